@@ -54,9 +54,9 @@ gs_status gs_cl_alloc_away(gs_device *d, size_t bytes, void **host) {
     const size_t whole = bytes ? bytes : 1;
     gs_cl_away a = {0};
     *host = NULL;
-    if (d->rehearses && !(*host = gs_rehearsed_alloc(whole)))
+    if (d->dry && !(*host = gs_dry_alloc(whole)))
         return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, whole);
-    if (!d->rehearses) {
+    if (!d->dry) {
         GS_TRY(make_queue(d));
         if (!gs_grow(&cl->away, cl->aways, &cl->away_room, sizeof a))
             return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu arrays", cl->aways + 1);
@@ -74,7 +74,7 @@ gs_status gs_cl_alloc_away(gs_device *d, size_t bytes, void **host) {
 void gs_cl_free_away(gs_device *d, void *host) {
     gs_cl *cl = gs_cl_of(d);
     const size_t bytes = gs_ledger_remove(&d->memory, host);
-    if (d->rehearses && host) gs_rehearsed_free(host, bytes);
+    if (d->dry && host) gs_dry_free(host, bytes);
     if (host) gs_cl_settle(d);
     for (size_t i = 0; i < cl->aways; i++)
         if (cl->away[i].host == host) give_memory(cl, &cl->away[i]);
@@ -135,7 +135,7 @@ static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool 
     gs_cl_transfer *c;
     cl_event before;
     if (number) *number = 0;
-    if (d->rehearses || bytes == 0) return GS_OK;
+    if (d->dry || bytes == 0) return GS_OK;
     GS_TRY(next_copy(d, &c));
     if (number) *number = cl->copied;
     c->fetched = fetch ? bytes : 0;

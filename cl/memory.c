@@ -28,7 +28,7 @@ gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
                        "%s: no memory for %zu bytes; this device allows at most %zu in one piece", d->name,
                        bytes, cl->max_alloc);
     size_t count = bytes ? gs_cl_parts(bytes, sizeof(cl_float)) : 1, whole = count * sizeof(cl_float);
-    if (d->rehearses) return book(d, gs_rehearsed_alloc(whole), whole, out);
+    if (d->dry) return book(d, gs_dry_alloc(whole), whole, out);
     void *zeros = calloc(count, sizeof(cl_float));
     if (!zeros) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes of zeros", d->name, whole);
     cl_int error;
@@ -42,8 +42,8 @@ gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
 /* OpenCL keeps the memory until the commands that use it are done. */
 void gs_cl_free(gs_device *d, gs_mem m) {
     const size_t bytes = gs_ledger_remove(&d->memory, m.base);
-    if (d->rehearses && m.base)
-        gs_rehearsed_free(m.base, bytes);
+    if (d->dry && m.base)
+        gs_dry_free(m.base, bytes);
     else if (m.base)
         clReleaseMemObject(buffer_of(m));
 }
@@ -88,7 +88,7 @@ gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
     enum { MOST = 16 << 20 };
     gs_cl *cl = gs_cl_of(d);
     gs_cl_staging *s = NULL;
-    if (bytes == 0 || d->rehearses) return GS_OK;
+    if (bytes == 0 || d->dry) return GS_OK;
     if (bytes <= MOST) {
         GS_TRY(gs_context(next_staging(cl, bytes, &s), "%s", d->name));
         memcpy(s->bytes, from, bytes);
@@ -99,8 +99,8 @@ gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
 }
 
 gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
-    if (d->rehearses) gs_rehearsed_read(to, bytes);
-    if (d->rehearses) return GS_OK;
+    if (d->dry) gs_dry_read(to, bytes);
+    if (d->dry) return GS_OK;
     if (bytes == 0) return gs_cl_finish(d);
     return gs_cl_check(clEnqueueReadBuffer(gs_cl_of(d)->queue, buffer_of(from), CL_TRUE, bytes_at(from),
                                            bytes, to, 0, NULL, NULL),
@@ -109,7 +109,7 @@ gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
 
 gs_status gs_cl_read_begin(gs_device *d, void *to, gs_mem from, size_t bytes) {
     gs_cl *cl = gs_cl_of(d);
-    if (d->rehearses) return gs_cl_read(d, to, from, bytes);
+    if (d->dry) return gs_cl_read(d, to, from, bytes);
     if (cl->reading) gs_bug("%s: read_begin before the end of the read before it", d->name);
     if (bytes == 0) return GS_OK;
     GS_TRY(gs_cl_check(clEnqueueReadBuffer(cl->queue, buffer_of(from), CL_FALSE, bytes_at(from), bytes, to, 0,
@@ -129,8 +129,8 @@ gs_status gs_cl_read_end(gs_device *d) {
 
 gs_status gs_cl_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
     *host = NULL;
-    if (d->rehearses) *host = (float *)m.base + m.at;
-    if (d->rehearses) return GS_OK;
+    if (d->dry) *host = (float *)m.base + m.at;
+    if (d->dry) return GS_OK;
     if (bytes == 0) return gs_cl_finish(d);
     cl_int error;
     *host = clEnqueueMapBuffer(gs_cl_of(d)->queue, buffer_of(m), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
@@ -139,7 +139,7 @@ gs_status gs_cl_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
 }
 
 gs_status gs_cl_unmap(gs_device *d, gs_mem m, void *host) {
-    if (!host || d->rehearses) return GS_OK;
+    if (!host || d->dry) return GS_OK;
     return gs_cl_check(clEnqueueUnmapMemObject(gs_cl_of(d)->queue, buffer_of(m), host, 0, NULL, NULL),
                        "%s: clEnqueueUnmapMemObject", d->name);
 }
@@ -149,7 +149,7 @@ gs_status gs_cl_fill(gs_device *d, gs_mem x, float value, size_t count) {
 }
 
 gs_status gs_cl_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {
-    if (count == 0 || d->rehearses) return GS_OK;
+    if (count == 0 || d->dry) return GS_OK;
     size_t bytes = count * sizeof(cl_float);
     return gs_cl_check(clEnqueueCopyBuffer(gs_cl_of(d)->queue, buffer_of(from), buffer_of(to), bytes_at(from),
                                            bytes_at(to), bytes, 0, NULL, NULL),

@@ -255,7 +255,7 @@ gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid
                     int count) {
     enum { FLUSH_EVERY = 16 }; /* so that a GPU begins to work while the host still enqueues */
     gs_cl *cl = gs_cl_of(d);
-    if (d->rehearses) return GS_OK;
+    if (d->dry) return GS_OK;
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return GS_OK;
     struct gs_cl_kernel *k = NULL;
     GS_TRY(find_kernel(d, file, name, &k));

@@ -96,7 +96,7 @@ static gs_status move(gs_device *d, void *host, size_t bytes, bool brought, uint
     gs_cpu *cpu = gs_cpu_of(d);
     *number = 0;
     gs_ledger_pages(&d->memory, host, bytes, brought);
-    if (d->rehearses || (brought && bytes == 0)) return GS_OK;
+    if (d->dry || (brought && bytes == 0)) return GS_OK;
     if (!cpu->away) GS_TRY(begin(&cpu->away));
     struct gs_cpu_away *a = cpu->away;
     char *memory = host;
@@ -142,9 +142,9 @@ gs_status gs_cpu_settle(gs_device *d) {
 gs_status gs_cpu_alloc_away(gs_device *d, size_t bytes, void **host) {
     const size_t whole = bytes ? bytes : 1;
     *host = NULL;
-    if (!d->rehearses)
+    if (!d->dry)
         GS_TRY(gs_mapped_create(d->offload_folder, whole, host));
-    else if (!(*host = gs_rehearsed_alloc(whole)))
+    else if (!(*host = gs_dry_alloc(whole)))
         return gs_fail(GS_E_MEMORY, "cpu: no addresses for %zu bytes", whole);
     const gs_status status = gs_ledger_add(&d->memory, GS_OFFLOADED, d->kind, *host, whole);
     if (status == GS_OK) return GS_OK;

@@ -172,7 +172,7 @@ static gs_status fast_forward(gs_device *d, conv_work *t) {
                                 .relu = t->relu};
     t->scratch_part = own_y_floats(t) + GS_ISA(winograd_memory)(&t->winograd);
     GS_TRY(reserve(d, t, 0, &no_table));
-    if (d->rehearses) return GS_OK;
+    if (d->dry) return GS_OK;
     t->winograd.u = t->packed;
     GS_ISA(winograd_kernels)(d, &t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
     return gs_cpu_run(d, t->parts, fast_forward_part, t);
@@ -355,7 +355,7 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
                      2 * t.rows.slack + (t.fast ? GS_ISA(winograd_memory)(&t.winograd) : t.rows.size);
     size_t taps = out_c * (size_t)s->kernel_h;
     GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
-    if (d->rehearses) return GS_OK;
+    if (d->dry) return GS_OK;
     t.w_at = t.x_at + depth;
     t.dx_at = t.w_at + depth;
     row_at = t.dx_at + 2 * taps;

@@ -21,11 +21,11 @@ static void want_large_pages(void *memory, size_t bytes) {
 gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     size_t padded = (bytes + CACHE_LINE) / CACHE_LINE * CACHE_LINE; /* at least one line, also for 0 bytes */
     void *memory = padded <= bytes ? NULL
-                   : d->rehearses  ? gs_rehearsed_alloc(padded)
+                   : d->dry  ? gs_dry_alloc(padded)
                                    : aligned_alloc(CACHE_LINE, padded);
     if (!memory) return gs_fail(GS_E_MEMORY, "cpu: no memory for %zu bytes", bytes);
-    if (!d->rehearses) want_large_pages(memory, padded);
-    if (!d->rehearses) memset(memory, 0, padded);
+    if (!d->dry) want_large_pages(memory, padded);
+    if (!d->dry) memset(memory, 0, padded);
     *out = (gs_mem){.base = memory};
     const gs_status status = gs_ledger_add(&d->memory, GS_ON_DEVICE, d->kind, memory, padded);
     if (status != GS_OK) gs_cpu_free(d, *out);
@@ -34,18 +34,18 @@ gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {
 
 void gs_cpu_free(gs_device *d, gs_mem m) {
     const size_t bytes = gs_ledger_remove(&d->memory, m.base);
-    if (d->rehearses && bytes)
-        gs_rehearsed_free(m.base, bytes);
+    if (d->dry && bytes)
+        gs_dry_free(m.base, bytes);
     else
         free(m.base);
 }
 
-void gs_cpu_rehearse(gs_device *d) {
-    gs_pool_rehearse(gs_cpu_of(d)->pool);
+void gs_cpu_set_dry(gs_device *d) {
+    gs_pool_set_dry(gs_cpu_of(d)->pool);
 }
 
 gs_status gs_cpu_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
-    if (bytes && !d->rehearses) memcpy(gs_cpu_floats(to), from, bytes);
+    if (bytes && !d->dry) memcpy(gs_cpu_floats(to), from, bytes);
     return GS_OK;
 }
 
@@ -55,8 +55,8 @@ gs_mem gs_cpu_host_memory(const void *host) {
 }
 
 gs_status gs_cpu_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
-    if (d->rehearses)
-        gs_rehearsed_read(to, bytes);
+    if (d->dry)
+        gs_dry_read(to, bytes);
     else if (bytes)
         memcpy(to, gs_cpu_floats(from), bytes);
     return GS_OK;

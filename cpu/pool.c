@@ -19,7 +19,7 @@ enum { SLICES_A_THREAD = 4, SLICE_BITS = 16 };
 
 struct gs_pool {
     int threads; /* the caller included */
-    bool crowded, rehearses;
+    bool crowded, dry;
     pthread_t *thread;
     atomic_int numbered; /* threads that have got their number; the caller is 0 */
     atomic_bool quit;
@@ -158,12 +158,12 @@ int gs_pool_threads(const gs_pool *p) {
     return p->threads;
 }
 
-void gs_pool_rehearse(gs_pool *p) {
-    p->rehearses = true;
+void gs_pool_set_dry(gs_pool *p) {
+    p->dry = true;
 }
 
 void gs_pool_run(gs_pool *p, int parts, void (*work)(void *, int), void *context) {
-    if (p->rehearses) return;
+    if (p->dry) return;
     if (p->threads == 1 || parts <= 1) {
         for (int part = 0; part < parts; part++) work(context, part);
         return;

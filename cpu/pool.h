@@ -12,8 +12,8 @@ typedef struct gs_pool gs_pool;
 /* threads >= 1, the caller included. GS_E_MEMORY. */
 gs_status gs_pool_create(int threads, gs_pool **out);
 void gs_pool_free(gs_pool *);
-/* From here on gs_pool_run does nothing: a rehearsal (src/device.h). */
-void gs_pool_rehearse(gs_pool *);
+/* From here on gs_pool_run does nothing: a dry run (src/device.h). */
+void gs_pool_set_dry(gs_pool *);
 int gs_pool_threads(const gs_pool *);
 
 /* Call work(context, part) for every part in 0..parts-1, each once, on the pool's threads; returns when all

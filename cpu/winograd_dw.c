@@ -282,7 +282,7 @@ gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const fl
     const size_t u = dx ? gs_round_up(GS_WINOGRAD_PLACES * out_c * in_c) : 0;
     lay_out(&t, NULL, &t.scratch_part);
     GS_TRY(gs_cpu_scratch(d, u + t.scratch_part * (size_t)t.parts, &t.scratch));
-    if (d->rehearses) return GS_OK;
+    if (d->dry) return GS_OK;
     t.part_memory = t.scratch + u;
     t.dx_of.u = t.scratch;
     if (dx) GS_ISA(winograd_kernels)(d, &t.dx_of, t.scratch, w, 9, 9 * in_c, true);

@@ -352,9 +352,9 @@ static inline gs_status gs_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_me
     return db.base ? d->ops->fill(d, db, 0, db_count) : GS_OK;
 }
 
-/* As read, into memory of the host that a rehearsal need not have. */
+/* As read, into memory of the host that a dry run need not have. */
 static inline gs_status gs_host_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
-    return d->rehearses ? GS_OK : d->ops->read(d, to, from, bytes);
+    return d->dry ? GS_OK : d->ops->read(d, to, from, bytes);
 }
 
 /* For a backend: *then, or an empty epilogue for NULL. A bug (gs_bug) if the device does not take it, or if a pooling's

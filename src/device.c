@@ -60,19 +60,19 @@ gs_status gs_device_open(const char *name, int threads, gs_device **out) {
     return GS_OK;
 }
 
-void *gs_rehearsed_alloc(size_t bytes) {
+void *gs_dry_alloc(size_t bytes) {
     void *memory =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-void gs_rehearsed_free(void *memory, size_t bytes) {
+void gs_dry_free(void *memory, size_t bytes) {
     munmap(memory, bytes);
 }
 
-void gs_device_rehearse(gs_device *d) {
-    d->rehearses = true;
-    if (strcmp(d->ops->name, "cpu") == 0) gs_cpu_rehearse(d);
+void gs_device_set_dry(gs_device *d) {
+    d->dry = true;
+    if (strcmp(d->ops->name, "cpu") == 0) gs_cpu_set_dry(d);
 }
 
 void gs_device_close(gs_device *d) {

@@ -69,7 +69,7 @@ struct gs_device {
     gs_ledger memory;       /* what is allocated, by kind: by the backend, and on the host by the worker */
     gs_memory_kind kind;    /* of what is allocated next (gs_alloc) */
     size_t most_at_once;    /* bytes that one allocation may have; 0: no limit */
-    bool rehearses;         /* gs_device_rehearse */
+    bool dry;         /* gs_device_set_dry */
     bool one_by_one;  /* no layer does the work of those after it (layer/sequential.c): a record has all y */
     unsigned offload; /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
     const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
@@ -95,10 +95,10 @@ typedef struct gs_device_info {
  * the message lists those that exist. */
 gs_status gs_device_open(const char *name, int threads, gs_device **out);
 
-/* A rehearsal: from here on this device computes nothing. Whatever is allocated is booked in the ledger as always, but
+/* A dry run: from here on this device computes nothing. Whatever is allocated is booked in the ledger as always, but
  * takes no memory; what is read from the device is 0. So the calls of a run show what memory the run would take. Before
  * anything is allocated on the device. */
-void gs_device_rehearse(gs_device *);
+void gs_device_set_dry(gs_device *);
 
 /* Close a device; NULL is allowed. */
 void gs_device_close(gs_device *);
@@ -150,22 +150,22 @@ void gs_cpu_plain(gs_backend *);
 gs_status gs_cpu_open(gs_device *device, int threads);
 gs_status gs_cpu_info(gs_device_info *info);
 gs_status gs_cl_open(gs_device *device); /* device->name says which */
-/* What an allocation is in a rehearsal: addresses without memory behind them, which read as 0. NULL: there are none. */
-void *gs_rehearsed_alloc(size_t bytes);
-void gs_rehearsed_free(void *memory, size_t bytes);
-/* What is read in a rehearsal: so few bytes are 0, and more are not touched. */
-enum { GS_REHEARSED_READ = 1024 };
-static inline void gs_rehearsed_read(void *to, size_t bytes) {
-    if (bytes <= GS_REHEARSED_READ) memset(to, 0, bytes);
+/* What an allocation is in a dry run: addresses without memory behind them, which read as 0. NULL: there are none. */
+void *gs_dry_alloc(size_t bytes);
+void gs_dry_free(void *memory, size_t bytes);
+/* What is read in a dry run: so few bytes are 0, and more are not touched. */
+enum { GS_DRY_READ = 1024 };
+static inline void gs_dry_read(void *to, size_t bytes) {
+    if (bytes <= GS_DRY_READ) memset(to, 0, bytes);
 }
-void gs_cpu_rehearse(gs_device *);
+void gs_cpu_set_dry(gs_device *);
 
-/* Memory of the host beside a device's. In a rehearsal nothing need be behind it, and it is not touched. */
+/* Memory of the host beside a device's. In a dry run nothing need be behind it, and it is not touched. */
 static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
-    if (bytes > 0 && !d->rehearses) memcpy(to, from, bytes);
+    if (bytes > 0 && !d->dry) memcpy(to, from, bytes);
 }
 static inline void gs_host_add(const gs_device *d, float *sum, const float *x, size_t count) {
-    if (d->rehearses) return;
+    if (d->dry) return;
     for (size_t i = 0; i < count; i++) sum[i] += x[i];
 }
 

@@ -137,7 +137,7 @@ TEST(draws_are_independent) {
 
 /* ---- the loader ---- */
 
-/* Whatever the parts, passes and pieces, each sample comes as its number, the epoch and the seed say. */
+/* Whatever the parts, passes and micro-batches, each sample comes as its number, the epoch and the seed say. */
 TEST(the_layout_decides_nothing) {
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
     static const struct {
@@ -154,20 +154,20 @@ TEST(the_layout_decides_nothing) {
                                    .passes = layouts[k].passes,
                                    .most = layouts[k].most,
                                    .epochs = 3};
-            gs_schedule_place at = {0};
-            gs_piece piece;
+            gs_schedule_position at = {0};
+            gs_micro_batch micro_batch;
             gs_loader *loader;
             uint32_t order[COUNT];
             assert_ok(gs_loader_create(&d, &s, &cases[0], SEED, 0, &loader));
-            while (gs_schedule_next(&s, &at, &piece)) {
+            while (gs_schedule_next(&s, &at, &micro_batch)) {
                 const gs_loaded *got;
                 assert_ok(gs_loader_next(loader, &got));
-                gs_epoch_order(SEED, piece.epoch, COUNT, order);
-                for (size_t i = 0; i < piece.n; i++) {
-                    const uint32_t sample = order[piece.first + i];
-                    check_sample(&cases[0], &d, piece.epoch, sample,
+                gs_epoch_order(SEED, micro_batch.epoch, COUNT, order);
+                for (size_t i = 0; i < micro_batch.n; i++) {
+                    const uint32_t sample = order[micro_batch.first + i];
+                    check_sample(&cases[0], &d, micro_batch.epoch, sample,
                                  (const unsigned char *)got->inputs + i * 189);
-                    assert_int_equal(((const int32_t *)got->answers)[i], labels[sample]);
+                    assert_int_equal(((const int32_t *)got->targets)[i], labels[sample]);
                 }
             }
             gs_loader_free(loader);

@@ -54,7 +54,7 @@ TEST(global_is_that_of_one_worker) {
     assert_within(&r, &one, ROUNDING, "--zero 1");
 }
 
-/* Without batch_norm, a worker would compute 1000 samples in pieces of 256. */
+/* Without batch_norm, a worker would compute 1000 samples in micro-batches of 256. */
 TEST(global_of_a_large_batch) {
     gs_settings s = gs_test_with(settings("cpu"), "--steps 7 --batch 1000");
     gs_result one = gs_test_train(&s);
@@ -86,7 +86,7 @@ TEST(local_is_that_of_each_worker) {
     assert_within(&buckets, &two, ROUNDING, "two workers, local, --bucket 1");
 }
 
-/* Who computes which samples of a batch, and in how many passes and pieces. */
+/* Who computes which samples of a batch, and in how many passes and micro-batches. */
 typedef struct cut {
     const char *devices;
     int accumulate;
@@ -103,7 +103,7 @@ static void assert_cut_changes_nothing(gs_settings s, const cut *c, const gs_res
     assert_within(&r, one, ROUNDING, c->devices);
 }
 
-/* Groups of 10 samples: batches of 240, cut for workers, passes and pieces. */
+/* Groups of 10 samples: batches of 240, cut for workers, passes and micro-batches. */
 TEST(ghosts_do_not_depend_on_the_cut) {
     gs_settings s = settings("cpu");
     s.steps = 27; /* two of the second epoch */
@@ -211,10 +211,10 @@ TEST(what_cannot_be_is_refused) {
     t = gs_test_with(s, "--accumulate 2");
     assert_refused(t, "--accumulate 2 computes a batch in parts, one after the other");
     t = gs_test_with(s, "--batch 1000 --micro-batch 256");
-    assert_refused(t, "--batch 1000 gives a worker 500 samples, which it computes in pieces of 256");
+    assert_refused(t, "--batch 1000 gives a worker 500 samples, which it computes in micro-batches of 256");
     t = gs_test_with(t, "--batch 6000 --devices cpu");
     t.micro_batch = 0;
-    assert_refused(t, "--batch 6000 gives a worker 6000 samples, which it computes in pieces of 4096");
+    assert_refused(t, "--batch 6000 gives a worker 6000 samples, which it computes in micro-batches of 4096");
     t = gs_test_with(s, "--bucket 8");
     assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
     t.devices = "cpu"; /* alone nothing is summed */
@@ -227,7 +227,7 @@ TEST(what_cannot_be_is_refused) {
     t.batch_norm.group = 16;
     t.micro_batch = 40;
     assert_refused(
-        t, "64 samples are computed in pieces of 40, which are no whole groups; wanted a G that divides 40");
+        t, "64 samples are computed in micro-batches of 40, which are no whole groups; wanted a G that divides 40");
     t.batch_norm.group = 0;
     assert_refused(t, "--batch-norm: 'ghost:0' is not global, local, or ghost:G");
     t = s;

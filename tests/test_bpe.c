@@ -2,7 +2,7 @@
  * comes back. */
 #include "core/philox.h"
 #include "core/text.h"
-#include "data/bpe_parts.h"
+#include "data/bpe_internal.h"
 #include "tests/files.h"
 #include "tests/program.h"
 

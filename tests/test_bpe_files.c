@@ -1,6 +1,6 @@
 /* Byte pairs in files: those that are none, and the commands that take them. */
 #include "core/text.h"
-#include "data/bpe_parts.h"
+#include "data/bpe_internal.h"
 #include "tests/files.h"
 #include "tests/program.h"
 

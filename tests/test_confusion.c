@@ -28,7 +28,7 @@ TEST(places) {
                  {{inf, nan, 0, nan, -inf, 7}, {2, 0, 4, 1, 5, 3}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int k = 0; k < 6; k++) {
-            assert_int_equal(gs_place_of_logit(cases[i].logit, 6, k), cases[i].place[k]);
+            assert_int_equal(gs_rank_of_label(cases[i].logit, 6, k), cases[i].place[k]);
             if (cases[i].place[k] == 0) assert_int_equal(gs_largest_logit(cases[i].logit, 6), k);
         }
 }

@@ -1,18 +1,18 @@
-/* The numbers that stand for an array: train/digest/numbers.h. */
+/* The numbers that stand for an array: train/digest/sketch.h. */
 #include "tests/test.h"
 
 #include <math.h>
 
-#include "train/digest/numbers.h"
+#include "train/digest/sketch.h"
 
 /* Parts add up to the whole, if places are those in the whole. */
 TEST(numbers_of_parts_add_up) {
     float x[100];
-    gs_numbers whole = {0}, parts = {0};
+    gs_sketch whole = {0}, parts = {0};
     for (int i = 0; i < 100; i++) x[i] = (float)(i * i % 17) - 7;
-    gs_numbers_add(&whole, x, 100, 5);
-    gs_numbers_add(&parts, x + 30, 70, 35);
-    gs_numbers_add(&parts, x, 30, 5);
+    gs_sketch_add(&whole, x, 100, 5);
+    gs_sketch_add(&parts, x + 30, 70, 35);
+    gs_sketch_add(&parts, x, 30, 5);
     assert_near(parts.sum, whole.sum, 1e-9, 0);
     assert_near(parts.squares, whole.squares, 1e-9, 0);
     for (int k = 0; k < GS_ALONG; k++) assert_near(parts.along[k], whole.along[k], 1e-9, 0);
@@ -22,15 +22,15 @@ TEST(numbers_of_parts_add_up) {
 /* One element moves from place i to place j: by how much the number that sees most of it changes, in units of |d|. */
 static double seen_of_a_move(uint64_t i, uint64_t j) {
     static const float here[] = {1}, gone[] = {-1};
-    gs_numbers moved = {0};
+    gs_sketch moved = {0};
     double most = 0;
-    gs_numbers_add(&moved, here, 1, i);
-    gs_numbers_add(&moved, gone, 1, j);
+    gs_sketch_add(&moved, here, 1, i);
+    gs_sketch_add(&moved, gone, 1, j);
     for (int k = 0; k < GS_ALONG; k++) most = fmax(most, fabs(moved.along[k]));
     return most / sqrt(2.0);
 }
 
-/* Of all pairs of places: none is unseen, and as few are nearly unseen as train/digest/numbers.h says. */
+/* Of all pairs of places: none is unseen, and as few are nearly unseen as train/digest/sketch.h says. */
 TEST(a_move_between_any_two_places_is_seen) {
     enum { PLACES = 2000 };
     double least = 2, tenth = 0, quarter = 0;
@@ -69,9 +69,9 @@ TEST(weights_are_spread_as_they_should_be) {
 TEST(sums_of_whole_numbers_are_exact) {
     enum { COUNT = 5000 };
     float x[COUNT];
-    gs_numbers whole = {0}, parts = {0};
+    gs_sketch whole = {0}, parts = {0};
     for (int i = 0; i < COUNT; i++) x[i] = (float)(i * 37 % 256);
-    gs_numbers_add(&whole, x, COUNT, 0);
-    for (int from = COUNT - 50; from >= 0; from -= 50) gs_numbers_add(&parts, x + from, 50, (uint64_t)from);
+    gs_sketch_add(&whole, x, COUNT, 0);
+    for (int from = COUNT - 50; from >= 0; from -= 50) gs_sketch_add(&parts, x + from, 50, (uint64_t)from);
     for (int k = 0; k < GS_ALONG; k++) assert_true(parts.along[k] == whole.along[k]);
 }

@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "persist/carry.h"
+#include "persist/snapshots.h"
 
 #define SMALL "--model softmax --threads 1 --batch 600 --epochs 9"
 #define NORMED                                                                                               \
@@ -117,30 +117,30 @@ TEST(a_carried_state_is_whole) {
     gs_settings s = gs_test_settings("cpu --optimizer adam");
     gs_result whole = gs_test_train(&s), both;
     s.steps = GS_TEST_STEPS - 7;
-    assert_ok(gs_carry_create(&s.carry));
-    assert_null(gs_carry_weights(s.carry));
+    assert_ok(gs_snapshots_create(&s.snapshots));
+    assert_null(gs_snapshots_weights(s.snapshots));
     both = gs_test_train(&s);
     s.steps = GS_TEST_STEPS;
     both = gs_test_train(&s);
     assert_same_bits(&whole, &both, "carried");
-    gs_carry_free(s.carry);
+    gs_snapshots_free(s.snapshots);
 }
 
 /* The copies of a run of so many steps. */
-static gs_carry *carry_of(uint64_t steps, uint64_t seed, size_t *params) {
+static gs_snapshots *snapshots_of(uint64_t steps, uint64_t seed, size_t *params) {
     gs_settings s = gs_test_settings("cpu");
     s.steps = steps;
     s.seed = seed;
-    assert_ok(gs_carry_create(&s.carry));
+    assert_ok(gs_snapshots_create(&s.snapshots));
     gs_result r = gs_test_train(&s);
     *params = r.params;
-    return s.carry;
+    return s.snapshots;
 }
 
 static gs_status settle_after_step_5(gs_comm *c, void *context) {
-    gs_carry **carry = context;
+    gs_snapshots **snapshots = context;
     const gs_state *begin = NULL;
-    GS_TRY(gs_carry_settle(carry[c->rank], c, &begin));
+    GS_TRY(gs_snapshots_settle(snapshots[c->rank], c, &begin));
     RANK_CHECK(begin && begin->step == 5, "rank %d does not begin after step 5", c->rank);
     return GS_OK;
 }
@@ -150,27 +150,27 @@ TEST(the_last_step_that_all_have) {
     static const gs_test_layout layout = {"3 threads", 0, {3}};
     size_t params;
     gs_test_outcome outcome[GS_TEST_RANKS];
-    gs_carry *carry[3] = {carry_of(6, 1, &params), carry_of(5, 1, &params), NULL};
-    assert_ok(gs_carry_create(&carry[2]));
-    gs_test_run_ranks(&layout, 10, settle_after_step_5, carry, outcome);
+    gs_snapshots *snapshots[3] = {snapshots_of(6, 1, &params), snapshots_of(5, 1, &params), NULL};
+    assert_ok(gs_snapshots_create(&snapshots[2]));
+    gs_test_run_ranks(&layout, 10, settle_after_step_5, snapshots, outcome);
     for (int r = 0; r < 3; r++) {
         if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
-        assert_memory_equal(gs_carry_weights(carry[r]), gs_carry_weights(carry[1]), params * sizeof(float));
+        assert_memory_equal(gs_snapshots_weights(snapshots[r]), gs_snapshots_weights(snapshots[1]), params * sizeof(float));
     }
-    for (int r = 0; r < 3; r++) gs_carry_free(carry[r]);
+    for (int r = 0; r < 3; r++) gs_snapshots_free(snapshots[r]);
 }
 
 TEST(other_weights_are_found) {
     static const gs_test_layout layout = {"2 threads", 0, {2}};
     size_t params;
     gs_test_outcome outcome[GS_TEST_RANKS];
-    gs_carry *carry[2] = {carry_of(5, 1, &params), carry_of(5, 2, &params)};
-    gs_test_run_ranks(&layout, 10, settle_after_step_5, carry, outcome);
+    gs_snapshots *snapshots[2] = {snapshots_of(5, 1, &params), snapshots_of(5, 2, &params)};
+    gs_test_run_ranks(&layout, 10, settle_after_step_5, snapshots, outcome);
     for (int r = 0; r < 2; r++) {
         assert_int_equal(outcome[r].status, GS_E_DIFFER);
         assert_non_null(
             strstr(outcome[r].message, "after step 5 the states of ranks 0 and 1 differ (SHA-256 "));
-        gs_carry_free(carry[r]);
+        gs_snapshots_free(snapshots[r]);
     }
 }
 

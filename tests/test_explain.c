@@ -60,7 +60,7 @@ TEST(fit_finds_what_an_array_is_made_of) {
     gs_fit fit = {.count = 2};
     double c[GS_FIT_MOST], rest;
     for (int p = 0; p < 3; p++) {
-        gs_numbers x[2], y = {0};
+        gs_sketch x[2], y = {0};
         memset(x, 0, sizeof x);
         for (int k = 0; k < GS_ALONG; k++) {
             x[0].along[k] = p + k * k - 2;

@@ -1,6 +1,6 @@
 /* The command `generate`: models that say the same text whatever the weights of others, and what is wrongly asked. */
 #include "core/text.h"
-#include "data/bpe_parts.h"
+#include "data/bpe_internal.h"
 #include "tests/files.h"
 #include "tests/program.h"
 

@@ -177,13 +177,13 @@ TEST(groups_are_near_f32) {
 
 /* ---- bytes between stages ---- */
 
-static gs_status no_call(gs_layout_parts *p, const gs_layout_call *c, double *seconds) {
+static gs_status no_call(gs_layout_measured *p, const gs_layout_call *c, double *seconds) {
     (void)p, (void)c;
     *seconds = 0;
     return GS_OK;
 }
 
-static gs_status no_time(gs_layout_parts *p, const gs_settings *s, size_t samples,
+static gs_status no_time(gs_layout_measured *p, const gs_settings *s, size_t samples,
                          const gs_layer_times **out) {
     static double zeros[64];
     static gs_layer_times times = {.forward = zeros, .backward = zeros, .both = zeros, .slowest = zeros};
@@ -196,12 +196,12 @@ static gs_status no_time(gs_layout_parts *p, const gs_settings *s, size_t sample
 
 static double foreseen(const gs_settings *run, size_t batch) {
     static const gs_layout_source source = {no_time, no_call};
-    gs_layout_parts parts = {
+    gs_layout_measured measured = {
         .source = &source, .settings = run, .devices = run->devices, .workers = 2, .threads = 1, .cores = 2};
     gs_settings s = *run;
     gs_layout_cost cost;
     gs_model *plan = gs_test_plan(s.model, image);
-    assert_ok(gs_layout_predict(&parts, &s, plan, batch, &cost));
+    assert_ok(gs_layout_predict(&measured, &s, plan, batch, &cost));
     return cost.sent;
 }
 

@@ -58,9 +58,9 @@ TEST(what_is_no_layout_is_told) {
 TEST(ranks_are_places) {
     const gs_layout l = {3, 2, 4, 0};
     for (int rank = 0; rank < 24; rank++) {
-        const gs_place p = gs_place_of(&l, rank);
-        assert_true(p.part < 2 && p.replica < 3 && p.stage < 4);
-        assert_int_equal((p.stage * 3 + p.replica) * 2 + p.part, rank);
+        const gs_coordinates p = gs_coordinates_of(&l, rank);
+        assert_true(p.tp < 2 && p.dp < 3 && p.pp < 4);
+        assert_int_equal((p.pp * 3 + p.dp) * 2 + p.tp, rank);
     }
 }
 
@@ -169,7 +169,7 @@ TEST(each_device_is_named) {
 
 /* ---- gradsum layout ---- */
 
-/* Of each layout: the bytes that it sends are those of the formula, and its memory is as rehearsed. */
+/* Of each layout: the bytes that it sends are those of the formula, and its memory is as in the dry run. */
 TEST(formulas_hold) {
     static const char devices[] = "cpu,cpu,cpu,cpu";
     gs_settings s = gs_settings_default();

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "predict/layout_plan.h"
-#include "train/holding.h"
+#include "train/partition.h"
 
 static const gs_shape image = {1, 28, 28, 0};
 static const char four[] = "flatten, linear 16, relu, linear 16, relu, linear 16, relu, linear 10";
@@ -19,7 +19,7 @@ static const double LAYER = 1e-5, SLOWEST = 1.5, HALF = 0.7;
 static const double UPDATE = 1e-9, DATA = 1e-6, LOADER = 2e-6;
 
 typedef struct made_up {
-    gs_layout_parts parts;
+    gs_layout_measured measured;
     gs_layer_times times[2]; /* of two sizes, in turns */
     int asked, calls;        /* for how many */
 } made_up;
@@ -37,13 +37,13 @@ static double time_of(const gs_layout_call *c) {
     return kind * (1e-6 + 1e-9 * (double)c->floats) * (c->whole ? 1 : 1.5) * c->ranks;
 }
 
-static gs_status call(gs_layout_parts *p, const gs_layout_call *c, double *seconds) {
+static gs_status call(gs_layout_measured *p, const gs_layout_call *c, double *seconds) {
     ((made_up *)p)->calls++;
     *seconds = time_of(c);
     return GS_OK;
 }
 
-static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
+static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samples,
                         const gs_layer_times **out) {
     made_up *m = (made_up *)p;
     gs_layer_times *t = &m->times[m->asked++ % 2];
@@ -78,7 +78,7 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
     s.batch = batch;
     assert_ok(gs_layout_settle(&s));
     assert_ok(gs_layout_read(layout, &l));
-    *m = (made_up){.parts = {.source = &source,
+    *m = (made_up){.measured = {.source = &source,
                              .settings = &s,
                              .devices = devices,
                              .workers = l.dp * l.tp * l.pp,
@@ -88,7 +88,7 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
                              .data = DATA,
                              .loader = LOADER}};
     gs_model *plan = gs_test_plan(model, image);
-    assert_ok(gs_layout_predict(&m->parts, &s, plan, batch, cost));
+    assert_ok(gs_layout_predict(&m->measured, &s, plan, batch, cost));
     for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);
     return cost->seconds;
 }
@@ -176,29 +176,29 @@ TEST(shared_statistics_are_calls_in_each_pass) {
 /* ---- ZeRO ---- */
 
 static double zero_calls(int zero, double *after) {
-    gs_holding units;
-    double beside = 0;
+    gs_partition units;
+    double background = 0;
     gs_model *plan = gs_test_plan(four, image);
-    assert_ok(gs_holding_cut(plan, zero, 2, 0, &units));
+    assert_ok(gs_partition_cut(plan, zero, 2, 0, &units));
     *after = all(ALL_REDUCE, units.rest + GS_STATS, 2);
     for (int i = 0; i < units.count; i++) {
         const size_t floats = 2 * units.unit[i].own;
-        *(zero > 1 ? &beside : after) += all(SCATTER, floats, 2);
-        *(zero > 2 ? &beside : after) += (zero > 2 ? 2 : 1) * all(GATHER, floats, 2);
+        *(zero > 1 ? &background : after) += all(SCATTER, floats, 2);
+        *(zero > 2 ? &background : after) += (zero > 2 ? 2 : 1) * all(GATHER, floats, 2);
     }
     assert_true(zero == 1 ? units.count == 1 : units.count > 1);
-    gs_holding_free(&units);
-    return beside;
+    gs_partition_free(&units);
+    return background;
 }
 
 TEST(zero_sends_units_beside_layers_if_there_are_cores) {
     const double params = FIRST + 2 * MIDDLE + LAST, f = 4 * 3 * LAYER * BATCH / 2;
     for (int zero = 1; zero <= 3; zero++) {
         double after;
-        const double beside = zero_calls(zero, &after), update = UPDATE * params / 2;
+        const double background = zero_calls(zero, &after), update = UPDATE * params / 2;
         const char *layout = gs_test_format("dp2,zero%d", zero);
-        assert_true(beside < f);
-        is_predicted(four, layout, 2, f + beside + after + update + BATCH / 2 * (DATA + LOADER));
+        assert_true(background < f);
+        is_predicted(four, layout, 2, f + background + after + update + BATCH / 2 * (DATA + LOADER));
         is_predicted(four, layout, 4, f + after + update + BATCH / 2 * DATA);
     }
 }

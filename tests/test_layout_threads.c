@@ -4,22 +4,22 @@
 #include "tests/training.h"
 
 #include "predict/layout_plan.h"
-#include "predict/rehearsal.h"
+#include "predict/dry_run.h"
 #include "train/timeline.h"
 
 /* The collectives of units in a run: how many, and how many of them by a thread beside the worker. */
 typedef struct counted {
-    int all, beside;
+    int all, background;
 } counted;
 
-static void count(void *context, const gs_timeline_part *parts, int workers) {
+static void count(void *context, const gs_rank_timeline *parts, int workers) {
     counted *c = context;
     for (int r = 0; r < workers; r++)
         for (size_t i = 0; i < parts[r].count; i++) {
             const gs_span *s = &parts[r].span[i];
             if (s->kind != GS_SPAN_UNIT_GATHER && s->kind != GS_SPAN_UNIT_REDUCE) continue;
             c->all++;
-            c->beside += s->row == GS_ROW_SYNC;
+            c->background += s->row == GS_ROW_SYNC;
         }
 }
 
@@ -35,29 +35,29 @@ static counted of_a_run(const gs_settings *settings) {
     return c;
 }
 
-/* The same of the rehearsal that a prediction adds up. */
+/* The same of the dry run that a prediction adds up. */
 static counted of_the_prediction(const gs_settings *s) {
     gs_memory_plan memory;
     gs_model *plan;
-    gs_rehearsal r;
+    gs_dry_run r;
     counted c = {0, 0};
     const int workers = gs_devices_count(s->devices);
     gs_settings settled = *s;
     assert_ok(gs_layout_settled(&settled, workers, &memory, &plan));
     settled = memory.settings;
     settled.devices = s->devices;
-    assert_ok(gs_rehearsal_create(&settled, plan->in, gs_model_answers(plan), workers, 0, &r));
+    assert_ok(gs_dry_run_create(&settled, plan->in, gs_model_targets(plan), workers, 0, &r));
     bool in_job = false;
     for (size_t i = 0; i < r.items; i++) {
         const gs_operation made = r.item[i].key.call.operation;
-        if (r.item[i].what == GS_REHEARSED_ASK || r.item[i].what == GS_REHEARSED_NOTE)
-            in_job = r.item[i].what == GS_REHEARSED_ASK;
-        if (r.item[i].what != GS_REHEARSED_CALL || r.item[i].axis != GS_DP) continue;
+        if (r.item[i].what == GS_DRY_ASK || r.item[i].what == GS_DRY_NOTE)
+            in_job = r.item[i].what == GS_DRY_ASK;
+        if (r.item[i].what != GS_DRY_CALL || r.item[i].axis != GS_DP) continue;
         if (made != GS_ALL_GATHER && made != GS_REDUCE_SCATTER) continue;
         c.all++;
-        c.beside += in_job;
+        c.background += in_job;
     }
-    gs_rehearsal_free(&r);
+    gs_dry_run_free(&r);
     gs_model_free(plan);
     gs_memory_plan_free(&memory);
     return c;
@@ -68,16 +68,16 @@ static const char plain[] = "flatten, linear 16, relu, linear 16, relu, linear 4
 
 /* In a run all are as the prediction says: beside the layers, or none. */
 static void agree(const char *model, const char *devices, const char *layout, gs_batch_norm_over over,
-                  bool beside) {
+                  bool background) {
     gs_settings s = gs_test_options("--model '%s' --devices %s --batch 16", model, devices);
     s.data = gs_test_tiny_data();
     s.layout = layout;
     s.batch_norm.over = over;
     const counted predicted = of_the_prediction(&s), run = of_a_run(&s);
     if (predicted.all == 0 || run.all == 0) fail_msg("%s on %s: no call of a unit", layout, devices);
-    if (predicted.beside != (beside ? predicted.all : 0) || run.beside != (beside ? run.all : 0))
+    if (predicted.background != (background ? predicted.all : 0) || run.background != (background ? run.all : 0))
         fail_msg("%s of %s on %s: %d of %d calls are predicted to be beside layers; in the run %d of %d are",
-                 layout, model, devices, predicted.beside, predicted.all, run.beside, run.all);
+                 layout, model, devices, predicted.background, predicted.all, run.background, run.all);
 }
 
 TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
@@ -97,11 +97,11 @@ TEST(a_call_of_a_thread_is_measured_by_itself) {
     s = gs_test_with(s, "--model '%s' --batch 16 --threads 1", plain);
     s.data = gs_test_tiny_data();
     assert_ok(gs_layout_plan_create(&s, "cpu,cpu", 2, NULL, NULL, &plan));
-    gs_layout_parts *p = plan.parts;
+    gs_layout_measured *p = plan.measured;
     const size_t before = p->calls_known;
     gs_layout_call call = {.operation = GS_ALL_GATHER, .ranks = 2, .whole = true, .floats = 12346};
     for (int i = 0; i < 4; i++) {
-        call.beside = i % 2;
+        call.background = i % 2;
         assert_ok(p->source->call(p, &call, &seconds));
         assert_true(seconds > 0);
         assert_int_equal(p->calls_known, before + (i < 2 ? i + 1 : 2));

@@ -107,7 +107,7 @@ TEST(spans_that_cannot_be) {
                                     {.end = NAN},
                                     {.start = -1e30}};
     gs_settings settings = {.trace.first = 1, .trace.last = 1};
-    gs_timeline_part *parts;
+    gs_rank_timeline *parts;
     gs_dataset *set;
     gs_loader *loader;
     gs_model *model = gs_test_plan("linear 2", (gs_shape){3, 1, 1, 0});
@@ -127,7 +127,7 @@ TEST(spans_that_cannot_be) {
             assert_ok(gs_timeline_gather(&w, &parts));
         else
             assert_fails(GS_E_PEER, "worker 1 sent a span that cannot be", gs_timeline_gather(&w, &parts));
-        if (i == 0) gs_timeline_parts_free(parts, 2);
+        if (i == 0) gs_rank_timelines_free(parts, 2);
         gs_timeline_free(w.timeline);
     }
     gs_loader_free(loader);

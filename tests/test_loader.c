@@ -49,28 +49,28 @@ static gs_schedule schedule_of(const schedule_case *c, int first_part, int mine)
                          .steps = c->steps};
 }
 
-/* The pieces by nested loops, as a step goes through its part; false: the piece is not what comes next. */
+/* The micro-batches by nested loops, as a step goes through its part; false: the micro-batch is not what comes next. */
 typedef struct expected {
-    gs_schedule_place at;
+    gs_schedule_position at;
     const gs_schedule *schedule;
 } expected;
 
-static void assert_same_piece(gs_piece got, gs_piece want) {
+static void assert_same_micro_batch(gs_micro_batch got, gs_micro_batch want) {
     assert_int_equal(got.epoch, want.epoch);
     assert_int_equal(got.step, want.step);
     assert_int_equal(got.first, want.first);
     assert_int_equal(got.n, want.n);
-    assert_int_equal(got.place, want.place);
+    assert_int_equal(got.offset, want.offset);
     assert_int_equal(got.batch, want.batch);
     assert_int_equal(got.part, want.part);
     assert_int_equal(got.last, want.last);
 }
 
-static void wanted(expected *e, gs_piece want) {
-    gs_piece piece;
-    if (!gs_schedule_next(e->schedule, &e->at, &piece)) fail_msg("no piece at sample %zu", want.first);
-    assert_same_piece(piece, want);
-    assert_true(piece.n <= gs_schedule_largest(e->schedule));
+static void wanted(expected *e, gs_micro_batch want) {
+    gs_micro_batch micro_batch;
+    if (!gs_schedule_next(e->schedule, &e->at, &micro_batch)) fail_msg("no micro-batch at sample %zu", want.first);
+    assert_same_micro_batch(micro_batch, want);
+    assert_true(micro_batch.n <= gs_schedule_largest(e->schedule));
 }
 
 TEST(schedule_follows_the_step) {
@@ -84,10 +84,10 @@ TEST(schedule_follows_the_step) {
                 for (size_t b = 0; b < COUNT && (!c->steps || step < c->steps); b += c->batch) {
                     size_t batch = COUNT - b < c->batch ? COUNT - b : c->batch;
                     gs_shard mine = gs_shard_of(batch, part, c->parts);
-                    gs_piece want = {.epoch = epoch, .batch = batch, .part = mine.count};
+                    gs_micro_batch want = {.epoch = epoch, .batch = batch, .part = mine.count};
                     want.step = ++step;
-                    if (mine.count == 0) { /* one piece of none */
-                        want.place = mine.first;
+                    if (mine.count == 0) { /* one micro-batch of none */
+                        want.offset = mine.first;
                         want.first = b + mine.first;
                         want.last = true;
                         wanted(&e, want);
@@ -97,14 +97,14 @@ TEST(schedule_follows_the_step) {
                         for (size_t done = 0; done < pass.count; done += c->most) {
                             size_t left = pass.count - done;
                             want.n = left < c->most ? left : c->most;
-                            want.place = mine.first + pass.first + done;
-                            want.first = b + want.place;
-                            want.last = want.place + want.n == mine.first + mine.count;
+                            want.offset = mine.first + pass.first + done;
+                            want.first = b + want.offset;
+                            want.last = want.offset + want.n == mine.first + mine.count;
                             wanted(&e, want);
                         }
                     }
                 }
-            gs_piece none;
+            gs_micro_batch none;
             assert_false(gs_schedule_next(&s, &e.at, &none));
             assert_false(gs_schedule_next(&s, &e.at, &none));
         }
@@ -122,9 +122,9 @@ TEST(several_parts_come_in_their_order) {
                         .most = 3,
                         .epochs = 2},
                 one[4];
-    gs_schedule_place at = {0}, at_one[4] = {{0}};
+    gs_schedule_position at = {0}, at_one[4] = {{0}};
     size_t samples = 0;
-    gs_piece piece, wanted_piece;
+    gs_micro_batch micro_batch, wanted_micro_batch;
     for (int k = 0; k < 4; k++) {
         one[k] = four;
         one[k].first_part = 4 + k;
@@ -136,46 +136,46 @@ TEST(several_parts_come_in_their_order) {
             gs_shard part = gs_shard_of(in_batch < 20 ? in_batch : 20, 4 + k, 8);
             size_t done = 0;
             do {
-                assert_true(gs_schedule_next(&four, &at, &piece));
-                assert_true(gs_schedule_next(&one[k], &at_one[k], &wanted_piece));
-                assert_same_piece(piece, wanted_piece);
-                done += piece.n;
-            } while (!piece.last);
+                assert_true(gs_schedule_next(&four, &at, &micro_batch));
+                assert_true(gs_schedule_next(&one[k], &at_one[k], &wanted_micro_batch));
+                assert_same_micro_batch(micro_batch, wanted_micro_batch);
+                done += micro_batch.n;
+            } while (!micro_batch.last);
             assert_int_equal(done, part.count);
             samples += done;
         }
-    assert_false(gs_schedule_next(&four, &at, &piece));
+    assert_false(gs_schedule_next(&four, &at, &micro_batch));
     /* 20 = 3 + 3 + 3 + 3 and 2 + 2 + 2 + 2; of the last batch, of 3, parts 4 to 7 have nothing */
     assert_int_equal(samples, 2 * 5 * 8);
 }
 
 /* ---- what the loader brings ---- */
 
-/* All pieces of one part's schedule, compared with the samples themselves; returns how many pieces. */
+/* All micro-batches of one part's schedule, compared with the samples themselves; returns how many micro-batches. */
 static int drain(const gs_schedule *s, double bytes_per_s, int most) {
     const gs_dataset *set = small_set();
     static uint32_t order[COUNT];
     gs_loader *loader;
-    gs_schedule_place at = {0};
-    gs_piece piece;
+    gs_schedule_position at = {0};
+    gs_micro_batch micro_batch;
     uint64_t epoch = 0;
-    int pieces = 0;
+    int micro_batches = 0;
     assert_ok(gs_loader_create(set, s, NULL, SEED, bytes_per_s, &loader));
-    for (; pieces < most && gs_schedule_next(s, &at, &piece); pieces++) {
+    for (; micro_batches < most && gs_schedule_next(s, &at, &micro_batch); micro_batches++) {
         const gs_loaded *got;
         assert_ok(gs_loader_next(loader, &got));
-        if (piece.epoch != epoch) gs_epoch_order(SEED, epoch = piece.epoch, COUNT, order);
-        assert_same_piece(got->piece, piece);
-        for (size_t i = 0; i < piece.n; i++) {
-            uint32_t sample = order[piece.first + i];
-            assert_int_equal(((const int32_t *)got->answers)[i], labels[sample]);
+        if (micro_batch.epoch != epoch) gs_epoch_order(SEED, epoch = micro_batch.epoch, COUNT, order);
+        assert_same_micro_batch(got->micro_batch, micro_batch);
+        for (size_t i = 0; i < micro_batch.n; i++) {
+            uint32_t sample = order[micro_batch.first + i];
+            assert_int_equal(((const int32_t *)got->targets)[i], labels[sample]);
             assert_memory_equal((const unsigned char *)got->inputs + i * PIXELS, images + sample * PIXELS,
                                 PIXELS);
         }
     }
     assert_true(gs_loader_waited(loader) >= 0);
     gs_loader_free(loader);
-    return pieces;
+    return micro_batches;
 }
 
 TEST(every_sample_comes_whole) {
@@ -186,14 +186,14 @@ TEST(every_sample_comes_whole) {
         }
 }
 
-/* A run may end anywhere: after 0, 1, ... pieces, while the loader sleeps or works. */
+/* A run may end anywhere: after 0, 1, ... micro-batches, while the loader sleeps or works. */
 TEST(it_can_be_freed_at_any_moment) {
     gs_schedule s = schedule_of(&(schedule_case){3, 1, 1, 3, 0}, 0, 1);
-    for (int pieces = 0; pieces < 80; pieces++) assert_int_equal(drain(&s, 0, pieces), pieces);
+    for (int micro_batches = 0; micro_batches < 80; micro_batches++) assert_int_equal(drain(&s, 0, micro_batches), micro_batches);
     gs_loader_free(NULL);
 }
 
-/* A worker without samples: there are more workers than samples in a batch. It gets a piece of none for each. */
+/* A worker without samples: there are more workers than samples in a batch. It gets a micro-batch of none for each. */
 TEST(a_worker_may_have_nothing) {
     gs_schedule s = schedule_of(&(schedule_case){4, 8, 1, 128, 0}, 7, 1);
     assert_int_equal(drain(&s, 0, 1000000), EPOCHS * ((COUNT + 3) / 4));
@@ -202,24 +202,24 @@ TEST(a_worker_may_have_nothing) {
 /* ---- pace ---- */
 
 TEST(a_pace_is_kept) {
-    gs_pace p = {.rate = 100};
-    assert_near(gs_pace_through(&p, 50, 200), 52, 1e-12, 0);
-    assert_near(gs_pace_through(&p, 50.5, 100), 53, 1e-12, 0); /* behind what was wanted before */
-    assert_near(gs_pace_through(&p, 53, 50), 53.5, 1e-12, 0);
-    assert_near(gs_pace_through(&p, 60, 10), 60.1, 1e-12, 0); /* idle from 53.5 on: nothing is saved up */
-    assert_near(gs_pace_through(&p, 60, 10), 60.2, 1e-12, 0);
-    gs_pace none = {0};
-    assert_near(gs_pace_through(&none, 60, 1e18), 60, 0, 0);
+    gs_throttle p = {.rate = 100};
+    assert_near(gs_throttle_until(&p, 50, 200), 52, 1e-12, 0);
+    assert_near(gs_throttle_until(&p, 50.5, 100), 53, 1e-12, 0); /* behind what was wanted before */
+    assert_near(gs_throttle_until(&p, 53, 50), 53.5, 1e-12, 0);
+    assert_near(gs_throttle_until(&p, 60, 10), 60.1, 1e-12, 0); /* idle from 53.5 on: nothing is saved up */
+    assert_near(gs_throttle_until(&p, 60, 10), 60.2, 1e-12, 0);
+    gs_throttle none = {0};
+    assert_near(gs_throttle_until(&none, 60, 1e18), 60, 0, 0);
 }
 
 /* Over any time in which there is always something wanted, exactly rate times time is moved. */
 TEST(a_pace_neither_drifts_nor_bursts) {
-    gs_pace p = {.rate = 1e6};
+    gs_throttle p = {.rate = 1e6};
     double now = 1000, moved = 0;
     for (int i = 0; i < 10000; i++) {
         double bytes = 1 + i % 997;
         moved += bytes;
-        now = gs_pace_through(&p, now, bytes);
+        now = gs_throttle_until(&p, now, bytes);
         assert_near(now, 1000 + moved / 1e6, 1e-7, 0);
     }
 }
@@ -231,8 +231,8 @@ TEST(a_throttled_loader_brings_the_same) {
     assert_int_equal(drain(&s, 2e5, 1000000), drain(&s, 0, 1000000));
 }
 
-/* At a byte a second the first piece would be through after 28 s; the run ends before. A loader that slept on would
- * still end, far too late: the alarm then ends the test. */
+/* At a byte a second the first micro-batch would be through after 28 s; the run ends before. A loader that slept on
+ * would still end, far too late: the alarm then ends the test. */
 TEST(a_throttled_loader_can_be_freed) {
     gs_schedule s = schedule_of(&schedule_cases[0], 0, 1);
     for (int i = 0; i < 5; i++) assert_int_equal(drain(&s, 1e-3, 0), 0);

@@ -38,9 +38,9 @@ static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size)
     return s;
 }
 
-/* Smaller pieces first, halved no more often than they must be; then ZeRO too; and the run keeps to it. How much
- * operators need as scratch memory depends on the CPU: about 16 MB, 13.1 with pieces of 1 sample, 9.3 with these and
- * --zero 1. */
+/* Smaller micro-batches first, halved no more often than they must be; then ZeRO too; and the run keeps to it. How much
+ * operators need as scratch memory depends on the CPU: about 16 MB, 13.1 with micro-batches of 1 sample, 9.3 with these
+ * and --zero 1. */
 TEST(the_cheapest_that_fits_is_chosen) {
     static const struct {
         int limit, zero;

@@ -16,7 +16,7 @@
 typedef struct run {
     gs_settings settings;
     gs_dataset *train, *test;
-    int pieces;    /* into how many stages the model can be cut, at least */
+    int slices;    /* into how many stages the model can be cut, at least */
     bool has_pair; /* of linear layers that two workers can share */
     char model[300], what[1000], file[400];
 } run;
@@ -39,7 +39,7 @@ static void draw_images(draw *d, run *r) {
     while ((hole = strstr(r->model, "same"))) memcpy(hole, " %d ", 4);
     const char *text = gs_test_format(r->model, wide, wide, wide);
     snprintf(r->model, sizeof r->model, "%s", text);
-    r->pieces = kind == 0 ? 1 : kind < 3 ? 3 : 4;
+    r->slices = kind == 0 ? 1 : kind < 3 ? 3 : 4;
     r->has_pair = kind == 1 || kind == 4;
     const gs_shape shape = {1 + 2 * one_of(d, 2), side, side, 0};
     const size_t count = 20 + (size_t)one_of(d, 200);
@@ -55,7 +55,7 @@ static void draw_tokens(draw *d, run *r) {
              rows, wide, 1 + one_of(d, 2), 3 * wide, wide, 4 * wide, wide, one_of(d, 2) ? "tied" : "linear ");
     const size_t used = strlen(r->model);
     if (r->model[used - 1] == ' ') snprintf(r->model + used, sizeof r->model - used, "%d", rows);
-    r->pieces = 4;
+    r->slices = 4;
     r->has_pair = true;
     const gs_shape shape = {1, 1, 1, length};
     r->train = gs_test_made_set(shape, rows, 20 + (size_t)one_of(d, 60), true);
@@ -128,12 +128,12 @@ static void draw_division(draw *d, run *r) {
     s->sync = "allreduce";
     if (kind < 3) s->zero = kind + 1;
     if (s->exact) s->micro_batch = 0;
-    if (kind < 3 || r->pieces < stages) return;
+    if (kind < 3 || r->slices < stages) return;
     s->pipeline = stages;
     s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
     const bool each =
         s->exact && strstr(r->model, "tied"); /* a table for each micro-batch: not interleaved */
-    s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->pieces && s->batch >= 8 && !each ? 3 : 2)];
+    s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->slices && s->batch >= 8 && !each ? 3 : 2)];
     s->micro_batch = 0;
     if (kind == 4) s->zero = 1 + one_of(d, 3);
     const int share = (int)s->batch / (workers / stages);

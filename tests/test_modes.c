@@ -49,11 +49,11 @@ TEST(large_samples_in_small_pieces) {
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         s.model = pieces[i].model;
         s.batch_norm = pieces[i].norm;
-        assert_ok(gs_largest_piece(&s, pieces[i].in, &most));
+        assert_ok(gs_largest_micro_batch(&s, pieces[i].in, &most));
         if (most != pieces[i].most) fail_msg("%s: %zu, wanted %zu", s.model, most, pieces[i].most);
     }
     s.micro_batch = 77;
-    assert_ok(gs_largest_piece(&s, pieces[9].in, &most));
+    assert_ok(gs_largest_micro_batch(&s, pieces[9].in, &most));
     assert_int_equal(most, 77);
 }
 

@@ -125,10 +125,10 @@ TEST(a_vector_that_stays_is_copied_once) {
 }
 
 /* There nothing lies behind an address. */
-TEST(a_rehearsal_copies_no_vector) {
+TEST(a_dry_run_copies_no_vector) {
     gs_device *cpu = gs_test_device("cpu", 1);
     cpu->offload = GS_OFFLOAD_OPTIMIZER;
-    gs_device_rehearse(cpu);
+    gs_device_set_dry(cpu);
     gs_model *m = gs_test_model(cpu, .text = "mlp", .in = {1, 28, 28, 0}, .max_batch = 1, .seed = 1);
     gs_optimizer *o;
     float x = 3;

@@ -59,7 +59,7 @@ TEST(no_cut_is_better) {
     }
 }
 
-/* Each piece has taken some time, and a layer that stays with another one none of its own; in one part of the model
+/* Each slice has taken some time, and a layer that stays with another one none of its own; in one part of the model
  * that computes a thousand times as much, more. */
 TEST(layers_are_measured) {
     gs_layer_times t;
@@ -124,18 +124,18 @@ TEST(stages_compute_what_the_whole_does) {
         gs_device *d = gs_test_device("cpu", 1);
         whole = gs_test_model(d, .text = texts[t], .in = image, .max_batch = N, .seed = 3);
         const size_t pixels = N * gs_shape_size(image), floats = whole->saved + GS_STATS;
-        gs_mem x = gs_test_alloc(d, pixels * sizeof(float)), answers, logits, y, dx;
+        gs_mem x = gs_test_alloc(d, pixels * sizeof(float)), targets, logits, y, dx;
         float *host = gs_test_malloc(pixels * sizeof *host),
               *wanted = gs_test_malloc(floats * sizeof *wanted), *got = gs_test_malloc(floats * sizeof *got);
         assert_true(host && wanted && got);
         for (size_t i = 0; i < pixels; i++) host[i] = (float)(i % 17) / 17 - 0.4f;
         assert_ok(d->ops->write(d, x, host, pixels * sizeof *host));
-        answers = gs_test_put(d, (int32_t[]){0, 3, 9, 1, 1, 5}, N * sizeof(int32_t));
+        targets = gs_test_put(d, (int32_t[]){0, 3, 9, 1, 1, 5}, N * sizeof(int32_t));
         const gs_pass pass = {.n = N, .training = true, .fresh = true, .seed = 5, .step = 2, .first = 12};
         assert_ok(gs_model_clear_gradients(whole));
         assert_ok(gs_model_forward(whole, &pass, x, &logits));
-        assert_ok(gs_model_loss(whole, &pass, logits, answers));
-        assert_ok(gs_model_backward(whole, &pass, logits, answers));
+        assert_ok(gs_model_loss(whole, &pass, logits, targets));
+        assert_ok(gs_model_backward(whole, &pass, logits, targets));
         assert_ok(d->ops->read(d, wanted, whole->gradients, floats * sizeof *wanted));
 
         assert_ok(gs_model_clear_gradients(whole));
@@ -146,8 +146,8 @@ TEST(stages_compute_what_the_whole_does) {
         assert_true(stage[1]->has_loss && gs_shape_same(stage[0]->out, stage[1]->in));
         assert_ok(gs_model_forward(stage[0], &pass, x, &y));
         assert_ok(gs_model_forward(stage[1], &pass, y, &logits));
-        assert_ok(gs_model_loss(stage[1], &pass, logits, answers));
-        assert_ok(gs_model_backward_stage(stage[1], &pass, logits, answers, GS_NONE, &dx));
+        assert_ok(gs_model_loss(stage[1], &pass, logits, targets));
+        assert_ok(gs_model_backward_stage(stage[1], &pass, logits, targets, GS_NONE, &dx));
         assert_ok(gs_model_backward_stage(stage[0], &pass, y, GS_NONE, dx, &dx));
         assert_null(dx.base);
         assert_ok(d->ops->read(d, got, whole->gradients, floats * sizeof *got));

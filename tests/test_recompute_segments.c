@@ -32,7 +32,7 @@ TEST(segments_are_what_is_said) {
         {"linear 9, tanh, linear 9, tanh, linear 8, tanh, linear 9, linear 2", {5, 1, 1, 0}, 3, 1},
     };
     gs_device *cpu = gs_test_device("cpu", 1);
-    gs_device_rehearse(cpu);
+    gs_device_set_dry(cpu);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const shape_case *c = &cases[i];
         gs_model *m = gs_test_model(cpu, .text = c->model, .in = c->in, .max_batch = 2, .seed = 1,
@@ -92,13 +92,13 @@ static size_t sums_of(gs_device *d, int recompute) {
                                 .recompute = recompute);
     float *host = gs_test_calloc(N * gs_shape_size(in), sizeof *host);
     for (size_t i = 0; i < N * gs_shape_size(in); i++) host[i] = test_value(i, 1);
-    gs_mem x = gs_test_new_mem(d, host, N * gs_shape_size(in)), answers = gs_test_new_mem(d, NULL, N);
-    assert_ok(d->ops->write(d, answers, labels, sizeof labels));
+    gs_mem x = gs_test_new_mem(d, host, N * gs_shape_size(in)), targets = gs_test_new_mem(d, NULL, N);
+    assert_ok(d->ops->write(d, targets, labels, sizeof labels));
     gs_pass pass = {
         .n = N, .training = true, .fresh = true, .sum_over_workers = count_sum, .sum_context = &sums};
     assert_ok(gs_model_forward(m, &pass, x, &logits));
-    assert_ok(gs_model_loss(m, &pass, logits, answers));
-    assert_ok(gs_model_backward(m, &pass, logits, answers));
+    assert_ok(gs_model_loss(m, &pass, logits, targets));
+    assert_ok(gs_model_backward(m, &pass, logits, targets));
     return sums;
 }
 
@@ -152,9 +152,9 @@ static gs_layer *branch(int out) {
 
 static void gradients_of_own_net(gs_device *d, int recompute, float *gradients, size_t *params) {
     enum { N = 6 };
-    float x[N * 5], answers[N * 2];
+    float x[N * 5], targets[N * 2];
     for (int i = 0; i < N * 5; i++) x[i] = test_value((size_t)i, 1);
-    for (int i = 0; i < N * 2; i++) answers[i] = test_value((size_t)i, 2);
+    for (int i = 0; i < N * 2; i++) targets[i] = test_value((size_t)i, 2);
     gs_layer *net =
         gs_sequential(4, (gs_layer *[]){gs_linear(7, true), both(branch(7), branch(7)),
                                         gs_residual(both(branch(7), branch(7)), NULL), gs_linear(2, true)});
@@ -164,7 +164,7 @@ static void gradients_of_own_net(gs_device *d, int recompute, float *gradients, 
     assert_int_equal(gs_recompute_segments(m->net), recompute == GS_RECOMPUTE_ALL    ? 2
                                                     : recompute == GS_RECOMPUTE_NONE ? 0
                                                                                      : 1);
-    gs_mem at = gs_test_new_mem(d, x, N * 5), wanted = gs_test_new_mem(d, answers, N * 2);
+    gs_mem at = gs_test_new_mem(d, x, N * 5), wanted = gs_test_new_mem(d, targets, N * 2);
     const gs_pass pass = {.n = N, .training = true, .fresh = true};
     assert_ok(gs_model_forward(m, &pass, at, &logits));
     assert_ok(gs_model_loss(m, &pass, logits, wanted));

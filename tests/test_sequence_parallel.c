@@ -144,7 +144,7 @@ TEST(memory_is_foreseen) {
 
 /* ---- elsewhere ---- */
 
-/* gradsum layout: of all layouts that have it the bytes are those of a run, and the memory is as rehearsed. */
+/* gradsum layout: of all layouts that have it the bytes are those of a run, and the memory is as in the dry run. */
 TEST(layouts_have_it) {
     static const gs_layout wanted[] = {{2, 2, 1, 0}, {2, 2, 1, 3}, {1, 2, 2, 0}, {1, 4, 1, 0}};
     gs_settings s = settings_of(words);

@@ -197,9 +197,9 @@ TEST(what_does_not_go_together_is_refused) {
                {"--offload optimizer", NULL},
                {"--offload weights", NULL}};
     enum { ALL = sizeof all / sizeof *all };
-    gs_refusal r;
+    gs_conflict r;
     int pairs = 0;
-    for (; gs_refusal_of(pairs, &r); pairs++) {
+    for (; gs_conflict_of(pairs, &r); pairs++) {
         int a = 0, b = 0;
         while (a < ALL && strcmp(all[a].option, r.option) != 0) a++;
         while (b < ALL && strcmp(all[b].option, r.other) != 0) b++;

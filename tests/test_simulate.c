@@ -8,7 +8,7 @@
 #include "comm/virtual/list.h"
 #include "sync/scheme.h"
 #include "predict/failures.h"
-#include "predict/lists.h"
+#include "predict/message_lists.h"
 #include "predict/simulate.h"
 
 static const gs_link fabric = {5e-6, 12.5e9}, none = {0, 0};
@@ -22,13 +22,13 @@ typedef struct sum {
 
 static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *scheme, gs_sync_array a) {
     const int ranks = cluster->ranks;
-    const gs_lists_key key = {.scheme = scheme, .array = a, .ranks = ranks};
+    const gs_message_lists_key key = {.scheme = scheme, .array = a, .ranks = ranks};
     const gs_virtual_list *list;
-    gs_lists lists = {0};
+    gs_message_lists lists = {0};
     gs_virtual *v;
     sum s = {0};
     gs_virtual_script *script = gs_test_calloc((size_t)ranks, sizeof *script);
-    assert_ok(gs_lists_of(&lists, &key, &list));
+    assert_ok(gs_message_lists_of(&lists, &key, &list));
     assert_ok(gs_virtual_create(cluster, (gs_virtual_watch){0}, &v));
     const gs_virtual_item item = {.op = GS_VIRTUAL_LIST, .stride = 1, .list = list};
     for (int r = 0; r < ranks; r++) script[r] = (gs_virtual_script){&item, 1, 0};
@@ -43,7 +43,7 @@ static sum sum_on(const gs_virtual_cluster *cluster, const gs_sync_scheme *schem
             assert_near(k->sent[0] + k->sent[1], (double)cost.bytes, 0, 0);
     }
     gs_virtual_free(v);
-    gs_lists_free(&lists);
+    gs_message_lists_free(&lists);
     return s;
 }
 
@@ -63,7 +63,7 @@ static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
 enum { MOST = 80, CALLS = 3, ITEMS = 1 + 2 * CALLS };
 
 /* The list of each rank, by a recording of its own. */
-static void record_each(const gs_lists_key *k, gs_virtual_list *list, float *array) {
+static void record_each(const gs_message_lists_key *k, gs_virtual_list *list, float *array) {
     for (int r = 0; r < k->ranks; r++) {
         gs_recorder recorder;
         gs_sync *sync = NULL;
@@ -96,11 +96,11 @@ static gs_status go_both_ways(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-static gs_lists_key drawn_call(int ranks) {
+static gs_message_lists_key drawn_call(int ranks) {
     static const gs_operation calls[] = {GS_ALL_GATHER, GS_REDUCE_SCATTER, GS_ALL_TO_ALL};
     static const gs_sync_scheme both_ways = {.sum = go_both_ways};
     const uint32_t i = draw(10);
-    return (gs_lists_key){.ranks = ranks,
+    return (gs_message_lists_key){.ranks = ranks,
                           .array = {1 + draw(900), (gs_wire)draw(3), 2},
                           .scheme = draw(2) ? NULL
                                     : i < 9 ? gs_sync_schemes()[i]
@@ -121,11 +121,11 @@ TEST(ranks_together_do_what_each_does_alone) {
         gs_virtual_list own[CALLS][MOST];
         gs_virtual_script script[2][MOST];
         gs_virtual *v[2];
-        gs_lists lists = {0};
+        gs_message_lists lists = {0};
         for (int c = 0; c < CALLS; c++) {
-            const gs_lists_key k = drawn_call(n);
+            const gs_message_lists_key k = drawn_call(n);
             const gs_virtual_list *list;
-            assert_ok(gs_lists_of(&lists, &k, &list));
+            assert_ok(gs_message_lists_of(&lists, &k, &list));
             record_each(&k, own[c], array);
             shared += list->message != NULL;
             if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list->message);
@@ -150,7 +150,7 @@ TEST(ranks_together_do_what_each_does_alone) {
         for (int alone = 0; alone < 2; alone++) gs_virtual_free(v[alone]);
         for (int c = 0; c < CALLS; c++)
             for (int r = 0; r < n; r++) gs_virtual_list_free(&own[c][r]);
-        gs_lists_free(&lists);
+        gs_message_lists_free(&lists);
     }
     assert_true(shared > 300);
 }

@@ -125,7 +125,7 @@ TEST(a_group_sums_what_the_formula_says) {
     cJSON *o = step(options);
     int sums = 0;
     const int n = spans_of(o, s);
-    for (int i = 0; i < n; i++) sums += s[i].kind == GS_SPAN_GROUP_CALL && s[i].worker == 1;
+    for (int i = 0; i < n; i++) sums += s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1;
     assert_true(sums >= 4); /* y and dx of two pairs; and what the embedding takes */
     const cJSON *rows = gs_test_field(o, "rows");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
@@ -147,7 +147,7 @@ TEST(a_group_divides_tokens) {
         int acts[3] = {0};
         const int n = spans_of(o, s);
         for (int i = 0; i < n; i++)
-            if (s[i].kind == GS_SPAN_GROUP_CALL && s[i].worker == 1) acts[s[i].index]++;
+            if (s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1) acts[s[i].index]++;
         /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with an order has 4 more */
         const int passes = exact ? 4 : 1; /* with --exact one for each sample */
         assert_int_equal(acts[GS_TENSOR_GATHERS], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));

@@ -87,7 +87,7 @@ static void spoil(gs_worker *w) {
     for (int i = 0; i < m->param_count; i++) {
         size_t at;
         if ((m->param[i]->cut != GS_UNCUT) != spoils_what_is_cut) continue;
-        if (!gs_holding_find(&w->holding, m->param[i], &at)) continue;
+        if (!gs_partition_find(&w->partition, m->param[i], &at)) continue;
         assert_ok(w->device->ops->write(w->device, gs_at(m->weights, at), &other, sizeof other));
         return;
     }
@@ -121,7 +121,7 @@ TEST(saved_and_resumed) {
 
 /* ---- memory ---- */
 
-TEST(memory_is_as_rehearsed) {
+TEST(memory_is_as_planned) {
     static const division all[] = {{four, "tp2,pp2"},
                                    {eight, "dp2,tp2,pp2,zero1"},
                                    {four, "dp2,tp2,zero1"},

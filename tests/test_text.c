@@ -20,7 +20,7 @@ TEST(parts_and_windows) {
     assert_int_equal(train->count, (LENGTH - TEST - CONTEXT) / CONTEXT);
     assert_int_equal(test->count, (TEST - 1) / CONTEXT);
     assert_true(gs_shape_same(train->shape, (gs_shape){1, 1, 1, CONTEXT}));
-    assert_int_equal(gs_dataset_answer_bytes(train), CONTEXT * sizeof(int32_t));
+    assert_int_equal(gs_dataset_target_bytes(train), CONTEXT * sizeof(int32_t));
     long sum = 0;
     for (size_t i = 0; i < LENGTH; i++)
         sum += (long)i * (i < LENGTH - TEST ? train->text->token[i] : test->text->token[i - LENGTH + TEST]);

@@ -10,7 +10,7 @@ static const char MODEL[] =
     "embedding 5 6 std 0.5, positions std 0.5, residual (layer_norm, linear 6, tanh), tied";
 static const gs_shape SEQUENCE = {1, 1, 1, LENGTH};
 
-/* A model with a batch: tokens, and the next ones as answers. */
+/* A model with a batch: tokens, and the next ones as targets. */
 typedef struct small {
     gs_model *model;
     gs_mem x, labels;

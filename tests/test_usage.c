@@ -301,7 +301,7 @@ TEST(long_work_is_shown) {
         {"train --model lenet --data fashion-mnist-small --steps 1 --save w", "] epoch 1/5, test"},
         {"eval --load w", "] computing with the test set"},
         {"predict --load w -o y.npy", "] computing with the test set"},
-        {"memory --model softmax", "rehearsing what would save memory"},
+        {"memory --model softmax", "dry runs of what would save memory"},
         {"train --model mlp --devices cpu,cpu --layout pp2 --steps 9 --digest d", "the pipeline is cut"},
         {"train --model mlp --data fashion-mnist-small --steps 9", "] step 2/9 loss "},
         {"explain d", "] one worker makes the run again"},

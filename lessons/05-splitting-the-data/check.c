@@ -51,8 +51,8 @@ static gs_status check_schedule(size_t total, size_t batch, int workers, int pas
                                .passes = passes,
                                .most = 5,
                                .epochs = 2};
-        gs_schedule_place at = {0};
-        gs_piece p;
+        gs_schedule_position at = {0};
+        gs_micro_batch p;
         while (gs_schedule_next(&s, &at, &p))
             for (size_t i = p.first; i < p.first + p.n; i++) {
                 LAB_CHECK(i < total,

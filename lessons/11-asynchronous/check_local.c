@@ -37,8 +37,8 @@ static gs_status run_step(const one_step *k, bool fails, way *since, bool *meet)
     gs_comm comm = {.size = 1};
     const gs_settings settings = {.every = k->every};
     gs_worker w = {.settings = &settings, .comm = &comm, .optimizer = &optimizer, .step = k->step};
-    w.piece.part = k->mine;
-    w.piece.batch = k->all;
+    w.micro_batch.part = k->mine;
+    w.micro_batch.batch = k->all;
     asked.updates = 0;
     asked.fails = fails;
     *since = k->since;

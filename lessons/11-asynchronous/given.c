@@ -80,7 +80,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
 
     GS_TRY(gs_gradient(w));
     GS_TRY(w->device->ops->read(w->device, stats, gs_model_stats(w->model), sizeof stats));
-    GS_TRY(step_alone(w, &l->since, w->piece.part, w->piece.batch, &time_to_meet));
+    GS_TRY(step_alone(w, &l->since, w->micro_batch.part, w->micro_batch.batch, &time_to_meet));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     for (int i = 0; i < GS_STATS; i++) l->stats[i] += stats[i];

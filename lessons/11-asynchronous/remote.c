@@ -113,8 +113,8 @@ static void call_step(void *arguments) {
     gs_optimizer optimizer = {0};
     const gs_settings settings = {.every = a->every};
     gs_worker w = {.settings = &settings, .comm = a->comm, .optimizer = &optimizer, .step = a->step};
-    w.piece.part = a->mine;
-    w.piece.batch = a->all;
+    w.micro_batch.part = a->mine;
+    w.micro_batch.batch = a->all;
     a->status = step_alone(&w, &a->since, a->mine, a->all, &a->meet);
 }
 

@@ -94,8 +94,8 @@ static gs_status load(lab_run *run, const size_t *sample, size_t count) {
     o->pass.n = count;
     w->measured.samples += (double)count;
     GS_TRY(gs_augment_gather(&w->settings->augment, w->train_set, w->settings->seed, o->epoch, o->mine, count,
-                             w->input.host_inputs, w->input.host_answers));
-    GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_answers, count));
+                             w->input.host_inputs, w->input.host_targets));
+    GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_targets, count));
     o->y = w->input.x;
     return gs_phase_ends(w, GS_PHASE_DATA);
 }
@@ -122,7 +122,7 @@ static gs_status loss(lab_run *run, float *counts) {
     if (o->forwards != o->step.layers)
         return gs_fail(GS_E_USAGE, "lab_loss: forward of %d layers; wanted %d", o->forwards, o->step.layers);
     GS_TRY(gs_model_clear_stats(m));
-    GS_TRY(gs_model_loss(m, &o->pass, o->y, o->worker->input.answers));
+    GS_TRY(gs_model_loss(m, &o->pass, o->y, o->worker->input.targets));
     bring(o, counts, m->saved, GS_STATS);
     o->scored = true;
     return gs_phase_ends(o->worker, GS_PHASE_FORWARD);
@@ -135,7 +135,7 @@ static gs_status backward(lab_run *run, int layer, float *gradients) {
     gs_model *m = w->model;
     const gs_layer *l = o->layer[layer];
     const gs_chunk *part = &o->step.layer[layer];
-    size_t rows = o->pass.n * (size_t)gs_model_answers(m);
+    size_t rows = o->pass.n * (size_t)gs_model_targets(m);
     int wanted = o->step.layers - 1 - o->backwards;
     if (!o->scored) return gs_fail(GS_E_USAGE, "backward of layer %d comes before the loss", layer);
     if (layer != wanted) return gs_fail(GS_E_USAGE, "backward of layer %d; wanted layer %d", layer, wanted);
@@ -143,7 +143,7 @@ static gs_status backward(lab_run *run, int layer, float *gradients) {
     if (layer == o->step.layers - 1) {
         o->dy = m->dlogits;
         GS_TRY(m->device->ops->softmax_cross_entropy_backward(
-            m->device, o->dy, m->probability, w->input.answers, rows, m->out.c, m->label_smoothing));
+            m->device, o->dy, m->probability, w->input.targets, rows, m->out.c, m->label_smoothing));
     }
     bool needed = !l->joined && (layer == o->step.layers - 1 || o->layer[layer + 1]->needs_dx);
     if (needed) GS_TRY(gs_layer_backward(o->layer[layer], &o->pass, o->dy, &o->dy));
@@ -336,11 +336,11 @@ static gs_status ready(whole *o) {
     s->rate = w->optimizer->lr;
     gs_shard batch = lab_batch_of(s->samples, s->batch, s->number);
     gs_shard part = gs_shard_of(batch.count, s->rank, s->ranks);
-    w->piece = (gs_piece){.epoch = o->epoch,
+    w->micro_batch = (gs_micro_batch){.epoch = o->epoch,
                           .step = w->step + 1,
                           .first = batch.first + part.first,
                           .n = part.count,
-                          .place = part.first,
+                          .offset = part.first,
                           .batch = batch.count,
                           .part = part.count,
                           .last = true};

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The figures of this lesson, in about a minute and a half. The first two are rehearsals (gradsum memory).
+# The figures of this lesson, in about a minute and a half. The first two are dry runs (gradsum memory).
 # sh figures.sh [ledger] [recompute] [bits] [precision] [offload]: only these. $GRADSUM: the program, if it is not
 # build/gradsum.
 cd "$(dirname "$0")/../.." || exit 1

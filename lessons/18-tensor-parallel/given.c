@@ -55,11 +55,11 @@ void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, 
 
 static _Thread_local gs_comm *group; /* of the worker of this thread */
 
-/* False where nothing is to be computed: in a rehearsal, and before the group has met, in a warm-up. */
+/* False where nothing is to be computed: in a dry run, and before the group has met, in a warm-up. */
 static bool is_real(const gs_layer *l) {
     const gs_worker *w = l->part->group->context;
     group = w->groups.met ? w->groups.comm[GS_TP] : NULL;
-    return !l->device->rehearses && group;
+    return !l->device->dry && group;
 }
 
 static lab_layer layer_of(const gs_layer *l, const gs_pass *pass) {
@@ -131,7 +131,7 @@ static gs_status (*library_sums)(gs_device *, gs_mem, gs_mem, gs_mem, gs_mem, gs
 static gs_status part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
                            size_t n, int classes, float smoothing, const gs_share *share) {
     GS_TRY(library_sums(d, p, sums, most, x, labels, n, classes, smoothing, share));
-    if (d->rehearses || !group) return GS_OK;
+    if (d->dry || !group) return GS_OK;
     const lab_words w = {.n = n,
                          .words = (size_t)classes,
                          .first = (size_t)gs_share_first(share),
@@ -157,7 +157,7 @@ static gs_status part_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels,
                          .words = (size_t)classes,
                          .first = (size_t)gs_share_first(share),
                          .label = gs_cpu_ints(labels)};
-    if (!d->rehearses) lab_words_dx(&w, gs_cpu_floats(p), gs_cpu_floats(dx));
+    if (!d->dry) lab_words_dx(&w, gs_cpu_floats(p), gs_cpu_floats(dx));
     return GS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* 21.2, 21.4 and 21.5. Files, waits and cards are drawn, and 21.4 sees every group of up to four ranks. */
+/* 21.2, 21.4 and 21.5. Files, waits and snapshot ids are drawn, and 21.4 sees every group of up to four ranks. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -197,15 +197,15 @@ static gs_status check_suspect(void) {
 
 /* What a process has kept: the states after these steps; 0: none. */
 typedef struct kept {
-    uint64_t step[GS_COPIES];
+    uint64_t step[GS_SNAPSHOTS];
     char state; /* which run its state is of: they should all be of 'a' */
 } kept;
 
-static void deal(const kept *k, int size, gs_card *all) {
-    memset(all, 0, (size_t)size * GS_COPIES * sizeof *all);
+static void deal(const kept *k, int size, gs_snapshot_id *all) {
+    memset(all, 0, (size_t)size * GS_SNAPSHOTS * sizeof *all);
     for (int r = 0; r < size; r++)
-        for (int i = 0; i < GS_COPIES; i++) {
-            gs_card *c = &all[r * GS_COPIES + i];
+        for (int i = 0; i < GS_SNAPSHOTS; i++) {
+            gs_snapshot_id *c = &all[r * GS_SNAPSHOTS + i];
             c->valid = k[r].step[i] > 0;
             c->step = k[r].step[i];
             if (c->valid) snprintf(c->hash, sizeof c->hash, "%063" PRIx64 "%c", c->step, k[r].state);
@@ -229,11 +229,11 @@ static const char *text_of(const kept *k, int size) {
 
 /* first -1: nobody has a state; differ: that is to be told. */
 static gs_status check_agree_of(const kept *k, int size, uint64_t step, int first, bool differ) {
-    gs_card all[RANKS * GS_COPIES];
+    gs_snapshot_id all[RANKS * GS_SNAPSHOTS];
     uint64_t its = 4711;
     int who = 4711;
     deal(k, size, all);
-    const gs_status status = gs_cards_agree(all, size, &its, &who);
+    const gs_status status = gs_snapshots_agree(all, size, &its, &who);
     if (differ) {
         LAB_CHECK(status == GS_E_DIFFER, "%s: expected GS_E_DIFFER, got %s", text_of(k, size),
                   status == GS_OK ? "GS_OK" : "another failure");
@@ -290,8 +290,8 @@ static gs_status check_agree(void) {
 }
 
 const char *const lab_may_call[] = {"disk_write",       "disk_sync", "disk_rename", "disk_remove",
-                                    "disk_sync_folder", "gs_fail",   "gs_context",  "gs_card_newest",
-                                    "gs_card_of_step",  NULL};
+                                    "disk_sync_folder", "gs_fail",   "gs_context",  "gs_snapshot_id_newest",
+                                    "gs_snapshot_id_of_step",  NULL};
 
 const lab_task lab_tasks[] = {
     {"21.1", "a checkpoint is there whole, or not at all", 3, check_save,

@@ -1,6 +1,6 @@
 /* Lab 21, as given: `gradsum simulate --mtbf` takes the formulas of lab.c, not those of the library, in the
- * open source src/predict/interval.c. gs_cards_agree has its own name there, and so takes the place of
- * src/persist/agree.c. */
+ * open source src/predict/interval.c. gs_snapshots_agree has its own name there, and so takes the place of
+ * src/persist/snapshot_id.c. */
 #include "tasks.h"
 
 double gs_failures_time(const gs_failures *f, double mtbf, double every) {

@@ -51,7 +51,7 @@ int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, 
     /* end of task 21.4 */
 }
 
-gs_status gs_cards_agree(const gs_card *all, int size, uint64_t *step, int *first) {
+gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {
     /* task 21.5: who is a survivor? What is the last step of each of them, and which have they all? Is it the same? */
     (void)all, (void)size, (void)step, (void)first;
     return lab_blank("21.5");

@@ -113,7 +113,7 @@ static void pass_suspect(lab_wire *w, void *arguments) {
 }
 
 typedef struct agree_call {
-    const gs_card *all;
+    const gs_snapshot_id *all;
     int size, first;
     uint64_t step;
     bool differ; /* lab_status takes the message along, and not the code */
@@ -123,7 +123,7 @@ typedef struct agree_call {
 static void pass_agree(lab_wire *w, void *arguments) {
     agree_call *a = arguments;
     LAB_VALUE(w, a->size);
-    LAB_IN(w, a->all, (size_t)a->size * GS_COPIES);
+    LAB_IN(w, a->all, (size_t)a->size * GS_SNAPSHOTS);
     LAB_RESULT(w, a->step);
     LAB_RESULT(w, a->first);
     LAB_RESULT(w, a->differ);
@@ -189,20 +189,20 @@ static void call_suspect(void *arguments) {
 
 static void call_agree(void *arguments) {
     agree_call *a = arguments;
-    a->status = gs_cards_agree(a->all, a->size, &a->step, &a->first);
+    a->status = gs_snapshots_agree(a->all, a->size, &a->step, &a->first);
     a->differ = a->status == GS_E_DIFFER;
 }
 
-/* As in src/persist/carry.c, so that 21.5 need not ask. */
-const gs_card *gs_card_newest(const gs_card *of) {
-    const gs_card *found = NULL;
-    for (int i = 0; i < GS_COPIES; i++)
+/* As in src/persist/snapshots.c, so that 21.5 need not ask. */
+const gs_snapshot_id *gs_snapshot_id_newest(const gs_snapshot_id *of) {
+    const gs_snapshot_id *found = NULL;
+    for (int i = 0; i < GS_SNAPSHOTS; i++)
         if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
     return found;
 }
 
-const gs_card *gs_card_of_step(const gs_card *of, uint64_t step) {
-    for (int i = 0; i < GS_COPIES; i++)
+const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t step) {
+    for (int i = 0; i < GS_SNAPSHOTS; i++)
         if (of[i].valid && of[i].step == step) return &of[i];
     return NULL;
 }
@@ -274,7 +274,7 @@ int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, 
     return a.rank;
 }
 
-gs_status gs_cards_agree(const gs_card *all, int size, uint64_t *step, int *first) {
+gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {
     agree_call a = {.all = all, .size = size, .first = *first, .step = *step};
     lab_remote(AGREE, &a);
     *step = a.step;

@@ -74,19 +74,19 @@ int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, 
     /* end of task 21.4 */
 }
 
-gs_status gs_cards_agree(const gs_card *all, int size, uint64_t *step, int *first) {
+gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {
     /* task 21.5: who is a survivor? What is the last step of each of them, and which have they all? Is it the same? */
     *first = -1;
     for (int r = size - 1; r >= 0; r--) {
-        const gs_card *last = gs_card_newest(all + r * GS_COPIES);
+        const gs_snapshot_id *last = gs_snapshot_id_newest(all + r * GS_SNAPSHOTS);
         if (!last) continue;
         if (*first < 0 || last->step < *step) *step = last->step;
         *first = r;
     }
     for (int r = 0; r < size && *first >= 0; r++) {
-        if (!gs_card_newest(all + r * GS_COPIES)) continue;
-        const gs_card *its = gs_card_of_step(all + r * GS_COPIES, *step);
-        const gs_card *wanted = gs_card_of_step(all + *first * GS_COPIES, *step);
+        if (!gs_snapshot_id_newest(all + r * GS_SNAPSHOTS)) continue;
+        const gs_snapshot_id *its = gs_snapshot_id_of_step(all + r * GS_SNAPSHOTS, *step);
+        const gs_snapshot_id *wanted = gs_snapshot_id_of_step(all + *first * GS_SNAPSHOTS, *step);
         if (!its || !wanted || strcmp(its->hash, wanted->hash) != 0)
             return gs_fail(GS_E_DIFFER, "rank %d does not have the state of rank %d", r, *first);
     }

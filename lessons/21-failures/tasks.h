@@ -4,14 +4,14 @@
  *     21.2   lab_newest       the newest whole one
  *     21.3   lab_mtbf, lab_expected, lab_interval     what failures cost
  *     21.4   lab_suspect      who is to blame
- *     21.5   gs_cards_agree   from which step survivors go on: src/persist/agree.h
+ *     21.5   gs_snapshots_agree   from which step survivors go on: src/persist/snapshot_id.h
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include "lab.h"
-#include "persist/agree.h"
+#include "persist/snapshot_id.h"
 #include "predict/failures.h"
 
 /* ---- a disk: the checks have one, and cut its power after each call ----
@@ -98,7 +98,7 @@ double lab_interval(double checkpoint, double mtbf);
  * chain ends in a circle: a message was lost). */
 int lab_suspect(int me, int ranks, const int *waits_for, const double *seconds, double timeout);
 
-/* Task 21.5. gs_cards_agree, as src/persist/agree.h says. You may call gs_card_newest and gs_card_of_step. A
- * failure is gs_fail(GS_E_DIFFER, "a sentence"). The step is the smallest of the survivors' newest ones, whether all
- * have a copy of it or not. Two copies of a step are the same state if their hashes are the same. Where *first is -1,
- * *step does not matter. */
+/* Task 21.5. gs_snapshots_agree, as src/persist/snapshot_id.h says. You may call gs_snapshot_id_newest and
+ * gs_snapshot_id_of_step. A failure is gs_fail(GS_E_DIFFER, "a sentence"). The step is the smallest of the survivors'
+ * newest ones, whether all have a copy of it or not. Two copies of a step are the same state if their hashes are the
+ * same. Where *first is -1, *step does not matter. */

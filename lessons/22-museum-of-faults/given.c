@@ -47,9 +47,9 @@ static int layer_of(const gs_digests *d, int kind, int i) {
 
 static bool numbers_of(const gs_digests *d, int rank, uint64_t step, int kind, int i, double *along,
                        double *size) {
-    gs_numbers x;
+    gs_sketch x;
     if (kind < GS_DIGEST_KINDS_COUNT) {
-        if (!gs_total(d, rank, step, kind, i, GS_ALL_PARTS, &x)) return false;
+        if (!gs_digest_total(d, rank, step, kind, i, GS_ALL_PARTS, &x)) return false;
         memcpy(along, x.along, sizeof x.along);
         *size = sqrt(x.squares);
         return true;
@@ -82,12 +82,12 @@ static void rows_of(const gs_digests *a, const gs_digests *b, uint64_t step, int
 /* Least squares over all parameters: how often is what each rank has to add in what `rank` has? */
 static bool shares_of(const gs_digests *a, uint64_t step, int rank, double *share) {
     gs_fit fit = {.count = a->workers};
-    gs_numbers x[GS_FIT_MOST], sum;
+    gs_sketch x[GS_FIT_MOST], sum;
     double rest;
     if (a->workers > GS_FIT_MOST) return false;
     for (int p = 0; p < a->params; p++) {
-        if (a->param[p].state || !gs_of_rank(a, rank, step, GS_DIGEST_sum, p, 0, &sum)) continue;
-        for (int q = 0; q < a->workers; q++) (void)gs_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]);
+        if (a->param[p].state || !gs_digest_of_rank(a, rank, step, GS_DIGEST_sum, p, 0, &sum)) continue;
+        for (int q = 0; q < a->workers; q++) (void)gs_digest_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]);
         gs_fit_add(&fit, &sum, x);
     }
     return gs_fit_solve(&fit, share, &rest) && rest < 1e-2;
@@ -122,10 +122,10 @@ static const char *name_loss(const gs_digests *a, const gs_digests *b, const gs_
     double factor[GS_DIGEST_RANKS];
     snprintf(why, size, "samples x factor:");
     for (int r = 0; r < a->workers; r++) {
-        gs_numbers x = {0}, y = {0};
+        gs_sketch x = {0}, y = {0};
         n[r] = (size_t)gs_digests_score(b, r, d->step)->held;
-        if (!gs_total(a, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &x) ||
-            !gs_total(b, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &y) || !gs_ratio(&x, &y, &factor[r]))
+        if (!gs_digest_total(a, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &x) ||
+            !gs_digest_total(b, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &y) || !gs_sketch_ratio(&x, &y, &factor[r]))
             factor[r] = (double)NAN;
         snprintf(why + strlen(why), size - strlen(why), " %zu x %.4g", n[r], factor[r]);
     }
@@ -144,7 +144,7 @@ static const char *name_draws(const gs_digests *a, int kind, char *why, size_t s
     for (uint64_t s = 0; s < a->steps; s++)
         for (int r = 0; r < a->workers; r++)
             for (int i = 0; i < a->layers; i++) { /* masks: number is a layer; the first one that has any */
-                const gs_numbers *m = gs_digests_find(a, r, a->first + s, kind, i, 0);
+                const gs_sketch *m = gs_digests_find(a, r, a->first + s, kind, i, 0);
                 if (!m) continue;
                 lab_numbers *to = &x[s * (uint64_t)a->workers + (uint64_t)r];
                 to->n = (size_t)m->n;
@@ -162,7 +162,7 @@ static const char *name_norm(const gs_digests *a, const gs_difference *d, char *
     const bool divided = gs_digests_number(a, "zero") > 0; /* else all ranks hold all of it alike */
     for (int r = 0; r < a->workers; r++)
         for (int p = 0; p < a->params; p++) {
-            const gs_numbers *mine = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 0),
+            const gs_sketch *mine = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 0),
                              *alike = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 1);
             if (mine && divided) own[r] += mine->squares;
             if (mine && !divided && r == 0) common += mine->squares;

@@ -58,7 +58,8 @@ static gs_status load(trainer *t, const gs_dataset *set, const uint32_t *order, 
     return t->device->ops->write(t->device, t->labels, labels, n * sizeof *labels);
 }
 
-/* Add one batch's loss, correct answers and number of samples to `sum`. The loss operators count them on the device. */
+/* Add one batch's loss, correct predictions and number of samples to `sum`. The loss operators count them on the
+ * device. */
 static gs_status add_counts(trainer *t, double sum[GS_STATS]) {
     float counts[GS_STATS];
     GS_TRY(t->device->ops->read(t->device, counts, gs_model_stats(t->model), sizeof counts));

@@ -60,7 +60,7 @@ typedef struct student {
     gs_graders *graders;
     const gs_hand_in *first;
     int count, before, of; /* hand-ins: this student's, those of earlier ones, all */
-    gs_work *work;
+    gs_activity *work;
     cJSON *marks;
 } student;
 
@@ -102,7 +102,7 @@ static gs_status add_lab(const student *s, int lab) {
     const int marks = cJSON_GetArraySize(s->marks),
               done = s->before + (marks < s->count ? marks : s->count - 1);
     s->work->shown = 0; /* each is said: it may take a minute */
-    gs_working(s->work, (double)done / s->of, "hand-in %d of %d: lab %02d of %s", done + 1, s->of, lab,
+    gs_show_activity(s->work, (double)done / s->of, "hand-in %d of %d: lab %02d of %s", done + 1, s->of, lab,
                gs_printable(s->first->student));
     for (int i = 0; i < s->count; i++)
         if (*s->first[i].lab && atoi(s->first[i].lab) == lab) return add_graded(s, &s->first[i]);
@@ -121,7 +121,7 @@ static gs_status add_all(const student *s, const gs_labs *labs, bool others) {
 
 /* Of the student of hand-in *next, which becomes the next one's: a mark for each of `labs`, then others, if any. */
 static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next, const gs_labs *labs,
-                               bool others, gs_work *work, cJSON **marks) {
+                               bool others, gs_activity *work, cJSON **marks) {
     student s = {g, &all->list[*next], 0, *next, all->count, work, cJSON_CreateArray()};
     while (*next < all->count && all->list[*next].who == s.first->who) {
         s.count++;
@@ -134,13 +134,13 @@ static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next,
 /* ---- all of them ---- */
 
 static gs_status grade_students(gs_graders *g, const gs_hand_ins *all, bool others, gs_marks_output *o) {
-    gs_work work = {0};
-    gs_working(NULL, 0, "building the graders, which takes about a minute the first time");
+    gs_activity work = {0};
+    gs_show_activity(NULL, 0, "building the graders, which takes about a minute the first time");
     GS_TRY(gs_graders_build(g));
     for (int i = 0; i < all->count;) {
         cJSON *marks = NULL;
         gs_status status = student_marks(g, all, &i, &o->labs, others, &work, &marks);
-        gs_working(NULL, 0, NULL);
+        gs_show_activity(NULL, 0, NULL);
         if (status == GS_OK) status = gs_marks_output_student(o, marks);
         cJSON_Delete(marks);
         if (status != GS_OK) return status;

@@ -147,16 +147,16 @@ void gs_tell_skipped(const char *command, const gs_result *);
 /* ---- resume.c ---- */
 
 /* What --resume of train finds, and settings point into. */
-typedef struct gs_taken_up {
+typedef struct gs_resumed_run {
     gs_state *state;
     char *file;         /* in the folder of --resume */
     gs_comm *processes; /* that have agreed on it; NULL: none, or the run has taken them */
     bool automatic;     /* --resume auto */
-} gs_taken_up;
+} gs_resumed_run;
 
 /* settings->resume becomes a file, or NULL where a new run begins; options that are not given become that run's. */
-gs_status gs_take_up(gs_settings *, const gs_option *, int argc, char **argv, gs_taken_up *);
-void gs_taken_up_free(gs_taken_up *); /* also after a failure */
+gs_status gs_find_resumed_run(gs_settings *, const gs_option *, int argc, char **argv, gs_resumed_run *);
+void gs_resumed_run_free(gs_resumed_run *); /* also after a failure */
 
 /* ---- layout.c ---- */
 
@@ -188,18 +188,18 @@ void gs_flush_output(void);
 gs_status gs_temporary_folder(const char *name, char *folder, size_t size);
 
 /* How long what is being done has taken, and from which share of it on; {0} before it begins. */
-typedef struct gs_work {
+typedef struct gs_activity {
     double since, from, shown;
     bool tells; /* once, where standard error is no terminal: what takes more than 2 s more */
-} gs_work;
+} gs_activity;
 
-/* For an observer whose context is a gs_work: a test under way. */
-void gs_testing(void *work, size_t done, size_t of);
+/* For an observer whose context is a gs_activity: a test under way. */
+void gs_show_testing(void *work, size_t done, size_t of);
 
 /* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
- * which the next one and gs_tell replace. With work a bar, at most ten times a second. gs_working(NULL, 0, NULL)
+ * which the next one and gs_tell replace. With work a bar, at most ten times a second. gs_show_activity(NULL, 0, NULL)
  * removes it. */
-void gs_working(gs_work *, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void gs_show_activity(gs_activity *, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* How much of a training is done, for an observer's step. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
@@ -219,10 +219,10 @@ typedef struct gs_progress {
     gs_screen screen;             /* standard output */
     int bar_epoch;                /* the one that is shown, */
     double started, samples_done; /* since its first step was over */
-    gs_work work, test;           /* the run, and the test that goes on */
+    gs_activity work, test;           /* the run, and the test that goes on */
     char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
     const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
-    int answers;                  /* of each sample */
+    int targets;                  /* of each sample */
     int tokens;                   /* of each sample, where the data are a text; else 0 */
     bool perplexity;              /* then: its loss is in nats for each token, so that exp(loss) is one */
     int parts;                    /* 1, or the number of workers where a step tells of one worker alone */

@@ -211,14 +211,14 @@ typedef struct shown {
     const char *devices;
     int set, sets;
     const gs_settings *settings;
-    gs_work work; /* of all sets */
+    gs_activity work; /* of all sets */
 } shown;
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *x = context;
     (void)score;
     const double trained = gs_share_of_run(x->settings, epoch, done, of);
-    gs_working(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices, x->set,
+    gs_show_activity(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices, x->set,
                x->sets, epoch);
 }
 
@@ -229,9 +229,9 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
         gs_result *r = &rows[i].result;
         now.devices = s->devices = rows[i].devices;
         now.set = i + 1;
-        gs_working(NULL, 0, "%s (%d of %d)", rows[i].devices, i + 1, count);
+        gs_show_activity(NULL, 0, "%s (%d of %d)", rows[i].devices, i + 1, count);
         const gs_status status = gs_train(s, &observer, r);
-        gs_working(NULL, 0, NULL);
+        gs_show_activity(NULL, 0, NULL);
         GS_TRY(gs_context(status, "%s", rows[i].devices));
         if (r->interrupted) return gs_fail(GS_E_INTERRUPTED, "stopped by a signal");
         rows[i].difference = largest_difference(r, &rows[0].result);

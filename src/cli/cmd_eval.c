@@ -367,10 +367,10 @@ int gs_cmd_eval(int argc, char **argv) {
     s.processes = &processes;
     processes.timeout = s.timeout;
 
-    gs_work work = {.tells = !json};
+    gs_activity work = {.tells = !json};
     gs_result result;
-    status = gs_eval(&s, &(gs_observer){.context = &work, .testing = json ? NULL : gs_testing}, &result);
-    gs_working(NULL, 0, NULL);
+    status = gs_eval(&s, &(gs_observer){.context = &work, .testing = json ? NULL : gs_show_testing}, &result);
+    gs_show_activity(NULL, 0, NULL);
     if (status == GS_E_DIVERGED && processes.rank != 0) return GS_EXIT_FAILED; /* all know; rank 0 says it */
     if (status != GS_OK && json && processes.rank == 0) gs_json_failed(status, NULL);
     if (status != GS_OK) return gs_exit_status("eval", status);

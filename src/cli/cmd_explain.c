@@ -58,11 +58,11 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
     gs_difference d;
     gs_status status = gs_digests_read(of_a, &a);
     if (status == GS_OK) status = gs_digests_read(of_b, &b);
-    gs_working(NULL, 0, "comparing %s with %s", of_a, of_b);
+    gs_show_activity(NULL, 0, "comparing %s with %s", of_a, of_b);
     if (status == GS_OK) status = gs_explain_check(&a, &b);
     if (status == GS_OK) {
         gs_explain(&a, &b, &d);
-        gs_working(NULL, 0, NULL);
+        gs_show_activity(NULL, 0, NULL);
         print(&a, &b, &d);
         *differ = d.found;
     }
@@ -109,13 +109,13 @@ static gs_status take_settings(const gs_digests *a, const gs_option *options) {
 /* The run that goes on here. */
 typedef struct shown {
     gs_settings settings;
-    gs_work work;
+    gs_activity work;
 } shown;
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *x = context;
     (void)score;
-    gs_working(&x->work, gs_share_of_run(&x->settings, epoch, done, of), "one worker makes the run again");
+    gs_show_activity(&x->work, gs_share_of_run(&x->settings, epoch, done, of), "one worker makes the run again");
 }
 
 static gs_status train_one_worker(const gs_digests *a, const char *folder) {
@@ -124,10 +124,10 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     const gs_option none[] = {{0}};
     GS_TRY(take_settings(a, gs_run_options(&x.settings, GS_TRAINING | GS_LEARNING, none)));
     x.settings.digest = folder;
-    gs_working(NULL, 0, "one worker makes the run again");
+    gs_show_activity(NULL, 0, "one worker makes the run again");
     const gs_observer observer = {.context = &x, .step = on_step};
     gs_status status = gs_train(&x.settings, &observer, &result);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status == GS_E_DIVERGED) status = GS_OK; /* it can be compared as far as it went */
     gs_context(status, "one worker, with the settings of %s", a->folder);
     if (status == GS_OK && result.interrupted)

@@ -14,7 +14,7 @@ enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };
 
 typedef struct question {
     gs_settings settings;
-    gs_work work; /* first the predictions, then the runs */
+    gs_activity work; /* first the predictions, then the runs */
     int workers, runs, run_of;
     const char *name; /* of the layout that runs */
     bool run, json;
@@ -39,13 +39,13 @@ static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     question *q = context;
     (void)epoch, (void)of, (void)score;
-    gs_working(&q->work, (q->run_of + (double)done / STEPS) / q->runs, "running %s (%d of %d)", q->name,
+    gs_show_activity(&q->work, (q->run_of + (double)done / STEPS) / q->runs, "running %s (%d of %d)", q->name,
                q->run_of + 1, q->runs);
 }
 
 static void on_layout(void *question_, int done, int of) {
     question *q = question_;
-    gs_working(&q->work, (double)done / of, "measuring and predicting layout %d of %d", done + 1, of);
+    gs_show_activity(&q->work, (double)done / of, "measuring and predicting layout %d of %d", done + 1, of);
 }
 
 static gs_status run(question *q, const gs_layout_plan *p, const gs_layout_cost *c, measured *out) {
@@ -62,11 +62,11 @@ static gs_status run(question *q, const gs_layout_plan *p, const gs_layout_cost 
 
 static gs_status run_best(question *q, const gs_layout_plan *p, measured *all) {
     char name[NAME];
-    q->work = (gs_work){.tells = !q->json};
+    q->work = (gs_activity){.tells = !q->json};
     q->runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
     for (q->run_of = 0; q->run_of < q->runs; q->run_of++) {
         q->name = name_of(&p->cost[q->run_of], name);
-        gs_working(NULL, 0, "running %s (%d of %d)", q->name, q->run_of + 1, q->runs);
+        gs_show_activity(NULL, 0, "running %s (%d of %d)", q->name, q->run_of + 1, q->runs);
         GS_TRY(run(q, p, &p->cost[q->run_of], &all[q->run_of]));
     }
     return GS_OK;
@@ -94,8 +94,8 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
                   gs_model_is_name(model) ? model : "layers", gs_thousands((double)p->memory.params),
                   p->memory.batch, q->workers, gs_s((unsigned)q->workers));
     gs_print_fact("measured", "%s samples/s of one worker alone on a core",
-                  gs_thousands(p->parts->samples_per_s));
-    if (q->workers > 1) gs_print_fact("", "%.1f GB/s from one to the next", p->parts->bandwidth / 1e9);
+                  gs_thousands(p->measured->samples_per_s));
+    if (q->workers > 1) gs_print_fact("", "%.1f GB/s from one to the next", p->measured->bandwidth / 1e9);
     printf("\n");
     printf("%-*s %9s %9s %9s %8s\n", width, "layout", "ms a step", "MB memory", "MB sent", "bubble");
     for (int i = 0; i < p->costs; i++)
@@ -110,8 +110,8 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
 
 static void print_json(const question *q, const gs_layout_plan *p, const measured *took) {
     cJSON *all =
-        GS_JSON_OBJECT(GS_FIELD("workers", q->workers), GS_FIELD("samples_per_s", p->parts->samples_per_s),
-                       GS_FIELD("bandwidth", p->parts->bandwidth), GS_FIELD("too_large", p->too_large),
+        GS_JSON_OBJECT(GS_FIELD("workers", q->workers), GS_FIELD("samples_per_s", p->measured->samples_per_s),
+                       GS_FIELD("bandwidth", p->measured->bandwidth), GS_FIELD("too_large", p->too_large),
                        GS_FIELD("refused", p->refused));
     cJSON *rows = cJSON_AddArrayToObject(all, "layouts");
     for (int i = 0; i < p->costs; i++) {
@@ -131,8 +131,8 @@ static void print_json(const question *q, const gs_layout_plan *p, const measure
 }
 
 static int print_pairs(void) {
-    gs_refusal r;
-    for (int i = 0; gs_refusal_of(i, &r); i++) {
+    gs_conflict r;
+    for (int i = 0; gs_conflict_of(i, &r); i++) {
         printf("%-12s not with %-19s ", r.option, r.other);
         gs_print_wrapped(42, r.why);
     }
@@ -146,7 +146,7 @@ static gs_status answer(question *q) {
     measured took[MEASURED] = {{0}};
     if (q->workers < 1) return gs_fail(GS_E_USAGE, "--workers N is required: how many workers share the run");
     gs_status status = gs_devices_for(&q->settings, q->workers, WORKERS_MOST, &q->devices);
-    gs_working(NULL, 0, "measuring the parts of a step, then predicting every layout");
+    gs_show_activity(NULL, 0, "measuring the parts of a step, then predicting every layout");
     if (status == GS_OK)
         status = gs_layout_plan_create(&q->settings, q->devices, q->workers, on_layout, q, &plan);
     if (status == GS_OK && plan.costs == 0)
@@ -154,7 +154,7 @@ static gs_status answer(question *q) {
                          q->workers, plan.too_large ? "fits" : "can run", plan.refused ? "; " : "",
                          plan.refused ? plan.why : "");
     if (status == GS_OK) status = run_best(q, &plan, took);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK && q->json) print_json(q, &plan, took);
     if (status == GS_OK && !q->json) print_text(q, &plan, took);
     gs_layout_plan_free(&plan);

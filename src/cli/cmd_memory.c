@@ -79,7 +79,7 @@ static void print_text(const gs_memory_plan *p, bool layers) {
                   gs_thousands((double)p->params), each);
     if (p->zero) gs_print_fact("", "with ZeRO %d: %s bytes", p->zero, sum);
     gs_print_fact("batch", "%zu, of which a worker computes up to %zu at once, and %zu in a test", p->batch,
-                  p->worker[0].piece, p->worker[0].eval_block);
+                  p->worker[0].micro_batch, p->worker[0].eval_block);
     if (p->stages > 1)
         gs_print_fact("stages",
                       "%d, each on %d of the %d workers, stage 0 on the first; a worker holds the layers of "
@@ -109,7 +109,7 @@ static void print_json(const gs_memory_plan *p, const gs_memory_options *o, bool
     for (int i = 0; i < p->workers; i++) {
         const gs_memory_worker *w = &p->worker[i];
         cJSON_AddItemToArray(
-            workers, GS_JSON_OBJECT(GS_FIELD("device", w->device), GS_FIELD("micro_batch", w->piece),
+            workers, GS_JSON_OBJECT(GS_FIELD("device", w->device), GS_FIELD("micro_batch", w->micro_batch),
                                     GS_FIELD("eval_block", w->eval_block),
                                     GS_FIELD("device_bytes", gs_memory_json(&w->use[GS_ON_DEVICE])),
                                     GS_FIELD("host_bytes", gs_memory_json(&w->use[GS_ON_HOST])),
@@ -143,9 +143,9 @@ static int tell(gs_settings *s, bool layers, bool json) {
     if (status == GS_OK) status = gs_memory_check(s, &plan, why, sizeof why);
     if (*why) gs_tell("memory", "--fit chose %s", why);
     if (status == GS_OK && !json) print_text(&plan, layers);
-    gs_working(NULL, 0, "rehearsing what would save memory");
+    gs_show_activity(NULL, 0, "dry runs of what would save memory");
     if (status == GS_OK) gs_memory_options_find(&plan, &options);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK && json) print_json(&plan, &options, layers, why);
     if (status == GS_OK && !json) print_options(&options);
     gs_memory_plan_free(&plan);
@@ -168,7 +168,7 @@ int gs_cmd_memory(int argc, char **argv) {
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_MEMORY, own);
     const gs_help help = {"memory [options of train]",
                           "Show what memory a training run would take, and for what, before anything runs.\n"
-                          "The run is rehearsed: it counts all that it would allocate, and computes\n"
+                          "This is a dry run: it counts all that the run would allocate, and computes\n"
                           "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
                           "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
                           "under way. At the end of a run `train` shows what it took.\n\n"

@@ -48,10 +48,10 @@ int gs_cmd_predict(int argc, char **argv) {
     float *logits;
     size_t rows;
     int columns;
-    gs_work work = {.tells = true};
-    const gs_observer observer = {.context = &work, .testing = gs_testing};
+    gs_activity work = {.tells = true};
+    const gs_observer observer = {.context = &work, .testing = gs_show_testing};
     status = gs_predict_all(&s, &observer, &logits, &rows, &columns);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status != GS_OK) return gs_exit_status("predict", status);
     gs_tell_scaling("predict", &s);
     gs_tell_test_set("predict", &s);

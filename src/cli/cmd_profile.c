@@ -169,10 +169,10 @@ typedef struct question {
 
 static gs_status answer(const question *q) {
     gs_profile profile;
-    if (!q->json) gs_working(NULL, 0, "measuring the loader and the step, then each layer");
+    if (!q->json) gs_show_activity(NULL, 0, "measuring the loader and the step, then each layer");
     GS_TRY(gs_profile_run(&q->settings, q->seconds, &profile));
     const gs_status status = q->plain ? gs_profile_plain(&q->settings, q->seconds, &profile) : GS_OK;
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status != GS_OK) {
         gs_profile_free(&profile);
         return status;

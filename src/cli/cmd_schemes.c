@@ -34,7 +34,7 @@ typedef struct table {
     const gs_sync_scheme *scheme[MOST_SCHEMES];
     int schemes;
     double seconds[SIZES][MOST_SCHEMES]; /* of rank 0; written by it alone */
-    gs_work work;
+    gs_activity work;
 } table;
 
 typedef struct rank {
@@ -49,7 +49,7 @@ typedef struct rank {
 /* "256 KB (3 of 5 sizes), turn 2 of 7: ring": before the turn's sums, not during them. */
 static void show(table *t, int size, int turn, int turns, int scheme) {
     if (!t->json)
-        gs_working(&t->work, (size + (double)turn / turns) / SIZES, "%s (%d of %d sizes), turn %d of %d: %s",
+        gs_show_activity(&t->work, (size + (double)turn / turns) / SIZES, "%s (%d of %d sizes), turn %d of %d: %s",
                    size_names[size], size + 1, SIZES, turn + 1, turns, t->scheme[scheme]->name);
 }
 
@@ -246,7 +246,7 @@ int gs_cmd_schemes(int argc, char **argv) {
                           "gradsum schemes -n 4 --over gloo", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = run(&t);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status != GS_OK) return gs_exit_status("schemes", status);
     t.json ? print_json(&t) : print_text(&t);
     return GS_EXIT_OK;

@@ -249,16 +249,16 @@ typedef struct question {
 /* ---- progress ---- */
 
 typedef struct progress {
-    gs_work work;
+    gs_activity work;
     int workers, step;
 } progress;
 
 static void show(void *context, int workers, int step, double share) {
     progress *p = context;
-    if (workers != p->workers || step != p->step) p->work = (gs_work){.tells = p->work.tells};
+    if (workers != p->workers || step != p->step) p->work = (gs_activity){.tells = p->work.tells};
     p->workers = workers;
     p->step = step;
-    gs_working(&p->work, share, "%s worker%s, step %d", gs_thousands(workers), gs_s((unsigned)workers), step);
+    gs_show_activity(&p->work, share, "%s worker%s, step %d", gs_thousands(workers), gs_s((unsigned)workers), step);
 }
 
 /* ---- the answer ---- */
@@ -440,7 +440,7 @@ int gs_cmd_simulate(int argc, char **argv) {
     s->context = &shown;
     s->progress = show;
     gs_status status = answer(&q);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK) status = tell(&q);
     free_answer(&q.answer);
     return gs_exit_status("simulate", status);

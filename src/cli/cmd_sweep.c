@@ -341,7 +341,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
 static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
     shown *s = context;
     s->whole++;
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     name_run(s, w);
     if (s->json)
         json_run(w, r);
@@ -370,7 +370,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     name_run(s, w);
     s->sweep = w;
     gs_status status = gs_sweep_train(w);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK) show_head(s); /* where a signal came before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json) text_chart(w, &s->screen);
@@ -399,7 +399,7 @@ static const gs_help help = {
 
 int gs_cmd_sweep(int argc, char **argv) {
     static gs_sweep w; /* large */
-    shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1, .answers = 1}};
+    shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1, .targets = 1}};
     const char *batches = NULL;
     double target = 80;
     int exit_status;

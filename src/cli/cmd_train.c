@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "io/json.h"
-#include "persist/carry.h"
+#include "persist/snapshots.h"
 #include "predict/memory.h"
 
 #include <signal.h>
@@ -50,19 +50,19 @@ static gs_status train(gs_settings *s, record *r, const gs_observer *progress, g
     gs_launch_answer answer = GS_LAUNCH_GOES_ON;
     gs_status status;
     if (gs_launch_generation() > 0) {
-        GS_TRY(gs_carry_create(&s->carry));
+        GS_TRY(gs_snapshots_create(&s->snapshots));
         processes = *s->processes;
         s->processes = &processes;
         s->regrouped = gs_launch_generation() > 1;
     }
-    while ((status = gs_train(s, &observer, result)) == GS_E_PEER && s->carry &&
+    while ((status = gs_train(s, &observer, result)) == GS_E_PEER && s->snapshots &&
            (answer = gs_launch_next_generation(&processes, s->exact)) == GS_LAUNCH_GOES_ON) {
         s->regrouped = true;
         gs_result_free(result);
     }
     *let_go = answer == GS_LAUNCH_LETS_GO;
-    gs_carry_free(s->carry);
-    s->carry = NULL;
+    gs_snapshots_free(s->snapshots);
+    s->snapshots = NULL;
     if (r->log) gs_log_end(r->log, status, result);
     *logged = !r->log || !gs_log_failed(r->log);
     gs_log_free(r->log);
@@ -106,13 +106,13 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_result result = {0};
     bool logged = true, let_go = false, said;
     s->record = log->folder != NULL;
-    gs_status status = gs_launch_generation() > 0 ? gs_carry_check(s) : GS_OK;
+    gs_status status = gs_launch_generation() > 0 ? gs_snapshots_check(s) : GS_OK;
     if (status == GS_OK) status = begin_record(log, s, argc, argv, &observer);
     if (status != GS_OK) return fail(progress, status, &result);
     gs_stop_on_signals();
     gs_checkpoint_on_signal();
     if (progress->bar && s->processes->rank == 0)
-        gs_working(NULL, 0, "preparing the run%s",
+        gs_show_activity(NULL, 0, "preparing the run%s",
                    s->pipeline > 1 ? ": the times of its layers say where the pipeline is cut" : "");
     status = train(s, log, &observer, &result, &logged, &let_go);
     if (let_go) return GS_EXIT_OK;
@@ -174,13 +174,13 @@ int gs_cmd_train(int argc, char **argv) {
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
     gs_progress progress = {.settings = &s, .json = json, .tells_scaling = "train"};
-    gs_taken_up taken = {0};
-    if (status == GS_OK) status = gs_take_up(&s, options, argc, argv, &taken);
+    gs_resumed_run taken = {0};
+    if (status == GS_OK) status = gs_find_resumed_run(&s, options, argc, argv, &taken);
     if (status == GS_OK) status = gs_layout_settle(&s);
     if (status != GS_OK)
         exit_status = gs_exit_status("train", status);
     else
         exit_status = run(&s, &log, &progress, argc, argv);
-    gs_taken_up_free(&taken);
+    gs_resumed_run_free(&taken);
     return exit_status;
 }

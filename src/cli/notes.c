@@ -17,7 +17,7 @@ void gs_tell(const char *command, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text + used, sizeof text - (size_t)used, format, args);
     va_end(args);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     gs_print_sentence(stderr, text);
 }
 

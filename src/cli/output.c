@@ -45,14 +45,14 @@ static const char *time_text(double seconds, char text[24]) {
 }
 
 /* The seconds that are left; NAN: it began less than half a second ago. */
-static double work_left(gs_work *w, double share) {
+static double work_left(gs_activity *w, double share) {
     const double now = gs_seconds();
-    if (!(w->since > 0) || share < w->from) *w = (gs_work){.since = now, .from = share, .tells = w->tells};
+    if (!(w->since > 0) || share < w->from) *w = (gs_activity){.since = now, .from = share, .tells = w->tells};
     if (now - w->since < 0.5 || !(share > w->from)) return NAN;
     return (now - w->since) * (1 - share) / (share - w->from);
 }
 
-void gs_working(gs_work *w, double share, const char *format, ...) {
+void gs_show_activity(gs_activity *w, double share, const char *format, ...) {
     enum { WIDTH = 10 };
     static bool shown;
     char line[200] = "", time[24];
@@ -79,8 +79,8 @@ void gs_working(gs_work *w, double share, const char *format, ...) {
     fflush(stderr);
 }
 
-void gs_testing(void *work, size_t done, size_t of) {
-    gs_working(work, (double)done / (double)of, "computing with the test set");
+void gs_show_testing(void *work, size_t done, size_t of) {
+    gs_show_activity(work, (double)done / (double)of, "computing with the test set");
 }
 
 gs_status gs_temporary_folder(const char *name, char *folder, size_t size) {

@@ -317,9 +317,9 @@ static void print_layout(const gs_worker *w) {
         gs_layout_share share;
         if (gs_layout_share_of(s, plan, workers, rank, &share) != GS_OK) return;
         char part[16] = "";
-        if (both) snprintf(part, sizeof part, " %4d", share.place.part);
+        if (both) snprintf(part, sizeof part, " %4d", share.coordinates.tp);
         printf("%4d %-11.11s %5d%s %5d %s%-*.*s %*s %*s %9s %*s\n", rank, w->devices[rank].device,
-               l.tp > 1 && !both ? share.place.part : share.place.stage, part, share.place.replica,
+               l.tp > 1 && !both ? share.coordinates.tp : share.coordinates.pp, part, share.coordinates.dp,
                both ? "" : " ", 10 - narrow, 10 - narrow, share.layers, 11 - narrow,
                gs_thousands((double)share.params), 8 - narrow, share_text(share.weights, weights),
                share_text(share.gradients, gradients), 8 - narrow, share_text(share.vectors, vectors));
@@ -390,7 +390,7 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
                   s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
                   w->comm->ops->name, two_level ? ": shared memory in each machine, Gloo between them" : "", how);
     print_devices(w);
-    if (gs_replica_size(s) > 1 || s->zero) gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
+    if (gs_model_parallel_size(s) > 1 || s->zero) gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
 
 /* The optimiser with those of its numbers that it takes. */
@@ -447,7 +447,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
         gs_print_fact("resume", "%s: after step %s, in epoch %" PRIu64 " of %d", s->resume,
                       gs_thousands((double)w->step),
                       1 + w->step / gs_steps_of_epoch(w->train_set->count, w->batch), s->epochs);
-    if (w->settings->carry && w->settings->begin)
+    if (w->settings->snapshots && w->settings->begin)
         gs_print_fact("elastic", "%d worker%s go%s on after step %s", w->comm->size,
                       gs_s((unsigned)w->comm->size), w->comm->size == 1 ? "es" : "",
                       gs_thousands((double)w->step));
@@ -460,10 +460,10 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
 
 static void on_start(void *context, const gs_worker *w) {
     gs_progress *p = context;
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     p->started = gs_seconds();
     p->parts = w->strategy->apart ? w->comm->size : 1;
-    p->answers = gs_model_answers(w->model);
+    p->targets = gs_model_targets(w->model);
     p->bar_epoch = 0;
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;
     p->perplexity = p->tokens && p->settings->loss == GS_SOFTMAX_CROSS_ENTROPY;
@@ -495,7 +495,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
         p->bar_epoch = epoch;
         return; /* a rate needs two moments */
     }
-    p->samples_done += score->samples * p->parts / p->answers;
+    p->samples_done += score->samples * p->parts / p->targets;
     if (!(score->samples > 0)) return;
     const gs_settings *s = p->settings;
     const double rate = p->samples_done * (p->tokens ? p->tokens : 1) / (gs_seconds() - p->started);
@@ -504,15 +504,15 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     snprintf(at, sizeof at, "epoch %d/%d", epoch, s->epochs);
     if (s->steps)
         snprintf(at, sizeof at, "step %" PRIu64 "/%" PRIu64, (uint64_t)(epoch - 1) * of + done, s->steps);
-    gs_working(&p->work, gs_share_of_run(s, epoch, done, of), "%s%s%s acc %4.1f %% %s%s/s", p->run, at, loss,
+    gs_show_activity(&p->work, gs_share_of_run(s, epoch, done, of), "%s%s%s acc %4.1f %% %s%s/s", p->run, at, loss,
                100 * score->correct / score->samples, gs_thousands(rate), p->tokens ? " tokens" : "");
 }
 
 static void on_testing(void *context, size_t done, size_t of) {
     gs_progress *p = context;
     if (!p->bar) return;
-    if (done == 0) p->test = (gs_work){0};
-    gs_working(&p->test, (double)done / (double)of, "%sepoch %d/%d, test", p->run,
+    if (done == 0) p->test = (gs_activity){0};
+    gs_show_activity(&p->test, (double)done / (double)of, "%sepoch %d/%d, test", p->run,
                p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
 }
 
@@ -534,7 +534,7 @@ static const char *rate(const gs_progress *p, double samples_per_s, char text[48
 
 static void on_epoch(void *context, const gs_epoch_report *r) {
     gs_progress *p = context;
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     if (p->json) {
         json_epoch(p, r);
         return;
@@ -607,7 +607,7 @@ static double mean_of(const uint64_t *count, size_t n) {
 static void print_zero(const gs_zero_report *z) {
     const double mb = 1e-6;
     if (z->stage == 0) return;
-    if (z->replicas == 1) {
+    if (z->dp == 1) {
         gs_print_fact("zero", "%d: nothing is divided, as there is one replica", z->stage);
         return;
     }
@@ -623,7 +623,7 @@ static void print_zero(const gs_zero_report *z) {
     gs_print_fact(
         "formula",
         "%d (N - 1) / N x %.4g MB, with N = %d: a worker sends %s bytes, and the counts, in a step%s",
-        z->stage > 2 ? 3 : 2, mb * z->model, z->replicas, gs_thousands(z->formula),
+        z->stage > 2 ? 3 : 2, mb * z->model, z->dp, gs_thousands(z->formula),
         z->stage > 1 ? " of one pass" : "");
 }
 
@@ -787,7 +787,7 @@ static void print_memory(const gs_result *r) {
 
 void gs_progress_end(gs_progress *p, const gs_result *r) {
     char sha256[65];
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     gs_sha256(r->weights, r->params * sizeof(float), sha256);
     if (p->json) {
         json_end(p, r, sha256);

@@ -50,7 +50,7 @@ static gs_status take_up_options(const gs_state *state, const gs_settings *s, co
 
 /* A folder's newest checkpoint that is whole. With --resume auto, or --checkpoint of the same folder, a new run begins
  * where there is none: so a job script has the same command for the first time and for all others. */
-static gs_status find_checkpoint(gs_settings *s, gs_taken_up *t) {
+static gs_status find_checkpoint(gs_settings *s, gs_resumed_run *t) {
     char note[GS_CHECKPOINT_NOTE] = "";
     const bool first = s->processes->rank == 0;
     const bool same = s->checkpoint && strcmp(s->resume, s->checkpoint) == 0;
@@ -75,7 +75,7 @@ static gs_status find_checkpoint(gs_settings *s, gs_taken_up *t) {
 
 /* --load begins a run; --resume auto may go on with one. */
 static gs_status read_checkpoint(gs_settings *s, const gs_option *options, int argc, char **argv,
-                                 gs_taken_up *t) {
+                                 gs_resumed_run *t) {
     if (!s->resume) return GS_OK;
     if (t->automatic) s->load = NULL;
     GS_TRY(gs_state_read(s->resume, &t->state));
@@ -85,7 +85,7 @@ static gs_status read_checkpoint(gs_settings *s, const gs_option *options, int a
 /* Another run may write there, and not all machines see a new file at once. So all ranks take the checkpoint that rank
  * 0 has found. given: the settings before a file was read. */
 static gs_status follow_rank_0(gs_settings *s, const gs_settings *given, const gs_option *options, int argc,
-                               char **argv, gs_taken_up *t) {
+                               char **argv, gs_resumed_run *t) {
     const int64_t own = s->resume ? (int64_t)gs_checkpoint_step(s->resume) : 0;
     int64_t step = own;
     GS_TRY(gs_connect_processes(s, "train", &step, &t->processes));
@@ -103,7 +103,7 @@ static gs_status follow_rank_0(gs_settings *s, const gs_settings *given, const g
     return read_checkpoint(s, options, argc, argv, t);
 }
 
-gs_status gs_take_up(gs_settings *s, const gs_option *options, int argc, char **argv, gs_taken_up *t) {
+gs_status gs_find_resumed_run(gs_settings *s, const gs_option *options, int argc, char **argv, gs_resumed_run *t) {
     if (!s->resume) return GS_OK;
     t->automatic = strcmp(s->resume, "auto") == 0;
     if (t->automatic && !s->checkpoint)
@@ -119,7 +119,7 @@ gs_status gs_take_up(gs_settings *s, const gs_option *options, int argc, char **
     return follow_rank_0(s, &given, options, argc, argv, t);
 }
 
-void gs_taken_up_free(gs_taken_up *t) {
+void gs_resumed_run_free(gs_resumed_run *t) {
     if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it has failed before the run took them */
     gs_comm_free(t->processes);
     gs_state_free(t->state);

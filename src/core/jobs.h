@@ -24,7 +24,7 @@ typedef struct gs_jobs gs_jobs;
  * called by its worker's thread alone (backend.h). GS_E_MEMORY: no memory, or no thread; *out is NULL then. */
 gs_status gs_jobs_create(int room, gs_jobs **out);
 
-/* Without a thread, for a rehearsal (predict/rehearsal.h): a job is done when it is given. `told` hears of that, and of
+/* Without a thread, for a dry run (predict/dry_run.h): a job is done when it is given. `told` hears of that, and of
  * each wait, with the job's ticket; 0: for all. GS_E_MEMORY. */
 typedef enum gs_jobs_event { GS_JOB_ASKED, GS_JOB_DONE, GS_JOB_AWAITED } gs_jobs_event;
 typedef void (*gs_jobs_told)(void *context, gs_jobs_event, uint64_t ticket);

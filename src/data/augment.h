@@ -53,4 +53,4 @@ void gs_augment_picture(const gs_augment *, gs_shape, size_t each, uint64_t seed
 /* As gs_dataset_gather, with what becomes of the samples as inputs; NULL: they stay as they are. The windows of a text
  * are those of the epoch (text_set.h). */
 gs_status gs_augment_gather(const gs_augment *, const gs_dataset *, uint64_t seed, uint64_t epoch,
-                            const uint32_t *order, size_t n, void *inputs, void *answers);
+                            const uint32_t *order, size_t n, void *inputs, void *targets);

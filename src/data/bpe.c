@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "core/memory.h"
 #include "core/text.h"
-#include "data/bpe_parts.h"
+#include "data/bpe_internal.h"
 #include "io/file.h"
 #include "io/json.h"
 

@@ -1,4 +1,4 @@
-/* Samples and their answers. They come from:
+/* Samples and their targets. They come from:
  *
  *     the MNIST family's IDX files, gzipped or not     images with labels, kept as bytes
  *     CIFAR-10's and CIFAR-100's files                 cifar.h
@@ -113,7 +113,7 @@ gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape,
 gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
                                        int each, const int32_t *labels, gs_dataset **out);
 
-/* The same where the answer to a sample is not a class but `outputs` floats: for GS_REGRESSION (model/model.h). */
+/* The same where the target of a sample is not a class but `outputs` floats: for GS_REGRESSION (model/model.h). */
 gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
                                   int outputs, const float *targets, gs_dataset **out);
 
@@ -126,12 +126,12 @@ static inline bool gs_dataset_is_numbers(const gs_dataset *d) {
     return d->inputs || d->text;
 }
 
-/* Bytes of one sample and of its answers, as gs_dataset_gather writes them. */
+/* Bytes of one sample and of its targets, as gs_dataset_gather writes them. */
 static inline size_t gs_dataset_input_bytes(const gs_dataset *d) {
     return gs_shape_size(d->shape) * (gs_dataset_is_numbers(d) ? sizeof(float) : 1);
 }
 
-static inline size_t gs_dataset_answer_bytes(const gs_dataset *d) {
+static inline size_t gs_dataset_target_bytes(const gs_dataset *d) {
     return d->targets ? (size_t)d->outputs * sizeof(float)
                       : (size_t)gs_dataset_labels_each(d) * sizeof(int32_t);
 }
@@ -150,8 +150,8 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
 /* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
- * and their labels as int32, or their targets, into `answers` (either may be NULL). Bytes become numbers later, on the
+ * and their labels as int32, or their targets, into `targets` (either may be NULL). Bytes become numbers later, on the
  * device (gs_scaling). A text's windows are those of testing, or of training
  * with a shift of 0. What is in memory never fails; a source may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
 gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
-                            void *answers);
+                            void *targets);

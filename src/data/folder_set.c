@@ -78,12 +78,12 @@ static gs_status read_file(const char *path, char **file, size_t *bytes) {
 }
 
 /* Which part of the file's picture is wanted. */
-static gs_view view_of(int size, const gs_wanted *w, size_t sample, int width, int height) {
+static gs_view view_of(int size, const gs_sample_request *w, size_t sample, int width, int height) {
     if (!w->augment || !w->augment->resized_crop) return gs_view_centre(width, height, size);
     return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
 }
 
-static gs_status decode(folder_tools *t, const void *file, size_t bytes, int size, const gs_wanted *w,
+static gs_status decode(folder_tools *t, const void *file, size_t bytes, int size, const gs_sample_request *w,
                         size_t sample, unsigned char *out) {
     const unsigned char *rgb;
     int width, height, small_width, small_height;
@@ -98,7 +98,7 @@ static gs_status decode(folder_tools *t, const void *file, size_t bytes, int siz
 /* File `i` of the list becomes out[3][size][size], as it is shown to sample `sample`: with resized_crop a part of it,
  * else its middle. The message of a failure has its path and its number. */
 static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
-                             const gs_wanted *w, size_t sample, unsigned char *out) {
+                             const gs_sample_request *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
     size_t bytes = 0;
     gs_status status = gs_folder_path(list, i, path, sizeof path)
@@ -117,7 +117,7 @@ static bool is_marked(const folder_set *f, size_t i) {
 }
 
 /* File `i` from the cache, or decoded, and then kept. */
-static gs_status bring(folder_set *f, folder_tools *t, size_t i, const gs_wanted *w, size_t sample,
+static gs_status bring(folder_set *f, folder_tools *t, size_t i, const gs_sample_request *w, size_t sample,
                        unsigned char *out) {
     const bool resized = w->augment && w->augment->resized_crop;
     gs_decoded *cache = resized ? NULL : f->cache;
@@ -138,7 +138,7 @@ static gs_status with_advice(const folder_set *f, gs_status status) {
 }
 
 /* The first file from *i on that can be decoded; *i becomes its number. */
-static gs_status bring_good(folder_set *f, folder_tools *t, size_t *i, const gs_wanted *w,
+static gs_status bring_good(folder_set *f, folder_tools *t, size_t *i, const gs_sample_request *w,
                             unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
     for (size_t k = 0; k < count; k++) {
@@ -154,9 +154,9 @@ static gs_status bring_good(folder_set *f, folder_tools *t, size_t *i, const gs_
 typedef struct reading {
     folder_set *f;
     const gs_dataset *set;
-    const gs_wanted *wanted;
+    const gs_sample_request *wanted;
     unsigned char *inputs;
-    int32_t *answers;
+    int32_t *targets;
 } reading;
 
 /* What --augment does to a sample after it was cut out. */
@@ -166,9 +166,9 @@ static bool is_changed(const gs_augment *a) {
 
 static gs_status read_sample(void *context, void *tools_of, size_t k) {
     const reading *r = context;
-    const gs_wanted *w = r->wanted;
+    const gs_sample_request *w = r->wanted;
     folder_tools *t = tools_of;
-    const size_t sample = gs_wanted_sample(w, k), bytes = gs_dataset_input_bytes(r->set);
+    const size_t sample = gs_sample_request_at(w, k), bytes = gs_dataset_input_bytes(r->set);
     size_t i = sample;
     if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
     unsigned char *out = r->inputs + k * bytes;
@@ -178,16 +178,16 @@ static gs_status read_sample(void *context, void *tools_of, size_t k) {
     if (!cut) return gs_fail(GS_E_MEMORY, "no memory for a sample of %zu bytes", bytes);
     GS_TRY(bring_good(r->f, t, &i, w, cut));
     if (changed) gs_augment_picture(w->augment, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
-    if (r->answers) r->answers[k] = r->f->list.files[i].label;
+    if (r->targets) r->targets[k] = r->f->list.files[i].label;
     return GS_OK;
 }
 
-static gs_status read_samples(gs_source *source, const gs_dataset *set, const gs_wanted *w,
-                              unsigned char *inputs, int32_t *answers) {
+static gs_status read_samples(gs_source *source, const gs_dataset *set, const gs_sample_request *w,
+                              unsigned char *inputs, int32_t *targets) {
     folder_set *f = (folder_set *)source;
-    reading r = {f, set, w, inputs, answers};
+    reading r = {f, set, w, inputs, targets};
     if (inputs) return gs_decode_pool_do(f->pool, w->n, read_sample, &r);
-    for (size_t k = 0; answers && k < w->n; k++) answers[k] = f->list.files[gs_wanted_sample(w, k)].label;
+    for (size_t k = 0; targets && k < w->n; k++) targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
     return GS_OK;
 }
 

@@ -8,18 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Places are used in a circle: the loader fills `filled % places`, the worker takes `taken % places`. A place that was
+/* Slots are used in a circle: the loader fills `filled % slots`, the worker takes `taken % slots`. A slot that was
  * taken is the worker's until it asks for the next one. */
 struct gs_loader {
     const gs_dataset *set;
     gs_schedule schedule;
     gs_augment augment;
     uint64_t seed;
-    gs_pace pace;
+    gs_throttle throttle;
     uint32_t *order; /* of the epoch that is being gathered */
-    size_t places;
-    gs_loaded place[GS_LOADER_MOST_PLACES];
-    unsigned char *inputs, *answers; /* of all places */
+    size_t slots;
+    gs_loaded slot[GS_LOADER_MOST_SLOTS];
+    unsigned char *inputs, *targets; /* of all slots */
 
     pthread_t thread;
     bool running;
@@ -27,13 +27,13 @@ struct gs_loader {
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool loader_sleeps, worker_sleeps, ended, quit;
-    gs_error error;                     /* of the piece behind the last one that was filled */
+    gs_error error;                     /* of the micro-batch behind the last one that was filled */
     const gs_loader_observer *observer; /* NULL: nobody watches */
 
     double waited; /* the worker's own */
 };
 
-double gs_pace_through(gs_pace *p, double now, double bytes) {
+double gs_throttle_until(gs_throttle *p, double now, double bytes) {
     if (!(p->rate > 0)) return now;
     if (p->free < now) p->free = now;
     p->free += bytes / p->rate;
@@ -47,44 +47,44 @@ static void sleep_until(gs_loader *l, double moment) {
     while (!l->quit && gs_seconds() < moment) pthread_cond_timedwait(&l->wake_loader, &l->lock, &until);
 }
 
-/* Until there is room. Once asleep it waits for half of the places. */
+/* Until there is room. Once asleep it waits for half of the slots. */
 static bool wait_for_room(gs_loader *l) {
-    while (!l->quit && l->filled - l->returned == l->places) {
+    while (!l->quit && l->filled - l->returned == l->slots) {
         l->loader_sleeps = true;
-        while (!l->quit && l->filled - l->returned > l->places / 2)
+        while (!l->quit && l->filled - l->returned > l->slots / 2)
             pthread_cond_wait(&l->wake_loader, &l->lock);
         l->loader_sleeps = false;
     }
     return !l->quit;
 }
 
-static gs_status gather(gs_loader *l, const gs_piece *piece, uint64_t *epoch) {
-    size_t place = l->filled % l->places; /* nobody else changes `filled` */
-    unsigned char *inputs = l->inputs + place * l->schedule.most * gs_dataset_input_bytes(l->set);
-    unsigned char *answers = l->answers + place * l->schedule.most * gs_dataset_answer_bytes(l->set);
-    if (piece->epoch != *epoch) gs_epoch_order(l->seed, piece->epoch, l->set->count, l->order);
-    *epoch = piece->epoch;
-    l->place[place] = (gs_loaded){*piece, inputs, answers};
-    return gs_augment_gather(&l->augment, l->set, l->seed, piece->epoch, l->order + piece->first, piece->n,
-                             inputs, answers);
+static gs_status gather(gs_loader *l, const gs_micro_batch *micro_batch, uint64_t *epoch) {
+    size_t slot = l->filled % l->slots; /* nobody else changes `filled` */
+    unsigned char *inputs = l->inputs + slot * l->schedule.most * gs_dataset_input_bytes(l->set);
+    unsigned char *targets = l->targets + slot * l->schedule.most * gs_dataset_target_bytes(l->set);
+    if (micro_batch->epoch != *epoch) gs_epoch_order(l->seed, micro_batch->epoch, l->set->count, l->order);
+    *epoch = micro_batch->epoch;
+    l->slot[slot] = (gs_loaded){*micro_batch, inputs, targets};
+    return gs_augment_gather(&l->augment, l->set, l->seed, micro_batch->epoch, l->order + micro_batch->first, micro_batch->n,
+                             inputs, targets);
 }
 
 static void *loader_main(void *argument) {
     gs_loader *l = argument;
-    gs_schedule_place at = gs_schedule_begin(&l->schedule);
-    gs_piece piece;
+    gs_schedule_position at = gs_schedule_begin(&l->schedule);
+    gs_micro_batch micro_batch;
     uint64_t epoch = 0;
     pthread_mutex_lock(&l->lock);
-    while (gs_schedule_next(&l->schedule, &at, &piece) && wait_for_room(l)) {
+    while (gs_schedule_next(&l->schedule, &at, &micro_batch) && wait_for_room(l)) {
         pthread_mutex_unlock(&l->lock);
-        double bytes = (double)piece.n * (double)gs_sample_bytes(l->set);
+        double bytes = (double)micro_batch.n * (double)gs_sample_bytes(l->set);
         double start = gs_seconds();
-        double through = l->pace.rate > 0 ? gs_pace_through(&l->pace, start, bytes) : 0;
-        const gs_status status = gather(l, &piece, &epoch);
+        double through = l->throttle.rate > 0 ? gs_throttle_until(&l->throttle, start, bytes) : 0;
+        const gs_status status = gather(l, &micro_batch, &epoch);
         double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
         if (gs_error_keep(&l->error, status) != GS_OK) break;
-        if (l->observer && piece.n > 0) l->observer->gathered(l->observer->context, &piece, start, end);
+        if (l->observer && micro_batch.n > 0) l->observer->gathered(l->observer->context, &micro_batch, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
         if (l->worker_sleeps) pthread_cond_signal(&l->wake_worker);
@@ -100,7 +100,7 @@ static void *loader_main(void *argument) {
 gs_status gs_loader_next(gs_loader *l, const gs_loaded **next) {
     pthread_mutex_lock(&l->lock);
     l->returned = l->taken;
-    bool half = l->filled - l->returned <= l->places / 2;
+    bool half = l->filled - l->returned <= l->slots / 2;
     if (l->loader_sleeps && half) pthread_cond_signal(&l->wake_loader);
     if (l->filled == l->taken && !l->ended) {
         double start = gs_seconds();
@@ -111,8 +111,8 @@ gs_status gs_loader_next(gs_loader *l, const gs_loaded **next) {
     }
     const bool failed = l->filled == l->taken && l->error.status != GS_OK;
     if (l->filled == l->taken && !failed)
-        gs_bug("gs_loader_next: the schedule is over after %llu pieces", (unsigned long long)l->taken);
-    *next = failed ? NULL : &l->place[l->taken++ % l->places];
+        gs_bug("gs_loader_next: the schedule is over after %llu micro-batches", (unsigned long long)l->taken);
+    *next = failed ? NULL : &l->slot[l->taken++ % l->slots];
     pthread_mutex_unlock(&l->lock);
     return failed ? gs_error_again(&l->error) : GS_OK;
 }
@@ -129,25 +129,25 @@ double gs_loader_waited(const gs_loader *l) {
 
 /* ---- create, free ---- */
 
-static size_t places_of(const gs_dataset *set, size_t most) {
-    const size_t places = GS_LOADER_BYTES / (most * gs_dataset_input_bytes(set));
-    if (places < GS_LOADER_PLACES) return GS_LOADER_PLACES;
-    return places < GS_LOADER_MOST_PLACES ? places : GS_LOADER_MOST_PLACES;
+static size_t slots_of(const gs_dataset *set, size_t most) {
+    const size_t slots = GS_LOADER_BYTES / (most * gs_dataset_input_bytes(set));
+    if (slots < GS_LOADER_SLOTS) return GS_LOADER_SLOTS;
+    return slots < GS_LOADER_MOST_SLOTS ? slots : GS_LOADER_MOST_SLOTS;
 }
 
 size_t gs_loader_bytes(const gs_dataset *set, size_t most) {
-    const size_t sample = gs_dataset_input_bytes(set) + gs_dataset_answer_bytes(set);
-    return set->count * sizeof(uint32_t) + places_of(set, most) * most * sample;
+    const size_t sample = gs_dataset_input_bytes(set) + gs_dataset_target_bytes(set);
+    return set->count * sizeof(uint32_t) + slots_of(set, most) * most * sample;
 }
 
 static gs_status create(gs_loader *l) {
     size_t input = gs_dataset_input_bytes(l->set), most = l->schedule.most;
-    l->places = places_of(l->set, most);
+    l->slots = slots_of(l->set, most);
     l->order = malloc(l->set->count * sizeof *l->order);
-    l->inputs = malloc(l->places * most * input);
-    l->answers = malloc(l->places * most * gs_dataset_answer_bytes(l->set));
-    if (!l->order || !l->inputs || !l->answers)
-        return gs_fail(GS_E_MEMORY, "no memory for a loader of %zu times %zu samples", l->places, most);
+    l->inputs = malloc(l->slots * most * input);
+    l->targets = malloc(l->slots * most * gs_dataset_target_bytes(l->set));
+    if (!l->order || !l->inputs || !l->targets)
+        return gs_fail(GS_E_MEMORY, "no memory for a loader of %zu times %zu samples", l->slots, most);
     l->running = gs_thread_start(&l->thread, loader_main, l) == 0;
     return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "cannot start a thread for the loader");
 }
@@ -161,7 +161,7 @@ gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, c
     l->schedule = *schedule;
     if (augment) l->augment = *augment;
     l->seed = seed;
-    l->pace.rate = bytes_per_s;
+    l->throttle.rate = bytes_per_s;
     pthread_condattr_t monotonic; /* the clock of gs_seconds */
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -188,7 +188,7 @@ void gs_loader_free(gs_loader *l) {
     pthread_cond_destroy(&l->wake_loader);
     pthread_cond_destroy(&l->wake_worker);
     free(l->inputs);
-    free(l->answers);
+    free(l->targets);
     free(l->order);
     free(l);
 }

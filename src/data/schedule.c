@@ -1,7 +1,7 @@
 #include "data/schedule.h"
 
 /* A part is over: the next one, or the next batch or epoch. */
-static void next_part(const gs_schedule *s, gs_schedule_place *at) {
+static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->pass = 0;
     at->done = 0;
     if (++at->part < s->mine) return;
@@ -18,24 +18,24 @@ static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
     return pass + 1 == s->passes || gs_schedule_cut(part, pass + 1, s->passes, s->together).count == 0;
 }
 
-gs_schedule_place gs_schedule_begin(const gs_schedule *s) {
+gs_schedule_position gs_schedule_begin(const gs_schedule *s) {
     const uint64_t epoch = gs_steps_of_epoch(s->count, s->batch);
-    return (gs_schedule_place){
+    return (gs_schedule_position){
         .epoch = s->done / epoch, .step = s->done, .batch_first = (size_t)(s->done % epoch) * s->batch};
 }
 
-bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out) {
+bool gs_schedule_next(const gs_schedule *s, gs_schedule_position *at, gs_micro_batch *out) {
     if (at->epoch >= s->epochs || (s->steps > 0 && at->step >= s->steps)) return false;
     size_t batch = gs_smaller(s->batch, s->count - at->batch_first);
     gs_shard part = gs_schedule_cut(batch, s->first_part + at->part, s->parts, s->together);
     gs_shard pass = gs_schedule_cut(part.count, at->pass, s->passes, s->together);
-    size_t n = gs_smaller(s->most, pass.count - at->done), place = part.first + pass.first + at->done;
+    size_t n = gs_smaller(s->most, pass.count - at->done), offset = part.first + pass.first + at->done;
     bool pass_ends = at->done + n == pass.count;
-    *out = (gs_piece){.epoch = at->epoch + 1,
+    *out = (gs_micro_batch){.epoch = at->epoch + 1,
                       .step = at->step + 1,
-                      .first = at->batch_first + place,
+                      .first = at->batch_first + offset,
                       .n = n,
-                      .place = place,
+                      .offset = offset,
                       .batch = batch,
                       .part = part.count,
                       .last = pass_ends && is_last_pass(s, at->pass, part.count)};
@@ -51,6 +51,6 @@ bool gs_schedule_next(const gs_schedule *s, gs_schedule_place *at, gs_piece *out
 size_t gs_schedule_largest(const gs_schedule *s) {
     const size_t part = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
     const size_t pass = gs_schedule_cut(part, 0, s->passes, s->together).count;
-    const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole ones in a piece */
+    const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole ones in a micro-batch */
     return gs_smaller(groups > 0 ? groups * s->together : s->most, pass);
 }

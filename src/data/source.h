@@ -7,19 +7,19 @@
 #include "data/dataset.h"
 
 /* Samples order[0..n-1]; order NULL: first .. first + n - 1. */
-typedef struct gs_wanted {
+typedef struct gs_sample_request {
     const uint32_t *order;
     size_t first, n;
     /* What becomes of the pictures, drawn from (seed, epoch, sample); NULL: nothing. */
     const gs_augment *augment;
     uint64_t seed, epoch;
-} gs_wanted;
+} gs_sample_request;
 
 typedef struct gs_source gs_source;
 struct gs_source {
-    /* Their bytes into `inputs`, their labels into `answers`; either may be NULL. Any number of threads may call it. */
-    gs_status (*read)(gs_source *, const gs_dataset *, const gs_wanted *, unsigned char *inputs,
-                      int32_t *answers);
+    /* Their bytes into `inputs`, their labels into `targets`; either may be NULL. Any number of threads may call it. */
+    gs_status (*read)(gs_source *, const gs_dataset *, const gs_sample_request *, unsigned char *inputs,
+                      int32_t *targets);
     void (*free)(gs_source *);
     const char *(*name)(const gs_source *, size_t sample); /* of its file, within */
     const char *folder;                                    /* train, val or test */
@@ -30,7 +30,7 @@ struct gs_source {
     unsigned char *is_broken;
 };
 
-static inline size_t gs_wanted_sample(const gs_wanted *w, size_t i) {
+static inline size_t gs_sample_request_at(const gs_sample_request *w, size_t i) {
     return w->order ? w->order[i] : w->first + i;
 }
 

@@ -8,10 +8,10 @@
 
 /* Rank r draws in that pass of that step what it draws in the first pass of this one. */
 static bool same_mask(const gs_case *c, int r, uint64_t step, int pass) {
-    if (!gs_has_step(c->a, step)) return false;
-    const gs_numbers *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
+    if (!gs_digest_has_step(c->a, step)) return false;
+    const gs_sketch *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
                      *y = gs_digests_find(c->a, r, step, GS_DIGEST_mask, c->number, pass);
-    return x && y && gs_alike(x, y);
+    return x && y && gs_sketch_alike(x, y);
 }
 
 static bool mask_is_repeated(const gs_case *c) {
@@ -40,9 +40,9 @@ static bool mask_is_repeated(const gs_case *c) {
 static bool dropout_is_off(const gs_case *c) {
     for (int l = c->number - 1; l >= 0; l--)
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
-            gs_numbers y, x;
-            if (gs_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_y, c->number, e, &y) &&
-                gs_total(c->b, GS_ALL_RANKS, c->step, GS_DIGEST_y, l, e, &x) && gs_alike(&y, &x))
+            gs_sketch y, x;
+            if (gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_y, c->number, e, &y) &&
+                gs_digest_total(c->b, GS_ALL_RANKS, c->step, GS_DIGEST_y, l, e, &x) && gs_sketch_alike(&y, &x))
                 return true;
         }
     return false;
@@ -97,11 +97,11 @@ static bool find_factors(const gs_case *c, factors *f) {
     *f = (factors){.equal = true};
     for (int i = 0; i < (of_ranks ? c->a->workers : GS_DIGEST_EIGHTHS); i++) {
         const int rank = of_ranks ? i : GS_ALL_RANKS, part = of_ranks ? GS_ALL_PARTS : i;
-        gs_numbers a, b;
+        gs_sketch a, b;
         double factor;
-        if (!gs_total(c->b, rank, c->step, GS_DIGEST_dy, 0, part, &b)) continue;
-        if (!gs_total(c->a, rank, c->step, GS_DIGEST_dy, 0, part, &a) || fabs(a.n - b.n) > 0.5 ||
-            !gs_ratio(&a, &b, &factor))
+        if (!gs_digest_total(c->b, rank, c->step, GS_DIGEST_dy, 0, part, &b)) continue;
+        if (!gs_digest_total(c->a, rank, c->step, GS_DIGEST_dy, 0, part, &a) || fabs(a.n - b.n) > 0.5 ||
+            !gs_sketch_ratio(&a, &b, &factor))
             return false;
         if (of_ranks || f->groups == 0 || !gs_is_near(factor, f->of[f->groups - 1])) f->groups++;
         f->of[f->groups - 1] = factor;
@@ -139,9 +139,9 @@ static bool is_mean_of_means(const factors *f) {
 }
 
 static bool some_are_zero(const gs_case *c) {
-    gs_numbers a;
+    gs_sketch a;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++)
-        if (gs_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dy, 0, e, &a) && !(a.squares > 0)) return true;
+        if (gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dy, 0, e, &a) && !(a.squares > 0)) return true;
     return false;
 }
 
@@ -165,28 +165,28 @@ bool gs_cause_of_loss(const gs_case *c) {
 /* ---- dw ---- */
 
 /* y: by how much dw differs. */
-static bool difference(const gs_case *c, int p, gs_numbers *y) {
-    gs_numbers b;
-    if (!gs_of_run(c->a, c->step, GS_DIGEST_dw, p, y) || !gs_of_run(c->b, c->step, GS_DIGEST_dw, p, &b))
+static bool difference(const gs_case *c, int p, gs_sketch *y) {
+    gs_sketch b;
+    if (!gs_digest_of_run(c->a, c->step, GS_DIGEST_dw, p, y) || !gs_digest_of_run(c->b, c->step, GS_DIGEST_dw, p, &b))
         return false;
-    gs_numbers_add_scaled(y, -1, &b);
+    gs_sketch_add_scaled(y, -1, &b);
     return true;
 }
 
 /* x: what the first micro-batch of all ranks gave. */
-static bool and_first_pass(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
-    return difference(c, p, y) && gs_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dw, p, 0, x);
+static bool and_first_pass(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
+    return difference(c, p, y) && gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dw, p, 0, x);
 }
 
 /* x: what the array of gradients holds after the step before, the sum. */
-static bool and_sum_before(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
-    return difference(c, p, y) && gs_of_run(c->a, c->step - 1, GS_DIGEST_sum, p, x);
+static bool and_sum_before(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
+    return difference(c, p, y) && gs_digest_of_run(c->a, c->step - 1, GS_DIGEST_sum, p, x);
 }
 
 static bool has_no_gradient(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++) {
-        gs_numbers a;
-        if (!gs_total(c->a, r, c->step, GS_DIGEST_dw, c->number, GS_ALL_PARTS, &a) || a.squares > 0) continue;
+        gs_sketch a;
+        if (!gs_digest_total(c->a, r, c->step, GS_DIGEST_dw, c->number, GS_ALL_PARTS, &a) || a.squares > 0) continue;
         c->d->rank[r] = true;
         return gs_name(c, "no gradient on a rank", "backward did not reach this tensor on rank %d", r);
     }

@@ -7,14 +7,14 @@
 
 /* A's samples are those of that step of the right run. */
 static bool are_of_step(const gs_case *c, uint64_t step) {
-    gs_numbers b;
-    return step != c->step && gs_of_run(c->b, step, GS_DIGEST_samples, 0, &b) && gs_alike(&c->mine, &b);
+    gs_sketch b;
+    return step != c->step && gs_digest_of_run(c->b, step, GS_DIGEST_samples, 0, &b) && gs_sketch_alike(&c->mine, &b);
 }
 
 static bool of_another_step(const gs_case *c) {
     uint64_t step = c->b->first;
-    while (gs_has_step(c->b, step) && !are_of_step(c, step)) step++;
-    if (!gs_has_step(c->b, step)) return false;
+    while (gs_digest_has_step(c->b, step) && !are_of_step(c, step)) step++;
+    if (!gs_digest_has_step(c->b, step)) return false;
     if (c->a->first > 1 && step == c->step - c->a->first + 1)
         return gs_name(c, "data begin again at resume",
                        "the resumed run has the samples of step %" PRIu64
@@ -32,7 +32,7 @@ static bool of_another_step(const gs_case *c) {
 }
 
 /* The same numbers in other positions. */
-static bool same_values(const gs_numbers *a, const gs_numbers *b) {
+static bool same_values(const gs_sketch *a, const gs_sketch *b) {
     return fabs(a->sum - b->sum) <= 1e-6 * sqrt(b->squares * b->n) &&
            fabs(a->squares - b->squares) <= 1e-5 * b->squares;
 }
@@ -79,25 +79,25 @@ bool gs_cause_of_input(const gs_case *c) {
 
 /* All weights of the first rank that differs, as one array: the same numbers in other positions. */
 static bool gathered_wrongly(const gs_case *c) {
-    gs_numbers of_a = {0}, of_b = {0};
+    gs_sketch of_a = {0}, of_b = {0};
     for (int p = 0; p < c->a->params; p++) {
-        gs_numbers a, b;
-        if (!gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_weight, p, 0, &a) ||
-            !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &b))
+        gs_sketch a, b;
+        if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_weight, p, 0, &a) ||
+            !gs_digest_of_run(c->b, c->step, GS_DIGEST_weight, p, &b))
             continue;
-        gs_numbers_add_scaled(&of_a, 1, &a);
-        gs_numbers_add_scaled(&of_b, 1, &b);
+        gs_sketch_add_scaled(&of_a, 1, &a);
+        gs_sketch_add_scaled(&of_b, 1, &b);
     }
     return of_b.n > 0 && same_values(&of_a, &of_b);
 }
 
 bool gs_cause_of_weights(const gs_case *c) {
-    gs_numbers before;
+    gs_sketch before;
     if (c->step == 1)
         return gs_name(c, "initial weights differ", "the initial weights %s",
                        c->ranks < c->a->workers ? "were not broadcast, or come from another seed"
                                                 : "come from another seed or another file");
-    if (gs_of_run(c->b, c->step - 1, GS_DIGEST_weight, c->number, &before) && gs_alike(&c->mine, &before))
+    if (gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_weight, c->number, &before) && gs_sketch_alike(&c->mine, &before))
         return c->d->part
                    ? gs_name(c, "stale tied weight",
                              "a tied weight was updated in one place, and the update did not reach this copy")

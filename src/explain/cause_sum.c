@@ -12,16 +12,16 @@ typedef struct shares {
     double of[GS_FIT_MOST];
 } shares;
 
-static bool tensor_differs(const gs_case *c, int p, gs_numbers *a) {
-    gs_numbers b;
-    return gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_sum, p, 0, a) &&
-           gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) && gs_apart(a, &b) > 1e-4 * sqrt(b.squares);
+static bool tensor_differs(const gs_case *c, int p, gs_sketch *a) {
+    gs_sketch b;
+    return gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_sum, p, 0, a) &&
+           gs_digest_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) && gs_sketch_distance(a, &b) > 1e-4 * sqrt(b.squares);
 }
 
-static bool own_gradients(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
+static bool own_gradients(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
     const int passes = (int)c->passes;
     for (int i = 0; i < c->a->workers * passes; i++)
-        (void)gs_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, passes > 1 ? i % passes : GS_ALL_PARTS,
+        (void)gs_digest_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, passes > 1 ? i % passes : GS_ALL_PARTS,
                        &x[i]);
     return tensor_differs(c, p, y);
 }
@@ -63,7 +63,7 @@ static bool name_own(const gs_case *c) {
     int all = 0, differ = 0;
     char names[300] = "";
     for (int p = 0; p < c->a->params; p++) {
-        gs_numbers a;
+        gs_sketch a;
         if (c->a->param[p].state) continue;
         all++;
         if (!tensor_differs(c, p, &a)) continue;
@@ -78,9 +78,9 @@ static bool name_own(const gs_case *c) {
 
 /* If so, a rank is missing from the sum; groups would have different sums. */
 static bool all_have_the_same(const gs_case *c) {
-    gs_numbers other;
+    gs_sketch other;
     for (int r = 0; r < c->a->workers; r++)
-        if (!gs_of_rank(c->a, r, c->step, GS_DIGEST_sum, c->number, 0, &other) || !gs_alike(&c->mine, &other))
+        if (!gs_digest_of_rank(c->a, r, c->step, GS_DIGEST_sum, c->number, 0, &other) || !gs_sketch_alike(&c->mine, &other))
             return false;
     return true;
 }
@@ -150,7 +150,7 @@ static bool name_passes(const gs_case *c, const shares *s, int passes) {
 /* Another rank holds the right sum. A stage holds only the sums of its own layers. */
 static bool another_is_right(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++)
-        if (!c->d->rank[r] && gs_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;
+        if (!c->d->rank[r] && gs_digest_rank_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;
     return false;
 }
 

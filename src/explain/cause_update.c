@@ -10,7 +10,7 @@
 
 /* Another step in which the right run has A's rate; 0: there is none. */
 static uint64_t step_of_rate(const gs_case *c) {
-    for (uint64_t step = c->b->first; gs_has_step(c->b, step); step++)
+    for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
         if (step != c->step && gs_is_near(c->of_a->lr, gs_digests_score(c->b, 0, step)->lr)) return step;
     return 0;
 }
@@ -40,12 +40,12 @@ bool gs_cause_of_rate(const gs_case *c) {
 
 /* Squares add up, so a missing tensor is found by what is missing. */
 static bool norm_without_tensor(const gs_case *c) {
-    gs_numbers x;
+    gs_sketch x;
     double all = 0;
     for (int p = 0; p < c->b->params; p++)
-        if (!c->b->param[p].state && gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &x)) all += x.squares;
+        if (!c->b->param[p].state && gs_digest_of_run(c->b, c->step, GS_DIGEST_sum, p, &x)) all += x.squares;
     for (int p = 0; p < c->b->params; p++) {
-        if (c->b->param[p].state || !gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &x)) continue;
+        if (c->b->param[p].state || !gs_digest_of_run(c->b, c->step, GS_DIGEST_sum, p, &x)) continue;
         if (fabs(c->ratio - sqrt(1 - x.squares / all)) < 1e-4)
             return gs_name(c, "norm without a tensor", "it is the norm of all tensors except %s",
                            c->b->param[p].name);
@@ -80,7 +80,7 @@ bool gs_cause_of_norm(const gs_case *c) {
 bool gs_cause_of_scale(const gs_case *c) {
     const double ratio = c->ratio, samples = c->of_b->samples;
     double whole = 0; /* the whole batch, where the last one of an epoch has fewer samples */
-    for (uint64_t step = c->b->first; gs_has_step(c->b, step); step++)
+    for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
         whole = fmax(whole, gs_digests_score(c->b, 0, step)->samples);
     if (c->of_a->scale == 0) /* until an update takes one */
         return gs_name(c, "update missing", "no update was made, though it was counted");
@@ -128,17 +128,17 @@ bool gs_cause_of_loss_scale(const gs_case *c) {
 /* ---- the vectors ---- */
 
 /* The first one. y: by how much it differs; x: weights, the gradient as the update takes it, the vector before. */
-static bool vector_parts(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
-    gs_numbers b, sum;
-    if (!gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_vector0, p, 0, y) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_vector0, p, &b) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[0]) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_sum, p, &sum))
+static bool vector_parts(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
+    gs_sketch b, sum;
+    if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_vector0, p, 0, y) ||
+        !gs_digest_of_run(c->b, c->step, GS_DIGEST_vector0, p, &b) ||
+        !gs_digest_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[0]) ||
+        !gs_digest_of_run(c->b, c->step, GS_DIGEST_sum, p, &sum))
         return false;
-    gs_numbers_add_scaled(y, -1, &b);
-    x[1] = (gs_numbers){0};
-    gs_numbers_add_scaled(&x[1], c->of_b->scale, &sum);
-    (void)gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x[2]);
+    gs_sketch_add_scaled(y, -1, &b);
+    x[1] = (gs_sketch){0};
+    gs_sketch_add_scaled(&x[1], c->of_b->scale, &sum);
+    (void)gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x[2]);
     return true;
 }
 
@@ -175,9 +175,9 @@ bool gs_cause_of_vector0(const gs_case *c) {
                  momentum = of_sgd > 0 ? of_sgd : gs_digests_number(c->b, "beta1");
     /* How often it has weights, the gradient, and itself before, beyond what it should. */
     double of[3] = {0, 0, 0};
-    gs_numbers x;
+    gs_sketch x;
     bool before = false;
-    for (int p = 0; p < c->a->params; p++) before |= gs_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x);
+    for (int p = 0; p < c->a->params; p++) before |= gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x);
     const bool fits = gs_fit_params(c, before ? 3 : 2, vector_parts, 1e-2, of),
                right_gradient = fits && fabs(of[1]) < 1e-3, right_before = fits && fabs(of[2]) < 1e-3;
     if (decay > 0 && right_gradient && right_before && !(fabs(of[0]) < 1e-3 * decay))
@@ -205,13 +205,13 @@ bool gs_cause_of_vector1(const gs_case *c) {
 /* ---- weights, where the vectors are right ---- */
 
 /* What the update has changed, on the first rank that differs: y in A, x[0] in B; x[1]: the weights before it. */
-static bool changes(const gs_case *c, int p, gs_numbers *y, gs_numbers *x) {
-    if (!gs_of_rank(c->a, c->rank, c->step, GS_DIGEST_updated, p, 0, y) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_updated, p, &x[0]) ||
-        !gs_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[1]))
+static bool changes(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
+    if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_updated, p, 0, y) ||
+        !gs_digest_of_run(c->b, c->step, GS_DIGEST_updated, p, &x[0]) ||
+        !gs_digest_of_run(c->b, c->step, GS_DIGEST_weight, p, &x[1]))
         return false;
-    gs_numbers_add_scaled(y, -1, &x[1]);
-    gs_numbers_add_scaled(&x[0], -1, &x[1]);
+    gs_sketch_add_scaled(y, -1, &x[1]);
+    gs_sketch_add_scaled(&x[0], -1, &x[1]);
     return true;
 }
 
@@ -235,10 +235,10 @@ static bool name_correction(const gs_case *c, double change) {
 }
 
 static bool not_updated(const gs_case *c) {
-    const gs_numbers nothing = {0};
-    gs_numbers y, x[2];
-    return changes(c, c->number, &y, x) && gs_apart(&y, &nothing) < 1e-7 * sqrt(x[1].squares) + 1e-12 &&
-           gs_apart(&x[0], &nothing) > 0;
+    const gs_sketch nothing = {0};
+    gs_sketch y, x[2];
+    return changes(c, c->number, &y, x) && gs_sketch_distance(&y, &nothing) < 1e-7 * sqrt(x[1].squares) + 1e-12 &&
+           gs_sketch_distance(&x[0], &nothing) > 0;
 }
 
 bool gs_cause_of_updated(const gs_case *c) {
@@ -269,9 +269,9 @@ bool gs_cause_of_updated(const gs_case *c) {
 
 bool gs_cause_of_state(const gs_case *c) {
     for (int r = 1; r < c->a->workers; r++) {
-        const gs_numbers *one = gs_digests_find(c->a, 0, c->step, GS_DIGEST_state, c->number, 0),
+        const gs_sketch *one = gs_digests_find(c->a, 0, c->step, GS_DIGEST_state, c->number, 0),
                          *other = gs_digests_find(c->a, r, c->step, GS_DIGEST_state, c->number, 0);
-        if (one && other && !gs_alike(one, other))
+        if (one && other && !gs_sketch_alike(one, other))
             return gs_name(c, "running statistics of each rank",
                            "ranks 0 and %d differ: each keeps the statistics of its own samples", r);
     }

@@ -65,10 +65,10 @@ static void find_ratio(gs_case *c) {
         return;
     }
     const bool of_rank = c->kind == GS_DIGEST_weight || c->kind >= GS_DIGEST_sum;
-    (void)(of_rank ? gs_of_rank(c->a, c->rank, c->step, c->kind, c->number, c->d->part, &c->mine)
-                   : gs_of_run(c->a, c->step, c->kind, c->number, &c->mine));
-    (void)gs_of_run(c->b, c->step, c->kind, c->number, &c->right);
-    if (!gs_ratio(&c->mine, &c->right, &c->ratio)) c->ratio = (double)NAN;
+    (void)(of_rank ? gs_digest_of_rank(c->a, c->rank, c->step, c->kind, c->number, c->d->part, &c->mine)
+                   : gs_digest_of_run(c->a, c->step, c->kind, c->number, &c->mine));
+    (void)gs_digest_of_run(c->b, c->step, c->kind, c->number, &c->right);
+    if (!gs_sketch_ratio(&c->mine, &c->right, &c->ratio)) c->ratio = (double)NAN;
 }
 
 /* In one run alone. */
@@ -109,7 +109,7 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) 
 
 bool gs_fit_params(const gs_case *c, int count, gs_arrays *arrays, double most, double *factor) {
     gs_fit fit = {.count = count};
-    gs_numbers y, x[GS_FIT_MOST];
+    gs_sketch y, x[GS_FIT_MOST];
     double rest;
     if (count > GS_FIT_MOST) return false;
     for (int p = 0; p < c->a->params; p++)
@@ -121,9 +121,9 @@ bool gs_two_ranks_drew(const gs_case *c, int kind, int *first, int *second) {
     const int part = kind == GS_DIGEST_mask ? 0 : GS_ALL_PARTS;
     for (*first = 0; *first < c->a->workers; ++*first)
         for (*second = *first + 1; *second < c->a->workers; ++*second) {
-            gs_numbers x, y;
-            if (gs_total(c->a, *first, c->step, kind, c->number, part, &x) &&
-                gs_total(c->a, *second, c->step, kind, c->number, part, &y) && gs_alike(&x, &y))
+            gs_sketch x, y;
+            if (gs_digest_total(c->a, *first, c->step, kind, c->number, part, &x) &&
+                gs_digest_total(c->a, *second, c->step, kind, c->number, part, &y) && gs_sketch_alike(&x, &y))
                 return true;
         }
     return false;

@@ -16,7 +16,7 @@ typedef struct gs_case {
     const gs_digest_score *of_a, *of_b; /* of that rank of A; of B */
     double passes;                      /* of a rank of A through its part, as A's options say */
     double workers;                     /* of A: those that have parts of a batch of their own */
-    gs_numbers mine, right;             /* the array that differs: in A, on that rank if each has it; in B */
+    gs_sketch mine, right;             /* the array that differs: in A, on that rank if each has it; in B */
     double ratio;                       /* A's array or number is so many times B's; NaN: it is no multiple */
 } gs_case;
 
@@ -39,7 +39,7 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *);
 bool gs_name(const gs_case *, const char *cause, const char *format, ...) GS_PRINTF(3, 4);
 
 /* Of parameter p: y, and what it may be made of. False: it has no such arrays. */
-typedef bool gs_arrays(const gs_case *, int p, gs_numbers *y, gs_numbers *x);
+typedef bool gs_arrays(const gs_case *, int p, gs_sketch *y, gs_sketch *x);
 
 /* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: more
  * than the share `most` of y is left, or no factors follow. */

@@ -286,7 +286,7 @@ static int compare(const void *of_a, const void *of_b) {
     return a->part < b->part ? -1 : a->part > b->part;
 }
 
-const gs_numbers *gs_digests_find(const gs_digests *run, int rank, uint64_t step, int kind, int number,
+const gs_sketch *gs_digests_find(const gs_digests *run, int rank, uint64_t step, int kind, int number,
                                   int part) {
     const gs_digest_of_step *s = &run->rank[rank].step[step - run->first];
     const gs_digest_row wanted = {.kind = kind, .number = number, .part = part}, *row = NULL;

@@ -123,8 +123,8 @@ static void find_rounding(search *s) {
 static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
-        gs_numbers x;
-        if (gs_of_run(s->b, s->step, kind, p, &x) && isfinite(x.squares) &&
+        gs_sketch x;
+        if (gs_digest_of_run(s->b, s->step, kind, p, &x) && isfinite(x.squares) &&
             s->b->param[p].state == (kind == GS_DIGEST_state))
             squares += x.squares;
     }
@@ -134,10 +134,10 @@ static double size_of_all(const search *s, int kind) {
 static bool begins_alike(const search *s) {
     const double least = size_of_all(s, GS_DIGEST_weight);
     for (int p = 0; p < s->b->params; p++) {
-        gs_numbers a, b;
-        if (gs_of_run(s->a, s->step, GS_DIGEST_weight, p, &a) &&
-            gs_of_run(s->b, s->step, GS_DIGEST_weight, p, &b) &&
-            !(gs_apart(&a, &b) <= SAME * fmax(sqrt(b.squares), least)))
+        gs_sketch a, b;
+        if (gs_digest_of_run(s->a, s->step, GS_DIGEST_weight, p, &a) &&
+            gs_digest_of_run(s->b, s->step, GS_DIGEST_weight, p, &b) &&
+            !(gs_sketch_distance(&a, &b) <= SAME * fmax(sqrt(b.squares), least)))
             return false;
     }
     return true;
@@ -154,9 +154,9 @@ static bool is_excused(const search *s, double of_a, double of_b) {
 
 /* The difference is taken as a share of `size`, and the largest is kept. `more` is a norm that is added to the
  * limit. */
-static bool differ(const search *s, int kind, const gs_numbers *a, const gs_numbers *b, double size,
+static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketch *b, double size,
                    double more) {
-    const double apart = gs_apart(a, b), limit = limit_of(s, kind) + (more > 0 && size > 0 ? more / size : 0);
+    const double apart = gs_sketch_distance(a, b), limit = limit_of(s, kind) + (more > 0 && size > 0 ? more / size : 0);
     const bool as_many = !(fabs(a->n - b->n) > 0.5);
     double relative = apart > 0 || !as_many ? 1 : 0;
     if (as_many && is_excused(s, a->squares, b->squares)) return false;
@@ -183,9 +183,9 @@ static bool are_divided_alike(const search *s) {
 /* Compares what a rank has, or all of them: an eighth of the batch, or of dw all passes, as B may have other passes.
  * The norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
-    gs_numbers a, b;
-    const bool in_a = gs_total(s->a, rank, s->step, kind, number, part, &a),
-               in_b = gs_total(s->b, rank, s->step, kind, number, part, &b);
+    gs_sketch a, b;
+    const bool in_a = gs_digest_total(s->a, rank, s->step, kind, number, part, &a),
+               in_b = gs_digest_total(s->b, rank, s->step, kind, number, part, &b);
     if (rank != GS_ALL_RANKS && !(in_a && in_b)) return false;
     if (kind == GS_DIGEST_dw) a.n = b.n; /* as many for each pass */
     return differ(s, kind, &a, &b, fmax(sqrt(fmax(a.squares, b.squares)), least), 0);
@@ -196,8 +196,8 @@ static void ranks_of_eighths(const search *s, int kind, int number, const bool *
     for (int r = 0; r < s->a->workers; r++) {
         int in = 0, all = 0;
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
-            gs_numbers x;
-            if (!gs_total(s->a, r, s->step, kind, number, e, &x)) continue;
+            gs_sketch x;
+            if (!gs_digest_total(s->a, r, s->step, kind, number, e, &x)) continue;
             in += bad[e];
             all++;
         }
@@ -208,12 +208,12 @@ static void ranks_of_eighths(const search *s, int kind, int number, const bool *
 static bool computed_differs(search *s, int kind, int number) {
     const bool dw = kind == GS_DIGEST_dw;
     const int first = dw ? GS_ALL_PARTS : 0, end = dw ? GS_ALL_PARTS + 1 : GS_DIGEST_EIGHTHS;
-    gs_numbers a, b;
+    gs_sketch a, b;
     bool bad[GS_DIGEST_EIGHTHS] = {false}, any = false, named = false;
-    if (!is_compared(s, kind) || !gs_of_run(s->a, s->step, kind, number, &a) ||
-        !gs_of_run(s->b, s->step, kind, number, &b))
+    if (!is_compared(s, kind) || !gs_digest_of_run(s->a, s->step, kind, number, &a) ||
+        !gs_digest_of_run(s->b, s->step, kind, number, &b))
         return false;
-    if (kind == GS_DIGEST_y) s->y_apart = gs_apart(&a, &b);
+    if (kind == GS_DIGEST_y) s->y_apart = gs_sketch_distance(&a, &b);
     const double least = dw ? size_of_all(s, kind) : 0.05 * sqrt(isfinite(b.squares) ? b.squares : 0);
     for (int part = first; part < end; part++) {
         if (!part_differs(s, kind, number, GS_ALL_RANKS, part, least)) continue;
@@ -235,11 +235,11 @@ static bool computed_differs(search *s, int kind, int number) {
 
 /* What A's ranks have to add, if B's sum is what its ranks have to add. The rounding of a sum follows the size of what
  * is added, even if little of that is left in the sum. */
-static void own_sum(const search *s, int p, gs_numbers *b) {
-    gs_numbers of_a, of_b;
-    if (!gs_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
-        !gs_of_run(s->b, s->step, GS_DIGEST_dw, p, &of_b) ||
-        !(gs_apart(&of_b, b) <= limit_of(s, GS_DIGEST_sum) * sqrt(fmax(of_b.squares, b->squares))))
+static void own_sum(const search *s, int p, gs_sketch *b) {
+    gs_sketch of_a, of_b;
+    if (!gs_digest_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
+        !gs_digest_of_run(s->b, s->step, GS_DIGEST_dw, p, &of_b) ||
+        !(gs_sketch_distance(&of_b, b) <= limit_of(s, GS_DIGEST_sum) * sqrt(fmax(of_b.squares, b->squares))))
         return;
     of_a.n = b->n;
     of_a.bits = b->bits;
@@ -248,10 +248,10 @@ static void own_sum(const search *s, int p, gs_numbers *b) {
 }
 
 /* What A's array must be. False: that is not known, as rounding has reached it. */
-static bool reference(const search *s, int kind, int p, gs_numbers *b) {
+static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     if (!s->exact && kind == GS_DIGEST_weight && s->step > s->a->first)
-        return gs_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
-    if (!is_compared(s, kind) || !gs_of_run(s->b, s->step, kind, p, b)) return false;
+        return gs_digest_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
+    if (!is_compared(s, kind) || !gs_digest_of_run(s->b, s->step, kind, p, b)) return false;
     if (!s->exact && kind == GS_DIGEST_sum) own_sum(s, p, b);
     return true;
 }
@@ -265,24 +265,24 @@ static double share_of_way(const search *s, int kind, int p) {
     double way = 0;
     if (s->exact || !(updated || (kind == GS_DIGEST_weight && s->step == s->a->first))) return 0;
     for (uint64_t step = updated ? s->step : s->b->first; step < s->step + updated; step++) {
-        gs_numbers from, to;
-        if (gs_of_run(s->b, step, GS_DIGEST_weight, p, &from) &&
-            gs_of_run(s->b, step, GS_DIGEST_updated, p, &to))
-            way += gs_apart(&from, &to);
+        gs_sketch from, to;
+        if (gs_digest_of_run(s->b, step, GS_DIGEST_weight, p, &from) &&
+            gs_digest_of_run(s->b, step, GS_DIGEST_updated, p, &to))
+            way += gs_sketch_distance(&from, &to);
     }
     return share * way;
 }
 
 /* What an update works with is compared on each rank that holds it. */
 static bool held_differs_of(const search *s, int kind, int p, double least_size) {
-    gs_numbers b;
+    gs_sketch b;
     bool any = false;
     if (!reference(s, kind, p, &b)) return false;
     const double size = fmax(sqrt(b.squares), least_size), more = share_of_way(s, kind, p);
     for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
-            gs_numbers a;
-            if (!gs_holds(s->a, r, s->step, kind, p) || !gs_of_rank(s->a, r, s->step, kind, p, part, &a) ||
+            gs_sketch a;
+            if (!gs_digest_rank_holds(s->a, r, s->step, kind, p) || !gs_digest_of_rank(s->a, r, s->step, kind, p, part, &a) ||
                 !differ(s, kind, &a, &b, size, more))
                 continue;
             s->out->rank[r] = any = true;
@@ -350,12 +350,12 @@ static bool forward_differs(search *s) {
 }
 
 static bool step_differs(search *s) {
-    gs_numbers dy;
+    gs_sketch dy;
     s->y_apart = s->of_outputs = 0;
     if (score_differs(s, GS_DIFFERS_lr) || computed_differs(s, GS_DIGEST_samples, 0) ||
         computed_differs(s, GS_DIGEST_answers, 0) || held_differs(s, GS_DIGEST_weight) || forward_differs(s))
         return true;
-    if (gs_of_run(s->b, s->step, GS_DIGEST_dy, 0, &dy) && dy.squares > 0 && isfinite(s->y_apart))
+    if (gs_digest_of_run(s->b, s->step, GS_DIGEST_dy, 0, &dy) && dy.squares > 0 && isfinite(s->y_apart))
         s->of_outputs = fmin(OF_OUTPUTS * s->y_apart / sqrt(dy.squares), MOST_OF_OUTPUTS);
     return computed_differs(s, GS_DIGEST_dy, 0) || backward_differs(s) || held_differs(s, GS_DIGEST_sum) ||
            score_differs(s, GS_DIFFERS_samples) || score_differs(s, GS_DIFFERS_loss) ||
@@ -369,7 +369,7 @@ static bool step_differs(search *s) {
 
 /* The first step with a number that is not finite, where f16 has not left the update out for it; 0: there is none. */
 static uint64_t diverged_at(const gs_digests *d) {
-    for (uint64_t step = d->first; gs_has_step(d, step); step++)
+    for (uint64_t step = d->first; gs_digest_has_step(d, step); step++)
         for (int r = 0; r < d->workers; r++) {
             const gs_digest_of_step *of = &d->rank[r].step[step - d->first];
             bool finite = isfinite(of->score.loss);
@@ -386,7 +386,7 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
     const uint64_t bad_a = diverged_at(a), bad_b = diverged_at(b), bad = bad_a < bad_b ? bad_a : bad_b;
     bool over = false;
     find_rounding(&s);
-    for (s.step = out->first; gs_has_step(a, s.step) && gs_has_step(b, s.step); s.step++) {
+    for (s.step = out->first; gs_digest_has_step(a, s.step) && gs_digest_has_step(b, s.step); s.step++) {
         s.begins_alike = s.exact || begins_alike(&s);
         if (!s.begins_alike && !out->grown) out->grown = s.step;
         /* Where rounding has grown, one run may diverge some steps before the other. */

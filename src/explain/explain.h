@@ -4,7 +4,7 @@
  * mistake is where they first differ; everything after that differs too. So the two records are compared in the order
  * of the chain, up to the first difference. Runs with --exact are compared to the bit, others with one tolerance for
  * each quantity (a table in explain.c). The runs may divide a batch among ranks and passes in different ways: parts add
- * up to the whole (train/digest/numbers.h).
+ * up to the whole (train/digest/sketch.h).
  *
  * Questions about the difference then find its cause (causes.h): is it twice the sum, one rank's gradient, the weights
  * times a constant? Most are about arrays that are linear in others, and least squares answers them (sums.h). */

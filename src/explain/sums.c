@@ -12,30 +12,30 @@ static bool counts(const gs_digests *d, int rank, int kind) {
     return kind != GS_DIGEST_answers || stage == stages - 1;
 }
 
-bool gs_total(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part, gs_numbers *out) {
+bool gs_digest_total(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part, gs_sketch *out) {
     bool found = false;
-    *out = (gs_numbers){0};
+    *out = (gs_sketch){0};
     for (int r = 0; r < d->workers; r++) {
         const bool asked = (rank == GS_ALL_RANKS || rank == r) && counts(d, r, kind);
         for (int p = 0; p < GS_DIGEST_PARTS && asked; p++) {
-            const gs_numbers *x =
+            const gs_sketch *x =
                 part == GS_ALL_PARTS || part == p ? gs_digests_find(d, r, step, kind, number, p) : NULL;
             if (!x) continue;
-            gs_numbers_add_scaled(out, 1, x);
+            gs_sketch_add_scaled(out, 1, x);
             found = true;
         }
     }
     return found;
 }
 
-bool gs_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param) {
+bool gs_digest_rank_holds(const gs_digests *d, int rank, uint64_t step, int kind, int param) {
     return gs_digests_find(d, rank, step, kind, param, 0) || gs_digests_find(d, rank, step, kind, param, 1);
 }
 
-bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int param, int part,
-                gs_numbers *out) {
+bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int param, int part,
+                gs_sketch *out) {
     const double count = (double)d->param[param].count;
-    const gs_numbers *own = gs_digests_find(d, rank, step, kind, param, part);
+    const gs_sketch *own = gs_digests_find(d, rank, step, kind, param, part);
     const int tensor = gs_digests_count(d, "tensor"), /* a group of workers: parallel/layout.h */
         size = tensor > 1 && tensor <= d->workers ? tensor : 1;
     bool added[GS_DIGEST_RANKS] = {false}; /* [member of a group] */
@@ -43,32 +43,32 @@ bool gs_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int para
     const bool weight = kind == GS_DIGEST_weight,
                among_all =
                    !weight && (size == 1 || (kind != GS_DIGEST_state && gs_digests_number(d, "zero") > 0));
-    *out = own ? *own : (gs_numbers){0};
+    *out = own ? *own : (gs_sketch){0};
     if (out->n >= count) return true;
     for (int r = 0; r < d->workers; r++) {
         const bool adds = r != rank && (among_all || r / size == rank / size);
-        const gs_numbers *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
-        if (other && other->n < count) gs_numbers_add_scaled(out, 1, other);
+        const gs_sketch *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
+        if (other && other->n < count) gs_sketch_add_scaled(out, 1, other);
     }
     /* What several ranks hold alike counts once for each member of a group. */
     for (int i = 0; i < d->workers && !weight; i++) {
         const int r = (rank + i) % d->workers;
-        const gs_numbers *x = added[r % size] ? NULL : gs_digests_find(d, r, step, kind, param, 1);
+        const gs_sketch *x = added[r % size] ? NULL : gs_digests_find(d, r, step, kind, param, 1);
         if (!x) continue;
-        gs_numbers_add_scaled(out, 1, x);
+        gs_sketch_add_scaled(out, 1, x);
         added[r % size] = true;
     }
     return weight ? own != NULL : out->n >= count;
 }
 
-bool gs_of_run(const gs_digests *d, uint64_t step, int kind, int number, gs_numbers *out) {
-    *out = (gs_numbers){0};
-    if (!gs_has_step(d, step)) return false;
+bool gs_digest_of_run(const gs_digests *d, uint64_t step, int kind, int number, gs_sketch *out) {
+    *out = (gs_sketch){0};
+    if (!gs_digest_has_step(d, step)) return false;
     if (kind != GS_DIGEST_weight && kind < GS_DIGEST_sum)
-        return gs_total(d, GS_ALL_RANKS, step, kind, number, GS_ALL_PARTS, out);
+        return gs_digest_total(d, GS_ALL_RANKS, step, kind, number, GS_ALL_PARTS, out);
     for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1); part++)
         for (int r = 0; r < d->workers; r++)
-            if (gs_of_rank(d, r, step, kind, number, part, out)) return true;
+            if (gs_digest_of_rank(d, r, step, kind, number, part, out)) return true;
     return false;
 }
 
@@ -84,7 +84,7 @@ double gs_score_number(const gs_digest_score *s, int kind) {
     }
 }
 
-double gs_apart(const gs_numbers *a, const gs_numbers *b) {
+double gs_sketch_distance(const gs_sketch *a, const gs_sketch *b) {
     double most = 0;
     for (int k = 0; k < GS_ALONG; k++) {
         const double d = fabs(a->along[k] - b->along[k]);
@@ -94,8 +94,8 @@ double gs_apart(const gs_numbers *a, const gs_numbers *b) {
     return most;
 }
 
-bool gs_alike(const gs_numbers *a, const gs_numbers *b) {
-    return fabs(a->n - b->n) < 0.5 && gs_apart(a, b) <= 1e-5 * sqrt(b->squares) && b->squares > 0;
+bool gs_sketch_alike(const gs_sketch *a, const gs_sketch *b) {
+    return fabs(a->n - b->n) < 0.5 && gs_sketch_distance(a, b) <= 1e-5 * sqrt(b->squares) && b->squares > 0;
 }
 
 bool gs_is_near(double x, double wanted) {
@@ -104,7 +104,7 @@ bool gs_is_near(double x, double wanted) {
 
 /* ---- least squares ---- */
 
-void gs_fit_add(gs_fit *f, const gs_numbers *y, const gs_numbers *x) {
+void gs_fit_add(gs_fit *f, const gs_sketch *y, const gs_sketch *x) {
     for (int k = 0; k < GS_ALONG; k++) {
         f->yy += y->along[k] * y->along[k];
         for (int i = 0; i < f->count; i++) {
@@ -153,7 +153,7 @@ bool gs_fit_solve(const gs_fit *f, double *c, double *rest) {
     return true;
 }
 
-bool gs_ratio(const gs_numbers *a, const gs_numbers *b, double *c) {
+bool gs_sketch_ratio(const gs_sketch *a, const gs_sketch *b, double *c) {
     gs_fit fit = {.count = 1};
     double rest;
     gs_fit_add(&fit, a, b);

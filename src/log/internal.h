@@ -52,4 +52,4 @@ size_t gs_histogram_buckets(const gs_histogram *, double *limit, double *bucket)
 /* ---- trace.c: trace.json ---- */
 
 gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_device_report *devices,
-                         const gs_timeline_part *parts, int workers);
+                         const gs_rank_timeline *parts, int workers);

@@ -380,7 +380,7 @@ static void write_step(gs_log *log) {
                      .accuracy = log->correct / log->samples,
                      .lr = gs_decimal(log->rank0->optimizer->lr),
                      .samples_per_s =
-                         log->samples / gs_model_answers(log->rank0->model) / (log->time - log->since)};
+                         log->samples / gs_model_targets(log->rank0->model) / (log->time - log->since)};
     s.gradient_norm = log->rank0->settings->clip > 0 ? log->rank0->optimizer->norm : -1;
     s.loss_scale = (double)log->loss_scale;
     s.skipped = log->skipped;
@@ -432,7 +432,7 @@ static void on_workers(void *context, int epoch, const gs_worker_report *reports
     if (log->next.workers) log->next.workers(log->next.context, epoch, reports, workers);
 }
 
-static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
+static void on_timeline(void *context, const gs_rank_timeline *parts, int workers) {
     gs_log *log = context;
     if (!log->failed)
         check(log, gs_trace_write(path_of(log, "trace.json"), log->rank0, log->devices, parts, workers));

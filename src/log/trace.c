@@ -19,7 +19,7 @@ typedef struct writer {
     FILE *file;
     const gs_worker *rank0;
     const gs_device_report *devices;
-    const gs_timeline_part *parts;
+    const gs_rank_timeline *parts;
     int workers;
     gs_layer **layer; /* by its number */
     bool has_one;     /* an event is written, so that the next one wants a comma */
@@ -44,7 +44,7 @@ static void add_time(const writer *w, const char *name, int64_t ns) {
 /* ---- names ---- */
 
 static void name_rows(writer *w, int rank) {
-    const gs_timeline_part *p = &w->parts[rank];
+    const gs_rank_timeline *p = &w->parts[rank];
     int rows = GS_ROW_SERVER + w->workers;
     event(w, "M", rank, 0);
     fprintf(w->file, ",\"name\":\"process_name\",\"args\":{\"name\":\"worker %d (%s)\"}}", rank,
@@ -139,7 +139,7 @@ static void name_span(const writer *w, const gs_span *s) {
         fprintf(w->file, ",\"cat\":\"window\",\"name\":\"%s of unit %d\"",
                 s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
         return;
-    case GS_SPAN_GROUP_CALL:
+    case GS_SPAN_TP_CALL:
         fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"", gs_tensor_act_words[s->index]);
         return;
     case GS_SPAN_FETCH:
@@ -287,7 +287,7 @@ static gs_status write_all(writer *w) {
 }
 
 gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_device_report *devices,
-                         const gs_timeline_part *parts, int workers) {
+                         const gs_rank_timeline *parts, int workers) {
     writer w = {.rank0 = rank0, .devices = devices, .parts = parts, .workers = workers};
     gs_file_writer file;
     w.layer = calloc(gs_layer_count(rank0->model->net), sizeof *w.layer);

@@ -30,7 +30,7 @@
 
 /* How many tokens a model of sequences sees. */
 static inline int gs_model_context(const gs_model *m) {
-    return gs_model_answers(m);
+    return gs_model_targets(m);
 }
 
 /* After this, gs_model_forward takes a part of each sequence, in a pass with `tokens` and `past` (gs_pass): for

@@ -126,14 +126,14 @@ static gs_status bind(gs_model *m) {
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
     if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(allocate(m, logits, &m->target));
-    const size_t sums = (size_t)gs_model_answers(m) * (size_t)(m->tensor.size + 3);
+    const size_t sums = (size_t)gs_model_targets(m) * (size_t)(m->tensor.size + 3);
     if (gs_tensor_outputs(m->net)) GS_TRY(allocate(m, m->max_batch * sums, &m->loss_sums));
     return allocate(m, logits, &m->dlogits);
 }
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     float *host;
-    if (m->device->rehearses) return GS_OK;
+    if (m->device->dry) return GS_OK;
     if (!m->undivided && !m->weights_away) { /* in their place: a copy would be as large as the model */
         GS_TRY(gs_model_map_weights(m, &host));
         gs_model_initial_values(m, seed, host);

@@ -15,7 +15,7 @@
 #include "data/vocabulary.h"
 #include "parallel/tensor.h"
 
-/* The loss of a sample, and what its answers are: labels (one int32 for each sample, or for each of its tokens) or
+/* The loss of a sample, and what its targets are: labels (one int32 for each sample, or for each of its tokens) or
  * targets (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
 typedef enum gs_loss {
     GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label]; in training perhaps with label_smoothing */
@@ -120,18 +120,18 @@ void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 /* *logits = net(x); x is (pass->n, in) */
 gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
 
-/* Adds (loss, correct, samples) of these logits against the n samples' answers to the tail of `gradients`. `correct`
+/* Adds (loss, correct, samples) of these logits against the n samples' targets to the tail of `gradients`. `correct`
  * are the samples whose largest output is that of the label, or of the largest target: of one output all, which says
  * nothing. */
-gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers);
+gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* Adds to `gradients` the gradient of the *sum* of the samples' losses (times pass->loss_scale), or, where the pass is
  * `fresh`, writes it there (not the stats, which are loss's). After forward and loss of this pass. */
-gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers);
+gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* The same of a stage that has the loss, and of one that has none, where dy is the gradient of its output. *dx: that of
  * its input; GS_NONE where no layer before it learns. */
-gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs_mem answers, gs_mem dy,
+gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets, gs_mem dy,
                                   gs_mem *dx);
 
 /* gradients = 0, stats included: once at the start of a step. Or, which saves a pass over them: the stats alone, and
@@ -150,9 +150,9 @@ static inline int gs_model_outputs(const gs_model *m) {
     return gs_model_whole(m)->out.c;
 }
 
-/* How many answers a sample has: one, or one for each token of the outputs. The loss goes through the rows
- * (samples x answers, outputs of a token), and counts each row as one sample. */
-static inline int gs_model_answers(const gs_model *m) {
+/* How many targets a sample has: one, or one for each token of the outputs. The loss goes through the rows
+ * (samples x targets, outputs of a token), and counts each row as one sample. */
+static inline int gs_model_targets(const gs_model *m) {
     return gs_shape_tokens(m->out);
 }
 

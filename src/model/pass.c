@@ -7,16 +7,16 @@
 
 gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *logits) {
     if (pass->n > m->max_batch) gs_bug("%zu samples for a model made for %zu", pass->n, m->max_batch);
-    if (pass->tokens && (pass->training || pass->past + pass->tokens > (size_t)gs_model_answers(m)))
-        gs_bug("%zu tokens after %zu of a sequence of %d", pass->tokens, pass->past, gs_model_answers(m));
+    if (pass->tokens && (pass->training || pass->past + pass->tokens > (size_t)gs_model_targets(m)))
+        gs_bug("%zu tokens after %zu of a sequence of %d", pass->tokens, pass->past, gs_model_targets(m));
     return gs_layer_forward(m->net, pass, x, logits);
 }
 
 /* ---- loss ---- */
 
-/* The floats that the outputs should become: the answers themselves, or what one_hot made of the labels. */
-static gs_mem targets_of(const gs_model *m, gs_mem answers) {
-    return m->loss == GS_REGRESSION ? answers : m->target;
+/* The floats that the outputs should become: the targets themselves, or what one_hot made of the labels. */
+static gs_mem targets_of(const gs_model *m, gs_mem targets) {
+    return m->loss == GS_REGRESSION ? targets : m->target;
 }
 
 /* Smooth labels are for training: a test loss is that of the labels as they are, whatever the training was. */
@@ -35,54 +35,54 @@ static gs_share share_of(const gs_model *m) {
 }
 
 /* Each rank's largest output of a row, in an array that is 0 elsewhere: their sum is all of them. Then the sums. */
-static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     const gs_layer *head = gs_tensor_outputs(m->net);
     const gs_share share = share_of(m);
-    const size_t rows = pass->n * (size_t)gs_model_answers(m), ranks = (size_t)share.ranks;
+    const size_t rows = pass->n * (size_t)gs_model_targets(m), ranks = (size_t)share.ranks;
     const gs_mem most = m->loss_sums, sums = gs_at(most, ranks * rows);
     GS_TRY(ops->fill(m->device, most, 0, ranks * rows));
     GS_TRY(ops->softmax_part_largest(m->device, most, logits, rows, m->out.c, &share));
     GS_TRY(gs_tensor_sum(head, most, ranks * rows));
-    GS_TRY(ops->softmax_part_sums(m->device, m->probability, sums, most, logits, answers, rows, m->out.c,
+    GS_TRY(ops->softmax_part_sums(m->device, m->probability, sums, most, logits, targets, rows, m->out.c,
                                   smoothing_of(m, pass), &share));
     GS_TRY(gs_tensor_sum(head, sums, 3 * rows));
     return ops->softmax_part_end(m->device, m->probability, gs_model_stats(m), sums, rows, m->out.c);
 }
 
-static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem answers) {
+static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targets) {
     const gs_share share = share_of(m);
-    return m->device->ops->softmax_part_backward(m->device, m->dlogits, m->probability, answers,
-                                                 pass->n * (size_t)gs_model_answers(m), m->out.c,
+    return m->device->ops->softmax_part_backward(m->device, m->dlogits, m->probability, targets,
+                                                 pass->n * (size_t)gs_model_targets(m), m->out.c,
                                                  smoothing_of(m, pass), &share);
 }
 
 /* ---- loss of any, and backward ---- */
 
-gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     gs_mem stats = gs_model_stats(m);
-    size_t rows = pass->n * (size_t)gs_model_answers(m);
-    if (is_divided(m)) return loss_of_parts(m, pass, logits, answers);
+    size_t rows = pass->n * (size_t)gs_model_targets(m);
+    if (is_divided(m)) return loss_of_parts(m, pass, logits, targets);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
-        return ops->softmax_cross_entropy_forward(m->device, m->probability, stats, logits, answers, rows,
+        return ops->softmax_cross_entropy_forward(m->device, m->probability, stats, logits, targets, rows,
                                                   m->out.c, smoothing_of(m, pass));
-    if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(ops->one_hot(m->device, m->target, answers, rows, m->out.c));
-    return ops->mean_squared_error_forward(m->device, stats, logits, targets_of(m, answers), rows, m->out.c);
+    if (m->loss == GS_MEAN_SQUARED_ERROR) GS_TRY(ops->one_hot(m->device, m->target, targets, rows, m->out.c));
+    return ops->mean_squared_error_forward(m->device, stats, logits, targets_of(m, targets), rows, m->out.c);
 }
 
 /* Of the *sum* over the samples of -log softmax(logits)[label] (label smoothing: backend.h), or of
  * mean((logits - target)^2): dlogits. */
-static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
-    size_t rows = pass->n * (size_t)gs_model_answers(m);
+    size_t rows = pass->n * (size_t)gs_model_targets(m);
     if (is_divided(m))
-        GS_TRY(backward_of_parts(m, pass, answers));
+        GS_TRY(backward_of_parts(m, pass, targets));
     else if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
-        GS_TRY(ops->softmax_cross_entropy_backward(m->device, m->dlogits, m->probability, answers, rows,
+        GS_TRY(ops->softmax_cross_entropy_backward(m->device, m->dlogits, m->probability, targets, rows,
                                                    m->out.c, smoothing_of(m, pass)));
     else
-        GS_TRY(ops->mean_squared_error_backward(m->device, m->dlogits, logits, targets_of(m, answers), rows,
+        GS_TRY(ops->mean_squared_error_backward(m->device, m->dlogits, logits, targets_of(m, targets), rows,
                                                 m->out.c));
     if (!(pass->loss_scale > 0)) return GS_OK;
     /* dlogits = scale dlogits, once */
@@ -90,16 +90,16 @@ static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logit
 }
 
 /* From it everything before. */
-gs_status gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+gs_status gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     gs_mem dx;
-    GS_TRY(backward_of_loss(m, pass, logits, answers));
+    GS_TRY(backward_of_loss(m, pass, logits, targets));
     GS_TRY(gs_layer_backward(m->net, pass, m->dlogits, &dx));
     return pass->final ? pass->final(pass->final_context, 0) : GS_OK;
 }
 
-gs_status gs_model_backward_stage(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers, gs_mem dy,
+gs_status gs_model_backward_stage(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets, gs_mem dy,
                                   gs_mem *dx) {
-    if (m->has_loss) GS_TRY(backward_of_loss(m, pass, logits, answers));
+    if (m->has_loss) GS_TRY(backward_of_loss(m, pass, logits, targets));
     return gs_layer_backward(m->net, pass, m->has_loss ? m->dlogits : dy, dx);
 }
 
@@ -125,6 +125,6 @@ gs_status gs_model_update_state_of(gs_model *m, gs_mem state, gs_mem sums, size_
     if (count == 0) return GS_OK;
     GS_TRY(ops->copy(m->device, state, sums, count));
     GS_TRY(ops->map(m->device, state, count * sizeof(float), &host));
-    for (size_t i = 0; i < count; i++) ((float *)host)[i] /= (float)(samples / gs_model_answers(m));
+    for (size_t i = 0; i < count; i++) ((float *)host)[i] /= (float)(samples / gs_model_targets(m));
     return ops->unmap(m->device, state, host);
 }

@@ -112,26 +112,26 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char 
                    workers, wanted, options, other);
 }
 
-gs_place gs_place_of(const gs_layout *l, int rank) {
-    return (gs_place){.part = rank % l->tp, .replica = rank / l->tp % l->dp, .stage = rank / (l->tp * l->dp)};
+gs_coordinates gs_coordinates_of(const gs_layout *l, int rank) {
+    return (gs_coordinates){.tp = rank % l->tp, .dp = rank / l->tp % l->dp, .pp = rank / (l->tp * l->dp)};
 }
 
-int gs_rank_at(const gs_layout *l, gs_place at) {
-    return (at.stage * l->dp + at.replica) * l->tp + at.part;
+int gs_rank_at(const gs_layout *l, gs_coordinates at) {
+    return (at.pp * l->dp + at.dp) * l->tp + at.tp;
 }
 
 /* ---- groups ---- */
 
 gs_status gs_groups_create(gs_comm *world, gs_layout l, gs_groups *g) {
-    const gs_place at = gs_place_of(&l, world->rank), first_replica = {0, at.part, at.stage},
-                   first_part = {at.replica, 0, at.stage}, first_stage = {at.replica, at.part, 0};
-    *g = (gs_groups){.layout = l, .place = at, .comm[GS_WORLD] = world};
+    const gs_coordinates at = gs_coordinates_of(&l, world->rank), first_dp = {0, at.tp, at.pp},
+                   first_tp = {at.dp, 0, at.pp}, first_pp = {at.dp, at.tp, 0};
+    *g = (gs_groups){.layout = l, .coordinates = at, .comm[GS_WORLD] = world};
     if (l.tp == 1 && l.pp == 1)
         g->comm[GS_DP] = world;
     else
-        GS_TRY(gs_comm_split(world, gs_rank_at(&l, first_replica), l.tp, l.dp, &g->comm[GS_DP]));
-    GS_TRY(gs_comm_split(world, gs_rank_at(&l, first_part), 1, l.tp, &g->comm[GS_TP]));
-    return gs_comm_split(world, gs_rank_at(&l, first_stage), l.tp * l.dp, l.pp, &g->comm[GS_PP]);
+        GS_TRY(gs_comm_split(world, gs_rank_at(&l, first_dp), l.tp, l.dp, &g->comm[GS_DP]));
+    GS_TRY(gs_comm_split(world, gs_rank_at(&l, first_tp), 1, l.tp, &g->comm[GS_TP]));
+    return gs_comm_split(world, gs_rank_at(&l, first_pp), l.tp * l.dp, l.pp, &g->comm[GS_PP]);
 }
 
 void gs_groups_free(gs_groups *g) {

@@ -48,23 +48,23 @@ gs_layout gs_layout_of(const struct gs_settings *, int workers);
 /* GS_E_USAGE: settings->layout is for another number of workers. */
 gs_status gs_layout_check_workers(const struct gs_settings *, int workers, const char *options);
 
-/* Where a worker is. */
-typedef struct gs_place {
-    int replica, part, stage;
-} gs_place;
+/* Where a worker is in the mesh dp x tp x pp: its replica, its part of tensors, its stage. */
+typedef struct gs_coordinates {
+    int dp, tp, pp;
+} gs_coordinates;
 
-gs_place gs_place_of(const gs_layout *, int rank);
-int gs_rank_at(const gs_layout *, gs_place);
+gs_coordinates gs_coordinates_of(const gs_layout *, int rank);
+int gs_rank_at(const gs_layout *, gs_coordinates);
 
 /* ---- who shares what with a worker ---- */
 
-/* A layout gives each rank its place, and with that four comms:
+/* A layout gives each rank its coordinates, and with those four comms:
  *
  *     --layout dp2,tp2,pp2        part 0            part 1
  *     stage 0, replica 0, 1       worker 0, 2       worker 1, 3       tp goes along a row,
  *     stage 1, replica 0, 1       worker 4, 6       worker 5, 7       dp and pp stay in a column
  *
- * They are made without messages, so that a rehearsal, which has nobody to ask, has them too.
+ * They are made without messages, so that a dry run, which has nobody to ask, has them too.
  */
 typedef enum gs_axis {
     GS_DP,    /* the replicas of what this worker holds: sums of gradients and counts */
@@ -76,8 +76,8 @@ typedef enum gs_axis {
 
 typedef struct gs_groups {
     gs_layout layout;
-    gs_place place;         /* of this worker */
-    gs_comm *comm[GS_AXES]; /* this worker's rank in it is its place on that axis */
+    gs_coordinates coordinates;         /* of this worker */
+    gs_comm *comm[GS_AXES]; /* this worker's rank in it is its coordinate on that axis */
     bool met;               /* the others are there. Else, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 

@@ -66,7 +66,7 @@ typedef struct gs_pipeline {
 } gs_pipeline;
 
 typedef enum gs_action {
-    GS_DO_LOAD, /* micro-batch k: its samples on the first stage, its answers on the last, its size on all */
+    GS_DO_LOAD, /* micro-batch k: its samples on the first stage, its targets on the last, its size on all */
     GS_DO_RECV_ACTIVATION,
     GS_DO_FORWARD, /* of the last run: the loss too */
     GS_DO_SEND_ACTIVATION,

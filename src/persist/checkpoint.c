@@ -51,7 +51,7 @@ typedef struct gs_checkpoints {
     int copies, failed; /* failed: of these failures the observer was told */
     float *weights;     /* the copy; on other ranks what is read and thrown away; NULL: not needed */
     write_job job;      /* on rank 0, as are the next */
-    gs_jobs *writer;    /* else NULL, and in a rehearsal */
+    gs_jobs *writer;    /* else NULL, and in a dry run */
     uint64_t ticket;    /* of the last write */
     written done;       /* the thread's while it writes */
 } gs_checkpoints;
@@ -138,7 +138,7 @@ static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
     return gs_context(gs_jobs_create(1, &c->writer), "--checkpoint");
 }
 
-/* The memory that a rehearsal books: no name stands for the vectors there. */
+/* The memory that a dry run books: no name stands for the vectors there. */
 static gs_status book_vectors(gs_worker *w, gs_checkpoints *c) {
     const size_t params = gs_model_whole(w->model)->params;
     return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->job,
@@ -158,7 +158,7 @@ static gs_status book(gs_worker *w) {
         !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
         return gs_fail(GS_E_MEMORY, "--checkpoint: no memory for a copy of the weights");
     if (!first) return GS_OK;
-    return w->settings->rehearsal ? book_vectors(w, c) : create_on_first(w, c);
+    return w->settings->dry_run ? book_vectors(w, c) : create_on_first(w, c);
 }
 
 static void free_checkpoints(gs_worker *w) {
@@ -177,7 +177,7 @@ static void free_checkpoints(gs_worker *w) {
 
 static gs_status copy(gs_worker *w, gs_checkpoints *c) {
     GS_TRY(gs_state_fill(w, c->job.state));
-    return c->weights ? gs_holding_weights(w, c->weights) : GS_OK;
+    return c->weights ? gs_partition_weights(w, c->weights) : GS_OK;
 }
 
 static gs_status take(gs_worker *w, gs_checkpoints *c) {

@@ -65,7 +65,7 @@ gs_status gs_state_create(gs_worker *w, gs_state **out) {
 
 gs_status gs_state_fill(gs_worker *w, gs_state *s) {
     const gs_optimizer *o = w->optimizer;
-    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_holding_gather(w, i, s ? s->vector[i] : NULL));
+    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_partition_gather(w, i, s ? s->vector[i] : NULL));
     if (!s) return GS_OK;
     s->step = w->step;
     s->updates = o->updates;
@@ -322,6 +322,6 @@ void gs_state_begin(gs_worker *w) {
 
 gs_status gs_state_restore(gs_worker *w) {
     const gs_state *s = w->settings->begin;
-    for (int i = 0; i < w->optimizer->vectors; i++) GS_TRY(gs_holding_scatter(w, i, s->vector[i]));
+    for (int i = 0; i < w->optimizer->vectors; i++) GS_TRY(gs_partition_scatter(w, i, s->vector[i]));
     return GS_OK;
 }

@@ -19,16 +19,16 @@ void gs_pipeline_flops(const gs_model *plan, double *cost) {
     }
 }
 
-int gs_pipeline_places(const gs_model *plan, int *place) {
+int gs_pipeline_cut_points(const gs_model *plan, int *point) {
     int count = 0;
     bool learns = false;
-    place[count++] = 0;
+    point[count++] = 0;
     for (int i = 0; i < plan->net->children; i++) {
         if (!gs_layer_learns(plan->net->child[i])) continue;
-        if (learns) place[count++] = i;
+        if (learns) point[count++] = i;
         learns = true;
     }
-    place[count] = plan->net->children;
+    point[count] = plan->net->children;
     return count;
 }
 
@@ -40,16 +40,16 @@ static double cost_of(const double *cost, int first, int last) {
     return sum;
 }
 
-/* best[r][u]: the most expensive of r + 1 runs over the first u pieces, for the best cut; from[r][u]: where the last of
+/* best[r][u]: the most expensive of r + 1 runs over the first u slices, for the best cut; from[r][u]: where the last of
  * them begins. */
-static void find_best(const double *cost, const int *place, int pieces, int runs, double *best, int *from) {
-    const int row = pieces + 1;
-    for (int u = 0; u <= pieces; u++) best[u] = u ? cost_of(cost, 0, place[u]) : DBL_MAX;
+static void find_best(const double *cost, const int *point, int slices, int runs, double *best, int *from) {
+    const int row = slices + 1;
+    for (int u = 0; u <= slices; u++) best[u] = u ? cost_of(cost, 0, point[u]) : DBL_MAX;
     for (int r = 1; r < runs; r++)
-        for (int u = 0; u <= pieces; u++) {
+        for (int u = 0; u <= slices; u++) {
             best[r * row + u] = DBL_MAX;
             for (int begin = r; begin < u; begin++) {
-                const double last = cost_of(cost, place[begin], place[u]),
+                const double last = cost_of(cost, point[begin], point[u]),
                              before = best[(r - 1) * row + begin];
                 const double most = last > before ? last : before;
                 if (most > best[r * row + u]) continue;
@@ -59,29 +59,29 @@ static void find_best(const double *cost, const int *place, int pieces, int runs
         }
 }
 
-static gs_status check_pieces(int pieces, int runs) {
-    if (runs <= pieces && runs <= GS_RUNS) return GS_OK;
+static gs_status check_slices(int slices, int runs) {
+    if (runs <= slices && runs <= GS_RUNS) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "the model's outermost sequence has %d layer%s with parameters, and each of %d stages "
                    "(interleaved: chunks) needs one of its own; wanted at most %d in all",
-                   pieces, gs_s((unsigned)pieces), runs, pieces < GS_RUNS ? pieces : GS_RUNS);
+                   slices, gs_s((unsigned)slices), runs, slices < GS_RUNS ? slices : GS_RUNS);
 }
 
 static gs_status no_memory(void) {
     return gs_fail(GS_E_MEMORY, "no memory to cut a model");
 }
 
-static gs_status cut_best(const double *cost, const int *place, int pieces, int runs, int *first) {
-    const size_t row = (size_t)pieces + 1;
+static gs_status cut_best(const double *cost, const int *point, int slices, int runs, int *first) {
+    const size_t row = (size_t)slices + 1;
     double *best = malloc(row * (size_t)runs * sizeof *best);
     int *from = calloc(row * (size_t)runs, sizeof *from);
     const gs_status status = best && from ? GS_OK : no_memory();
     if (status == GS_OK) {
-        find_best(cost, place, pieces, runs, best, from);
-        first[runs] = place[pieces];
-        for (int r = runs - 1, u = pieces; r >= 0; r--) {
-            u = r > 0 ? from[r * (pieces + 1) + u] : 0;
-            first[r] = place[u];
+        find_best(cost, point, slices, runs, best, from);
+        first[runs] = point[slices];
+        for (int r = runs - 1, u = slices; r >= 0; r--) {
+            u = r > 0 ? from[r * (slices + 1) + u] : 0;
+            first[r] = point[u];
         }
     }
     free(best);
@@ -91,9 +91,9 @@ static gs_status cut_best(const double *cost, const int *place, int pieces, int 
 
 /* ---- a cut that is given ---- */
 
-static bool is_place(const int *place, int pieces, int layer) {
-    for (int i = 1; i < pieces; i++)
-        if (place[i] == layer) return true;
+static bool is_cut_point(const int *point, int slices, int layer) {
+    for (int i = 1; i < slices; i++)
+        if (point[i] == layer) return true;
     return false;
 }
 
@@ -110,7 +110,7 @@ static int read_list(const char *list, int *layer) {
     }
 }
 
-static gs_status cut_as_told(const char *list, const int *place, int pieces, int runs, int *first) {
+static gs_status cut_as_told(const char *list, const int *point, int slices, int runs, int *first) {
     int layer[GS_RUNS];
     const int count = read_list(list, layer);
     if (count != runs - 1)
@@ -122,15 +122,15 @@ static gs_status cut_as_told(const char *list, const int *place, int pieces, int
     for (int i = 0; i < count; i++) {
         char wanted[120] = "";
         first[i + 1] = layer[i];
-        if (is_place(place, pieces, layer[i]) && layer[i] > first[i]) continue;
-        for (int k = 1; k < pieces; k++)
-            gs_append(wanted, sizeof wanted, "%s%d", k > 1 ? ", " : "", place[k]);
+        if (is_cut_point(point, slices, layer[i]) && layer[i] > first[i]) continue;
+        for (int k = 1; k < slices; k++)
+            gs_append(wanted, sizeof wanted, "%s%d", k > 1 ? ", " : "", point[k]);
         return gs_fail(GS_E_USAGE,
                        "--pipeline-cut %s: no run of layers can begin at layer %d there; wanted growing "
                        "numbers out of %s (layers without parameters stay with the one before them)",
                        list, layer[i], wanted);
     }
-    first[runs] = place[pieces];
+    first[runs] = point[slices];
     return GS_OK;
 }
 
@@ -153,18 +153,18 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 
 gs_status gs_pipeline_cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
     const size_t children = (size_t)plan->net->children;
-    int *place = malloc((children + 2) * sizeof *place);
+    int *point = malloc((children + 2) * sizeof *point);
     double *flops = malloc(children * sizeof *flops);
-    gs_status status = place && flops ? GS_OK : no_memory();
-    const int pieces = status == GS_OK ? gs_pipeline_places(plan, place) : 0;
-    if (status == GS_OK) status = check_pieces(pieces, runs);
+    gs_status status = point && flops ? GS_OK : no_memory();
+    const int slices = status == GS_OK ? gs_pipeline_cut_points(plan, point) : 0;
+    if (status == GS_OK) status = check_slices(slices, runs);
     if (status == GS_OK && !cost && how && *how >= '0' && *how <= '9') {
-        status = cut_as_told(how, place, pieces, runs, first);
+        status = cut_as_told(how, point, slices, runs, first);
     } else if (status == GS_OK) {
         if (!cost) gs_pipeline_flops(plan, flops);
-        status = cut_best(cost ? cost : flops, place, pieces, runs, first);
+        status = cut_best(cost ? cost : flops, point, slices, runs, first);
     }
-    free(place);
+    free(point);
     free(flops);
     return status;
 }
@@ -215,7 +215,7 @@ gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_
  */
 bool gs_cut_is_open(const gs_run *run) {
     const gs_settings *s = &run->settings;
-    return run->job == JOB_TRAIN && s->pipeline > 1 && gs_pipeline_is_measured(s->pipeline_cut) &&
+    return run->kind == GS_RUN_TRAIN && s->pipeline > 1 && gs_pipeline_is_measured(s->pipeline_cut) &&
            gs_check_workers(s, run->train_set, gs_run_all_workers(run)) == GS_OK;
 }
 

@@ -43,9 +43,9 @@ typedef struct gs_cut_report {
     double forward[GS_RUNS], backward[GS_RUNS]; /* seconds that each run takes for it */
 } gs_cut_report;
 
-/* The pieces of which runs are made: piece i has the children place[i] .. place[i + 1] - 1. place: room for children +
+/* The slices of which runs are made: slice i has the children point[i] .. point[i + 1] - 1. point: room for children +
  * 2. Returns how many they are. */
-int gs_pipeline_places(const gs_model *plan, int *place);
+int gs_pipeline_cut_points(const gs_model *plan, int *point);
 
 /* cost[children]: FLOPs of a sample, forward and backward. */
 void gs_pipeline_flops(const gs_model *plan, double *cost);

@@ -25,7 +25,7 @@
 #include "core/jobs.h"
 
 /* How many workers compute at once while others wait for a core. Devices of OpenCL are not measured together. */
-static int at_once(const gs_layout_parts *p) {
+static int at_once(const gs_layout_measured *p) {
     char device[48];
     const int most = p->cores / p->threads;
     if (gs_devices_name(p->devices, 0, device) != GS_OK || strcmp(device, "cpu") != 0 || most < 1) return 1;
@@ -33,7 +33,7 @@ static int at_once(const gs_layout_parts *p) {
 }
 
 /* A thread of a run is bound where there is a core for each, and all devices are cpu (connect.c). */
-static void bind(const gs_layout_parts *p, int rank, int ranks) {
+static void bind(const gs_layout_measured *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);
 }
@@ -41,7 +41,7 @@ static void bind(const gs_layout_parts *p, int rank, int ranks) {
 /* ---- layers ---- */
 
 typedef struct crew {
-    const gs_layout_parts *parts;
+    const gs_layout_measured *measured;
     const gs_settings *settings;
     size_t samples;
     int ranks;
@@ -56,20 +56,20 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
     const gs_tensor_group group = gs_tensor_group_of(s, parts - 1 - rank % parts);
     char device[48];
-    GS_TRY(gs_devices_name(c->parts->devices, rank, device));
-    bind(c->parts, rank, c->ranks);
+    GS_TRY(gs_devices_name(c->measured->devices, rank, device));
+    bind(c->measured, rank, c->ranks);
     return gs_layer_times_of(&(gs_layer_bench){.settings = s,
                                                .data = s->train_set,
                                                .device = device,
-                                               .threads = c->parts->threads,
+                                               .threads = c->measured->threads,
                                                .samples = c->samples,
                                                .group = group.size > 0 ? &group : NULL,
-                                               .beside = *comm,
-                                               .updates = c->parts->update <= 0},
+                                               .peers = *comm,
+                                               .updates = c->measured->update <= 0},
                              &c->times[rank]);
 }
 
-static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, size_t samples,
+static gs_status measure_all(const gs_layout_measured *p, const gs_settings *s, size_t samples,
                              gs_layer_times *out) {
     crew c = {p, s, samples, at_once(p), NULL};
     if (!(c.times = calloc((size_t)c.ranks, sizeof *c.times)))
@@ -81,7 +81,7 @@ static gs_status measure_all(const gs_layout_parts *p, const gs_settings *s, siz
     return status;
 }
 
-static gs_status layers(gs_layout_parts *p, const gs_settings *s, size_t samples,
+static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samples,
                         const gs_layer_times **out) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
     for (size_t i = 0; i < p->times_known; i++) {
@@ -110,7 +110,7 @@ enum { FLOATS_MOST = 4 << 20, ROUNDS = 12, CALLS_MOST = 50 };
 static const double ENOUGH = 5e-4; /* seconds of a round */
 
 typedef struct bench {
-    const gs_layout_parts *parts;
+    const gs_layout_measured *measured;
     gs_layout_call call; /* whose floats are at most FLOATS_MOST */
     double seconds;
 } bench;
@@ -119,11 +119,11 @@ typedef struct bench {
 typedef struct caller {
     const bench *b;
     gs_comm *all, *group;
-    gs_device *device; /* with pieces: what they lie on */
+    gs_device *device; /* with samples: what they lie on */
     gs_mem part, whole;
     gs_sync *sync;
     float *mine, *of_all;
-    gs_token_parts tokens;
+    gs_token_shards tokens;
     gs_jobs *jobs; /* of a thread beside, if that makes the call; else NULL */
 } caller;
 
@@ -139,9 +139,9 @@ static gs_status call_once(const caller *c) {
     const size_t n = (size_t)c->group->size, each = call->floats / n;
     if (call->scheme) return gs_sync_run(c->sync, c->of_all, call->floats);
     if (call->operation == GS_SEND) return message(c);
-    if (call->pieces && call->operation == GS_ALL_GATHER)
-        return gs_token_parts_gather(&c->tokens, c->device, c->whole, c->part);
-    if (call->pieces) return gs_token_parts_reduce(&c->tokens, c->device, c->part, c->whole, false);
+    if (call->samples && call->operation == GS_ALL_GATHER)
+        return gs_token_shards_gather(&c->tokens, c->device, c->whole, c->part);
+    if (call->samples) return gs_token_shards_reduce(&c->tokens, c->device, c->part, c->whole, false);
     if (call->operation == GS_ALL_REDUCE)
         return gs_comm_all_reduce(c->group, c->of_all, call->floats, GS_F32, GS_SUM);
     float *own = c->of_all + each * (size_t)c->group->rank;
@@ -165,7 +165,7 @@ static gs_status call_as_in_a_run(caller *c) {
 /* Seconds of a call, the mean of `calls`, from when all begin to when the last has done. */
 static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
-    GS_TRY(gs_ranks_begin(c->all, &c->b->parts->settings->link, &start));
+    GS_TRY(gs_ranks_begin(c->all, &c->b->measured->settings->link, &start));
     for (int i = 0; i < calls; i++) GS_TRY(call_as_in_a_run(c));
     double ends[2] = {gs_seconds(), -start};
     GS_TRY(gs_comm_all_reduce(c->all, ends, 2, GS_F64, GS_MAX));
@@ -186,20 +186,20 @@ static gs_status make_rounds(caller *c, double *seconds) {
 static gs_status allocate(caller *c) {
     const gs_layout_call *call = &c->b->call;
     const size_t floats = call->floats, bytes = floats * sizeof(float);
-    const gs_sync_array array = {floats, c->b->parts->settings->wire, GS_STATS};
+    const gs_sync_array array = {floats, c->b->measured->settings->wire, GS_STATS};
     c->mine = calloc(floats + 1, sizeof(float));
     c->of_all = calloc(floats + 1, sizeof(float)); /* sums of 0 stay 0 */
     if (!c->mine || !c->of_all) return gs_fail(GS_E_MEMORY, "no memory for messages of %zu floats", floats);
-    if (call->beside) GS_TRY(gs_jobs_create(1, &c->jobs));
+    if (call->background) GS_TRY(gs_jobs_create(1, &c->jobs));
     if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
-    if (!call->pieces) return GS_OK;
+    if (!call->samples) return GS_OK;
     GS_TRY(gs_device_open("cpu", 1, &c->device));
     GS_TRY(gs_alloc(c->device, GS_MEMORY_COMMUNICATION, bytes, &c->part));
     GS_TRY(gs_alloc(c->device, GS_MEMORY_COMMUNICATION, bytes, &c->whole));
-    c->tokens = (gs_token_parts){.group = c->group,
+    c->tokens = (gs_token_shards){.tp = c->group,
                                  .ordered = c->mine,
-                                 .n = call->pieces,
-                                 .each = floats / call->pieces / (size_t)c->group->size};
+                                 .n = call->samples,
+                                 .each = floats / call->samples / (size_t)c->group->size};
     return c->device->ops->fill(c->device, c->whole, 0, floats);
 }
 
@@ -220,9 +220,9 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
     bench *b = context;
     caller c = {.b = b};
     double seconds = 0;
-    GS_TRY(gs_comm_linked_create(*comm, &b->parts->settings->link, comm));
+    GS_TRY(gs_comm_linked_create(*comm, &b->measured->settings->link, comm));
     c.all = c.group = *comm;
-    bind(b->parts, rank, b->parts->workers);
+    bind(b->measured, rank, b->measured->workers);
     const int ranks = b->call.ranks;
     gs_status status = b->call.whole ? GS_OK : gs_comm_split(*comm, rank / ranks * ranks, 1, ranks, &c.group);
     if (status == GS_OK) status = allocate(&c);
@@ -234,26 +234,26 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
 
 static bool same(const gs_layout_call *a, const gs_layout_call *b) {
     return a->scheme == b->scheme && a->operation == b->operation && a->ranks == b->ranks &&
-           a->whole == b->whole && a->floats == b->floats && a->pieces == b->pieces && a->beside == b->beside;
+           a->whole == b->whole && a->floats == b->floats && a->samples == b->samples && a->background == b->background;
 }
 
 /* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */
-static gs_status call(gs_layout_parts *p, const gs_layout_call *wanted, double *seconds) {
-    bench b = {.parts = p, .call = *wanted};
+static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, double *seconds) {
+    bench b = {.measured = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++) {
         *seconds = p->known[i].seconds;
         if (same(&p->known[i].call, wanted)) return GS_OK;
     }
     if (wanted->floats > FLOATS_MOST) {
         const size_t times = (wanted->floats + FLOATS_MOST - 1) / FLOATS_MOST;
-        b.call.pieces = (wanted->pieces + times - 1) / times;
-        b.call.floats = wanted->pieces ? wanted->floats / wanted->pieces * b.call.pieces : FLOATS_MOST;
+        b.call.samples = (wanted->samples + times - 1) / times;
+        b.call.floats = wanted->samples ? wanted->floats / wanted->samples * b.call.samples : FLOATS_MOST;
     }
     GS_TRY(gs_ranks_run(p->workers, GS_TIMEOUT, make_calls, &b));
     *seconds = b.seconds * (double)wanted->floats / (double)b.call.floats;
     if (!gs_grow(&p->known, p->calls_known, &p->calls_room, sizeof *p->known))
         return gs_fail(GS_E_MEMORY, "no memory for the times of calls");
-    p->known[p->calls_known++] = (gs_layout_known){*wanted, *seconds};
+    p->known[p->calls_known++] = (gs_layout_call_time){*wanted, *seconds};
     return GS_OK;
 }
 
@@ -261,7 +261,7 @@ static const gs_layout_source measured = {layers, call};
 
 /* ---- what a worker does besides ---- */
 
-static gs_status measure_worker(gs_layout_parts *p, size_t batch) {
+static gs_status measure_worker(gs_layout_measured *p, size_t batch) {
     static const double SECONDS = 0.2;
     enum { MOST = 64 };
     gs_settings s = *p->settings;
@@ -289,7 +289,7 @@ static gs_status measure_worker(gs_layout_parts *p, size_t batch) {
     return GS_OK;
 }
 
-gs_status gs_layout_parts_measure(gs_layout_parts *p, size_t batch) {
+gs_status gs_layout_measure(gs_layout_measured *p, size_t batch) {
     enum { FLOATS = 1 << 20 };
     const gs_layout_call message = {.operation = GS_SEND, .ranks = p->workers, .floats = FLOATS};
     double seconds = 0;
@@ -300,7 +300,7 @@ gs_status gs_layout_parts_measure(gs_layout_parts *p, size_t batch) {
     return GS_OK;
 }
 
-void gs_layout_parts_free(gs_layout_parts *p) {
+void gs_layout_measured_free(gs_layout_measured *p) {
     for (size_t i = 0; i < p->times_known; i++) {
         gs_layer_times_free(&p->times[i]->times);
         free(p->times[i]);

@@ -8,19 +8,19 @@
 #include "core/text.h"
 #include "train/internal.h"
 #include "parallel/virtual_time.h"
-#include "predict/rehearsal.h"
+#include "predict/dry_run.h"
 #include "train/strategies/pipeline.h"
 #include "train/tensor.h"
 
 /* ---- who holds what ---- */
 
-gs_status gs_layout_part(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
+gs_status gs_layout_tp_model(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
     const gs_model_wishes wishes = {.text = s->model, .in = plan->in, .tensor = gs_tensor_group_of(s, rank)};
     const gs_status status = gs_model_create(NULL, &wishes, part);
     return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
-static void name_layers(const gs_holding *own, char *text, size_t size) {
+static void name_layers(const gs_partition *own, char *text, size_t size) {
     *text = 0;
     for (int c = 0; c < own->states; c++) {
         const int first = own->state[c].begin, last = own->state[c].end - 1;
@@ -28,25 +28,25 @@ static void name_layers(const gs_holding *own, char *text, size_t size) {
     }
 }
 
-/* Of a worker as far as plans look at it: gs_holding_plan, gs_stage_cut. */
+/* Of a worker as far as plans look at it: gs_partition_plan, gs_stage_cut. */
 static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
     const gs_layout l = gs_layout_of(s, workers);
     return (gs_worker){.settings = s,
                        .groups.layout = l,
                        .model = (gs_model *)(uintptr_t)plan,
-                       .schedule.mine = gs_parts_of(s, workers) / l.dp,
+                       .schedule.mine = gs_batch_shards(s, workers) / l.dp,
                        .schedule.passes = gs_passes(s)};
 }
 
 static gs_status share_of_stage(const gs_settings *s, const gs_model *plan, int workers, int rank,
                                 gs_layout_share *out) {
     gs_worker w = planned_worker(s, plan, workers);
-    const gs_status status = gs_holding_plan(&w, rank, &w.holding);
+    const gs_status status = gs_partition_plan(&w, rank, &w.partition);
     if (status == GS_OK) {
-        out->params = w.holding.params;
-        name_layers(&w.holding, out->layers, sizeof out->layers);
+        out->params = w.partition.params;
+        name_layers(&w.partition, out->layers, sizeof out->layers);
     }
-    gs_holding_free(&w.holding);
+    gs_partition_free(&w.partition);
     return status;
 }
 
@@ -54,12 +54,12 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
                              gs_layout_share *out) {
     const gs_layout l = gs_layout_of(s, workers);
     gs_model *part = NULL;
-    *out = (gs_layout_share){.place = gs_place_of(&l, rank), .params = plan->params};
+    *out = (gs_layout_share){.coordinates = gs_coordinates_of(&l, rank), .params = plan->params};
     out->weights = l.zero > 2 ? l.dp : 1;
     out->gradients = l.zero > 1 ? l.dp : 1;
     out->vectors = l.zero > 0 ? l.dp : 1;
     snprintf(out->layers, sizeof out->layers, "%s", "all");
-    if (l.tp > 1) GS_TRY(gs_layout_part(s, plan, rank, &part));
+    if (l.tp > 1) GS_TRY(gs_layout_tp_model(s, plan, rank, &part));
     if (part) out->params = part->params;
     const gs_status status = l.pp > 1 ? share_of_stage(s, part ? part : plan, workers, rank, out) : GS_OK;
     gs_model_free(part);
@@ -68,10 +68,10 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
 
 /* ---- what a layout's step takes, out of measured parts: the formulas of layout_plan.h ----
  *
- * Which layers a worker computes, and which calls it makes, a rehearsal of the step says. */
+ * Which layers a worker computes, and which calls it makes, a dry run of the step says. */
 
 typedef struct prediction {
-    gs_layout_parts *parts;
+    gs_layout_measured *measured;
     const gs_settings *settings; /* settled */
     const gs_model *model;
     gs_layout layout;
@@ -86,7 +86,7 @@ typedef struct prediction {
 /* Of a worker in a step; seconds. */
 typedef struct stage {
     double layers, calls; /* calls: between layers */
-    double beside, after; /* calls, too */
+    double background, after; /* calls, too */
     double params;        /* that it updates */
 } stage;
 
@@ -95,18 +95,18 @@ typedef struct stage {
 /* Where workers meet in each layer, all take as long as the slowest. Where they meet once, at the end of a step, all
  * wait for the one whose core is the slowest; more workers than cores are moved from core to core. */
 static double slowed_by(const prediction *p, const gs_layer_times *t, int i, bool meets) {
-    const gs_layout_parts *m = p->parts;
+    const gs_layout_measured *m = p->measured;
     if (meets) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
     if (p->layout.dp == 1 || p->layout.pp > 1 || m->workers * m->threads > m->cores) return 1;
     return fmax(1, t->uneven);
 }
 
-static gs_status time_of_layers(const prediction *p, const gs_rehearsed_item *i, bool meets,
+static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, bool meets,
                                 double *seconds) {
     const gs_layer_times *t;
     *seconds = 0;
     if (i->samples == 0) return GS_OK; /* of a small batch */
-    GS_TRY(p->parts->source->layers(p->parts, p->settings, i->samples, &t));
+    GS_TRY(p->measured->source->layers(p->measured, p->settings, i->samples, &t));
     for (int k = i->first; k < i->end; k++)
         *seconds += (i->backward ? t->backward[k] : t->forward[k]) * slowed_by(p, t, k, meets);
     return GS_OK;
@@ -115,11 +115,11 @@ static gs_status time_of_layers(const prediction *p, const gs_rehearsed_item *i,
 /* ---- calls ---- */
 
 /* samples: of the layer that makes it. */
-static gs_layout_call call_of(const prediction *p, const gs_rehearsed_item *i, size_t samples, bool beside) {
+static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples, bool background) {
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
     const bool parts = p->settings->sequence && i->axis == GS_TP && samples > 0;
-    if (i->what == GS_REHEARSED_MESSAGE)
+    if (i->what == GS_DRY_MESSAGE)
         return (gs_layout_call){.operation = GS_SEND,
                                 .ranks = l->pp,
                                 .floats = (i->message.count + sizeof(float) - 1) / sizeof(float)};
@@ -127,77 +127,77 @@ static gs_layout_call call_of(const prediction *p, const gs_rehearsed_item *i, s
                            .operation = c->operation,
                            .ranks = i->key.ranks,
                            .whole = i->axis == GS_WORLD || (i->axis == GS_DP && l->tp == 1 && l->pp == 1),
-                           .beside = beside};
+                           .background = background};
     call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
     if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* with --exact: as many bytes */
-    if (parts && !call.scheme) call.pieces = samples;
+    if (parts && !call.scheme) call.samples = samples;
     return call;
 }
 
 /* Sender and receiver of a message each have half an exchange. */
-static gs_status time_of_call(const prediction *p, const gs_rehearsed_item *i, size_t samples, bool beside,
+static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples, bool background,
                               double *seconds) {
-    const gs_layout_call call = call_of(p, i, samples, beside);
+    const gs_layout_call call = call_of(p, i, samples, background);
     *seconds = 0;
     if (call.floats == 0 || call.ranks < 2) return GS_OK;
-    GS_TRY(p->parts->source->call(p->parts, &call, seconds));
-    if (i->what == GS_REHEARSED_MESSAGE) *seconds /= 2;
+    GS_TRY(p->measured->source->call(p->measured, &call, seconds));
+    if (i->what == GS_DRY_MESSAGE) *seconds /= 2;
     return GS_OK;
 }
 
 /* ---- a worker's step ---- */
 
-static bool is_call(const gs_rehearsed_item *i) {
-    return i->what == GS_REHEARSED_CALL || i->what == GS_REHEARSED_MESSAGE;
+static bool is_call(const gs_dry_run_item *i) {
+    return i->what == GS_DRY_CALL || i->what == GS_DRY_MESSAGE;
 }
 
 /* Calls that the layers make themselves: workers meet in each. */
-static bool meets_in_layers(const gs_rehearsal *r, size_t last) {
+static bool meets_in_layers(const gs_dry_run *r, size_t last) {
     bool in_job = false, meets = false;
     for (size_t i = 0; i < last; i++) {
-        if (r->item[i].what == GS_REHEARSED_ASK) in_job = true;
-        if (r->item[i].what == GS_REHEARSED_NOTE) in_job = false;
-        meets |= !in_job && r->item[i].what == GS_REHEARSED_CALL;
+        if (r->item[i].what == GS_DRY_ASK) in_job = true;
+        if (r->item[i].what == GS_DRY_NOTE) in_job = false;
+        meets |= !in_job && r->item[i].what == GS_DRY_CALL;
     }
     return meets;
 }
 
-static void add_to_run(prediction *p, const gs_rehearsed_item *layers, double seconds) {
+static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seconds) {
     int run = 0;
     while (p->pipeline.first[run + 1] <= layers->first) run++;
     (layers->backward ? p->backward : p->forward)[run] += seconds / p->pipeline.shape.micro_batches;
 }
 
 /* Which layers a message is for: those before it if it is sent, else those after it. */
-static const gs_rehearsed_item *layers_at(const gs_rehearsal *r, size_t i) {
-    const bool sends = r->item[i].what == GS_REHEARSED_CALL || r->item[i].message.operation == GS_SEND;
-    while (r->item[i].what != GS_REHEARSED_LAYERS) i += sends ? (size_t)-1 : 1;
+static const gs_dry_run_item *layers_at(const gs_dry_run *r, size_t i) {
+    const bool sends = r->item[i].what == GS_DRY_CALL || r->item[i].message.operation == GS_SEND;
+    while (r->item[i].what != GS_DRY_LAYERS) i += sends ? (size_t)-1 : 1;
     return &r->item[i];
 }
 
-static gs_status add_items(prediction *p, const gs_rehearsal *r, stage *to) {
+static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     size_t last = r->items, first = 0;
-    while (last > 0 && r->item[last - 1].what != GS_REHEARSED_LAYERS) last--;
-    while (last < r->items && r->item[last].what == GS_REHEARSED_MESSAGE) last++;
-    while (first < last && r->item[first].what != GS_REHEARSED_LAYERS) first++;
+    while (last > 0 && r->item[last - 1].what != GS_DRY_LAYERS) last--;
+    while (last < r->items && r->item[last].what == GS_DRY_MESSAGE) last++;
+    while (first < last && r->item[first].what != GS_DRY_LAYERS) first++;
     const bool meets = meets_in_layers(r, last);
     bool in_job = false;
     for (size_t k = 0; k < r->items; k++) {
-        const gs_rehearsed_item *i = &r->item[k];
-        const bool within = k < last && (k > first || i->what != GS_REHEARSED_CALL);
+        const gs_dry_run_item *i = &r->item[k];
+        const bool within = k < last && (k > first || i->what != GS_DRY_CALL);
         double seconds = 0;
-        if (i->what == GS_REHEARSED_ASK) in_job = true;
-        if (i->what == GS_REHEARSED_NOTE) in_job = false;
-        if (i->what == GS_REHEARSED_UPDATE) to->params += (double)i->params;
-        if (i->what == GS_REHEARSED_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
+        if (i->what == GS_DRY_ASK) in_job = true;
+        if (i->what == GS_DRY_NOTE) in_job = false;
+        if (i->what == GS_DRY_UPDATE) to->params += (double)i->params;
+        if (i->what == GS_DRY_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
         if (is_call(i)) GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
-        *(i->what == GS_REHEARSED_LAYERS ? &to->layers
-          : in_job                       ? &to->beside
+        *(i->what == GS_DRY_LAYERS ? &to->layers
+          : in_job                       ? &to->background
           : within                       ? &to->calls
                                          : &to->after) += seconds;
         if (p->layout.pp > 1 && within && seconds > 0)
-            add_to_run(p, i->what == GS_REHEARSED_LAYERS ? i : layers_at(r, k), seconds);
+            add_to_run(p, i->what == GS_DRY_LAYERS ? i : layers_at(r, k), seconds);
     }
     return GS_OK;
 }
@@ -205,27 +205,27 @@ static gs_status add_items(prediction *p, const gs_rehearsal *r, stage *to) {
 /* What comes after the layers, or beside them: a thread beside a worker takes a core from another one, unless there are
  * cores for all of them; and so does the loader. */
 static double rest_of(const prediction *p, const stage *g) {
-    const gs_layout_parts *m = p->parts;
+    const gs_layout_measured *m = p->measured;
     const bool room = m->workers * m->threads + m->workers <= m->cores;
-    const double beside = room ? fmax(0, g->beside - g->layers) : g->beside;
-    return g->after + beside +
+    const double background = room ? fmax(0, g->background - g->layers) : g->background;
+    return g->after + background +
            p->busy * (m->update * g->params + p->batch * (m->data + (room ? 0 : m->loader)));
 }
 
 /* Of a tensor group the last has most of a vocabulary. */
 static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
-    const int rank = gs_rank_at(l, (gs_place){0, l->tp - 1, number}), all = l->dp * l->tp;
-    gs_rehearsal r;
+    const int rank = gs_rank_at(l, (gs_coordinates){0, l->tp - 1, number}), all = l->dp * l->tp;
+    gs_dry_run r;
     stage g = {.params = 0};
-    gs_status status = gs_rehearsal_create(p->settings, p->model->in, gs_model_answers(p->model),
-                                           p->parts->workers, rank, &r);
+    gs_status status = gs_dry_run_create(p->settings, p->model->in, gs_model_targets(p->model),
+                                           p->measured->workers, rank, &r);
     if (status == GS_OK) status = add_items(p, &r, &g);
     out->sent = fmax(out->sent, r.sent);
     p->work += g.layers * all;
     p->calls = fmax(p->calls, g.calls);
     p->rest = fmax(p->rest, rest_of(p, &g));
-    gs_rehearsal_free(&r);
+    gs_dry_run_free(&r);
     return status;
 }
 
@@ -265,7 +265,7 @@ static gs_status play(const prediction *p, double *seconds) {
 /* ---- a step ---- */
 
 /* Workers may name one OpenCL device, and each is measured with the device for itself. */
-static int most_on_a_device(const gs_layout_parts *m) {
+static int most_on_a_device(const gs_layout_measured *m) {
     const int named = gs_devices_count(m->devices);
     char one[48], other[48];
     int most = 1;
@@ -279,42 +279,42 @@ static int most_on_a_device(const gs_layout_parts *m) {
     return most;
 }
 
-static double turns_taken(const gs_layout_parts *m) {
+static double turns_taken(const gs_layout_measured *m) {
     return fmax(most_on_a_device(m), (double)m->workers * m->threads / m->cores);
 }
 
 static gs_status predict(prediction *p, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     double played = 0;
-    const gs_worker w = planned_worker(p->settings, p->model, p->parts->workers);
+    const gs_worker w = planned_worker(p->settings, p->model, p->measured->workers);
     if (l->pp > 1) GS_TRY(gs_stage_cut(&w, 0, &p->pipeline));
     for (int i = 0; i < l->pp; i++) GS_TRY(add_stage(p, i, out));
-    const double alone = p->work * p->busy / p->parts->workers + p->calls;
+    const double alone = p->work * p->busy / p->measured->workers + p->calls;
     if (l->pp > 1) GS_TRY(play(p, &played));
     if (l->pp > 1) out->bubble = gs_pipeline_bubble(&p->pipeline.shape);
     out->seconds = fmax(played, alone) + p->rest;
     return GS_OK;
 }
 
-gs_status gs_layout_predict(gs_layout_parts *parts, const gs_settings *settings, const gs_model *m,
+gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *settings, const gs_model *m,
                             size_t batch, gs_layout_cost *out) {
     gs_settings s = *settings;
-    const gs_layout l = gs_layout_of(&s, parts->workers);
+    const gs_layout l = gs_layout_of(&s, measured->workers);
     prediction *p = malloc(sizeof *p);
     if (!p) return gs_fail(GS_E_MEMORY, "no memory for the stages of a pipeline");
-    *p = (prediction){.parts = parts,
+    *p = (prediction){.measured = measured,
                       .settings = &s,
                       .model = m,
                       .layout = l,
-                      .busy = turns_taken(parts),
+                      .busy = turns_taken(measured),
                       .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
-    s.devices = parts->devices;
+    s.devices = measured->devices;
     s.batch = batch;
     gs_status status = GS_OK;
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
         const gs_layer_times *times;
-        status = parts->source->layers(parts, &s, gs_pipeline_micro_batch(&s, batch, parts->workers), &times);
+        status = measured->source->layers(measured, &s, gs_pipeline_micro_batch(&s, batch, measured->workers), &times);
         if (status == GS_OK) status = cut_by_times(&s, m, times, out->cut);
         s.pipeline_cut = out->cut;
     }
@@ -329,10 +329,10 @@ static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *setti
                                      gs_layout_cost *out) {
     gs_settings s = *settings;
     gs_memory_plan plan;
-    GS_TRY(gs_layout_predict(p->parts, &s, m, p->memory.batch, out));
+    GS_TRY(gs_layout_predict(p->measured, &s, m, p->memory.batch, out));
     if (*out->cut) s.pipeline_cut = out->cut;
     s.devices = p->devices;
-    const gs_status status = gs_memory_plan_create(&s, &plan); /* rehearsed */
+    const gs_status status = gs_memory_plan_create(&s, &plan); /* a dry run */
     if (status == GS_OK) out->memory = gs_memory_most(&plan, NULL);
     gs_memory_plan_free(&plan);
     return status;
@@ -341,14 +341,14 @@ static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *setti
 /* The parts that all layouts are made of. */
 static gs_status measure(gs_layout_plan *p) {
     const gs_settings *s = &p->memory.settings;
-    p->parts = calloc(1, sizeof *p->parts);
-    if (!p->parts) return gs_fail(GS_E_MEMORY, "no memory to measure the parts of a step");
-    *p->parts = (gs_layout_parts){.settings = s,
+    p->measured = calloc(1, sizeof *p->measured);
+    if (!p->measured) return gs_fail(GS_E_MEMORY, "no memory to measure the parts of a step");
+    *p->measured = (gs_layout_measured){.settings = s,
                                   .devices = p->devices,
                                   .workers = p->workers,
                                   .threads = gs_worker_threads(s, p->workers),
                                   .cores = gs_cpu_cores()};
-    return gs_layout_parts_measure(p->parts, p->memory.batch);
+    return gs_layout_measure(p->measured, p->memory.batch);
 }
 
 /* ---- all layouts ---- */
@@ -386,7 +386,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     gs_layout_cost *cost = &p->cost[p->costs];
     if (p->tell) p->tell(p->context, p->costs + p->too_large + p->refused, p->layouts);
     gs_status status = check_layout(&s, p->workers);
-    if (status == GS_OK && !p->parts) GS_TRY(measure(p)); /* at the first that can run */
+    if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
     if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
         return status; /* no memory, or a device that fails: not because of this layout */
@@ -435,7 +435,7 @@ static void take_those_of_several(gs_settings *to, const gs_settings *from) {
     to->pipeline_cut = from->pipeline_cut;
 }
 
-/* Rehearse one worker, which opens the data and finds the model's text. */
+/* Run one worker dry, which opens the data and finds the model's text. */
 static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
     char device[48];
     gs_settings one = *settings;
@@ -482,8 +482,8 @@ gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices
 void gs_layout_plan_free(gs_layout_plan *p) {
     gs_memory_plan_free(&p->memory);
     free(p->cost);
-    if (p->parts) gs_layout_parts_free(p->parts);
-    free(p->parts);
+    if (p->measured) gs_layout_measured_free(p->measured);
+    free(p->measured);
     *p = (gs_layout_plan){0};
 }
 

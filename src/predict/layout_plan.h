@@ -16,8 +16,8 @@
  *     c         how many threads take turns on a core: N t / C; or workers on an OpenCL device, if they are more; or 1
  *     g         seconds of a pass: what a tensor group sums and gathers, batch_norm's sums over replicas, and messages
  *               between stages, of which sender and receiver each have half an exchange. Each call is measured, of that
- *               size, by all N workers at once (layout_measure.c). Which there are a rehearsal of the step says
- *               (predict/rehearsal.h)
+ *               size, by all N workers at once (layout_measure.c). Which there are a dry run of the step says
+ *               (predict/dry_run.h)
  *     V         the instructions of the schedule in virtual time (parallel/virtual_time.h), with each stage's own f + g
  *     f_s       of stage s: where cores are fewer than workers, the work of all stages bounds the step
  *     sums      of gradients over the replicas, in the way of the layout: an all-reduce; or reduce-scatters and
@@ -29,8 +29,8 @@
  *     data      B / D times the seconds that a sample takes to the device, and, where the loader's thread has no core
  *               of its own, to load
  *
- *     sent      of the worker that sends most, bytes: as the rehearsed step counts them, and a run
- *     memory    of the worker that needs most, on its device: each layout is rehearsed (predict/memory.h)
+ *     sent      of the worker that sends most, bytes: as the dry run counts them, and a run
+ *     memory    of the worker that needs most, on its device: of a dry run of each layout (predict/memory.h)
  *
  * Not in it: barriers; the wait for a worker that is late once in a step; copies to the host from devices with memory
  * of their own. `gradsum layout --run` shows how far the formulas are from what runs take.
@@ -44,7 +44,7 @@
 
 /* What a worker of a run holds. */
 typedef struct gs_layout_share {
-    gs_place place;
+    gs_coordinates coordinates;
     char layers[40];                 /* of the model's outermost sequence: "0-2", "0-1,4-5" */
     size_t params;                   /* of these */
     int weights, gradients, vectors; /* 1: it holds those of all these parameters; n: of an n-th of them */
@@ -56,7 +56,7 @@ gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int work
 
 /* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_USAGE: it cannot be divided so;
  * GS_E_MEMORY. */
-gs_status gs_layout_part(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
+gs_status gs_layout_tp_model(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
 
 /* Settle the settings of a run of so many workers, without the run. memory->settings are the settled ones, with open
  * data; *memory is to be freed in any case. *plan is the model. Fails as gs_train would. */
@@ -81,17 +81,17 @@ typedef struct gs_layout_call {
     int ranks;     /* how many make it; the other workers make the same in groups of their own */
     bool whole;    /* on the comm of all workers; else on a part of that (comm/split.h) */
     size_t floats; /* of the array of all ranks, or of the message */
-    size_t pieces; /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
-    bool beside;   /* made by a thread beside the worker, which takes longer */
+    size_t samples; /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
+    bool background;   /* made by a thread beside the worker, which takes longer */
 } gs_layout_call;
 
-typedef struct gs_layout_parts gs_layout_parts;
+typedef struct gs_layout_measured gs_layout_measured;
 
 /* Where they come from. A test may have made them up. */
 typedef struct gs_layout_source {
     /* Of the model that such settings give a worker, `samples` at once. *out belongs to the parts. */
-    gs_status (*layers)(gs_layout_parts *, const gs_settings *, size_t samples, const gs_layer_times **out);
-    gs_status (*call)(gs_layout_parts *, const gs_layout_call *, double *seconds);
+    gs_status (*layers)(gs_layout_measured *, const gs_settings *, size_t samples, const gs_layer_times **out);
+    gs_status (*call)(gs_layout_measured *, const gs_layout_call *, double *seconds);
 } gs_layout_source;
 
 /* What layers take, as it was measured. */
@@ -103,12 +103,12 @@ typedef struct gs_layout_times {
 } gs_layout_times;
 
 /* What a call takes. */
-typedef struct gs_layout_known {
+typedef struct gs_layout_call_time {
     gs_layout_call call;
     double seconds;
-} gs_layout_known;
+} gs_layout_call_time;
 
-struct gs_layout_parts {
+struct gs_layout_measured {
     const gs_layout_source *source;
     const gs_settings *settings; /* of one worker, with data and model */
     const char *devices;         /* of all workers */
@@ -119,19 +119,19 @@ struct gs_layout_parts {
     double bandwidth;    /* bytes/s, of long messages between two workers; 0: there is one worker */
     gs_layout_times **times; /* [times_known]: pointers, since the source gives them away */
     size_t times_known, times_room;
-    gs_layout_known *known; /* [calls_known] */
+    gs_layout_call_time *known; /* [calls_known] */
     size_t calls_known, calls_room;
 };
 
 /* Fill in the rest of the parts; settings, devices, workers, threads and cores are there already. source then measures
  * layers and calls when they are first asked for. Takes about a second. Fails as gs_train would with one worker. To be
  * freed in any case. */
-gs_status gs_layout_parts_measure(gs_layout_parts *, size_t batch);
-void gs_layout_parts_free(gs_layout_parts *);
+gs_status gs_layout_measure(gs_layout_measured *, size_t batch);
+void gs_layout_measured_free(gs_layout_measured *);
 
 /* Fill in *out, all but memory, for settled settings, the plan of a model, and a global batch. If the model is cut by
  * measured times, out->cut says where. */
-gs_status gs_layout_predict(gs_layout_parts *, const gs_settings *, const gs_model *, size_t batch,
+gs_status gs_layout_predict(gs_layout_measured *, const gs_settings *, const gs_model *, size_t batch,
                             gs_layout_cost *out);
 
 /* ---- all layouts ---- */
@@ -142,7 +142,7 @@ typedef struct gs_layout_plan {
     gs_memory_plan memory; /* of one worker: settings with data and model, as gs_train takes them */
     const char *devices;   /* of all workers */
     int workers;
-    gs_layout_parts *parts; /* what was measured */
+    gs_layout_measured *measured; /* what was measured */
     gs_layout_cost *cost;   /* those that can run and fit, fastest first */
     int costs;
     int too_large;       /* how many need more than settings->max_memory */

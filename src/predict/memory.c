@@ -18,8 +18,8 @@ gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t b
 }
 
 void *gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes) {
-    const bool untouched = w->settings->rehearsal && bytes > GS_REHEARSED_READ;
-    void *memory = malloc(untouched ? GS_REHEARSED_READ : bytes + 1);
+    const bool untouched = w->settings->dry_run && bytes > GS_DRY_READ;
+    void *memory = malloc(untouched ? GS_DRY_READ : bytes + 1);
     if (memory && gs_book_host(w, kind, memory, bytes) == GS_OK) return memory;
     free(memory);
     return NULL;
@@ -31,16 +31,16 @@ gs_status gs_memory_plan_create(const gs_settings *settings, gs_memory_plan *pla
     *plan = (gs_memory_plan){0};
     gs_run *run = calloc(1, sizeof *run);
     if (!run) return gs_fail(GS_E_MEMORY, "no memory for a plan");
-    *run = (gs_run){.job = JOB_TRAIN, .settings = *settings};
+    *run = (gs_run){.kind = GS_RUN_TRAIN, .settings = *settings};
     gs_status status = gs_run_prepare(run);
-    if (status == GS_OK) status = gs_run_rehearse(run, &run->settings, true, plan);
+    if (status == GS_OK) status = gs_run_dry(run, &run->settings, true, plan);
     plan->run = run;
     plan->owns_run = true;
     return status;
 }
 
 gs_status gs_memory_plan_again(const gs_memory_plan *of, const gs_settings *s, gs_memory_plan *out) {
-    return gs_run_rehearse(of->run, s, of->workers == of->all_workers, out);
+    return gs_run_dry(of->run, s, of->workers == of->all_workers, out);
 }
 
 void gs_memory_plan_free(gs_memory_plan *p) {
@@ -89,7 +89,7 @@ static const char smaller[] = "smaller products";
  * that takes several passes has other bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
-    for (int i = 0; i < p->workers; i++) all = p->worker[i].piece > all ? p->worker[i].piece : all;
+    for (int i = 0; i < p->workers; i++) all = p->worker[i].micro_batch > all ? p->worker[i].micro_batch : all;
     size_t m = all;
     for (int i = 0; i < degree; i++) m = (m + 1) / 2;
     if (p->stages > 1 || p->settings.exact || m <= 1) return false;
@@ -103,7 +103,7 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
 
 /* Twice as many micro-batches in a pipeline, four times, eight times; at most one for each sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
-    const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)gs_memory_replicas(p));
+    const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)gs_memory_dp(p));
     if (p->stages == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
     s->micro_batches = now << (degree + 1) < share ? now << (degree + 1) : share;
     o->costs = smaller;
@@ -123,8 +123,8 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
                                  stages ? "weights come twice in each micro-batch"
                                         : "half as many bytes again between workers"};
     const char *usual = gs_settings_default().sync;
-    const int replicas = gs_memory_replicas(p);
-    if (replicas == 1 || gs_strategy_of(&p->settings)->apart || p->zero + degree >= 3) return false;
+    const int dp = gs_memory_dp(p);
+    if (dp == 1 || gs_strategy_of(&p->settings)->apart || p->zero + degree >= 3) return false;
     s->zero = p->zero + 1 + degree;
     s->sync = usual;
     snprintf(o->option, sizeof o->option, "--zero %d%s%.20s", s->zero,
@@ -137,7 +137,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
         snprintf(o->option, sizeof o->option, "--layout %.50s", gs_layout_text(&l, text));
         s->layout = NULL;
     }
-    snprintf(o->formula, sizeof o->formula, "1/%d of %s", replicas, what[s->zero - 1]);
+    snprintf(o->formula, sizeof o->formula, "1/%d of %s", dp, what[s->zero - 1]);
     o->costs = costs[s->zero - 1];
     return true;
 }
@@ -205,9 +205,9 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 
 /* ---- the table ---- */
 
-/* Cheapest in time first: smaller pieces need no message more; ZeRO's stages 1 and 2 send what an all-reduce sends, in
- * more messages, and stage 3 half as much again. What lies elsewhere is brought while operators compute, which hides
- * most of it. To compute activations again takes up to a third more operations. Both give the same bits. */
+/* Cheapest in time first: smaller micro-batches need no message more; ZeRO's stages 1 and 2 send what an all-reduce
+ * sends, in more messages, and stage 3 half as much again. What lies elsewhere is brought while operators compute,
+ * which hides most of it. To compute activations again takes up to a third more operations. Both give the same bits. */
 static const lever levers[] = {
     {4, set_micro_batch}, {ALL, set_micro_batches}, {ALL, set_zero},
     {3, set_offload},     {ALL, set_recompute},     {ALL, set_vectors},
@@ -251,7 +251,7 @@ void gs_memory_options_find(const gs_memory_plan *plan, gs_memory_options *list)
 }
 
 double gs_memory_bytes_each(const gs_memory_plan *plan, char *text, size_t size) {
-    const int stage = plan->zero, n = gs_memory_replicas(plan),
+    const int stage = plan->zero, n = gs_memory_dp(plan),
               parts = 4 * ((stage > 0 ? plan->vectors : 0) + (stage > 1) + (stage > 2)),
               all = 4 * (plan->vectors + 2) - parts;
     if (parts == 0) snprintf(text, size, "%d", all);
@@ -384,9 +384,9 @@ static gs_status refuse(choice *c) {
 gs_status gs_memory_limit(gs_settings *s) {
     const double share = 0.8; /* the rest is for programs, libraries and data sets, which no plan counts */
     const gs_rendezvous *p = s->processes;
-    const int beside =
+    const int processes_here =
         p && p->size > 1 ? (p->size + p->nodes - (p->nodes > 0)) / (p->nodes > 0 ? p->nodes : 1) : 1;
-    const double most = share * gs_usable_here().bytes / (beside * gs_devices_count(s->devices)) / MB;
+    const double most = share * gs_usable_here().bytes / (processes_here * gs_devices_count(s->devices)) / MB;
     if (!s->fit) return GS_OK;
     if (gs_devices_are_cpu(s->devices) && most >= 1 && (!s->max_memory || most < s->max_memory))
         s->max_memory = (int)fmin(most, 1e9);

@@ -1,5 +1,5 @@
-/* What memory a run will take, found out by rehearsing it: the calls of a run, on devices that book what is allocated
- * but allocate nothing and compute nothing (gs_device_rehearse). So there is no second formula that could drift from
+/* What memory a run will take, found out by a dry run: the calls of a run, on devices that book what is allocated
+ * but allocate nothing and compute nothing (gs_device_set_dry). So there is no second formula that could drift from
  * what training does.
  *
  * A ledger holds what a worker allocates on its device, and on the host for its samples and for messages. Not in it:
@@ -20,7 +20,7 @@ typedef struct gs_memory_worker {
     char device[48];
     int rank;
     gs_memory_use use[GS_MEMORY_PLACES]; /* at its peak */
-    size_t piece;                        /* samples that it computes at once, at most; in training, */
+    size_t micro_batch;                        /* samples that it computes at once, at most; in training, */
     size_t eval_block;                   /* and in a test */
 } gs_memory_worker;
 
@@ -58,7 +58,7 @@ gs_status gs_memory_plan_again(const gs_memory_plan *, const gs_settings *, gs_m
 double gs_memory_most(const gs_memory_plan *, int *worker);
 
 /* Workers that hold the same, unless ZeRO divides it. */
-static inline int gs_memory_replicas(const gs_memory_plan *p) {
+static inline int gs_memory_dp(const gs_memory_plan *p) {
     return p->all_workers / p->stages / p->tensor;
 }
 
@@ -78,7 +78,7 @@ typedef struct gs_memory_options {
     int count;
 } gs_memory_options;
 
-/* Each alone, rehearsed: those that change the training by rounding at most, cheapest in time first; then another
+/* Each alone, in a dry run: those that change the training by rounding at most, cheapest in time first; then another
  * optimiser. */
 void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 

@@ -127,9 +127,9 @@ typedef struct profiler {
     char *model; /* its text, where it was made to fit the data */
     gs_comm *comm;
     double seconds;
-    void *inputs, *answers; /* of a piece that is used again and again, */
+    void *inputs, *targets; /* of a micro-batch that is used again and again, */
     gs_loaded again;        /* as large as the schedule says */
-    gs_schedule_place at;
+    gs_schedule_position at;
     gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
     gs_layer_watcher watcher;
     gs_update_watcher updates;
@@ -300,9 +300,9 @@ static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_ro
 /* Of the first step, again and again. */
 static gs_status next_again(gs_worker *w, const gs_loaded **next) {
     profiler *p = (profiler *)w;
-    if (!gs_schedule_next(&w->schedule, &p->at, &p->again.piece)) gs_bug("a step has no more pieces");
+    if (!gs_schedule_next(&w->schedule, &p->at, &p->again.micro_batch)) gs_bug("a step has no more micro-batches");
     p->again.inputs = p->inputs;
-    p->again.answers = p->answers;
+    p->again.targets = p->targets;
     *next = &p->again;
     return GS_OK;
 }
@@ -348,7 +348,7 @@ static gs_status measure_loader(profiler *p) {
     gs_status status;
     do {
         status = gs_loader_next(loader, &next);
-        if (status == GS_OK) samples += (double)next->piece.n;
+        if (status == GS_OK) samples += (double)next->micro_batch.n;
         took = gs_seconds() - start;
     } while (status == GS_OK && took < p->seconds);
     gs_loader_free(loader);
@@ -370,7 +370,7 @@ static gs_status measure_together(profiler *p) {
     double count, took, samples;
     const double waited = gs_loader_waited(loader);
     /* What was loaded before the clock started is not bandwidth. */
-    for (int i = 0; i < GS_LOADER_MOST_PLACES && gs_loader_waited(loader) == waited; i++)
+    for (int i = 0; i < GS_LOADER_MOST_SLOTS && gs_loader_waited(loader) == waited; i++)
         GS_TRY(gs_loader_next(loader, &next));
     p->worker.next = p->from_loader;
     GS_TRY(steps(p, &count, &took, &samples));
@@ -429,11 +429,11 @@ static gs_status prepare(profiler *p, gs_settings *s) {
     GS_TRY(gs_worker_create(&p->worker, s, device, p->comm, gs_worker_threads(s, 1),
                             gs_dataset_scaling(p->set), p->set, NULL));
     gs_worker *w = &p->worker;
-    size_t piece = w->schedule.most;
-    p->inputs = malloc(piece * gs_dataset_input_bytes(p->set));
-    p->answers = malloc(piece * gs_dataset_answer_bytes(p->set));
-    if (!p->inputs || !p->answers) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", piece);
-    GS_TRY(gs_dataset_gather(p->set, NULL, 0, piece, p->inputs, p->answers));
+    size_t micro_batch = w->schedule.most;
+    p->inputs = malloc(micro_batch * gs_dataset_input_bytes(p->set));
+    p->targets = malloc(micro_batch * gs_dataset_target_bytes(p->set));
+    if (!p->inputs || !p->targets) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", micro_batch);
+    GS_TRY(gs_dataset_gather(p->set, NULL, 0, micro_batch, p->inputs, p->targets));
     p->from_loader = w->next;
     gs_profile *out = p->out;
     bool named = gs_model_is_name(s->model);
@@ -484,7 +484,7 @@ static gs_status run(const gs_settings *settings, double seconds, gs_status (*me
     gs_dataset_free(p.loaded);
     free(p.model);
     free(p.inputs);
-    free(p.answers);
+    free(p.targets);
     free(p.layer);
     if (status != GS_OK) gs_profile_free(out);
     return status;

@@ -10,8 +10,8 @@
 #include "model/model_text.h"
 #include "train/internal.h"
 #include "predict/memory.h"
-#include "predict/rehearsal.h"
-#include "predict/lists.h"
+#include "predict/dry_run.h"
+#include "predict/message_lists.h"
 #include "predict/simulate.h"
 #include "train/strategy.h"
 #include "train/tensor.h"
@@ -183,11 +183,11 @@ double gs_simulated_compute(const gs_simulated_work *w) {
 
 /* ---- what the workers do ---- */
 
-/* What each worker does in a step, for comm/virtual/play.h: what a rehearsal of its stage and its part has written
- * down (predict/rehearsal.h), with seconds. The replicas of a part share a script: they do the same as the first one,
+/* What each worker does in a step, for comm/virtual/play.h: what a dry run of its stage and its part has written
+ * down (predict/dry_run.h), with seconds. The replicas of a part share a script: they do the same as the first one,
  * which has as many samples as any. */
 typedef struct role {
-    gs_rehearsal rehearsal; /* of the first replica */
+    gs_dry_run dry_run; /* of the first replica */
     gs_virtual_item *item;  /* the first one is GS_VIRTUAL_BEGIN */
     int items;
     double compute; /* seconds */
@@ -197,7 +197,7 @@ typedef struct scripts {
     gs_virtual_script *script; /* [workers] */
     role *role;                /* [stage][part] */
     int roles;
-    gs_lists lists;
+    gs_message_lists lists;
     int buckets;
     double formula; /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
 } scripts;
@@ -220,11 +220,11 @@ static void add(writer *w, gs_virtual_item item) {
 
 /* ---- seconds ---- */
 
-static double seconds_of_layers(const gs_simulated_work *w, const gs_rehearsed_item *i) {
+static double seconds_of_layers(const gs_simulated_work *w, const gs_dry_run_item *i) {
     double seconds = 0, flops = 0;
     for (int k = i->first; k < i->end; k++) {
         seconds += (i->backward ? w->times.backward : w->times.forward)[k];
-        flops += gs_rehearsed_flops(w->plan->net->child[k]);
+        flops += gs_dry_run_flops(w->plan->net->child[k]);
     }
     return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
 }
@@ -235,9 +235,9 @@ static void flush(writer *w) {
 }
 
 /* Beside a thread that has the messages a worker's own time is another one. */
-static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool beside) {
+static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool background) {
     if (w->compute.kind != (int)kind) flush(w);
-    w->compute.what = beside ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
+    w->compute.what = background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
     w->compute.kind = (int)kind;
     w->compute.seconds += seconds;
     w->role->compute += seconds;
@@ -245,19 +245,19 @@ static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool 
 
 /* ---- calls to others ---- */
 
-static gs_status add_call(writer *w, const gs_rehearsed_item *i, bool beside) {
+static gs_status add_call(writer *w, const gs_dry_run_item *i, bool background) {
     const gs_layout *l = &w->layout;
     const gs_virtual_list *list;
     const gs_virtual_item join = {.what = GS_VIRTUAL_JOIN};
-    GS_TRY(gs_lists_of(&w->scripts->lists, &i->key, &list));
-    if (beside && !w->in_job) add(w, join);
+    GS_TRY(gs_message_lists_of(&w->scripts->lists, &i->key, &list));
+    if (background && !w->in_job) add(w, join);
     add(w, (gs_virtual_item){.what = GS_VIRTUAL_LIST,
                              .stride = i->axis == GS_DP   ? l->tp
                                        : i->axis == GS_PP ? l->dp * l->tp
                                                           : 1,
                              .list = list,
                              .kind = GS_SIM_SUM});
-    if (beside && !w->in_job) add(w, join);
+    if (background && !w->in_job) add(w, join);
     return GS_OK;
 }
 
@@ -272,25 +272,25 @@ static void add_message(writer *w, const gs_call *message) {
 
 /* ---- a role ---- */
 
-static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
-    static const gs_virtual_op marks[] = {[GS_REHEARSED_ASK] = GS_VIRTUAL_ASK,
-                                            [GS_REHEARSED_NOTE] = GS_VIRTUAL_NOTE,
-                                            [GS_REHEARSED_AWAIT] = GS_VIRTUAL_AWAIT,
-                                            [GS_REHEARSED_JOIN] = GS_VIRTUAL_JOIN};
-    if (i->what == GS_REHEARSED_LAYERS) {
+static gs_status add_item(writer *w, const gs_dry_run_item *i, bool background) {
+    static const gs_virtual_op marks[] = {[GS_DRY_ASK] = GS_VIRTUAL_ASK,
+                                            [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,
+                                            [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
+                                            [GS_DRY_JOIN] = GS_VIRTUAL_JOIN};
+    if (i->what == GS_DRY_LAYERS) {
         const gs_simulated_kind kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
-        add_compute(w, seconds_of_layers(w->work, i), kind, beside);
+        add_compute(w, seconds_of_layers(w->work, i), kind, background);
         return GS_OK;
     }
-    if (i->what == GS_REHEARSED_UPDATE) {
+    if (i->what == GS_DRY_UPDATE) {
         const double share = (double)i->params / (double)w->work->plan->params;
         add_compute(w, w->work->times.update * share, GS_SIM_UPDATE, false);
         return GS_OK;
     }
     flush(w);
-    if (i->what == GS_REHEARSED_CALL) return add_call(w, i, beside);
-    if (i->what == GS_REHEARSED_ASK || i->what == GS_REHEARSED_NOTE) w->in_job = i->what == GS_REHEARSED_ASK;
-    if (i->what == GS_REHEARSED_MESSAGE)
+    if (i->what == GS_DRY_CALL) return add_call(w, i, background);
+    if (i->what == GS_DRY_ASK || i->what == GS_DRY_NOTE) w->in_job = i->what == GS_DRY_ASK;
+    if (i->what == GS_DRY_MESSAGE)
         add_message(w, &i->message);
     else
         add(w, (gs_virtual_item){.what = marks[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
@@ -299,13 +299,13 @@ static gs_status add_item(writer *w, const gs_rehearsed_item *i, bool beside) {
 
 static gs_status write_role(writer *w) {
     role *o = w->role;
-    const gs_rehearsal *r = &o->rehearsal;
-    enum { MOST = 4 /* of a rehearsed one: layers before it, and a call between two joins */ };
+    const gs_dry_run *r = &o->dry_run;
+    enum { MOST = 4 /* of a dry run: layers before it, and a call between two joins */ };
     if (!(o->item = malloc((MOST * r->items + 2) * sizeof *o->item)))
         return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->sim->workers);
     w->in_job = false;
     add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
-    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->beside));
+    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->background));
     flush(w);
     return GS_OK;
 }
@@ -313,7 +313,7 @@ static gs_status write_role(writer *w) {
 /* ---- what the sums are ---- */
 
 /* What the formula of the scheme gives for it, on links between hosts. */
-static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, const gs_lists_key *key) {
+static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, const gs_message_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
     const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
     if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32) return NAN;
@@ -321,12 +321,12 @@ static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, c
 }
 
 static void describe_sums(writer *w) {
-    const gs_rehearsal *r = &w->scripts->role[0].rehearsal;
+    const gs_dry_run *r = &w->scripts->role[0].dry_run;
     const gs_layout *l = &w->layout;
     scripts *s = w->scripts;
     for (size_t i = 0; i < r->items; i++) {
-        const gs_rehearsed_item *item = &r->item[i];
-        if (item->what != GS_REHEARSED_CALL || item->axis != GS_DP) continue;
+        const gs_dry_run_item *item = &r->item[i];
+        if (item->what != GS_DRY_CALL || item->axis != GS_DP) continue;
         if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) s->buckets++;
         s->formula += formula_of(w->sim, w->work, &item->key);
     }
@@ -337,7 +337,7 @@ static void describe_sums(writer *w) {
 /* ---- all ---- */
 
 /* The step of the first replica of each part of each stage. */
-static gs_status rehearse(writer *w) {
+static gs_status dry_runs(writer *w) {
     const gs_layout *l = &w->layout;
     const gs_model *plan = w->work->plan;
     gs_settings s = w->sim->settings;
@@ -346,24 +346,24 @@ static gs_status rehearse(writer *w) {
     s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     if (l->pp > 1) s.pipeline_cut = "flops";
     for (int i = 0; i < w->scripts->roles; i++)
-        GS_TRY(gs_rehearsal_create(&s, plan->in, gs_model_answers(plan), w->sim->workers,
-                                   gs_rank_at(l, (gs_place){0, i % l->tp, i / l->tp}),
-                                   &w->scripts->role[i].rehearsal));
+        GS_TRY(gs_dry_run_create(&s, plan->in, gs_model_targets(plan), w->sim->workers,
+                                   gs_rank_at(l, (gs_coordinates){0, i % l->tp, i / l->tp}),
+                                   &w->scripts->role[i].dry_run));
     return GS_OK;
 }
 
 static gs_status write_scripts(writer *w) {
     scripts *s = w->scripts;
-    GS_TRY(rehearse(w));
+    GS_TRY(dry_runs(w));
     describe_sums(w);
     for (int i = 0; i < s->roles; i++) {
         w->role = &s->role[i];
-        w->rank = gs_rank_at(&w->layout, (gs_place){0, i % w->layout.tp, i / w->layout.tp});
+        w->rank = gs_rank_at(&w->layout, (gs_coordinates){0, i % w->layout.tp, i / w->layout.tp});
         GS_TRY(write_role(w));
     }
     for (int r = 0; r < w->sim->workers; r++) {
-        const gs_place at = gs_place_of(&w->layout, r);
-        const role *o = &s->role[at.stage * w->layout.tp + at.part];
+        const gs_coordinates at = gs_coordinates_of(&w->layout, r);
+        const role *o = &s->role[at.pp * w->layout.tp + at.tp];
         s->script[r] = (gs_virtual_script){o->item, o->items, 0};
     }
     return GS_OK;
@@ -383,12 +383,12 @@ static gs_status create_scripts(const gs_simulation *sim, const gs_simulated_wor
 
 static void free_scripts(scripts *s) {
     for (int i = 0; s->role && i < s->roles; i++) {
-        gs_rehearsal_free(&s->role[i].rehearsal);
+        gs_dry_run_free(&s->role[i].dry_run);
         free(s->role[i].item);
     }
     free(s->script);
     free(s->role);
-    gs_lists_free(&s->lists);
+    gs_message_lists_free(&s->lists);
 }
 
 /* ---- the timeline ---- */

@@ -4,11 +4,11 @@
  *
  *     compute          each layer's forward and backward, and the update: measured here with a few steps of one worker
  *                      on one core, or FLOPs / --flops (the update then takes no time)
- *     messages         training's own: a step is rehearsed (predict/rehearsal.h), once for each stage and part, which
+ *     messages         training's own: a step is run dry (predict/dry_run.h), once for each stage and part, which
  *                      says what is summed and sent, and when. The code of each scheme and collective is run for each
  *                      rank, with a comm that writes down its messages (comm/virtual/list.h); where all ranks do the
- *                      same, for at least 64 of them (lists.c). The lists are executed in virtual time over the links
- *                      of --link and --inside (comm/virtual/play.h)
+ *                      same, for at least 64 of them (message_lists.c). The lists are executed in virtual time over the
+ *                      links of --link and --inside (comm/virtual/play.h)
  *     additions        gamma a byte: measured here, or given
  *     pauses           --jitter, of the same workers in the same steps as in `train`
  *
@@ -80,7 +80,7 @@ typedef enum gs_simulated_kind {
 
 extern const char *const gs_simulated_kinds[GS_SIM_KINDS];
 
-/* A piece of the timeline of the last step, in seconds since its first worker began. */
+/* A span of the timeline of the last step, in seconds since its first worker began. */
 typedef struct gs_simulated_span {
     int rank;
     gs_simulated_kind kind;

@@ -11,20 +11,20 @@
 #include "train/internal.h"
 
 enum { LEAST = 5, MOST = 50 };
-static const double ENOUGH = 1e-2; /* seconds for each piece */
+static const double ENOUGH = 1e-2; /* seconds for each slice */
 
 typedef struct bench {
     const gs_layer_bench *asked;
     gs_device *device;
     gs_model *model;
     gs_optimizer *optimizer; /* NULL: no updates */
-    gs_mem x, answers;
-    int *place, pieces;
-    int *piece; /* [layers, by their number]: of a child of the outermost sequence; -1 of others */
+    gs_mem x, targets;
+    int *point, slices;
+    int *slice; /* [layers, by their number]: of a child of the outermost sequence; -1 of others */
     gs_layer_watcher watcher;
     bool backward;
     double mark;
-    /* [turns][numbers]: seconds of each piece forward, of each backward, of the update; `turn`: the one at hand */
+    /* [turns][numbers]: seconds of each slice forward, of each backward, of the update; `turn`: the one at hand */
     double *turns, *turn;
     size_t numbers;
 } bench;
@@ -34,7 +34,7 @@ typedef struct bench {
 static gs_status make_input(bench *b) {
     const gs_dataset *data = b->asked->data;
     const size_t n = b->asked->samples, floats = n * gs_shape_size(data->shape),
-                 answers = n * gs_dataset_answer_bytes(data);
+                 targets = n * gs_dataset_target_bytes(data);
     float *host = malloc(floats * sizeof *host);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", n);
     for (size_t i = 0; i < floats; i++) {
@@ -46,17 +46,17 @@ static gs_status make_input(bench *b) {
     if (status == GS_OK) status = b->device->ops->write(b->device, b->x, host, floats * sizeof *host);
     free(host);
     GS_TRY(status);
-    GS_TRY(gs_alloc(b->device, GS_MEMORY_DATA, answers, &b->answers));
-    return b->device->ops->fill(b->device, b->answers, 0, answers / sizeof(float));
+    GS_TRY(gs_alloc(b->device, GS_MEMORY_DATA, targets, &b->targets));
+    return b->device->ops->fill(b->device, b->targets, 0, targets / sizeof(float));
 }
 
 /* ---- a turn ---- */
 
-/* What has passed since the last mark is the time of `piece`, in the direction at hand. */
-static gs_status lap(bench *b, int piece) {
+/* What has passed since the last mark is the time of `slice`, in the direction at hand. */
+static gs_status lap(bench *b, int slice) {
     GS_TRY(b->device->ops->finish(b->device));
     const double now = gs_seconds();
-    b->turn[(b->backward ? b->pieces : 0) + piece] += now - b->mark;
+    b->turn[(b->backward ? b->slices : 0) + slice] += now - b->mark;
     b->mark = now;
     return GS_OK;
 }
@@ -66,9 +66,9 @@ static gs_status before(void *context, const gs_layer *l, gs_direction direction
                         gs_mem in) {
     bench *b = context;
     (void)direction, (void)pass, (void)in;
-    if (b->piece[l->number] < 0) return GS_OK;
-    GS_TRY(lap(b, b->piece[l->number]));
-    if (b->asked->beside) GS_TRY(gs_comm_barrier(b->asked->beside));
+    if (b->slice[l->number] < 0) return GS_OK;
+    GS_TRY(lap(b, b->slice[l->number]));
+    if (b->asked->peers) GS_TRY(gs_comm_barrier(b->asked->peers));
     b->mark = gs_seconds();
     return GS_OK;
 }
@@ -77,10 +77,10 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
                        gs_mem out) {
     bench *b = context;
     (void)direction, (void)pass, (void)out;
-    return b->piece[l->number] < 0 ? GS_OK : lap(b, b->piece[l->number]);
+    return b->slice[l->number] < 0 ? GS_OK : lap(b, b->slice[l->number]);
 }
 
-/* The loss counts as a part of the last piece. */
+/* The loss counts as a part of the last slice. */
 static gs_status make_turn(bench *b) {
     const gs_settings *s = b->asked->settings;
     const gs_pass pass = {.n = b->asked->samples,
@@ -94,14 +94,14 @@ static gs_status make_turn(bench *b) {
     GS_TRY(gs_model_clear_stats(b->model));
     b->mark = gs_seconds();
     GS_TRY(gs_model_forward(b->model, &pass, b->x, &y));
-    GS_TRY(gs_model_loss(b->model, &pass, y, b->answers));
-    GS_TRY(lap(b, b->pieces - 1));
+    GS_TRY(gs_model_loss(b->model, &pass, y, b->targets));
+    GS_TRY(lap(b, b->slices - 1));
     b->backward = true;
-    GS_TRY(gs_model_backward(b->model, &pass, y, b->answers));
+    GS_TRY(gs_model_backward(b->model, &pass, y, b->targets));
     GS_TRY(b->device->ops->finish(b->device));
     b->mark = gs_seconds();
     if (b->optimizer) GS_TRY(gs_optimizer_update(b->optimizer, (double)pass.n));
-    return lap(b, b->pieces);
+    return lap(b, b->slices);
 }
 
 /* How many turns, after the first one: all threads make as many. */
@@ -110,8 +110,8 @@ static gs_status make_turns(bench *b, int *count) {
     b->turn = b->turns;
     GS_TRY(make_turn(b));
     for (size_t i = 0; i < b->numbers; i++) one += b->turn[i];
-    double turns = fmin(fmax(ceil(ENOUGH * b->pieces / fmax(one, 1e-9)), LEAST), MOST);
-    if (b->asked->beside) GS_TRY(gs_comm_broadcast(b->asked->beside, &turns, 1, GS_F64, 0));
+    double turns = fmin(fmax(ceil(ENOUGH * b->slices / fmax(one, 1e-9)), LEAST), MOST);
+    if (b->asked->peers) GS_TRY(gs_comm_broadcast(b->asked->peers, &turns, 1, GS_F64, 0));
     *count = (int)turns;
     for (int i = 0; i < *count; i++, b->turn += b->numbers) GS_TRY(make_turn(b));
     return GS_OK;
@@ -126,16 +126,16 @@ static double median_of(const bench *b, const double *turns, int count, int numb
 }
 
 static gs_status summarise(const bench *b, int count, double *sum, double *most, gs_layer_times *out) {
-    gs_comm *beside = b->asked->beside;
+    gs_comm *peers = b->asked->peers;
     const size_t all = (size_t)count * b->numbers;
-    const int ranks = beside ? beside->size : 1, p = b->pieces;
+    const int ranks = peers ? peers->size : 1, p = b->slices;
     double own = 0, largest;
     memcpy(sum, b->turns, all * sizeof *sum);
     memcpy(most, b->turns, all * sizeof *most);
-    if (beside) GS_TRY(gs_comm_all_reduce(beside, sum, all, GS_F64, GS_SUM));
-    if (beside) GS_TRY(gs_comm_all_reduce(beside, most, all, GS_F64, GS_MAX));
+    if (peers) GS_TRY(gs_comm_all_reduce(peers, sum, all, GS_F64, GS_SUM));
+    if (peers) GS_TRY(gs_comm_all_reduce(peers, most, all, GS_F64, GS_MAX));
     for (int i = 0; i < p; i++) {
-        const int at = b->place[i];
+        const int at = b->point[i];
         out->forward[at] = median_of(b, sum, count, i) / ranks;
         out->backward[at] = median_of(b, sum, count, p + i) / ranks;
         out->both[at] = out->forward[at] + out->backward[at];
@@ -144,10 +144,10 @@ static gs_status summarise(const bench *b, int count, double *sum, double *most,
     }
     out->update = b->optimizer ? median_of(b, sum, count, 2 * p) / ranks : 0;
     out->uneven = 1;
-    if (!beside) return GS_OK;
+    if (!peers) return GS_OK;
     largest = own;
-    GS_TRY(gs_comm_all_reduce(beside, &own, 1, GS_F64, GS_SUM));
-    GS_TRY(gs_comm_all_reduce(beside, &largest, 1, GS_F64, GS_MAX));
+    GS_TRY(gs_comm_all_reduce(peers, &own, 1, GS_F64, GS_SUM));
+    GS_TRY(gs_comm_all_reduce(peers, &largest, 1, GS_F64, GS_MAX));
     if (own > 0) out->uneven = largest * ranks / own;
     return GS_OK;
 }
@@ -193,14 +193,14 @@ static gs_status no_memory(int layers) {
 static gs_status find_pieces(bench *b) {
     const gs_layer *net = b->model->net;
     const size_t layers = gs_layer_count(net);
-    b->place = calloc((size_t)net->children + 2, sizeof *b->place);
-    b->piece = malloc(layers * sizeof *b->piece);
-    if (!b->place || !b->piece) return no_memory(net->children);
-    for (size_t i = 0; i < layers; i++) b->piece[i] = -1;
-    b->pieces = gs_pipeline_places(b->model, b->place);
-    for (int p = 0; p < b->pieces; p++)
-        for (int i = b->place[p]; i < b->place[p + 1]; i++) b->piece[net->child[i]->number] = p;
-    b->numbers = 2 * (size_t)b->pieces + 1;
+    b->point = calloc((size_t)net->children + 2, sizeof *b->point);
+    b->slice = malloc(layers * sizeof *b->slice);
+    if (!b->point || !b->slice) return no_memory(net->children);
+    for (size_t i = 0; i < layers; i++) b->slice[i] = -1;
+    b->slices = gs_pipeline_cut_points(b->model, b->point);
+    for (int p = 0; p < b->slices; p++)
+        for (int i = b->point[p]; i < b->point[p + 1]; i++) b->slice[net->child[i]->number] = p;
+    b->numbers = 2 * (size_t)b->slices + 1;
     b->turns = calloc(MOST * b->numbers, sizeof *b->turns);
     return b->turns ? GS_OK : no_memory(net->children);
 }
@@ -227,12 +227,12 @@ gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {
     *out = (gs_layer_times){0};
     const gs_status status = measure(&b, out);
     if (b.device) b.device->ops->free(b.device, b.x);
-    if (b.device) b.device->ops->free(b.device, b.answers);
+    if (b.device) b.device->ops->free(b.device, b.targets);
     gs_optimizer_free(b.optimizer);
     gs_model_free(b.model);
     gs_device_close(b.device);
-    free(b.place);
-    free(b.piece);
+    free(b.point);
+    free(b.slice);
     free(b.turns);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What the layers of a model take, measured: forward and backward of one micro-batch, piece by piece (predict/cut.h).
+/* What the layers of a model take, measured: forward and backward of one micro-batch, slice by slice (predict/cut.h).
  *
  * The whole model goes forward and backward again and again, on a device that is opened for this, with images drawn at
  * random (of a text: the first token again and again). The clock is read around each layer, once the device has
@@ -18,7 +18,7 @@
 typedef struct gs_layer_times {
     size_t samples;             /* in the micro-batch */
     int layers;                 /* children of the outermost sequence */
-    double *forward, *backward; /* [layers]: seconds; 0 for a layer in the piece of another one */
+    double *forward, *backward; /* [layers]: seconds; 0 for a layer in the slice of another one */
     double *both;               /* their sums */
     /* As `both`, of the slowest thread: what a layer takes where threads wait for each other. Alone: as `both`. */
     double *slowest;
@@ -35,7 +35,7 @@ typedef struct gs_layer_bench {
     int threads;
     size_t samples;
     const gs_tensor_group *group; /* measures this worker's part, without the group's sums; NULL: all */
-    gs_comm *beside;              /* other threads that make the same call; NULL: none */
+    gs_comm *peers;              /* other threads that make the same call; NULL: none */
     bool updates;                 /* also an update, by the optimiser of the settings */
 } gs_layer_bench;
 

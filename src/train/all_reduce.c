@@ -11,8 +11,8 @@ static gs_status create(gs_worker *w) {
     w->scores_early = w->comm->size == 1 && !s->exact;
     if (s->exact) {
         w->scheme = &gs_sync_recursive_doubling;
-        GS_TRY(gs_order_create(w, count));
-        if (gs_batch_norm_is_shared(w)) GS_TRY(gs_lockstep_create(w));
+        GS_TRY(gs_ordered_sums_create(w, count));
+        if (gs_batch_norm_is_shared(w)) GS_TRY(gs_virtual_shards_create(w));
     }
     return s->bucket && w->comm->size > 1 ? gs_overlap_create(w) : GS_OK;
 }
@@ -26,14 +26,14 @@ static gs_status add(gs_worker *w, int k) {
     const gs_backend *ops = w->device->ops;
     const size_t count = m->saved + GS_STATS;
     void *dw;
-    if (gs_order_leaves(&w->order) == 1) return GS_OK;
+    if (gs_ordered_sums_leaves(&w->ordered_sums) == 1) return GS_OK;
     GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
-    (void)gs_order_add(&w->order, 0, count, k, dw);
+    (void)gs_ordered_sums_add(&w->ordered_sums, 0, count, k, dw);
     GS_TRY(ops->unmap(w->device, m->gradients, dw));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* All in one array: gradients, the layers' state, loss, correct answers, samples, and requests to stop. */
+/* All in one array: gradients, the layers' state, loss, correct predictions, samples, and requests to stop. */
 static gs_status sum_whole(gs_worker *w) {
     GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
@@ -46,8 +46,8 @@ static gs_status sum_whole(gs_worker *w) {
 /* Of a range of the gradients: with --exact by the levels of the tree above those that one pipeline has added. */
 static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
-    const gs_holding *own = &w->holding;
-    const gs_mem place = gs_held_tail(own, own->gradients, own->gradients_cut, first);
+    const gs_partition *own = &w->partition;
+    const gs_mem place = gs_partition_tail(own, own->gradients, own->gradients_cut, first);
     if (count == 0 || c->size == 1) return GS_OK;
     if (!w->settings->exact) {
         w->measured.sent += 2.0 * (double)count * (c->size - 1) / c->size * sizeof(float);
@@ -60,8 +60,8 @@ static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
 }
 
 gs_status gs_sum_states(gs_worker *w) {
-    const gs_holding *own = &w->holding;
-    const bool has_counts = w->groups.place.stage == w->groups.layout.pp - 1;
+    const gs_partition *own = &w->partition;
+    const bool has_counts = w->groups.coordinates.pp == w->groups.layout.pp - 1;
     for (int i = 0; i < own->states; i++) GS_TRY(sum_range(w, own->state[i].at, own->state[i].count));
     return has_counts ? sum_range(w, own->counts, GS_STATS) : GS_OK;
 }
@@ -69,8 +69,8 @@ gs_status gs_sum_states(gs_worker *w) {
 static gs_status finish(gs_worker *w) {
     if (w->reducer_state) return gs_overlap_finish(w->reducer_state); /* most of it is done by now */
     if (!gs_has_stages(w)) return sum_whole(w);
-    for (int i = 0; i < w->holding.count; i++)
-        GS_TRY(sum_range(w, w->holding.unit[i].at, w->holding.unit[i].count));
+    for (int i = 0; i < w->partition.count; i++)
+        GS_TRY(sum_range(w, w->partition.unit[i].at, w->partition.unit[i].count));
     return gs_sum_states(w);
 }
 

@@ -49,7 +49,7 @@ static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
     return GS_OK;
 }
 
-gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
+gs_status gs_largest_micro_batch(const gs_settings *s, gs_shape in, size_t *most) {
     bool has;
     double bytes;
     *most = s->micro_batch;
@@ -66,7 +66,7 @@ gs_status gs_largest_piece(const gs_settings *s, gs_shape in, size_t *most) {
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
-    const int groups = workers / gs_replica_size(s);
+    const int groups = workers / gs_model_parallel_size(s);
     size_t part = (batch + (size_t)groups - 1) / (size_t)groups;
     char parts[32] = "";
     if (s->pipeline > 1)
@@ -90,7 +90,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     if (part > most)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm global: --batch %zu gives a worker %zu samples, which it computes in pieces "
+            "--batch-norm global: --batch %zu gives a worker %zu samples, which it computes in micro-batches "
             "of %zu, and statistics of the global batch need all samples at once; wanted a batch of at "
             "most %zu; or %s",
             batch, part, most, most * (size_t)workers, advice + strlen("wanted "));
@@ -103,9 +103,9 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     return GS_OK;
 }
 
-/* Groups are dealt out whole: there must be one at least for each part of a batch, each pass and each piece. */
+/* Groups are dealt out whole: there must be one at least for each part of a batch, each pass and each micro-batch. */
 static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
-    const int parts = gs_parts_of(s, workers), passes = gs_passes(s);
+    const int parts = gs_batch_shards(s, workers), passes = gs_passes(s);
     const size_t group = s->batch_norm.group, cuts = (size_t)parts * (size_t)passes,
                  most = s->micro_batch ? s->micro_batch : GS_MICRO_BATCH,
                  groups = (batch + group - 1) / group;
@@ -124,7 +124,7 @@ static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
     if (pass.count > most && most % group != 0)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm ghost:%zu: %zu samples are computed in pieces of %zu, which are no whole "
+            "--batch-norm ghost:%zu: %zu samples are computed in micro-batches of %zu, which are no whole "
             "groups; wanted a G that divides %zu, or another --micro-batch",
             group, pass.count, most, most);
     return GS_OK;
@@ -156,6 +156,6 @@ bool gs_batch_norm_is_shared(const gs_worker *w) {
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {
     pass->group = w->settings->batch_norm.group;
     if (!gs_batch_norm_is_shared(w)) return;
-    pass->sum_over_workers = w->lockstep ? gs_lockstep_share : sum_over_workers;
+    pass->sum_over_workers = w->virtual_shards ? gs_virtual_shards_sum : sum_over_workers;
     pass->sum_context = w;
 }

@@ -3,7 +3,7 @@
  *     global       all samples of the global batch, of all workers: N workers compute what one would have computed.
  *                  Each such layer makes a small sum over the workers in forward, and another in backward.
  *     local        the samples that a worker computes at once; nothing is sent. So the result depends on the number of
- *                  workers, on --accumulate and on pieces of a large batch.
+ *                  workers, on --accumulate and on micro-batches of a large batch.
  *     ghost:G      each group of G samples of the global batch, one after the other: nothing is sent, and the result
  *                  does not depend on who computes what. Hoffer, Hubara, Soudry, "Train longer, generalize better:
  *                  closing the generalization gap in large batch training of neural networks" (NeurIPS 2017).

@@ -59,7 +59,7 @@ static gs_status one_epoch(gs_worker *w, gs_event *e, double *clock) {
         total->samples += score->samples;
         total->stop = score->stop;
         GS_HOOKS(after_step, w, e);
-        gs_step_times_ended(&w->measured.times, gs_seconds(), w->piece.batch == w->batch);
+        gs_step_times_ended(&w->measured.times, gs_seconds(), w->micro_batch.batch == w->batch);
         if (!total->stop && !e->diverged && is_test_due(w, e)) GS_TRY(test(w, e, clock));
     }
     if (w->strategy->end_epoch)
@@ -97,13 +97,13 @@ gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
         GS_TRY(one_epoch(w, &e, &clock));
         e.seconds = gs_seconds() - clock - seconds;
         seconds += e.seconds;
-        samples += e.total.samples / gs_model_answers(w->model);
+        samples += e.total.samples / gs_model_targets(w->model);
         result->train_loss = e.total.loss / e.total.samples;
         GS_TRY(end_epoch(w, &e, &clock));
         GS_HOOKS(after_epoch, w, &e);
     }
     gs_busy busy = w->run ? w->run->busy : (gs_busy){.cpus = 1};
-    busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->run ? w->run->beside : 1));
+    busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->run ? w->run->processes_here : 1));
     clock = gs_seconds();
     e.epoch = (int)((w->step + steps - 1) / steps);
     if (s->begin && gs_state_has_ended(s->begin, s, NULL, 0)) /* it is only tested */

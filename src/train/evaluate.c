@@ -55,22 +55,22 @@ static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block
 
 /* n samples, the first of which has the number `first` in the set. */
 static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t n, gs_ranking *ranking) {
-    const int classes = w->model->out.c, answers = gs_model_answers(w->model);
-    n *= (size_t)answers;
+    const int classes = w->model->out.c, targets = gs_model_targets(w->model);
+    n *= (size_t)targets;
     float *host = malloc(n * (size_t)classes * sizeof *host + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for logits (%zu,%d)", n, classes);
     gs_status status = w->device->ops->read(w->device, host, logits, n * (size_t)classes * sizeof *host);
-    const int32_t *labels = w->input.host_answers;
+    const int32_t *labels = w->input.host_targets;
     if (status == GS_OK && ranking->confusion) gs_confusion_add(ranking->confusion, host, labels, n, classes);
-    if (status == GS_OK && ranking->worst && answers == 1)
+    if (status == GS_OK && ranking->worst && targets == 1)
         gs_worst_add_logits(ranking->worst, first, host, labels, n, classes);
     for (size_t i = 0; status == GS_OK && i < n; i++)
-        ranking->top += gs_place_of_logit(host + i * (size_t)classes, classes, labels[i]) < GS_TOP;
+        ranking->top += gs_rank_of_label(host + i * (size_t)classes, classes, labels[i]) < GS_TOP;
     free(host);
     return status;
 }
 
-/* stats[block] = the block's loss, correct answers and samples */
+/* stats[block] = the block's loss, correct predictions and samples */
 static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS],
                              gs_ranking *ranking) {
     gs_pass pass;
@@ -78,7 +78,7 @@ static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, 
     GS_TRY(forward_block(w, set, block, &pass, &logits));
     GS_TRY(w->device->ops->fill(w->device, tail, 0, GS_STATS));
     if (ranking) GS_TRY(rank_classes(w, logits, block * w->eval_block, pass.n, ranking));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.targets));
     return w->device->ops->read(w->device, stats, tail, GS_STATS * sizeof(float));
 }
 
@@ -92,7 +92,7 @@ static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size
     w->device->steady = true;
     gs_status status = w->strategy->score(w, &pass, &scored);
     w->device->steady = false;
-    if (status != GS_OK || !scored || w->groups.place.part > 0) return status;
+    if (status != GS_OK || !scored || w->groups.coordinates.tp > 0) return status;
     return w->device->ops->read(w->device, stats, gs_model_stats(w->model), GS_STATS * sizeof(float));
 }
 
@@ -102,7 +102,7 @@ static bool has_stage(const gs_worker *w) {
 
 /* All parts and stages of a replica have the same ones. */
 gs_shard gs_eval_blocks(const gs_worker *w, size_t blocks) {
-    return gs_shard_of(blocks, w->groups.place.replica, w->groups.layout.dp);
+    return gs_shard_of(blocks, w->groups.coordinates.dp, w->groups.layout.dp);
 }
 
 volatile sig_atomic_t gs_test_has_no_stop;
@@ -136,7 +136,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score, gs_r
     }
     if (w->comm->rank == 0) gs_test_has_no_stop = 0;
     const bool one_less = mine.count < gs_shard_of(blocks, 0, w->groups.layout.dp).count;
-    for (int run = 0; run < w->holding.states && status == GS_OK && one_less && w->reducer_state; run++)
+    for (int run = 0; run < w->partition.states && status == GS_OK && one_less && w->reducer_state; run++)
         if (w->reducer->join) status = w->reducer->join(w, run, &(gs_pass){.training = false}, false);
 
     /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is

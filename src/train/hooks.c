@@ -19,7 +19,7 @@ static gs_status make_weights(gs_worker *w, gs_result *result) {
 
 static gs_status read_weights(gs_worker *w, gs_result *result) {
     GS_TRY(make_weights(w, result));
-    GS_TRY(gs_holding_weights(w, result->weights));
+    GS_TRY(gs_partition_weights(w, result->weights));
     return gs_check_weights(w, result->weights);
 }
 
@@ -73,10 +73,10 @@ static gs_status tell_test(gs_worker *w, gs_event *e) {
 /* Between two epochs, because there all workers are at the same place whatever --sync is. */
 static gs_status tell_timeline(gs_worker *w) {
     const gs_observer *o = w->observer;
-    gs_timeline_part *parts;
+    gs_rank_timeline *parts;
     GS_TRY(gs_timeline_gather(w, &parts));
     if (parts && o->timeline) o->timeline(o->context, parts, w->comm->size);
-    gs_timeline_parts_free(parts, w->comm->size);
+    gs_rank_timelines_free(parts, w->comm->size);
     gs_timeline_free(w->timeline);
     w->timeline = NULL;
     return GS_OK;
@@ -104,7 +104,7 @@ static gs_status tell_epoch(gs_worker *w, gs_event *e) {
                                     e->total.correct / e->total.samples,
                                     r->test_loss,
                                     r->test_accuracy,
-                                    e->total.samples / gs_model_answers(w->model) / e->seconds,
+                                    e->total.samples / gs_model_targets(w->model) / e->seconds,
                                     w->settings->clip > 0 ? norms / steps : (double)NAN};
     GS_TRY(keep_best(w, e->epoch, e->result));
     if (w->settings->record) GS_TRY(record_epoch(w, e));
@@ -127,5 +127,5 @@ static const gs_hook of_test = {.after_step = call_test_hook},
 /* A test's hook harms what verify is to find; a test is told before its loss ends the run; and no checkpoint is made of
  * a run that has diverged. */
 const gs_hook *const gs_hooks[] = {
-    &gs_hook_timeline, &gs_hook_rehearsal,  &gs_hook_digest,      &gs_hook_carry, &of_test, &gs_hook_verify,
+    &gs_hook_timeline, &gs_hook_dry_run,  &gs_hook_digest,      &gs_hook_snapshots, &of_test, &gs_hook_verify,
     &report,           &gs_hook_divergence, &gs_hook_checkpoints, &progress,      NULL};

@@ -2,7 +2,7 @@
  * Whoever makes a step, an epoch or a model calls them all, and names none.
  *
  * Which of them do anything follows from the settings, which all ranks share: so a hook may make collective calls, but
- * in `loaded`, since ranks have different numbers of pieces, and in `wish`.
+ * in `loaded`, since ranks have different numbers of micro-batches, and in `wish`.
  */
 #pragma once
 
@@ -26,10 +26,10 @@ typedef struct gs_event {
 typedef struct gs_hook {
     gs_status (*create)(gs_worker *);                     /* before gs_prepare_steps */
     gs_status (*model)(const gs_worker *, gs_layer *net); /* which makes this one: a stage, a replica */
-    gs_status (*book)(gs_worker *);  /* after gs_prepare_steps: takes memory. A rehearsal calls it too */
+    gs_status (*book)(gs_worker *);  /* after gs_prepare_steps: takes memory. A dry run calls it too */
     gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
     gs_status (*before_step)(gs_worker *);
-    gs_status (*loaded)(gs_worker *, const struct gs_loaded *); /* a piece, as worker->piece says */
+    gs_status (*loaded)(gs_worker *, const struct gs_loaded *); /* a micro-batch, as worker->micro_batch says */
     gs_status (*phase)(gs_worker *, gs_phase, double start, double end);
     float (*wish)(const gs_worker *, uint64_t done); /* gs_wishes */
     gs_status (*after_step)(gs_worker *, gs_event *);
@@ -40,7 +40,7 @@ typedef struct gs_hook {
     void (*free)(gs_worker *); /* after the model, even if nothing was made */
 } gs_hook;
 
-extern const gs_hook gs_hook_rehearsal, gs_hook_digest, gs_hook_carry, gs_hook_verify, gs_hook_divergence,
+extern const gs_hook gs_hook_dry_run, gs_hook_digest, gs_hook_snapshots, gs_hook_verify, gs_hook_divergence,
     gs_hook_checkpoints, gs_hook_timeline;
 
 /* In this order, then NULL. */

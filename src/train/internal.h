@@ -23,7 +23,7 @@ static inline size_t gs_together(const gs_settings *s) {
 
 /* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */
 gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
-/* malloc, and booked; in a rehearsal no memory. It may be freed with free when the worker goes. NULL: there is none. */
+/* malloc, and booked; in a dry run no memory. It may be freed with free when the worker goes. NULL: there is none. */
 void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
 
 /* ---- worker.c ---- */
@@ -31,12 +31,12 @@ void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
 /* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
 gs_status gs_prepare_steps(gs_worker *);
 
-/* ---- rehearsal.c ---- */
+/* ---- dry_run.c ---- */
 
-/* gs_device_open for a worker: in a rehearsal it computes nothing. */
+/* gs_device_open for a worker: in a dry run it computes nothing. */
 gs_status gs_worker_device(const gs_settings *, const char *name, int threads, gs_device **out);
 
-/* gs_jobs_create for a worker: in a rehearsal there is no thread. */
+/* gs_jobs_create for a worker: in a dry run there is no thread. */
 struct gs_jobs;
 gs_status gs_worker_jobs(const gs_worker *, int room, struct gs_jobs **out);
 
@@ -88,7 +88,7 @@ gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const 
  * frees; NULL: it stays as it was. */
 gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 
-/* Do the answers of the set suit the outputs of settings->model and the loss? GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE. */
+/* Do the targets of the set suit the outputs of settings->model and the loss? GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE. */
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
 /* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
@@ -129,7 +129,7 @@ gs_status gs_state_check_run(const gs_settings *, const gs_saved *, const gs_dat
 
 /* ---- options/agreement.c ---- */
 
-/* Checksum of all samples and answers. */
+/* Checksum of all samples and targets. */
 uint32_t gs_data_checksum(const gs_dataset *);
 
 /* ---- batch_norm.c ---- */
@@ -141,7 +141,7 @@ gs_status gs_check_batch_norm(const gs_settings *, const gs_dataset *train_set, 
  * follows from the model alone, whatever the number of workers, since the cut decides the bits of the gradients. Where
  * a layer takes statistics of a batch, the cut decides more than that: there the size of samples does not count, and
  * with statistics of the global batch the limit is higher. `in`: the shape of a sample. */
-gs_status gs_largest_piece(const gs_settings *, gs_shape in, size_t *most);
+gs_status gs_largest_micro_batch(const gs_settings *, gs_shape in, size_t *most);
 
 /* Do its passes share statistics with other workers, or parts? */
 bool gs_batch_norm_is_shared(const gs_worker *);
@@ -170,7 +170,8 @@ gs_status gs_report_devices(gs_worker *, gs_device_report **out);
 /* What the steps of a run took: times, messages, and what strategy and reducer report. All workers call it. */
 gs_status gs_report_steps(gs_worker *, gs_result *);
 
-/* Has each worker a part of the weights alone? Then all take part where they are put together (gs_holding_weights). */
+/* Has each worker a part of the weights alone? Then all take part where they are put together (gs_partition_weights).
+ *  */
 static inline bool gs_weights_are_divided(const gs_model *m) {
     return m->weights_apart > 0 || m->undivided;
 }

@@ -127,7 +127,7 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     if (fits != GS_OK && set->text && gs_model_is_name(s->model) && !gs_model_is_language(s->model))
         return check_text(s, set, 0); /* the layers would only speak of shapes */
     GS_TRY(fits);
-    int outputs = (int)gs_shape_size(plan->out), answers = gs_model_answers(plan);
+    int outputs = (int)gs_shape_size(plan->out), wanted = gs_model_targets(plan);
     int vocabulary = gs_layer_vocabulary(plan->net);
     gs_model_free(plan);
     if (set->text) GS_TRY(check_text(s, set, vocabulary));
@@ -138,10 +138,10 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
             GS_E_USAGE, "%s has %s, but this loss needs %s", set->name, set->targets ? "targets" : "labels",
             targets ? "targets: gs_dataset_from_targets" : "labels (of targets it is GS_REGRESSION)");
     int each = gs_dataset_labels_each(set);
-    if (!targets && each != answers)
+    if (!targets && each != wanted)
         return gs_fail(GS_E_SHAPE, "%s has %d label%s for each sample, but the model answers %d", set->name,
-                       each, gs_s((unsigned)each), answers);
-    if (!targets) return gs_dataset_check_labels(set, outputs / answers);
+                       each, gs_s((unsigned)each), wanted);
+    if (!targets) return gs_dataset_check_labels(set, outputs / wanted);
     if (s->confusion)
         return gs_fail(GS_E_USAGE, "%s has targets: a confusion matrix needs classes", set->name);
     if (set->outputs == outputs) return GS_OK;
@@ -272,7 +272,7 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
         return gs_fail(GS_E_USAGE,
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
                        batch, count, gs_s(count));
-    const int spread = gs_replica_size(s);
+    const int spread = gs_model_parallel_size(s);
     if (workers % spread != 0) return GS_OK; /* gs_check_workers says so, or others are yet to come */
     workers = workers > spread ? workers / spread : 1; /* that have samples of their own */
     if ((size_t)workers > count)
@@ -355,23 +355,23 @@ static void count_threads(gs_run *run) {
     const bool apart = p && (p->own_cpus || (p->engine && may.cpus < sysconf(_SC_NPROCESSORS_ONLN)));
     const int nodes = p && p->nodes > 0 ? p->nodes : 1;
     char name[48];
-    run->beside = p && p->size > 1 && !apart ? (p->size + nodes - 1) / nodes : 1;
+    run->processes_here = p && p->size > 1 && !apart ? (p->size + nodes - 1) / nodes : 1;
     run->busy = (gs_busy){.cpus = may.cpus, .quota = may.quota};
     for (int i = 0; i < run->local; i++)
         if (gs_devices_name(run->settings.devices, i, name) == GS_OK && strcmp(name, "cpu") == 0)
-            run->busy.threads += run->threads * run->beside;
+            run->busy.threads += run->threads * run->processes_here;
 }
 
 gs_status gs_run_prepare(gs_run *run) {
     gs_settings *s = &run->settings;
     if (s->train_set) s->data = s->train_set->name; /* for messages and logs */
     GS_TRY(gs_check_each_setting(s));
-    if (run->job == JOB_TRAIN) GS_TRY(gs_layout_settle(s));
-    if (run->job == JOB_TRAIN) GS_TRY(gs_check_settings(s));
-    if (run->job == JOB_TRAIN) GS_TRY(read_state(run));
+    if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_layout_settle(s));
+    if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_check_settings(s));
+    if (run->kind == GS_RUN_TRAIN) GS_TRY(read_state(run));
     if (s->load) GS_TRY(gs_read_saved(s, &run->saved));
     if (!s->model) s->model = "mlp";
-    if (run->job == JOB_TRAIN) {
+    if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_open_set(s, GS_TRAIN, &run->loaded[GS_TRAIN], &run->train_set));
         GS_TRY(gs_settle_model(s, run->train_set, &run->model));
         run->scaling = s->load ? run->saved.scaling : gs_dataset_scaling(run->train_set);
@@ -384,7 +384,7 @@ gs_status gs_run_prepare(gs_run *run) {
     if (!run->model) GS_TRY(gs_settle_model(s, run->test_set, &run->model));
     if (s->resume) GS_TRY(gs_state_check_model(s, &run->saved, run->test_set->shape));
     if (s->load) GS_TRY(check_saved(s, &run->saved, run->test_set));
-    if (run->job == JOB_TRAIN) {
+    if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(check_sets_alike(s, run->train_set, run->test_set));
         GS_TRY(gs_check_set(s, run->train_set));
         GS_TRY(gs_augment_check(&s->augment, run->train_set));
@@ -402,7 +402,7 @@ gs_status gs_run_prepare(gs_run *run) {
         GS_TRY(gs_devices_name(s->devices, i, run->worker[i].device));
         run->worker[i].cpus = gs_worker_share(s, i, run->local, &run->worker[i].share);
     }
-    if (run->job == JOB_TRAIN) {
+    if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_run_check_sizes(run, s, run->local));
         if (!run->state || !gs_state_has_ended(run->state, s, NULL, 0))
             GS_TRY(gs_check_rates(s, run->train_set->count));

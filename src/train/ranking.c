@@ -13,7 +13,7 @@ int gs_largest_logit(const float *logits, int classes) {
     return largest;
 }
 
-int gs_place_of_logit(const float *logits, int classes, int label) {
+int gs_rank_of_label(const float *logits, int classes, int label) {
     const float own = logits[label];
     int place = 0;
     for (int k = 0; k < classes; k++) {

@@ -10,9 +10,9 @@
  * argmax. */
 int gs_largest_logit(const float *logits, int classes);
 
-/* The place of `label` when the logits are sorted from the largest: 0 is the first. Of equal ones the first class comes
- * first, and a NaN is larger than all others: so place 0 is gs_largest_logit. */
-int gs_place_of_logit(const float *logits, int classes, int label);
+/* The rank of `label` when the logits are sorted from the largest: 0 is the first. Of equal ones the first class comes
+ * first, and a NaN is larger than all others: so rank 0 is gs_largest_logit. */
+int gs_rank_of_label(const float *logits, int classes, int label);
 
 /* count[label][largest logit] += 1 for each of n samples; logits (n, classes), count (classes, classes).
  * A label must lie in 0 .. classes - 1. */

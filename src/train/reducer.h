@@ -3,16 +3,16 @@
  *     all_reduce.c    all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
  *     train/zero.c     its own part: ZeRO 1, 2 and 3
  *
- * Both add in the order of a tree with --exact (order.h). A step calls them so (step.c):
+ * Both add in the order of a tree with --exact (ordered_sums.h). A step calls them so (step.c):
  *
  *     for each leaf k:
  *         gs_gradient         dw of a part of the batch
  *         add                 it joins the leaves before it
  *     finish                  the sum over all replicas
  *     gs_update
- *     spread                  new weights, to those that have not made them
+ *     gather                  new weights, to those that have not made them
  *
- * A pipeline computes and adds its leaves by itself, and calls finish and spread.
+ * A pipeline computes and adds its leaves by itself, and calls finish and gather.
  */
 #pragma once
 
@@ -25,11 +25,11 @@ typedef struct gs_reducer {
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
-    /* Gradients, layers' state and counts become their sums, as far as this worker needs them (worker->holding). */
+    /* Gradients, layers' state and counts become their sums, as far as this worker needs them (worker->partition). */
     gs_status (*finish)(gs_worker *);
     /* After the update: new weights come to those that hold them and have not made them. NULL: all have made them. */
-    gs_status (*spread)(gs_worker *);
-    /* Others pass through a run of layers (holding->state) with samples, and this worker has none: it takes part in
+    gs_status (*gather)(gs_worker *);
+    /* Others pass through a run of layers (partition->state) with samples, and this worker has none: it takes part in
      * what they do together. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: its part of the result. */
@@ -41,9 +41,9 @@ extern const gs_reducer gs_reducer_all_reduce; /* and train/zero.h */
 /* The one that these settings choose; NULL: the strategy sums by itself. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
 
-/* Spread the new weights, unless the update was left out (optimizer->loss_scale.skipped). */
-static inline gs_status gs_spread(gs_worker *w) {
-    return w->reducer->spread && !w->optimizer->loss_scale.skipped ? w->reducer->spread(w) : GS_OK;
+/* Gather the new weights, unless the update was left out (optimizer->loss_scale.skipped). */
+static inline gs_status gs_gather_new_weights(gs_worker *w) {
+    return w->reducer->gather && !w->optimizer->loss_scale.skipped ? w->reducer->gather(w) : GS_OK;
 }
 
 /* For both, in a pipeline: the layers' state of all runs of this worker, and the counts where it has them, become their

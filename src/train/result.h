@@ -10,7 +10,7 @@
 #include "train/ranking.h"
 
 struct gs_state;
-struct gs_timeline_part;
+struct gs_rank_timeline;
 struct gs_worker;
 
 /* Where the time of a step goes. */
@@ -104,7 +104,7 @@ typedef struct gs_observer {
      * once, after the last traced step, the timelines of all workers (train/timeline.h). */
     void (*devices)(void *context, const gs_device_report *, int workers);
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
-    void (*timeline)(void *context, const struct gs_timeline_part *, int workers);
+    void (*timeline)(void *context, const struct gs_rank_timeline *, int workers);
     void (*note)(void *context,
                  const char *sentence); /* something that the user should know, and that ends nothing */
 } gs_observer;
@@ -135,7 +135,7 @@ typedef struct gs_bubble {
  * that it sends in a step of one pass. */
 typedef struct gs_zero_report {
     int stage;                          /* 0: there is none */
-    int replicas;                       /* N, that divide */
+    int dp;                       /* N, that divide */
     double weights, gradients, vectors; /* vectors: the optimiser's, all of them */
     double model;                       /* the weights of the whole model */
     double formula;                     /* 2 or 3 times these, times (N - 1) / N */

@@ -5,7 +5,7 @@
 #include "core/thread.h"
 #include "data/text_set.h"
 #include "io/file.h"
-#include "persist/carry.h"
+#include "persist/snapshots.h"
 #include "train/internal.h"
 #include "predict/memory.h"
 #include "train/run.h"
@@ -37,7 +37,7 @@ static gs_status evaluate(gs_run_worker *me) {
         gs_evaluate(&me->worker, me->run->test_set, &score, ranks || me->result.confusion ? &ranking : NULL));
     me->result.classes = me->worker.model->out.c;
     me->result.top_accuracy = ranks ? ranking.top / score.samples : NAN;
-    me->result.samples_per_s = score.samples / gs_model_answers(me->worker.model) / (gs_seconds() - start);
+    me->result.samples_per_s = score.samples / gs_model_targets(me->worker.model) / (gs_seconds() - start);
     me->result.test_loss = score.loss / score.samples;
     me->result.test_accuracy = score.correct / score.samples;
     return gs_check_inferred_loss(&me->worker, me->result.test_loss);
@@ -45,7 +45,7 @@ static gs_status evaluate(gs_run_worker *me) {
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
-    if (run->job == JOB_TRAIN) {
+    if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_check_workers(&run->settings, run->train_set, me->comm->size));
         GS_TRY(gs_check_batch_norm(&run->settings, run->train_set, me->comm->size));
     }
@@ -57,12 +57,12 @@ static gs_status work(gs_run_worker *me) {
     me->worker.planned = me->planned.use;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
-    if (run->job == JOB_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
+    if (run->kind == GS_RUN_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
-    if (run->job == JOB_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
+    if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
     me->found_by_all = false;
     gs_checkpoint_let_go(); /* all have loaded what --resume has found */
-    if (run->job == JOB_EVAL)
+    if (run->kind == GS_RUN_EVAL)
         GS_TRY(evaluate(me));
     else
         GS_TRY(gs_train_epochs(&me->worker, &me->result));
@@ -89,7 +89,7 @@ static void *worker_main(void *argument) {
 
 static gs_status agree_on_cut(void *run, gs_comm *processes) {
     gs_run *r = run;
-    GS_TRY(gs_carry_settle(r->settings.carry, processes, &r->settings.begin));
+    GS_TRY(gs_snapshots_settle(r->settings.snapshots, processes, &r->settings.begin));
     return gs_cut_settle(r, processes);
 }
 
@@ -98,7 +98,7 @@ static gs_status connect_workers(gs_run *run) {
     gs_comm **comms = calloc((size_t)run->local, sizeof *comms);
     if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
     gs_status status =
-        gs_connect_workers(&run->settings, purposes[run->job], run->local, agree_on_cut, run, comms);
+        gs_connect_workers(&run->settings, purposes[run->kind], run->local, agree_on_cut, run, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);
     return status;
@@ -209,7 +209,7 @@ static void take_result(gs_run *run, gs_result *result) {
 
 /* ---- before ---- */
 
-/* Before anything is allocated. Only with a limit is it an error if the run cannot be rehearsed: it will tell by itself
+/* Before anything is allocated. Only with a limit is it an error if the dry run fails: it will tell by itself
  * what is wrong with its settings. */
 static gs_status plan_memory(gs_run *run) {
     const gs_settings *s = &run->settings;
@@ -218,7 +218,7 @@ static gs_status plan_memory(gs_run *run) {
     gs_memory_plan plan = {0};
     if (!limited && !s->plans) return GS_OK;
     if (gs_cut_is_open(run)) GS_TRY(connect_workers(run)); /* memory too depends on where a pipeline is cut */
-    gs_status status = gs_run_rehearse(run, s, limited, &plan);
+    gs_status status = gs_run_dry(run, s, limited, &plan);
     if (status == GS_OK) status = gs_memory_check(&run->settings, &plan, run->fit, sizeof run->fit);
     for (int i = 0; i < plan.workers && status == GS_OK; i++)
         for (int k = 0; k < run->local; k++)
@@ -239,7 +239,7 @@ static gs_status prepare_checkpoints(gs_run *run) {
 }
 
 gs_status gs_train_check(const gs_settings *settings) {
-    gs_run run = {.job = JOB_TRAIN, .settings = *settings};
+    gs_run run = {.kind = GS_RUN_TRAIN, .settings = *settings};
     gs_device *device;
     gs_status status = gs_run_prepare(&run);
     for (int i = 0; i < run.local && status == GS_OK; i++) {
@@ -252,7 +252,7 @@ gs_status gs_train_check(const gs_settings *settings) {
 }
 
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {
-    gs_run run = {.job = JOB_TRAIN, .settings = *settings, .observer = observer};
+    gs_run run = {.kind = GS_RUN_TRAIN, .settings = *settings, .observer = observer};
     *result = (gs_result){0};
     gs_status status = gs_run_prepare(&run);
     if (status == GS_OK) status = prepare_checkpoints(&run);
@@ -270,7 +270,7 @@ gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_
 }
 
 gs_status gs_eval(const gs_settings *settings, const gs_observer *observer, gs_result *result) {
-    gs_run run = {.job = JOB_EVAL, .settings = *settings, .observer = observer};
+    gs_run run = {.kind = GS_RUN_EVAL, .settings = *settings, .observer = observer};
     *result = (gs_result){0};
     gs_status status = gs_run_prepare(&run);
     if (status == GS_OK) status = run_workers(&run);
@@ -281,7 +281,7 @@ gs_status gs_eval(const gs_settings *settings, const gs_observer *observer, gs_r
 
 gs_status gs_predict_all(const gs_settings *settings, const gs_observer *observer, float **logits,
                          size_t *rows, int *columns) {
-    gs_run run = {.job = JOB_PREDICT, .settings = *settings, .observer = observer};
+    gs_run run = {.kind = GS_RUN_PREDICT, .settings = *settings, .observer = observer};
     gs_model *plan = NULL;
     gs_status status = gs_run_prepare(&run);
     if (status == GS_OK)

@@ -1,4 +1,4 @@
-/* What the files run.c, prepare.c and rehearse.c share: a run of this process. */
+/* What the files run.c, prepare.c and dry_run_calls.c share: a run of this process. */
 #pragma once
 
 #include <pthread.h>
@@ -11,11 +11,11 @@
 #include "predict/cut.h"
 #include "persist/state.h"
 
-typedef enum gs_purpose { JOB_TRAIN, JOB_EVAL, JOB_PREDICT } gs_purpose;
+typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_kind;
 
 /* A run of this process: one thread for each of its workers. */
 typedef struct gs_run {
-    gs_purpose job;
+    gs_run_kind kind;
     gs_settings settings; /* a copy, with the model of settings.load filled in */
     char *model;          /* its text, where it was made to fit the data; else NULL */
     gs_saved saved;       /* what the file settings.load says of itself */
@@ -31,9 +31,9 @@ typedef struct gs_run {
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process, and */
     int threads;                /* what each has of the CPU's */
-    int beside;                 /* processes of the run on this machine that use the same CPUs; at least 1 */
+    int processes_here;                 /* processes of the run on this machine that use the same CPUs; at least 1 */
     gs_busy busy;               /* what they all take of these, without `waited` */
-    float *logits;              /* of the whole test set: JOB_PREDICT */
+    float *logits;              /* of the whole test set: GS_RUN_PREDICT */
     atomic_bool failed;         /* a worker of this process has */
     struct gs_run_worker *worker;
 } gs_run;
@@ -64,7 +64,7 @@ gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
 /* The model with the names that the file settings.save is to have. */
 gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
-/* ---- rehearse.c ---- */
+/* ---- dry_run_calls.c ---- */
 
 /* How many workers the run has in all its processes: each has as many as this one. */
 int gs_run_all_workers(const gs_run *);
@@ -72,7 +72,7 @@ int gs_run_all_workers(const gs_run *);
 /* plan->worker = what each worker takes with these settings, which may be others than the run's own: those of this
  * process, or `all`, where the other processes are taken to have the same devices as this one. GS_E_USAGE: the settings
  * do not go together. *plan is to be freed in any case; the run must live as long. */
-gs_status gs_run_rehearse(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
+gs_status gs_run_dry(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
 
 /* ---- predict/cut.c ---- */
 

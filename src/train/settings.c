@@ -260,7 +260,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
 static const struct {
     int a, b;
     const char *why;
-} refusals[] = {
+} conflicts[] = {
     {TENSOR, SCHEME, "sums gradients among the workers that have the same part, in an order of its own"},
     {TENSOR, BUCKET, "sums within a group during backward, and other sums would come in between"},
     {TENSOR, WIRE, "sends activations too, which are not rounded"},
@@ -292,12 +292,12 @@ static const struct {
     {WHOLE, VECTORS, BLOCKS},
     {WHOLE, WEIGHTS, BLOCKS},
 };
-enum { REFUSALS = sizeof refusals / sizeof *refusals };
+enum { CONFLICTS = sizeof conflicts / sizeof *conflicts };
 
-bool gs_refusal_of(int i, gs_refusal *out) {
-    if (i >= REFUSALS) return false;
-    const int a = refusals[i].a;
-    *out = (gs_refusal){a == WHOLE ? "lamb, lars" : option[a], option[refusals[i].b], refusals[i].why};
+bool gs_conflict_of(int i, gs_conflict *out) {
+    if (i >= CONFLICTS) return false;
+    const int a = conflicts[i].a;
+    *out = (gs_conflict){a == WHOLE ? "lamb, lars" : option[a], option[conflicts[i].b], conflicts[i].why};
     return true;
 }
 
@@ -312,13 +312,13 @@ static const char *value_of(const gs_settings *s, int choice, char text[64]) {
 }
 
 gs_status gs_check_pairs(const gs_settings *s) {
-    for (int i = 0; i < REFUSALS; i++) {
-        const int a = refusals[i].a, b = refusals[i].b;
+    for (int i = 0; i < CONFLICTS; i++) {
+        const int a = conflicts[i].a, b = conflicts[i].b;
         char of_a[64], of_b[64];
         if (!is_chosen(s, a) || !is_chosen(s, b)) continue;
         const char *state = s->resume ? "--resume" : s->checkpoint ? "--checkpoint" : option[STATE];
         return gs_fail(GS_E_USAGE, "%s%s %s: it does not work with %s%s%s", option[a], value_of(s, a, of_a),
-                       refusals[i].why, b == STATE ? state : option[b], value_of(s, b, of_b),
+                       conflicts[i].why, b == STATE ? state : option[b], value_of(s, b, of_b),
                        a == WHOLE                                 ? "; wanted another optimiser, such as adam"
                        : b == F16                                 ? "; bf16 skips none"
                        : a == ZERO && b == WEIGHTS && s->zero < 3 ? "; --zero 3 divides them"
@@ -345,7 +345,7 @@ gs_status gs_check_settings(const gs_settings *s) {
 
 /* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
 static gs_status check_passes(const gs_settings *s, int workers) {
-    const int passes = GS_EXACT_SHARDS / (workers / gs_replica_size(s));
+    const int passes = GS_EXACT_SHARDS / (workers / gs_model_parallel_size(s));
     if (s->accumulate <= passes) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
@@ -367,7 +367,7 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
-    if (s->exact && gs_replica_size(s) == 1 && GS_EXACT_SHARDS % workers != 0)
+    if (s->exact && gs_model_parallel_size(s) == 1 && GS_EXACT_SHARDS % workers != 0)
         return gs_fail(
             GS_E_USAGE,
             "%s: there are %d workers; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch divide "

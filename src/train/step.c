@@ -14,26 +14,26 @@ static gs_status begin_to_read_score(gs_worker *);
 
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
-    for (int k = 0; k < gs_order_leaves(&w->order); k++) { /* once, but for --exact */
-        /* dw of this worker's samples; lockstep: of all leaves together, since batch_norm needs them all */
-        GS_TRY(w->lockstep ? gs_lockstep_leaf(w->lockstep, k) : gs_gradient(w));
+    for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, but for --exact */
+        /* dw of this worker's samples; virtual_shards: of all leaves together, as batch_norm needs them all */
+        GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
         GS_TRY(sum->add(w, k));
     }
     GS_TRY(sum->finish(w));          /* dw of all workers, and their counts */
-    GS_TRY(gs_read_score(w, score)); /* loss, correct answers and samples */
+    GS_TRY(gs_read_score(w, score)); /* loss, correct predictions and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
     GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    return gs_spread(w); /* with --zero: until now each has new weights of its part alone */
+    return gs_gather_new_weights(w); /* with --zero: until now each has new weights of its part alone */
 }
 
-/* This worker's part of the global batch, in pieces that fit the device's memory. */
+/* This worker's part of the global batch, in micro-batches that fit the device's memory. */
 gs_status gs_gradient(gs_worker *w) {
     gs_model *m = w->model;
     gs_mem logits;
-    gs_pass pass = {.fresh = true}; /* backward writes dw, and from the second piece on adds to it */
+    gs_pass pass = {.fresh = true}; /* backward writes dw, and from the second micro-batch on adds to it */
     GS_TRY(gs_model_clear_stats(m));
     do {
         GS_TRY(gs_worker_next(w, &pass));
@@ -41,23 +41,23 @@ gs_status gs_gradient(gs_worker *w) {
         GS_TRY(gs_phase_ends(w, GS_PHASE_DATA));
 
         GS_TRY(gs_model_forward(m, &pass, w->input.x, &logits));
-        GS_TRY(gs_model_loss(m, &pass, logits, w->input.answers));
-        if (w->scores_early && w->piece.last) GS_TRY(begin_to_read_score(w));
+        GS_TRY(gs_model_loss(m, &pass, logits, w->input.targets));
+        if (w->scores_early && w->micro_batch.last) GS_TRY(begin_to_read_score(w));
         GS_TRY(gs_phase_ends(w, GS_PHASE_FORWARD));
 
-        GS_TRY(gs_model_backward(m, &pass, logits, w->input.answers));
+        GS_TRY(gs_model_backward(m, &pass, logits, w->input.targets));
         GS_TRY(gs_phase_ends(w, GS_PHASE_BACKWARD));
         pass.fresh = false;
-    } while (!w->piece.last);
+    } while (!w->micro_batch.last);
     return GS_OK;
 }
 
 /* Of what this worker holds: all, or with ZeRO, stages or tensor groups its part. */
 gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
-    const gs_held *own = &w->holding.update;
+    const gs_held *own = &w->partition.update;
     bool may_update;
-    if (w->settings->rehearsal) samples = 1; /* nothing was counted */
+    if (w->settings->dry_run) samples = 1; /* nothing was counted */
     if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;
@@ -65,7 +65,7 @@ gs_status gs_update(gs_worker *w, double samples) {
         GS_TRY(gs_optimizer_update_held(o, samples, own));
     else /* of a tensor group: in one piece */
         GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));
-    return gs_holding_end_update(w, samples);
+    return gs_partition_end_update(w, samples);
 }
 
 /* One step, by the strategy that the settings choose, with the clock around it. */

@@ -80,13 +80,13 @@ void gs_strategy_describe(const gs_settings *s, char *text, size_t size) {
         strategy->describe(s, text + strlen(text), size - strlen(text));
 }
 
-int gs_replica_size(const gs_settings *s) {
+int gs_model_parallel_size(const gs_settings *s) {
     const gs_layout one = gs_layout_of(s, 1);
     return one.tp * one.pp;
 }
 
-int gs_parts_of(const gs_settings *s, int workers) {
-    const int groups = workers / gs_replica_size(s);
+int gs_batch_shards(const gs_settings *s, int workers) {
+    const int groups = workers / gs_model_parallel_size(s);
     return s->exact ? GS_EXACT_SHARDS : groups > 1 ? groups : 1;
 }
 

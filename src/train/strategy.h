@@ -6,7 +6,7 @@
  *     strategies/async.c          nobody waits for everybody
  *
  * The first two compose with what divides or orders the work within a step: a reducer (reducer.h: --zero, --bucket),
- * an order of sums (order.h: --exact), layers that a group shares (train/tensor.h: --tensor). What does not go
+ * an order of sums (ordered_sums.h: --exact), layers that a group shares (train/tensor.h: --tensor). What does not go
  * together is a table (settings.c); a few finer conditions are in the check of each.
  *
  * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name: who
@@ -79,12 +79,12 @@ const char *gs_strategy_option(const gs_settings *);
 void gs_strategy_describe(const gs_settings *, char *text, size_t size);
 
 /* Two settings that do not go together, and why the first one does not allow the second. */
-typedef struct gs_refusal {
+typedef struct gs_conflict {
     const char *option, *other, *why; /* "--zero", "--bucket", "cuts the gradients among the workers" */
-} gs_refusal;
+} gs_conflict;
 
-/* settings.c: refusal i of all such pairs; false: there are no more. GS_E_USAGE: the settings have one of them. */
-bool gs_refusal_of(int i, gs_refusal *);
+/* settings.c: conflict i of all such pairs; false: there are no more. GS_E_USAGE: the settings have one of them. */
+bool gs_conflict_of(int i, gs_conflict *);
 gs_status gs_check_pairs(const gs_settings *);
 
 /* Has each worker a stage of the model? */
@@ -94,10 +94,10 @@ static inline bool gs_has_stages(const gs_worker *w) {
 
 /* How many workers a replica of the model is spread over: 1, or the stages of a pipeline times the workers of a tensor
  * group. Which ones: layout.h. */
-int gs_replica_size(const gs_settings *);
+int gs_model_parallel_size(const gs_settings *);
 
 /* How many parts a batch is cut into: the leaves of --exact, or one for each group. */
-int gs_parts_of(const gs_settings *, int workers);
+int gs_batch_shards(const gs_settings *, int workers);
 
 /* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
@@ -109,8 +109,8 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
 /* ---- what strategies are written in (step.c) ---- */
 
-/* dw and counts = those of the next part that this worker has of a global batch, in pieces that fit its memory. With
- * --exact these are the leaves of its order, one after the other. */
+/* dw and counts = those of the next part that this worker has of a global batch, in micro-batches that fit its memory.
+ * With --exact these are the leaves of its order, one after the other. */
 gs_status gs_gradient(gs_worker *);
 
 /* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or those of its hooks

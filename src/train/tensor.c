@@ -14,16 +14,16 @@
  * asks for both: what is divided counts once for each part, what all hold counts once.
  *
  * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
- * are put together in the group when they are read, and cut when they are written (../holding.c). With --pipeline
+ * are put together in the group when they are read, and cut when they are written (../partition.c). With --pipeline
  * and --zero a step is that of pipeline.c or zero.c, of a part: part i of a stage sends what it computed to part i of
  * the next one, and the replicas of a part divide its vectors, gradients and weights. A stage may even end between the
  * two layers of a pair: then a message is a part, too.
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
- * are rounds of recursive doubling, as in ../order.h: T workers give the bits of one. Else a group's sums, and those of
- * gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not of one
- * size, and there are more than two replicas, a ring would add what all of a group hold in another order on each of
- * them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
+ * are rounds of recursive doubling, as in ../ordered_sums.h: T workers give the bits of one. Else a group's sums, and
+ * those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not
+ * of one size, and there are more than two replicas, a ring would add what all of a group hold in another order on each
+ * of them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
  */
 #include "train/tensor.h"
 
@@ -56,8 +56,8 @@ struct gs_tensor_worker {
  */
 
 /* Between the whole and the order of ranks: there, or back. */
-static void reorder(const gs_token_parts *t, const gs_device *d, float *whole, bool back) {
-    const size_t ranks = (size_t)t->group->size;
+static void reorder(const gs_token_shards *t, const gs_device *d, float *whole, bool back) {
+    const size_t ranks = (size_t)t->tp->size;
     for (size_t r = 0; r < ranks; r++)
         for (size_t i = 0; i < t->n; i++) {
             float *in_order = t->ordered + (r * t->n + i) * t->each,
@@ -66,41 +66,41 @@ static void reorder(const gs_token_parts *t, const gs_device *d, float *whole, b
         }
 }
 
-static size_t whole_bytes(const gs_token_parts *t) {
-    return (size_t)t->group->size * t->n * t->each * sizeof(float);
+static size_t whole_bytes(const gs_token_shards *t) {
+    return (size_t)t->tp->size * t->n * t->each * sizeof(float);
 }
 
 /* Of one piece the parts are in order already, and this rank's may be its place in the whole. */
-static gs_status gather_here(const gs_token_parts *t, const gs_device *d, const float *part, float *whole) {
+static gs_status gather_here(const gs_token_shards *t, const gs_device *d, const float *part, float *whole) {
     const size_t count = t->n * t->each;
-    if (t->n == 1) return gs_comm_all_gather(t->group, part, whole, count, GS_F32);
-    GS_TRY(gs_comm_all_gather(t->group, part, t->ordered, count, GS_F32));
+    if (t->n == 1) return gs_comm_all_gather(t->tp, part, whole, count, GS_F32);
+    GS_TRY(gs_comm_all_gather(t->tp, part, t->ordered, count, GS_F32));
     reorder(t, d, whole, true);
     return GS_OK;
 }
 
-gs_status gs_token_parts_gather(const gs_token_parts *t, gs_device *d, gs_mem whole, gs_mem part) {
+gs_status gs_token_shards_gather(const gs_token_shards *t, gs_device *d, gs_mem whole, gs_mem part) {
     void *all, *own = NULL;
     const bool inside = part.base == whole.base;
     GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
     gs_status status = inside ? GS_OK : d->ops->map(d, part, t->n * t->each * sizeof(float), &own);
-    if (inside) own = (float *)all + (size_t)t->group->rank * t->each;
+    if (inside) own = (float *)all + (size_t)t->tp->rank * t->each;
     if (status == GS_OK) status = gather_here(t, d, own, all);
     if (!inside) status = gs_device_unmap_after(d, part, own, status);
     return gs_device_unmap_after(d, whole, all, status);
 }
 
-static gs_status reduce_here(const gs_token_parts *t, const gs_device *d, float *whole, float *part,
+static gs_status reduce_here(const gs_token_shards *t, const gs_device *d, float *whole, float *part,
                              bool summed) {
-    const size_t ranks = (size_t)t->group->size, rank = (size_t)t->group->rank;
+    const size_t ranks = (size_t)t->tp->size, rank = (size_t)t->tp->rank;
     for (size_t i = 0; i < t->n && summed; i++)
         gs_host_copy(d, part + i * t->each, whole + (i * ranks + rank) * t->each, t->each * sizeof *part);
     if (summed) return GS_OK;
     reorder(t, d, whole, false);
-    return gs_comm_reduce_scatter(t->group, t->ordered, part, ranks * t->n * t->each, GS_F32, GS_SUM);
+    return gs_comm_reduce_scatter(t->tp, t->ordered, part, ranks * t->n * t->each, GS_F32, GS_SUM);
 }
 
-gs_status gs_token_parts_reduce(const gs_token_parts *t, gs_device *d, gs_mem part, gs_mem whole,
+gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem part, gs_mem whole,
                                 bool summed) {
     void *all, *own = NULL;
     GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
@@ -134,7 +134,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!w->in_step) return GS_OK;
-    gs_timeline_group(w, GS_TENSOR_ADDS, t->sync->counted.bytes, count, start);
+    gs_timeline_tp_call(w, GS_TENSOR_ADDS, t->sync->counted.bytes, count, start);
     t->sums++;
     t->floats += (double)count;
     w->measured.sent += (double)t->sync->counted.bytes;
@@ -147,7 +147,7 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
     struct gs_tensor_worker *t = w->tensor;
     if (!w->groups.met) return GS_OK;
     gs_comm *group = w->groups.comm[GS_TP];
-    const gs_token_parts tokens = {group, t->ordered, n, each};
+    const gs_token_shards tokens = {group, t->ordered, n, each};
     const bool ordered = !gathers && w->settings->exact; /* as an all-reduce */
     const size_t others = ((size_t)group->size - 1) * n * each, count = (size_t)group->size * n * each;
     size_t bytes = others * sizeof(float);
@@ -156,10 +156,10 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
         GS_TRY(gs_sync_sum(t->sync, d, whole, count));
         bytes = t->sync->counted.bytes;
     }
-    GS_TRY(gathers ? gs_token_parts_gather(&tokens, d, whole, part)
-                   : gs_token_parts_reduce(&tokens, d, part, whole, ordered));
+    GS_TRY(gathers ? gs_token_shards_gather(&tokens, d, whole, part)
+                   : gs_token_shards_reduce(&tokens, d, part, whole, ordered));
     if (!w->in_step) return GS_OK;
-    gs_timeline_group(w,
+    gs_timeline_tp_call(w,
                       gathers   ? GS_TENSOR_GATHERS
                       : ordered ? GS_TENSOR_ADDS
                                 : GS_TENSOR_SCATTERS,
@@ -178,7 +178,7 @@ static gs_status reduce_tokens(void *worker, gs_device *d, gs_mem part, gs_mem w
     return send_tokens(worker, d, part, whole, n, each, false);
 }
 
-gs_tensor_group gs_tensor_place(gs_worker *w) {
+gs_tensor_group gs_tensor_group_here(gs_worker *w) {
     gs_tensor_group place = gs_tensor_group_of(w->settings, w->comm->rank);
     place.sum = sum;
     place.gather = gather_tokens;
@@ -237,7 +237,7 @@ void gs_tensor_tell(const gs_worker *w, gs_result *result) {
     const gs_model *m = w->model;
     const double steps = w->step > w->begun_at ? (double)(w->step - w->begun_at) : 1;
     result->tensor = (gs_tensor_report){.workers = m->tensor.size,
-                                        .held = (double)w->holding.params * sizeof(float),
+                                        .held = (double)w->partition.params * sizeof(float),
                                         .model = (double)m->undivided->params * sizeof(float),
                                         .gathers = t->gathers / steps,
                                         .gathered = t->gathered / steps * sizeof(float),
@@ -301,8 +301,8 @@ gs_status gs_tensor_check_workers(const gs_settings *s, gs_shape in, int workers
                        "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
                        "each part of a batch (--devices, or launch -n)",
                        s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
-    if (workers % gs_replica_size(s) != 0) return GS_OK; /* a pipeline refuses them */
-    const int groups = workers / gs_replica_size(s);
+    if (workers % gs_model_parallel_size(s) != 0) return GS_OK; /* a pipeline refuses them */
+    const int groups = workers / gs_model_parallel_size(s);
     if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
         return gs_fail(
             GS_E_USAGE,

@@ -6,7 +6,7 @@
 
 /* This worker's place in its group, for gs_model_create; with --exact without --tensor it is alone, and its sums
  * have the order of those that are divided. size 0: neither of the two. */
-gs_tensor_group gs_tensor_place(gs_worker *);
+gs_tensor_group gs_tensor_group_here(gs_worker *);
 
 /* The same of worker `rank`, for a plan: nothing can be summed. */
 gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
@@ -18,16 +18,16 @@ bool gs_tensor_needs_order(const gs_worker *);
 
 /* ---- the messages of --sequence ---- */
 
-/* A part: n pieces of `each` floats. ordered: room for those of all ranks, where n is more than 1. */
-typedef struct gs_token_parts {
-    gs_comm *group;
+/* A shard: n runs of `each` floats. ordered: room for those of all ranks, where n is more than 1. */
+typedef struct gs_token_shards {
+    gs_comm *tp;
     float *ordered;
     size_t n, each;
-} gs_token_parts;
+} gs_token_shards;
 
 /* gs_tensor_group.gather and reduce; with n 1 the part may lie in the whole. summed: whole is the sum already. */
-gs_status gs_token_parts_gather(const gs_token_parts *, gs_device *, gs_mem whole, gs_mem part);
-gs_status gs_token_parts_reduce(const gs_token_parts *, gs_device *, gs_mem part, gs_mem whole, bool summed);
+gs_status gs_token_shards_gather(const gs_token_shards *, gs_device *, gs_mem whole, gs_mem part);
+gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole, bool summed);
 
 /* ---- a worker of a group ---- */
 

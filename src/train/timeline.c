@@ -116,7 +116,7 @@ static gs_status phase_ended(gs_worker *w, gs_phase phase, double start, double 
     if (!w->recorded) return GS_OK;
     add(t, (gs_span){
                .start = start, .end = end, .step = t->step, .kind = GS_SPAN_PHASE, .index = (int32_t)phase});
-    sample_memory(t, end, w->piece.n, NULL, GS_FORWARD);
+    sample_memory(t, end, w->micro_batch.n, NULL, GS_FORWARD);
     return GS_OK;
 }
 
@@ -133,12 +133,12 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
         &(gs_span){.start = start, .end = end, .row = GS_ROW_SYNC, .kind = GS_SPAN_BUCKET, .index = bucket});
 }
 
-void gs_timeline_group(gs_worker *w, int act, size_t bytes_sent, size_t floats, double start) {
+void gs_timeline_tp_call(gs_worker *w, int act, size_t bytes_sent, size_t floats, double start) {
     gs_timeline_span(w, &(gs_span){.start = start,
                                    .end = gs_seconds(),
                                    .bytes = bytes_sent,
                                    .count = floats,
-                                   .kind = GS_SPAN_GROUP_CALL,
+                                   .kind = GS_SPAN_TP_CALL,
                                    .index = act});
 }
 
@@ -193,7 +193,7 @@ static void see_move(void *context, const gs_sync_move *m) {
                      .round = m->round});
 }
 
-static void see_gathered(void *context, const gs_piece *p, double start, double end) {
+static void see_gathered(void *context, const gs_micro_batch *p, double start, double end) {
     gs_timeline *t = context;
     add(t, (gs_span){.start = start,
                      .end = end,
@@ -224,7 +224,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
     const double end = gs_seconds();
-    sample_memory(t, end, pass->n ? pass->n : t->worker->piece.n, l, direction);
+    sample_memory(t, end, pass->n ? pass->n : t->worker->micro_batch.n, l, direction);
     add(t, (gs_span){.start = t->layer_start[l->number],
                      .end = end,
                      .step = t->step,
@@ -292,7 +292,7 @@ void gs_timeline_free(gs_timeline *t) {
 
 /* ---- all of it on rank 0 ---- */
 
-void gs_timeline_parts_free(gs_timeline_part *parts, int workers) {
+void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
     for (int r = 0; parts && r < workers; r++) {
         free(parts[r].span);
         free(parts[r].memory);
@@ -301,8 +301,8 @@ void gs_timeline_parts_free(gs_timeline_part *parts, int workers) {
 }
 
 /* All rows, one behind the other. */
-static gs_status join(const gs_timeline *t, gs_timeline_part *out) {
-    *out = (gs_timeline_part){.samples = t->samples, .lost = t->lost};
+static gs_status join(const gs_timeline *t, gs_rank_timeline *out) {
+    *out = (gs_rank_timeline){.samples = t->samples, .lost = t->lost};
     for (int i = 0; i < t->rows; i++) out->count += t->row[i].count;
     out->span = malloc(out->count * sizeof *out->span + 1);
     out->memory = malloc(t->samples * sizeof *out->memory + 1);
@@ -347,7 +347,7 @@ static gs_status send_array(gs_comm *c, const void *array, size_t count, size_t 
     return GS_OK;
 }
 
-static gs_status receive(gs_comm *c, int rank, gs_timeline_part *out) {
+static gs_status receive(gs_comm *c, int rank, gs_rank_timeline *out) {
     uint64_t head[3];
     void *spans = NULL, *samples = NULL;
     GS_TRY(gs_comm_recv(c, head, sizeof head, rank));
@@ -360,7 +360,7 @@ static gs_status receive(gs_comm *c, int rank, gs_timeline_part *out) {
     return status;
 }
 
-static gs_status send(gs_comm *c, const gs_timeline_part *mine) {
+static gs_status send(gs_comm *c, const gs_rank_timeline *mine) {
     uint64_t head[3] = {mine->count, mine->samples, mine->lost};
     GS_TRY(gs_comm_send(c, head, sizeof head, 0));
     GS_TRY(send_array(c, mine->span, mine->count, sizeof *mine->span));
@@ -390,7 +390,7 @@ static bool can_be_memory(const gs_memory_sample *m) {
     return can;
 }
 
-static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *part) {
+static gs_status check(const gs_worker *w, int rank, const gs_rank_timeline *part) {
     size_t layers = gs_layer_count(w->model->net);
     for (size_t i = 0; i < part->count; i++) {
         const gs_span *s = &part->span[i];
@@ -406,10 +406,10 @@ static gs_status check(const gs_worker *w, int rank, const gs_timeline_part *par
     return GS_OK;
 }
 
-gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
+gs_status gs_timeline_gather(gs_worker *w, gs_rank_timeline **parts) {
     gs_comm *c = w->comm;
     const int count = c->rank == 0 ? c->size : 1;
-    gs_timeline_part *all = calloc((size_t)count, sizeof *all);
+    gs_rank_timeline *all = calloc((size_t)count, sizeof *all);
     *parts = NULL;
     gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
     settle(w);
@@ -423,7 +423,7 @@ gs_status gs_timeline_gather(gs_worker *w, gs_timeline_part **parts) {
     if (status == GS_OK && c->rank == 0)
         *parts = all;
     else
-        gs_timeline_parts_free(all, count);
+        gs_rank_timelines_free(all, count);
     return status;
 }
 
@@ -442,7 +442,7 @@ static gs_status before_step(gs_worker *w) {
     t->stages = 0;
     w->recorded = true;
     t->step_start = gs_seconds();
-    sample_memory(t, t->step_start, w->piece.n, NULL, GS_FORWARD);
+    sample_memory(t, t->step_start, w->micro_batch.n, NULL, GS_FORWARD);
     return GS_OK;
 }
 

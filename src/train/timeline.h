@@ -48,7 +48,7 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_REDUCE,    /* reduce-scatter of its gradients */
     GS_SPAN_UNIT_WEIGHTS,   /* a window has its weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
-    GS_SPAN_GROUP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
+    GS_SPAN_TP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
                                all; index: gs_tensor_act */
     GS_SPAN_FETCH,      /* of --offload; index: gs_memory_kind */
     GS_SPAN_PUT_AWAY,   /* the same */
@@ -77,13 +77,13 @@ typedef struct gs_memory_sample {
 } gs_memory_sample;
 
 /* One worker's spans, in the order in which they ended, row by row. */
-typedef struct gs_timeline_part {
+typedef struct gs_rank_timeline {
     gs_span *span;
     size_t count;
     gs_memory_sample *memory; /* in the order of time: after each layer, and after each phase */
     size_t samples;
     uint64_t lost; /* that there was no memory for */
-} gs_timeline_part;
+} gs_rank_timeline;
 
 /* All ranks call it after the same barrier. *out is to be freed in any case. GS_E_MEMORY. */
 gs_status gs_timeline_create(gs_worker *, gs_timeline **out);
@@ -96,13 +96,13 @@ void gs_timeline_span(gs_worker *, const gs_span *);
 /* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
 /* A call of the worker's group (--tensor), which has just ended. act: gs_tensor_act */
-void gs_timeline_group(gs_worker *, int act, size_t bytes_sent, size_t floats, double start);
+void gs_timeline_tp_call(gs_worker *, int act, size_t bytes_sent, size_t floats, double start);
 /* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
  * `row`. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start);
 
-/* Rank 0 gets all: parts[rank], one for each, to be freed by gs_timeline_parts_free; the others get NULL. All call it,
+/* Rank 0 gets all: parts[rank], one for each, to be freed by gs_rank_timelines_free; the others get NULL. All call it,
  * between two steps. */
-gs_status gs_timeline_gather(gs_worker *, gs_timeline_part **parts);
-void gs_timeline_parts_free(gs_timeline_part *parts, int workers);
+gs_status gs_timeline_gather(gs_worker *, gs_rank_timeline **parts);
+void gs_rank_timelines_free(gs_rank_timeline *parts, int workers);

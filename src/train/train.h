@@ -3,7 +3,7 @@
  *
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
  *     strategies/   other steps: pipeline.c, local_sgd.c, async.c; the table of all is strategy.h
- *     reducer.h     how gradients are summed: all_reduce.c, train/zero.c; in which order with --exact: order.h
+ *     reducer.h     how gradients are summed: all_reduce.c, train/zero.c; in which order with --exact: ordered_sums.h
  *     overlap.c     sums that begin while backward still runs; buckets.c: where the gradients are cut for that
  *     measure.c     the clock beside a step; how long steps take; pauses of a worker, drawn at random
  *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
@@ -12,12 +12,12 @@
  *     diverged.c    is the loss still a number?
  *     result.h      what a step, an epoch and a run report
  *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
- *     rehearse.c    a run without computing, to know its memory; what it asks a rank to do (rehearsal.h)
+ *     dry_run_calls.c  a run without computing, to know its memory; what it asks a rank to do (dry_run.h)
  *     memory/       that memory by kind, what would save some, and a limit (predict/memory.h)
  *     settings.c    which settings are allowed, and which go together; the learning rates that they make
  *     state.c       what a run needs to go on where it stopped (state.h)
  *     checkpoint/   that state in a folder, now and then, written beside training (persist/checkpoint.h)
- *     elastic/      a copy of it in memory, from which the ranks that are left go on (persist/carry.h)
+ *     elastic/      a copy of it in memory, from which the ranks that are left go on (persist/snapshots.h)
  *     simulate/     a step of a cluster, in virtual time (predict/simulate.h)
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     evaluate.c    inference: the test set split over the workers
@@ -25,8 +25,8 @@
  *     offload/      what lies outside of the device's memory (train/offload.h)
  *     worker.h      a worker: device, replica of the model, optimiser, its rank
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
- *     layout/       which worker has which replica and stage, and who shares what with it (parallel/layout.h); what that
- *                   costs (predict/layout_plan.h)
+ *     layout/       which worker has which replica and stage, and who shares what with it (parallel/layout.h); what
+ *                   that costs (predict/layout_plan.h)
  *     pipeline/     a model cut into stages: where; schedules, as lists of instructions
  *     tensor/       layers that a group shares (train/tensor.h)
  *     zero/         the reducer that divides what all hold (train/zero.h)
@@ -116,7 +116,7 @@ typedef struct gs_settings {
     int context; /* tokens in a window of a text; 0: as many as the loaded model takes, else GS_CONTEXT */
     const gs_vocabulary *vocabulary; /* of a text; NULL: that of `load`, else `tokenizer`'s, else its own */
     const gs_dataset *train_set;     /* the caller's, for instance from memory (dataset.h) */
-    const gs_dataset *test_set;      /* the same set, or another with the same shape and kind of answers */
+    const gs_dataset *test_set;      /* the same set, or another with the same shape and kind of targets */
     const char *devices; /* one worker of this process on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2" */
     const char *sync;    /* name of a scheme (sync/sync.h), or of a strategy (train/strategy.h) */
     gs_loss loss;
@@ -145,14 +145,14 @@ typedef struct gs_settings {
      * begin a new one. */
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
-    struct gs_carry *carry; /* of launch --elastic (persist/carry.h); NULL: a lost worker ends the run */
+    struct gs_snapshots *snapshots; /* of launch --elastic (persist/snapshots.h); NULL: a lost worker ends the run */
     bool regrouped; /* of such a run: ranks were lost; `slow` and `jitter` may name one that is no more */
     gs_names names; /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
      * without a file those of the training set. */
     gs_by_channel mean, std;
     bool bind;  /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
-    bool exact; /* the same bits for 1, 2, 4 and 8 workers (order.h) */
+    bool exact; /* the same bits for 1, 2, 4 and 8 workers (ordered_sums.h) */
     int zero;   /* ZeRO's stage, 1 to 3 (train/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
     const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (parallel/layout.h); NULL: none */
@@ -194,9 +194,9 @@ typedef struct gs_settings {
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with max_memory: settings change until the run fits (predict/memory.h) */
-    bool plans; /* the run is rehearsed before it begins, so that workers report what was planned, too */
-    /* Workers compute nothing, and their devices take no memory (predict/memory.h, rehearsal.h). NULL: it is a run. */
-    struct gs_rehearsal *rehearsal;
+    bool plans; /* a dry run comes first, so that workers report what was planned, too */
+    /* Workers compute nothing, and their devices take no memory (predict/memory.h, dry_run.h). NULL: it is a run. */
+    struct gs_dry_run *dry_run;
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum
@@ -208,7 +208,7 @@ gs_optimizer_numbers gs_settings_numbers(const gs_settings *);
 
 enum {
     GS_KEEP_CHECKPOINTS = 3,
-    GS_MICRO_BATCH = 256,     /* a larger part of a batch is computed in several pieces (data/schedule.h), */
+    GS_MICRO_BATCH = 256,     /* a larger part of a batch is computed in several (data/schedule.h), */
     GS_MICRO_BYTES = 1 << 30, /* or if the outputs of all its layers had more bytes */
     GS_TENSOR_MOST = 64,      /* workers in a group of --tensor, at most */
     GS_TOP = 5,               /* top-5 accuracy, as ImageNet's */
@@ -228,7 +228,7 @@ typedef struct gs_ranking {
     double *
         confusion; /* (classes, classes), zeros at first: which label was taken for which class; NULL: not wanted */
     double top;      /* how many samples have their label among the GS_TOP classes with the largest logits */
-    gs_worst *worst; /* empty at first; stays so where a sample has several answers; NULL: not wanted */
+    gs_worst *worst; /* empty at first; stays so where a sample has several targets; NULL: not wanted */
 } gs_ranking;
 
 /* Loss and accuracy over a whole set, and where `ranking` is not NULL, this too: each worker takes its part, only the

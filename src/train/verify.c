@@ -63,14 +63,14 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
 /* 0 for a tensor that this worker does not have. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
-    if (gs_has_stages(w) && !w->holding.weights_cut && !gs_holding_find(&w->holding, param, &at)) return 0;
+    if (gs_has_stages(w) && !w->partition.weights_cut && !gs_partition_find(&w->partition, param, &at)) return 0;
     return checksum(weights + at, param->count);
 }
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
     const bool own =
-        gs_has_stages(w) && !w->holding.weights_cut; /* else each has put the whole model together */
+        gs_has_stages(w) && !w->partition.weights_cut; /* else each has put the whole model together */
     const gs_model *m = own ? w->model : gs_model_whole(w->model);
     size_t count = (size_t)m->saved_count;
     uint32_t *mine = calloc(count, sizeof *mine);
@@ -120,7 +120,7 @@ static gs_status compare_copies(gs_worker *w) {
     const size_t saved = gs_model_whole(w->model)->saved;
     float *weights = malloc(saved * sizeof *weights + 1);
     if (!weights) return gs_fail(GS_E_MEMORY, "--verify: no memory for a copy of %zu weights", saved);
-    gs_status status = gs_holding_weights(w, weights);
+    gs_status status = gs_partition_weights(w, weights);
     if (status == GS_OK) status = compare(w, weights, saved);
     free(weights);
     return status;
@@ -140,7 +140,7 @@ static gs_status verify(gs_worker *w, gs_event *e) {
     (void)e;
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
-    if (gs_has_stages(w) && !w->holding.weights_cut) return compare_stages(w);
+    if (gs_has_stages(w) && !w->partition.weights_cut) return compare_stages(w);
     if (gs_weights_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));

@@ -2,11 +2,11 @@
 
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
-#include "persist/carry.h"
+#include "persist/snapshots.h"
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "train/reducer.h"
-#include "predict/rehearsal.h"
+#include "predict/dry_run.h"
 #include "persist/state.h"
 #include "train/timeline.h"
 #include "train/tensor.h"
@@ -23,8 +23,8 @@ int gs_worker_threads(const gs_settings *s, int local) {
 
 static gs_status load_weights(gs_worker *w) {
     const gs_model *whole = gs_model_whole(w->model);
-    const float *carried = w->settings->carry ? gs_carry_weights(w->settings->carry) : NULL;
-    if (carried) return gs_model_write_weights(w->model, carried);
+    const float *snapshot = w->settings->snapshots ? gs_snapshots_weights(w->settings->snapshots) : NULL;
+    if (snapshot) return gs_model_write_weights(w->model, snapshot);
     if (!w->settings->load) return GS_OK;
     float *host = malloc(whole->saved * sizeof(float) + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", whole->params);
@@ -38,17 +38,17 @@ static gs_status load_weights(gs_worker *w) {
 static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     const gs_backend *ops = w->device->ops;
     size_t m = w->input.most, features = gs_shape_size(data->shape);
-    w->input.answer_bytes = gs_dataset_answer_bytes(data);
+    w->input.target_bytes = gs_dataset_target_bytes(data);
     w->input.scales = !gs_dataset_is_numbers(data);
-    const size_t input_bytes = m * gs_dataset_input_bytes(data), answer_bytes = m * w->input.answer_bytes;
+    const size_t input_bytes = m * gs_dataset_input_bytes(data), target_bytes = m * w->input.target_bytes;
     if (w->input.scales && !ops->host_memory)
         GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features, &w->input.bytes));
     GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features * sizeof(float), &w->input.x));
-    GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, answer_bytes, &w->input.answers));
+    GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, target_bytes, &w->input.targets));
     w->input.host_inputs = gs_host_alloc(w, GS_MEMORY_DATA, input_bytes);
-    w->input.host_answers = gs_host_alloc(w, GS_MEMORY_DATA, answer_bytes);
+    w->input.host_targets = gs_host_alloc(w, GS_MEMORY_DATA, target_bytes);
     w->checksums = calloc((size_t)w->comm->size, sizeof *w->checksums);
-    if (!w->input.host_inputs || !w->input.host_answers || !w->checksums)
+    if (!w->input.host_inputs || !w->input.host_targets || !w->checksums)
         return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
     return GS_OK;
 }
@@ -57,11 +57,11 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
  * --exact, its virtual shards, one after the other. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
-    const int parts = gs_parts_of(s, w->comm->size), mine = parts / w->groups.layout.dp;
+    const int parts = gs_batch_shards(s, w->comm->size), mine = parts / w->groups.layout.dp;
     gs_schedule schedule = {.count = w->train_set->count,
                             .batch = w->batch,
                             .parts = parts,
-                            .first_part = w->groups.place.replica * mine,
+                            .first_part = w->groups.coordinates.dp * mine,
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
@@ -82,8 +82,8 @@ static gs_status create_for_training(gs_worker *w) {
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
     w->sync_most = w->model->saved + GS_STATS; /* of a strategy that sums less, its create says so */
     const gs_optimizer_numbers n = gs_settings_numbers(s);
-    GS_TRY(gs_holding_plan(w, w->comm->rank, &w->holding));
-    const size_t held = w->holding.own + w->holding.rest;
+    GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
+    const size_t held = w->partition.own + w->partition.rest;
     GS_TRY(gs_optimizer_create_held(s->optimizer, w->model, held, n.lr, n.momentum, n.weight_decay,
                                     &w->optimizer));
     w->optimizer->beta1 = n.beta1;
@@ -95,8 +95,8 @@ static gs_status create_for_training(gs_worker *w) {
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
     w->next = next_loaded;
-    if (s->rehearsal) {
-        w->next = gs_rehearsal_next;
+    if (s->dry_run) {
+        w->next = gs_dry_run_next;
         return GS_OK;
     }
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
@@ -106,7 +106,7 @@ static gs_status create_model(gs_worker *w, gs_shape in) {
     const gs_settings *s = w->settings;
     gs_model_wishes wishes = {.text = s->model, .in = in, .loss = s->loss, .seed = s->seed};
     wishes.recompute = s->recompute;
-    wishes.tensor = gs_tensor_place(w);
+    wishes.tensor = gs_tensor_group_here(w);
     if (!w->train_set || !gs_has_stages(w))
         wishes.max_batch = w->input.most; /* else only its stages compute */
     return gs_model_create(w->device, &wishes, &w->model);
@@ -121,7 +121,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     GS_TRY(gs_eval_block(s->model, data->shape, &w->eval_block));
     if (w->train_set) {
         w->batch = s->batch ? s->batch : w->train_set->count;
-        GS_TRY(gs_largest_piece(s, data->shape, &most));
+        GS_TRY(gs_largest_micro_batch(s, data->shape, &most));
         w->schedule = schedule_of(w, most);
     }
     w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
@@ -160,7 +160,7 @@ void gs_worker_free(gs_worker *w) {
     if (w->reducer) w->reducer->free(w); /* first: its threads may use all that follows */
     if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
-    gs_lockstep_free(w->lockstep);
+    gs_virtual_shards_free(w->virtual_shards);
     gs_timeline_free(w->timeline);
     gs_loader_free(w->loader);
     gs_sync_free(w->sync);
@@ -169,17 +169,17 @@ void gs_worker_free(gs_worker *w) {
     if (w->device) {
         w->device->ops->free(w->device, w->input.bytes);
         w->device->ops->free(w->device, w->input.x);
-        w->device->ops->free(w->device, w->input.answers);
+        w->device->ops->free(w->device, w->input.targets);
     }
     gs_device_close(w->device);
     free(w->input.host_inputs);
-    free(w->input.host_answers);
+    free(w->input.host_targets);
     free(w->checksums);
     free(w->devices);
     for (const gs_hook *const *hook = gs_hooks; *hook; hook++) /* late: layers point into what watches them */
         if ((*hook)->free) (*hook)->free(w);
-    gs_order_free(&w->order);
-    gs_holding_free(&w->holding);
+    gs_ordered_sums_free(&w->ordered_sums);
+    gs_partition_free(&w->partition);
     gs_groups_free(&w->groups);
     *w = (gs_worker){0};
 }
@@ -197,12 +197,12 @@ static gs_byte_scale scale_of(const gs_model *m) {
     return out;
 }
 
-gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers, size_t n) {
+gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *targets, size_t n) {
     const gs_backend *ops = w->device->ops;
     size_t count = n * gs_shape_size(w->model->in);
     if (n > w->input.most) gs_bug("gs_worker_write: %zu samples, room for %zu", n, w->input.most);
-    if (w->input.answers.base)
-        GS_TRY(ops->write(w->device, w->input.answers, answers, n * w->input.answer_bytes));
+    if (w->input.targets.base)
+        GS_TRY(ops->write(w->device, w->input.targets, targets, n * w->input.target_bytes));
     if (!w->input.x.base) return GS_OK;
     if (!w->input.scales) return ops->write(w->device, w->input.x, inputs, count * sizeof(float));
     gs_mem from = ops->host_memory ? ops->host_memory(inputs) : w->input.bytes;
@@ -213,39 +213,39 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *answers,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_answers));
-    return gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n);
+    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
+    return gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n);
 }
 
 gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
     const gs_loaded *next;
     GS_TRY(w->next(w, &next));
-    const gs_piece *p = &next->piece;
-    w->piece = *p;
+    const gs_micro_batch *p = &next->micro_batch;
+    w->micro_batch = *p;
     w->measured.samples += (double)p->n;
     *pass = (gs_pass){.n = p->n,
                       .training = true,
                       .fresh = pass->fresh,
                       .seed = w->settings->seed,
                       .step = w->step,
-                      .first = p->place,
+                      .first = p->offset,
                       .loss_scale = w->optimizer->loss_scale.scale,
                       .final = p->last ? w->final : NULL,
                       .final_context = w->final_context};
     gs_batch_norm_begin(w, pass);
     GS_HOOKS(loaded, w, next);
-    return p->n > 0 ? gs_worker_write(w, next->inputs, next->answers, p->n) : GS_OK;
+    return p->n > 0 ? gs_worker_write(w, next->inputs, next->targets, p->n) : GS_OK;
 }
 
 gs_status gs_prepare_steps(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP]; /* of plain data parallelism: all workers */
     w->groups.met = true;
     if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
-    GS_TRY(gs_holding_divide(w));
+    GS_TRY(gs_partition_divide(w));
     if (w->reducer) GS_TRY(w->reducer->create(w));
     if (w->strategy->create) GS_TRY(w->strategy->create(w));
     if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
-    GS_TRY(gs_holding_list(w));
+    GS_TRY(gs_partition_list(w));
     const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
     GS_TRY(gs_sync_create_wire(w->scheme, replicas, sums, &w->sync));
     GS_TRY(gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(w->sync)));
@@ -260,8 +260,8 @@ gs_status gs_warm_up(gs_worker *w) {
     gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;
     GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
-    GS_TRY(gs_model_backward(w->model, &pass, logits, w->input.answers));
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.targets));
+    GS_TRY(gs_model_backward(w->model, &pass, logits, w->input.targets));
     GS_TRY(gs_model_clear_gradients(w->model));
     GS_TRY(gs_optimizer_warm_up(w->optimizer));
     return w->device->ops->finish(w->device);

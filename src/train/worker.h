@@ -6,9 +6,9 @@
 #include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
 #include "sync/sync.h"
-#include "train/holding.h"
+#include "train/partition.h"
 #include "parallel/layout.h"
-#include "train/order.h"
+#include "train/ordered_sums.h"
 #include "train/result.h"
 
 typedef struct gs_settings gs_settings; /* train.h */
@@ -17,9 +17,9 @@ typedef struct gs_timeline gs_timeline;
 /* Samples on their way to a worker's device, and there. */
 typedef struct gs_input {
     size_t most;                      /* samples at once that there is room for */
-    gs_mem bytes, x, answers;         /* (most, c, h, w) uint8, the same as f32, and labels or targets */
-    void *host_inputs, *host_answers; /* the same on the host, for inference */
-    size_t answer_bytes;              /* of one sample */
+    gs_mem bytes, x, targets;         /* (most, c, h, w) uint8, the same as f32, and labels or targets */
+    void *host_inputs, *host_targets; /* the same on the host, for inference */
+    size_t target_bytes;              /* of one sample */
     bool scales;                      /* the inputs are bytes, which the device turns into numbers */
 } gs_input;
 
@@ -54,9 +54,9 @@ typedef struct gs_worker {
     size_t eval_block;                      /* samples that inference handles at once */
     gs_comm *comm;                          /* of all workers */
     gs_groups groups;                       /* and of those that share something with this one */
-    gs_holding holding;                     /* what it has of the model; of training alone */
-    gs_order order;                         /* with --exact, of the sums of its gradients, */
-    gs_lockstep *lockstep;                  /* where leaves are computed together (order.c); else NULL */
+    gs_partition partition;                     /* what it has of the model; of training alone */
+    gs_ordered_sums ordered_sums;                         /* with --exact, of the sums of its gradients, */
+    gs_virtual_shards *virtual_shards;                  /* where leaves are computed together; else NULL */
     bool in_step;                           /* else its group may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c), else NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */
@@ -77,16 +77,16 @@ typedef struct gs_worker {
     bool scores_early;      /* it asks for the score of a step before backward: gs_read_score then has it */
     float counts[GS_STATS]; /* where that comes */
     gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
-    gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a rehearsal */
+    gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a dry run */
     gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
-    gs_piece piece;           /* the samples that it computes, or has computed last */
+    gs_micro_batch micro_batch;           /* the samples that it computes, or has computed last */
     uint64_t step;            /* steps done, */
     uint64_t begun_at;        /* of which so many by earlier runs (settings->resume) */
     gs_timeline *timeline;    /* of settings->trace, else NULL */
     bool recorded;            /* in a step of that timeline: each phase waits for the device, and is told */
     struct gs_digest *digest; /* with settings->digest, else NULL */
     uint32_t *checksums;      /* one of each worker, for --verify */
-    const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: as rehearsed; all zero: there was no rehearsal */
+    const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: as in the dry run; all zero: there was no dry run */
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
     const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;
@@ -106,13 +106,13 @@ gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
 
-/* Copy n samples and their answers, as gs_dataset_gather wrote them, to the device; bytes are scaled. */
-gs_status gs_worker_write(gs_worker *, const void *inputs, const void *answers, size_t n);
+/* Copy n samples and their targets, as gs_dataset_gather wrote them, to the device; bytes are scaled. */
+gs_status gs_worker_write(gs_worker *, const void *inputs, const void *targets, size_t n);
 
 /* The same with samples first .. first + n - 1 of a set, in their order. */
 gs_status gs_worker_load(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
-/* The same with the next samples of this worker's schedule, as worker->piece says; *pass goes through them. */
+/* The same with the next samples of this worker's schedule, as worker->micro_batch says; *pass goes through them. */
 gs_status gs_worker_next(gs_worker *, gs_pass *);
 
 /* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */

@@ -31,7 +31,7 @@ typedef struct zero_unit {
 typedef struct zero_reducer {
     gs_worker *worker;
     int stage;
-    gs_holding *own;     /* the worker's */
+    gs_partition *own;     /* the worker's */
     zero_unit *unit;     /* stages 2 and 3 */
     zero_window *window; /* two, and one for each unit that stays */
     int windows;
@@ -57,7 +57,7 @@ enum { GATHER, REDUCE };
 /* A window has held a unit since `since`. */
 static void show_window(zero_reducer *z, gs_span_kind kind, int first_row, const zero_window *window,
                         int unit, double since) {
-    const gs_held_unit *u = &z->own->unit[unit];
+    const gs_partition_unit *u = &z->own->unit[unit];
     const int number = (int)(window - z->window);
     if (number >= GS_WINDOW_ROWS || since <= 0) return;
     gs_timeline_span(z->worker, &(gs_span){.start = since,
@@ -88,19 +88,20 @@ static void count_sent(gs_worker *w, double floats) {
     w->measured.sent += (w->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
-/* ---- --exact: the tree of ../order.h ---- */
+/* ---- --exact: the tree of ../ordered_sums.h ---- */
 
 /* After the last leaf x is the sum of all: it needs no place. */
 static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, int leaf) {
     const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
-    if (z->worker->order.leaves > 1 && !added) (void)gs_order_add(&z->worker->order, at, count, leaf, x);
+    if (z->worker->ordered_sums.leaves > 1 && !added) (void)gs_ordered_sums_add(&z->worker->ordered_sums, at, count, leaf, x);
 }
 
 /* ---- gradients ---- */
 
 /* own = this replica's part of the sum of all replicas' x, a unit; it may be its place in x. z->arrived has room for
- * the own parts of all, where they are added neighbours first (order.h); else they are in the collective's order. */
-static gs_status reduce_unit(const zero_reducer *z, const gs_held_unit *u, const float *x, float *own) {
+ * the own parts of all, where they are added neighbours first (ordered_sums.h); else they are in the collective's
+ * order. */
+static gs_status reduce_unit(const zero_reducer *z, const gs_partition_unit *u, const float *x, float *own) {
     gs_worker *w = z->worker;
     gs_comm *c = w->groups.comm[GS_DP];
     if (u->own == 0) return GS_OK;
@@ -125,7 +126,7 @@ static gs_status sum_of_all(const zero_reducer *z, float *x, size_t count) {
 }
 
 /* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
-static gs_status reduce_to_part(zero_reducer *z, const gs_held_unit *u, const float *x, bool first) {
+static gs_status reduce_to_part(zero_reducer *z, const gs_partition_unit *u, const float *x, bool first) {
     gs_device *d = z->worker->device;
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
@@ -144,7 +145,7 @@ static gs_status reduce_to_part(zero_reducer *z, const gs_held_unit *u, const fl
 
 static gs_status reduce(zero_reducer *z, const gs_job *e) {
     gs_device *d = z->worker->device;
-    const gs_held_unit *u = &z->own->unit[e->unit];
+    const gs_partition_unit *u = &z->own->unit[e->unit];
     const gs_mem gradients = u->gradients;
     gs_status status = GS_OK;
     void *host;
@@ -152,7 +153,7 @@ static gs_status reduce(zero_reducer *z, const gs_job *e) {
     float *x = host;
     add_leaf(z, x, u->at, u->count, e->part);
     if (e->last && z->stage > 1) status = reduce_to_part(z, u, x, e->first);
-    if (e->last && z->stage == 1) status = reduce_unit(z, u, x, x + u->own * (size_t)z->own->replica);
+    if (e->last && z->stage == 1) status = reduce_unit(z, u, x, x + u->own * (size_t)z->own->dp_rank);
     return gs_device_unmap_after(d, gradients, x, status);
 }
 
@@ -160,12 +161,12 @@ static gs_status reduce(zero_reducer *z, const gs_job *e) {
 
 static gs_status gather(zero_reducer *z, const gs_job *e) {
     gs_device *d = z->worker->device;
-    const gs_held_unit *u = &z->own->unit[e->unit];
+    const gs_partition_unit *u = &z->own->unit[e->unit];
     const gs_mem weights = u->weights;
     gs_status status = GS_OK;
     void *host;
     GS_TRY(d->ops->map(d, weights, u->count * sizeof(float), &host));
-    float *all = host, *own = all + u->own * (size_t)z->own->replica;
+    float *all = host, *own = all + u->own * (size_t)z->own->dp_rank;
     if (z->stage > 2) {
         status = d->ops->read(d, own, gs_at(z->own->weights, u->own_at), u->own * sizeof(float));
         if (status == GS_OK)
@@ -181,7 +182,7 @@ static gs_status gather(zero_reducer *z, const gs_job *e) {
 static gs_status run_job(void *zero, const gs_job *e) {
     const zero_reducer *z = zero;
     const bool gathers = e->what == GATHER;
-    const gs_held_unit *u = &z->own->unit[e->unit];
+    const gs_partition_unit *u = &z->own->unit[e->unit];
     const double start = gs_seconds();
     GS_TRY(gathers ? gather(zero, e) : reduce(zero, e));
     if (!gathers && !e->last) return GS_OK; /* nothing was sent */
@@ -206,7 +207,7 @@ static gs_status add_tail(zero_reducer *z, int k) {
     const gs_mem tail = gs_at(m->gradients, m->params);
     const size_t count = gs_model_tail(m);
     void *x;
-    if (z->worker->order.leaves < 2) return GS_OK;
+    if (z->worker->ordered_sums.leaves < 2) return GS_OK;
     GS_TRY(d->ops->map(d, tail, count * sizeof(float), &x));
     add_leaf(z, x, m->params, count, k);
     return d->ops->unmap(d, tail, x);
@@ -231,7 +232,7 @@ static gs_status sum_common(zero_reducer *z) {
 /* ---- in a pipeline ---- */
 
 static gs_status sum_stage(zero_reducer *z) {
-    const gs_held_unit *u = z->own->unit;
+    const gs_partition_unit *u = z->own->unit;
     for (int i = 0; i < z->own->count; i++) {
         const gs_job job = {.what = REDUCE, .unit = i, .first = true, .last = true};
         if (z->stage == 1 || adds_up(z, i)) GS_TRY(run_job(z, &job));
@@ -264,7 +265,7 @@ static gs_status make_windows(zero_reducer *z) {
     z->window = calloc((size_t)z->own->count + 2, sizeof *z->window);
     if (!z->unit || !z->window) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->own->count);
     for (int i = 0; i < z->own->count; i++) {
-        const gs_held_unit *u = &z->own->unit[i];
+        const gs_partition_unit *u = &z->own->unit[i];
         if (u->stays) continue;
         if (u->count > most[turns % 2]) most[turns % 2] = u->count;
         turns++;
@@ -272,7 +273,7 @@ static gs_status make_windows(zero_reducer *z) {
     for (int i = 0; i < 2; i++) GS_TRY(make_window(z, most[i]));
     turns = 0;
     for (int i = 0; i < z->own->count; i++) {
-        gs_held_unit *u = &z->own->unit[i];
+        gs_partition_unit *u = &z->own->unit[i];
         zero_window *window = z->unit[i].window = &z->window[u->stays ? z->windows : turns++ % 2];
         if (u->stays) GS_TRY(make_window(z, u->count));
         u->gradients = window->gradients;
@@ -291,7 +292,7 @@ static gs_status bind_windows(zero_reducer *z) {
     if (z->stage > 2) m->weights_apart = z->held_weights;
     z->turns = (gs_turns){.begins = begins, .ended = ended, .context = z};
     gs_layer_add_turns(m->net, &z->turns);
-    return gs_has_stages(z->worker) ? GS_OK : gs_holding_bind(z->own, m->net);
+    return gs_has_stages(z->worker) ? GS_OK : gs_partition_bind(z->own, m->net);
 }
 
 static void free_windows(zero_reducer *z) {
@@ -325,7 +326,7 @@ static gs_status need(zero_reducer *z, int unit, const gs_pass *pass) {
 
 /* The weights of a unit; and those of the next one are asked for, into the other window, whose unit is done. */
 static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, bool backward) {
-    const gs_held_unit *u = z->own->unit;
+    const gs_partition_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;
     if (z->stage < 3) return GS_OK;
     GS_TRY(need(z, unit, pass));
@@ -354,7 +355,7 @@ static gs_status take_gradients(zero_reducer *z, int unit) {
                         .unit = unit,
                         .part = exact ? pass : 0,
                         .first = exact || pass == 0,
-                        .last = !exact || pass + 1 == gs_order_leaves(&z->worker->order)};
+                        .last = !exact || pass + 1 == gs_ordered_sums_leaves(&z->worker->ordered_sums)};
     if (adds_up(z, unit)) return GS_OK;
     return gs_jobs_give(z->jobs, job, &z->unit[unit].window->reading);
 }
@@ -409,7 +410,7 @@ static gs_status ended(void *zero, const gs_pass *pass, int child) {
 /* ---- passes ---- */
 
 static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool backward) {
-    const gs_held_state *r = &z->own->state[run];
+    const gs_partition_state *r = &z->own->state[run];
     for (int i = r->begin; i < r->end && !backward; i++) GS_TRY(begins(z, pass, i, false));
     for (int i = r->end - 1; i >= r->begin && backward; i--) {
         GS_TRY(begins(z, pass, i, true));
@@ -421,7 +422,7 @@ static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool ba
 /* Passes of the worker with the largest part of this batch, which is the first one. */
 static int most_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
-    const size_t part = gs_schedule_cut(w->piece.batch, 0, s->parts, s->together).count;
+    const size_t part = gs_schedule_cut(w->micro_batch.batch, 0, s->parts, s->together).count;
     size_t passes = 0;
     for (int i = 0; i < s->passes; i++)
         passes += (gs_schedule_cut(part, i, s->passes, s->together).count + s->most - 1) / s->most;
@@ -464,13 +465,13 @@ static gs_status make_tree(zero_reducer *z) {
     const bool stages = gs_has_stages(z->worker);
     const size_t common = z->own->rest + (stages ? 0 : gs_model_tail(m)), part = largest_part(z);
     if (z->worker->settings->exact && !stages) {
-        GS_TRY(gs_order_create(z->worker, m->saved + GS_STATS));
-        z->held_gradients += z->worker->order.floats;
+        GS_TRY(gs_ordered_sums_create(z->worker, m->saved + GS_STATS));
+        z->held_gradients += z->worker->ordered_sums.floats;
     }
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
-/* A shard of several pieces would be added in another order than one that is computed at once. */
+/* A shard of several micro-batches would be added in another order than one that is computed at once. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
@@ -499,7 +500,7 @@ static gs_status create(gs_worker *w) {
     if (!z) return gs_fail(GS_E_MEMORY, "no memory for --zero");
     z->worker = w;
     z->stage = w->settings->zero;
-    z->own = &w->holding;
+    z->own = &w->partition;
     if (!gs_has_stages(w)) w->sync_most = GS_STATS;
     if (w->settings->exact || gs_tensor_needs_order(w)) GS_TRY(make_tree(z));
     z->held_weights = z->stage < 3 ? w->model->saved : w->model->weights_apart;
@@ -525,7 +526,7 @@ static void free_zero(gs_worker *w) {
 
 static gs_status add(gs_worker *w, int k) {
     zero_reducer *z = w->reducer_state;
-    gs_job job = {.what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_order_leaves(&w->order)};
+    gs_job job = {.what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_leaves(&w->ordered_sums)};
     if (z->stage > 1) GS_TRY(join_leaf(z));
     GS_TRY(add_tail(z, k));
     for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(run_job(z, &job));
@@ -542,7 +543,7 @@ static gs_status finish(gs_worker *w) {
     return sum_common(z);
 }
 
-static gs_status spread(gs_worker *w) {
+static gs_status gather_new_weights(gs_worker *w) {
     zero_reducer *z = w->reducer_state;
     for (int i = 0; i < z->own->count; i++) /* of stage 3 a table that another stage waits for */
         if (z->stage < 3 || (z->own->unit[i].stays && gs_has_stages(w)))
@@ -561,7 +562,7 @@ static void report(const gs_worker *w, gs_result *result) {
     const double workers = w->groups.layout.dp, model = (double)w->model->params * sizeof(float);
     if (gs_has_stages(w)) return; /* which hold no array of the whole model */
     result->zero = (gs_zero_report){.stage = z->stage,
-                                    .replicas = w->groups.layout.dp,
+                                    .dp = w->groups.layout.dp,
                                     .weights = (double)z->held_weights * sizeof(float),
                                     .gradients = (double)z->held_gradients * sizeof(float),
                                     .vectors = (double)(o->held * (size_t)o->vectors) * sizeof(float),
@@ -573,6 +574,6 @@ const gs_reducer gs_reducer_zero = {.create = create,
                                     .free = free_zero,
                                     .add = add,
                                     .finish = finish,
-                                    .spread = spread,
+                                    .gather = gather_new_weights,
                                     .join = join,
                                     .report = report};

@@ -16,7 +16,7 @@
  *     --zero 2    P            P / N + W    K P / N     2 P     the same, unit by unit
  *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
  *
- * W: two windows, which units of layers take in turns (../holding.h), each as large as the largest of its units; more
+ * W: two windows, which units of layers take in turns (../partition.h), each as large as the largest of its units; more
  * for units that stay. So the largest layer is the bound: the first one of mlp, most of it, leaves little to save.
  *
  * A step of stage 1 (an all-reduce is a reduce-scatter and an all-gather, and the update fits in between):
@@ -45,9 +45,9 @@
  * a thread. Each micro-batch is a pass, with sums of its own, and with --zero 3 gathers of its own. So --zero 1, which
  * sums once, is the usual choice there.
  *
- * With --exact the sums are those of its tree (../order.h): a worker adds the gradients of its virtual shards pair by
- * pair, sends each part of the sum to whom it belongs, and the owner adds what comes from all workers in the order of
- * the tree. Where a worker has n virtual shards, it also holds log2(n) whole sums.
+ * With --exact the sums are those of its tree (../ordered_sums.h): a worker adds the gradients of its virtual shards
+ * pair by pair, sends each part of the sum to whom it belongs, and the owner adds what comes from all workers in the
+ * order of the tree. Where a worker has n virtual shards, it also holds log2(n) whole sums.
  *
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"
  * (SC 2020); gathering ahead as in Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data parallel"

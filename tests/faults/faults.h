@@ -77,7 +77,7 @@ void fault_inputs(gs_backend *ops, const gs_backend *real);
 /* After each backward of a pass, where the real one is (wrap_sum.c). */
 gs_status fault_after_backward(gs_model *, const gs_pass *,
                                gs_status (*backward)(gs_model *, const gs_pass *, gs_mem, gs_mem),
-                               gs_mem logits, gs_mem answers);
+                               gs_mem logits, gs_mem targets);
 
 /* ---- the table ---- */
 

@@ -40,7 +40,7 @@ static const fault_run layouts[] = {
     {.base = TIED, .workers = 2},
     {.base = TIED, .workers = 3, .sync = "tree"},
     {.base = TIED, .workers = 4},
-    /* accumulation and pieces */
+    /* accumulation and micro-batches */
     {.base = PLAIN, .workers = 1, .accumulate = 3},
     {.base = DROPOUT, .workers = 2, .accumulate = 2},
     {.base = TIED, .workers = 1, .accumulate = 4},

@@ -82,24 +82,24 @@ static size_t taken_for(size_t first) {
     return first;
 }
 
-static void turn_answers(const gs_dataset *set, size_t n, void *answers) {
-    const size_t bytes = gs_dataset_answer_bytes(set);
+static void turn_targets(const gs_dataset *set, size_t n, void *targets) {
+    const size_t bytes = gs_dataset_target_bytes(set);
     unsigned char first[64];
     if (n < 2 || bytes > sizeof first) return;
-    memcpy(first, answers, bytes);
-    memmove(answers, (char *)answers + bytes, (n - 1) * bytes);
-    memcpy((char *)answers + (n - 1) * bytes, first, bytes);
+    memcpy(first, targets, bytes);
+    memmove(targets, (char *)targets + bytes, (n - 1) * bytes);
+    memcpy((char *)targets + (n - 1) * bytes, first, bytes);
 }
 
 gs_status __wrap_gs_augment_gather(const gs_augment *a, const gs_dataset *set, uint64_t seed, uint64_t epoch,
-                                   const uint32_t *order, size_t n, void *inputs, void *answers) {
+                                   const uint32_t *order, size_t n, void *inputs, void *targets) {
     uint32_t other[MOST];
     if ((is_on(SAME_PART) || is_on(INTERLEAVED)) && n <= MOST) {
         for (size_t i = 0; i < n; i++) other[i] = order_begins[taken_for((size_t)(order - order_begins) + i)];
         order = other;
     }
-    GS_TRY(__real_gs_augment_gather(a, set, seed, epoch, order, n, inputs, answers));
-    if (is_on(ANSWERS_MOVED)) turn_answers(set, n, answers);
+    GS_TRY(__real_gs_augment_gather(a, set, seed, epoch, order, n, inputs, targets));
+    if (is_on(ANSWERS_MOVED)) turn_targets(set, n, targets);
     return GS_OK;
 }
 

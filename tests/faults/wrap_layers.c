@@ -47,12 +47,12 @@ static float factor_of_loss(size_t n) {
     const gs_worker *w = fault_worker;
     if (fault_on == NO_FAULT) return 1; /* and some threads have no worker */
     const int groups =
-        w->comm->size > 1 ? w->comm->size : (int)((w->piece.part + w->schedule.most - 1) / w->schedule.most);
+        w->comm->size > 1 ? w->comm->size : (int)((w->micro_batch.part + w->schedule.most - 1) / w->schedule.most);
     if (is_on(LOSS_TIMES_PASSES)) return (float)fault_passes();
     if (is_on(LOSS_BY_PASSES)) return 1 / (float)fault_passes();
     if (is_on(LOSS_BY_WORKERS)) return 1 / (float)fault_workers();
     if (is_on(LOSS_TIMES_WORKERS)) return (float)fault_workers();
-    if (is_on(MEAN_OF_MEANS)) return (float)w->piece.batch / (float)((size_t)groups * n);
+    if (is_on(MEAN_OF_MEANS)) return (float)w->micro_batch.batch / (float)((size_t)groups * n);
     if (is_on_rank_1(LOSS_MASKED)) return 0;
     return 1;
 }
@@ -88,12 +88,12 @@ static gs_status tanh_of(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t co
     return real->tanh_backward(d, dx, dy, is_on(WRONG_BACKWARD) ? dy : y, count);
 }
 
-gs_status __wrap_gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem answers) {
+gs_status __wrap_gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     gs_pass other = *pass;
     if (is_on(LOCAL_BACKWARD)) other.sum_over_workers = NULL;
     if (is_on(OVERWRITTEN)) other.fresh = true;
     in_backward = true;
-    gs_status status = fault_after_backward(m, &other, __real_gs_model_backward, logits, answers);
+    gs_status status = fault_after_backward(m, &other, __real_gs_model_backward, logits, targets);
     in_backward = false;
     return status;
 }

@@ -76,7 +76,7 @@ static _Thread_local int pass_number;
 
 gs_status fault_after_backward(gs_model *m, const gs_pass *pass,
                                gs_status (*backward)(gs_model *, const gs_pass *, gs_mem, gs_mem),
-                               gs_mem logits, gs_mem answers) {
+                               gs_mem logits, gs_mem targets) {
     gs_worker *w = fault_worker;
     if (pass->fresh) pass_number = 0;
     const bool lost = is_on_rank_1(PASS_LOST) && pass_number == fault_passes() - 1;
@@ -84,11 +84,11 @@ gs_status fault_after_backward(gs_model *m, const gs_pass *pass,
     float *kept = lost ? malloc(bytes) : NULL;
     if (lost && !kept) return gs_fail(GS_E_MEMORY, "no memory");
     if (lost) memcpy(kept, fault_floats(m->gradients), bytes);
-    GS_TRY(backward(m, pass, logits, answers));
+    GS_TRY(backward(m, pass, logits, targets));
     if (lost) memcpy(fault_floats(m->gradients), kept, bytes);
     free(kept);
     pass_number++;
-    if (is_on(SUMMED_EACH_PASS) && !w->piece.last)
+    if (is_on(SUMMED_EACH_PASS) && !w->micro_batch.last)
         return gs_comm_all_reduce(w->comm, fault_floats(m->gradients), m->params, GS_F32, GS_SUM);
     return GS_OK;
 }

@@ -28,7 +28,7 @@ gs_status __wrap_gs_norm(gs_device *d, gs_mem x, size_t count, double *out) {
         return __real_gs_norm(d, gs_at(x, m->param[1]->at), count - m->param[1]->at, out);
     GS_TRY(__real_gs_norm(d, x, count, out));
     if (is_on(NORM_SCALED)) *out *= (double)w->optimizer->loss_scale.used;
-    if (is_on(NORM_OF_SUM)) *out *= (double)w->piece.batch;
+    if (is_on(NORM_OF_SUM)) *out *= (double)w->micro_batch.batch;
     return GS_OK;
 }
 

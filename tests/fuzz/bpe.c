@@ -6,7 +6,7 @@
 #include <string.h>
 #include "fuzz.h"
 #include "core/text.h"
-#include "data/bpe_parts.h"
+#include "data/bpe_internal.h"
 #include "data/vocabulary.h"
 
 enum { BYTES = 256, ROOM = 1 << 15 };

@@ -21,7 +21,7 @@ static void make_worker(gs_worker *w) {
 static void timelines(gs_worker *w) {
     static const gs_device_report devices[WORKERS] = {
         {.device = "cpu"}, {.device = "cl"}, {.device = "cl:0.0/1of2"}};
-    gs_timeline_part *parts = calloc(WORKERS, sizeof *parts);
+    gs_rank_timeline *parts = calloc(WORKERS, sizeof *parts);
     gs_status status = GS_OK;
     for (int r = 1; r < WORKERS && status == GS_OK; r++) {
         status = receive(w->comm, r, &parts[r]);
@@ -39,7 +39,7 @@ static void timelines(gs_worker *w) {
         cJSON_Delete(trace);
         free(text);
     }
-    gs_timeline_parts_free(parts, WORKERS);
+    gs_rank_timelines_free(parts, WORKERS);
 }
 
 static void devices(gs_worker *w) {

@@ -1,7 +1,7 @@
 /* launch --elastic MIN:MAX: when a rank was lost, the processes that are left go on, without a checkpoint.
  *
  *     generation 1   processes a b c d    ranks 0 1 2 3      c is killed in step 57
- *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (persist/carry.h)
+ *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (persist/snapshots.h)
  *                    process  e           rank  3            new, where MAX allows: it gets the state from rank 0
  *
  * The launcher waits until every process has noticed the loss (shared.h); one that hangs is killed. Then it begins the

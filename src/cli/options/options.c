@@ -195,7 +195,7 @@ int gs_exit_status(const char *command, gs_status status) {
      * told. */
     bool told = gs_launch_report_failure(status, why, &said);
     fflush(stdout);
-    gs_working(NULL, 0, NULL);
+    gs_show_activity(NULL, 0, NULL);
     snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
     const bool stopped = status == GS_E_INTERRUPTED;                        /* because another has failed */
     if (!(said && (usage || stopped))) gs_print_sentence(stderr, sentence); /* once, not by each process */

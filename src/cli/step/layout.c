@@ -33,7 +33,7 @@ typedef struct traced {
     gs_model *plan;         /* the whole model */
     gs_model *divided;      /* with tp: whose layers have roles; else NULL */
     gs_layer **layer;       /* of the one that is trained, by number */
-    gs_timeline_part *part; /* [workers] */
+    gs_rank_timeline *part; /* [workers] */
     bool whole;             /* all of it was kept */
     gs_result result;
     double start, end; /* of the traced step, over all workers */
@@ -42,7 +42,7 @@ typedef struct traced {
 /* ---- the run ---- */
 
 /* Called once, in the thread of worker 0. */
-static void on_timeline(void *context, const gs_timeline_part *parts, int workers) {
+static void on_timeline(void *context, const gs_rank_timeline *parts, int workers) {
     traced *l = context;
     l->part = calloc((size_t)workers, sizeof *l->part);
     l->whole = l->part != NULL;
@@ -50,7 +50,7 @@ static void on_timeline(void *context, const gs_timeline_part *parts, int worker
         const size_t bytes = parts[r].count * sizeof(gs_span);
         gs_span *copy = malloc(bytes + 1);
         if (copy && bytes > 0) memcpy(copy, parts[r].span, bytes);
-        l->part[r] = (gs_timeline_part){.span = copy, .count = copy ? parts[r].count : 0};
+        l->part[r] = (gs_rank_timeline){.span = copy, .count = copy ? parts[r].count : 0};
         l->whole = copy && parts[r].lost == 0;
     }
 }
@@ -72,7 +72,7 @@ static gs_status note_one(gs_layer *layer, void *context) {
 }
 
 static gs_status name_layers(traced *l) {
-    if (l->layout.tp > 1) GS_TRY(gs_layout_part(&l->settings, l->plan, 0, &l->divided));
+    if (l->layout.tp > 1) GS_TRY(gs_layout_tp_model(&l->settings, l->plan, 0, &l->divided));
     gs_layer *net = (l->divided ? l->divided : l->plan)->net;
     l->layer = calloc(gs_layer_count(net) + 1, sizeof *l->layer);
     if (!l->layer) return gs_fail(GS_E_MEMORY, "no memory for a list of layers");
@@ -121,7 +121,7 @@ static gs_status create(const gs_settings *settings, int workers, traced *l) {
 }
 
 static void free_layout(traced *l) {
-    gs_timeline_parts_free(l->part, l->workers);
+    gs_rank_timelines_free(l->part, l->workers);
     gs_result_free(&l->result);
     gs_model_free(l->plan);
     gs_model_free(l->divided);
@@ -198,11 +198,11 @@ enum { PLACE = 32 };
 
 /* Where a worker is, with what a layout has several of: "3, stage 1"; "3, s1 r0 p1" (stage, replica, part). */
 static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
-    const gs_place place = gs_place_of(l, rank);
+    const gs_coordinates coordinates = gs_coordinates_of(l, rank);
     const bool alone = l->dp == 1 && l->tp == 1;
-    snprintf(text, PLACE, alone ? "%d, stage %d" : "%d, s%d", rank, place.stage);
-    if (l->dp > 1) gs_append(text, PLACE, " r%d", place.replica);
-    if (l->tp > 1) gs_append(text, PLACE, " p%d", place.part);
+    snprintf(text, PLACE, alone ? "%d, stage %d" : "%d, s%d", rank, coordinates.pp);
+    if (l->dp > 1) gs_append(text, PLACE, " r%d", coordinates.dp);
+    if (l->tp > 1) gs_append(text, PLACE, " p%d", coordinates.tp);
     return text;
 }
 
@@ -298,7 +298,7 @@ static void pipeline(const traced *l, facts *f) {
         cell(row, "%.1f", 1e3 * backward.seconds);
         cell(row, "%.1f", 1e3 * (all - forward.seconds - backward.seconds));
         cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_SEND).bytes));
-        if (groups) cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_GROUP_CALL).bytes));
+        if (groups) cell(row, "%s", gs_thousands(sum_of(l, r, GS_SPAN_TP_CALL).bytes));
     }
     say_bubble(l, f, micro);
     say_tokens(l, f);
@@ -352,11 +352,11 @@ static group_sums together(group_sums a, group_sums b) {
 /* Within the spans of one layer. */
 static group_sums sums_in(const traced *l, int number, gs_span_kind kind) {
     group_sums all = {0};
-    const gs_timeline_part *p = &l->part[0];
+    const gs_rank_timeline *p = &l->part[0];
     for (const gs_span *layer = p->span; layer < p->span + p->count; layer++) {
         if (layer->kind != (int32_t)kind || layer->index != number) continue;
         for (const gs_span *s = p->span; s < p->span + p->count; s++) {
-            if (s->kind != GS_SPAN_GROUP_CALL || s->start < layer->start || s->end > layer->end) continue;
+            if (s->kind != GS_SPAN_TP_CALL || s->start < layer->start || s->end > layer->end) continue;
             *(s->index == GS_TENSOR_GATHERS ? &all.gathers : &all.sums) += 1;
             all.bytes += (double)s->bytes;
             all.floats += (double)s->count;
@@ -389,7 +389,7 @@ static void say_pairs(const traced *l, facts *f) {
 }
 
 static void say_others(const traced *l, facts *f, int in_pairs) {
-    const sum all = sum_of(l, 0, GS_SPAN_GROUP_CALL);
+    const sum all = sum_of(l, 0, GS_SPAN_TP_CALL);
     const bool sequence = l->settings.sequence;
     if (all.count > in_pairs)
         cell(f->sentences, "Layers outside of pairs (%s), and the loss, take %d more%s, of %s bytes sent.",
@@ -513,7 +513,7 @@ static void show_pipeline(const traced *s) {
         static const char marks[GS_PHASES] = {'l', '.', '.', '.', 'u'};
         line l = line_of(s->start, s->end, '.');
         char label[PLACE];
-        const gs_timeline_part *p = &s->part[r];
+        const gs_rank_timeline *p = &s->part[r];
         double computed = s->start;
         for (const gs_span *t = p->span; t < p->span + p->count; t++) {
             if (t->kind == GS_SPAN_PHASE && marks[t->index] != '.')
@@ -536,7 +536,7 @@ static void show_pipeline(const traced *s) {
 /* ---- ZeRO ---- */
 
 /* One line for all that a worker does with a unit. */
-static line line_of_unit(const traced *s, const gs_timeline_part *p, int unit) {
+static line line_of_unit(const traced *s, const gs_rank_timeline *p, int unit) {
     /* in the order in which they are painted: what comes later hides what is below */
     static const struct {
         gs_span_kind kind;
@@ -554,14 +554,14 @@ static line line_of_unit(const traced *s, const gs_timeline_part *p, int unit) {
     return l;
 }
 
-static const gs_span *first_of_unit(const gs_timeline_part *p, int unit) {
+static const gs_span *first_of_unit(const gs_rank_timeline *p, int unit) {
     for (const gs_span *t = p->span; t < p->span + p->count; t++) {
         if ((t->kind == GS_SPAN_UNIT_REDUCE || t->kind == GS_SPAN_UNIT_GATHER) && t->index == unit) return t;
     }
     return NULL;
 }
 
-static line line_of_phases(const traced *s, const gs_timeline_part *p) {
+static line line_of_phases(const traced *s, const gs_rank_timeline *p) {
     static const char marks[GS_PHASES] = {'l', '>', '<', 's', 'u'};
     line l = line_of(s->start, s->end, '.');
     bool updated = false; /* then all-gathers follow */
@@ -601,7 +601,7 @@ static void show_zero(const traced *s) {
 
 /* ---- tensor parallelism ---- */
 
-static void paint_layers(const traced *s, const gs_timeline_part *p, line *l) {
+static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
     static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_act */
     for (const gs_span *t = p->span; t < p->span + p->count; t++) {
         if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
@@ -609,7 +609,7 @@ static void paint_layers(const traced *s, const gs_timeline_part *p, line *l) {
         if (y->children == 0) paint(l, t->start, t->end, marks[gs_tensor_role_of(y)], 0);
     }
     for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-        if (t->kind == GS_SPAN_GROUP_CALL) paint(l, t->start, t->end, acts[t->index], 0);
+        if (t->kind == GS_SPAN_TP_CALL) paint(l, t->start, t->end, acts[t->index], 0);
     }
 }
 
@@ -740,14 +740,14 @@ static void add_workers(cJSON *o, const traced *l) {
     int each;
     const bool sequence = tokens_of(l, &each) > 0;
     for (int r = 0; r < l->workers; r++) {
-        const gs_place place = gs_place_of(&l->layout, r);
+        const gs_coordinates coordinates = gs_coordinates_of(&l->layout, r);
         gs_layout_share share = {.layers = ""};
         if (gs_layout_share_of(&l->settings, l->plan, l->workers, r, &share) != GS_OK) share.layers[0] = 0;
         cJSON *worker =
-            GS_JSON_OBJECT(GS_FIELD("stage", place.stage), GS_FIELD("replica", place.replica),
-                           GS_FIELD("part", place.part), GS_FIELD("layers", (const char *)share.layers));
+            GS_JSON_OBJECT(GS_FIELD("stage", coordinates.pp), GS_FIELD("replica", coordinates.dp),
+                           GS_FIELD("part", coordinates.tp), GS_FIELD("layers", (const char *)share.layers));
         if (sequence)
-            GS_JSON_ADD(worker, GS_FIELD("first_token", place.part * each), GS_FIELD("tokens", each));
+            GS_JSON_ADD(worker, GS_FIELD("first_token", coordinates.tp * each), GS_FIELD("tokens", each));
         cJSON_AddItemToArray(workers, worker);
     }
 }

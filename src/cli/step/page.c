@@ -58,11 +58,11 @@ static gs_status add_gradient(maker *m, size_t first, size_t n) {
     gs_worker *w = &m->worker;
     gs_pass pass = {.n = n, .training = true, .seed = m->settings->seed, .first = first};
     gs_mem logits;
-    GS_TRY(gs_dataset_gather(m->set, m->order + first, 0, n, w->input.host_inputs, w->input.host_answers));
-    GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_answers, n));
+    GS_TRY(gs_dataset_gather(m->set, m->order + first, 0, n, w->input.host_inputs, w->input.host_targets));
+    GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n));
     GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.answers));
-    return gs_model_backward(w->model, &pass, logits, w->input.answers);
+    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.targets));
+    return gs_model_backward(w->model, &pass, logits, w->input.targets);
 }
 
 static gs_status of_worker(maker *m, gradients *g, int rank) {

@@ -30,7 +30,7 @@ static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *cal
 }
 
 static void dry_abort(gs_comm *c, const char *message) {
-    gs_bug("rank %d of a rehearsal is aborted: %s", c->rank, message);
+    gs_bug("rank %d of a dry run is aborted: %s", c->rank, message);
 }
 
 static void dry_free(gs_comm *c) {
@@ -48,7 +48,7 @@ static const gs_transport transport_dry = {
 };
 
 gs_status gs_comm_dry_create(int rank, int size, const gs_dry_watch *watch, gs_comm **out) {
-    if (!(*out = malloc(sizeof **out))) return gs_fail(GS_E_MEMORY, "no memory for a rehearsal");
+    if (!(*out = malloc(sizeof **out))) return gs_fail(GS_E_MEMORY, "no memory for a dry run");
     **out = (gs_comm){&transport_dry, rank, size, GS_TIMEOUT, (void *)(uintptr_t)watch};
     return GS_OK;
 }

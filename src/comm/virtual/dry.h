@@ -1,6 +1,6 @@
 /* A dry comm: the other ranks are not there, and nothing is sent. Every call returns at once and leaves its buffers as
- * they are, so that the calls of one rank run as they do in training (predict/rehearse.c). Its parts (split.h) and its
- * schemes (gs_sync_run) are dry too.
+ * they are, so that the calls of one rank run as they do in training (predict/dry_run_calls.c). Its parts (split.h) and
+ * its schemes (gs_sync_run) are dry too.
  */
 #pragma once
 

@@ -40,7 +40,7 @@ typedef struct layer_record {
 typedef struct param_record {
     int layer;
     gs_mem place;      /* of the layers that are watched */
-    gs_numbers before; /* dw when the last pass ended */
+    gs_sketch before; /* dw when the last pass ended */
     int passes;        /* of this step, that added to dw */
 } param_record;
 
@@ -51,7 +51,7 @@ struct gs_digest {
     char stopped[GS_DIGEST_WHY]; /* why nothing more is written to the file, which is closed; else "" */
     bool told;
     int numbers;       /* of layers, or of parameters: the larger count */
-    gs_numbers *table; /* (kinds, numbers, parts): of this step */
+    gs_sketch *table; /* (kinds, numbers, parts): of this step */
     layer_record *layer;
     param_record *param;
     float *room; /* a copy of what lies on the device */
@@ -66,7 +66,7 @@ static size_t cells_of(const gs_digest *d) {
     return (size_t)GS_DIGEST_KINDS_COUNT * (size_t)d->numbers * GS_DIGEST_PARTS;
 }
 
-static gs_numbers *cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
+static gs_sketch *cell(gs_digest *d, gs_digest_kind kind, int number, int part) {
     if (part >= GS_DIGEST_PARTS) part = GS_DIGEST_PARTS - 1;
     return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
 }
@@ -114,16 +114,16 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
 }
 
 /* Sample number `sample`. */
-static void add_vector(gs_numbers *to, const vector *v, const float *x, uint64_t sample) {
+static void add_vector(gs_sketch *to, const vector *v, const float *x, uint64_t sample) {
     for (size_t i = 0; i < v->runs && !v->elsewhere; i++)
-        gs_numbers_add(to, x + i * v->floats, v->floats, sample * v->whole + i * v->whole_step + v->first);
+        gs_sketch_add(to, x + i * v->floats, v->floats, sample * v->whole + i * v->whole_step + v->first);
 }
 
 /* count numbers of parameter p of m, from its number `from` on. False: another member of the group records them. */
-static bool add_numbers(gs_numbers *to, const gs_model *m, int p, const float *x, size_t from, size_t count) {
+static bool add_numbers(gs_sketch *to, const gs_model *m, int p, const float *x, size_t from, size_t count) {
     const gs_param *part = m->param[p];
     if (!m->undivided) {
-        gs_numbers_add(to, x, count, part->at + from);
+        gs_sketch_add(to, x, count, part->at + from);
         return true;
     }
     const size_t at = m->undivided->param[p]->at;
@@ -132,7 +132,7 @@ static bool add_numbers(gs_numbers *to, const gs_model *m, int p, const float *x
     for (size_t done = 0; done < count;) {
         const size_t run = (from + done) / r.floats, inside = (from + done) % r.floats,
                      rest = r.floats - inside, n = rest < count - done ? rest : count - done;
-        gs_numbers_add(to, x + done, n, at + r.whole_first + run * r.whole_step + inside);
+        gs_sketch_add(to, x + done, n, at + r.whole_first + run * r.whole_step + inside);
         done += n;
     }
     return true;
@@ -209,7 +209,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     size_t rows = 0;
     for (size_t i = 0; i < cells_of(d) && d->file; i++) {
         const size_t number = i / GS_DIGEST_PARTS;
-        const gs_numbers *x = &d->table[i];
+        const gs_sketch *x = &d->table[i];
         if (!(x->n > 0)) continue;
         rows++;
         fprintf(d->file, "%s %" PRIu64 " %zu %zu %.0f %.10g %.10g",
@@ -259,7 +259,7 @@ static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs
     if (v->elsewhere) return GS_OK;
     GS_TRY(fetch(d, x, pass->n * v->each));
     for (size_t i = 0; i < pass->n; i++) {
-        const int part = gs_digest_eighth(pass->first + i, d->worker->piece.batch);
+        const int part = gs_digest_eighth(pass->first + i, d->worker->micro_batch.batch);
         add_vector(cell(d, kind, number, part), v, d->room + i * v->each, pass->first + i);
     }
     return GS_OK;
@@ -276,10 +276,10 @@ static float value(const void *x, size_t at, loaded type) {
 static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded type, size_t n, size_t each,
                        size_t place) {
     for (size_t i = 0; i < n; i++) {
-        const int part = kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->piece.batch);
+        const int part = kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->micro_batch.batch);
         for (size_t k = 0; k < each; k++) {
             const float v = value(x, i * each + k, type);
-            gs_numbers_add(cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
+            gs_sketch_add(cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
         }
     }
 }
@@ -287,15 +287,15 @@ static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded 
 static gs_status add_samples(gs_worker *w, const gs_loaded *l) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
-    const size_t n = l->piece.n, each = gs_shape_size(w->model->in), answers = w->input.answer_bytes / 4;
+    const size_t n = l->micro_batch.n, each = gs_shape_size(w->model->in), targets = w->input.target_bytes / 4;
     const loaded type = gs_dataset_is_numbers(w->train_set) ? FLOATS : BYTES;
     const size_t own = d->own;
     d->own += n;
     if (w->model->tensor.rank > 0) return GS_OK; /* the first of the group has the same */
-    add_loaded(d, GS_DIGEST_samples, l->inputs, type, n, each, l->piece.place);
+    add_loaded(d, GS_DIGEST_samples, l->inputs, type, n, each, l->micro_batch.offset);
     add_loaded(d, GS_DIGEST_own, l->inputs, type, n, each, own);
-    add_loaded(d, GS_DIGEST_answers, l->answers, w->train_set->targets ? FLOATS : LABELS, n, answers,
-               l->piece.place);
+    add_loaded(d, GS_DIGEST_answers, l->targets, w->train_set->targets ? FLOATS : LABELS, n, targets,
+               l->micro_batch.offset);
     return GS_OK;
 }
 
@@ -310,7 +310,7 @@ static int param_of(const gs_digest *d, const gs_param *p) {
 }
 
 static gs_status add_param(gs_digest *d, gs_digest_kind kind, const gs_param *p, gs_mem x, int part) {
-    gs_numbers *to = cell(d, kind, param_of(d, p), part);
+    gs_sketch *to = cell(d, kind, param_of(d, p), part);
     if (to->n > 0) return GS_OK; /* of this step's first pass */
     GS_TRY(fetch(d, x, p->count));
     (void)add_numbers(to, d->worker->model, param_of(d, p), d->room, 0, p->count);
@@ -327,13 +327,13 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
 /* What this pass has added to dw: all of it if the pass began with 0 (fresh), or if each pass has a sum of its own. */
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart) {
     const int number = param_of(d, p);
-    gs_numbers now = {0};
+    gs_sketch now = {0};
     GS_TRY(fetch(d, p->dw, p->count));
     if (!add_numbers(&now, d->worker->model, number, d->room, 0, p->count)) return GS_OK;
-    gs_numbers added = now;
-    if (!fresh && !apart) gs_numbers_add_scaled(&added, -1, &d->param[number].before);
-    gs_numbers *to = cell(d, GS_DIGEST_dw, number, d->param[number].passes++);
-    gs_numbers_add_scaled(to, 1, &added);
+    gs_sketch added = now;
+    if (!fresh && !apart) gs_sketch_add_scaled(&added, -1, &d->param[number].before);
+    gs_sketch *to = cell(d, GS_DIGEST_dw, number, d->param[number].passes++);
+    gs_sketch_add_scaled(to, 1, &added);
     to->n = (double)p->count;
     d->param[number].before = now;
     return GS_OK;
@@ -341,7 +341,7 @@ static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart)
 
 static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *pass) {
     const gs_worker *w = d->worker;
-    const bool apart = w->holding.gradients_cut && !(l->lent && gs_has_stages(w));
+    const bool apart = w->partition.gradients_cut && !(l->lent && gs_has_stages(w));
     for (int i = 0; i < l->params; i++)
         if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh, apart));
     /* A table that another stage of a pipeline has. With --exact its gradient goes there before that stage adds. */
@@ -351,10 +351,10 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
 
 /* An output of 0 was masked, unless its input was 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
-    gs_numbers *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
+    gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) {
         const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
-        gs_numbers_add(to, &kept, 1, i / v->each * v->whole + v->first + i % v->each);
+        gs_sketch_add(to, &kept, 1, i / v->each * v->whole + v->first + i % v->each);
     }
 }
 
@@ -409,8 +409,8 @@ static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t f
                      to = end < first + count ? end : first + count;
         if (from >= to) continue;
         GS_TRY(fetch(d, gs_at(x, from - first), to - from));
-        gs_numbers *here = cell(d, kind, p, part);
-        if (here->n >= (double)m->param[p]->count) *here = (gs_numbers){0}; /* a second update in this step */
+        gs_sketch *here = cell(d, kind, p, part);
+        if (here->n >= (double)m->param[p]->count) *here = (gs_sketch){0}; /* a second update in this step */
         (void)add_numbers(here, m, p, d->room, from - m->param[p]->at, to - from);
     }
     return GS_OK;
@@ -498,7 +498,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     memset(d->table, 0, cells_of(d) * sizeof *d->table);
     for (int i = 0; i < d->numbers; i++) {
         d->layer[i].masks = d->param[i].passes = 0;
-        d->param[i].before = (gs_numbers){0};
+        d->param[i].before = (gs_sketch){0};
     }
     d->own = 0;
     d->scale = 0;

@@ -1,4 +1,4 @@
-/* --digest DIR: a record of what every step computed, as a few numbers (numbers.h) for each quantity, layer and rank.
+/* --digest DIR: a record of what every step computed, as a few numbers (sketch.h) for each quantity, layer and rank.
  * `gradsum explain` compares two of them (explain/explain.h). Off, nothing of this runs.
  *
  * Each rank writes a file of its own, DIR/rank-0.digest and so on, line by line, as the run goes on: nothing is sent
@@ -21,7 +21,7 @@
 #pragma once
 
 #include "layer/layer.h"
-#include "train/digest/numbers.h"
+#include "train/digest/sketch.h"
 
 struct gs_worker;
 struct gs_loaded;

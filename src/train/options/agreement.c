@@ -45,9 +45,9 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
     const gs_text *t = d->text;
     if (t) return checksum(t->token, t->count * sizeof *t->token) ^ checksum(&t->context, sizeof t->context);
     const void *inputs = d->inputs ? (void *)d->inputs : d->images;
-    const void *answers = d->targets ? (void *)d->targets : d->labels;
-    size_t answer_bytes = d->targets ? gs_dataset_answer_bytes(d) : (size_t)gs_dataset_labels_each(d);
-    return checksum(answers, d->count * answer_bytes) ^
+    const void *targets = d->targets ? (void *)d->targets : d->labels;
+    size_t target_bytes = d->targets ? gs_dataset_target_bytes(d) : (size_t)gs_dataset_labels_each(d);
+    return checksum(targets, d->count * target_bytes) ^
            checksum(inputs, d->count * gs_dataset_input_bytes(d));
 }
 

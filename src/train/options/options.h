@@ -82,10 +82,10 @@ typedef enum gs_resume {
     GS_RESUME_AGREES, /* the run's own; another one is refused */
 } gs_resume;
 
-typedef enum gs_json_place {
+typedef enum gs_json_file {
     GS_JSON_START /* the first line of train --json */,
     GS_JSON_LOG /* run.json */
-} gs_json_place;
+} gs_json_file;
 
 typedef struct gs_run_option {
     const char *name; /* without "--"; NULL ends the table */
@@ -123,7 +123,7 @@ gs_settings gs_settings_with_numbers(const gs_settings *, size_t batch);
 gs_settings gs_settings_in_use(const gs_worker *);
 
 struct cJSON;
-void gs_run_options_json(const gs_settings *, gs_json_place, struct cJSON *); /* adds fields */
+void gs_run_options_json(const gs_settings *, gs_json_file, struct cJSON *); /* adds fields */
 
 /* ---- values ---- */
 

@@ -55,7 +55,7 @@ typedef struct server {
     float *state;          /* of the layers */
     size_t params, saved;  /* of the model: without the state, and with it */
     size_t samples, batch; /* numbers of the training set and of a global batch */
-    int answers;           /* of each sample */
+    int targets;           /* of each sample */
     gs_lr_course rates;
     float momentum, weight_decay;
     gs_clocks clocks;
@@ -90,7 +90,7 @@ static gs_status fill_server(server *s, const gs_worker *w) {
     s->saved = w->model->saved;
     s->samples = w->train_set->count;
     s->batch = w->batch;
-    s->answers = gs_model_answers(w->model);
+    s->targets = gs_model_targets(w->model);
     s->rates = w->rates;
     s->momentum = w->optimizer->momentum;
     s->weight_decay = w->optimizer->weight_decay;
@@ -208,7 +208,7 @@ static gs_status apply(server *s, size_t step) {
     const gs_backend *ops = s->device->ops;
     const float *sum = sum_of_given(s), *stats = sum + s->saved;
     size_t left = s->samples - step * s->batch, batch = left < s->batch ? left : s->batch;
-    size_t rows = batch * (size_t)s->answers;
+    size_t rows = batch * (size_t)s->targets;
     float share = stats[GS_STAT_SAMPLES] / (float)rows;
     for (int i = 0; i < GS_STATS; i++) s->stats[i] += stats[i];
     if (!(share > 0)) return GS_OK; /* an empty part changes nothing */

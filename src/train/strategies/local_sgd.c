@@ -89,15 +89,15 @@ static gs_status step(gs_worker *w, gs_score *score) {
 
     GS_TRY(gs_gradient(w));
     GS_TRY(w->device->ops->read(w->device, stats, gs_model_stats(w->model), sizeof stats));
-    if (w->piece.part > 0)
-        GS_TRY(gs_optimizer_update(w->optimizer, (double)w->piece.part * gs_model_answers(w->model)));
+    if (w->micro_batch.part > 0)
+        GS_TRY(gs_optimizer_update(w->optimizer, (double)w->micro_batch.part * gs_model_targets(w->model)));
     else
         w->optimizer->updates++;
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     for (int i = 0; i < GS_STATS; i++) l->stats[i] += stats[i];
-    l->mine += (double)w->piece.part;
-    l->all += (double)w->piece.batch;
+    l->mine += (double)w->micro_batch.part;
+    l->all += (double)w->micro_batch.batch;
     *score = gs_score_of(stats);
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 

@@ -15,14 +15,14 @@
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
  *
  * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are virtual shards, each by itself from an empty gradient on, and they are added in their tree (../order.h): the
- * bits of one worker. What a stage computes is what these layers compute in a whole model; messages change no bit.
+ * are virtual shards, each by itself from an empty gradient on, and they are added in their tree (../ordered_sums.h):
+ * the bits of one worker. What a stage computes is what these layers compute in a whole model; messages change no bit.
  *
  * `tied` (layer/tied.c) is in the last stage, and the table in the first. The last one has a copy. Its part of the
  * gradient goes to the first stage, which adds its own and updates, and sends the table back. With --exact it goes for
  * each micro-batch, since the embedding's backward adds to it row by row, in an order that must stay.
  *
- * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../holding.h). When the
+ * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../partition.h). When the
  * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
  * through the stages too.
  *
@@ -100,7 +100,7 @@ static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipe
 }
 
 size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) {
-    const size_t part = gs_schedule_cut(batch, 0, gs_parts_of(s, workers), gs_together(s)).count;
+    const size_t part = gs_schedule_cut(batch, 0, gs_batch_shards(s, workers), gs_together(s)).count;
     return gs_schedule_cut(part, 0, gs_passes(s), gs_together(s)).count;
 }
 
@@ -108,8 +108,8 @@ size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) 
 static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
     const size_t batch = s->batch ? s->batch : set->count;
     size_t most;
-    GS_TRY(gs_largest_piece(s, set->shape, &most));
-    const size_t cuts = (size_t)gs_parts_of(s, workers) * (size_t)gs_passes(s),
+    GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
+    const size_t cuts = (size_t)gs_batch_shards(s, workers) * (size_t)gs_passes(s),
                  micro = gs_pipeline_micro_batch(s, batch, workers);
     if (micro <= most) return GS_OK;
     return gs_fail(GS_E_USAGE,
@@ -121,7 +121,7 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     const gs_pipeline_schedule *schedule;
     gs_pipeline p = {.stages = s->pipeline};
-    const int each = gs_replica_size(s);
+    const int each = gs_model_parallel_size(s);
     if (workers % each != 0)
         return gs_fail(GS_E_USAGE,
                        "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each "
@@ -192,13 +192,13 @@ const gs_param *gs_stage_table(const gs_pipeline_worker *p) {
 /* They find weights and gradients in this worker's arrays, and there is a copy of what they borrow. */
 static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            gs_model *m) {
-    const gs_holding *own = p->own;
+    const gs_partition *own = p->own;
     for (int i = p->first[c->run]; i < p->first[c->run + 1]; i++)
-        GS_TRY(gs_holding_bind(own, m->net->child[i]));
+        GS_TRY(gs_partition_bind(own, m->net->child[i]));
     if (own->copy && c->run == p->tied.borrower) {
         gs_param *table = table_of(p, m);
-        table->w = gs_held_tail(own, own->weights, own->weights_cut, own->params);
-        table->dw = gs_held_tail(own, own->gradients, own->gradients_cut, own->params);
+        table->w = gs_partition_tail(own, own->weights, own->weights_cut, own->params);
+        table->dw = gs_partition_tail(own, own->gradients, own->gradients_cut, own->params);
     }
     if (w->model->net->turns) gs_layer_add_turns(m->net, w->model->net->turns); /* the windows of --zero */
     return GS_OK;
@@ -224,7 +224,7 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
 }
 
 static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
-    p->own = &w->holding;
+    p->own = &w->partition;
     p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
     if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->shape.chunks);
     for (int c = 0; c < p->shape.chunks; c++)
@@ -248,7 +248,7 @@ static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
     return GS_OK;
 }
 
-/* Samples are for the first stage, answers for the last one. */
+/* Samples are for the first stage, targets for the last one. */
 static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     const size_t most = w->schedule.most;
     const int inputs = p->chunk[0].slots;
@@ -259,11 +259,11 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
         gs_input *input = &p->input[p->inputs++];
         *input = w->input; /* except for what belongs to a micro-batch: */
         input->most = most;
-        input->x = input->answers = GS_NONE;
+        input->x = input->targets = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
         if (p->stage == 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
         if (p->stage == p->shape.stages - 1)
-            GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.answer_bytes, &input->answers));
+            GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.target_bytes, &input->targets));
     }
     return GS_OK;
 }
@@ -275,8 +275,8 @@ static gs_status make_lists(const gs_worker *w, gs_pipeline_worker *p) {
     GS_TRY(gs_pipeline_read(w->settings->pipeline_schedule, &schedule, &chunks));
     p->list = calloc(stages, sizeof *p->list);
     p->sent = calloc(stages, sizeof *p->sent);
-    p->piece = calloc((size_t)p->shape.micro_batches, sizeof *p->piece);
-    if (!p->list || !p->sent || !p->piece)
+    p->micro_batch = calloc((size_t)p->shape.micro_batches, sizeof *p->micro_batch);
+    if (!p->list || !p->sent || !p->micro_batch)
         return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the schedules of %zu stages", stages);
     for (int s = 0; s < p->shape.stages; s++)
         GS_TRY(gs_instructions_create(schedule, &p->shape, s, &p->list[s]));
@@ -290,7 +290,7 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
     return most;
 }
 
-/* What --exact needs: see ../order.h. */
+/* What --exact needs: see ../ordered_sums.h. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
     const size_t most = largest_chunk(p);
@@ -300,10 +300,10 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
     w->scheme = &gs_sync_recursive_doubling;
     w->sync_most = most;
-    return gs_order_create(w, p->own->counts + GS_STATS);
+    return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-/* In a rehearsal there is nobody to ask: what the devices are called says it. */
+/* In a dry run there is nobody to ask: what the devices are called says it. */
 static gs_status find_halves(const gs_worker *w, bool *halves) {
     const char *devices = w->settings->devices;
     const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
@@ -322,14 +322,14 @@ static gs_status agree_on_halves(const gs_worker *w) {
     int64_t all = d->ops->narrow != NULL;
     bool *halves = &w->model->net->half_ends;
     if (d->precision == GS_PRECISION_F32) return GS_OK;
-    if (w->settings->rehearsal) return find_halves(w, halves);
+    if (w->settings->dry_run) return find_halves(w, halves);
     GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
     *halves = all != 0;
     return GS_OK;
 }
 
 static gs_status make_stage(gs_worker *w, gs_pipeline_worker *p) {
-    GS_TRY(gs_stage_cut(w, w->groups.place.stage, p));
+    GS_TRY(gs_stage_cut(w, w->groups.coordinates.pp, p));
     GS_TRY(make_chunks(w, p));
     GS_TRY(agree_on_halves(w));
     GS_TRY(make_lists(w, p));
@@ -353,7 +353,7 @@ static void free_stage(gs_worker *w) {
     for (int c = 0; p->chunk && c < p->shape.chunks; c++) free_chunk(w, &p->chunk[c]);
     for (int i = 0; i < p->inputs; i++) {
         w->device->ops->free(w->device, p->input[i].x);
-        w->device->ops->free(w->device, p->input[i].answers);
+        w->device->ops->free(w->device, p->input[i].targets);
     }
     for (int s = 0; p->list && s < p->shape.stages; s++) gs_instructions_free(&p->list[s]);
     while (p->kept) {
@@ -365,7 +365,7 @@ static void free_stage(gs_worker *w) {
     free(p->sent);
     free(p->chunk);
     free(p->input);
-    free(p->piece);
+    free(p->micro_batch);
     free(p->whole);
     free(p);
 }
@@ -459,7 +459,7 @@ static gs_status create(gs_worker *w) {
  * And everyone can ask to stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
     const bool has_counts =
-        p->stage == p->shape.stages - 1 && p->own->replica == 0 && w->model->tensor.rank == 0;
+        p->stage == p->shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
     if (has_counts)
         GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
@@ -481,7 +481,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_update(w, score->samples));
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    GS_TRY(gs_spread(w));
+    GS_TRY(gs_gather_new_weights(w));
     return gs_stage_run_after(w, p);
 }
 
@@ -517,7 +517,7 @@ static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
         if (!last) GS_TRY(pass_on(w, p, GS_SEND, y, pass->n * gs_shape_size(s->model->out)));
         if (!last) continue;
         GS_TRY(gs_model_clear_stats(w->model));
-        GS_TRY(gs_model_loss(s->model, pass, y, w->input.answers));
+        GS_TRY(gs_model_loss(s->model, pass, y, w->input.targets));
     }
     return GS_OK;
 }

@@ -26,7 +26,7 @@ typedef struct gs_stage_slot {
 typedef struct gs_stage_chunk {
     int run;         /* of the whole model: chunk x p + stage */
     gs_shard params; /* what it has of the worker's arrays, where units are whole */
-    const gs_held_state *state;
+    const gs_partition_state *state;
     int slots;
     gs_stage_slot *slot;
     bool has_dw, has_state; /* a backward, a forward of this step has written them: the next one adds */
@@ -63,11 +63,11 @@ typedef struct gs_pipeline_worker {
     size_t *sent; /* [p]: how many instructions of that list are past, as messages to here have shown */
     gs_kept_message *kept;
     gs_stage_chunk *chunk; /* [v] */
-    const gs_holding *own; /* the worker's */
-    gs_input *input;       /* [inputs]: samples and answers of micro-batch k in [k % inputs] */
+    const gs_partition *own; /* the worker's */
+    gs_input *input;       /* [inputs]: samples and targets of micro-batch k in [k % inputs] */
     int inputs;
-    gs_piece *piece; /* [m]: those of this step; n 0: an empty one */
-    int pieces;      /* how many the loader has */
+    gs_micro_batch *micro_batch; /* [m]: those of this step; n 0: an empty one */
+    int filled;      /* how many the loader has */
     float *whole;    /* of sums in the order of --exact: room for a part of the gradients */
     gs_stage_record record;
 } gs_pipeline_worker;

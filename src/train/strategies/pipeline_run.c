@@ -18,25 +18,25 @@
 static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
     gs_schedule from = w->schedule;
     from.done = w->step;
-    gs_schedule_place at = gs_schedule_begin(&from);
+    gs_schedule_position at = gs_schedule_begin(&from);
     int parts = 0;
-    for (p->pieces = 0; parts < w->schedule.mine && p->pieces < p->shape.micro_batches; p->pieces++) {
-        gs_piece *piece = &p->piece[p->pieces];
-        if (!gs_schedule_next(&from, &at, piece)) gs_bug("a step beyond the end of the run");
-        parts += piece->last;
+    for (p->filled = 0; parts < w->schedule.mine && p->filled < p->shape.micro_batches; p->filled++) {
+        gs_micro_batch *micro_batch = &p->micro_batch[p->filled];
+        if (!gs_schedule_next(&from, &at, micro_batch)) gs_bug("a step beyond the end of the run");
+        parts += micro_batch->last;
     }
     if (parts < w->schedule.mine) gs_bug("a micro-batch is more than can be computed at once");
-    w->piece = p->piece[0];
-    for (int k = p->pieces; k < p->shape.micro_batches; k++) p->piece[k] = (gs_piece){.n = 0};
+    w->micro_batch = p->micro_batch[0];
+    for (int k = p->filled; k < p->shape.micro_batches; k++) p->micro_batch[k] = (gs_micro_batch){.n = 0};
 }
 
 static gs_pass pass_of(gs_worker *w, const gs_pipeline_worker *p, int k, bool fresh) {
-    gs_pass pass = {.n = p->piece[k].n,
+    gs_pass pass = {.n = p->micro_batch[k].n,
                     .training = true,
                     .fresh = fresh,
                     .seed = w->settings->seed,
                     .step = w->step,
-                    .first = p->piece[k].place,
+                    .first = p->micro_batch[k].offset,
                     .loss_scale = w->optimizer->loss_scale.scale};
     gs_batch_norm_begin(w, &pass);
     return pass;
@@ -44,9 +44,9 @@ static gs_pass pass_of(gs_worker *w, const gs_pipeline_worker *p, int k, bool fr
 
 static gs_status load(gs_worker *w, gs_pipeline_worker *p, int k) {
     gs_pass unused = {0};
-    if (k >= p->pieces) return GS_OK;
-    if (p->inputs == 0) { /* in the middle there are neither samples nor answers */
-        w->measured.samples += (double)p->piece[k].n;
+    if (k >= p->filled) return GS_OK;
+    if (p->inputs == 0) { /* in the middle there are neither samples nor targets */
+        w->measured.samples += (double)p->micro_batch[k].n;
         return GS_OK;
     }
     const gs_input own = w->input;
@@ -73,13 +73,13 @@ static gs_shard counts_of(const gs_pipeline_worker *p) {
 
 /* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
 static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
-    const gs_mem place = gs_held_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
-    if (r.count == 0 || w->settings->rehearsal) return GS_OK;
-    if (p->piece[k].n > 0)
+    const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    if (r.count == 0 || w->settings->dry_run) return GS_OK;
+    if (p->micro_batch[k].n > 0)
         GS_TRY(w->device->ops->read(w->device, p->whole, place, r.count * sizeof(float)));
     else
         memset(p->whole, 0, r.count * sizeof(float));
-    if (!gs_order_add(&w->order, r.first, r.count, k, p->whole)) return GS_OK;
+    if (!gs_ordered_sums_add(&w->ordered_sums, r.first, r.count, k, p->whole)) return GS_OK;
     return w->device->ops->write(w->device, place, p->whole, r.count * sizeof(float));
 }
 
@@ -98,7 +98,7 @@ static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     if (w->settings->exact && has_loss) GS_TRY(gs_model_clear_stats(w->model));
     if (pass.n > 0) {
         GS_TRY(gs_model_forward(s->model, &pass, c->run > 0 ? s->x : input->x, &s->y));
-        if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->answers));
+        if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->targets));
         c->has_state = true;
     } else {
         GS_TRY(join(w, i, pass));
@@ -112,10 +112,10 @@ static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruct
     gs_stage_chunk *c = &p->chunk[i->chunk];
     gs_stage_slot *s = slot_of(p, i);
     const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_dw);
-    const gs_mem answers =
-        c->run == p->runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].answers : GS_NONE;
+    const gs_mem targets =
+        c->run == p->runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].targets : GS_NONE;
     if (pass.n > 0) {
-        GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, answers, s->dy, &s->dx));
+        GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, targets, s->dy, &s->dx));
         c->has_dw = true;
     } else {
         GS_TRY(join(w, i, pass));
@@ -144,7 +144,7 @@ static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     gs_stage_record_pass(p, i, start);
     if (w->recorded)
         gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk,
-                          activations_of(slot_of(p, i), p->piece[i->micro_batch].n), start);
+                          activations_of(slot_of(p, i), p->micro_batch[i->micro_batch].n), start);
     return gs_phase_ends(w, goes_forward ? GS_PHASE_FORWARD : GS_PHASE_BACKWARD);
 }
 
@@ -176,7 +176,7 @@ static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, 
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
     if (!forward && sent->action != GS_DO_SEND_GRADIENT) return p->tied.table->count * sizeof(float);
     const gs_layer *after = p->chunk[0].slot[0].model->net->child[p->first[forward ? run + 1 : run]];
-    return gs_bytes_of(p->piece[sent->micro_batch].n * gs_shape_size(after->in), after->memory.x_half);
+    return gs_bytes_of(p->micro_batch[sent->micro_batch].n * gs_shape_size(after->in), after->memory.x_half);
 }
 
 static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
@@ -299,7 +299,7 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
 }
 
 static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
-    const gs_mem place = gs_held_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
     return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, place, 0, r.count);
 }
 

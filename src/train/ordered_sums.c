@@ -1,4 +1,4 @@
-#include "train/order.h"
+#include "train/ordered_sums.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "train/hooks.h"
 #include "train/internal.h"
 
-gs_status gs_order_create(gs_worker *w, size_t count) {
-    gs_order *o = &w->order;
+gs_status gs_ordered_sums_create(gs_worker *w, size_t count) {
+    gs_ordered_sums *o = &w->ordered_sums;
     o->leaves = w->schedule.mine;
     o->device = w->device;
     for (int i = 0; 2 << i <= o->leaves; i++) {
@@ -20,12 +20,12 @@ gs_status gs_order_create(gs_worker *w, size_t count) {
     return GS_OK;
 }
 
-void gs_order_free(gs_order *o) {
-    for (int i = 0; i < GS_ORDER_LEVELS; i++) free(o->level[i]);
-    *o = (gs_order){0};
+void gs_ordered_sums_free(gs_ordered_sums *o) {
+    for (int i = 0; i < GS_ORDERED_SUMS_LEVELS; i++) free(o->level[i]);
+    *o = (gs_ordered_sums){0};
 }
 
-bool gs_order_add(const gs_order *o, size_t at, size_t count, int k, float *x) {
+bool gs_ordered_sums_add(const gs_ordered_sums *o, size_t at, size_t count, int k, float *x) {
     int i = 0;
     for (; k >> i & 1; i++) gs_host_add(o->device, x, o->level[i] + at, count);
     if (k + 1 == o->leaves) return true;
@@ -84,7 +84,7 @@ typedef enum stop { AT_START, AT_SUM, AT_END } stop;
 
 /* A virtual shard. */
 typedef struct shard {
-    gs_lockstep *all;
+    gs_virtual_shards *all;
     int number;
     pthread_t thread;
     pthread_cond_t wake;
@@ -92,7 +92,7 @@ typedef struct shard {
     /* What the worker has while this shard runs. Shard 0 has the worker's own model and input. */
     gs_model *model;
     gs_input input;
-    gs_piece piece;
+    gs_micro_batch micro_batch;
 
     stop at;         /* where it has stopped */
     double *numbers; /* AT_SUM: what is to be summed */
@@ -102,7 +102,7 @@ typedef struct shard {
 
 enum { WORKER = -1 };
 
-struct gs_lockstep {
+struct gs_virtual_shards {
     gs_worker *worker;
     int shards;
     shard shard[GS_EXACT_SHARDS];
@@ -120,25 +120,25 @@ struct gs_lockstep {
 
 /* Called with the lock: the shard waits for its next turn. False: there will be none. */
 static bool wait_for_turn(shard *me) {
-    gs_lockstep *l = me->all;
+    gs_virtual_shards *l = me->all;
     while (l->turn != me->number && !l->quit) pthread_cond_wait(&me->wake, &l->lock);
     if (l->quit) return false;
     l->worker->model = me->model;
     l->worker->input = me->input;
-    l->worker->piece = me->piece;
+    l->worker->micro_batch = me->micro_batch;
     return true;
 }
 
 /* Called with the lock: the turn goes back to the worker. */
 static void give_back(shard *me) {
-    gs_lockstep *l = me->all;
-    me->piece = l->worker->piece;
+    gs_virtual_shards *l = me->all;
+    me->micro_batch = l->worker->micro_batch;
     l->turn = WORKER;
     pthread_cond_signal(&l->wake_worker);
 }
 
 /* The worker lets a shard run, until it stops. */
-static void let_run(gs_lockstep *l, int number) {
+static void let_run(gs_virtual_shards *l, int number) {
     pthread_mutex_lock(&l->lock);
     l->turn = number;
     pthread_cond_signal(&l->shard[number].wake);
@@ -150,7 +150,7 @@ static void let_run(gs_lockstep *l, int number) {
 
 static void *shard_main(void *argument) {
     shard *me = argument;
-    gs_lockstep *l = me->all;
+    gs_virtual_shards *l = me->all;
     pthread_mutex_lock(&l->lock);
     while (wait_for_turn(me)) {
         pthread_mutex_unlock(&l->lock);
@@ -164,8 +164,8 @@ static void *shard_main(void *argument) {
     return NULL;
 }
 
-gs_status gs_lockstep_share(void *worker, double *numbers, size_t count) {
-    gs_lockstep *l = ((gs_worker *)worker)->lockstep;
+gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
+    gs_virtual_shards *l = ((gs_worker *)worker)->virtual_shards;
     pthread_mutex_lock(&l->lock);
     shard *me = &l->shard[l->turn];
     me->at = AT_SUM;
@@ -180,12 +180,12 @@ gs_status gs_lockstep_share(void *worker, double *numbers, size_t count) {
 /* ---- the worker ---- */
 
 /* All shards have stopped at the same sum, for each makes the same calls. */
-static gs_status sum(gs_lockstep *l) {
+static gs_status sum(gs_virtual_shards *l) {
     const size_t count = l->shard[0].count;
     for (int i = 0; i < l->shards; i++) {
         const shard *s = &l->shard[i];
         if (s->at != AT_SUM || s->count != count || count > l->most)
-            gs_bug("lockstep: shard %d is at another sum than shard 0, of %zu numbers and %zu", i, s->count,
+            gs_bug("virtual shards: shard %d is at another sum than shard 0, of %zu numbers and %zu", i, s->count,
                    count);
         memcpy(l->mine + (size_t)i * count, s->numbers, count * sizeof *l->mine);
     }
@@ -199,7 +199,7 @@ static gs_status sum(gs_lockstep *l) {
 }
 
 /* Each shard as far as its next sum, or its end; *ended: all have ended. */
-static gs_status round_of_turns(gs_lockstep *l, bool *ended) {
+static gs_status round_of_turns(gs_virtual_shards *l, bool *ended) {
     *ended = true;
     for (int i = 0; i < l->shards; i++) {
         const shard *s = &l->shard[i];
@@ -211,14 +211,14 @@ static gs_status round_of_turns(gs_lockstep *l, bool *ended) {
 }
 
 /* Those that wait for a sum end, so that no shard is left in the middle. */
-static void end_all(gs_lockstep *l) {
+static void end_all(gs_virtual_shards *l) {
     l->failed = true;
     for (int i = 0; i < l->shards; i++)
         if (l->shard[i].at == AT_SUM) let_run(l, i);
     l->failed = false;
 }
 
-static gs_status run(gs_lockstep *l) {
+static gs_status run(gs_virtual_shards *l) {
     bool ended;
     for (int i = 0; i < l->shards; i++) l->shard[i].at = AT_START;
     GS_TRY(round_of_turns(l, &ended));
@@ -229,7 +229,7 @@ static gs_status run(gs_lockstep *l) {
     return GS_OK;
 }
 
-static gs_status run_all(gs_lockstep *l) {
+static gs_status run_all(gs_virtual_shards *l) {
     gs_error error = {0};
     if (gs_error_keep(&error, run(l)) != GS_OK) end_all(l);
     l->worker->model = l->shard[0].model;
@@ -237,7 +237,7 @@ static gs_status run_all(gs_lockstep *l) {
     return gs_error_again(&error);
 }
 
-gs_status gs_lockstep_leaf(gs_lockstep *l, int k) {
+gs_status gs_virtual_shards_gradient(gs_virtual_shards *l, int k) {
     gs_model *m = l->worker->model;
     if (k == 0) return run_all(l);
     return m->device->ops->copy(m->device, m->gradients, l->shard[k].model->gradients, m->saved + GS_STATS);
@@ -256,15 +256,15 @@ static gs_status make_replica(shard *s) {
     gs_worker *w = s->all->worker;
     gs_device *d = w->device;
     const size_t most = w->schedule.most;
-    s->input = (gs_input){.most = most, .answer_bytes = w->input.answer_bytes, .scales = w->input.scales};
+    s->input = (gs_input){.most = most, .target_bytes = w->input.target_bytes, .scales = w->input.scales};
     GS_TRY(gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model));
     GS_HOOKS(model, w, s->model->net);
     s->model->scaling = w->model->scaling;
     GS_TRY(gs_alloc(d, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));
-    return gs_alloc(d, GS_MEMORY_DATA, most * w->input.answer_bytes, &s->input.answers);
+    return gs_alloc(d, GS_MEMORY_DATA, most * w->input.target_bytes, &s->input.targets);
 }
 
-static gs_status make_shard(gs_lockstep *l, int i) {
+static gs_status make_shard(gs_virtual_shards *l, int i) {
     shard *s = &l->shard[i];
     *s = (shard){.all = l, .number = i, .model = l->worker->model, .input = l->worker->input};
     pthread_cond_init(&s->wake, NULL);
@@ -277,8 +277,8 @@ static gs_status make_shard(gs_lockstep *l, int i) {
     return s->started ? GS_OK : gs_fail(GS_E_MEMORY, "--exact: cannot start a thread for a virtual shard");
 }
 
-gs_status gs_lockstep_create(gs_worker *w) {
-    gs_lockstep *l = w->lockstep = calloc(1, sizeof *l);
+gs_status gs_virtual_shards_create(gs_worker *w) {
+    gs_virtual_shards *l = w->virtual_shards = calloc(1, sizeof *l);
     if (!l) return gs_fail(GS_E_MEMORY, "--exact: no memory for the virtual shards");
     l->worker = w;
     l->turn = WORKER;
@@ -293,7 +293,7 @@ gs_status gs_lockstep_create(gs_worker *w) {
     return GS_OK;
 }
 
-void gs_lockstep_free(gs_lockstep *l) {
+void gs_virtual_shards_free(gs_virtual_shards *l) {
     if (!l) return;
     const gs_worker *w = l->worker;
     pthread_mutex_lock(&l->lock);
@@ -306,7 +306,7 @@ void gs_lockstep_free(gs_lockstep *l) {
         pthread_cond_destroy(&s->wake);
         if (i == 0) continue;
         w->device->ops->free(w->device, s->input.x);
-        w->device->ops->free(w->device, s->input.answers);
+        w->device->ops->free(w->device, s->input.targets);
         gs_model_free(s->model);
     }
     pthread_cond_destroy(&l->wake_worker);

@@ -32,7 +32,7 @@
  *
  * Linear layers that workers can share (parallel/tensor.h) add their longest sums in 8 parts too, in such a tree,
  * whether they are shared or not: so --tensor gives the same bits. batch_norm with statistics of the global batch needs
- * all leaves at once: see order.c.
+ * all leaves at once: see ordered_sums.c.
  *
  * The price: products of an eighth of the batch, which are slower than larger ones; an addition of all gradients for
  * each leaf but the first; log2 N rounds with the whole array, where a ring sends less than two arrays.
@@ -49,28 +49,28 @@ struct gs_settings;
 
 enum {
     GS_EXACT_SHARDS = 8, /* virtual shards of the global batch */
-    GS_ORDER_LEVELS = 3  /* within one worker, at most */
+    GS_ORDERED_SUMS_LEVELS = 3  /* within one worker, at most */
 };
 
-typedef struct gs_order {
+typedef struct gs_ordered_sums {
     int leaves;                    /* of this worker in each step; 0: its sums have no such order */
-    float *level[GS_ORDER_LEVELS]; /* what waits for its neighbour */
+    float *level[GS_ORDERED_SUMS_LEVELS]; /* what waits for its neighbour */
     size_t floats;                 /* of all levels */
     const gs_device *device;       /* the worker's */
-} gs_order;
+} gs_ordered_sums;
 
-/* Of a worker whose leaves have `count` floats each: worker->order. GS_E_MEMORY. */
-gs_status gs_order_create(struct gs_worker *, size_t count);
-void gs_order_free(gs_order *);
+/* Of a worker whose leaves have `count` floats each: worker->ordered_sums. GS_E_MEMORY. */
+gs_status gs_ordered_sums_create(struct gs_worker *, size_t count);
+void gs_ordered_sums_free(gs_ordered_sums *);
 
 /* How many gradients a worker computes and sums in a step; without --exact one. */
-static inline int gs_order_leaves(const gs_order *o) {
+static inline int gs_ordered_sums_leaves(const gs_ordered_sums *o) {
     return o->leaves > 1 ? o->leaves : 1;
 }
 
 /* x: the floats at .. at + count - 1 of leaf k = 0, 1, ... It becomes the largest sum that it completes, and is kept.
  * True: it was the last leaf, and x is the sum of all. Ranges may be at different leaves. */
-bool gs_order_add(const gs_order *, size_t at, size_t count, int k, float *x);
+bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k, float *x);
 
 /* GS_E_USAGE: --exact with settings whose bits are not known to be the same for any number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);
@@ -81,14 +81,14 @@ void gs_add_neighbours(const gs_device *, float *x, size_t count, int workers);
 
 /* ---- leaves that are computed together ---- */
 
-typedef struct gs_lockstep gs_lockstep;
+typedef struct gs_virtual_shards gs_virtual_shards;
 
-/* worker->lockstep. GS_E_MEMORY. */
-gs_status gs_lockstep_create(struct gs_worker *);
-void gs_lockstep_free(gs_lockstep *); /* NULL is allowed */
+/* worker->virtual_shards. GS_E_MEMORY. */
+gs_status gs_virtual_shards_create(struct gs_worker *);
+void gs_virtual_shards_free(gs_virtual_shards *); /* NULL is allowed */
 
 /* The gradients of leaf k = 0, 1, ..., in the worker's model. */
-gs_status gs_lockstep_leaf(gs_lockstep *, int k);
+gs_status gs_virtual_shards_gradient(gs_virtual_shards *, int k);
 
 /* gs_pass.sum_over_workers */
-gs_status gs_lockstep_share(void *worker, double *numbers, size_t count);
+gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count);

@@ -25,7 +25,7 @@
 
 struct gs_worker;
 
-typedef struct gs_held_unit {
+typedef struct gs_partition_unit {
     size_t first, count; /* its parameters, in the model's flat arrays */
     size_t at;           /* where they begin in this worker's array, if that has whole units */
     size_t own, rest;    /* count / N, of each of N replicas; what is left over, of all of them */
@@ -35,22 +35,22 @@ typedef struct gs_held_unit {
     int run;        /* which of this worker's runs of layers it is a part of; 0 without stages */
     bool stays;     /* from its first use to its last one; another window holds it (train/zero.h) */
     gs_mem weights, gradients; /* of this worker: where its layers find them, whole */
-} gs_held_unit;
+} gs_partition_unit;
 
 /* Running statistics of layers, which all replicas have. */
-typedef struct gs_held_state {
+typedef struct gs_partition_state {
     size_t first, count; /* in the model's flat arrays */
     size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
     int begin, end;      /* it is of the layers begin .. end - 1 of the outermost sequence: a run */
-} gs_held_state;
+} gs_partition_state;
 
-typedef struct gs_holding {
-    int replica;
+typedef struct gs_partition {
+    int dp_rank;
     int count;
-    gs_held_unit *unit; /* in the order of their parameters */
+    gs_partition_unit *unit; /* in the order of their parameters */
     size_t own, rest;   /* of all units together */
     int states;
-    gs_held_state *state; /* of a stage one for each of its runs, else one */
+    gs_partition_state *state; /* of a stage one for each of its runs, else one */
     /* The arrays of a worker whose units are whole; where they are cut (ZeRO 3, of gradients also ZeRO 2), its parts
      * are in the place of the parameters:
      *
@@ -62,7 +62,7 @@ typedef struct gs_holding {
     bool weights_cut, gradients_cut;
     gs_held_part *part; /* what it updates: of each unit its own part, and the rest */
     gs_held update;
-} gs_holding;
+} gs_partition;
 
 /* Does this worker update all parameters, in one piece? (With ZeRO 1 it has them all, and updates its part.) */
 bool gs_updates_all(const struct gs_worker *);
@@ -71,48 +71,48 @@ bool gs_updates_all(const struct gs_worker *);
 bool gs_updates_are_divided(const struct gs_worker *);
 
 /* As gs_optimizer_end_update, of the state that this worker has. */
-gs_status gs_holding_end_update(struct gs_worker *, double samples);
+gs_status gs_partition_end_update(struct gs_worker *, double samples);
 
 /* The own part of a unit in an array, and the rest; cut: it is an array of parts. */
-static inline gs_mem gs_held_own(const gs_holding *h, gs_mem array, bool cut, const gs_held_unit *u) {
-    return gs_at(array, cut ? u->own_at : u->at + u->own * (size_t)h->replica);
+static inline gs_mem gs_partition_own(const gs_partition *h, gs_mem array, bool cut, const gs_partition_unit *u) {
+    return gs_at(array, cut ? u->own_at : u->at + u->own * (size_t)h->dp_rank);
 }
-static inline gs_mem gs_held_rest(gs_mem array, bool cut, const gs_held_unit *u) {
+static inline gs_mem gs_partition_rest(gs_mem array, bool cut, const gs_partition_unit *u) {
     return gs_at(array, cut ? u->rest_at : u->at + u->count - u->rest);
 }
 
 /* What is behind the parameters, at `at` of an array of whole units. */
-static inline gs_mem gs_held_tail(const gs_holding *h, gs_mem array, bool cut, size_t at) {
+static inline gs_mem gs_partition_tail(const gs_partition *h, gs_mem array, bool cut, size_t at) {
     return gs_at(array, cut ? at - h->params + h->own + h->rest : at);
 }
 
-/* Make the holding of a replica that has all layers. zero: 0 to 3. What is made is to be freed, even after a failure:
+/* Make the partition of a replica that has all layers. zero: 0 to 3. What is made is to be freed, even after a failure:
  * GS_E_MEMORY. */
-gs_status gs_holding_cut(const gs_model *, int zero, int replicas, int replica, gs_holding *);
+gs_status gs_partition_cut(const gs_model *, int zero, int dp, int dp_rank, gs_partition *);
 
-/* Make the holding of the world's rank `rank`, which has the same part of each tensor as this worker. */
-gs_status gs_holding_plan(const struct gs_worker *, int rank, gs_holding *);
-void gs_holding_free(gs_holding *);
+/* Make the partition of the world's rank `rank`, which has the same part of each tensor as this worker. */
+gs_status gs_partition_plan(const struct gs_worker *, int rank, gs_partition *);
+void gs_partition_free(gs_partition *);
 
 /* The model's arrays become those of this worker: both with stages and with ZeRO 3, the gradients with ZeRO 2. A whole
  * one goes as soon as its parts are kept. GS_E_MEMORY, GS_E_OPENCL. */
-gs_status gs_holding_divide(struct gs_worker *);
+gs_status gs_partition_divide(struct gs_worker *);
 
 /* The parameters and the state of these layers find their places in this worker's units. */
-gs_status gs_holding_bind(const gs_holding *, gs_layer *);
+gs_status gs_partition_bind(const gs_partition *, gs_layer *);
 
-/* Fill worker->holding.update; the worker's arrays must be there. */
-gs_status gs_holding_list(struct gs_worker *);
+/* Fill worker->partition.update; the worker's arrays must be there. */
+gs_status gs_partition_list(struct gs_worker *);
 
 /* Where a parameter or a state is in arrays of this worker's whole units; false: it does not have that. */
-bool gs_holding_find(const gs_holding *, const gs_param *, size_t *at);
+bool gs_partition_find(const gs_partition *, const gs_param *, size_t *at);
 
 /* Vector i of the optimiser, whole. All workers call it, between two steps: the first has it in `whole`, which is NULL
  * on the others. */
-gs_status gs_holding_gather(struct gs_worker *, int i, float *whole);
+gs_status gs_partition_gather(struct gs_worker *, int i, float *whole);
 /* Each takes its part of it. */
-gs_status gs_holding_scatter(struct gs_worker *, int i, const float *whole);
+gs_status gs_partition_scatter(struct gs_worker *, int i, const float *whole);
 
-/* The weights and the state of the whole model, on all workers, between two steps. A rehearsal has no `host`: it books
+/* The weights and the state of the whole model, on all workers, between two steps. A dry run has no `host`: it books
  * what this takes beside it. */
-gs_status gs_holding_weights(struct gs_worker *, float *host);
+gs_status gs_partition_weights(struct gs_worker *, float *host);

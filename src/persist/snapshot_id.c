@@ -1,13 +1,13 @@
-#include "persist/agree.h"
+#include "persist/snapshot_id.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* The last step that all survivors have, and the first of them; -1: there is none. */
-static int find_step(const gs_card *all, int size, uint64_t *step) {
+static int find_step(const gs_snapshot_id *all, int size, uint64_t *step) {
     int first = -1;
     for (int r = 0; r < size; r++) {
-        const gs_card *its = gs_card_newest(all + (size_t)r * GS_COPIES);
+        const gs_snapshot_id *its = gs_snapshot_id_newest(all + (size_t)r * GS_SNAPSHOTS);
         if (!its) continue;
         if (first < 0 || its->step < *step) *step = its->step;
         if (first < 0) first = r;
@@ -15,15 +15,15 @@ static int find_step(const gs_card *all, int size, uint64_t *step) {
     return first;
 }
 
-static gs_status compare(const gs_card *all, int size, int first, uint64_t step) {
-    const gs_card *wanted = gs_card_of_step(all + (size_t)first * GS_COPIES, step);
+static gs_status compare(const gs_snapshot_id *all, int size, int first, uint64_t step) {
+    const gs_snapshot_id *wanted = gs_snapshot_id_of_step(all + (size_t)first * GS_SNAPSHOTS, step);
     for (int r = 0; r < size; r++) {
-        const gs_card *its = gs_card_of_step(all + (size_t)r * GS_COPIES, step);
-        if (!gs_card_newest(all + (size_t)r * GS_COPIES)) continue;
+        const gs_snapshot_id *its = gs_snapshot_id_of_step(all + (size_t)r * GS_SNAPSHOTS, step);
+        if (!gs_snapshot_id_newest(all + (size_t)r * GS_SNAPSHOTS)) continue;
         if (!wanted || !its)
             return gs_fail(GS_E_DIFFER, "--elastic: rank %d has no copy of step %" PRIu64, its ? first : r,
                            step);
-        if (strncmp(its->hash, wanted->hash, GS_CARD_HASH) != 0)
+        if (strncmp(its->hash, wanted->hash, GS_SNAPSHOT_HASH) != 0)
             return gs_fail(GS_E_DIFFER,
                            "--elastic: after step %" PRIu64 " the states of ranks %d and %d differ (SHA-256 "
                            "%.12s... and %.12s...)",
@@ -32,7 +32,7 @@ static gs_status compare(const gs_card *all, int size, int first, uint64_t step)
     return GS_OK;
 }
 
-gs_status gs_cards_agree(const gs_card *all, int size, uint64_t *step, int *first) {
+gs_status gs_snapshots_agree(const gs_snapshot_id *all, int size, uint64_t *step, int *first) {
     *first = find_step(all, size, step);
     return *first < 0 ? GS_OK : compare(all, size, *first, *step);
 }

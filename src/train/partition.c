@@ -1,4 +1,4 @@
-#include "train/holding.h"
+#include "train/partition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,19 +39,19 @@ static bool of_one_segment(const gs_model *m, int a, int b) {
 }
 
 /* The layers begin .. end - 1 one after the other: into the unit before, or a new one. */
-static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t most, gs_holding *h) {
+static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t most, gs_partition *h) {
     const int before = h->count;
     for (int i = begin; i < end; i++) {
         const gs_layer *l = m->net->child[i];
         const size_t count = end_of(m, i) - l->at;
-        gs_held_unit *open = h->count > before ? &h->unit[h->count - 1] : NULL;
+        gs_partition_unit *open = h->count > before ? &h->unit[h->count - 1] : NULL;
         if (count == 0) continue;
         if (open && !open->stays && !lends(l) &&
             (open->count + count <= most || of_one_segment(m, open->end - 1, i))) {
             open->count += count;
             open->end = i + 1;
         } else {
-            h->unit[h->count++] = (gs_held_unit){.first = l->at,
+            h->unit[h->count++] = (gs_partition_unit){.first = l->at,
                                                  .count = count,
                                                  .at = h->params + l->at - m->net->child[begin]->at,
                                                  .begin = i,
@@ -62,17 +62,17 @@ static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t
     }
 }
 
-static gs_status make_lists(gs_holding *h, int units, int states) {
+static gs_status make_lists(gs_partition *h, int units, int states) {
     h->unit = calloc((size_t)units + 1, sizeof *h->unit);
     h->state = calloc((size_t)states, sizeof *h->state);
     return h->unit && h->state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a list of %d units", units);
 }
 
-static void divide(gs_holding *h, bool zero, int replicas) {
+static void divide(gs_partition *h, bool zero, int dp) {
     for (int i = 0; i < h->count; i++) {
-        gs_held_unit *u = &h->unit[i];
-        u->own = zero ? u->count / (size_t)replicas : 0;
-        u->rest = u->count - u->own * (size_t)replicas;
+        gs_partition_unit *u = &h->unit[i];
+        u->own = zero ? u->count / (size_t)dp : 0;
+        u->rest = u->count - u->own * (size_t)dp;
         u->own_at = h->own;
         h->own += u->own;
     }
@@ -82,29 +82,29 @@ static void divide(gs_holding *h, bool zero, int replicas) {
     }
 }
 
-gs_status gs_holding_cut(const gs_model *m, int zero, int replicas, int replica, gs_holding *h) {
-    *h = (gs_holding){.replica = replica,
+gs_status gs_partition_cut(const gs_model *m, int zero, int dp, int dp_rank, gs_partition *h) {
+    *h = (gs_partition){.dp_rank = dp_rank,
                       .states = 1,
                       .copied = m->params,
                       .counts = m->saved,
                       .weights = m->weights,
                       .gradients = m->gradients};
     GS_TRY(make_lists(h, m->net->children, h->states));
-    *h->state = (gs_held_state){
+    *h->state = (gs_partition_state){
         .first = m->params, .count = m->saved - m->params, .at = m->params, .end = m->net->children};
     if (zero < 2)
-        h->unit[h->count++] = (gs_held_unit){.count = m->params, .end = m->net->children};
+        h->unit[h->count++] = (gs_partition_unit){.count = m->params, .end = m->net->children};
     else
         cut_by_layers(m, 0, 0, m->net->children, largest_layer(m, 0, m->net->children), h);
     h->params = m->params;
-    divide(h, zero > 0, replicas);
+    divide(h, zero > 0, dp);
     return GS_OK;
 }
 
 /* ---- units of a stage ---- */
 
 static gs_status add_state(gs_layer *l, void *context) {
-    gs_held_state *state = context;
+    gs_partition_state *state = context;
     for (int i = 0; i < l->params; i++) {
         if (!l->param[i].state) continue;
         if (state->count == 0) state->first = l->param[i].at;
@@ -113,26 +113,26 @@ static gs_status add_state(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static gs_status cut_stage(const gs_worker *w, gs_place place, gs_holding *h) {
+static gs_status cut_stage(const gs_worker *w, gs_coordinates coordinates, gs_partition *h) {
     gs_model *m = w->model;
     gs_pipeline_worker p = {0};
-    GS_TRY(gs_stage_cut(w, place.stage, &p));
+    GS_TRY(gs_stage_cut(w, coordinates.pp, &p));
     GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
     h->states = p.shape.chunks;
     for (int c = 0; c < h->states; c++) {
-        const int run = c * p.shape.stages + place.stage, begin = p.first[run], end = p.first[run + 1];
+        const int run = c * p.shape.stages + coordinates.pp, begin = p.first[run], end = p.first[run + 1];
         const size_t first = m->net->child[begin]->at, count = end_of(m, end - 1) - first;
         if (w->settings->zero > 1)
             cut_by_layers(m, c, begin, end, w->settings->recompute ? count : largest_layer(m, begin, end), h);
         else
-            h->unit[h->count++] = (gs_held_unit){
+            h->unit[h->count++] = (gs_partition_unit){
                 .first = first, .count = count, .at = h->params, .begin = begin, .end = end, .run = c};
         h->params += count;
         h->state[c].begin = begin;
         h->state[c].end = end;
         for (int i = begin; i < end; i++) (void)gs_layer_walk(m->net->child[i], add_state, &h->state[c]);
     }
-    if (p.tied.table && place.stage == p.shape.stages - 1) h->copy = p.tied.table;
+    if (p.tied.table && coordinates.pp == p.shape.stages - 1) h->copy = p.tied.table;
     h->copied = h->counts = h->params + (h->copy ? h->copy->count : 0);
     for (int c = 0; c < h->states; c++) {
         h->state[c].at = h->counts;
@@ -142,29 +142,29 @@ static gs_status cut_stage(const gs_worker *w, gs_place place, gs_holding *h) {
     return GS_OK;
 }
 
-gs_status gs_holding_plan(const gs_worker *w, int rank, gs_holding *h) {
+gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
     const gs_layout *l = &w->groups.layout;
-    const gs_place place = gs_place_of(l, rank);
-    *h = (gs_holding){.replica = place.replica};
+    const gs_coordinates coordinates = gs_coordinates_of(l, rank);
+    *h = (gs_partition){.dp_rank = coordinates.dp};
     return l->pp > 1 ? cut_stage(w, place, h)
-                     : gs_holding_cut(w->model, w->settings->zero, l->dp, place.replica, h);
+                     : gs_partition_cut(w->model, w->settings->zero, l->dp, coordinates.dp, h);
 }
 
-void gs_holding_free(gs_holding *h) {
+void gs_partition_free(gs_partition *h) {
     free(h->unit);
     free(h->state);
     free(h->part);
-    *h = (gs_holding){0};
+    *h = (gs_partition){0};
 }
 
-bool gs_holding_find(const gs_holding *h, const gs_param *param, size_t *at) {
+bool gs_partition_find(const gs_partition *h, const gs_param *param, size_t *at) {
     for (int i = 0; i < h->count && !param->state; i++) {
-        const gs_held_unit *u = &h->unit[i];
+        const gs_partition_unit *u = &h->unit[i];
         *at = u->at + param->at - u->first;
         if (param->at >= u->first && param->at < u->first + u->count) return true;
     }
     for (int i = 0; i < h->states && param->state; i++) {
-        const gs_held_state *s = &h->state[i];
+        const gs_partition_state *s = &h->state[i];
         *at = s->at + param->at - s->first;
         if (param->at >= s->first && param->at < s->first + s->count) return true;
     }
@@ -176,8 +176,8 @@ bool gs_holding_find(const gs_holding *h, const gs_param *param, size_t *at) {
 
 /* What this worker has of an array: in whole units or in parts, and more behind the state. */
 static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t more, gs_mem *out) {
-    const gs_holding *h = &w->holding;
-    const size_t floats = gs_held_tail(h, (gs_mem)GS_NONE, cut, h->counts).at + more;
+    const gs_partition *h = &w->partition;
+    const size_t floats = gs_partition_tail(h, (gs_mem)GS_NONE, cut, h->counts).at + more;
     GS_TRY(gs_alloc(w->device, kind, floats * sizeof(float), out));
     gs_ledger_tail(&w->device->memory, out->base, GS_MEMORY_STATE, (h->counts - h->copied) * sizeof(float));
     return GS_OK;
@@ -185,35 +185,35 @@ static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t mo
 
 /* Of the model's array of weights to this worker's. */
 static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
-    const gs_holding *h = &w->holding;
+    const gs_partition *h = &w->partition;
     const gs_backend *ops = w->device->ops;
     for (int i = 0; i < h->count; i++) {
-        const gs_held_unit *u = &h->unit[i];
+        const gs_partition_unit *u = &h->unit[i];
         const gs_mem from = gs_at(whole, u->first);
         if (!cut) {
             GS_TRY(ops->copy(w->device, gs_at(to, u->at), from, u->count));
             continue;
         }
-        GS_TRY(ops->copy(w->device, gs_at(to, u->own_at), gs_at(from, u->own * (size_t)h->replica), u->own));
+        GS_TRY(ops->copy(w->device, gs_at(to, u->own_at), gs_at(from, u->own * (size_t)h->dp_rank), u->own));
         GS_TRY(ops->copy(w->device, gs_at(to, u->rest_at), gs_at(from, u->count - u->rest), u->rest));
     }
     for (int i = 0; i < h->states; i++)
-        GS_TRY(ops->copy(w->device, gs_held_tail(h, to, cut, h->state[i].at), gs_at(whole, h->state[i].first),
+        GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->state[i].at), gs_at(whole, h->state[i].first),
                          h->state[i].count));
     if (h->copy)
-        GS_TRY(ops->copy(w->device, gs_held_tail(h, to, cut, h->params), gs_at(whole, h->copy->at),
+        GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->params), gs_at(whole, h->copy->at),
                          h->copy->count));
     return ops->finish(w->device);
 }
 
 static gs_status divide_gradients(gs_worker *w) {
     gs_model *m = w->model;
-    gs_holding *h = &w->holding;
+    gs_partition *h = &w->partition;
     m->device->ops->free(m->device, m->gradients);
     m->gradients = (gs_mem)GS_NONE;
     h->gradients_cut = w->settings->zero > 1;
     GS_TRY(allocate(w, GS_MEMORY_GRADIENTS, h->gradients_cut, GS_STATS, &h->gradients));
-    const gs_mem counts = gs_held_tail(h, h->gradients, h->gradients_cut, h->counts);
+    const gs_mem counts = gs_partition_tail(h, h->gradients, h->gradients_cut, h->counts);
     m->gradients = gs_at(counts, -m->saved); /* gs_model_stats finds them; size_t counts around its end */
     m->gradients_apart = counts.at + GS_STATS;
     return GS_OK;
@@ -221,7 +221,7 @@ static gs_status divide_gradients(gs_worker *w) {
 
 static gs_status divide_weights(gs_worker *w) {
     gs_model *m = w->model;
-    gs_holding *h = &w->holding;
+    gs_partition *h = &w->partition;
     const gs_mem whole = m->weights;
     h->weights_cut = w->settings->zero > 2;
     GS_TRY(allocate(w, GS_MEMORY_WEIGHTS, h->weights_cut, 0, &h->weights));
@@ -229,13 +229,13 @@ static gs_status divide_weights(gs_worker *w) {
     m->device->ops->free(m->device, status == GS_OK ? whole : h->weights);
     GS_TRY(status);
     /* The model frees it from here on, and finds the state, if no parameters. */
-    m->weights = gs_at(gs_held_tail(h, h->weights, h->weights_cut, h->params), -h->params);
-    m->weights_apart = gs_held_tail(h, (gs_mem)GS_NONE, h->weights_cut, h->counts).at;
+    m->weights = gs_at(gs_partition_tail(h, h->weights, h->weights_cut, h->params), -h->params);
+    m->weights_apart = gs_partition_tail(h, (gs_mem)GS_NONE, h->weights_cut, h->counts).at;
     return GS_OK;
 }
 
-gs_status gs_holding_divide(gs_worker *w) {
-    gs_holding *h = &w->holding;
+gs_status gs_partition_divide(gs_worker *w) {
+    gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
     for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: train/zero.c */
@@ -245,25 +245,25 @@ gs_status gs_holding_divide(gs_worker *w) {
     return GS_OK;
 }
 
-static gs_status bind_layer(gs_layer *l, void *holding) {
-    const gs_holding *h = holding;
+static gs_status bind_layer(gs_layer *l, void *partition) {
+    const gs_partition *h = partition;
     for (int i = 0; i < l->params; i++) {
         gs_param *p = &l->param[i];
         size_t at;
         int k = 0;
-        if (!gs_holding_find(h, p, &at)) continue;
+        if (!gs_partition_find(h, p, &at)) continue;
         while (k < h->count && (p->at < h->unit[k].first || p->at >= h->unit[k].first + h->unit[k].count))
             k++;
         const bool in_unit = !p->state && k < h->count;
         p->w = in_unit ? gs_at(h->unit[k].weights, p->at - h->unit[k].first)
-                       : gs_held_tail(h, h->weights, h->weights_cut, at);
+                       : gs_partition_tail(h, h->weights, h->weights_cut, at);
         p->dw = in_unit ? gs_at(h->unit[k].gradients, p->at - h->unit[k].first)
-                        : gs_held_tail(h, h->gradients, h->gradients_cut, at);
+                        : gs_partition_tail(h, h->gradients, h->gradients_cut, at);
     }
     return GS_OK;
 }
 
-gs_status gs_holding_bind(const gs_holding *h, gs_layer *l) {
+gs_status gs_partition_bind(const gs_partition *h, gs_layer *l) {
     return gs_layer_walk(l, bind_layer, (void *)(uintptr_t)h);
 }
 
@@ -324,14 +324,14 @@ bool gs_updates_all(const gs_worker *w) {
     return !gs_updates_are_divided(w) && w->groups.layout.tp == 1;
 }
 
-gs_status gs_holding_end_update(gs_worker *w, double samples) {
-    const gs_holding *h = &w->holding;
+gs_status gs_partition_end_update(gs_worker *w, double samples) {
+    const gs_partition *h = &w->partition;
     if (w->groups.layout.pp == 1) return gs_optimizer_end_update(w->optimizer, samples);
     w->optimizer->updates++;
     if (w->optimizer->away) GS_TRY(gs_vectors_away_bring_first(w->optimizer));
     for (int i = 0; i < h->states; i++)
-        GS_TRY(gs_model_update_state_of(w->model, gs_held_tail(h, h->weights, h->weights_cut, h->state[i].at),
-                                        gs_held_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
+        GS_TRY(gs_model_update_state_of(w->model, gs_partition_tail(h, h->weights, h->weights_cut, h->state[i].at),
+                                        gs_partition_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
                                         h->state[i].count, samples));
     return GS_OK;
 }
@@ -346,32 +346,32 @@ static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool large
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }
 
-gs_status gs_holding_list(gs_worker *w) {
+gs_status gs_partition_list(gs_worker *w) {
     const gs_model *m = w->model;
-    gs_holding *h = &w->holding;
+    gs_partition *h = &w->partition;
     /* A border is in one part, or rest, each. */
     const size_t most = 2 * (size_t)h->count + (m->undivided ? 2 * (size_t)m->param_count : 0);
     gs_held_part *to = h->part = calloc(most + 1, sizeof *h->part);
     if (!h->part) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu parts", most);
     for (int i = 0; i < h->count; i++) {
-        const gs_held_unit *u = &h->unit[i];
+        const gs_partition_unit *u = &h->unit[i];
         const size_t rest_first = u->first + u->count - u->rest;
         to = add_part(m,
-                      (gs_held_part){.first = u->first + u->own * (size_t)h->replica,
+                      (gs_held_part){.first = u->first + u->own * (size_t)h->dp_rank,
                                      .count = u->own,
-                                     .weights = gs_held_own(h, h->weights, h->weights_cut, u),
-                                     .gradients = gs_held_own(h, h->gradients, h->gradients_cut, u),
+                                     .weights = gs_partition_own(h, h->weights, h->weights_cut, u),
+                                     .gradients = gs_partition_own(h, h->gradients, h->gradients_cut, u),
                                      .vector_at = u->own_at,
                                      .counted = true},
                       to);
         to = add_part(m,
                       (gs_held_part){.first = rest_first,
                                      .count = u->rest,
-                                     .weights = gs_held_rest(h->weights, h->weights_cut, u),
-                                     .gradients = gs_held_rest(h->gradients, h->gradients_cut, u),
+                                     .weights = gs_partition_rest(h->weights, h->weights_cut, u),
+                                     .gradients = gs_partition_rest(h->gradients, h->gradients_cut, u),
                                      .vector_at = u->rest_at,
                                      .common = gs_updates_are_divided(w),
-                                     .counted = h->replica == 0 || !gs_updates_are_divided(w)},
+                                     .counted = h->dp_rank == 0 || !gs_updates_are_divided(w)},
                       to);
     }
     h->update = (gs_held){h->part, (int)(to - h->part), reduce_norms, w};
@@ -475,11 +475,11 @@ static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count
 /* `count` floats that the world's rank `rank` has of vector i, from `at` on, come to the first rank that has the same
  * part of the tensors. Of what lies elsewhere no more than a block is in memory at once. */
 static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
-    const int first = w->groups.place.part;
-    const size_t piece = gs_vectors_are_away(w->optimizer) ? GS_AWAY_BLOCK : count;
+    const int first = w->groups.coordinates.tp;
+    const size_t chunk = gs_vectors_are_away(w->optimizer) ? GS_AWAY_BLOCK : count;
     if (rank == first) return gs_optimizer_copy_vector(w->optimizer, i, at, count, to, NULL);
-    for (size_t done = 0; done < count; done += piece) {
-        const size_t some = gs_smaller(piece, count - done);
+    for (size_t done = 0; done < count; done += chunk) {
+        const size_t some = gs_smaller(chunk, count - done);
         if (w->comm->rank == first)
             GS_TRY(gs_comm_recv(w->comm, to + done, some * sizeof *to, rank));
         else
@@ -490,29 +490,29 @@ static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t cou
 
 /* Of the rests, the first replica's. */
 static gs_status move(gs_worker *w, int rank, int i, float *whole) {
-    gs_holding h;
-    gs_status status = gs_holding_plan(w, rank, &h);
+    gs_partition h;
+    gs_status status = gs_partition_plan(w, rank, &h);
     for (int k = 0; k < h.count && status == GS_OK; k++) {
-        const gs_held_unit *u = &h.unit[k];
+        const gs_partition_unit *u = &h.unit[k];
         float *to = whole ? whole + u->first : NULL;
-        status = move_range(w, rank, i, u->own_at, u->own, to ? to + u->own * (size_t)h.replica : NULL);
-        if (status == GS_OK && h.replica == 0)
+        status = move_range(w, rank, i, u->own_at, u->own, to ? to + u->own * (size_t)h.dp_rank : NULL);
+        if (status == GS_OK && h.dp_rank == 0)
             status = move_range(w, rank, i, u->rest_at, u->rest, to ? to + u->count - u->rest : NULL);
     }
-    gs_holding_free(&h);
+    gs_partition_free(&h);
     return status;
 }
 
-/* As gs_holding_gather, of this worker's part of the tensors, to the first rank that has the same part. */
+/* As gs_partition_gather, of this worker's part of the tensors, to the first rank that has the same part. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
-    const int mine = w->comm->rank, first = w->groups.place.part;
+    const int mine = w->comm->rank, first = w->groups.coordinates.tp;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
         if (mine == first || mine == rank) GS_TRY(move(w, rank, i, whole));
     return GS_OK;
 }
 
 /* Those that have the first replica and stage put it together. */
-gs_status gs_holding_gather(gs_worker *w, int i, float *whole) {
+gs_status gs_partition_gather(gs_worker *w, int i, float *whole) {
     const bool first = w->comm->rank < w->groups.layout.tp;
     float *mine = NULL;
     if (w->groups.layout.tp == 1) return gather_part(w, i, whole);
@@ -524,10 +524,10 @@ gs_status gs_holding_gather(gs_worker *w, int i, float *whole) {
 }
 
 static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
-    const gs_holding *h = &w->holding;
+    const gs_partition *h = &w->partition;
     for (int k = 0; k < h->count; k++) {
-        const gs_held_unit *u = &h->unit[k];
-        const float *own = whole + u->first + u->own * (size_t)h->replica,
+        const gs_partition_unit *u = &h->unit[k];
+        const float *own = whole + u->first + u->own * (size_t)h->dp_rank,
                     *rest = whole + u->first + u->count - u->rest;
         GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, u->own_at, u->own, NULL, own));
         GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, u->rest_at, u->rest, NULL, rest));
@@ -535,7 +535,7 @@ static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
     return GS_OK;
 }
 
-gs_status gs_holding_scatter(gs_worker *w, int i, const float *whole) {
+gs_status gs_partition_scatter(gs_worker *w, int i, const float *whole) {
     const gs_model *m = w->model;
     float *mine;
     if (!m->undivided) return scatter_part(w, i, whole);
@@ -551,10 +551,10 @@ gs_status gs_holding_scatter(gs_worker *w, int i, const float *whole) {
 /* ---- weights ---- */
 
 /* Of this worker's stage, on all replicas. */
-static gs_status read_unit(gs_worker *w, const gs_held_unit *u, float *to) {
-    const gs_holding *h = &w->holding;
+static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) {
+    const gs_partition *h = &w->partition;
     const gs_backend *ops = w->device->ops;
-    float *own = to + u->own * (size_t)h->replica;
+    float *own = to + u->own * (size_t)h->dp_rank;
     if (!h->weights_cut) return ops->read(w->device, to, gs_at(h->weights, u->at), u->count * sizeof *to);
     GS_TRY(ops->read(w->device, own, gs_at(h->weights, u->own_at), u->own * sizeof *to));
     GS_TRY(
@@ -565,24 +565,24 @@ static gs_status read_unit(gs_worker *w, const gs_held_unit *u, float *to) {
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
     enum { LEAST = 1 << 15 }; /* floats: what is under way is in memory once more */
     gs_comm *stages = w->groups.comm[GS_PP];
-    const size_t piece = count / 64 > LEAST ? count / 64 : LEAST;
-    for (size_t at = 0; at < count && stages->size > 1; at += piece) {
-        const size_t some = count - at < piece ? count - at : piece;
+    const size_t chunk = count / 64 > LEAST ? count / 64 : LEAST;
+    for (size_t at = 0; at < count && stages->size > 1; at += chunk) {
+        const size_t some = count - at < chunk ? count - at : chunk;
         GS_TRY(gs_comm_broadcast(stages, x + at, some, GS_F32, stage));
         GS_TRY(gs_comm_barrier(stages));
     }
     return GS_OK;
 }
 
-static gs_status read_stage(gs_worker *w, int stage, const gs_holding *of, float *host) {
-    const bool mine = stage == w->groups.place.stage;
+static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, float *host) {
+    const bool mine = stage == w->groups.coordinates.pp;
     for (int k = 0; k < of->count; k++) {
-        const gs_held_unit *u = &of->unit[k];
+        const gs_partition_unit *u = &of->unit[k];
         if (mine) GS_TRY(read_unit(w, u, host + u->first));
         GS_TRY(share(w, stage, host + u->first, u->count));
     }
     for (int k = 0; k < of->states; k++) {
-        const gs_held_state *s = &of->state[k];
+        const gs_partition_state *s = &of->state[k];
         float *to = host + s->first;
         if (mine)
             GS_TRY(
@@ -594,24 +594,24 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_holding *of, float
 
 /* Has this worker all weights of its part of the tensors? */
 static bool has_all(const gs_worker *w) {
-    return !w->holding.weights_cut && w->groups.layout.pp == 1;
+    return !w->partition.weights_cut && w->groups.layout.pp == 1;
 }
 
 static gs_status read_part(gs_worker *w, float *host) {
-    gs_holding of;
+    gs_partition of;
     if (has_all(w)) return gs_model_read_weights(w->model, host);
-    if (w->settings->rehearsal) return GS_OK;
+    if (w->settings->dry_run) return GS_OK;
     for (int stage = 0; stage < w->groups.layout.pp; stage++) {
-        const gs_place owner = {w->groups.place.replica, w->groups.place.part, stage};
-        gs_status status = gs_holding_plan(w, gs_rank_at(&w->groups.layout, owner), &of);
+        const gs_coordinates owner = {w->groups.coordinates.dp, w->groups.coordinates.tp, stage};
+        gs_status status = gs_partition_plan(w, gs_rank_at(&w->groups.layout, owner), &of);
         if (status == GS_OK) status = read_stage(w, stage, &of, host);
-        gs_holding_free(&of);
+        gs_partition_free(&of);
         GS_TRY(status);
     }
     return GS_OK;
 }
 
-gs_status gs_holding_weights(gs_worker *w, float *host) {
+gs_status gs_partition_weights(gs_worker *w, float *host) {
     const gs_model *m = w->model;
     float *mine = NULL;
     if (!m->undivided) return read_part(w, host);

@@ -1,4 +1,4 @@
-#include "predict/lists.h"
+#include "predict/message_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +6,15 @@
 
 #include "sync/scheme.h"
 
-typedef struct gs_lists_entry {
-    gs_lists_key key;
+typedef struct gs_message_lists_entry {
+    gs_message_lists_key key;
     gs_virtual_list *list; /* [ranks], or [1] that they share */
     size_t *parts;         /* [2 ranks], of a shared list: message and added */
-    struct gs_lists_entry *next;
+    struct gs_message_lists_entry *next;
 } entry;
 
 typedef struct recording {
-    const gs_lists_key *key;
+    const gs_message_lists_key *key;
     gs_recorder recorder;
     gs_sync *sync; /* NULL: the collective */
     void *array;   /* nobody looks into it: it is addresses, and memory only where a scheme copies */
@@ -40,7 +40,7 @@ static gs_status record_each(recording *g, entry *e) {
 
 /* How the array is cut, if into equal parts for all ranks. */
 static bool cut(recording *g, entry *e) {
-    const gs_lists_key *k = &e->key;
+    const gs_message_lists_key *k = &e->key;
     const size_t n = (size_t)k->ranks;
     const bool of_each = k->call.operation == GS_ALL_GATHER || k->call.operation == GS_ALL_TO_ALL;
     if (!k->scheme && !of_each && k->call.operation != GS_REDUCE_SCATTER) return false;
@@ -80,7 +80,7 @@ static gs_status record_shared(recording *g, entry *e, bool *shared) {
 }
 
 static gs_status record_all(entry *e) {
-    const gs_lists_key *k = &e->key;
+    const gs_message_lists_key *k = &e->key;
     const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
     const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
                           : call.in > call.out ? call.in
@@ -100,13 +100,13 @@ static gs_status record_all(entry *e) {
     return status;
 }
 
-static bool is_same(const gs_lists_key *a, const gs_lists_key *b) {
+static bool is_same(const gs_message_lists_key *a, const gs_message_lists_key *b) {
     return a->scheme == b->scheme && a->ranks == b->ranks && a->array.count == b->array.count &&
            a->array.wire == b->array.wire && a->array.tail == b->array.tail &&
            a->call.operation == b->call.operation && a->call.count == b->call.count;
 }
 
-gs_status gs_lists_of(gs_lists *lists, const gs_lists_key *key, const gs_virtual_list **out) {
+gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_key *key, const gs_virtual_list **out) {
     entry *e = lists->first;
     while (e && !is_same(&e->key, key)) e = e->next;
     if (!e) {
@@ -123,7 +123,7 @@ gs_status gs_lists_of(gs_lists *lists, const gs_lists_key *key, const gs_virtual
     return GS_OK;
 }
 
-void gs_lists_free(gs_lists *lists) {
+void gs_message_lists_free(gs_message_lists *lists) {
     while (lists->first) {
         entry *e = lists->first;
         lists->first = e->next;

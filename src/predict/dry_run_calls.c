@@ -1,4 +1,4 @@
-/* A rehearsal of a run: the calls that its workers make, in their order, as far as they allocate (predict/memory.h). */
+/* A dry run of a run: the calls that its workers make, in their order, as far as they allocate (predict/memory.h). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,13 +6,13 @@
 #include "train/hooks.h"
 #include "train/internal.h"
 #include "predict/memory.h"
-#include "predict/rehearsal.h"
+#include "predict/dry_run.h"
 #include "train/run.h"
 #include "train/tensor.h"
 
 /* ---- the calls of a worker ---- */
 
-static gs_status rehearse_test(gs_worker *w, size_t n) {
+static gs_status dry_test(gs_worker *w, size_t n) {
     gs_pass pass = {.n = n};
     gs_mem logits;
     bool scored;
@@ -22,53 +22,53 @@ static gs_status rehearse_test(gs_worker *w, size_t n) {
                                               : gs_model_forward(w->model, &pass, w->input.x, &logits);
     w->device->steady = false;
     if (status != GS_OK || gs_has_stages(w)) return status;
-    return gs_model_loss(w->model, &pass, logits, w->input.answers);
+    return gs_model_loss(w->model, &pass, logits, w->input.targets);
 }
 
 /* Which blocks of the test set are this worker's. */
-static gs_status rehearse_tests(gs_worker *w) {
+static gs_status dry_tests(gs_worker *w) {
     const size_t all = w->test_set->count, blocks = (all + w->eval_block - 1) / w->eval_block;
     const gs_shard mine = gs_eval_blocks(w, blocks);
     if (mine.count == 0) return GS_OK;
     const size_t last = all - (blocks - 1) * w->eval_block;
     const bool has_last = mine.first + mine.count == blocks;
-    if (mine.count > 1 || !has_last) GS_TRY(rehearse_test(w, w->eval_block));
-    return has_last ? rehearse_test(w, last) : GS_OK;
+    if (mine.count > 1 || !has_last) GS_TRY(dry_test(w, w->eval_block));
+    return has_last ? dry_test(w, last) : GS_OK;
 }
 
 /* A copy of the weights, as read_weights makes it. */
-static gs_status rehearse_weights(gs_worker *w) {
+static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
-    return gs_holding_weights(w, NULL);
+    return gs_partition_weights(w, NULL);
 }
 
 /* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
-static gs_status rehearse_step(gs_worker *w, uint64_t done) {
+static gs_status dry_step(gs_worker *w, uint64_t done) {
     gs_score unused;
     w->step = w->schedule.done = done;
     w->in_step = true;
-    w->settings->rehearsal->at = gs_schedule_begin(&w->schedule);
-    w->settings->rehearsal->taken = 0;
+    w->settings->dry_run->at = gs_schedule_begin(&w->schedule);
+    w->settings->dry_run->taken = 0;
     gs_status status = w->strategy->apart ? gs_gradient(w) : w->strategy->step(w, &unused);
     w->in_step = false;
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
 /* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
-static gs_status rehearse_epoch(gs_worker *w, uint64_t steps, bool last) {
+static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
     const bool offload = w->device->offload != 0, more = steps > 1;
     const int alike =
         more && (gs_has_stages(w) || offload) ? 2 : 1; /* the second with the first's scratch memory */
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
     for (int i = 0; i < times; i++) {
-        for (int k = 0; k < alike; k++) GS_TRY(rehearse_step(w, 0));
-        if (last && more) GS_TRY(rehearse_step(w, steps - 1));
-        if (tests > 0) GS_TRY(rehearse_tests(w));
+        for (int k = 0; k < alike; k++) GS_TRY(dry_step(w, 0));
+        if (last && more) GS_TRY(dry_step(w, steps - 1));
+        if (tests > 0) GS_TRY(dry_tests(w));
     }
     return GS_OK;
 }
 
-static gs_status rehearse(gs_worker *w) {
+static gs_status dry_calls(gs_worker *w) {
     const gs_settings *s = w->settings;
     const gs_model *whole = gs_model_whole(w->model);
     gs_optimizer *o = w->optimizer;
@@ -82,34 +82,34 @@ static gs_status rehearse(gs_worker *w) {
                             : gs_has_stages(w) ? 2
                                                : 1; /* a test leaves scratch memory */
     for (uint64_t i = 0; i * epoch < steps && i < epochs; i++) {
-        GS_TRY(rehearse_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
-        if (i == 0 && keeps) GS_TRY(rehearse_weights(w));
+        GS_TRY(dry_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
+        if (i == 0 && keeps) GS_TRY(dry_weights(w));
     }
     if (s->save_state && w->comm->rank == 0)
         GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, o, (size_t)o->vectors * whole->params * sizeof(float)));
-    return keeps ? GS_OK : rehearse_weights(w);
+    return keeps ? GS_OK : dry_weights(w);
 }
 
-/* A set of shapes alone is all that a rehearsal looks at. */
-gs_status gs_rehearsal_create(const gs_settings *settings, gs_shape in, int answers, int workers, int rank,
-                              gs_rehearsal *out) {
-    const gs_dataset set = {.count = settings->batch, .shape = in, .labels_each = answers};
+/* A set of shapes alone is all that a dry run looks at. */
+gs_status gs_dry_run_create(const gs_settings *settings, gs_shape in, int targets, int workers, int rank,
+                              gs_dry_run *out) {
+    const gs_dataset set = {.count = settings->batch, .shape = in, .labels_each = targets};
     gs_settings s = *settings;
     gs_worker w;
     gs_comm *comm;
     char device[48];
-    gs_rehearsal_begin(out, true);
-    s.rehearsal = out;
+    gs_dry_run_begin(out, true);
+    s.dry_run = out;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
     GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
     gs_status status = gs_worker_create(&w, &s, device, comm, 1, GS_NOT_SCALED, &set, &set);
     if (status == GS_OK) {
-        gs_rehearsal_watch(out, &w);
+        gs_dry_run_watch(out, &w);
         status = gs_prepare_steps(&w);
         out->on = true;
-        if (status == GS_OK) status = rehearse_step(&w, 0);
+        if (status == GS_OK) status = dry_step(&w, 0);
         out->sent = w.measured.sent;
         gs_worker_free(&w);
     }
@@ -176,22 +176,22 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-static gs_status rehearse_worker(const gs_run *run, const gs_settings *s, gs_rehearsal *r, gs_comm *comm,
+static gs_status dry_worker(const gs_run *run, const gs_settings *s, gs_dry_run *r, gs_comm *comm,
                                  gs_memory_plan *plan, int i) {
     gs_worker w;
     gs_memory_worker *out = &plan->worker[i];
     gs_settings settings = *s;
     const char *device = run->worker[comm->rank % run->local].device;
-    settings.rehearsal = r;
+    settings.dry_run = r;
     settings.begin = NULL;
     settings.load = NULL;
     GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
                             run->test_set));
-    gs_status status = rehearse(&w);
+    gs_status status = dry_calls(&w);
     snprintf(out->device, sizeof out->device, "%s", device);
     for (int p = 0; p < GS_MEMORY_PLACES; p++) out->use[p] = w.device->memory.peak[p];
     out->rank = comm->rank;
-    out->piece = w.schedule.most;
+    out->micro_batch = w.schedule.most;
     out->eval_block = w.eval_block;
     if (status == GS_OK && i == 0) status = list_layers(plan, &w);
     gs_worker_free(&w);
@@ -217,7 +217,7 @@ static gs_status check(const gs_run *run, const gs_settings *s, int workers) {
     return gs_run_check_sizes(run, s, workers);
 }
 
-gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory_plan *plan) {
+gs_status gs_run_dry(gs_run *run, const gs_settings *s, bool all, gs_memory_plan *plan) {
     const gs_rendezvous *p = run->settings.processes;
     const int workers = gs_run_all_workers(run),
               first = all || workers == run->local ? 0 : p->rank * run->local;
@@ -236,11 +236,11 @@ gs_status gs_run_rehearse(gs_run *run, const gs_settings *s, bool all, gs_memory
     plan->set_bytes = bytes_of(run->train_set);
     if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
     for (int i = 0; i < plan->workers; i++) {
-        gs_rehearsal r;
+        gs_dry_run r;
         gs_comm *comm;
-        gs_rehearsal_begin(&r, false);
+        gs_dry_run_begin(&r, false);
         GS_TRY(gs_comm_dry_create(first + i, workers, &r.comm, &comm));
-        const gs_status status = rehearse_worker(run, s, &r, comm, plan, i);
+        const gs_status status = dry_worker(run, s, &r, comm, plan, i);
         gs_comm_free(comm);
         GS_TRY(status);
     }

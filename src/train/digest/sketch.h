@@ -40,10 +40,10 @@ enum { GS_ALONG = 4 };
 
 #define GS_ALONG_MOST (111.0 / 64) /* no |w| is larger */
 
-typedef struct gs_numbers {
+typedef struct gs_sketch {
     double n, sum, squares, along[GS_ALONG];
     uint64_t bits;
-} gs_numbers;
+} gs_sketch;
 
 /* The 64 bits of a place, 16 for each weight. The multipliers are of the kind that MurmurHash and splitmix64 use: odd,
  * with random bits. */
@@ -70,7 +70,7 @@ static inline uint64_t gs_bits_with(uint64_t bits, float x) {
 }
 
 /* Add x[0 .. count-1], which are at places from `first` on. */
-static inline void gs_numbers_add(gs_numbers *to, const float *x, size_t count, uint64_t first) {
+static inline void gs_sketch_add(gs_sketch *to, const float *x, size_t count, uint64_t first) {
     for (size_t i = 0; i < count; i++) {
         const double v = (double)x[i];
         const uint64_t bits = gs_bits_of(first + i);
@@ -83,7 +83,7 @@ static inline void gs_numbers_add(gs_numbers *to, const float *x, size_t count, 
 }
 
 /* to += factor x, as of arrays; squares are then a bound and not exact, and bits those of parts alone (factor 1) */
-static inline void gs_numbers_add_scaled(gs_numbers *to, double factor, const gs_numbers *x) {
+static inline void gs_sketch_add_scaled(gs_sketch *to, double factor, const gs_sketch *x) {
     to->sum += factor * x->sum;
     to->squares += factor * factor * x->squares;
     for (int k = 0; k < GS_ALONG; k++) to->along[k] += factor * x->along[k];

@@ -1,4 +1,4 @@
-#include "persist/carry.h"
+#include "persist/snapshots.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "core/nettle.h"
 #include "io/file.h"
-#include "persist/agree.h"
+#include "persist/snapshot_id.h"
 #include "train/hooks.h"
 #include "train/internal.h"
 
@@ -17,8 +17,8 @@ typedef struct copy {
     size_t saved; /* floats in them */
 } copy;
 
-struct gs_carry {
-    copy copy[GS_COPIES]; /* the newest first */
+struct gs_snapshots {
+    copy copy[GS_SNAPSHOTS]; /* the newest first */
     bool settled;         /* the newest is what this generation began with, or a later step of it */
 };
 
@@ -46,24 +46,24 @@ static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
     return made ? GS_OK : gs_fail(GS_E_MEMORY, "--elastic: no memory for a copy of %zu weights", params);
 }
 
-gs_status gs_carry_create(gs_carry **out) {
+gs_status gs_snapshots_create(gs_snapshots **out) {
     *out = calloc(1, sizeof **out);
     return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --elastic");
 }
 
-void gs_carry_free(gs_carry *c) {
+void gs_snapshots_free(gs_snapshots *c) {
     if (!c) return;
-    for (int i = 0; i < GS_COPIES; i++) free_copy(&c->copy[i]);
+    for (int i = 0; i < GS_SNAPSHOTS; i++) free_copy(&c->copy[i]);
     free(c);
 }
 
-const float *gs_carry_weights(const gs_carry *c) {
+const float *gs_snapshots_weights(const gs_snapshots *c) {
     return c->settled ? c->copy[0].weights : NULL;
 }
 
 /* ---- what it goes with ---- */
 
-gs_status gs_carry_check(const gs_settings *s) {
+gs_status gs_snapshots_check(const gs_settings *s) {
     const char *why = NULL;
     if (s->tensor > 1 || s->zero || gs_strategy_of(s) != &gs_strategy_synchronous)
         return gs_fail(GS_E_USAGE,
@@ -85,15 +85,15 @@ gs_status gs_carry_check(const gs_settings *s) {
 /* ---- kept ---- */
 
 static gs_status book(gs_worker *w) {
-    gs_carry *c = w->settings->carry;
+    gs_snapshots *c = w->settings->snapshots;
     const size_t vectors = (size_t)w->optimizer->vectors * w->model->params;
     if (!c) return GS_OK;
-    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], GS_COPIES * w->model->saved * sizeof(float)));
-    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_COPIES * vectors * sizeof(float));
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &c->copy[0], GS_SNAPSHOTS * w->model->saved * sizeof(float)));
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->copy[1], GS_SNAPSHOTS * vectors * sizeof(float));
 }
 
 static gs_status keep(gs_worker *w) {
-    gs_carry *c = w->settings->carry;
+    gs_snapshots *c = w->settings->snapshots;
     gs_optimizer *o = w->optimizer;
     if (!c) return GS_OK;
     copy older = c->copy[1];
@@ -119,11 +119,11 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return keep(w);
 }
 
-const gs_hook gs_hook_carry = {.book = book, .begin = keep, .after_step = after_step};
+const gs_hook gs_hook_snapshots = {.book = book, .begin = keep, .after_step = after_step};
 
 /* ---- settled ---- */
 
-static void hash_copy(const copy *c, char hash[GS_CARD_HASH]) {
+static void hash_copy(const copy *c, char hash[GS_SNAPSHOT_HASH]) {
     const uint64_t numbers[] = {c->state.step, c->state.updates, c->state.good, c->state.samples};
     struct sha256_ctx h;
     sha256_init(&h);
@@ -135,20 +135,20 @@ static void hash_copy(const copy *c, char hash[GS_CARD_HASH]) {
     gs_sha256_end(&h, hash);
 }
 
-const gs_card *gs_card_newest(const gs_card *of) {
-    const gs_card *found = NULL;
-    for (int i = 0; i < GS_COPIES; i++)
+const gs_snapshot_id *gs_snapshot_id_newest(const gs_snapshot_id *of) {
+    const gs_snapshot_id *found = NULL;
+    for (int i = 0; i < GS_SNAPSHOTS; i++)
         if (of[i].valid && (!found || of[i].step > found->step)) found = &of[i];
     return found;
 }
 
-const gs_card *gs_card_of_step(const gs_card *of, uint64_t step) {
-    for (int i = 0; i < GS_COPIES; i++)
+const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t step) {
+    for (int i = 0; i < GS_SNAPSHOTS; i++)
         if (of[i].valid && of[i].step == step) return &of[i];
     return NULL;
 }
 
-static void fill_card(const copy *c, gs_card *to) {
+static void fill_id(const copy *c, gs_snapshot_id *to) {
     memset(to, 0, sizeof *to); /* it is sent whole */
     if (!c->valid) return;
     to->valid = 1;
@@ -164,7 +164,7 @@ static void fill_card(const copy *c, gs_card *to) {
 }
 
 /* The copy of this step comes first, and the other one is void. A newcomer makes room for it. */
-static gs_status take_up(gs_carry *c, const gs_card *wanted) {
+static gs_status take_up(gs_snapshots *c, const gs_snapshot_id *wanted) {
     if (!c->copy[0].valid || c->copy[0].state.step != wanted->step) {
         copy other = c->copy[1];
         c->copy[1] = c->copy[0];
@@ -182,7 +182,7 @@ static gs_status take_up(gs_carry *c, const gs_card *wanted) {
     return GS_OK;
 }
 
-static gs_status receive(const gs_carry *c, gs_comm *processes, int from) {
+static gs_status receive(const gs_snapshots *c, gs_comm *processes, int from) {
     const copy *now = &c->copy[0];
     GS_TRY(gs_comm_broadcast(processes, now->weights, now->saved, GS_F32, from));
     for (int i = 0; i < now->state.vectors; i++)
@@ -190,27 +190,27 @@ static gs_status receive(const gs_carry *c, gs_comm *processes, int from) {
     return GS_OK;
 }
 
-static gs_status settle(gs_carry *c, gs_comm *processes, gs_card *all, int size, const gs_state **begin) {
-    gs_card mine[GS_COPIES];
+static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all, int size, const gs_state **begin) {
+    gs_snapshot_id mine[GS_SNAPSHOTS];
     uint64_t step = 0;
-    for (int i = 0; i < GS_COPIES; i++) fill_card(&c->copy[i], &mine[i]);
+    for (int i = 0; i < GS_SNAPSHOTS; i++) fill_id(&c->copy[i], &mine[i]);
     memcpy(all, mine, sizeof mine);
     if (processes) GS_TRY(gs_comm_all_gather(processes, mine, all, sizeof mine, GS_U8));
     int first = -1;
-    GS_TRY(gs_cards_agree(all, size, &step, &first));
+    GS_TRY(gs_snapshots_agree(all, size, &step, &first));
     if (first < 0) return GS_OK;
-    GS_TRY(take_up(c, gs_card_of_step(all + (size_t)first * GS_COPIES, step)));
+    GS_TRY(take_up(c, gs_snapshot_id_of_step(all + (size_t)first * GS_SNAPSHOTS, step)));
     if (processes) GS_TRY(receive(c, processes, first));
     c->settled = true;
     *begin = &c->copy[0].state;
     return GS_OK;
 }
 
-gs_status gs_carry_settle(gs_carry *c, gs_comm *processes, const gs_state **begin) {
+gs_status gs_snapshots_settle(gs_snapshots *c, gs_comm *processes, const gs_state **begin) {
     const int size = processes ? processes->size : 1;
     if (!c) return GS_OK;
     c->settled = false;
-    gs_card *all = calloc((size_t)size * GS_COPIES, sizeof *all);
+    gs_snapshot_id *all = calloc((size_t)size * GS_SNAPSHOTS, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "--elastic: no memory for %d processes", size);
     gs_status status = settle(c, processes, all, size, begin);
     free(all);

@@ -1,4 +1,4 @@
-#include "predict/rehearsal.h"
+#include "predict/dry_run.h"
 
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "train/hooks.h"
 #include "train/internal.h"
 
-static gs_status add(gs_rehearsal *r, gs_rehearsed_item item) {
+static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
     if (!r->on || r->failed != GS_OK) return r->failed;
     if (!gs_grow(&r->item, r->items, &r->room, sizeof *r->item))
         return r->failed = gs_fail(GS_E_MEMORY, "no memory for the calls of a step");
@@ -38,8 +38,8 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     for (int k = 0; k < first; k++) more &= !is_called(net, k, direction);
     while (more && first > 0 && !net->child[first - 1]->elsewhere) first--;
     double flops = 0;
-    for (int k = first; k < end; k++) flops += gs_rehearsed_flops(net->child[k]);
-    return add(context, (gs_rehearsed_item){.what = GS_REHEARSED_LAYERS,
+    for (int k = first; k < end; k++) flops += gs_dry_run_flops(net->child[k]);
+    return add(context, (gs_dry_run_item){.what = GS_DRY_LAYERS,
                                             .flops = flops,
                                             .first = first,
                                             .end = end,
@@ -56,7 +56,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
                                float scale) {
     (void)o, (void)first, (void)scale;
-    return add(context, (gs_rehearsed_item){.what = GS_REHEARSED_UPDATE, .params = count});
+    return add(context, (gs_dry_run_item){.what = GS_DRY_UPDATE, .params = count});
 }
 
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
@@ -67,21 +67,21 @@ static gs_status after_update(void *context, const gs_optimizer *o, size_t first
 /* ---- calls to others ---- */
 
 static gs_status called(void *context, const gs_comm *comm, const gs_call *call) {
-    gs_rehearsal *r = context;
+    gs_dry_run *r = context;
     const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
-    gs_rehearsed_item item = {.what = message ? GS_REHEARSED_MESSAGE : GS_REHEARSED_CALL, .message = *call};
+    gs_dry_run_item item = {.what = message ? GS_DRY_MESSAGE : GS_DRY_CALL, .message = *call};
     if (comm->size == 1 || !r->on) return GS_OK;
     while (item.axis < GS_WORLD && r->worker->groups.comm[item.axis] != comm) item.axis++;
-    item.key = (gs_lists_key){.call = *call, .ranks = comm->size};
+    item.key = (gs_message_lists_key){.call = *call, .ranks = comm->size};
     return add(r, item);
 }
 
 static gs_status summed(void *context, const gs_sync *s) {
-    gs_rehearsal *r = context;
-    gs_rehearsed_item item = {.what = GS_REHEARSED_CALL};
+    gs_dry_run *r = context;
+    gs_dry_run_item item = {.what = GS_DRY_CALL};
     if (!r->on) return GS_OK;
     while (item.axis < GS_WORLD && r->worker->groups.comm[item.axis] != s->comm) item.axis++;
-    item.key = (gs_lists_key){.scheme = s->scheme, .array = s->array, .ranks = s->comm->size};
+    item.key = (gs_message_lists_key){.scheme = s->scheme, .array = s->array, .ranks = s->comm->size};
     return add(r, item);
 }
 
@@ -89,35 +89,35 @@ static gs_status summed(void *context, const gs_sync *s) {
 
 gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, gs_device **out) {
     GS_TRY(gs_device_open(name, threads, out));
-    if (s->rehearsal) gs_device_rehearse(*out);
+    if (s->dry_run) gs_device_set_dry(*out);
     return GS_OK;
 }
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
-    static const gs_rehearsed_what what[] = {[GS_JOB_ASKED] = GS_REHEARSED_ASK,
-                                             [GS_JOB_DONE] = GS_REHEARSED_NOTE,
-                                             [GS_JOB_AWAITED] = GS_REHEARSED_AWAIT};
-    gs_rehearsal *r = context;
-    r->beside |= event == GS_JOB_ASKED;
-    (void)add(r, (gs_rehearsed_item){.what = ticket ? what[event] : GS_REHEARSED_JOIN, .ticket = ticket});
+    static const gs_dry_run_what what[] = {[GS_JOB_ASKED] = GS_DRY_ASK,
+                                             [GS_JOB_DONE] = GS_DRY_NOTE,
+                                             [GS_JOB_AWAITED] = GS_DRY_AWAIT};
+    gs_dry_run *r = context;
+    r->background |= event == GS_JOB_ASKED;
+    (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
 }
 
 gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
-    gs_rehearsal *r = w->settings->rehearsal;
+    gs_dry_run *r = w->settings->dry_run;
     return r && room > 0 ? gs_jobs_create_dry(told, r, out) : gs_jobs_create(room, out);
 }
 
-/* ---- the pieces of a step ---- */
+/* ---- the micro-batches of a step ---- */
 
-/* Of a piece that is as large as one of the two before it, and not the last of its part, a rehearsal for memory learns
- * nothing: it is left out. In a pipeline each is a micro-batch. */
-gs_status gs_rehearsal_next(gs_worker *w, const gs_loaded **next) {
-    gs_rehearsal *r = w->settings->rehearsal;
-    gs_piece *p = &r->loaded.piece;
+/* Of a micro-batch that is as large as one of the two before it, and not the last of its part, a dry run for memory
+ * learns nothing: it is left out. In a pipeline each is a micro-batch. */
+gs_status gs_dry_run_next(gs_worker *w, const gs_loaded **next) {
+    gs_dry_run *r = w->settings->dry_run;
+    gs_micro_batch *p = &r->loaded.micro_batch;
     const bool all = r->writes || gs_has_stages(w);
     do
         if (!gs_schedule_next(&w->schedule, &r->at, p))
-            gs_bug("a rehearsal goes on beyond the end of the run");
+            gs_bug("a dry run goes on beyond the end of the run");
     while (!all && r->taken > 1 && !p->last && (p->n == r->known[0] || p->n == r->known[1]));
     r->known[r->taken % 2] = p->n;
     r->taken = p->last ? 0 : r->taken + 1;
@@ -127,28 +127,28 @@ gs_status gs_rehearsal_next(gs_worker *w, const gs_loaded **next) {
 
 /* ---- begin, free ---- */
 
-void gs_rehearsal_begin(gs_rehearsal *r, bool writes) {
-    *r = (gs_rehearsal){.writes = writes,
+void gs_dry_run_begin(gs_dry_run *r, bool writes) {
+    *r = (gs_dry_run){.writes = writes,
                         .layers = {r, before_layer, after_layer, NULL},
                         .updates = {r, before_update, after_update},
                         .comm = {r, called, summed}};
 }
 
 static gs_status watch(const gs_worker *w, gs_layer *net) {
-    gs_rehearsal *r = w->settings->rehearsal;
+    gs_dry_run *r = w->settings->dry_run;
     if (r && r->writes) gs_layer_watch_begin(net, &r->layers);
     return GS_OK;
 }
 
-void gs_rehearsal_watch(gs_rehearsal *r, gs_worker *w) {
+void gs_dry_run_watch(gs_dry_run *r, gs_worker *w) {
     r->worker = w;
     w->optimizer->watcher = &r->updates;
     (void)watch(w, w->model->net);
 }
 
-const gs_hook gs_hook_rehearsal = {.model = watch};
+const gs_hook gs_hook_dry_run = {.model = watch};
 
-void gs_rehearsal_free(gs_rehearsal *r) {
+void gs_dry_run_free(gs_dry_run *r) {
     free(r->item);
-    *r = (gs_rehearsal){0};
+    *r = (gs_dry_run){0};
 }
