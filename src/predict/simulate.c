@@ -237,7 +237,7 @@ static void flush(writer *w) {
 /* Beside a thread that has the messages a worker's own time is another one. */
 static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool background) {
     if (w->compute.kind != (int)kind) flush(w);
-    w->compute.what = background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
+    w->compute.op = background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
     w->compute.kind = (int)kind;
     w->compute.seconds += seconds;
     w->role->compute += seconds;
@@ -248,10 +248,10 @@ static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool 
 static gs_status add_call(writer *w, const gs_dry_run_item *i, bool background) {
     const gs_layout *l = &w->layout;
     const gs_virtual_list *list;
-    const gs_virtual_item join = {.what = GS_VIRTUAL_JOIN};
+    const gs_virtual_item join = {.op = GS_VIRTUAL_JOIN};
     GS_TRY(gs_message_lists_of(&w->scripts->lists, &i->key, &list));
     if (background && !w->in_job) add(w, join);
-    add(w, (gs_virtual_item){.what = GS_VIRTUAL_LIST,
+    add(w, (gs_virtual_item){.op = GS_VIRTUAL_LIST,
                              .stride = i->axis == GS_DP   ? l->tp
                                        : i->axis == GS_PP ? l->dp * l->tp
                                                           : 1,
@@ -264,7 +264,7 @@ static gs_status add_call(writer *w, const gs_dry_run_item *i, bool background) 
 /* Within the rank's own replica. */
 static void add_message(writer *w, const gs_call *message) {
     add(w,
-        (gs_virtual_item){.what = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
+        (gs_virtual_item){.op = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
                           .peer = message->root - w->rank,
                           .bytes = message->count,
                           .kind = GS_SIM_MESSAGE});
@@ -293,7 +293,7 @@ static gs_status add_item(writer *w, const gs_dry_run_item *i, bool background) 
     if (i->what == GS_DRY_MESSAGE)
         add_message(w, &i->message);
     else
-        add(w, (gs_virtual_item){.what = marks[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
+        add(w, (gs_virtual_item){.op = marks[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
     return GS_OK;
 }
 
@@ -304,7 +304,7 @@ static gs_status write_role(writer *w) {
     if (!(o->item = malloc((MOST * r->items + 2) * sizeof *o->item)))
         return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->sim->workers);
     w->in_job = false;
-    add(w, (gs_virtual_item){.what = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
+    add(w, (gs_virtual_item){.op = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
     for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->background));
     flush(w);
     return GS_OK;
