@@ -48,7 +48,7 @@ endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
-CPU_ONCE = cpu/away.c cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c cpu/product_bf16.c
+CPU_ONCE = cpu/offload.c cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c cpu/product_bf16.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
 ifeq ($(shell uname -m),x86_64)
 # With sanitizers only the one that this machine runs.

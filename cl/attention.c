@@ -32,7 +32,7 @@ static gs_status place_of_sums(gs_device *d, gs_mem to, size_t count, gs_mem *su
 static gs_status forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
                          const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
     return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), GS_ARG(y),
                      GS_ARG(softmax), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
 }
@@ -62,7 +62,7 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
     const size_t tokens = n * (size_t)s->length * (size_t)s->width;
     const gs_cl_grid tiles = tiles_of(d, n, s);
     const attention_sizes sizes = sizes_of(d, s);
-    GS_TRY(gs_cl_halves(
+    GS_TRY(gs_cl_rounded(
         d, 3, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}, {&y, tokens, false}}));
     const char *file = GS_CL_STORED(d, "attention");
     if (!gs_cl_of(d)->tiles.gpu)

@@ -43,7 +43,7 @@ gs_status gs_cl_batch_norm_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, g
 
 gs_status gs_cl_batch_norm_sums(gs_device *d, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                 gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
-    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * (size_t)s->c * (size_t)s->plane, false}));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * (size_t)s->c * (size_t)s->plane, false}));
     return GS_CL_RUN(d, GS_CL_FLOW(d, dy, "batch_norm"), "batch_norm_sums", channels(d, s), GS_ARG(sums),
                      GS_ARG(dw), GS_ARG(db), GS_ARG(dy), GS_ARG(x), GS_ARG(mean), GS_ARG(var), GS_ARG(n),
                      GS_ARG_STRUCT(*s), GS_ARG((int)add));
@@ -56,7 +56,7 @@ gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x
     const int has_sums = sums.base != NULL;
     const gs_mem there = has_sums ? sums : mean; /* a kernel's buffers must exist */
     const char *file = GS_CL_FLOW(d, dy, "batch_norm");
-    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, planes * (size_t)s->plane, false}));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, planes * (size_t)s->plane, false}));
     if (s->plane == 1)
         return GS_CL_RUN(d, file, "batch_norm_backward_vectors", vectors(s, n), GS_ARG(dx), GS_ARG(dy),
                          GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there), GS_ARG(has_sums),

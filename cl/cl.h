@@ -5,7 +5,7 @@
  *     program.c    finds a kernel's file, has it built once for each open device, and runs it
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
- *     away.c       memory of the host beside that of the device (--offload)
+ *     offload.c    memory of the host beside that of the device (--offload)
  *     tiles.c      the sizes of tiles; error.c: OpenCL's error codes by name
  *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
  *
@@ -94,17 +94,17 @@ typedef struct gs_cl_table {
 } gs_cl_table;
 
 /* What device->state points to. */
-/* Memory of the host that the device can copy fast (away.c), and a copy on its way. */
+/* Memory of the host that the device can copy fast (offload.c), and a copy on its way. */
 enum { GS_CL_COPIES = 64 };
-typedef struct gs_cl_away {
+typedef struct gs_cl_offloaded {
     void *host;
     cl_mem buffer; /* NULL: ordinary memory */
-} gs_cl_away;
+} gs_cl_offloaded;
 typedef struct gs_cl_transfer {
     cl_event done;  /* NULL: none, or it is known to be done */
-    size_t fetched; /* bytes that it brings */
-    gs_away_watch watch;
-    gs_away_move move; /* what watch is told, when it is done; start: when it was enqueued */
+    size_t fetched; /* bytes that it fetches */
+    gs_offload_watcher watch;
+    gs_offload_transfer move; /* what watch is told, when it is done; start: when it was enqueued */
 } gs_cl_transfer;
 
 typedef struct gs_cl {
@@ -132,10 +132,10 @@ typedef struct gs_cl {
     unsigned long writes;             /* so far */
     cl_event reading;                 /* by gs_cl_read_begin; NULL: nothing */
 
-    /* away.c */
+    /* offload.c */
     cl_command_queue copies; /* runs beside `queue`; NULL: there is none yet */
-    gs_cl_away *away;        /* `aways` of them; one that was freed has no host memory */
-    size_t aways, away_room;
+    gs_cl_offloaded *offloaded; /* `offloaded_count` of them; one that was freed has no host memory */
+    size_t offloaded_count, offloaded_room;
     gs_cl_transfer copy[GS_CL_COPIES]; /* number n is at n % GS_CL_COPIES */
     uint64_t copied;                   /* so far */
 
@@ -276,7 +276,7 @@ GS_OPERATORS(GS_DECLARE)
 #undef GS_DECLARE
 gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cl_read_end(gs_device *);
-void gs_cl_away_close(gs_device *);                                                /* what away.c keeps */
+void gs_cl_offload_close(gs_device *);                                                /* what offload.c keeps */
 gs_status gs_cl_narrow(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu); /* round16.c */
 
 /* ---- operators ---- */

@@ -175,13 +175,13 @@ static gs_status multiply(gs_device *d, const char *file, gs_mem y, gs_mem w, gs
 
 /* On a GPU a pooling is left to its own operator. */
 bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
-    return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_halves(e->pool)));
+    return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_is_2x2(e->pool)));
 }
 
 static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                          const gs_conv2d_sizes *s, gs_epilogue e) {
     GS_TRY(
-        gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s), false}, {&w, gs_conv2d_w(s), false}}));
+        gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * gs_conv2d_x(s), false}, {&w, gs_conv2d_w(s), false}}));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_forward(d, y, x, w, b, n, s);
     if (gs_cl_winograd_pays(d, s)) return gs_cl_winograd_forward(d, y, x, w, b, n, s, &e);
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_conv2d_rows_forward(d, y, x, w, b, n, s, &e);
@@ -284,7 +284,7 @@ gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
                                   {&w, gs_conv2d_w(s), false},
                                   {&dy, y_count, false},
                                   {&e.y, y_count, true}};
-    GS_TRY(gs_cl_halves(d, n > 0 ? 4 : 0, read));
+    GS_TRY(gs_cl_rounded(d, n > 0 ? 4 : 0, read));
     if (gs_conv2d_is_grouped(s)) return gs_cl_conv2d_groups_backward(d, dx, dw, db, dy, x, w, n, s, add);
     plan p;
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d");

@@ -184,7 +184,7 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
                                       {&dy_here, here * of_y, false},
                                       {&y_here, here * of_y, true}};
         r.images = here;
-        GS_TRY(gs_cl_halves(d, 4, read));
+        GS_TRY(gs_cl_rounded(d, 4, read));
         GS_TRY(GS_CL_RUN_TASKS(
             d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), GS_ARG(dx_here),
             GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(r.relu ? y_here : dy_here),

@@ -1,6 +1,6 @@
 #include "stored.clh"
 #include "gemm.clh"
-#include "turn.clh"
+#include "transpose.clh"
 
 /* C where s.in_16_bits is set lies in 16 bits, and nothing is added to it. c_place: number c_at of it. */
 #ifdef STORED_FLOATS
@@ -101,7 +101,7 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
             vec square[GS_VECTOR];
 #pragma unroll
             for (int j = 0; j < GS_VECTOR; j++) square[j] = load_stored(b + k + min(j, columns - 1) * b_col);
-            turn(square);
+            transpose(square);
 #pragma unroll
             for (int j = 0; j < GS_VECTOR; j++) to[k + j][0] = square[j];
         }

@@ -22,7 +22,7 @@ gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem d
     gs_mem part;
     if (n == 0) return add ? GS_OK : gs_clear(d, dw, width, db, width);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * 2 * width, &part));
-    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&x, n * width, false}));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * width, false}));
     const char *file = GS_CL_FLOW(d, dy, "layer_norm");
     gs_cl_grid grid = gs_cl_items(width, 64);
     grid.groups[1] = chunks;

@@ -3,7 +3,7 @@
 gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
                                int out, const gs_epilogue *then) {
     size_t k = (size_t)in, m = (size_t)out;
-    GS_TRY(gs_cl_halves(d, 2, (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}}));
+    GS_TRY(gs_cl_rounded(d, 2, (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}}));
     return gs_cl_gemm(d, y, x, w, b,
                       (gs_cl_gemm_sizes){.m = n,
                                          .n = m,
@@ -53,7 +53,7 @@ gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
     if (d->precision != GS_PRECISION_F32) {
         if (relu_y.base) GS_TRY(pass(d, &dy, relu_y, n * m));
         relu_y = GS_NONE;
-        GS_TRY(gs_cl_halves(d, 3,
+        GS_TRY(gs_cl_rounded(d, 3,
                             (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}}));
     }
     GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));

@@ -164,7 +164,7 @@ void gs_cl_close(gs_device *d) {
     gs_cl *cl = gs_cl_of(d);
     if (!cl) return;
     if (cl->queue) clFinish(cl->queue);
-    gs_cl_away_close(d);
+    gs_cl_offload_close(d);
     for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
     gs_cl_free(d, cl->next);
     for (int i = 0; i < cl->table_count; i++) gs_cl_free(d, cl->tables[i].table);

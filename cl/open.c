@@ -163,7 +163,7 @@ static gs_status open_device(gs_cl *cl, gs_device *d) {
     identify(cl);
     GS_TRY(choose_tiles(cl));
     cl->units = gs_cl_device_number(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    cl->max_alloc = d->most_at_once = gs_cl_device_number(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    cl->max_alloc = d->max_alloc = gs_cl_device_number(cl->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     gs_cl_device_text(cl->id, CL_DEVICE_NAME, name, sizeof name);
     if (p.parts)
         snprintf(units, sizeof units, "%zu of %d unit%s", cl->units, whole, gs_s(whole));

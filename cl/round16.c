@@ -17,7 +17,7 @@ static size_t room_of(const gs_cl_operand *o) {
     return gs_cl_parts(gs_cl_copied(*o->place, o->count), 2 * LINE) * LINE;
 }
 
-gs_status gs_cl_halves(gs_device *d, int count, const gs_cl_operand *operand) {
+gs_status gs_cl_rounded(gs_device *d, int count, const gs_cl_operand *operand) {
     size_t all = 0;
     gs_mem memory;
     if (d->precision == GS_PRECISION_F32) return GS_OK;
@@ -41,7 +41,7 @@ gs_status gs_cl_from_rounded(gs_device *d, const char *file, const char *name, g
     for (size_t i = 0; i < count; i += some) {
         const size_t n = count - i < some ? count - i : some;
         gs_mem part = gs_cl_sample(b, i, 1);
-        GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&part, n, false}));
+        GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&part, n, false}));
         GS_TRY(GS_CL_RUN(d, file, name, gs_cl_elements(d, n), GS_ARG(gs_cl_sample(out, i, 1)),
                          GS_ARG(gs_cl_sample(a, i, 1)), GS_ARG(part), GS_ARG(n)));
     }

@@ -25,9 +25,9 @@ typedef struct gs_cl_operand {
 } gs_cl_operand;
 
 /* Copies of all that are not half yet, rounded. Nothing happens where the precision is f32, and to GS_NONE. */
-gs_status gs_cl_halves(gs_device *, int count, const gs_cl_operand *);
+gs_status gs_cl_rounded(gs_device *, int count, const gs_cl_operand *);
 
-/* Numbers of each sample that gs_cl_halves would copy: those of m, unless they are half. */
+/* Numbers of each sample that gs_cl_rounded would copy: those of m, unless they are half. */
 static inline size_t gs_cl_copied(gs_mem m, size_t numbers) {
     return m.base && !m.half ? numbers : 0;
 }

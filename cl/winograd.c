@@ -151,7 +151,7 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * 9 * pairs, &part));
-    GS_TRY(gs_cl_halves(d, 1, &(gs_cl_operand){&w, gs_conv2d_w(s), false}));
+    GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&w, gs_conv2d_w(s), false}));
     if (t.has_dx) GS_TRY(find_kernels(d, w, &t, true, &u));
     for (size_t task = 0; task < tasks; task += some) {
         const size_t first = task * t.group, here = n - first < some * t.group ? n - first : some * t.group;
@@ -159,7 +159,7 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
         const gs_mem dx_here = t.has_dx ? gs_cl_sample(dx, first, of_x) : dw,
                      part_here = gs_at(part, task * 9 * pairs);
         t.images = here;
-        GS_TRY(gs_cl_halves(
+        GS_TRY(gs_cl_rounded(
             d, 2, (gs_cl_operand[]){{&x_here, here * of_x, false}, {&dy_here, here * of_y, false}}));
         GS_TRY(GS_CL_RUN_TASKS(d, file, "winograd_backward", groups, gs_cl_parts(here, t.group),
                                GS_ARG(dx_here), GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(x_here),

@@ -1,6 +1,6 @@
 #include "stored.clh"
 #include "conv2d_sum.clh"
-#include "turn.clh"
+#include "transpose.clh"
 
 /* Convolution on a CPU with kernels of 3x3, stride 1 and a padding of 1, in fewer multiplications. cpu/winograd.h
  * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and cpu/winograd_dw.h what follows for dw; the names are theirs.
@@ -65,7 +65,7 @@ GS_ONCE void put_beside(__global float *to, __global const stored *from, __globa
             vec square[GS_VECTOR];
 #pragma unroll
             for (int i = 0; i < GS_VECTOR; i++) square[i] = load_stored(from + i * plane + first);
-            turn(square);
+            transpose(square);
 #pragma unroll
             for (int i = 0; i < GS_VECTOR; i++) store(square[i], to + place[first + i] * GS_VECTOR);
         }
@@ -80,7 +80,7 @@ GS_ONCE void take_from_beside(__global flow *to, __global const float *from, __g
             vec square[GS_VECTOR];
 #pragma unroll
             for (int i = 0; i < GS_VECTOR; i++) square[i] = load(from + place[first + i] * GS_VECTOR);
-            turn(square);
+            transpose(square);
 #pragma unroll
             for (int i = 0; i < GS_VECTOR; i++)
                 store_flow(s.relu ? OF_RELU(square[i]) : square[i], to + i * plane + first);

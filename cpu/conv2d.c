@@ -98,7 +98,7 @@ static void list_patch_rows(const conv_work *t, size_t *at, size_t *w_at) {
 
 bool GS_ISA(fuses)(gs_device *d, const gs_epilogue *e) {
     (void)d;
-    return e->relu && (!e->pool || gs_pool2d_halves(e->pool));
+    return e->relu && (!e->pool || gs_pool2d_is_2x2(e->pool));
 }
 
 /* ---- forward ---- */

@@ -1,6 +1,6 @@
 /* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
- * Every file of cpu/ but away.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once for
+ * Every file of cpu/ but offload.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once for
  * each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best
  * table that this machine can run is chosen when the device is opened: one binary runs anywhere, and is fast where it
  * can be.
@@ -26,7 +26,7 @@ typedef struct gs_cpu {
     size_t scratch_count;
     float *rounded; /* copies of inputs (rounded.h) */
     size_t rounded_count;
-    struct gs_cpu_away *away; /* memory in files (away.c); NULL: nothing was brought yet */
+    struct gs_cpu_offloader *offloader; /* memory in files (offload.c); NULL: nothing was fetched yet */
     bool bf16; /* the processor multiplies bf16 by an instruction (product_bf16.c), and may be asked to */
 } gs_cpu;
 
@@ -121,7 +121,7 @@ GS_DECLARE(linear_tree_backward)
 GS_MEMORY_FUNCTIONS(GS_DECLARE)
 #undef GS_DECLARE
 gs_mem gs_cpu_host_memory(const void *host);
-void gs_cpu_away_close(gs_cpu *); /* what away.c keeps */
+void gs_cpu_offload_close(gs_cpu *); /* what offload.c keeps */
 
 /* Before and after the life of a device with that many threads (openblas_memory.c). GS_E_MEMORY: too little address
  * space. */

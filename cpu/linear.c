@@ -48,7 +48,7 @@ static void forward_part(void *context, int part) {
  * time with 32. */
 static int forward_parts(gs_device *d, size_t longer) {
     size_t least = longer / 16 > 64 ? longer / 16 : 64;
-    if (d->steady) return longer < 2 * least ? 1 : (int)(longer / least);
+    if (d->fixed_order) return longer < 2 * least ? 1 : (int)(longer / least);
     return gs_cpu_parts(d, longer, 32);
 }
 

@@ -103,7 +103,7 @@ void gs_cpu_close(gs_device *d) {
     gs_cpu *cpu = gs_cpu_of(d);
     if (!cpu) return;
     gs_cpu_give_openblas_memory(gs_pool_threads(cpu->pool));
-    gs_cpu_away_close(cpu);
+    gs_cpu_offload_close(cpu);
     gs_pool_free(cpu->pool);
     gs_cpu_free(d, (gs_mem){.base = cpu->scratch});
     gs_cpu_free(d, (gs_mem){.base = cpu->rounded});

@@ -48,7 +48,7 @@ typedef struct gs_backend {
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
     /* Copy from the host; on return `from` may be changed. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
-    /* The host's memory at `host` itself, for operators to read, and to write if it came from alloc_away: it must stay
+    /* The host's memory at `host` itself, for operators to read, and to write if alloc_offloaded made it: it must stay
      * until they are done. The slot is NULL if a device cannot do that, or if its operators go on after they have
      * returned. */
     gs_mem (*host_memory)(const void *host);
@@ -69,24 +69,24 @@ typedef struct gs_backend {
     /* Wait until all work is done. */
     gs_status (*finish)(gs_device *);
 
-    /* ---- memory elsewhere: device->offload ---- */
+    /* ---- offloaded memory: device->offload ---- */
 
     /* Reserve `bytes` (at least 1 is reserved), filled with zeros, outside of the device's memory: in a file that is
      * mapped (cpu; io/mapped.h), or in the host's memory (cl). They are booked as offloaded, of the current kind:
-     * gs_alloc_away says which. All but fetch and put_away may use them only after `settle`. */
-    gs_status (*alloc_away)(gs_device *, size_t bytes, void **host);
-    void (*free_away)(gs_device *, void *host); /* NULL is allowed */
-    /* Begin to bring `bytes` from there to the device's memory `to`, after the work before this call. Where there is
+     * gs_alloc_offloaded says which. All but fetch and offload may use them only after `settle`. */
+    gs_status (*alloc_offloaded)(gs_device *, size_t bytes, void **host);
+    void (*free_offloaded)(gs_device *, void *host); /* NULL is allowed */
+    /* Begin to fetch `bytes` from there to the device's memory `to`, after the work before this call. Where there is
      * host_memory, operators work on `host` itself, `to` is not looked at, and the calls are but hints: of when its
      * pages should be in memory, and when they need not. *number: of this call, for await; later ones have higher
      * numbers, and are done later. */
     gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
-    /* Until that call is done, for operators that are called from now on. 0: none. The time counts in device->away. */
+    /* Until that call is done, for operators called from now on. 0: none. The time counts in device->offload_times. */
     gs_status (*await)(gs_device *, uint64_t number);
     /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that.
      * *number: as of fetch; NULL: nobody asks. */
-    gs_status (*put_away)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
-    /* Until all is brought and written back; device->away is up to date. */
+    gs_status (*offload)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
+    /* Until all is fetched and written back; device->offload_times is up to date. */
     gs_status (*settle)(gs_device *);
 
     /* Close the device and free what it holds; the memory allocated on it must have been freed. */
@@ -338,10 +338,10 @@ static inline gs_status gs_alloc(gs_device *d, gs_memory_kind kind, size_t bytes
     return status;
 }
 
-/* The same for alloc_away. */
-static inline gs_status gs_alloc_away(gs_device *d, gs_memory_kind kind, size_t bytes, void **host) {
+/* The same for alloc_offloaded. */
+static inline gs_status gs_alloc_offloaded(gs_device *d, gs_memory_kind kind, size_t bytes, void **host) {
     d->kind = kind;
-    const gs_status status = d->ops->alloc_away(d, bytes, host);
+    const gs_status status = d->ops->alloc_offloaded(d, bytes, host);
     d->kind = GS_MEMORY_WORKSPACE;
     return status;
 }

@@ -15,7 +15,7 @@ typedef struct gs_device gs_device;
 
 /* What the products of linear, conv2d and attention are made of. In 16 bits their inputs are rounded, to the nearest,
  * before they are multiplied; sums stay f32. So is what backward of other operators reads of forward (backend.h). A
- * backend that can stores activations and their gradients so, too (layer/memory/halves.h). All
+ * backend that can stores activations and their gradients so, too (layer/memory/half_storage.h). All
  * else in memory stays f32. The precision is set before a model is bound to the device. */
 typedef enum gs_precision {
     GS_PRECISION_F32,
@@ -32,30 +32,30 @@ typedef enum gs_offload {
     GS_OFFLOADS = 7 /* all of them */
 } gs_offload;
 
-/* Something that was brought or let go: by gs_seconds(). */
-typedef struct gs_away_move {
+/* Something that was fetched or offloaded: by gs_seconds(). */
+typedef struct gs_offload_transfer {
     double start, end;
     size_t bytes;
     int kind; /* what it is used for: a gs_memory_kind */
-    bool brought;
-} gs_away_move;
+    bool fetched;
+} gs_offload_transfer;
 
-/* Called when the copy is known to be done: in the thread that copies (cpu/away.c), with an OpenCL
+/* Called when the copy is known to be done: in the thread that copies (cpu/offload.c), with an OpenCL
  * device in the worker's. `step` is that in which the copy was asked for. moved NULL: nobody watches. */
-typedef struct gs_away_watch {
-    void (*moved)(void *context, uint64_t step, const gs_away_move *);
+typedef struct gs_offload_watcher {
+    void (*moved)(void *context, uint64_t step, const gs_offload_transfer *);
     void *context;
     uint64_t step;
-} gs_away_watch;
+} gs_offload_watcher;
 
-/* What that cost: seconds in which something was brought or put back, and in which the worker waited for it; and the
- * bytes that were brought. */
-typedef struct gs_away_times {
+/* What that cost: seconds in which something was fetched or written back, and in which the worker waited for it; and
+ * the bytes that were fetched. */
+typedef struct gs_offload_times {
     double busy, waited, bytes;
-} gs_away_times;
+} gs_offload_times;
 
 /* The share that was hidden behind the worker's own work: 1 - waited / busy. */
-static inline double gs_away_hidden(gs_away_times t) {
+static inline double gs_offload_hidden(gs_offload_times t) {
     return t.waited < t.busy ? 1 - t.waited / t.busy : 0;
 }
 
@@ -65,16 +65,16 @@ struct gs_device {
     char name[48];          /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
     gs_precision precision; /* of the products; f32 unless the caller sets another */
-    bool steady;            /* inference: forward gives the same bits for any number of threads */
+    bool fixed_order;            /* inference: forward gives the same bits for any number of threads */
     gs_ledger memory;       /* what is allocated, by kind: by the backend, and on the host by the worker */
     gs_memory_kind kind;    /* of what is allocated next (gs_alloc) */
-    size_t most_at_once;    /* bytes that one allocation may have; 0: no limit */
+    size_t max_alloc;    /* bytes that one allocation may have; 0: no limit */
     bool dry;         /* gs_device_set_dry */
-    bool one_by_one;  /* no layer does the work of those after it (layer/sequential.c): a record has all y */
-    unsigned offload; /* what lies outside of its memory (backend.h: alloc_away); 0: nothing */
+    bool no_fusion;  /* no layer does the work of those after it (layer/sequential.c): a record has all y */
+    unsigned offload; /* what lies outside of its memory (backend.h: alloc_offloaded); 0: nothing */
     const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
-    gs_away_times away;         /* so far */
-    gs_away_watch away_watch;   /* told of what is fetched and put away next */
+    gs_offload_times offload_times;     /* so far */
+    gs_offload_watcher offload_watcher;   /* called for what is fetched and offloaded next */
     void *state;                /* the backend's own */
 };
 

@@ -92,7 +92,7 @@ typedef struct gs_attention_sizes {
 } gs_attention_sizes;
 
 /* Are the windows 2x2, side by side, and cover x exactly? */
-static inline bool gs_pool2d_halves(const gs_pool2d_sizes *p) {
+static inline bool gs_pool2d_is_2x2(const gs_pool2d_sizes *p) {
     return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
            p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
 }

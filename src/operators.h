@@ -8,7 +8,7 @@
 /* clang-format off */
 #define GS_MEMORY_FUNCTIONS(X) \
     X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close) \
-    X(alloc_away) X(free_away) X(fetch) X(await) X(put_away) X(settle)
+    X(alloc_offloaded) X(free_offloaded) X(fetch) X(await) X(offload) X(settle)
 #define GS_PLAIN_OPERATORS(X) \
     X(bytes_to_float) \
     X(linear_forward) X(linear_backward) \

@@ -41,11 +41,11 @@ part_header() {
     cat >"$out/header.cc" <<'END'
 #include "gradsum.h"
 int main() {
-    gs_model_wishes wishes = {};
-    wishes.text = "lenet";
-    wishes.in = gs_shape{1, 28, 28, 0};
+    gs_model_config config = {};
+    config.text = "lenet";
+    config.in = gs_shape{1, 28, 28, 0};
     gs_model *model;
-    if (gs_model_create(nullptr, &wishes, &model) != GS_OK) return 1;
+    if (gs_model_create(nullptr, &config, &model) != GS_OK) return 1;
     const bool right = model->params == 61706;
     gs_model_free(model);
     return right ? 0 : 1;

@@ -181,9 +181,9 @@ gs_layer *gs_test_net(const char *text) {
     return gs_test_own(net, free_layer);
 }
 
-gs_model *gs_test_model_of(gs_device *d, const gs_model_wishes *wishes) {
+gs_model *gs_test_model_of(gs_device *d, const gs_model_config *config) {
     gs_model *m;
-    assert_ok(gs_model_create(d, wishes, &m));
+    assert_ok(gs_model_create(d, config, &m));
     return gs_test_own(m, free_model);
 }
 

@@ -72,9 +72,9 @@ void gs_test_free(void *thing);
 const void *gs_test_mark(void);
 void gs_test_free_since(const void *mark);
 
-/* A model with these wishes: gs_test_model(d, .text = "lenet", .in = image). d NULL: a plan. The test owns it. */
-#define gs_test_model(d, ...) gs_test_model_of((d), &(gs_model_wishes){__VA_ARGS__})
-gs_model *gs_test_model_of(gs_device *d, const gs_model_wishes *wishes);
+/* A model of this config: gs_test_model(d, .text = "lenet", .in = image). d NULL: a plan. The test owns it. */
+#define gs_test_model(d, ...) gs_test_model_of((d), &(gs_model_config){__VA_ARGS__})
+gs_model *gs_test_model_of(gs_device *d, const gs_model_config *config);
 gs_layer *gs_test_net(const char *text); /* not yet planned */
 
 /* Sets, which the test owns too: that `made` has made, and gs_dataset_load. */
@@ -89,7 +89,7 @@ static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
 #define assert_no_model(code, part, d, ...)                                                                  \
     do {                                                                                                     \
         gs_model *gs_test_none;                                                                              \
-        assert_fails(code, part, gs_model_create((d), &(gs_model_wishes){__VA_ARGS__}, &gs_test_none));      \
+        assert_fails(code, part, gs_model_create((d), &(gs_model_config){__VA_ARGS__}, &gs_test_none));      \
         assert_null(gs_test_none);                                                                           \
     } while (0)
 

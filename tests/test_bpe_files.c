@@ -202,15 +202,15 @@ TEST(damaged_metadata) {
         {"\"\"", "\"a b\"", "has 1 token"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_saved saved;
+        gs_weights_info saved;
         const char *header = gs_test_format(
             "{\"__metadata__\":{\"tokens\":\"bpe\"%s%s%s%s}}", wrong[i].vocabulary ? ",\"vocabulary\":" : "",
             wrong[i].vocabulary ? wrong[i].vocabulary : "", wrong[i].merges ? ",\"merges\":" : "",
             wrong[i].merges ? wrong[i].merges : "");
         const char *path = in_folder(gs_test_folder(), "w.safetensors");
         write_safetensors(path, header, "", 0);
-        assert_fails(GS_E_FORMAT, wrong[i].message, gs_safetensors_about(path, &saved));
-        gs_saved_free(&saved);
+        assert_fails(GS_E_FORMAT, wrong[i].message, gs_safetensors_read_info(path, &saved));
+        gs_weights_info_free(&saved);
     }
 }
 
@@ -244,13 +244,13 @@ TEST(a_model_carries_its_pairs) {
                            "train --model gpt --data text:%s --tokenizer %s --context 8 --batch 16 --steps 2 "
                            "--save %s --save-state",
                            text, golden, path);
-    gs_saved saved;
+    gs_weights_info saved;
     gs_vocabulary v;
-    assert_ok(gs_safetensors_about(path, &saved));
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_ok(gs_vocabulary_load(golden, &v));
     assert_true(gs_vocabulary_same(saved.vocabulary, &v));
     gs_vocabulary_free(&v);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 
     char *output = gs_test_output(0, "eval --load %s --data text:%s --json", path, text);
     char *same = gs_test_output(0, "eval --load %s --data text:%s --json --tokenizer %s --tokens bpe", path,

@@ -177,10 +177,10 @@ TEST(program) {
                            "train --data %s --model lenet --epochs 1 --batch 4 --devices cpu,cpu --save %s/w",
                            ten, ten);
     gs_test_program_prints(0, "test accuracy", "eval --data %s --load %s/w", ten, ten);
-    gs_saved saved;
-    assert_ok(gs_safetensors_about(in_folder(ten, "w"), &saved));
+    gs_weights_info saved;
+    assert_ok(gs_safetensors_read_info(in_folder(ten, "w"), &saved));
     assert_int_equal(saved.scaling.mean.count, 3);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
     gs_test_program_prints(1, "holds a model for images (3,32,32), but fashion-mnist-small",
                            "eval --load %s/w", ten);
     gs_test_program_prints(0, "12 images to train on",

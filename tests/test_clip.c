@@ -190,7 +190,7 @@ static int shortened, steps;
 static void count_shortened(gs_worker *w) {
     if (w->comm->rank != 0) return;
     steps++;
-    if (w->optimizer->shrink < 1) shortened++;
+    if (w->optimizer->clip_factor < 1) shortened++;
     assert_true(w->optimizer->norm > 0);
 }
 

@@ -179,7 +179,7 @@ static network network_open(gs_device *d, const char *text, gs_shape in) {
 
 /* Does the convolution do the pooling after its relu? */
 static bool is_pooled(const gs_layer *conv) {
-    return conv->then.pool;
+    return conv->epilogue.pool;
 }
 
 /* As a backend that leaves poolings to their own operator. */
@@ -243,10 +243,10 @@ TEST(lenet_is_fused) {
         for (int i = 0; i < 6; i += 3) {
             gs_layer *const *l = t.net->child + i;
             if (!can_fuse(devices[k])) {
-                assert_false(is_pooled(l[0]) || l[2]->joined);
+                assert_false(is_pooled(l[0]) || l[2]->fused);
                 continue;
             }
-            assert_true(is_pooled(l[0]) && l[1]->joined && l[2]->joined);
+            assert_true(is_pooled(l[0]) && l[1]->fused && l[2]->fused);
             assert_int_equal(gs_shape_size(gs_layer_y_shape(l[0])), gs_shape_size(l[2]->out));
             assert_true(l[1]->bytes == 0 && l[2]->bytes == 0); /* nobody needs these buffers */
         }

@@ -1,4 +1,4 @@
-/* Activations and their gradients in 16 bits (memory/halves.h), on the devices that can: to the bit what the operators
+/* Activations and their gradients in 16 bits (half_storage.h), on the devices that can: to the bit what the operators
  * give in f32 for numbers that were rounded before, rounded afterwards; which layers have them so; and what runs lose
  * and save. */
 #include <math.h>
@@ -181,7 +181,7 @@ TEST_AROUND(add_and_dropout, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(add_and_dropout_on);
 }
 
-/* From a y that was rounded: as far from the derivative of x as memory/halves.h says, and somewhere half as far. `most`
+/* From a y that was rounded: as far from the derivative of x as half_storage.h says, and somewhere half as far. `most`
  * is in units of 1: 2^-8, 2^-11. */
 static void check_slope(const float *x, const float *dx, size_t count, double (*slope)(double), double most,
                         double unit, const char *what) {
@@ -270,10 +270,10 @@ TEST_AROUND(fused, gs_test_to_f32, gs_test_to_f32) {
 
 /* Of each leaf that is called, in order: what of x and y lies in 16 bits: "-": none, "x", "y", "b": both. */
 static gs_status describe(gs_layer *l, void *text) {
-    if (l->joined || l->children > 0) return GS_OK;
+    if (l->fused || l->children > 0) return GS_OK;
     const char c = l->memory.x_half ? (l->memory.y_half ? 'b' : 'x') : l->memory.y_half ? 'y' : '-';
-    assert_true(l->memory.y_place < 0 || l->y.half == l->memory.y_half);
-    assert_true(l->memory.dx_place < 0 || l->dx.half == l->memory.x_half);
+    assert_true(l->memory.y_buffer < 0 || l->y.half == l->memory.y_half);
+    assert_true(l->memory.dx_buffer < 0 || l->dx.half == l->memory.x_half);
     *strchr(text, '\0') = c; /* there is room, and zeros follow */
     return GS_OK;
 }

@@ -1,8 +1,8 @@
-/* Activations in 16 bits (memory/halves.h) where several workers share a model: in a tensor group, and between the
+/* Activations in 16 bits (half_storage.h) where several workers share a model: in a tensor group, and between the
  * stages of a pipeline. */
 #include <math.h>
 
-#include "layer/memory/dx_places.h"
+#include "layer/memory/buffer_plan.h"
 #include "model/model.h"
 #include "tests/devices.h"
 #include "tests/test.h"
@@ -28,9 +28,9 @@ static const gs_shape tokens = {1, 1, 1, 8}, image = {1, 28, 28, 0};
 
 /* As in test_halves.c; of other stages' layers nothing. */
 static gs_status describe(gs_layer *l, void *text) {
-    if (l->joined || l->elsewhere || l->children > 0) return GS_OK;
-    assert_true(l->memory.y_place < 0 || l->y.half == l->memory.y_half);
-    assert_true(l->memory.dx_place < 0 || l->dx.half == l->memory.x_half);
+    if (l->fused || l->other_stage || l->children > 0) return GS_OK;
+    assert_true(l->memory.y_buffer < 0 || l->y.half == l->memory.y_half);
+    assert_true(l->memory.dx_buffer < 0 || l->dx.half == l->memory.x_half);
     *strchr(text, '\0') = l->memory.x_half ? (l->memory.y_half ? 'b' : 'x') : l->memory.y_half ? 'y' : '-';
     return GS_OK;
 }
@@ -79,7 +79,7 @@ TEST_AROUND(in_a_group, gs_test_to_f32, gs_test_to_f32) {
 static void in_stages_on(gs_device *d, gs_precision p) {
     char whole[64] = "";
     (void)p;
-    d->one_by_one = true;
+    d->no_fusion = true;
     gs_model *m = gs_test_model(d, .text = IMAGES, .in = image, .max_batch = 2, .seed = 1);
     assert_ok(gs_layer_walk(m->net, describe, whole));
     for (int cut = 1; cut < m->net->children; cut++)
@@ -97,7 +97,7 @@ static void in_stages_on(gs_device *d, gs_precision p) {
             assert_int_equal(after->memory.x_half, before->memory.y_half);
             assert_false(before->memory.x_half || after->memory.y_half);
         }
-    d->one_by_one = false;
+    d->no_fusion = false;
 }
 
 TEST_AROUND(in_stages, gs_test_to_f32, gs_test_to_f32) {

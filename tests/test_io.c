@@ -44,7 +44,7 @@ TEST(pipes_do_not_keep_us_waiting) {
     char *text;
     size_t bytes;
     void *data;
-    gs_saved saved;
+    gs_weights_info saved;
     assert_int_equal(mkfifo(pipe, 0600), 0);
     alarm(200); /* ends the test where it does wait */
     assert_fails(GS_E_FILE, "pipe: it is not a regular file", gs_file_open(pipe, &fd, &size));
@@ -62,7 +62,7 @@ TEST(pipes_do_not_keep_us_waiting) {
     assert_string_equal(text, "four");
     free(text);
 
-    assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_about(pipe, &saved));
+    assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_read_info(pipe, &saved));
     setenv("GRADSUM_CACHE", folder, 1);
     assert_int_equal(gs_cache_read("pipe", &data, &bytes), GS_CACHE_MISSING);
     unsetenv("GRADSUM_CACHE");
@@ -299,9 +299,9 @@ static const char POINTER[] =
 typedef gs_status reader(const char *path);
 
 static gs_status read_weights(const char *path) {
-    gs_saved saved;
-    const gs_status status = gs_safetensors_about(path, &saved);
-    gs_saved_free(&saved);
+    gs_weights_info saved;
+    const gs_status status = gs_safetensors_read_info(path, &saved);
+    gs_weights_info_free(&saved);
     return status;
 }
 

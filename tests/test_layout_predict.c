@@ -48,7 +48,7 @@ static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samp
     made_up *m = (made_up *)p;
     gs_layer_times *t = &m->times[m->asked++ % 2];
     gs_model *plan;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = image}, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = image}, &plan));
     gs_layer_times_free(t);
     assert_ok(gs_layer_times_create(plan->net->children, t));
     t->samples = samples;

@@ -57,47 +57,47 @@ TEST(the_process_takes_what_the_ledger_says) {
 /* ---- the arena ---- */
 
 /* Is there a step in which both are needed? */
-static bool meet(const gs_life *a, const gs_life *b) {
+static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
     bool found = false;
     for (int step = 0; step < 60; step++) {
-        const bool of_a = step >= a->born && (step <= a->away || (step >= a->back && step <= a->dies));
-        const bool of_b = step >= b->born && (step <= b->away || (step >= b->back && step <= b->dies));
+        const bool of_a = step >= a->born && (step <= a->pause || (step >= a->resume && step <= a->dies));
+        const bool of_b = step >= b->born && (step <= b->pause || (step >= b->resume && step <= b->dies));
         found = found || (of_a && of_b);
     }
     return found;
 }
 
-/* Drawn lives: two that meet share no place, none lies across two pieces, and at most a quarter is lost; of lives with
+/* Drawn buffers: two that meet share no place, none lies across two pieces, and at most a quarter is lost; of some with
  * gaps at most a half (of those of resnet20 7 %). */
-TEST(lives_that_meet_share_no_place) {
+TEST(buffers_needed_at_once_share_no_place) {
     for (uint64_t n = 0; n < 200; n++) {
         draw d = {n, 1000};
-        gs_lives l = {0};
+        gs_lifetimes l = {0};
         const int count = one_of(&d, 40);
         const size_t most = n % 2 ? 4096 : SIZE_MAX / sizeof(float);
         size_t end = 0;
         for (int i = 0; i < count; i++) {
             const int born = one_of(&d, 30);
             assert_int_equal(
-                gs_lives_add(&l, 1 + (size_t)one_of(&d, 2000), false, born, born + one_of(&d, 20)), i);
+                gs_lifetimes_add(&l, 1 + (size_t)one_of(&d, 2000), false, born, born + one_of(&d, 20)), i);
             if (n % 4 < 2) continue; /* else some have a gap, and some of them do not come back */
-            l.life[i].away = born + one_of(&d, 5);
-            l.life[i].back = l.life[i].away + one_of(&d, 10);
+            l.life[i].pause = born + one_of(&d, 5);
+            l.life[i].resume = l.life[i].pause + one_of(&d, 10);
         }
-        assert_ok(gs_lives_place(&l, most, &end));
+        assert_ok(gs_lifetimes_place(&l, most, &end));
         for (int i = 0; i < count; i++)
             for (int k = 0; k < i; k++) {
-                const gs_life *a = &l.life[i], *b = &l.life[k];
+                const gs_lifetime *a = &l.life[i], *b = &l.life[k];
                 if (meet(a, b) && a->at < b->at + b->floats && b->at < a->at + a->floats)
                     fail_msg("draw %d: buffers %d and %d share a place", (int)n, i, k);
             }
         for (int i = 0; i < count; i++) {
-            const gs_life *a = &l.life[i];
+            const gs_lifetime *a = &l.life[i];
             assert_true(a->at + a->floats <= end && a->at / most == (a->at + a->floats - 1) / most);
         }
-        const size_t least = gs_lives_least(&l);
+        const size_t least = gs_lifetimes_peak(&l);
         assert_true(end >= least && (most == 4096 || end <= least + least / (n % 4 < 2 ? 4 : 2)));
-        gs_lives_free(&l);
+        gs_lifetimes_free(&l);
     }
 }
 

@@ -6,14 +6,14 @@
 
 /* ---- the formulas ---- */
 
-static gs_lr_course course(const char *schedule, double lr, double final_lr, double warmup, double steps) {
-    gs_lr_course c = {
+static gs_lr_rates course(const char *schedule, double lr, double final_lr, double warmup, double steps) {
+    gs_lr_rates c = {
         .plan = {lr, lr, 0}, .final_lr = final_lr, .warmup = warmup, .epoch = 1, .steps = steps};
     assert_true(gs_lr_schedule_read(schedule, &c.schedule));
     return c;
 }
 
-static void check_rates(const gs_lr_course *c, const double *want, int count) {
+static void check_rates(const gs_lr_rates *c, const double *want, int count) {
     for (int t = 0; t < count; t++) assert_near((double)gs_lr_of_step(c, (uint64_t)t), want[t], 0, 1e-7);
 }
 
@@ -34,7 +34,7 @@ TEST(as_pytorch) {
     static const double linear[] = {0.1,    0.0901, 0.0802, 0.0703, 0.0604,
                                     0.0505, 0.0406, 0.0307, 0.0208, 0.0109};
     static const double steps[] = {0.1, 0.1, 0.1, 0.01, 0.01, 0.01, 0.001, 0.001};
-    gs_lr_course c = course("cosine", 0.1, 0.01, 0, 10);
+    gs_lr_rates c = course("cosine", 0.1, 0.01, 0, 10);
     check_rates(&c, cosine, 11);
     c = course("linear", 0.1, 0.001, 0, 10);
     check_rates(&c, linear, 10);
@@ -46,7 +46,7 @@ TEST(as_pytorch) {
 TEST(cosine_is_accurate) {
     for (int steps = 1; steps <= 400; steps += 7)
         for (int warmup = 0; warmup < steps; warmup += 1 + steps / 3) {
-            gs_lr_course c = course("cosine", 0.3, 0, warmup, steps);
+            gs_lr_rates c = course("cosine", 0.3, 0, warmup, steps);
             for (int t = warmup; t <= steps; t++) {
                 double p = (double)(t - warmup) / (steps - warmup);
                 double want = (double)0.3f * (1 + cos(acos(-1) * p)) / 2;
@@ -59,7 +59,7 @@ TEST(warm_up_without_a_rule) {
     static const double want[] = {0.2, 0.4, 0.6, 0.8, 1, 1, 1};
     static const double then_linear[] = {0.2, 0.4, 0.6, 0.8, 1, 0.75, 0.5, 0.25, 0, 0};
     static const double part[] = {0.4, 0.8, 1, 1};
-    gs_lr_course c = course("constant", 1, 0, 4, 8);
+    gs_lr_rates c = course("constant", 1, 0, 4, 8);
     check_rates(&c, want, 7);
     c = course("linear", 1, 0, 4, 8);
     check_rates(&c, then_linear, 10); /* behind the end it stays there */
@@ -69,7 +69,7 @@ TEST(warm_up_without_a_rule) {
 
 /* A schedule begins where the rule's warm-up has ended; what a rule gives is passed through to the bit. */
 TEST(behind_a_rule) {
-    gs_lr_course c = course("cosine", 1, 0, 0, 12);
+    gs_lr_rates c = course("cosine", 1, 0, 0, 12);
     c.plan = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 2);
     c.warmup = c.plan.warmup;
     for (uint64_t t = 0; t <= 4; t++) assert_true(gs_lr_of_step(&c, t) == gs_lr_at(&c.plan, t));

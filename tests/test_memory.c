@@ -82,7 +82,7 @@ TEST(gradients_of_layers_share_buffers) {
         {"residual (linear 64, tanh)", 2},            /* which tanh needs in its backward */
         {"residual (linear 64 | residual (linear 64, linear 64))", 3},
     };
-    /* In the arena an array in f32 ends with two free cache lines (layer/memory/dx_places.c). */
+    /* In the arena an array in f32 ends with two free cache lines (layer/memory/buffer_plan.c). */
     enum { BATCH = 7, FREE = 128 };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t more =

@@ -106,7 +106,7 @@ static void check_training(gs_device *device, const model_case *c, size_t part) 
 
 static bool is_of_batch(const model_case *c) {
     gs_layer *net = gs_test_net(c->text);
-    bool found = gs_layer_of_batch(net);
+    bool found = gs_layer_depends_on_batch(net);
     return found;
 }
 

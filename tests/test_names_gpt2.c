@@ -330,7 +330,7 @@ TEST(models_without_names) {
         gs_model *m;
         const gs_shape in =
             strstr(wrong[i][0], "embedding") ? (gs_shape){1, 1, 1, 3} : (gs_shape){4, 1, 1, 3};
-        gs_status planned = gs_model_create(NULL, &(gs_model_wishes){.text = wrong[i][0], .in = in}, &m);
+        gs_status planned = gs_model_create(NULL, &(gs_model_config){.text = wrong[i][0], .in = in}, &m);
         assert_fails(GS_E_USAGE, "Hugging Face's GPT-2 ",
                      planned == GS_OK ? gs_names_rename(m, GS_NAMES_HUGGINGFACE) : planned);
         assert_non_null(strstr(gs_message(), wrong[i][1]));

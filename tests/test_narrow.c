@@ -1,4 +1,4 @@
-/* Numbers in 16 bits (memory/halves.h), on the devices that can: the bits of operators that read them, the loss of
+/* Numbers in 16 bits (half_storage.h), on the devices that can: the bits of operators that read them, the loss of
  * whole runs, and their memory. */
 #include <math.h>
 #include "cpu/round16.h"

@@ -33,7 +33,7 @@ TEST(what_is_dropped_comes_back) {
     gs_device *cpu = gs_test_device("cpu", 1);
     void *memory;
     cpu->offload_folder = gs_test_folder();
-    assert_ok(cpu->ops->alloc_away(cpu, COUNT * sizeof(uint32_t), &memory));
+    assert_ok(cpu->ops->alloc_offloaded(cpu, COUNT * sizeof(uint32_t), &memory));
     uint32_t *x = memory;
     for (uint32_t round = 1; round < 4; round++)
         for (size_t at = 0; at < COUNT; at += PIECE) {
@@ -42,12 +42,12 @@ TEST(what_is_dropped_comes_back) {
             assert_ok(cpu->ops->fetch(cpu, (gs_mem)GS_NONE, x + at, count * sizeof *x, &number));
             if (at % 2) assert_ok(cpu->ops->await(cpu, number));
             for (size_t i = at; i < at + count; i++) x[i] += (uint32_t)i * round;
-            assert_ok(cpu->ops->put_away(cpu, x + at, (gs_mem)GS_NONE, count * sizeof *x, NULL));
+            assert_ok(cpu->ops->offload(cpu, x + at, (gs_mem)GS_NONE, count * sizeof *x, NULL));
         }
     for (size_t i = 0; i < COUNT; i++) assert_int_equal(x[i], (uint32_t)i * 6);
     assert_ok(cpu->ops->settle(cpu));
-    assert_true(cpu->away.bytes >= 3 * COUNT * sizeof *x);
-    cpu->ops->free_away(cpu, memory);
+    assert_true(cpu->offload_times.bytes >= 3 * COUNT * sizeof *x);
+    cpu->ops->free_offloaded(cpu, memory);
 }
 
 /* ---- all weights to the host ---- */
@@ -59,8 +59,8 @@ static struct {
     atomic_int moved, copied;
 } copies;
 
-/* Called in the thread that brings, which is as slow as it may be: nothing is done before the owner waits for it. */
-static void move(void *context, uint64_t step, const gs_away_move *moved) {
+/* Called in the thread that fetches, which is as slow as it may be: nothing is done before the owner waits for it. */
+static void move(void *context, uint64_t step, const gs_offload_transfer *moved) {
     (void)context, (void)step, (void)moved;
     while (!copies.waits) sched_yield();
     copies.moved++;
@@ -90,7 +90,7 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     copies.ops.settle = settle;
     copies.ops.read = read_block;
     cpu->ops = &copies.ops;
-    cpu->away_watch.moved = move;
+    cpu->offload_watcher.moved = move;
     assert_ok(gs_model_read_weights(m, host));
     const int moved = copies.moved;
     copies.waits = true; /* what is left may go on */
@@ -201,7 +201,7 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOADS, "--exact with batch_norm over the global batch");
 }
 
-/* Stages and ZeRO: a worker puts away the vectors that it updates, and the activations that it computes. */
+/* Stages and ZeRO: a worker offloads the vectors that it updates, and the activations that it computes. */
 TEST(the_same_bits_where_workers_hold_parts) {
     static const char *const runs[] = {
         "--devices cpu,cpu --zero 1",
@@ -236,7 +236,7 @@ TEST(processes_give_the_same_bits) {
     }
 }
 
-/* Each worker puts away what it has of the divided layers. */
+/* Each worker offloads what it has of the divided layers. */
 TEST(the_same_bits_with_tensor) {
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--tensor 2 --clip 0.1");
     gs_result without = gs_test_train(&s);
@@ -248,7 +248,7 @@ TEST(the_same_bits_with_tensor) {
     assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2 --exact, two groups");
 }
 
-/* Segments of several layers, of one, and those that have nothing to put away. */
+/* Segments of several layers, of one, and those that have nothing to offload. */
 TEST(the_same_bits_with_recompute) {
     static const char *const models[] = {
         "flatten, linear 300, relu, linear 300, dropout 0.2, tanh, linear 60, layer_norm, linear 10",

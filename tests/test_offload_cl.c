@@ -84,7 +84,7 @@ TEST(the_same_bits_with_several_workers) {
     assert_same_with(s, GS_OFFLOAD_OPTIMIZER, "sgd on two cl devices");
 }
 
-/* Stages and ZeRO: a worker puts away the vectors that it updates, and the activations that it computes. */
+/* Stages and ZeRO: a worker offloads the vectors that it updates, and the activations that it computes. */
 TEST(the_same_bits_where_workers_hold_parts) {
     gs_test_need_opencl();
     static const struct {

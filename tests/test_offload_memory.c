@@ -7,7 +7,7 @@
 
 #include "layer/memory/recompute.h"
 #include "layer/watch.h"
-#include "optim/away.h"
+#include "optim/offload.h"
 #include "predict/memory.h"
 #include "train/offload.h"
 
@@ -30,7 +30,7 @@ TEST(the_ledger_says_what_is_elsewhere) {
             fail_msg("%s: %.0f bytes here instead of %.0f, and %.0f elsewhere", gs_memory_word(kinds[i]),
                      here, before, there);
     }
-    double places[2][GS_MEMORY_PLACES]; /* what backward makes again is not put away */
+    double places[2][GS_MEMORY_PLACES]; /* what backward makes again is not offloaded */
     for (int again = 0; again < 2; again++) {
         s.model = "flatten, linear 600, 9 x residual (linear 600, tanh, linear 600), linear 10";
         s.offload = GS_OFFLOAD_ACTIVATIONS;
@@ -125,7 +125,7 @@ TEST(vectors_are_sent_in_blocks) {
     gs_result r;
     assert_ok(gs_train(&s, &(gs_observer){.context = NULL, .start = watch_messages}, &r));
     assert_true(messages.bytes >= r.params * sizeof(float)); /* half of two vectors */
-    assert_int_equal(messages.largest, GS_AWAY_BLOCK * sizeof(float));
+    assert_int_equal(messages.largest, GS_OFFLOAD_BLOCK * sizeof(float));
     gs_result_free(&r);
 }
 
@@ -180,7 +180,7 @@ TEST(the_process_takes_less) {
 
 typedef struct watch {
     gs_device *device;
-    gs_turns turns;
+    gs_layer_hooks hooks;
     gs_memory_kind kind;
     double first, worst, most; /* its error at first, the largest change since, and the most it holds */
     int calls;
@@ -203,11 +203,11 @@ static gs_status before_a_layer(void *context, const gs_pass *pass, int child, b
     return GS_OK;
 }
 
-static void watch_turns(void *context, const gs_worker *w) {
+static void add_hooks(void *context, const gs_worker *w) {
     watch *x = context;
     x->device = w->device;
-    x->turns = (gs_turns){.begins = before_a_layer, .context = x};
-    gs_layer_add_turns(w->model->net, &x->turns);
+    x->hooks = (gs_layer_hooks){.begins = before_a_layer, .context = x};
+    gs_layer_add_hooks(w->model->net, &x->hooks);
 }
 
 /* Before each layer, forward and backward. A fault may map some pages around the one that was wanted: 64 kB. */
@@ -219,7 +219,7 @@ TEST(the_ledger_holds_what_the_process_holds) {
                                          "1 --model 'flatten, 8 x (linear 1000, tanh), linear 10'");
         s.offload = i ? GS_OFFLOAD_WEIGHTS : GS_OFFLOAD_ACTIVATIONS;
         gs_result r;
-        assert_ok(gs_train(&s, &(gs_observer){.context = &x, .start = watch_turns}, &r));
+        assert_ok(gs_train(&s, &(gs_observer){.context = &x, .start = add_hooks}, &r));
         gs_result_free(&r);
         if (x.calls < 50 || x.most < 6e6 || x.worst > 0.05 * x.most)
             fail_msg("%s: of at most %.0f bytes in memory the ledger is off by %.0f in one of %d looks",

@@ -147,7 +147,7 @@ TEST(what_is_final_stays) {
         assert_ok(gs_model_backward(t.model, &pass, logits, labels));
         assert_int_equal(t.last, 0);
         int own = 0; /* layers whose work is not done by the one before */
-        for (int k = 0; k < t.model->net->children; k++) own += !t.model->net->child[k]->joined;
+        for (int k = 0; k < t.model->net->children; k++) own += !t.model->net->child[k]->fused;
         assert_true(own >= 7 && t.calls >= own);
         assert_ok(d->ops->read(d, after, t.model->gradients, all * sizeof *after));
         assert_memory_equal(after, t.final, all * sizeof *after);

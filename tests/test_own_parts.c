@@ -230,8 +230,8 @@ static gs_status plan_with(const wrong_tensor *t, int how, gs_model **m) {
     l->add = adders[how];
     l->tensor = t;
     gs_layer *const layers[] = {gs_linear(WIDTH, true), &l->base};
-    const gs_model_wishes wishes = {.net = gs_sequential(2, layers), .in = {INPUTS, 1, 1, 0}};
-    return gs_model_create(NULL, &wishes, m);
+    const gs_model_config config = {.net = gs_sequential(2, layers), .in = {INPUTS, 1, 1, 0}};
+    return gs_model_create(NULL, &config, m);
 }
 
 #define LABEL_61 "a123456789b123456789c123456789d123456789e123456789f1234567890"

@@ -26,18 +26,18 @@ TEST(exact_bytes) {
 TEST(round_trip) {
     const char *path = hand_made_path();
     float back[16];
-    gs_saved saved;
+    gs_weights_info saved;
     assert_ok(gs_safetensors_save(path, &hand_made, hand_made_values));
     assert_ok(gs_safetensors_load(path, &hand_made, back));
     assert_memory_equal(back, hand_made_values, sizeof hand_made_values);
-    assert_ok(gs_safetensors_about(path, &saved));
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_string_equal(saved.model, hand_made.text);
     assert_true(saved.has_mean && saved.scaling.mean.of[0] == 0.25f && saved.has_std &&
                 saved.scaling.std.of[0] == 0.1f);
     assert_int_equal(saved.in.c, 1);
     assert_int_equal(saved.in.h, 1);
     assert_int_equal(saved.in.w, 4);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 
     float odd[16] = {NAN, INFINITY, -INFINITY,
                      -0.0f}; /* weights of a training that went wrong are kept as they are */
@@ -50,24 +50,24 @@ TEST(round_trip) {
 TEST(numbers_of_each_channel) {
     const char *path = hand_made_path();
     const gs_scaling grey = hand_made.scaling, colour = {{3, {0.1f, 1 / 3.0f, -2.5f}}, {3, {1e-8f, 0.7f, 3}}};
-    gs_saved saved;
+    gs_weights_info saved;
     hand_made.scaling = colour;
     gs_status status = gs_safetensors_save(path, &hand_made, hand_made_values);
     hand_made.scaling = grey;
     assert_ok(status);
-    assert_ok(gs_safetensors_about(path, &saved));
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_true(saved.has_mean && saved.has_std && saved.scaling.mean.count == 3 &&
                 saved.scaling.std.count == 3);
     assert_memory_equal(saved.scaling.mean.of, colour.mean.of, sizeof colour.mean.of);
     assert_memory_equal(saved.scaling.std.of, colour.std.of, sizeof colour.std.of);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 }
 
 /* Other writers order tensors by name or size, add metadata, and do not pad. */
 TEST(other_writers) {
     const char *path = hand_made_path();
     float back[16];
-    gs_saved saved;
+    gs_weights_info saved;
     hand_made_write(path,
                     "{ \"2.weight\" : {\"shape\":[2,4], \"dtype\":\"F32\",\"data_offsets\":[0,32]},\n"
                     "\"0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[40,64]},"
@@ -77,11 +77,11 @@ TEST(other_writers) {
     assert_memory_equal(back, hand_made_values + 10, 24);
     assert_memory_equal(back + 6, hand_made_values + 8, 8);
     assert_memory_equal(back + 8, hand_made_values, 32);
-    assert_ok(gs_safetensors_about(path, &saved));
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_null(saved.model);
     assert_true(!saved.has_mean && !saved.has_std && saved.scaling.mean.of[0] == 0 &&
                 saved.scaling.std.of[0] == 1);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 }
 
 /* F16 and BF16 become F32 exactly, also zeros with a sign, the smallest numbers, infinity and NaN. */

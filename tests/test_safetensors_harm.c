@@ -4,10 +4,10 @@
 
 TEST(cannot_be_read) {
     float back[16];
-    gs_saved saved;
+    gs_weights_info saved;
     assert_fails(GS_E_FILE, "cannot read /no/file: No such file or directory",
                  gs_safetensors_load("/no/file", &hand_made, back));
-    assert_fails(GS_E_FILE, "cannot read /no/file: No such", gs_safetensors_about("/no/file", &saved));
+    assert_fails(GS_E_FILE, "cannot read /no/file: No such", gs_safetensors_read_info("/no/file", &saved));
     const char *folder = gs_test_folder();
     assert_fails(GS_E_FILE, "Is a directory", gs_safetensors_load(folder, &hand_made, back));
     assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_load("/dev/null", &hand_made, back));
@@ -142,10 +142,10 @@ TEST(bad_metadata) {
     };
     const char *path = hand_made_path();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        gs_saved saved;
+        gs_weights_info saved;
         hand_made_write(path, bad[i][0], 0);
-        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_about(path, &saved));
-        gs_saved_free(&saved);
+        assert_fails(GS_E_FORMAT, bad[i][1], gs_safetensors_read_info(path, &saved));
+        gs_weights_info_free(&saved);
     }
 }
 

@@ -82,10 +82,10 @@ TEST(what_a_file_does_not_say) {
     const char *path = trained("softmax");
     snprintf(arguments, sizeof arguments, "--load %s --threads 1", path);
     double with = loss_of(arguments);
-    gs_saved saved;
-    assert_ok(gs_safetensors_about(path, &saved));
+    gs_weights_info saved;
+    assert_ok(gs_safetensors_read_info(path, &saved));
     double mean = (double)saved.scaling.mean.of[0], std = (double)saved.scaling.std.of[0];
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
     const char *without = changed(path, "\"std\"", "\"Std\"");
     gs_test_program_prints(0, "(no std); assuming --std 1, in (byte / 255 - mean) / std\n", "eval --load %s",
                            without);
@@ -104,9 +104,9 @@ TEST(what_a_file_does_not_say) {
     assert_null(strstr(output, "assuming"));
     gs_test_program_prints(
         0, "", "train --threads 1 --model softmax --steps 1 --mean 0.5 --std 0.25 --save %s", path);
-    assert_ok(gs_safetensors_about(path, &saved));
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_true(saved.scaling.mean.of[0] == 0.5f && saved.scaling.std.of[0] == 0.25f);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 }
 
 /* What was assumed of a file that cannot be used interests nobody. */

@@ -271,7 +271,7 @@ ON_EVERY_DEVICE(later_tokens_are_not_seen)
 
 /* Twice the length, twice the memory. */
 static void memory_grows_with_the_length_on(gs_device *d) {
-    enum { LINES = 4 * 64 /* bytes: y and dx end with free lines, and are whole ones (dx_places.c) */ };
+    enum { LINES = 4 * 64 /* bytes: y and dx end with free lines, and are whole ones (buffer_plan.c) */ };
     size_t bytes[2], params;
     for (int i = 0; i < 2; i++) {
         const int length = 1000 << i;

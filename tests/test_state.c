@@ -85,13 +85,13 @@ static gs_status change_model(gs_worker *w) {
     gs_optimizer_free(w->optimizer);
     w->optimizer = NULL;
     gs_model_free(w->model);
-    gs_model_wishes wishes = {.net = gs_sequential(2, first), .in = w->train_set->shape, .seed = s->seed};
-    wishes.max_batch = w->input.most;
-    GS_TRY(gs_model_create(w->device, &wishes, &w->model));
+    gs_model_config config = {.net = gs_sequential(2, first), .in = w->train_set->shape, .seed = s->seed};
+    config.max_batch = w->input.most;
+    GS_TRY(gs_model_create(w->device, &config, &w->model));
     gs_partition_free(&w->partition);
     GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
     w->sync_most = w->model->saved + GS_STATS;
-    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    const gs_hyperparameters n = gs_settings_numbers(s);
     return gs_optimizer_create(s->optimizer, w->model, n.lr, n.momentum, n.weight_decay, &w->optimizer);
 }
 

@@ -150,8 +150,8 @@ TEST(a_group_divides_tokens) {
             if (s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1) acts[s[i].index]++;
         /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with an order has 4 more */
         const int passes = exact ? 4 : 1; /* with --exact one for each sample */
-        assert_int_equal(acts[GS_TENSOR_GATHERS], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
-        assert_int_equal(acts[GS_TENSOR_SCATTERS], exact ? 0 : 2 * 2 + 1 + 1);
+        assert_int_equal(acts[GS_TENSOR_ALL_GATHER], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
+        assert_int_equal(acts[GS_TENSOR_REDUCE_SCATTER], exact ? 0 : 2 * 2 + 1 + 1);
         const cJSON *rows = gs_test_field(o, "rows"), *workers = gs_test_field(o, "workers");
         assert_int_equal(cJSON_GetArraySize(rows), 2);
         for (int i = 0; i < 2; i++)
@@ -196,7 +196,7 @@ TEST(rows_say_what_they_are) {
 
 /* ---- the log ---- */
 
-/* What is fetched and put away is there, of each kind, by the clock of the step. */
+/* What is fetched and offloaded is there, of each kind, by the clock of the step. */
 TEST(what_is_offloaded_is_traced) {
     for (int cl = 0; cl < (gs_test_has_opencl() ? 2 : 1); cl++) {
         const char *folder = gs_test_new_log();
@@ -220,15 +220,15 @@ TEST(what_is_offloaded_is_traced) {
         cJSON_ArrayForEach(e, events) {
             const char *name = gs_test_text_of(e, "name");
             const bool is_fetch = strncmp(name, "fetch ", 6) == 0;
-            if (!is_fetch && strncmp(name, "put away ", 9) != 0) continue;
+            if (!is_fetch && strncmp(name, "offload ", 8) != 0) continue;
             for (int k = 0; k < 3; k++) (is_fetch ? fetched : put)[k] += strstr(name, kinds[k]) != NULL;
-            /* What a step puts away may be copied after its end, but not after the run. */
+            /* What a step offloads may be copied after its end, but not after the run. */
             assert_true(gs_test_number(e, "ts") >= begin - 1000);
             assert_true(gs_test_number(e, "ts") + gs_test_number(e, "dur") <= run);
         }
         for (int k = 0; k < 3; k++)
             if (fetched[k] == 0 || put[k] == 0)
-                fail_msg("%s: %d fetches and %d times put away %s", cl ? "cl" : "cpu", fetched[k], put[k],
+                fail_msg("%s: %d fetches and %d times offloaded %s", cl ? "cl" : "cpu", fetched[k], put[k],
                          kinds[k]);
     }
 }

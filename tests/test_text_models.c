@@ -20,12 +20,12 @@ static const char *trained(const char *where, gs_tokens tokens) {
 TEST(a_model_carries_its_vocabulary) {
     const char *where = text_file(), *path = trained(where, GS_TOKENS_UNSAID);
     gs_dataset *set = load_text(where, GS_TEST, SMALL);
-    gs_saved saved;
-    assert_ok(gs_safetensors_about(path, &saved));
+    gs_weights_info saved;
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_non_null(saved.vocabulary);
     assert_true(gs_vocabulary_same(saved.vocabulary, &set->text->vocabulary));
     assert_int_equal(saved.in.t, CONTEXT);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 
     /* Evaluated without a word of the context. */
     gs_settings s = gs_test_options("--data %s --load %s", where, path);
@@ -91,14 +91,14 @@ TEST(a_model_takes_its_own_text_alone) {
 }
 
 /* A file of weights whose metadata have these fields, too. */
-static gs_status about(const char *fields, gs_saved *saved) {
+static gs_status about(const char *fields, gs_weights_info *saved) {
     char header[700];
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     snprintf(header, sizeof header,
              "{\"__metadata__\":{%s},\"0.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
              fields);
     write_safetensors(path, header, "\0\0\0\0", 4);
-    return gs_safetensors_about(path, saved);
+    return gs_safetensors_read_info(path, saved);
 }
 
 TEST(vocabularies_in_files) {
@@ -115,18 +115,18 @@ TEST(vocabularies_in_files) {
         {"\"tokens\":\"chars\",\"vocabulary\":\"ba\"", "has a character twice, or after a larger one"},
         {"\"tokens\":\"chars\",\"vocabulary\":\"a\xff\"", "byte 2 (line 1) is 0xff"},
     };
-    gs_saved saved;
+    gs_weights_info saved;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_fails(GS_E_FORMAT, wrong[i].message, about(wrong[i].fields, &saved));
-        gs_saved_free(&saved);
+        gs_weights_info_free(&saved);
     }
     assert_ok(about("\"tokens\":\"chars\",\"vocabulary\":\"\\n\\\"a\\u00e9\"", &saved));
     assert_int_equal(saved.vocabulary->size, 4);
     assert_int_equal(saved.vocabulary->character[3], 0xe9);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
     assert_ok(about("\"tokens\":\"bytes\"", &saved));
     assert_int_equal(saved.vocabulary->size, 256);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 }
 
 /* ---- what does not fit ---- */

@@ -30,7 +30,7 @@ static void train_plain(plain *m, const gs_settings *s, const gs_dataset *train)
     static const int shift[] = {6, 7, 1}; /* Python's, of seed 1 */
     uint32_t order[100];
     double p[KINDS];
-    const gs_optimizer_numbers number = gs_settings_numbers(s);
+    const gs_hyperparameters number = gs_settings_numbers(s);
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         gs_epoch_order(s->seed, (uint64_t)epoch + 1, train->count, order);
         for (size_t first = 0; first < train->count; first += BATCH) {

@@ -85,7 +85,7 @@ static plain train_plain(const gs_settings *s) {
     assert_int_equal(plan->params, PARAMS);
     gs_model_initial_values(plan, s->seed, initial);
     for (int i = 0; i < PARAMS; i++) m.w[i] = (double)initial[i];
-    const gs_optimizer_numbers number = gs_settings_numbers(s);
+    const gs_hyperparameters number = gs_settings_numbers(s);
     for (uint64_t epoch = 1; epoch <= EPOCHS; epoch++) {
         gs_epoch_order(s->seed, epoch, SAMPLES, order);
         for (size_t first = 0; first < SAMPLES; first += BATCH) {
@@ -139,16 +139,16 @@ TEST(many_labels_in_every_way_to_train) {
 
 /* Accuracy and confusion count labels; the file says the shape. */
 TEST(many_labels_are_tested_and_saved) {
-    gs_saved saved;
+    gs_weights_info saved;
     gs_dataset *set = make_set();
     gs_settings s = settings_of(set, "cpu,cpu");
     const char *path = gs_test_format("%s/tokens.safetensors", gs_test_folder());
     s.save = path;
     plain expected = train_plain(&s);
     gs_result r = gs_test_train(&s);
-    assert_ok(gs_safetensors_about(path, &saved));
+    assert_ok(gs_safetensors_read_info(path, &saved));
     assert_true(gs_shape_same(saved.in, (gs_shape){INPUTS, 1, 1, TOKENS}));
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 
     s = gs_test_with(s, "--load %s --confusion", path);
     s.save = NULL;

@@ -52,9 +52,9 @@ static gs_status open_case(run *r) {
     const test_case *c = r->c;
     const gs_backend *ops = r->device->ops;
     size_t batch = (size_t)c->batch, inputs = batch * gs_shape_size(c->in);
-    gs_model_wishes wishes = {.text = c->text, .in = c->in, .loss = (gs_loss)c->loss, .seed = 1};
-    wishes.max_batch = (size_t)c->micro;
-    GS_TRY(gs_model_create(r->device, &wishes, &r->model));
+    gs_model_config config = {.text = c->text, .in = c->in, .loss = (gs_loss)c->loss, .seed = 1};
+    config.max_batch = (size_t)c->micro;
+    GS_TRY(gs_model_create(r->device, &config, &r->model));
     GS_TRY(gs_optimizer_create(&gs_sgd, r->model, c->lr, c->momentum, c->weight_decay, &r->optimizer));
     GS_TRY(ops->alloc(r->device, inputs * sizeof(float), &r->x));
     GS_TRY(ops->alloc(r->device, batch * sizeof(int32_t), &r->labels));

@@ -310,8 +310,8 @@ static gs_status check_network(network *t) {
 static gs_status check_whole_network(gs_device *d, const char *text, int inputs, int classes, size_t n) {
     network t = {.device = d, .pass = {.n = n, .training = true}};
     const size_t count = n * (size_t)inputs;
-    const gs_model_wishes wishes = {.text = text, .in = {inputs, 1, 1, 0}, .max_batch = n, .seed = 1};
-    GS_TRY(gs_model_create(d, &wishes, &t.model));
+    const gs_model_config config = {.text = text, .in = {inputs, 1, 1, 0}, .max_batch = n, .seed = 1};
+    GS_TRY(gs_model_create(d, &config, &t.model));
     gs_status status = d->ops->alloc(d, count * sizeof(float), &t.x);
     if (status == GS_OK) status = d->ops->alloc(d, n * sizeof(int32_t), &t.labels);
     if (status == GS_OK) {

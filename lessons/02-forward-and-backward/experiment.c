@@ -30,8 +30,8 @@ static gs_status prepare(experiment *e, uint64_t seed) {
     const gs_backend *ops = e->device->ops;
     GS_TRY(gs_dataset_load("fashion-mnist-small", GS_TRAIN, &set));
     gs_scaling s = gs_dataset_scaling(set);
-    const gs_model_wishes wishes = {.text = MODEL, .in = set->shape, .max_batch = N, .seed = seed};
-    GS_TRY(gs_model_create(e->device, &wishes, &e->model));
+    const gs_model_config config = {.text = MODEL, .in = set->shape, .max_batch = N, .seed = seed};
+    GS_TRY(gs_model_create(e->device, &config, &e->model));
     gs_dataset_gather(set, NULL, 0, N, bytes, e->host_labels);
     gs_dataset_free(set);
     for (int i = 0; i < N * PIXELS; i++) images[i] = ((float)bytes[i] / 255 - s.mean.of[0]) / s.std.of[0];

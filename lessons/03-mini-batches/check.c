@@ -75,8 +75,8 @@ static gs_status train_small(gs_device *d, float momentum, float *weights, size_
     gs_optimizer *optimizer = NULL;
     gs_mem x = GS_NONE, labels = GS_NONE, logits;
     gs_pass pass = {.n = 4, .training = true};
-    const gs_model_wishes wishes = {.text = "linear 5, tanh, linear 3", .in = {6, 1, 1, 0}, .max_batch = 4};
-    gs_status status = gs_model_create(d, &wishes, &m);
+    const gs_model_config config = {.text = "linear 5, tanh, linear 3", .in = {6, 1, 1, 0}, .max_batch = 4};
+    gs_status status = gs_model_create(d, &config, &m);
     if (status == GS_OK && m->params > room) gs_bug("%zu weights", m->params);
     if (status == GS_OK) status = gs_optimizer_create(&gs_sgd, m, 0, momentum, 0.01f, &optimizer);
     if (status == GS_OK) status = d->ops->alloc(d, pass.n * 6 * sizeof(float), &x);

@@ -127,8 +127,8 @@ static gs_status measure_twice(experiment *e) {
 static gs_status new_model(experiment *e, uint64_t seed) {
     gs_model_free(e->model);
     e->seed = seed;
-    const gs_model_wishes wishes = {.text = MODEL, .in = e->set->shape, .max_batch = MOST, .seed = seed};
-    return gs_model_create(e->device, &wishes, &e->model);
+    const gs_model_config config = {.text = MODEL, .in = e->set->shape, .max_batch = MOST, .seed = seed};
+    return gs_model_create(e->device, &config, &e->model);
 }
 
 static gs_status measure_seeds(experiment *e) {

@@ -95,9 +95,9 @@ static void split(uint64_t seed, uint64_t epoch, size_t n, bug b, uint32_t *all,
 static gs_status train(run *r, bug b, uint64_t seed, double *validation, double *test) {
     size_t n = r->train->count;
     static uint32_t all[60000], order[60000];
-    gs_model_wishes wishes = {.text = "flatten, linear 64, relu, linear 10", .max_batch = ROOM, .seed = seed};
-    wishes.in = r->train->shape;
-    GS_TRY(gs_model_create(r->device, &wishes, &r->model));
+    gs_model_config config = {.text = "flatten, linear 64, relu, linear 10", .max_batch = ROOM, .seed = seed};
+    config.in = r->train->shape;
+    GS_TRY(gs_model_create(r->device, &config, &r->model));
     for (int w = 0; w < WORKERS; w++) r->dw[w] = calloc(r->model->params, sizeof(float));
     r->sum = malloc(r->model->params * sizeof(float));
     gs_status status = GS_OK;

@@ -33,7 +33,7 @@ static gs_status run_step(const one_step *k, bool fails, way *since, bool *meet)
     static const gs_optimizer_ops ops = {.name = "the check's", .update = note_update};
     gs_device device = {0};
     gs_model model = {.device = &device, .params = 1, .saved = 1};
-    gs_optimizer optimizer = {.ops = &ops, .shrink = 1, .model = &model};
+    gs_optimizer optimizer = {.ops = &ops, .clip_factor = 1, .model = &model};
     gs_comm comm = {.size = 1};
     const gs_settings settings = {.every = k->every};
     gs_worker w = {.settings = &settings, .comm = &comm, .optimizer = &optimizer, .step = k->step};

@@ -242,9 +242,9 @@ static gs_status check_gather(void) {
     GS_TRY(check_gather_small());
     for (size_t i = 0; i < 30; i++) GS_TRY(check_gather_drawn(i));
     GS_TRY(gs_device_open("cpu", 1, &device));
-    gs_model_wishes wishes = {.text = "flatten, linear 9, tanh, linear 4", .max_batch = IMAGES, .seed = 1};
-    wishes.in = (gs_shape){1, 4, 4, 0};
-    gs_status status = gs_model_create(device, &wishes, &model);
+    gs_model_config config = {.text = "flatten, linear 9, tanh, linear 4", .max_batch = IMAGES, .seed = 1};
+    config.in = (gs_shape){1, 4, 4, 0};
+    gs_status status = gs_model_create(device, &config, &model);
     if (status == GS_OK) status = device->ops->alloc(device, IMAGES * PIXELS * sizeof(float), &x);
     if (status == GS_OK) status = check_with(model, x);
     device->ops->free(device, x);

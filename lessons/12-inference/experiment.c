@@ -41,8 +41,8 @@ static gs_status measure(lab_timing table[SIZES]) {
     gs_model *model = NULL;
     gs_mem x = GS_NONE;
     GS_TRY(gs_device_open("cpu", 1, &device));
-    const gs_model_wishes wishes = {.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = MOST, .seed = 1};
-    gs_status status = gs_model_create(device, &wishes, &model);
+    const gs_model_config config = {.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = MOST, .seed = 1};
+    gs_status status = gs_model_create(device, &config, &model);
     if (status == GS_OK) status = device->ops->alloc(device, MOST * 28 * 28 * sizeof(float), &x);
     for (int i = 0; status == GS_OK && i < SIZES; i++) {
         table[i].batch = (size_t)1 << i;

@@ -107,7 +107,7 @@ static gs_status forward(lab_run *run, int layer) {
     if (layer != o->forwards)
         return gs_fail(GS_E_USAGE, "forward of layer %d; wanted layer %d", layer, o->forwards);
     o->forwards++;
-    return o->layer[layer]->joined ? GS_OK : gs_layer_forward(o->layer[layer], &o->pass, o->y, &o->y);
+    return o->layer[layer]->fused ? GS_OK : gs_layer_forward(o->layer[layer], &o->pass, o->y, &o->y);
 }
 
 /* The model has written its gradients where step.gradients are; in a checker the student's are somewhere else. */
@@ -145,7 +145,7 @@ static gs_status backward(lab_run *run, int layer, float *gradients) {
         GS_TRY(m->device->ops->softmax_cross_entropy_backward(
             m->device, o->dy, m->probability, w->input.targets, rows, m->out.c, m->label_smoothing));
     }
-    bool needed = !l->joined && (layer == o->step.layers - 1 || o->layer[layer + 1]->needs_dx);
+    bool needed = !l->fused && (layer == o->step.layers - 1 || o->layer[layer + 1]->needs_dx);
     if (needed) GS_TRY(gs_layer_backward(o->layer[layer], &o->pass, o->dy, &o->dy));
     bring(o, gradients, part->first, part->count);
     return layer == 0 ? gs_phase_ends(w, GS_PHASE_BACKWARD) : GS_OK;

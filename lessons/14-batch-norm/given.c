@@ -99,7 +99,7 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, size_t 
     const norm b = group_of(l, pass, i, x);
     const gs_mem here = mem((float *)b.x), to = gs_at(l->y, (size_t)(b.x - gs_cpu_floats(x)));
     float *mean = me->moments + i * 2 * b.channels, *var = mean + b.channels;
-    if (!pass->again) {
+    if (!pass->recomputing) {
         const double mine = (double)(b.n * b.plane);
         GS_TRY(l->device->ops->batch_norm_statistics(l->device, mem(mean), mem(var), here, b.n, &me->sizes));
         GS_TRY(shared_statistics(workers_of(pass), mine, b.channels, mean, var, &me->all, me->numbers));
@@ -150,8 +150,8 @@ static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *d
 
 static const gs_layer_ops ops = {.name = "batch_norm",
                                  .buffers = GS_OWN,
-                                 .also_reads = 1,
-                                 .of_batch = true,
+                                 .extra_reads = 1,
+                                 .depends_on_batch = true,
                                  .plan = plan,
                                  .bind = bind,
                                  .forward = forward,

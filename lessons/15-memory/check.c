@@ -5,54 +5,54 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- lives ---- */
+/* ---- lifetimes ---- */
 
-enum { MOST_LIVES = 9, STEPS = 12 };
+enum { MOST_BUFFERS = 9, STEPS = 12 };
 
-typedef struct lives_case {
+typedef struct lifetimes_case {
     size_t count;
-    gs_life life[MOST_LIVES];
-} lives_case;
+    gs_lifetime life[MOST_BUFFERS];
+} lifetimes_case;
 
 #define PLAIN(floats_, born_, dies_)                                                                         \
     { floats_, born_, born_, born_, dies_, 0 }
 
-static bool needed(const gs_life *l, int step) {
-    return (step >= l->born && step <= l->away) || (step >= l->back && step <= l->dies);
+static bool needed(const gs_lifetime *l, int step) {
+    return (step >= l->born && step <= l->pause) || (step >= l->resume && step <= l->dies);
 }
 
 /* "5 floats in steps 0 to 3; 2 in 1 to 2 and 5 to 6" */
-static const char *text_of(const gs_life *life, size_t count, bool places) {
+static const char *text_of(const gs_lifetime *life, size_t count, bool places) {
     static char texts[2][900]; /* of those that are placed, and of others */
     char *text = texts[places];
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        const gs_life *l = &life[i];
+        const gs_lifetime *l = &life[i];
         used += (size_t)snprintf(text + used, sizeof *texts - used, "%s%zu float%s", i > 0 ? "; " : "",
                                  l->floats, gs_s(l->floats));
         if (places) used += (size_t)snprintf(text + used, sizeof *texts - used, " at %zu", l->at);
-        if (gs_life_has_gap(l))
+        if (gs_lifetime_has_gap(l))
             used += (size_t)snprintf(text + used, sizeof *texts - used, ", steps %d to %d and %d to %d",
-                                     l->born, l->away, l->back, l->dies);
+                                     l->born, l->pause, l->resume, l->dies);
         else
             used += (size_t)snprintf(text + used, sizeof *texts - used, ", steps %d to %d", l->born, l->dies);
     }
     return text;
 }
 
-static lives_case drawn_lives(unsigned row, size_t i) {
-    lives_case k = {.count = 2 + lab_pick(row, 1000 * i, MOST_LIVES - 1)};
+static lifetimes_case drawn_lifetimes(unsigned row, size_t i) {
+    lifetimes_case k = {.count = 2 + lab_pick(row, 1000 * i, MOST_BUFFERS - 1)};
     for (size_t j = 0; j < k.count; j++) {
         const size_t at = 1000 * i + 10 * j + 1;
-        gs_life *l = &k.life[j];
+        gs_lifetime *l = &k.life[j];
         l->floats = 1 + lab_pick(row, at, 9);
-        l->born = l->away = l->back = (int)lab_pick(row, at + 1, STEPS - 1);
+        l->born = l->pause = l->resume = (int)lab_pick(row, at + 1, STEPS - 1);
         l->dies = l->born + (int)lab_pick(row, at + 2, (size_t)(STEPS - l->born));
         const int length = l->dies - l->born;
         if (length < 3 || lab_pick(row, at + 3, 2) == 0) continue;
-        l->away = l->born + (int)lab_pick(row, at + 4, (size_t)length - 1);
-        l->back = l->away + 2 + (int)lab_pick(row, at + 5, (size_t)(l->dies - l->away - 1));
+        l->pause = l->born + (int)lab_pick(row, at + 4, (size_t)length - 1);
+        l->resume = l->pause + 2 + (int)lab_pick(row, at + 5, (size_t)(l->dies - l->pause - 1));
     }
     return k;
 }
@@ -61,37 +61,37 @@ static lives_case drawn_lives(unsigned row, size_t i) {
  * fit into a short loop or an int. */
 enum { LATER = 5000, FAR = 1000000000 };
 
-static lives_case far(lives_case k) {
+static lifetimes_case far(lifetimes_case k) {
     for (size_t i = 0; i < k.count; i++) {
-        gs_life *l = &k.life[i];
+        gs_lifetime *l = &k.life[i];
         l->floats *= FAR;
         l->at *= FAR;
         l->dies = l->dies == STEPS - 1 ? GS_FOREVER : l->dies + LATER;
         l->born += LATER;
-        l->away += LATER;
-        l->back += LATER;
+        l->pause += LATER;
+        l->resume += LATER;
     }
     return k;
 }
 
 /* ---- 15.1 ---- */
 
-static gs_status check_least(const lives_case *near, bool is_far) {
-    const lives_case made = is_far ? far(*near) : *near, *k = &made;
+static gs_status check_least(const lifetimes_case *near, bool is_far) {
+    const lifetimes_case made = is_far ? far(*near) : *near, *k = &made;
     size_t most = 0;
     for (int step = 0; step < STEPS; step++) {
         size_t sum = 0;
         for (size_t i = 0; i < k->count; i++) sum += needed(&near->life[i], step) ? k->life[i].floats : 0;
         if (sum > most) most = sum;
     }
-    const gs_lives l = {(gs_life *)k->life, k->count, k->count};
-    const size_t got = gs_lives_least(&l);
+    const gs_lifetimes l = {(gs_lifetime *)k->life, k->count, k->count};
+    const size_t got = gs_lifetimes_peak(&l);
     LAB_CHECK(got == most, "%s: got %zu, expected %zu", text_of(k->life, k->count, false), got, most);
     return GS_OK;
 }
 
 static gs_status what_is_needed_at_once(void) {
-    static const lives_case cases[] = {
+    static const lifetimes_case cases[] = {
         {1, {PLAIN(5, 0, 3)}},
         {2, {PLAIN(5, 0, 3), PLAIN(4, 4, 6)}},
         {2, {PLAIN(5, 0, 3), PLAIN(4, 3, 6)}},
@@ -102,7 +102,7 @@ static gs_status what_is_needed_at_once(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_least(&cases[i], false));
     for (size_t i = 0; i < 60; i++) {
-        const lives_case drawn = drawn_lives(LEAST_ROW, i);
+        const lifetimes_case drawn = drawn_lifetimes(LEAST_ROW, i);
         GS_TRY(check_least(&drawn, i >= 40));
     }
     return GS_OK;
@@ -110,9 +110,9 @@ static gs_status what_is_needed_at_once(void) {
 
 /* ---- 15.2 ---- */
 
-static bool is_free(const gs_life *it, size_t at, const gs_life *placed, size_t count) {
+static bool is_free(const gs_lifetime *it, size_t at, const gs_lifetime *placed, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        const gs_life *o = &placed[i];
+        const gs_lifetime *o = &placed[i];
         bool both = false;
         for (int step = 0; step < STEPS; step++) both = both || (needed(it, step) && needed(o, step));
         if (both && at < o->at + o->floats && o->at < at + it->floats) return false;
@@ -122,10 +122,10 @@ static bool is_free(const gs_life *it, size_t at, const gs_life *placed, size_t 
 
 /* Each buffer is placed behind those before it, at the place that is right, whatever came out. `backwards`: those that
  * have their places are handed over in the opposite order, as any order may come. */
-static gs_status check_places(lives_case k, bool is_far, bool backwards) {
+static gs_status check_places(lifetimes_case k, bool is_far, bool backwards) {
     for (size_t i = 0; i < k.count; i++) {
-        const lives_case shown = is_far ? far(k) : k;
-        gs_life placed[MOST_LIVES], *list[MOST_LIVES];
+        const lifetimes_case shown = is_far ? far(k) : k;
+        gs_lifetime placed[MOST_BUFFERS], *list[MOST_BUFFERS];
         size_t wanted = 0;
         for (size_t j = 0; j < i; j++) {
             placed[j] = shown.life[backwards ? i - 1 - j : j];
@@ -141,7 +141,7 @@ static gs_status check_places(lives_case k, bool is_far, bool backwards) {
 }
 
 static gs_status the_lowest_place(void) {
-    static const lives_case cases[] = {
+    static const lifetimes_case cases[] = {
         {2, {PLAIN(5, 0, 3), PLAIN(4, 2, 6)}},                                 /* beside it */
         {2, {PLAIN(5, 0, 3), PLAIN(4, 4, 6)}},                                 /* over it */
         {4, {PLAIN(5, 0, 3), PLAIN(4, 0, 6), PLAIN(3, 0, 9), PLAIN(5, 4, 9)}}, /* in a hole that suits */
@@ -150,12 +150,12 @@ static gs_status the_lowest_place(void) {
         {4, {PLAIN(5, 0, 3), PLAIN(5, 2, 9), PLAIN(5, 4, 9), PLAIN(3, 4, 9)}}, /* behind two of them */
         {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                             /* in a gap */
     };
-    static const lives_case tower = {7,
+    static const lifetimes_case tower = {7,
                                      {PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9),
                                       PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9)}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i], false, false));
     GS_TRY(check_places(tower, false, true));
-    for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lives(PLACE_ROW, i), i >= 40, i % 2));
+    for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lifetimes(PLACE_ROW, i), i >= 40, i % 2));
     return GS_OK;
 }
 

@@ -9,7 +9,7 @@
 
 /* ---- the arena ---- */
 
-size_t gs_lives_least(const gs_lives *l) {
+size_t gs_lifetimes_peak(const gs_lifetimes *l) {
     size_t most = 0;
     /* task 15.1: the sum of what is needed in a step can only have grown where a buffer is born, or comes back. So look
      * at these steps. Beware of gaps. */
@@ -19,7 +19,7 @@ size_t gs_lives_least(const gs_lives *l) {
     /* end of task 15.1 */
 }
 
-size_t lowest_place(const gs_life *it, gs_life *const *placed, size_t count) {
+size_t lowest_place(const gs_lifetime *it, gs_lifetime *const *placed, size_t count) {
     /* task 15.2: try 0. Whoever is in the way there tells the next place to try. Go on until nobody is in the way. */
     (void)it, (void)placed, (void)count;
     lab_blank("15.2");

@@ -7,16 +7,16 @@
 
 enum { LEAST, PLACE, PEAK, BEST, FORWARD, SCALE };
 
-/* ---- the arena: lives as one array ---- */
+/* ---- the arena: lifetimes as one array ---- */
 
-typedef struct lives_call {
+typedef struct lifetimes_call {
     size_t count;
-    const gs_life *life; /* 15.2: the last one is to be placed */
+    const gs_lifetime *life; /* 15.2: the last one is to be placed */
     size_t result;
-} lives_call;
+} lifetimes_call;
 
-static void pass_lives(lab_wire *w, void *arguments) {
-    lives_call *a = arguments;
+static void pass_lifetimes(lab_wire *w, void *arguments) {
+    lifetimes_call *a = arguments;
     LAB_VALUE(w, a->count);
     LAB_IN(w, a->life, a->count);
     LAB_RESULT(w, a->result);
@@ -78,16 +78,16 @@ static void pass_scale(lab_wire *w, void *arguments) {
 #ifdef LAB_HAND_IN
 
 static void call_least(void *arguments) {
-    lives_call *a = arguments;
-    a->result = gs_lives_least(&(gs_lives){(gs_life *)a->life, a->count, a->count});
+    lifetimes_call *a = arguments;
+    a->result = gs_lifetimes_peak(&(gs_lifetimes){(gs_lifetime *)a->life, a->count, a->count});
 }
 
 static void call_place(void *arguments) {
-    lives_call *a = arguments;
+    lifetimes_call *a = arguments;
     const size_t placed = a->count - 1;
-    gs_life **list = calloc(placed + 1, sizeof *list);
+    gs_lifetime **list = calloc(placed + 1, sizeof *list);
     if (!list) abort();
-    for (size_t i = 0; i < placed; i++) list[i] = (gs_life *)&a->life[i];
+    for (size_t i = 0; i < placed; i++) list[i] = (gs_lifetime *)&a->life[i];
     a->result = lowest_place(&a->life[placed], list, placed);
     free(list);
 }
@@ -115,18 +115,18 @@ static void call_scale(void *arguments) {
 
 #else
 
-size_t gs_lives_least(const gs_lives *l) {
-    lives_call a = {l->count, l->life, 0};
+size_t gs_lifetimes_peak(const gs_lifetimes *l) {
+    lifetimes_call a = {l->count, l->life, 0};
     lab_remote(LEAST, &a);
     return a.result;
 }
 
-size_t lowest_place(const gs_life *it, gs_life *const *placed, size_t count) {
-    gs_life *list = calloc(count + 1, sizeof *list);
+size_t lowest_place(const gs_lifetime *it, gs_lifetime *const *placed, size_t count) {
+    gs_lifetime *list = calloc(count + 1, sizeof *list);
     if (!list) gs_bug("no memory");
     for (size_t i = 0; i < count; i++) list[i] = *placed[i];
     list[count] = *it;
-    lives_call a = {count + 1, list, 0};
+    lifetimes_call a = {count + 1, list, 0};
     lab_remote(PLACE, &a);
     free(list);
     return a.result;
@@ -159,8 +159,8 @@ void gs_loss_scale_step(gs_loss_scale *s, bool finite) {
 #endif
 
 const lab_function lab_functions[] = {
-    {sizeof(lives_call), pass_lives, LAB_THEIRS(call_least)},
-    {sizeof(lives_call), pass_lives, LAB_THEIRS(call_place)},
+    {sizeof(lifetimes_call), pass_lifetimes, LAB_THEIRS(call_least)},
+    {sizeof(lifetimes_call), pass_lifetimes, LAB_THEIRS(call_place)},
     {sizeof(row_call), pass_row, LAB_THEIRS(call_peak)},
     {sizeof(row_call), pass_row, LAB_THEIRS(call_best)},
     {sizeof(forward_call), pass_forward, LAB_THEIRS(call_forward)},

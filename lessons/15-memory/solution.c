@@ -9,16 +9,16 @@
 
 /* ---- the arena ---- */
 
-size_t gs_lives_least(const gs_lives *l) {
+size_t gs_lifetimes_peak(const gs_lifetimes *l) {
     size_t most = 0;
     /* task 15.1: the sum of what is needed in a step can only have grown where a buffer is born, or comes back. So look
      * at these steps. Beware of gaps. */
     for (size_t i = 0; i < 2 * l->count; i++) {
-        int step = i % 2 ? l->life[i / 2].back : l->life[i / 2].born;
+        int step = i % 2 ? l->life[i / 2].resume : l->life[i / 2].born;
         size_t sum = 0;
         for (size_t j = 0; j < l->count; j++) {
-            const gs_life *o = &l->life[j];
-            bool first = o->born <= step && step <= o->away, second = o->back <= step && step <= o->dies;
+            const gs_lifetime *o = &l->life[j];
+            bool first = o->born <= step && step <= o->pause, second = o->resume <= step && step <= o->dies;
             if (first || second) sum += o->floats;
         }
         if (sum > most) most = sum;
@@ -27,11 +27,11 @@ size_t gs_lives_least(const gs_lives *l) {
     /* end of task 15.1 */
 }
 
-size_t lowest_place(const gs_life *it, gs_life *const *placed, size_t count) {
+size_t lowest_place(const gs_lifetime *it, gs_lifetime *const *placed, size_t count) {
     /* task 15.2: try 0. Whoever is in the way there tells the next place to try. Go on until nobody is in the way. */
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        const gs_life *o = placed[i];
+        const gs_lifetime *o = placed[i];
         if (!meet_in_time(it, o) || at + it->floats <= o->at || o->at + o->floats <= at) continue;
         at = o->at + o->floats;
         i = (size_t)-1; /* from the beginning: those that were not in the way may be now */

@@ -1,8 +1,8 @@
 /* What lesson 15 asks for, in lab.c: where the memory of a training run goes, and four ways to need less.
  *
- * A gs_life (src/layer/memory/arena.h) is a buffer of `floats` floats. It is needed in steps `born` to `away` and
- * in steps `back` to `dies`, all included. Between away and back lies a gap, in which its place is free: what is
- * in it is made twice (--recompute). A buffer without a gap has away = back = born. A network may have any number of
+ * A gs_lifetime (src/layer/memory/arena.h) is a buffer of `floats` floats. It is needed in steps `born` to `pause` and
+ * in steps `resume` to `dies`, all included. Between pause and resume lies a gap, in which its place is free: what is
+ * in it is made twice (--recompute). One without a gap has pause = resume = born. A network may have any number of
  * steps, and dies may be GS_FOREVER. A size or a place may be larger than an int can hold. */
 #pragma once
 
@@ -16,18 +16,18 @@ static inline bool overlap(int from, int to, int begin, int end) {
 }
 
 /* Is there a step in which both are needed? */
-static inline bool meet_in_time(const gs_life *a, const gs_life *b) {
-    return overlap(a->born, a->away, b->born, b->away) || overlap(a->born, a->away, b->back, b->dies) ||
-           overlap(a->back, a->dies, b->born, b->away) || overlap(a->back, a->dies, b->back, b->dies);
+static inline bool meet_in_time(const gs_lifetime *a, const gs_lifetime *b) {
+    return overlap(a->born, a->pause, b->born, b->pause) || overlap(a->born, a->pause, b->resume, b->dies) ||
+           overlap(a->resume, a->dies, b->born, b->pause) || overlap(a->resume, a->dies, b->resume, b->dies);
 }
 
 /* Task 15.1, src/layer/memory/arena.h: the most floats that are needed in the same step. No smaller memory will do. */
-size_t gs_lives_least(const gs_lives *l);
+size_t gs_lifetimes_peak(const gs_lifetimes *l);
 
 /* Task 15.2. `count` buffers have their places: placed[i]->at is where buffer i begins, in floats. The lowest place at
  * which `it` overlaps with none of those that are needed in a step in which it is needed too (meet_in_time). Buffers
  * that are never needed together may overlap. The list has no order. */
-size_t lowest_place(const gs_life *it, gs_life *const *placed, size_t count);
+size_t lowest_place(const gs_lifetime *it, gs_lifetime *const *placed, size_t count);
 
 /* A row of layers. Forward of layer i does flops[i] operations and makes y[i] numbers; backward of layer i needs them
  * and those of layer i - 1. */

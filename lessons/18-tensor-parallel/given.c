@@ -37,14 +37,14 @@ size_t gs_tensor_count(const gs_param *part, int rank, int size) {
     return c.count * c.length;
 }
 
-void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole) {
+void gs_tensor_get_shard(const gs_param *part, int rank, int size, float *to, const float *whole) {
     const lab_cut c = cut_of(part, rank, size);
     size_t at;
     for (size_t i = 0; i < c.count && (i + 1) * c.length <= part->count; i++)
         if (fits(part, &c, i, &at)) memcpy(to + i * c.length, whole + at, c.length * sizeof *to);
 }
 
-void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, float *whole) {
+void gs_tensor_put_shard(const gs_param *part, int rank, int size, const float *from, float *whole) {
     const lab_cut c = cut_of(part, rank, size);
     size_t at;
     for (size_t i = 0; i < c.count; i++)

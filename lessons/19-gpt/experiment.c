@@ -107,8 +107,8 @@ static gs_status run(experiment *e, uint64_t seed, bool mean_of_means, double *l
     gs_model_free(e->model);
     gs_optimizer_free(e->optimizer);
     e->optimizer = NULL;
-    const gs_model_wishes wishes = {.text = MODEL, .in = e->train->shape, .max_batch = WINDOWS, .seed = seed};
-    GS_TRY(gs_model_create(e->device, &wishes, &e->model));
+    const gs_model_config config = {.text = MODEL, .in = e->train->shape, .max_batch = WINDOWS, .seed = seed};
+    GS_TRY(gs_model_create(e->device, &config, &e->model));
     GS_TRY(gs_optimizer_create(&gs_adamw, e->model, 3e-3f, 0, 0.01f, &e->optimizer));
     GS_TRY(train(e, seed, mean_of_means));
     return test(e, loss);

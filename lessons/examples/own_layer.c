@@ -101,10 +101,10 @@ static gs_status open_trial(trial *r, const char *device) {
     GS_TRY(gs_device_open(device, 1, &r->device));
     gs_layer *layers[] = {gs_linear(HIDDEN, true), gs_layer_new(&prelu_ops, sizeof(prelu), 0),
                           gs_linear(1, true)};
-    gs_model_wishes wishes = {.net = gs_sequential(3, layers), .in = {INPUTS, 1, 1, 0}, .max_batch = SAMPLES};
-    wishes.loss = GS_REGRESSION;
-    wishes.seed = 3;
-    GS_TRY(gs_model_create(r->device, &wishes, &r->model));
+    gs_model_config config = {.net = gs_sequential(3, layers), .in = {INPUTS, 1, 1, 0}, .max_batch = SAMPLES};
+    config.loss = GS_REGRESSION;
+    config.seed = 3;
+    GS_TRY(gs_model_create(r->device, &config, &r->model));
     GS_TRY(gs_optimizer_create(&gs_sgd, r->model, 0.1f, 0.9f, 0, &r->optimizer));
     GS_TRY(r->device->ops->alloc(r->device, sizeof x, &r->x));
     GS_TRY(r->device->ops->alloc(r->device, sizeof t, &r->t));

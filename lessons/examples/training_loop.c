@@ -25,8 +25,8 @@ static gs_status open_all(trainer *t, const char *device) {
     /* Constructors make the layers. Their shapes follow from that of an image, and are checked. */
     gs_layer *layers[] = {gs_flatten(), gs_linear(64, true), gs_relu(), gs_linear(10, true)};
     gs_layer *net = gs_sequential(4, layers);
-    const gs_model_wishes wishes = {.net = net, .in = t->train->shape, .max_batch = BATCH, .seed = 1};
-    GS_TRY(gs_model_create(t->device, &wishes, &t->model));
+    const gs_model_config config = {.net = net, .in = t->train->shape, .max_batch = BATCH, .seed = 1};
+    GS_TRY(gs_model_create(t->device, &config, &t->model));
     GS_TRY(gs_optimizer_create(&gs_sgd, t->model, 0.05f, 0.9f, 0, &t->optimizer));
     GS_TRY(t->device->ops->alloc(t->device, sizeof(float) * BATCH * MOST_PIXELS, &t->x));
     GS_TRY(t->device->ops->alloc(t->device, sizeof(int32_t) * BATCH, &t->labels));

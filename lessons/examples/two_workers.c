@@ -15,8 +15,8 @@ static gs_status train(gs_comm *comm, float weights[2]) {
     gs_pass pass = {.n = mine.count, .training = true};
     for (int i = 0; i < N; i++) x[i] = 0.02f * (float)i - 1, t[i] = 4 * x[i] - 3; /* wanted: 4 and -3 */
     GS_TRY(gs_device_open("cpu", 1, &d));
-    gs_model_wishes wishes = {.text = "linear 1", .in = {1, 1, 1, 0}, .max_batch = N, .loss = GS_REGRESSION};
-    GS_TRY(gs_model_create(d, &wishes, &m));
+    gs_model_config config = {.text = "linear 1", .in = {1, 1, 1, 0}, .max_batch = N, .loss = GS_REGRESSION};
+    GS_TRY(gs_model_create(d, &config, &m));
     GS_TRY(gs_optimizer_create(&gs_sgd, m, 0.1f, 0, 0, &optimizer));
     GS_TRY(gs_sync_create(&gs_sync_ring, comm, m->saved + GS_STATS, &sync)); /* or gs_sync_ps, ... */
     gs_mem my_x = d->ops->host_memory(x + mine.first), my_t = d->ops->host_memory(t + mine.first), y;

@@ -26,7 +26,7 @@ typedef struct request {
 /* A run. */
 typedef struct job {
     const request *ask;
-    gs_saved saved;
+    gs_weights_info saved;
     gs_vocabulary tokenizer;         /* of --tokenizer */
     const gs_vocabulary *vocabulary; /* of the saved model, or that, or the bytes */
     gs_device *device;
@@ -113,16 +113,16 @@ static char *json_text(job *j, int number) {
 
 /* ---- the model and the prompt ---- */
 
-static gs_status plan(job *j, const gs_settings *s, gs_model_wishes *wishes, gs_model **out) {
-    const gs_saved *saved = &j->saved;
-    wishes->text = s->model;
-    wishes->in = saved->in;
-    if (j->ask->context) wishes->in = (gs_shape){j->ask->context, 1, 1, 0};
+static gs_status plan(job *j, const gs_settings *s, gs_model_config *config, gs_model **out) {
+    const gs_weights_info *saved = &j->saved;
+    config->text = s->model;
+    config->in = saved->in;
+    if (j->ask->context) config->in = (gs_shape){j->ask->context, 1, 1, 0};
     if (!saved->has_in && !j->ask->context)
         return gs_fail(GS_E_USAGE,
                        "%s: no 'input' in the metadata: say with --context how many tokens the model sees",
                        s->load);
-    const gs_status status = gs_model_create(NULL, wishes, out);
+    const gs_status status = gs_model_create(NULL, config, out);
     return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
 }
 
@@ -208,10 +208,10 @@ static gs_status check_weights_fit(const job *j, const gs_model *m) {
 }
 
 /* What can be wrong is found before anything large is made. */
-static gs_status check(job *j, gs_settings *s, gs_model_wishes *wishes) {
+static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
     gs_model *m;
     GS_TRY(gs_read_saved(s, &j->saved));
-    GS_TRY(plan(j, s, wishes, &m));
+    GS_TRY(plan(j, s, config, &m));
     const int tokens = gs_layer_vocabulary(m->net), context = gs_model_context(m);
     gs_status status = gs_generator_check(m);
     if (status == GS_OK) status = check_weights_fit(j, m);
@@ -231,12 +231,12 @@ static gs_status check(job *j, gs_settings *s, gs_model_wishes *wishes) {
 static gs_status open_all(job *j) {
     gs_settings s = j->ask->settings;
     /* no loss is asked for; this one needs the least memory */
-    gs_model_wishes wishes = {.max_batch = (size_t)j->ask->texts, .loss = GS_REGRESSION};
-    GS_TRY(check(j, &s, &wishes));
-    j->tokens = calloc((size_t)j->ask->length * wishes.max_batch, sizeof *j->tokens);
+    gs_model_config config = {.max_batch = (size_t)j->ask->texts, .loss = GS_REGRESSION};
+    GS_TRY(check(j, &s, &config));
+    j->tokens = calloc((size_t)j->ask->length * config.max_batch, sizeof *j->tokens);
     if (!j->tokens) return gs_fail(GS_E_MEMORY, "no memory for %d tokens", j->ask->length);
     GS_TRY(gs_device_open(s.devices, s.threads, &j->device));
-    GS_TRY(gs_model_create(j->device, &wishes, &j->model));
+    GS_TRY(gs_model_create(j->device, &config, &j->model));
     GS_TRY(load_weights(j));
     GS_TRY(gs_generator_create(j->model, &j->ask->sampling, &j->generator));
     gs_generator_know(j->generator, j->vocabulary->size);
@@ -249,7 +249,7 @@ static void close_all(job *j) {
     gs_generator_free(j->generator);
     gs_model_free(j->model);
     gs_device_close(j->device);
-    gs_saved_free(&j->saved);
+    gs_weights_info_free(&j->saved);
     gs_vocabulary_free(&j->tokenizer);
     free(j->prompt);
     free(j->prompt_tokens);

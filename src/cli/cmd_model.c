@@ -166,7 +166,7 @@ int gs_cmd_model(int argc, char **argv) {
     if (status == GS_OK && only_text) return show_text(argv[1]);
     gs_model *model;
     if (status == GS_OK)
-        status = gs_model_create(NULL, &(gs_model_wishes){.text = argv[1], .in = in}, &model);
+        status = gs_model_create(NULL, &(gs_model_config){.text = argv[1], .in = in}, &model);
     if (status != GS_OK) return gs_exit_status("model", status);
     char shape[64];
     shape_text(in, shape, sizeof shape);

@@ -20,7 +20,7 @@ static uint64_t base_batch_of(const gs_settings *s) {
 
 static void json_start(const gs_sweep *w) {
     const gs_settings *s = &w->settings;
-    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    const gs_hyperparameters n = gs_settings_numbers(s);
     char schedule[GS_LR_SCHEDULE_TEXT];
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("event", "start"), GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),

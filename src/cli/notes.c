@@ -55,7 +55,7 @@ static void config_of(const gs_layer *net, char *text, size_t size) {
 static void tell_config(const char *command, const gs_worker *w) {
     gs_model *plan;
     char config[300];
-    if (gs_model_create(NULL, &(gs_model_wishes){.of = gs_model_whole(w->model)}, &plan) != GS_OK) return;
+    if (gs_model_create(NULL, &(gs_model_config){.of = gs_model_whole(w->model)}, &plan) != GS_OK) return;
     if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
         config_of(plan->net, config, sizeof config);
         gs_tell(command,
@@ -119,7 +119,7 @@ void gs_tell_of_data(const char *command, const gs_worker *w) {
             set->name, set->classes - 1, outputs);
     char norm[32];
     const gs_batch_norm_groups *over = &w->settings->batch_norm;
-    if (over->over != GS_BATCH_NORM_GLOBAL && !gs_layer_of_batch(w->model->net) && !gs_has_stages(w))
+    if (over->over != GS_BATCH_NORM_GLOBAL && !gs_layer_depends_on_batch(w->model->net) && !gs_has_stages(w))
         gs_tell(command, "note: --batch-norm %s changes nothing: the model has no batch_norm",
                 gs_batch_norm_text(over, norm, sizeof norm));
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);
@@ -138,9 +138,9 @@ void gs_tell_skipped(const char *command, const gs_result *r) {
 }
 
 void gs_tell_scaling(const char *command, const gs_settings *s) {
-    gs_saved saved;
+    gs_weights_info saved;
     if (!s->load || (s->processes && s->processes->rank != 0)) return;
-    if (gs_safetensors_about(s->load, &saved) == GS_OK && !saved.vocabulary && !gs_text_is_at(s->data)) {
+    if (gs_safetensors_read_info(s->load, &saved) == GS_OK && !saved.vocabulary && !gs_text_is_at(s->data)) {
         bool mean = saved.has_mean || s->mean.count, std = saved.has_std || s->std.count;
         if (!mean || !std)
             gs_tell(command,
@@ -149,5 +149,5 @@ void gs_tell_scaling(const char *command, const gs_settings *s) {
                     gs_printable(s->load), mean ? "" : "mean", mean || std ? "" : ", no ", std ? "" : "std",
                     mean ? "" : " --mean 0", std ? "" : " --std 1");
     }
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
 }

@@ -129,7 +129,7 @@ static void add_measured(const gs_result *r, cJSON *o) {
                     GS_FIELD("offload_bytes_a_step", r->offload.in_step.bytes),
                     GS_FIELD("offload_busy_ms", 1e3 * r->offload.in_step.busy),
                     GS_FIELD("offload_waited_ms", 1e3 * r->offload.in_step.waited),
-                    GS_FIELD("offload_hidden", gs_away_hidden(r->offload.in_step)));
+                    GS_FIELD("offload_hidden", gs_offload_hidden(r->offload.in_step)));
     const gs_checkpoint_report *c = &r->checkpoints;
     if (c->on)
         GS_JSON_ADD(o, GS_FIELD("checkpoints", c->written), GS_FIELD("checkpoints_failed", c->failed),
@@ -178,7 +178,7 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
 /* ---- the beginning: the options that are not the default ---- */
 
 /* What follows the warm-up. */
-static void add_schedule(const gs_lr_course *c, char *text, size_t size) {
+static void add_schedule(const gs_lr_rates *c, char *text, size_t size) {
     const gs_lr_schedule *s = &c->schedule;
     if (gs_lr_schedule_falls(s))
         gs_append(text, size, "; %s to %g at step %.0f",
@@ -194,7 +194,7 @@ static void add_schedule(const gs_lr_course *c, char *text, size_t size) {
 
 /* Where there is a rule, a warm-up or a schedule. */
 static void print_rates(const gs_settings *s, const gs_worker *w) {
-    const gs_lr_course *c = &w->rates;
+    const gs_lr_rates *c = &w->rates;
     const gs_lr_plan *p = &c->plan;
     const bool ruled = s->lr_rule != GS_LR_NONE, root = s->lr_rule == GS_LR_SQRT;
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
@@ -396,7 +396,7 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
 /* The optimiser with those of its numbers that it takes. */
 static void print_step(const gs_settings *s, const gs_worker *w) {
     const gs_optimizer_ops *ops = s->optimizer;
-    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    const gs_hyperparameters n = gs_settings_numbers(s);
     const struct {
         const char *name;
         float value;
@@ -690,7 +690,7 @@ static void print_measured(const gs_result *r) {
             "offload",
             "%.1f MB of a worker; %.0f %% of the time to bring and put back hidden behind its work (per "
             "step: %.1f MB brought; busy %.3f ms, waited for %.3f ms)",
-            1e-6 * r->offload.bytes, 100 * gs_away_hidden(r->offload.in_step),
+            1e-6 * r->offload.bytes, 100 * gs_offload_hidden(r->offload.in_step),
             1e-6 * r->offload.in_step.bytes, 1e3 * r->offload.in_step.busy, 1e3 * r->offload.in_step.waited);
     print_bubble(&r->bubble);
     if (!s->count) return;

@@ -104,7 +104,7 @@ static gs_status compare(const wishes *all, int size) {
 }
 
 gs_status gs_comm_agree(gs_comm *processes, const gs_link *link) {
-    wishes mine = {.machine = gs_machine()}, *all = calloc((size_t)processes->size, sizeof *all);
+    wishes mine = {.machine = gs_boot_id()}, *all = calloc((size_t)processes->size, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "no memory for the settings of %d processes", processes->size);
     snprintf(mine.text[CHECK], TEXT, "%s", value_of("GRADSUM_CHECK"));
     snprintf(mine.text[FAULT], TEXT, "%s", value_of("GRADSUM_FAULT"));

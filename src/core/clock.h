@@ -23,7 +23,7 @@ static inline struct timespec gs_timespec(double seconds) {
     return t;
 }
 
-static inline void gs_nap(double seconds) {
+static inline void gs_sleep(double seconds) {
     const struct timespec t = gs_timespec(seconds);
     nanosleep(&t, NULL);
 }

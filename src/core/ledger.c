@@ -96,15 +96,15 @@ void gs_ledger_now(gs_ledger *l, gs_memory_place place, gs_memory_use *out) {
     pthread_mutex_unlock(&l->lock);
 }
 
-static const gs_booking *find_away(const gs_ledger *l, const void *address) {
+static const gs_booking *find_offloaded(const gs_ledger *l, const void *address) {
     for (const gs_booking *b = l->booking; b < l->booking + l->bookings; b++)
         if (b->here && (uintptr_t)address - (uintptr_t)b->memory < b->bytes) return b;
     return NULL;
 }
 
-gs_memory_kind gs_ledger_away_kind(gs_ledger *l, const void *address) {
+gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *l, const void *address) {
     pthread_mutex_lock(&l->lock);
-    const gs_booking *b = find_away(l, address);
+    const gs_booking *b = find_offloaded(l, address);
     const gs_memory_kind kind = b ? b->kind : GS_MEMORY_KINDS;
     pthread_mutex_unlock(&l->lock);
     return kind;
@@ -112,7 +112,7 @@ gs_memory_kind gs_ledger_away_kind(gs_ledger *l, const void *address) {
 
 void gs_ledger_pages(gs_ledger *l, const void *memory, size_t bytes, bool here) {
     pthread_mutex_lock(&l->lock);
-    const gs_booking *b = find_away(l, memory);
+    const gs_booking *b = find_offloaded(l, memory);
     const size_t at = b ? (size_t)((const char *)memory - (const char *)b->memory) : 0,
                  more = here ? PAGE - 1 : 0;
     for (size_t i = (at + PAGE - 1 - more) / PAGE; b && i < (at + bytes + more) / PAGE; i++) {

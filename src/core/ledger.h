@@ -61,10 +61,10 @@ void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
 /* What memory of place GS_OFFLOADED at this address, or the allocation that it lies in, is used for; GS_MEMORY_KINDS:
  * there is none. (Of other places an address may be a handle, which says nothing of what lies behind it.) */
-gs_memory_kind gs_ledger_away_kind(gs_ledger *, const void *address);
+gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *, const void *address);
 
 /* The pages (4 kB) of these bytes of GS_OFFLOADED come into the device's memory too, or leave it. Pages that they share
- * with other bytes come with them, and stay (cpu/away.c). */
+ * with other bytes come with them, and stay (cpu/offload.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
 /* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */

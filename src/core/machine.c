@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-double gs_machine(void) {
+double gs_boot_id(void) {
     char id[64] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     const size_t n = f ? fread(id, 1, sizeof id, f) : 0;

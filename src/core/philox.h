@@ -37,7 +37,7 @@ void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
 /* A word as a whole number from 0 to below - 1: word / 2^32 is in [0, 1). No division, and no rejection: the error of
  * each number's chance is less than below / 2^32. */
-static inline int gs_below(uint32_t word, int below) {
+static inline int gs_random_below(uint32_t word, int below) {
     return (int)((uint64_t)word * (uint64_t)below >> 32);
 }
 

@@ -20,7 +20,7 @@ static int draw(draws *d, int least, int most) {
     if (d->left == 0) gs_philox(d->seed, d->stream, d->block++, d->word);
     if (d->left == 0) d->left = 4;
     const uint32_t word = d->word[4 - d->left--];
-    return least + gs_below(word, most - least + 1);
+    return least + gs_random_below(word, most - least + 1);
 }
 
 /* Hue, saturation and value as red, green and blue (Smith, "Color gamut transform pairs", 1978). `hue` counts 256 steps

@@ -131,7 +131,7 @@ void gs_text_free(gs_text *t) {
 int gs_text_shift(const gs_text *t, uint64_t seed, uint64_t epoch) {
     uint32_t word[4];
     gs_philox(seed, gs_stream_hi(GS_STREAM_WINDOWS, epoch), 0, word);
-    return gs_below(word[0], t->context);
+    return gs_random_below(word[0], t->context);
 }
 
 void gs_text_gather(const gs_text *t, int shift, const uint32_t *order, size_t first, size_t n, float *inputs,

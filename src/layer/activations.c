@@ -47,7 +47,7 @@ static void gelu_tanh_describe(const gs_layer *l, char *text, size_t size) {
 #define OPS(NAME) GS_LAYER_OF_ELEMENTS, .forward = NAME##_forward, .backward = NAME##_backward
 
 static const gs_layer_ops relu_ops = {OPS(relu), .name = "relu", .buffers = GS_ELEMENT_WISE,
-                                      .join = relu_join},
+                                      .fuse_into = relu_join},
                           tanh_ops = {OPS(tanh), .name = "tanh", .buffers = GS_ELEMENT_WISE},
                           sigmoid_ops = {OPS(sigmoid), .name = "sigmoid", .buffers = GS_ELEMENT_WISE},
                           silu_ops = {OPS(silu), .name = "silu", .buffers = GS_READS_X},

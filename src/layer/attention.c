@@ -26,7 +26,7 @@ typedef struct attention {
 
 static gs_status attention_plan(gs_layer *l, gs_shape in) {
     attention *me = (attention *)l;
-    const int width = in.c / 3, length = gs_shape_tokens(in), heads = l->here;
+    const int width = in.c / 3, length = gs_shape_tokens(in), heads = l->local_outputs;
     if (heads < 1) return gs_layer_refuse(l, "the number of heads is %d; it must be at least 1", heads);
     GS_TRY(gs_layer_check_vectors(l, in, "attention needs a sequence of vectors"));
     if (in.c % 3 != 0 || width % heads != 0)
@@ -94,7 +94,7 @@ static const gs_layer_ops attention_ops = {
     .buffers = GS_READS_Y,
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_HEADS,
-    .also_reads = 2, /* x and y */
+    .extra_reads = 2, /* x and y */
     .plan = attention_plan,
     .bind = attention_bind,
     .cache = attention_cache,

@@ -146,7 +146,7 @@ static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g
     batch_norm *me = (batch_norm *)l;
     const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
-    if (pass->again) /* with the statistics of the first time */
+    if (pass->recomputing) /* with the statistics of the first time */
         return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at),
                                        p[WEIGHT].w, p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
     GS_TRY(ops->batch_norm_statistics(l->device, g.mean, g.var, gs_at_number(x, g.at), g.images, &me->sizes));
@@ -209,8 +209,8 @@ static const gs_layer_ops batch_norm_ops = {
     .name = "batch_norm",
     .buffers = GS_OWN,
     .storage = GS_ALIKE,
-    .also_reads = 1, /* x */
-    .of_batch = true,
+    .extra_reads = 1, /* x */
+    .depends_on_batch = true,
     .tensor = GS_TENSOR_CHANNELS,
     .plan = batch_norm_plan,
     .bind = batch_norm_bind,

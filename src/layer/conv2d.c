@@ -12,9 +12,9 @@ typedef struct conv2d {
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     conv2d *me = (conv2d *)l;
     gs_conv2d_sizes *s = &me->sizes;
-    if (l->here < 1)
-        return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1", l->here);
-    s->out_c = l->here;
+    if (l->local_outputs < 1)
+        return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1", l->local_outputs);
+    s->out_c = l->local_outputs;
     s->in_c = in.c;
     s->in_h = in.h;
     s->in_w = in.w;
@@ -43,7 +43,7 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
 static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const conv2d *me = (const conv2d *)l;
     return l->device->ops->conv2d_forward(l->device, *y, x, l->param[0].w, l->param[1].w,
-                                          gs_layer_tokens(l, pass), &me->sizes, &l->then);
+                                          gs_layer_tokens(l, pass), &me->sizes, &l->epilogue);
 }
 
 /* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
@@ -52,7 +52,7 @@ static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     const conv2d *me = (const conv2d *)l;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     return l->device->ops->conv2d_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
-                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh, &l->then);
+                                           gs_layer_tokens(l, pass), &me->sizes, !pass->fresh, &l->epilogue);
 }
 
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {

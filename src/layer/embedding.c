@@ -48,14 +48,14 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
         return gs_layer_refuse(
             l, "another layer comes before it, but only data hold token numbers: put it first");
     l->out = (gs_shape){me->width, 1, 1, in.c * tokens};
-    return gs_layer_parameter(l, "weight", 2, (int[]){l->here, me->width}, me->width);
+    return gs_layer_parameter(l, "weight", 2, (int[]){l->local_outputs, me->width}, me->width);
 }
 
-/* Of a number whose row it does not have (gs_layer.here) it gives -0, which changes no number in a sum, not even -0. */
+/* Of a number whose row it does not have (gs_layer.local_outputs) it gives -0, which changes no sum, not even -0. */
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
-    return l->device->ops->embedding_forward(l->device, *y, x, l->param[0].w, n, l->here, l->out.c, l->first,
-                                             l->here == l->outputs ? NAN : -0.0f);
+    return l->device->ops->embedding_forward(l->device, *y, x, l->param[0].w, n, l->local_outputs, l->out.c, l->first,
+                                             l->local_outputs == l->outputs ? NAN : -0.0f);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
@@ -64,7 +64,7 @@ static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const size_t count = pass->n * gs_shape_size(l->in);
     *dx = l->dx;
     if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
-    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, l->here, l->out.c,
+    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, l->local_outputs, l->out.c,
                                               l->first, !pass->fresh || l->lent);
 }
 
@@ -80,7 +80,7 @@ static const gs_layer_ops embedding_ops = {
     .name = "embedding",
     .buffers = GS_OWN,
     .storage = GS_EITHER,
-    .in_parts = true,
+    .incremental = true,
     .plan = embedding_plan,
     .forward = embedding_forward,
     .backward = embedding_backward,

@@ -9,7 +9,7 @@
 #include "core/decimal.h"
 #include "core/text.h"
 #include "layer/make.h"
-#include "layer/memory/dx_places.h"
+#include "layer/memory/buffer_plan.h"
 
 /* ---- making and freeing ---- */
 
@@ -36,19 +36,19 @@ void gs_layer_free(gs_layer *l) {
     for (int i = 0; i < l->children; i++) gs_layer_free(l->child[i]);
     if (l->device) {
         if (l->ops->unbind) l->ops->unbind(l);
-        l->device->ops->free(l->device, l->then.index);
-        if (l->memory.dx_place < 0) l->device->ops->free(l->device, l->dx);
-        for (int i = 0; l->arena && i < GS_ARENA_PIECES; i++)
-            l->device->ops->free(l->device, l->arena->piece[i]);
+        l->device->ops->free(l->device, l->epilogue.index);
+        if (l->memory.dx_buffer < 0) l->device->ops->free(l->device, l->dx);
+        for (int i = 0; l->arena && i < GS_ARENA_CHUNKS; i++)
+            l->device->ops->free(l->device, l->arena->chunk[i]);
         for (int i = 0; l->arena && i < GS_WHOLES; i++) l->device->ops->free(l->device, l->arena->whole[i]);
         if (l->arena) l->device->ops->free(l->device, l->arena->sums);
-        if (l->arena) l->device->ops->free_away(l->device, l->arena->away);
-        if (l->arena) free(l->arena->away_floats);
-        if (l->arena) gs_lives_free(&l->arena->lives);
-        if (l->arena) free(l->arena->away_at);
+        if (l->arena) l->device->ops->free_offloaded(l->device, l->arena->offloaded);
+        if (l->arena) free(l->arena->offloaded_floats);
+        if (l->arena) gs_lifetimes_free(&l->arena->lifetimes);
+        if (l->arena) free(l->arena->offloaded_at);
         free(l->arena);
     }
-    free(l->part);
+    free(l->shard);
     free(l->child);
     free(l);
 }
@@ -96,9 +96,9 @@ bool gs_layer_learns(const gs_layer *l) {
     return learns;
 }
 
-bool gs_layer_of_batch(const gs_layer *l) {
-    bool found = l->ops->of_batch;
-    for (int i = 0; i < l->children; i++) found = found || gs_layer_of_batch(l->child[i]);
+bool gs_layer_depends_on_batch(const gs_layer *l) {
+    bool found = l->ops->depends_on_batch;
+    for (int i = 0; i < l->children; i++) found = found || gs_layer_depends_on_batch(l->child[i]);
     return found;
 }
 
@@ -152,7 +152,7 @@ static gs_status plan_one(gs_layer *l, gs_shape in, bool needs_dx) {
         return gs_layer_refuse(l, "the deviation of its initial weights is %g; it must be above 0",
                                (double)l->std);
     l->first = 0;
-    l->here = l->outputs;
+    l->local_outputs = l->outputs;
     GS_TRY(l->ops->plan(l, in));
     if (!gs_shape_fits(l->out))
         return gs_layer_refuse(l, "its output would be %s for each sample; at most %d numbers are allowed",

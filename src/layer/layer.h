@@ -23,7 +23,7 @@ enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
  *
  *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
  *
- * A pass that is `again` (gs_pass) leaves it alone.
+ * A pass that is `recomputing` (gs_pass) leaves it alone.
  *
  * So the state is the same on all workers, and a mean over the samples as the gradient is. */
 typedef struct gs_param {
@@ -51,7 +51,7 @@ typedef struct gs_pass {
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
     /* This forward is run once more, by backward (recompute.h): y shall become what it was. State is not added to
      * again, and nothing is summed over workers. */
-    bool again;
+    bool recomputing;
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
     /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss. */
@@ -82,24 +82,24 @@ typedef struct gs_layer_ops {
     /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx), where that is to lie, or another
      * place; adds to dw and db, or writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
-    /* Containers: where dx of the layers in it and its own dx lie, which is the result (dx_places.h). NULL: they share
+    /* Containers: buffers for dx of the layers in it and for its own dx, the result (buffer_plan.h). NULL: they share
      * no buffers with others. */
-    int (*place_dx)(gs_layer *, gs_dx_places *, int dy);
+    int (*plan_backward)(gs_layer *, gs_buffer_plan *, int dy);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
     bool fuses; /* its operator takes an epilogue (backend.h), which a sequential fills */
     /* Add what this layer does to the epilogue of a layer before it. false: that cannot be said there. NULL: never. */
-    bool (*join)(const gs_layer *, gs_epilogue *);
+    bool (*fuse_into)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
     bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
-    bool of_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
+    bool depends_on_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
-    bool in_parts; /* forward can have a part of each sequence (gs_pass.tokens) */
+    bool incremental; /* forward can have a part of each sequence (gs_pass.tokens) */
     /* Likewise, if it keeps something of earlier tokens: allocate that, once. GS_E_SHAPE: it cannot. NULL: nothing. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
     /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
-    int also_writes, also_reads;
+    int extra_writes, extra_reads;
     /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name says all. */
     void (*describe)(const gs_layer *, char *text, size_t size);
 } gs_layer_ops;
@@ -115,18 +115,18 @@ struct gs_layer {
     int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
-    /* Likewise, of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/halves.h). */
+    /* Likewise, of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/half_storage.h). */
     bool half_ends;
 
     /* before plan: of a layer that a tensor group divides (parallel/tensor.h); NULL: it is whole */
-    struct gs_part *part;
+    struct gs_layer_shard *shard;
 
     /* planned */
     gs_layer *root; /* the model's outermost layer */
     char name[48];  /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
     int number;     /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
-    int first, here; /* of its outputs it has so many, from the first on: all, unless it is a part */
+    int first, local_outputs; /* it has so many of its outputs, from the first on: all, unless it is a shard */
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
@@ -140,17 +140,17 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_epilogue then;       /* what its operator does besides: the work of layers that joined it */
+    gs_epilogue epilogue;       /* what its operator does besides: the work of layers fused into it */
     gs_mem y, dx;           /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
     gs_arena *arena;        /* the root's */
-    struct gs_turns *turns; /* the root's, not owned (watch.h); NULL: nobody is told */
+    struct gs_layer_hooks *hooks; /* the root's, not owned (watch.h); NULL: none */
     gs_mem x;               /* of the last forward */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
     gs_layer_memory memory;
     size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
-    bool joined;  /* a layer before it does its work (sequential.c): it is not bound and not called */
-    /* Another stage of a pipeline computes it (gs_model_wishes): not bound, not called. It has w and dw. */
-    bool elsewhere;
+    bool fused;   /* a layer before it does its work (sequential.c): it is not bound and not called */
+    /* Another stage of a pipeline computes it (gs_model_config): not bound, not called. It has w and dw. */
+    bool other_stage;
 };
 
 /* ---- the three stages, for any layer and all that it contains ---- */
@@ -187,7 +187,7 @@ size_t gs_layer_count(const gs_layer *);
 
 /* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
 int gs_layer_vocabulary(const gs_layer *);
-bool gs_layer_of_batch(const gs_layer *); /* is it, or is one inside it, of_batch? */
+bool gs_layer_depends_on_batch(const gs_layer *); /* is it, or is one inside it, depends_on_batch? */
 /* How many floats of state lie after the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 

@@ -3,7 +3,7 @@
 #include "layer/make.h"
 
 static gs_status linear_plan(gs_layer *l, gs_shape in) {
-    const int out = l->here;
+    const int out = l->local_outputs;
     if (out < 1) return gs_layer_refuse(l, "the number of outputs is %d; it must be at least 1", out);
     GS_TRY(gs_layer_check_vectors(l, in, "linear needs a flat vector: put flatten before it"));
     l->out = (gs_shape){out, 1, 1, in.t};
@@ -15,7 +15,7 @@ static gs_status linear_plan(gs_layer *l, gs_shape in) {
 gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_forward(l->device, *y, x, w->w, b->w, gs_layer_tokens(l, pass), l->in.c,
-                                          l->out.c, &l->then);
+                                          l->out.c, &l->epilogue);
 }
 
 /* Of y = x w^T + b: dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
@@ -23,7 +23,7 @@ gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, 
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,
                                            gs_layer_tokens(l, pass), l->in.c, l->out.c, !pass->fresh,
-                                           &l->then);
+                                           &l->epilogue);
 }
 
 static void linear_describe(const gs_layer *l, char *text, size_t size) {
@@ -39,7 +39,7 @@ static const gs_layer_ops linear_ops = {
     .buffers = GS_OWN,
     .storage = GS_EITHER,
     .tensor = GS_TENSOR_LINEAR,
-    .in_parts = true,
+    .incremental = true,
     .fuses = true,
 };
 

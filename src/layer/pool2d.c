@@ -89,14 +89,14 @@ static const gs_layer_ops max_pool2d_ops = {
     .buffers = GS_OWN,
     .storage = GS_ALIKE,
     .tensor = GS_TENSOR_CHANNELS,
-    .also_writes = 1, /* the index */
-    .also_reads = 1,
+    .extra_writes = 1, /* the index */
+    .extra_reads = 1,
     .plan = pool2d_plan,
     .bind = max_pool2d_bind,
     .forward = max_pool2d_forward,
     .backward = max_pool2d_backward,
     .unbind = max_pool2d_unbind,
-    .join = max_pool2d_join,
+    .fuse_into = max_pool2d_join,
     .describe = describe,
 };
 

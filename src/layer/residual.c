@@ -6,14 +6,14 @@
  * branch never writes over its x and the last one never over its dy (sequential.c). The sums are written over the
  * body's y, if its last layer does not need that any more, and over the body's dx.
  */
-#include "layer/memory/dx_places.h"
+#include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 
 /* y lies in a buffer of the layer's own, and its backward does not read it. (A pooling's y may be that of a convolution
  * which does its work, and reads it.) */
 static bool gives_up_y(const gs_layer *l) {
     while (gs_layer_is_sequence(l) && l->children > 0) l = l->child[l->children - 1];
-    return l->ops->buffers == GS_OWN && !l->ops->join;
+    return l->ops->buffers == GS_OWN && !l->ops->fuse_into;
 }
 
 static gs_status residual_plan(gs_layer *l, gs_shape in) {
@@ -36,7 +36,7 @@ static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
     GS_TRY(gs_layer_forward(l->child[0], pass, x, &body));
     if (l->children > 1) GS_TRY(gs_layer_forward(l->child[1], pass, x, &shortcut));
     *y = gs_layer_y(l, body);
-    if (pass->again && l->memory.again != GS_AGAIN_WHOLE) return GS_OK; /* what lies inside was wanted */
+    if (pass->recomputing && l->memory.rerun != GS_RERUN_WHOLE) return GS_OK; /* what lies inside was wanted */
     return l->device->ops->add(l->device, *y, body, shortcut, gs_layer_numbers(pass, l->out));
 }
 
@@ -51,29 +51,29 @@ static gs_status residual_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, 
 }
 
 /* The branches' dx are needed until they are added. */
-static int residual_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
-    const int body = gs_dx_place(l->child[0], places, dy),
-              shortcut = l->children > 1 ? gs_dx_place(l->child[1], places, dy) : dy;
+static int residual_plan_backward(gs_layer *l, gs_buffer_plan *plan, int dy) {
+    const int body = gs_buffer_plan_backward(l->child[0], plan, dy),
+              shortcut = l->children > 1 ? gs_buffer_plan_backward(l->child[1], plan, dy) : dy;
     const bool over_body = l->needs_dx && body >= 0 && body != dy;
-    int mine = GS_DX_NONE;
+    int mine = GS_NO_BUFFER;
     if (over_body)
-        l->memory.dx_place = mine = body;
+        l->memory.dx_buffer = mine = body;
     else if (l->needs_dx)
-        mine = gs_dx_take(places, l);
-    if (body != dy && body != mine) gs_dx_release(places, body);
-    if (shortcut != dy && shortcut != mine) gs_dx_release(places, shortcut);
+        mine = gs_buffer_plan_dx(plan, l);
+    if (body != dy && body != mine) gs_buffer_plan_release(plan, body);
+    if (shortcut != dy && shortcut != mine) gs_buffer_plan_release(plan, shortcut);
     return mine;
 }
 
 static const gs_layer_ops residual_ops = {
     .name = "residual",
     .buffers = GS_OWN,
-    .in_parts = true,
+    .incremental = true,
     .tensor = GS_TENSOR_AROUND,
     .plan = residual_plan,
     .forward = residual_forward,
     .backward = residual_backward,
-    .place_dx = residual_place_dx,
+    .plan_backward = residual_plan_backward,
 };
 
 gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut) {

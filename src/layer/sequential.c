@@ -19,8 +19,8 @@
  * with the last of those that are here.
  */
 #include <stdio.h>
-#include "layer/memory/away.h"
-#include "layer/memory/dx_places.h"
+#include "layer/memory/offload.h"
+#include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 #include "layer/watch.h"
 
@@ -52,14 +52,14 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
 /* Layers after child i join it, as long as it can take one more. */
 static void fuse(gs_layer *l, int i) {
     gs_layer *c = l->child[i];
-    for (int k = i + 1; c->ops->fuses && !l->device->one_by_one && k < l->children; k++) {
+    for (int k = i + 1; c->ops->fuses && !l->device->no_fusion && k < l->children; k++) {
         gs_layer *next = l->child[k];
-        gs_epilogue more = c->then;
-        if (next->elsewhere || !next->ops->join || !next->ops->join(next, &more) ||
+        gs_epilogue more = c->epilogue;
+        if (next->other_stage || !next->ops->fuse_into || !next->ops->fuse_into(next, &more) ||
             !l->device->ops->fuses(l->device, &more))
             return;
-        c->then = more;
-        next->joined = true;
+        c->epilogue = more;
+        next->fused = true;
         if (k + 1 < l->children) l->child[k + 1]->y_over_x = false;
     }
 }
@@ -68,17 +68,17 @@ static void fuse(gs_layer *l, int i) {
 static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     (void)max_batch;
     for (int i = 0; i < l->children; i++)
-        if (!l->child[i]->elsewhere) fuse(l, i);
+        if (!l->child[i]->other_stage) fuse(l, i);
     return GS_OK;
 }
 
 static gs_status begins(const gs_layer *l, const gs_pass *pass, int i, bool backward) {
-    for (const gs_turns *t = l->turns; t; t = t->next) GS_TRY(t->begins(t->context, pass, i, backward));
+    for (const gs_layer_hooks *t = l->hooks; t; t = t->next) GS_TRY(t->begins(t->context, pass, i, backward));
     return GS_OK;
 }
 
 static gs_status ended(const gs_layer *l, const gs_pass *pass, int i) {
-    for (const gs_turns *t = l->turns; t; t = t->next)
+    for (const gs_layer_hooks *t = l->hooks; t; t = t->next)
         if (t->ended) GS_TRY(t->ended(t->context, pass, i));
     return GS_OK;
 }
@@ -87,9 +87,9 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
     *y = x;
     for (int i = 0; i < l->children; i++) {
         gs_layer *c = l->child[i];
-        if (c->elsewhere) continue;
+        if (c->other_stage) continue;
         GS_TRY(begins(l, pass, i, false));
-        if (!gs_layer_is_called(c) || (pass->again && !c->memory.again)) continue;
+        if (!gs_layer_is_called(c) || (pass->recomputing && !c->memory.rerun)) continue;
         GS_TRY(gs_layer_forward(c, pass, *y, y));
     }
     return GS_OK;
@@ -106,19 +106,19 @@ static bool ends_segment(const gs_layer *l, int i) {
 static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last) {
     gs_pass again = *pass;
     gs_mem y = l->child[first]->x;
-    again.again = true;
+    again.recomputing = true;
     for (int i = first; i <= last; i++)
-        if (gs_layer_is_called(l->child[i]) && l->child[i]->memory.again)
+        if (gs_layer_is_called(l->child[i]) && l->child[i]->memory.rerun)
             GS_TRY(gs_layer_forward(l->child[i], &again, y, &y));
     return GS_OK;
 }
 
-/* Forward needs the weights of the whole segment: so all its layers have their turn together. */
+/* Forward needs the weights of the whole segment: so all its layers begin together. */
 static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
     const bool ends = ends_segment(l, i);
     const int first = ends ? l->child[i]->memory.segment - 1 : i;
-    if (l->child[i]->elsewhere || (l->child[i]->memory.segment && !ends)) return GS_OK;
-    for (int k = i; k >= first && l->turns; k--) GS_TRY(begins(l, pass, k, true));
+    if (l->child[i]->other_stage || (l->child[i]->memory.segment && !ends)) return GS_OK;
+    for (int k = i; k >= first && l->hooks; k--) GS_TRY(begins(l, pass, k, true));
     return ends ? run_again(l, pass, first, i) : GS_OK;
 }
 
@@ -132,7 +132,7 @@ static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     for (int i = l->children - 1; i >= 0; i--) {
         GS_TRY(begin_backward(l, pass, i));
         if (gs_layer_is_called(l->child[i])) GS_TRY(gs_layer_backward(l->child[i], pass, *dx, dx));
-        if (!l->child[i]->elsewhere) GS_TRY(ended(l, pass, i));
+        if (!l->child[i]->other_stage) GS_TRY(ended(l, pass, i));
         if (pass->final && !l->name[0]) GS_TRY(pass->final(pass->final_context, l->child[i]->at));
         if (!l->child[i]->needs_dx) break;
     }
@@ -146,35 +146,35 @@ static bool passes_on(const gs_layer *l) {
 }
 
 /* As backward goes. Its own dy stays: it may be a residual block's. */
-static int sequential_place_dx(gs_layer *l, gs_dx_places *places, int dy) {
+static int sequential_plan_backward(gs_layer *l, gs_buffer_plan *plan, int dy) {
     int here = dy;
     for (int i = l->children - 1; i >= 0; i--) {
         gs_layer *c = l->child[i];
         const int before = here;
-        if (l == l->root) gs_away_back(places, l, i);
+        if (l == l->root) gs_offload_plan_fetch(plan, l, i);
         if (ends_segment(l, i)) {
-            places->again = ++places->now;
-            for (int k = c->memory.segment - 1; k <= i; k++) gs_y_again(places, l->child[k]);
+            plan->rerun = ++plan->now;
+            for (int k = c->memory.segment - 1; k <= i; k++) gs_buffer_plan_rerun(plan, l->child[k]);
         }
-        if (gs_layer_is_called(c)) here = gs_dx_place(c, places, before);
-        if (before != here && before != dy && !passes_on(c)) gs_dx_release(places, before);
+        if (gs_layer_is_called(c)) here = gs_buffer_plan_backward(c, plan, before);
+        if (before != here && before != dy && !passes_on(c)) gs_buffer_plan_release(plan, before);
         if (!c->needs_dx) break;
     }
     if (l->needs_dx) return here;
-    if (here != dy) gs_dx_release(places, here);
-    return GS_DX_NONE;
+    if (here != dy) gs_buffer_plan_release(plan, here);
+    return GS_NO_BUFFER;
 }
 
 static const gs_layer_ops sequential_ops = {
     .name = "sequential",
     .buffers = GS_VIEW,
-    .in_parts = true,
+    .incremental = true,
     .tensor = GS_TENSOR_AROUND,
     .plan = sequential_plan,
     .bind = sequential_bind,
     .forward = sequential_forward,
     .backward = sequential_backward,
-    .place_dx = sequential_place_dx,
+    .plan_backward = sequential_plan_backward,
 };
 
 gs_layer *gs_sequential(int count, gs_layer *const *layers) {

@@ -11,7 +11,7 @@ typedef enum gs_buffers {
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
 } gs_buffers;
 
-/* In 16 bits, what may lie so in memory of x and dx, and of y and dy (memory/halves.h). */
+/* In 16 bits, what may lie so in memory of x and dx, and of y and dy (memory/half_storage.h). */
 typedef enum gs_storage {
     GS_IN_FLOATS,   /* nothing */
     GS_ALIKE,       /* all four, or none */

@@ -23,8 +23,8 @@ gs_status gs_layer_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem 
     return run(l, GS_BACKWARD, pass, dy, dx, l->root->watchers);
 }
 
-void gs_layer_add_turns(gs_layer *root, gs_turns *last) {
-    gs_turns **end = &root->turns;
+void gs_layer_add_hooks(gs_layer *root, gs_layer_hooks *last) {
+    gs_layer_hooks **end = &root->hooks;
     while (*end) end = &(*end)->next;
     *end = last;
 }

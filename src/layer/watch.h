@@ -10,7 +10,7 @@
 typedef enum gs_direction { GS_FORWARD, GS_BACKWARD, GS_DIRECTIONS } gs_direction;
 
 /* Called for containers too: before their layers and after them. Not called for a layer whose work one before it does
- * (gs_layer.joined). in: x, or dy; out: y, or dx, which is GS_NONE where the layer needs none. */
+ * (gs_layer.fused). in: x, or dy; out: y, or dx, which is GS_NONE where the layer needs none. */
 typedef struct gs_layer_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem in);
@@ -35,15 +35,15 @@ static inline bool gs_layer_is_view(const gs_layer *l) {
     return l->ops->buffers == GS_VIEW;
 }
 
-/* Told where the layers of the outermost sequence have their turn, in every pass: layer `child` begins its forward or
- * its backward, or has ended its backward (NULL: nobody asks). (A layer whose work another one does is told of too.) */
-typedef struct gs_turns {
+/* Hooks around the layers of the outermost sequence, in every pass: called when layer `child` begins its forward or its
+ * backward, and when it has ended its backward (may be NULL); also for a layer whose work another one does. */
+typedef struct gs_layer_hooks {
     gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
     gs_status (*ended)(void *context, const gs_pass *, int child);
     void *context;
-    struct gs_turns *next; /* told after this one */
-} gs_turns;
+    struct gs_layer_hooks *next; /* called after this one */
+} gs_layer_hooks;
 
-/* Told after those that the root tells already. It must live as long as the root is used, and may be other roots'
- * last one too. */
-void gs_layer_add_turns(gs_layer *root, gs_turns *);
+/* Called after the hooks that the root has already. They must live as long as the root is used, and may be other roots'
+ * last ones too. */
+void gs_layer_add_hooks(gs_layer *root, gs_layer_hooks *);

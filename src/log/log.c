@@ -343,10 +343,10 @@ static void on_devices(void *context, const gs_device_report *devices, int worke
 
 /* On the device, and what is offloaded from it. */
 static gs_memory_use memory_of(const gs_log *log) {
-    gs_memory_use use, away;
+    gs_memory_use use, offloaded;
     gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &use);
-    gs_ledger_now(&log->rank0->device->memory, GS_OFFLOADED, &away);
-    for (int k = 0; k < GS_MEMORY_KINDS; k++) use.bytes[k] += away.bytes[k];
+    gs_ledger_now(&log->rank0->device->memory, GS_OFFLOADED, &offloaded);
+    for (int k = 0; k < GS_MEMORY_KINDS; k++) use.bytes[k] += offloaded.bytes[k];
     return use;
 }
 
@@ -442,7 +442,7 @@ static void on_timeline(void *context, const gs_rank_timeline *parts, int worker
 /* Where workers do not sum gradients, or have parts of them, there are none to show. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
-                 !log->rank0->optimizer->ops->spends_gradient && log->last_samples > 0;
+                 !log->rank0->optimizer->ops->overwrites_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(write_epoch_line(log->metrics, log->time, r));
     GS_TRY(gs_events_epoch(log->events, r));

@@ -140,12 +140,12 @@ static void name_span(const writer *w, const gs_span *s) {
                 s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
         return;
     case GS_SPAN_TP_CALL:
-        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"", gs_tensor_act_words[s->index]);
+        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"", gs_tensor_collective_names[s->index]);
         return;
     case GS_SPAN_FETCH:
-    case GS_SPAN_PUT_AWAY:
+    case GS_SPAN_OFFLOAD:
         fprintf(w->file, ",\"cat\":\"fetch\",\"name\":\"%s %s of %s\"",
-                s->kind == GS_SPAN_FETCH ? "fetch" : "put away", size_text(s->bytes),
+                s->kind == GS_SPAN_FETCH ? "fetch" : "offload", size_text(s->bytes),
                 gs_memory_word((gs_memory_kind)s->index));
         return;
     case GS_SPANS:

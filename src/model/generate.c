@@ -22,9 +22,9 @@ struct gs_generator {
 };
 
 static gs_status cache_one(gs_layer *l, void *max_batch) {
-    if (l->joined) return GS_OK;
+    if (l->fused) return GS_OK;
     if (l->ops->cache) return l->ops->cache(l, *(const size_t *)max_batch);
-    if (l->ops->in_parts) return GS_OK;
+    if (l->ops->incremental) return GS_OK;
     return gs_layer_refuse(l,
                            "it cannot take the tokens of a sequence one after the other: what it gives for "
                            "one of them may depend on those that come later");
@@ -216,9 +216,9 @@ static gs_status run(gs_generator *g) {
         for (size_t i = 0; i < tokens; i++)
             g->x[t * tokens + i] = (float)g->window[t * g->context + g->past + i];
     GS_TRY(d->ops->write(d, g->input, g->x, g->texts * tokens * sizeof *g->x));
-    d->steady = true;
+    d->fixed_order = true;
     const gs_status status = gs_model_forward(g->model, &pass, g->input, &y);
-    d->steady = false;
+    d->fixed_order = false;
     GS_TRY(status);
     for (size_t t = 0; t < g->texts; t++)
         GS_TRY(d->ops->read(d, g->logits + t * outputs, gs_at(y, ((t + 1) * tokens - 1) * outputs),

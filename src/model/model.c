@@ -6,7 +6,7 @@
 #include "core/normal.h"
 #include "core/philox.h"
 #include "parallel/sequence.h"
-#include "model/away.h"
+#include "model/offload.h"
 #include "model/model_text.h"
 
 /* ---- plan ---- */
@@ -39,7 +39,7 @@ static void one_blank(char *text) {
     *to = '\0';
 }
 
-static gs_status find_net(gs_model *m, const gs_model_wishes *w) {
+static gs_status find_net(gs_model *m, const gs_model_config *w) {
     if (w->text) {
         GS_TRY(gs_model_parse(w->text, &m->net));
         GS_TRY(gs_model_full_text(w->text, &m->text));
@@ -53,7 +53,7 @@ static gs_status find_net(gs_model *m, const gs_model_wishes *w) {
                : gs_fail(GS_E_MEMORY, "out of memory for %s", m->net ? "a model" : "the layers of a model");
 }
 
-static gs_status plan(gs_model *m, const gs_model_wishes *w) {
+static gs_status plan(gs_model *m, const gs_model_config *w) {
     GS_TRY(find_net(m, w));
     m->scaling = GS_NOT_SCALED;
     m->tensor = w->tensor;
@@ -75,7 +75,7 @@ static gs_status plan(gs_model *m, const gs_model_wishes *w) {
     m->saved_count = m->param_count;
     GS_TRY(gs_layer_walk(m->net, collect_state, m));
     if (m->tensor.size < 2) return GS_OK;
-    return gs_model_create(NULL, &(gs_model_wishes){.text = m->text, .in = w->in}, &m->undivided);
+    return gs_model_create(NULL, &(gs_model_config){.text = m->text, .in = w->in}, &m->undivided);
 }
 
 /* ---- create ---- */
@@ -93,13 +93,13 @@ static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t 
 
 /* Where operators cannot work there, the layers' state stays on the device. The weights come in windows, for which
  * whoever fetches them tells the layers. */
-static gs_status put_weights_away(gs_model *m) {
+static gs_status offload_weights(gs_model *m) {
     gs_device *d = m->device;
     const size_t state = (m->saved - m->params) * sizeof(float);
     void *host;
-    GS_TRY(gs_alloc_away(d, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
+    GS_TRY(gs_alloc_offloaded(d, GS_MEMORY_WEIGHTS, m->saved * sizeof(float), &host));
     gs_ledger_tail(&d->memory, host, GS_MEMORY_STATE, state);
-    m->weights_away = host;
+    m->offloaded_weights = host;
     if (d->ops->host_memory) {
         m->weights = d->ops->host_memory(host);
         return GS_OK;
@@ -116,12 +116,12 @@ static gs_status bind(gs_model *m) {
         return allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights);
     }
     if (!m->replica && (m->device->offload & GS_OFFLOAD_WEIGHTS))
-        GS_TRY(put_weights_away(m));
+        GS_TRY(offload_weights(m));
     else if (!m->replica)
         GS_TRY(allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights));
     if (!m->stage) GS_TRY(allocate_like_weights(m, GS_MEMORY_GRADIENTS, GS_STATS, &m->gradients));
     GS_TRY(gs_layer_bind(m->net, m->device, m->weights, m->gradients, m->max_batch, false));
-    GS_TRY(gs_model_away_create(m));
+    GS_TRY(gs_model_offload_create(m));
     if (!m->has_loss) return GS_OK;
     size_t logits = m->max_batch * gs_shape_size(m->out);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY) GS_TRY(allocate(m, logits, &m->probability));
@@ -134,7 +134,7 @@ static gs_status bind(gs_model *m) {
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     float *host;
     if (m->device->dry) return GS_OK;
-    if (!m->undivided && !m->weights_away) { /* in their place: a copy would be as large as the model */
+    if (!m->undivided && !m->offloaded_weights) { /* in their place: a copy would be as large as the model */
         GS_TRY(gs_model_map_weights(m, &host));
         gs_model_initial_values(m, seed, host);
         return gs_model_unmap_weights(m, host);
@@ -157,7 +157,7 @@ static gs_status check_out(const gs_model *m) {
 
 static gs_status put_elsewhere(gs_layer *l, void *context) {
     (void)context;
-    l->elsewhere = true;
+    l->other_stage = true;
     return GS_OK;
 }
 
@@ -182,7 +182,7 @@ static gs_status share(gs_model *m, const gs_model *of, int first, int last) {
     return GS_OK;
 }
 
-static gs_status create(gs_model *m, gs_device *device, gs_model_wishes w) {
+static gs_status create(gs_model *m, gs_device *device, gs_model_config w) {
     const gs_model *of = w.of;
     if (of) {
         w.text = of->text;
@@ -203,11 +203,11 @@ static gs_status create(gs_model *m, gs_device *device, gs_model_wishes w) {
     return of ? GS_OK : write_initial_values(m, w.seed);
 }
 
-gs_status gs_model_create(gs_device *device, const gs_model_wishes *wishes, gs_model **out) {
+gs_status gs_model_create(gs_device *device, const gs_model_config *config, gs_model **out) {
     *out = calloc(1, sizeof **out);
-    if (!*out) gs_layer_free(wishes->net);
+    if (!*out) gs_layer_free(config->net);
     if (!*out) return gs_fail(GS_E_MEMORY, "out of memory for a model");
-    const gs_status status = create(*out, device, *wishes);
+    const gs_status status = create(*out, device, *config);
     if (status == GS_OK) return GS_OK;
     gs_model_free(*out);
     *out = NULL;
@@ -216,12 +216,12 @@ gs_status gs_model_create(gs_device *device, const gs_model_wishes *wishes, gs_m
 
 void gs_model_free(gs_model *m) {
     if (!m) return;
-    gs_model_away_free(m);
+    gs_model_offload_free(m);
     gs_layer_free(m->net);
     gs_model_free(m->undivided);
     if (m->device) {
-        if (!m->replica) m->device->ops->free_away(m->device, m->weights_away);
-        gs_mem own[] = {m->replica || (m->weights_away && !m->weights_in_windows) ? GS_NONE : m->weights,
+        if (!m->replica) m->device->ops->free_offloaded(m->device, m->offloaded_weights);
+        gs_mem own[] = {m->replica || (m->offloaded_weights && !m->weights_in_windows) ? GS_NONE : m->weights,
                         m->stage ? GS_NONE : m->gradients,
                         m->probability,
                         m->target,

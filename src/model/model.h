@@ -16,11 +16,11 @@
 #include "parallel/tensor.h"
 
 /* The loss of a sample, and what its targets are: labels (one int32 for each sample, or for each of its tokens) or
- * targets (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
+ * values (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
 typedef enum gs_loss {
     GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label]; in training perhaps with label_smoothing */
     GS_MEAN_SQUARED_ERROR,    /* labels:  (1/k) sum_j (y[j] - (j == label))^2 */
-    GS_REGRESSION,            /* targets: (1/k) sum_j (y[j] - target[j])^2 */
+    GS_REGRESSION,            /* values:  (1/k) sum_j (y[j] - value[j])^2 */
 } gs_loss;
 
 typedef struct gs_model {
@@ -41,11 +41,11 @@ typedef struct gs_model {
     /* Of GS_SOFTMAX_CROSS_ENTROPY in training: see softmax_cross_entropy_forward in backend.h. 0 until set. */
     float label_smoothing;
     gs_mem weights;      /* `saved` floats */
-    float *weights_away; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_away), else NULL */
+    float *offloaded_weights; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_offloaded), else NULL */
     /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
-     * their weights in windows (away.h). */
+     * their weights in windows (offload.h). */
     bool weights_in_windows;
-    struct gs_model_away *away; /* what is put away of it; NULL: nothing */
+    struct gs_model_offload *offload; /* what is offloaded of it; NULL: nothing */
     /* The group of workers that divides the pairs of linear layers, and this worker's place in it (parallel/tensor.h).
      * size 0: none. Where it is more than 1, `params`, `saved`, `param` and the arrays are those of this worker's part,
      * and `undivided` plans the whole model; else that is NULL. */
@@ -62,13 +62,13 @@ typedef struct gs_model {
     /* Buffers of the loss, (max_batch, outputs) each. Which of the first two exist depends on the loss. */
     gs_mem probability, target, dlogits;
     /* Where a group divides the outputs, `out` and these are of this worker's, and there is room for what the loss
-     * sums: of max_batch samples, ranks + 3 numbers for each answer. */
+     * sums: of max_batch samples, ranks + 3 numbers for each target. */
     gs_mem loss_sums;
 } gs_model;
 
-/* What model to make. A field that is left out, or 0, means the usual thing. One of `text`, `net` and `of` says which
+/* What model to make. A field that is left out, or 0, means the default. One of `text`, `net` and `of` says which
  * layers it has. */
-typedef struct gs_model_wishes {
+typedef struct gs_model_config {
     const char *text; /* a name, or layers as a text (model_text.h) */
     /* Layers that the caller has built, own layers included (layer/make.h). They belong to the model
      * from here on, and are freed if it cannot be made. NULL, because a constructor had no memory: GS_E_MEMORY.
@@ -92,15 +92,15 @@ typedef struct gs_model_wishes {
      * another one gs_model_loss is a bug. `of` may have weights alone, once whoever makes the stages has put its
      * `weights` and `gradients` where they are to be. */
     int first, last;
-} gs_model_wishes;
+} gs_model_config;
 
 /* Make a model with initial values:
  *
- *     gs_model_create(device, &(gs_model_wishes){.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = 64}, &model)
+ *     gs_model_create(device, &(gs_model_config){.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = 64}, &model)
  *
  * device NULL: a plan, which has shapes, parameters and FLOPs, and computes nothing. On failure *out is NULL. Errors:
  * GS_E_MODEL, GS_E_SHAPE (also where a pair of layers does not divide), GS_E_MEMORY, and the device's. */
-gs_status gs_model_create(gs_device *device, const gs_model_wishes *, gs_model **out);
+gs_status gs_model_create(gs_device *device, const gs_model_config *, gs_model **out);
 
 /* The plan of the whole model: itself, unless it is divided. */
 static inline const gs_model *gs_model_whole(const gs_model *m) {

@@ -37,13 +37,13 @@ typedef struct tensor_file {
     const cJSON *metadata; /* NULL: none */
     file_tensor *tensors;  /* the weights, in the order of their data */
     size_t count;
-    file_tensor *beside; /* then what lies beside them (gs_beside) */
-    size_t besides;
+    file_tensor *extra; /* then what lies beside them (gs_extra_tensors) */
+    size_t extras;
 } tensor_file;
 
-/* "optimizer.velocity.3.weight"; `name` has GS_BESIDE_NAME bytes. */
-static void beside_name(const char *vector, const char *parameter, char *name) {
-    snprintf(name, GS_BESIDE_NAME, BESIDE_PREFIX "%s.%s", vector, parameter);
+/* "optimizer.velocity.3.weight"; `name` has GS_EXTRA_NAME bytes. */
+static void extra_name(const char *vector, const char *parameter, char *name) {
+    snprintf(name, GS_EXTRA_NAME, BESIDE_PREFIX "%s.%s", vector, parameter);
 }
 
 /* ---- a file that is open to be read: its header, checked ---- */
@@ -201,12 +201,12 @@ static gs_status read_tensors(tensor_file *f) {
     return GS_OK;
 }
 
-static bool is_beside(const file_tensor *t) {
+static bool is_extra(const file_tensor *t) {
     return strncmp(t->name, BESIDE_PREFIX, strlen(BESIDE_PREFIX)) == 0;
 }
 
 static int weights_first(const void *a, const void *b) {
-    const bool s = is_beside(a), t = is_beside(b);
+    const bool s = is_extra(a), t = is_extra(b);
     return s != t ? s - t : by_place(a, b);
 }
 
@@ -215,9 +215,9 @@ static void set_aside(tensor_file *f) {
     const size_t all = f->count;
     if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY))) return;
     qsort(f->tensors, all, sizeof *f->tensors, weights_first);
-    while (f->count > 0 && is_beside(&f->tensors[f->count - 1])) f->count--;
-    f->beside = f->tensors + f->count;
-    f->besides = all - f->count;
+    while (f->count > 0 && is_extra(&f->tensors[f->count - 1])) f->count--;
+    f->extra = f->tensors + f->count;
+    f->extras = all - f->count;
 }
 
 /* Close the file even after a failure. */
@@ -505,7 +505,7 @@ static gs_status vocabulary_of(const tensor_file *f, const char *tokens, gs_voca
     return GS_OK;
 }
 
-static gs_status read_vocabulary(const tensor_file *f, gs_saved *s) {
+static gs_status read_vocabulary(const tensor_file *f, gs_weights_info *s) {
     const cJSON *tokens = cJSON_GetObjectItemCaseSensitive(f->metadata, "tokens");
     if (!tokens) return GS_OK;
     s->vocabulary = calloc(1, sizeof *s->vocabulary);
@@ -513,7 +513,7 @@ static gs_status read_vocabulary(const tensor_file *f, gs_saved *s) {
     return gs_context(vocabulary_of(f, text_of(tokens), s->vocabulary), "%s", f->path);
 }
 
-static gs_status read_about(const tensor_file *f, gs_saved *s) {
+static gs_status read_info(const tensor_file *f, gs_weights_info *s) {
     GS_TRY(read_number(f, "mean", -GS_MEAN_MOST, GS_MEAN_MOST, &s->scaling.mean, &s->has_mean));
     GS_TRY(read_number(f, "std", GS_STD_LEAST, GS_STD_MOST, &s->scaling.std, &s->has_std));
     GS_TRY(read_vocabulary(f, s));
@@ -534,21 +534,21 @@ static gs_status read_about(const tensor_file *f, gs_saved *s) {
     return s->model ? GS_OK : gs_fail(GS_E_MEMORY, "%s: no memory for the model's text", f->path);
 }
 
-gs_status gs_safetensors_about(const char *path, gs_saved *out) {
+gs_status gs_safetensors_read_info(const char *path, gs_weights_info *out) {
     tensor_file f;
-    *out = (gs_saved){.scaling = GS_NOT_SCALED};
+    *out = (gs_weights_info){.scaling = GS_NOT_SCALED};
     gs_status st = tensor_file_open(path, &f);
-    if (st == GS_OK) st = read_about(&f, out);
+    if (st == GS_OK) st = read_info(&f, out);
     tensor_file_close(&f);
     return st;
 }
 
-void gs_saved_free(gs_saved *s) {
+void gs_weights_info_free(gs_weights_info *s) {
     free(s->model);
     free(s->state);
     if (s->vocabulary) gs_vocabulary_free(s->vocabulary);
     free(s->vocabulary);
-    *s = (gs_saved){0};
+    *s = (gs_weights_info){0};
 }
 
 /* ---- check and load ---- */
@@ -609,19 +609,19 @@ static gs_status load(tensor_file *f, const match *m, float *host) {
 
 /* ---- vectors beside the weights ---- */
 
-static const file_tensor *find_beside(const tensor_file *f, const char *name) {
-    for (size_t i = 0; i < f->besides; i++)
-        if (strcmp(f->beside[i].name, name) == 0) return &f->beside[i];
+static const file_tensor *find_extra(const tensor_file *f, const char *name) {
+    for (size_t i = 0; i < f->extras; i++)
+        if (strcmp(f->extra[i].name, name) == 0) return &f->extra[i];
     return NULL;
 }
 
 /* Vector v of parameter i. */
-static gs_status read_beside(const match *m, tensor_file *f, const gs_beside *b, int v, int i) {
+static gs_status read_extra(const match *m, tensor_file *f, const gs_extra_tensors *b, int v, int i) {
     const gs_param *p = m->model->param[i];
     const bool transposed = m->name[i].transposed;
-    char name[GS_BESIDE_NAME], found[200], wanted[200];
-    beside_name(b->name[v], m->name[i].text, name);
-    const file_tensor *t = find_beside(f, name);
+    char name[GS_EXTRA_NAME], found[200], wanted[200];
+    extra_name(b->name[v], m->name[i].text, name);
+    const file_tensor *t = find_extra(f, name);
     gs_match_shape(p, transposed, wanted, sizeof wanted);
     if (!t)
         return gs_fail(GS_E_SHAPE, "%s is missing in %s; wanted %s, the state of %s", name, f->path, wanted,
@@ -637,22 +637,22 @@ static gs_status read_beside(const match *m, tensor_file *f, const gs_beside *b,
     return transposed ? transpose(to, (size_t)p->dims[0], (size_t)p->dims[1]) : GS_OK;
 }
 
-static gs_status read_all_beside(const match *m, tensor_file *f, const gs_beside *b) {
+static gs_status read_all_extra(const match *m, tensor_file *f, const gs_extra_tensors *b) {
     const size_t wanted = (size_t)b->count * (size_t)m->model->param_count;
     for (int v = 0; v < b->count; v++)
-        for (int i = 0; i < m->model->param_count; i++) GS_TRY(read_beside(m, f, b, v, i));
-    if (f->besides == wanted) return GS_OK;
-    return gs_fail(GS_E_SHAPE, "%s has %zu tensors of an optimiser's state; wanted %zu", f->path, f->besides,
+        for (int i = 0; i < m->model->param_count; i++) GS_TRY(read_extra(m, f, b, v, i));
+    if (f->extras == wanted) return GS_OK;
+    return gs_fail(GS_E_SHAPE, "%s has %zu tensors of an optimiser's state; wanted %zu", f->path, f->extras,
                    wanted);
 }
 
 /* Open the file, find the model's names in it, and read the weights to `host`, or what lies beside them. */
-static gs_status read_file(const char *path, const gs_model *model, float *host, const gs_beside *b) {
+static gs_status read_file(const char *path, const gs_model *model, float *host, const gs_extra_tensors *b) {
     tensor_file f;
     match m = {0};
     gs_status st = tensor_file_open(path, &f);
     if (st == GS_OK) st = match_begin(&m, &f, model);
-    if (st == GS_OK) st = b ? read_all_beside(&m, &f, b) : load(&f, &m, host);
+    if (st == GS_OK) st = b ? read_all_extra(&m, &f, b) : load(&f, &m, host);
     free(m.name);
     tensor_file_close(&f);
     return st;
@@ -666,7 +666,7 @@ gs_status gs_safetensors_check(const char *path, const gs_model *model) {
     return read_file(path, model, NULL, NULL);
 }
 
-gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *b) {
+gs_status gs_safetensors_load_extra(const char *path, const gs_model *model, const gs_extra_tensors *b) {
     return read_file(path, model, NULL, b);
 }
 
@@ -717,7 +717,7 @@ static bool add_tensor(cJSON *header, const char *name, const gs_param *p, doubl
 }
 
 /* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
-static char *header_text(const gs_model *model, const gs_beside *beside) {
+static char *header_text(const gs_model *model, const gs_extra_tensors *extra) {
     char mean[GS_BY_CHANNEL_TEXT], std[GS_BY_CHANNEL_TEXT], *text = NULL, *padded = NULL;
     print_numbers(&model->scaling.mean, mean, sizeof mean);
     print_numbers(&model->scaling.std, std, sizeof std);
@@ -731,15 +731,15 @@ static char *header_text(const gs_model *model, const gs_beside *beside) {
               add_vocabulary(metadata, model->vocabulary) &&
               cJSON_AddStringToObject(metadata, "gradsum", GRADSUM_VERSION);
 
-    if (ok && beside->about) ok = cJSON_AddStringToObject(metadata, STATE_KEY, beside->about) != NULL;
+    if (ok && extra->about) ok = cJSON_AddStringToObject(metadata, STATE_KEY, extra->about) != NULL;
 
     double at = 0;
     for (int i = 0; ok && i < model->saved_count; i++)
         ok = add_tensor(header, model->param[i]->name, model->param[i], &at);
-    for (int v = 0; ok && v < beside->count; v++)
+    for (int v = 0; ok && v < extra->count; v++)
         for (int i = 0; ok && i < model->param_count; i++) {
-            char name[GS_BESIDE_NAME];
-            beside_name(beside->name[v], model->param[i]->name, name);
+            char name[GS_EXTRA_NAME];
+            extra_name(extra->name[v], model->param[i]->name, name);
             ok = add_tensor(header, name, model->param[i], &at);
         }
     if (ok) text = gs_json_to_text(header, false);
@@ -789,12 +789,12 @@ static bool write_values(sink *s, const gs_model *model, int count, const float 
 }
 
 static bool write_all(sink *s, const gs_model *model, const char *header, const float *host,
-                      const gs_beside *beside) {
+                      const gs_extra_tensors *extra) {
     const uint64_t length = strlen(header);
     if (!put(s, &length, sizeof length) || !put(s, header, length)) return false;
     if (!write_values(s, model, model->saved_count, host)) return false;
-    for (int v = 0; v < beside->count; v++)
-        if (!write_values(s, model, model->param_count, beside->vector[v])) return false;
+    for (int v = 0; v < extra->count; v++)
+        if (!write_values(s, model, model->param_count, extra->vector[v])) return false;
     return true;
 }
 
@@ -803,27 +803,27 @@ static void tell(sink *s, gs_written *written) {
     gs_sha256_end(s->hash, written->sha256);
 }
 
-gs_status gs_safetensors_save_beside(const char *path, const gs_model *model, const float *host,
-                                     const gs_beside *beside) {
-    char *header = header_text(model, beside);
+gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
+                                     const gs_extra_tensors *extra) {
+    char *header = header_text(model, extra);
     if (!header) return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
     gs_file_writer w;
     struct sha256_ctx hash;
     gs_status st = gs_file_writer_open(path, &w);
-    sink s = {w.file, beside->written ? &hash : NULL, 0};
+    sink s = {w.file, extra->written ? &hash : NULL, 0};
     sha256_init(&hash);
-    if (st == GS_OK && !write_all(&s, model, header, host, beside))
+    if (st == GS_OK && !write_all(&s, model, header, host, extra))
         st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
     if (st == GS_OK)
         st = gs_file_writer_commit(&w);
     else
         gs_file_writer_discard(&w);
-    if (st == GS_OK && beside->written) tell(&s, beside->written);
+    if (st == GS_OK && extra->written) tell(&s, extra->written);
     free(header);
     return st;
 }
 
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host) {
-    const gs_beside nothing = {0};
-    return gs_safetensors_save_beside(path, model, host, &nothing);
+    const gs_extra_tensors nothing = {0};
+    return gs_safetensors_save_extra(path, model, host, &nothing);
 }

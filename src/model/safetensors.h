@@ -18,8 +18,8 @@
 /* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
 
-/* What else lies in the same file: the state of a run (persist/state.h), which readers of weights pass over. */
-enum { GS_BESIDE_MOST = 4, GS_BESIDE_NAME = GS_PARAM_NAME + 64 };
+/* More tensors in the same file: the state of a run (persist/state.h), which readers of weights skip. */
+enum { GS_EXTRA_MOST = 4, GS_EXTRA_NAME = GS_PARAM_NAME + 64 };
 
 /* A file that was written. */
 typedef struct gs_written {
@@ -27,34 +27,34 @@ typedef struct gs_written {
     char sha256[65]; /* of all of them, as they were handed to the system */
 } gs_written;
 
-typedef struct gs_beside {
+typedef struct gs_extra_tensors {
     const char *about; /* "state" in the metadata, a text */
     int count;
     /* Vectors of model->params floats each, in the order of the weights. The file has a tensor for each parameter:
      * "optimizer.velocity.3.weight", shaped as "3.weight". */
-    const char *name[GS_BESIDE_MOST]; /* "velocity" */
-    float *vector[GS_BESIDE_MOST];
+    const char *name[GS_EXTRA_MOST]; /* "velocity" */
+    float *vector[GS_EXTRA_MOST];
     gs_written *written; /* to be told what was written; NULL: nobody wants to know */
-} gs_beside;
+} gs_extra_tensors;
 
 /* gs_safetensors_save, with these. */
-gs_status gs_safetensors_save_beside(const char *path, const gs_model *model, const float *host,
-                                     const gs_beside *);
+gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
+                                     const gs_extra_tensors *);
 
-/* Read the vectors beside->name[] into beside->vector[]. The model may be a plan. As
+/* Read the vectors extra->name[] into extra->vector[]. The model may be a plan. As
  * gs_safetensors_load; also GS_E_SHAPE: the file has vectors of other names. */
-gs_status gs_safetensors_load_beside(const char *path, const gs_model *model, const gs_beside *);
+gs_status gs_safetensors_load_extra(const char *path, const gs_model *model, const gs_extra_tensors *);
 
 /* What a file's metadata says. */
-typedef struct gs_saved {
-    char *state;               /* gs_beside.about; NULL: there is none */
+typedef struct gs_weights_info {
+    char *state;               /* gs_extra_tensors.about; NULL: there is none */
     char *model;               /* its text; NULL: the file does not say, as PyTorch's does not */
     gs_shape in;               /* the shape of one image, ... */
     bool has_in;               /* ... if the file says it */
     gs_scaling scaling;        /* GS_NOT_SCALED where the file does not say ... */
     bool has_mean, has_std;    /* ... whether it does */
     gs_vocabulary *vocabulary; /* of the text that it was trained on; NULL: the file does not say */
-} gs_saved;
+} gs_weights_info;
 
 /* The limits of mean and std: beyond them, nothing is left of a pixel, which is between 0 and 1. The smallest std that
  * a data set can have is 8.5e-8. */
@@ -63,9 +63,9 @@ typedef struct gs_saved {
 #define GS_STD_MOST 1e6
 
 /* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, a mean or std out of range, or characters or byte
- * pairs that are no vocabulary. Call gs_saved_free, even after a failure. */
-gs_status gs_safetensors_about(const char *path, gs_saved *);
-void gs_saved_free(gs_saved *);
+ * pairs that are no vocabulary. Call gs_weights_info_free, even after a failure. */
+gs_status gs_safetensors_read_info(const char *path, gs_weights_info *);
+void gs_weights_info_free(gs_weights_info *);
 
 /* Would gs_safetensors_load take this file? Only its header is read; the model may be a plan. (Where a GPT-2 has an
  * output layer beside its table, only the load sees whether they differ.) */

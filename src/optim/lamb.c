@@ -30,7 +30,7 @@ static double rate(const gs_optimizer *o, int number) {
 
 static gs_status find_directions(gs_optimizer *o, gs_adam_step s) {
     gs_device *d = o->model->device;
-    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+    for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);) {
         s.l2 = gs_is_adapted(t.param) ? o->weight_decay : 0;
         GS_TRY(d->ops->lamb_direction(d, t.gradients, gs_optimizer_vector(o, 0, t.vector_at),
                                       gs_optimizer_vector(o, 1, t.vector_at), t.weights, t.count, s));
@@ -48,7 +48,7 @@ static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale
     GS_TRY(find_directions(o, gs_adam_step_of(&by_one, scale)));
     GS_TRY(gs_tensor_norms(o, false, weights));
     GS_TRY(gs_tensor_norms(o, true, direction));
-    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);)
+    for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);)
         GS_TRY(
             d->ops->sgd_update(d, t.weights, none, t.gradients, t.count, 1, (float)rate(o, t.number), 0, 0));
     return GS_OK;
@@ -62,6 +62,6 @@ const gs_optimizer_ops gs_lamb = {
     .bytes = 56, /* 28 as adam, 12 for the step from r, two readings of w and of r for their norms */
     .vector = {"first_moment", "second_moment"},
     .whole = true,
-    .spends_gradient = true,
+    .overwrites_gradient = true,
     .update = update,
 };

@@ -34,7 +34,7 @@ static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale
     (void)first, (void)count; /* all of them: .whole */
     GS_TRY(gs_tensor_norms(o, false, weights));
     GS_TRY(gs_tensor_norms(o, true, gradients));
-    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+    for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);) {
         const bool adapted = gs_is_adapted(t.param);
         const double trust = adapted ? trust_of(o, weights[t.number], gradients[t.number], scale) : 1,
                      decay = adapted ? (double)o->weight_decay : 0;

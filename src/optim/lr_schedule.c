@@ -89,7 +89,7 @@ static double half_cosine(double p) {
     return p <= 0.5 ? 1 - sine_squared(2 * quarter * p) : sine_squared(2 * quarter * (1 - p));
 }
 
-static double after_warm_up(const gs_lr_course *c, double base, double t) {
+static double after_warm_up(const gs_lr_rates *c, double base, double t) {
     const gs_lr_schedule *s = &c->schedule;
     double left = c->steps - c->warmup, p = left > 0 && t < c->steps ? (t - c->warmup) / left : 1;
     if (s->kind == GS_SCHEDULE_LINEAR) return base + (c->final_lr - base) * p;
@@ -98,7 +98,7 @@ static double after_warm_up(const gs_lr_course *c, double base, double t) {
     return base;
 }
 
-float gs_lr_of_step(const gs_lr_course *c, uint64_t step) {
+float gs_lr_of_step(const gs_lr_rates *c, uint64_t step) {
     const float base = gs_lr_at(&c->plan, step);
     const double t = (double)step;
     if (t < c->plan.warmup) return base;

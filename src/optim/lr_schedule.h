@@ -64,13 +64,13 @@ static inline bool gs_lr_schedule_falls(const gs_lr_schedule *s) {
 }
 
 /* All rates of a run. */
-typedef struct gs_lr_course {
+typedef struct gs_lr_rates {
     gs_lr_plan plan; /* by the rule; without one lr, and no warm-up */
     gs_lr_schedule schedule;
     double final_lr;
     double warmup;       /* T. Is plan.warmup 0, the warm-up is the one without a rule */
     double epoch, steps; /* steps of an epoch, and N */
-} gs_lr_course;
+} gs_lr_rates;
 
 /* rate(step). Constant and without a warm-up: gs_lr_at, to the bit. */
-float gs_lr_of_step(const gs_lr_course *, uint64_t step);
+float gs_lr_of_step(const gs_lr_rates *, uint64_t step);

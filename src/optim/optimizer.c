@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/shard.h"
-#include "optim/away.h"
+#include "optim/offload.h"
 #include "optim/norm.h"
 
-int gs_optimizer_keeps(const gs_optimizer_ops *ops, float momentum) {
+int gs_optimizer_vector_count(const gs_optimizer_ops *ops, float momentum) {
     const gs_optimizer with = {.ops = ops, .momentum = momentum};
     int count = 0;
     if (ops->needs_vectors && !ops->needs_vectors(&with)) return 0;
@@ -40,14 +40,14 @@ gs_status gs_optimizer_create_held(const gs_optimizer_ops *ops, gs_model *model,
                         .beta1 = ops->usual.beta1,
                         .beta2 = ops->usual.beta2,
                         .epsilon = ops->usual.epsilon,
-                        .shrink = 1,
+                        .clip_factor = 1,
                         .held = held,
                         .model = model};
-    const int keeps = gs_optimizer_keeps(ops, momentum);
+    const int keeps = gs_optimizer_vector_count(ops, momentum);
     gs_status st = ops->whole ? make_room_for_norms(o) : GS_OK;
-    if (st == GS_OK && gs_vectors_go_away(ops, model->device)) {
+    if (st == GS_OK && gs_optimizer_offloads(ops, model->device)) {
         o->vectors = keeps;
-        st = gs_vectors_away_create(o);
+        st = gs_optimizer_offload_create(o);
     }
     while (st == GS_OK && o->vectors < keeps)
         st = gs_alloc(model->device, GS_MEMORY_OPTIMIZER, held * sizeof(float), &o->vector[o->vectors++]);
@@ -60,9 +60,9 @@ gs_status gs_optimizer_create_held(const gs_optimizer_ops *ops, gs_model *model,
 
 void gs_optimizer_free(gs_optimizer *o) {
     if (!o) return;
-    for (int i = 0; i < o->vectors && !o->away; i++)
+    for (int i = 0; i < o->vectors && !o->offload; i++)
         o->model->device->ops->free(o->model->device, o->vector[i]);
-    if (o->away) gs_vectors_away_free(o);
+    if (o->offload) gs_optimizer_offload_free(o);
     free(o->norms);
     free(o->squares);
     free(o);
@@ -76,7 +76,7 @@ static double divisor(const gs_optimizer *o, double samples) {
 void gs_optimizer_clip(gs_optimizer *o, double sum_norm, double samples) {
     o->norm = sum_norm / divisor(o, samples);
     const double factor = (double)o->clip / (o->norm + 1e-6);
-    o->shrink = factor > 1 ? 1 : factor; /* NaN stays */
+    o->clip_factor = factor > 1 ? 1 : factor; /* NaN stays */
 }
 
 bool gs_optimizer_may_update(gs_optimizer *o, uint32_t largest) {
@@ -115,8 +115,8 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
         gs_bug("%s: an update of %zu parameters from %zu on, of %zu", o->ops->name, count, first, params);
     if (o->ops->whole && count < params)
         gs_bug("%s: an update of %zu parameters, of %zu; it needs all", o->ops->name, count, params);
-    const float scale = (float)(o->shrink / divisor(o, samples));
-    return o->away ? gs_vectors_away_update(o, first, count, scale)
+    const float scale = (float)(o->clip_factor / divisor(o, samples));
+    return o->offload ? gs_optimizer_offload_update(o, first, count, scale)
                    : gs_optimizer_update_watched(o, first, count, scale);
 }
 
@@ -126,13 +126,13 @@ static gs_mem array_of(gs_mem place, size_t first) {
     return place;
 }
 
-static gs_status update_one(gs_optimizer *o, double samples, const gs_held_part *p) {
+static gs_status update_one(gs_optimizer *o, double samples, const gs_held_shard *p) {
     gs_model *m = o->model;
     const gs_mem weights = m->weights, gradients = m->gradients;
     const gs_optimizer kept = *o;
     if (p->count == 0 && o->watcher) /* it hears of the scale all the same */
         return o->watcher->before(o->watcher->context, o, p->first, 0,
-                                  (float)(o->shrink / divisor(o, samples)));
+                                  (float)(o->clip_factor / divisor(o, samples)));
     if (p->count == 0) return GS_OK;
     m->weights = array_of(p->weights, p->first);
     m->gradients = array_of(p->gradients, p->first);
@@ -160,7 +160,7 @@ gs_status gs_optimizer_update_held(gs_optimizer *o, double samples, const gs_hel
 
 gs_status gs_optimizer_end_update(gs_optimizer *o, double samples) {
     o->updates++;
-    if (o->away) GS_TRY(gs_vectors_away_bring_first(o));
+    if (o->offload) GS_TRY(gs_optimizer_offload_fetch_first(o));
     return gs_model_update_state(o->model, samples);
 }
 
@@ -169,7 +169,7 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
     double norm;
     if (o->clip > 0) GS_TRY(gs_norm(o->model->device, o->model->gradients, o->model->params, &norm));
     o->lr = o->weight_decay = 0;
-    gs_status st = o->away ? gs_vectors_away_update(o, 0, o->held, 0) : o->ops->update(o, 0, o->held, 0);
+    gs_status st = o->offload ? gs_optimizer_offload_update(o, 0, o->held, 0) : o->ops->update(o, 0, o->held, 0);
     *o = kept;
     return st;
 }
@@ -179,7 +179,7 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
 gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
     void *mapped;
-    if (gs_vectors_are_away(o)) return gs_vectors_away_map(o, i, at, count, host);
+    if (gs_optimizer_is_offloaded(o)) return gs_optimizer_offload_map(o, i, at, count, host);
     GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
     *host = mapped;
     return GS_OK;
@@ -187,7 +187,7 @@ gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t coun
 
 gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t count, float *host) {
     gs_device *d = o->model->device;
-    if (gs_vectors_are_away(o)) return gs_vectors_away_unmap(o, host, count);
+    if (gs_optimizer_is_offloaded(o)) return gs_optimizer_offload_unmap(o, host, count);
     return d->ops->unmap(d, gs_at(o->vector[i], at), host);
 }
 
@@ -196,11 +196,11 @@ gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t cou
                                    const float *from) {
     gs_device *d = o->model->device;
     const gs_mem here = gs_at(o->vector[i], at);
-    if (!gs_vectors_are_away(o))
+    if (!gs_optimizer_is_offloaded(o))
         return to ? d->ops->read(d, to, here, count * sizeof *to)
                   : d->ops->write(d, here, from, count * sizeof *from);
-    for (size_t done = 0; done < count; done += GS_AWAY_BLOCK) {
-        const size_t some = gs_smaller(GS_AWAY_BLOCK, count - done);
+    for (size_t done = 0; done < count; done += GS_OFFLOAD_BLOCK) {
+        const size_t some = gs_smaller(GS_OFFLOAD_BLOCK, count - done);
         float *host;
         GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
         if (to) gs_host_copy(d, to + done, host, some * sizeof *host);

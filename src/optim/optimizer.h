@@ -14,23 +14,23 @@ typedef struct gs_optimizer gs_optimizer;
 
 enum { GS_OPTIMIZER_VECTORS = 4 }; /* at most */
 
-/* The numbers that an optimiser may take. */
-typedef struct gs_optimizer_numbers {
+/* The hyperparameters that an optimiser may take. */
+typedef struct gs_hyperparameters {
     float lr, momentum, weight_decay, beta1, beta2, epsilon;
-} gs_optimizer_numbers;
+} gs_hyperparameters;
 
 /* Parameters first .. first + count - 1, which lie elsewhere than in the model's arrays. */
-typedef struct gs_held_part {
+typedef struct gs_held_shard {
     size_t first, count;
     gs_mem weights, gradients; /* of the first of them */
     size_t vector_at;          /* where it is in each vector */
     bool common;               /* other workers hold it too; */
     bool counted;              /* in a sum over the workers it is this one that counts it */
-} gs_held_part;
+} gs_held_shard;
 
 /* All parts that a worker holds and updates, where each worker holds others (train/zero.h). */
 typedef struct gs_held {
-    const gs_held_part *part;
+    const gs_held_shard *part;
     int parts;
     /* x[i] = the largest of all workers' x[i], or their sum. */
     gs_status (*reduce)(void *context, int64_t *x, size_t count, bool largest);
@@ -42,14 +42,14 @@ typedef struct gs_optimizer_ops {
     const char *title; /* "Adam", for people; NULL: the name */
     /* Where the user gives none. Each optimiser takes lr (0 here: 0.05) and weight_decay; of the others it takes those
      * that are not 0 here, and the options of the rest are refused. */
-    gs_optimizer_numbers usual;
+    gs_hyperparameters usual;
     double flops, bytes; /* of an update, for each parameter: what `gradsum profile` reckons with */
     /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL after the last one. */
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
     /* Does it need them with these settings? NULL: always. */
     bool (*needs_vectors)(const gs_optimizer *);
     bool whole;           /* update takes all parameters at once: it needs the norms of whole tensors */
-    bool spends_gradient; /* after the update model->gradients do not hold the gradient any more */
+    bool overwrites_gradient; /* after the update model->gradients do not hold the gradient any more */
     /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
      * element of the weights and of the vectors depends on no other element, but with `whole`. Every worker repeats the
      * update, so it must give the same bits on all devices. */
@@ -72,14 +72,14 @@ struct gs_optimizer {
     float clip;
     double norm;              /* with clip: that of the last update's gradient, before it was made shorter */
     gs_loss_scale loss_scale; /* of the gradients; its scale is 0, unless the caller sets it */
-    double shrink; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
+    double clip_factor; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
     uint64_t updates; /* done so far */
     int vectors;      /* how many it keeps; 0 where it needs none */
     size_t held;      /* floats in each */
     gs_mem vector[GS_OPTIMIZER_VECTORS];
-    struct gs_vectors_away *away;     /* where they lie outside of the device's memory (away.h), else NULL */
+    struct gs_optimizer_offload *offload;     /* where they lie outside of the device's memory (offload.h), else NULL */
     const gs_held *divided;           /* during an update of parts, else NULL */
-    const gs_held_part *part;         /* during the update of one of them, else NULL */
+    const gs_held_shard *part;         /* during the update of one of them, else NULL */
     const gs_update_watcher *watcher; /* not owned; NULL: nobody is told */
     double *norms;                    /* of `whole`: two for each of model->param, */
     int64_t *squares;                 /* and three */
@@ -103,7 +103,7 @@ gs_status gs_optimizer_update(gs_optimizer *, double samples);
  * of the next update; model->gradients stay as they are. sum_norm: |dw|. */
 void gs_optimizer_clip(gs_optimizer *, double sum_norm, double samples);
 
-/* For away.c, which does it block by block: ops->update, of which the watcher is told. */
+/* For offload.c, block by block: ops->update, and the calls of the watcher around it. */
 gs_status gs_optimizer_update_watched(gs_optimizer *, size_t first, size_t count, float scale);
 
 /* gs_optimizer_update for parameters first .. first + count - 1 alone, in the order in which model->weights holds them.
@@ -127,7 +127,7 @@ gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
 bool gs_optimizer_may_update(gs_optimizer *, uint32_t largest);
 
 /* How many vectors an optimiser keeps with these numbers. */
-int gs_optimizer_keeps(const gs_optimizer_ops *, float momentum);
+int gs_optimizer_vector_count(const gs_optimizer_ops *, float momentum);
 
 /* Before the first step: an update by 0, from gradients of 0. It leaves the weights as they are, and vectors of 0 too.
  * On OpenCL it has the kernels built. */

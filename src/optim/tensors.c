@@ -5,11 +5,11 @@
 #include "optim/norm.h"
 
 /* Without gs_held: all, or in a warm-up as much as there are vectors for. */
-static bool part_of(const gs_optimizer *o, int i, gs_held_part *out) {
+static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
     if (o->divided) return i < o->divided->parts;
-    *out = (gs_held_part){.count = o->held, .weights = m->weights, .gradients = m->gradients};
+    *out = (gs_held_shard){.count = o->held, .weights = m->weights, .gradients = m->gradients};
     return i == 0;
 }
 
@@ -18,9 +18,9 @@ static size_t larger(size_t a, size_t b) {
 }
 
 /* A tensor may reach over several parts, and a part over several tensors: both are gone through in order. */
-bool gs_next_tensor_part(const gs_optimizer *o, gs_tensor_part *t) {
+bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     const gs_model *m = o->model;
-    gs_held_part part;
+    gs_held_shard part;
     int number = t->param ? t->number + 1 : 0;
     for (int in = t->in; part_of(o, in, &part); in++, number = 0)
         for (; number < m->param_count; number++) {
@@ -29,7 +29,7 @@ bool gs_next_tensor_part(const gs_optimizer *o, gs_tensor_part *t) {
                          end = part.first + part.count;
             if (first >= (end_p < end ? end_p : end)) continue;
             const size_t skipped = first - part.first;
-            *t = (gs_tensor_part){p,
+            *t = (gs_tensor_shard){p,
                                   number,
                                   (end_p < end ? end_p : end) - first,
                                   gs_at(part.weights, skipped),
@@ -48,7 +48,7 @@ static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;
     gs_device *d = o->model->device;
-    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);) {
+    for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);) {
         gs_squares s;
         if (!gs_is_adapted(t.param) || (sums && !t.counted)) continue;
         const uint32_t top = sums ? (uint32_t)(largest[t.number] >> 23) : 0;
@@ -63,7 +63,7 @@ static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums
 
 /* Each tensor is one part. */
 static gs_status norms_of_whole(const gs_optimizer *o, bool of_gradients, double *norm) {
-    for (gs_tensor_part t = {0}; gs_next_tensor_part(o, &t);)
+    for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);)
         if (gs_is_adapted(t.param))
             GS_TRY(
                 gs_norm(o->model->device, of_gradients ? t.gradients : t.weights, t.count, &norm[t.number]));

@@ -13,18 +13,18 @@ static inline bool gs_is_adapted(const gs_param *p) {
 }
 
 /* A part of a tensor, or all of it. */
-typedef struct gs_tensor_part {
+typedef struct gs_tensor_shard {
     const gs_param *param;
     int number; /* of the parameter: model->param[number] */
     size_t count;
     gs_mem weights, gradients;
     size_t vector_at; /* where it begins in the optimiser's vectors */
-    bool counted;     /* see gs_held_part */
+    bool counted;     /* see gs_held_shard */
     int in;           /* the part of gs_held that it lies in */
-} gs_tensor_part;
+} gs_tensor_shard;
 
 /* Moves to the next one; all zero: to the first. False: there are no more. */
-bool gs_next_tensor_part(const gs_optimizer *, gs_tensor_part *);
+bool gs_next_tensor_shard(const gs_optimizer *, gs_tensor_shard *);
 
 /* norm[i] = the Euclidean norm of the weights of model->param[i], or of its gradients as they lie there: the same bits
  * however the tensors are divided (optim/norm.h). Parameters of one dimension are left out. */

@@ -3,7 +3,7 @@
 
 /* gs_span_kind, gs_phase and rows of src/train/timeline.h */
 const KIND = { step: 0, phase: 1, forward: 2, backward: 3, send: 4, receive: 5, bucket: 6, loader: 7, stageForward: 8, stageBackward: 9, gather: 10,
-  reduce: 11, weights: 12, gradients: 13, groupSum: 14, fetch: 15, putAway: 16 };
+  reduce: 11, weights: 12, gradients: 13, groupSum: 14, fetch: 15, offload: 16 };
 const PHASES = ['load', 'forward', 'backward', 'sum', 'update'];
 const spans = data.spans.map(([worker, row, kind, index, round, start, end, bytes, count]) => ({ worker, row, kind, index, round, start, end, bytes, count }));
 const of = (worker, ...kinds) => spans.filter((s) => s.worker === worker && kinds.includes(s.kind));
@@ -136,7 +136,7 @@ function zero() {
 
 const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows', outputs: 'columns', table: 'rows', tokens: 'tokens' };
 const SHARES = { '': 'all of it, as every worker', inner: 'between columns and rows', outputs: 'some of the words', table: 'some of the words' };
-// gs_tensor_act of src/parallel/tensor.h
+// gs_tensor_collective of src/parallel/tensor.h
 const ACTS = [['+', 'sum in the group'], ['g', 'all-gather in the group'], ['s', 'reduce-scatter in the group']];
 
 function tensorLanes(id, from, to, name) {

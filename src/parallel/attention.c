@@ -3,15 +3,15 @@
 
 /* First as a whole: so messages tell the numbers of the model. */
 static gs_status plan(gs_layer *l, gs_shape in) {
-    const int heads = l->outputs, ranks = l->part->group->size;
+    const int heads = l->outputs, ranks = l->shard->group->size;
     gs_shape whole = in;
     whole.c *= ranks;
     if (heads % ranks != 0)
         return gs_layer_refuse(l, "its %d head%s cannot be divided among %d workers; wanted a multiple of %d",
                                heads, heads > 1 ? "s" : "", ranks, ranks);
-    GS_TRY(l->part->plain->plan(l, whole));
-    l->here = heads / ranks;
-    return l->part->plain->plan(l, in);
+    GS_TRY(l->shard->plain->plan(l, whole));
+    l->local_outputs = heads / ranks;
+    return l->shard->plain->plan(l, in);
 }
 
 const gs_layer_ops gs_heads_attention = {.plan = plan};

@@ -3,17 +3,17 @@
 
 /* Each rank's output channels give a part of dx. */
 static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    gs_mem here = gs_tensor_unsummed(l, *dx);
-    GS_TRY(l->part->plain->backward(l, pass, dy, &here));
+    gs_mem here = gs_tensor_partial(l, *dx);
+    GS_TRY(l->shard->plain->backward(l, pass, dy, &here));
     return l->needs_dx ? gs_tensor_sum_to(l, pass, l->in, here, GS_NONE, *dx) : GS_OK;
 }
 
 /* Each rank's input channels give a part of y. The bias counts once in the sum of all. */
 static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    gs_mem here = gs_tensor_unsummed(l, *y), *b = &l->param[1].w;
+    gs_mem here = gs_tensor_partial(l, *y), *b = &l->param[1].w;
     const gs_mem bias = *b;
-    if (l->part->group->rank > 0) *b = GS_NONE;
-    const gs_status status = l->part->plain->forward(l, pass, x, &here);
+    if (l->shard->group->rank > 0) *b = GS_NONE;
+    const gs_status status = l->shard->plain->forward(l, pass, x, &here);
     *b = bias;
     GS_TRY(status);
     return gs_tensor_sum_to(l, pass, l->out, here, GS_NONE, *y);

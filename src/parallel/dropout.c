@@ -5,7 +5,7 @@ typedef gs_status (*pass_fn)(gs_layer *, const gs_pass *, gs_mem in, gs_mem *out
 
 /* As if each rank's tokens were a sample. */
 static gs_status each_sample(gs_layer *l, pass_fn plain, const gs_pass *pass, gs_mem in, gs_mem out) {
-    const gs_tensor_group *t = l->part->group;
+    const gs_tensor_group *t = l->shard->group;
     const size_t each = gs_shape_size(l->in);
     gs_pass one = *pass;
     one.n = 1;
@@ -18,13 +18,13 @@ static gs_status each_sample(gs_layer *l, pass_fn plain, const gs_pass *pass, gs
 }
 
 static gs_status forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    if (pass->training) return each_sample(l, l->part->plain->forward, pass, x, *y);
-    return l->part->plain->forward(l, pass, x, y);
+    if (pass->training) return each_sample(l, l->shard->plain->forward, pass, x, *y);
+    return l->shard->plain->forward(l, pass, x, y);
 }
 
 static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    if (pass->training && l->needs_dx) return each_sample(l, l->part->plain->backward, pass, dy, *dx);
-    return l->part->plain->backward(l, pass, dy, dx);
+    if (pass->training && l->needs_dx) return each_sample(l, l->shard->plain->backward, pass, dy, *dx);
+    return l->shard->plain->backward(l, pass, dy, dx);
 }
 
 const gs_layer_ops gs_token_dropout = {.forward = forward, .backward = backward};

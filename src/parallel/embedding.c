@@ -2,8 +2,8 @@
 #include "parallel/sequence.h"
 
 static gs_status plan(gs_layer *l, gs_shape in) {
-    const int ranks = gs_sequence_is_divided(l) ? l->part->group->size : 1;
-    GS_TRY(l->part->plain->plan(l, in));
+    const int ranks = gs_sequence_is_divided(l) ? l->shard->group->size : 1;
+    GS_TRY(l->shard->plain->plan(l, in));
     if (l->out.t % ranks != 0)
         return gs_layer_refuse(
             l, "with --sequence its %d tokens cannot be divided among %d workers; wanted a multiple of %d",
@@ -14,28 +14,28 @@ static gs_status plan(gs_layer *l, gs_shape in) {
 
 /* A group adds up the vectors. */
 static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
-    gs_mem here = gs_tensor_unsummed(l, *y);
-    GS_TRY(l->part->plain->forward(l, pass, x, &here));
+    gs_mem here = gs_tensor_partial(l, *y);
+    GS_TRY(l->shard->plain->forward(l, pass, x, &here));
     return gs_tensor_sum_to(l, pass, l->out, here, GS_NONE, *y);
 }
 
 /* Of a table that all ranks have, it looks up this rank's tokens of each sequence alone. */
 static gs_status token_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t each = (size_t)l->out.t, all = gs_shape_size(l->in),
-                 own = each * (size_t)l->part->group->rank;
+                 own = each * (size_t)l->shard->group->rank;
     gs_pass one = *pass;
     one.n = 1;
     one.tokens = each;
     for (size_t i = 0; i < pass->n; i++) {
         gs_mem to = gs_at(*y, i * gs_shape_size(l->out));
-        GS_TRY(l->part->plain->forward(l, &one, gs_at(x, i * all + own), &to));
+        GS_TRY(l->shard->plain->forward(l, &one, gs_at(x, i * all + own), &to));
     }
     return GS_OK;
 }
 
 static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
-    return l->part->plain->backward(l, pass, dy, dx);
+    return l->shard->plain->backward(l, pass, dy, dx);
 }
 
 const gs_layer_ops gs_row_embedding = {.plan = plan, .forward = row_forward, .backward = backward},

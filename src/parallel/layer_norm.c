@@ -4,23 +4,23 @@
 
 /* The part's `sums`: this rank's dw and db; with `leaves` mean and rstd of the tokens of all ranks. */
 static gs_status bind(gs_layer *l, size_t max_batch) {
-    const gs_tensor_group *t = l->part->group;
+    const gs_tensor_group *t = l->shard->group;
     const size_t all = 2 * max_batch * (size_t)(gs_shape_tokens(l->in) * t->size),
                  bytes = (t->leaves ? all : 2 * (size_t)l->in.c) * sizeof(float);
-    GS_TRY(l->part->plain->bind(l, max_batch));
+    GS_TRY(l->shard->plain->bind(l, max_batch));
     l->bytes += bytes;
-    return bytes ? gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, bytes, &l->part->sums) : GS_OK;
+    return bytes ? gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, bytes, &l->shard->sums) : GS_OK;
 }
 
 static void unbind(gs_layer *l) {
-    l->part->plain->unbind(l);
-    l->device->ops->free(l->device, l->part->sums);
+    l->shard->plain->unbind(l);
+    l->device->ops->free(l->device, l->shard->sums);
 }
 
 /* part = this rank's tokens of whole. */
 static gs_status take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem whole, gs_mem part) {
-    const size_t each = gs_shape_size(shape), ranks = (size_t)l->part->group->size,
-                 rank = (size_t)l->part->group->rank;
+    const size_t each = gs_shape_size(shape), ranks = (size_t)l->shard->group->size,
+                 rank = (size_t)l->shard->group->rank;
     for (size_t i = 0; i < pass->n; i++)
         GS_TRY(l->device->ops->copy(l->device, gs_at(part, i * each), gs_at(whole, (i * ranks + rank) * each),
                                     each));
@@ -30,14 +30,14 @@ static gs_status take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs
 /* The sums over this rank's tokens, then over the group's ranks, into what there may be of earlier passes. */
 static gs_status backward_of_own(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
-    const gs_tensor_group *t = l->part->group;
+    const gs_tensor_group *t = l->shard->group;
     const gs_norm *me = (const gs_norm *)l;
     const size_t c = (size_t)l->in.c;
-    const gs_mem sum[] = {l->part->sums, gs_at(l->part->sums, c)};
+    const gs_mem sum[] = {l->shard->sums, gs_at(l->shard->sums, c)};
     GS_TRY(ops->layer_norm_backward(l->device, *dx, sum[GS_NORM_WEIGHT], sum[GS_NORM_BIAS], dy, l->x,
                                     l->param[GS_NORM_WEIGHT].w, me->mean, me->rstd, gs_layer_tokens(l, pass),
                                     l->in.c, false));
-    GS_TRY(t->sum(t->context, l->device, l->part->sums, 2 * c));
+    GS_TRY(t->sum(t->context, l->device, l->shard->sums, 2 * c));
     for (int i = 0; i < 2; i++) {
         const gs_mem to = l->param[i].dw;
         GS_TRY(pass->fresh ? ops->copy(l->device, to, sum[i], c) : ops->add(l->device, to, to, sum[i], c));
@@ -51,9 +51,9 @@ static gs_status backward_of_all(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];
     const gs_mem x = gs_sequence_whole(l, GS_WHOLE_X),
                  all = l->needs_dx ? gs_sequence_whole(l, GS_WHOLE_DX) : (gs_mem)GS_NONE;
-    const size_t tokens = gs_layer_tokens(l, pass) * (size_t)l->part->group->size;
+    const size_t tokens = gs_layer_tokens(l, pass) * (size_t)l->shard->group->size;
     const gs_shape one = {1, 1, 1, l->in.t};
-    const gs_mem mean = l->part->sums, rstd = gs_at(mean, tokens);
+    const gs_mem mean = l->shard->sums, rstd = gs_at(mean, tokens);
     GS_TRY(gs_sequence_gather(l, pass, l->in, l->x, x));
     GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
     GS_TRY(gs_sequence_gather(l, pass, one, me->mean, mean));
@@ -64,7 +64,7 @@ static gs_status backward_of_all(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
 }
 
 static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
-    return (l->part->group->leaves ? backward_of_all : backward_of_own)(l, pass, dy, dx);
+    return (l->shard->group->leaves ? backward_of_all : backward_of_own)(l, pass, dy, dx);
 }
 
 const gs_layer_ops gs_token_layer_norm = {.bind = bind, .unbind = unbind, .backward = backward};

@@ -3,7 +3,7 @@
 
 /* How many leaves of the sum that the group divides are this rank's. */
 static int own_leaves(const gs_layer *l) {
-    return l->part->group->leaves / l->part->group->size;
+    return l->shard->group->leaves / l->shard->group->size;
 }
 
 /* ---- some of the outputs: no sum in forward ---- */
@@ -23,8 +23,8 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     size_t n;
     GS_TRY(gather_x(l, pass, &x, &n));
-    if (!l->part->group->leaves)
-        return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, &l->then);
+    if (!l->shard->group->leaves)
+        return ops->linear_forward(l->device, *y, x, w->w, b->w, n, l->in.c, l->out.c, &l->epilogue);
     GS_TRY(ops->linear_tree_forward(l->device, *y, x, w->w, n, l->in.c, l->out.c, 1));
     return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
 }
@@ -33,9 +33,9 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
  * give. */
 static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
-    const gs_part *p = l->part;
+    const gs_layer_shard *p = l->shard;
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
-    const gs_mem sums = gs_tensor_unsummed(l, *dx);
+    const gs_mem sums = gs_tensor_partial(l, *dx);
     const bool words = p->role == GS_TENSOR_OUTPUTS;
     const gs_share share = gs_tensor_share(p->group, words ? l->outputs : 0);
     gs_mem x = l->x;
@@ -45,7 +45,7 @@ static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
                ? ops->linear_tree_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
                                            !pass->fresh, own_leaves(l), p->blocks, words ? &share : NULL)
                : ops->linear_backward(l->device, sums, w->dw, b->dw, dy, x, w->w, n, l->in.c, l->out.c,
-                                      !pass->fresh, &l->then));
+                                      !pass->fresh, &l->epilogue));
     return l->needs_dx ? gs_tensor_sum_to(l, pass, l->in, sums, GS_NONE, *dx) : GS_OK;
 }
 
@@ -58,8 +58,8 @@ static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem 
     const gs_backend *ops = l->device->ops;
     const gs_param *w = &l->param[0], *b = &l->param[1];
     const size_t n = gs_layer_tokens(l, pass);
-    const gs_mem sums = gs_tensor_unsummed(l, *y);
-    GS_TRY(l->part->group->leaves
+    const gs_mem sums = gs_tensor_partial(l, *y);
+    GS_TRY(l->shard->group->leaves
                ? ops->linear_tree_forward(l->device, sums, x, w->w, n, l->in.c, l->out.c, own_leaves(l))
                : ops->linear_forward(l->device, sums, x, w->w, GS_NONE, n, l->in.c, l->out.c, NULL));
     return gs_tensor_sum_to(l, pass, l->out, sums, b->w, *y);
@@ -70,7 +70,7 @@ static gs_status row_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_me
     const gs_param *w = &l->param[0], *b = &l->param[1];
     const size_t n = gs_layer_tokens(l, pass);
     GS_TRY(gs_sequence_gather_dy(l, pass, &dy));
-    if (l->part->group->leaves)
+    if (l->shard->group->leaves)
         return ops->linear_tree_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,
                                          !pass->fresh, 1, 1, NULL);
     return ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w, n, l->in.c, l->out.c,

@@ -1,13 +1,13 @@
 #include "parallel/sequence.h"
 
 bool gs_sequence_is_divided(const gs_layer *l) {
-    return l->part && l->part->group->sequence && l->part->group->size > 1;
+    return l->shard && l->shard->group->sequence && l->shard->group->size > 1;
 }
 
 gs_status gs_sequence_check(const gs_layer *l) {
     if (!gs_sequence_is_divided(l)) return GS_OK;
     const bool convolution = l->ops->tensor == GS_TENSOR_CONV;
-    if (!convolution && (l->part->role != GS_TENSOR_TOKENS || l->ops->tensor >= GS_TENSOR_TABLE))
+    if (!convolution && (l->shard->role != GS_TENSOR_TOKENS || l->ops->tensor >= GS_TENSOR_TABLE))
         return GS_OK;
     return gs_layer_refuse(
         l,
@@ -30,7 +30,7 @@ gs_status gs_sequence_check_end(const gs_layer *net) {
 
 gs_status gs_sequence_gather(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem part,
                              gs_mem whole) {
-    const gs_tensor_group *t = l->part->group;
+    const gs_tensor_group *t = l->shard->group;
     return pass->n > 0 ? t->gather(t->context, l->device, whole, part, pass->n, gs_shape_size(shape)) : GS_OK;
 }
 

@@ -24,7 +24,7 @@
  */
 #pragma once
 
-#include "layer/memory/dx_places.h"
+#include "layer/memory/buffer_plan.h"
 #include "parallel/tensor.h"
 
 /* In plan. GS_E_SHAPE: the layer needs all tokens; the message names it. */

@@ -46,12 +46,12 @@ static const struct {
 };
 
 /* dx is a sum over the ranks. */
-static bool has_columns(const gs_part *p) {
+static bool has_columns(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_COLUMNS || p->role == GS_TENSOR_OUTPUTS;
 }
 
 /* y is one. */
-static bool has_rows(const gs_part *p) {
+static bool has_rows(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_ROWS || p->role == GS_TENSOR_TABLE_ROWS;
 }
 
@@ -59,11 +59,11 @@ static gs_status plan_part(gs_layer *l, gs_shape in);
 
 /* What is to be summed over other workers, or to be added to a sum in its order, has no epilogue; and what workers send
  * each other lies in f32, unless it is a sum that can be made in a place of its own. */
-static gs_status become_part(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
+static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
                              const gs_layer *first) {
-    gs_part *p = l->part = calloc(1, sizeof *p);
+    gs_layer_shard *p = l->shard = calloc(1, sizeof *p);
     if (!p) return gs_fail(GS_E_MEMORY, "no memory for the part of a layer");
-    *p = (gs_part){
+    *p = (gs_layer_shard){
         t, role, .blocks = 1, .first = first, .plain = l->ops, .ops = *l->ops, .plan = l->ops->plan};
     gs_layer_ops *ops = &p->ops;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -86,10 +86,10 @@ static gs_status become_part(gs_layer *l, const gs_tensor_group *t, gs_tensor_ro
 }
 
 static gs_status divide_pair(gs_layer *const *child, int end, const gs_tensor_group *t) {
-    GS_TRY(become_part(child[0], t, GS_TENSOR_COLUMNS, child[0]));
-    for (int k = 1; k < end; k++) GS_TRY(become_part(child[k], t, GS_TENSOR_INNER, child[0]));
-    if (child[1]->ops->tensor == GS_TENSOR_HEADS) child[0]->part->blocks = child[1]->part->blocks = 3;
-    return become_part(child[end], t, GS_TENSOR_ROWS, child[0]);
+    GS_TRY(become_shard(child[0], t, GS_TENSOR_COLUMNS, child[0]));
+    for (int k = 1; k < end; k++) GS_TRY(become_shard(child[k], t, GS_TENSOR_INNER, child[0]));
+    if (child[1]->ops->tensor == GS_TENSOR_HEADS) child[0]->shard->blocks = child[1]->shard->blocks = 3;
+    return become_shard(child[end], t, GS_TENSOR_ROWS, child[0]);
 }
 
 static gs_status divide_pairs(gs_layer *net, const gs_tensor_group *t) {
@@ -105,17 +105,17 @@ static gs_status divide_pairs(gs_layer *net, const gs_tensor_group *t) {
 static gs_status divide_outputs(gs_layer *net, const gs_tensor_group *t) {
     gs_layer *first = net->children > 1 ? net->child[0] : NULL,
              *last = first ? net->child[net->children - 1] : NULL;
-    if (!first || !gs_layer_is_sequence(net) || first->ops->tensor != GS_TENSOR_TABLE || last->part)
+    if (!first || !gs_layer_is_sequence(net) || first->ops->tensor != GS_TENSOR_TABLE || last->shard)
         return GS_OK;
     if (last->ops->tensor == GS_TENSOR_TIED)
-        GS_TRY(become_part(first, t, GS_TENSOR_TABLE_ROWS, NULL));
+        GS_TRY(become_shard(first, t, GS_TENSOR_TABLE_ROWS, NULL));
     else if (last->ops->tensor != GS_TENSOR_LINEAR)
         return GS_OK;
-    return become_part(last, t, GS_TENSOR_OUTPUTS, NULL);
+    return become_shard(last, t, GS_TENSOR_OUTPUTS, NULL);
 }
 
 static gs_status divide_tokens(gs_layer *l, void *group) {
-    return l->part ? GS_OK : become_part(l, *(const gs_tensor_group **)group, GS_TENSOR_TOKENS, NULL);
+    return l->shard ? GS_OK : become_shard(l, *(const gs_tensor_group **)group, GS_TENSOR_TOKENS, NULL);
 }
 
 gs_status gs_tensor_divide(gs_layer *net, const gs_tensor_group *group) {
@@ -158,12 +158,12 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *p, int rank, int size) {
 
 /* Which outputs, or rows of a table, are this rank's. */
 static gs_status find_outputs(gs_layer *l) {
-    const gs_part *p = l->part;
+    const gs_layer_shard *p = l->shard;
     const bool table = p->role == GS_TENSOR_TABLE_ROWS;
     const int all = l->outputs, size = p->group->size, blocks = p->blocks;
     if (size < 2 || all == 0 || !(table || has_columns(p))) return GS_OK;
     const gs_share share = gs_tensor_share(p->group, all);
-    l->here = gs_share_count(&share);
+    l->local_outputs = gs_share_count(&share);
     if (table) l->first = gs_share_first(&share);
     if (table || p->role == GS_TENSOR_OUTPUTS || l->ops->tensor == GS_TENSOR_CONV)
         return all >= size
@@ -184,7 +184,7 @@ static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
 /* Of a linear layer, what the plain one has found for this rank's tokens becomes that of those which it gathers, or
  * leaves to this rank. The parameters, weight first, are there: how they are cut. */
 static gs_status plan_part(gs_layer *l, gs_shape in) {
-    const gs_part *p = l->part;
+    const gs_layer_shard *p = l->shard;
     const bool rows = p->role == GS_TENSOR_ROWS, inside = rows || p->role == GS_TENSOR_INNER;
     GS_TRY(gs_sequence_check(l));
     GS_TRY(find_outputs(l));
@@ -195,7 +195,7 @@ static gs_status plan_part(gs_layer *l, gs_shape in) {
         l->out.t *= p->group->size;
         l->flops *= p->group->size;
     }
-    const int whole = inside ? p->first->outputs / p->first->part->blocks : l->outputs;
+    const int whole = inside ? p->first->outputs / p->first->shard->blocks : l->outputs;
     for (int i = 0; i < (rows ? 1 : l->params); i++) /* b2 is whole */
         cut(&l->param[i], rows ? GS_CUT_COLUMNS : GS_CUT_ROWS, p->blocks, whole);
     return GS_OK;
@@ -204,24 +204,24 @@ static gs_status plan_part(gs_layer *l, gs_shape in) {
 /* ---- sums ---- */
 
 gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count) {
-    const gs_tensor_group *t = l->part->group;
+    const gs_tensor_group *t = l->shard->group;
     return t->size > 1 && count > 0 ? t->sum(t->context, l->device, x, count) : GS_OK;
 }
 
-gs_mem gs_tensor_unsummed(const gs_layer *l, gs_mem x) {
+gs_mem gs_tensor_partial(const gs_layer *l, gs_mem x) {
     if (gs_sequence_is_divided(l) && x.base) return gs_sequence_whole(l, GS_WHOLE_DY);
-    return x.half && l->part->group->size > 1 ? l->root->arena->sums : x;
+    return x.half && l->shard->group->size > 1 ? l->root->arena->sums : x;
 }
 
-gs_status gs_tensor_sum_to(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem unsummed, gs_mem b,
+gs_status gs_tensor_sum_to(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem partial, gs_mem b,
                            gs_mem x) {
     const gs_backend *ops = l->device->ops;
-    const gs_tensor_group *t = l->part->group;
+    const gs_tensor_group *t = l->shard->group;
     const bool divided = gs_sequence_is_divided(l);
     const size_t count = gs_layer_numbers(pass, shape), c = (size_t)shape.c;
-    const gs_mem sum = divided ? x : unsummed;
+    const gs_mem sum = divided ? x : partial;
     if (count == 0) return GS_OK;
-    GS_TRY(divided ? t->reduce(t->context, l->device, x, unsummed, pass->n, gs_shape_size(shape))
+    GS_TRY(divided ? t->reduce(t->context, l->device, x, partial, pass->n, gs_shape_size(shape))
                    : gs_tensor_sum(l, sum, count));
     if (b.base) GS_TRY(ops->positions_forward(l->device, sum, sum, b, count / c, c));
     return x.half && !sum.half ? ops->narrow(l->device, x, sum, count, false) : GS_OK;
@@ -230,8 +230,8 @@ gs_status gs_tensor_sum_to(const gs_layer *l, const gs_pass *pass, gs_shape shap
 /* ---- bind ---- */
 
 size_t gs_tensor_floats(const gs_layer *l, bool half) {
-    const gs_part *p = l->part;
-    if (!p || p->group->size < 2 || l->elsewhere) return 0;
+    const gs_layer_shard *p = l->shard;
+    if (!p || p->group->size < 2 || l->other_stage) return 0;
     const bool divided = gs_sequence_is_divided(l), table = l->ops->tensor == GS_TENSOR_TABLE,
                whole = p->role == GS_TENSOR_TOKENS && (table || (p->group->leaves > 0 && l->params > 0)),
                x = has_columns(p) && (divided || l->needs_dx) && (l->memory.x_half || !half),
@@ -257,7 +257,7 @@ static gs_status allocate(gs_layer *root, size_t floats, gs_mem *out, const char
 }
 
 gs_status gs_tensor_bind(gs_layer *root, size_t max_batch) {
-    const gs_part *p = root->part;
+    const gs_layer_shard *p = root->shard;
     gs_arena *a = root->arena;
     most m = {0};
     GS_TRY(gs_layer_walk(root, find_most, &m));
@@ -270,10 +270,10 @@ gs_status gs_tensor_bind(gs_layer *root, size_t max_batch) {
 
 /* ---- what it costs ---- */
 
-const char *const gs_tensor_act_words[] = {"sum", "all-gather", "reduce-scatter"};
+const char *const gs_tensor_collective_names[] = {"sum", "all-gather", "reduce-scatter"};
 
-double gs_tensor_times_sent(gs_tensor_act act, int size, bool leaves) {
+double gs_tensor_times_sent(gs_tensor_collective c, int size, bool leaves) {
     const double n = size, once = (n - 1) / n;
-    if (act != GS_TENSOR_ADDS) return once;
+    if (c != GS_TENSOR_ALL_REDUCE) return once;
     return leaves ? log2(n) : 2 * once;
 }

@@ -69,9 +69,9 @@ typedef enum gs_tensor_role {
     GS_TENSOR_TOKENS,     /* in no pair, with some tokens of each sequence */
 } gs_tensor_role;
 
-/* What a layer has that is a part of one. Its table is a copy of the plain layer's, which knows of no group, with other
+/* What a layer has that is a shard. Its table is a copy of the plain layer's, which knows of no group, with other
  * functions where a part differs: plan makes it smaller; forward and backward send, and most call the plain ones. */
-typedef struct gs_part {
+typedef struct gs_layer_shard {
     const gs_tensor_group *group; /* not owned */
     gs_tensor_role role;
     int blocks; /* so many equal parts of its outputs, of attention of its inputs, are each divided: q, k and v */
@@ -80,13 +80,13 @@ typedef struct gs_part {
     gs_layer_ops ops;
     gs_status (*plan)(gs_layer *, gs_shape in); /* of this kind, or the plain one */
     gs_mem sums;                                /* layer_norm.c */
-} gs_part;
+} gs_layer_shard;
 
 static inline gs_tensor_role gs_tensor_role_of(const gs_layer *l) {
-    return l->part ? l->part->role : GS_TENSOR_WHOLE;
+    return l->shard ? l->shard->role : GS_TENSOR_WHOLE;
 }
 
-/* Before plan: the layers of the pairs of the net become parts, and its outputs, and with sequence all others. A pair
+/* Before plan: the layers of the pairs of the net become shards, and its outputs, and with sequence all others. A pair
  * lies in one sequence, and nothing in it draws numbers, as dropout does. plan then refuses sizes that do not divide,
  * GS_E_SHAPE. `group` must live as long as the net. GS_E_MEMORY. */
 gs_status gs_tensor_divide(gs_layer *net, const gs_tensor_group *group);
@@ -100,22 +100,22 @@ const gs_layer *gs_tensor_outputs(const gs_layer *net);
 /* What this rank has of `whole` words, or of what else is divided. */
 gs_share gs_tensor_share(const gs_tensor_group *, int whole);
 
-/* What a group does. */
-typedef enum gs_tensor_act {
-    GS_TENSOR_ADDS,    /* an all-reduce */
-    GS_TENSOR_GATHERS, /* with sequence (sequence.h): an all-gather, */
-    GS_TENSOR_SCATTERS /* a reduce-scatter */
-} gs_tensor_act;
-extern const char *const gs_tensor_act_words[]; /* "sum", "all-gather", "reduce-scatter" */
+/* The collectives of a group. */
+typedef enum gs_tensor_collective {
+    GS_TENSOR_ALL_REDUCE,
+    GS_TENSOR_ALL_GATHER, /* this and the next: with sequence (sequence.h) */
+    GS_TENSOR_REDUCE_SCATTER
+} gs_tensor_collective;
+extern const char *const gs_tensor_collective_names[]; /* "sum", "all-gather", "reduce-scatter" */
 
 /* What a rank sends, as a multiple of all floats: (T - 1) / T, and of an all-reduce by a ring twice that, or by
  * recursive doubling (leaves) log2(T). */
-double gs_tensor_times_sent(gs_tensor_act, int size, bool leaves);
+double gs_tensor_times_sent(gs_tensor_collective, int size, bool leaves);
 
 /* Copy the part of rank r of `size` between a tensor of a divided net and the whole one; `part` describes the former. A
  * tensor that is not divided is copied whole. */
-void gs_tensor_take(const gs_param *part, int rank, int size, float *to, const float *whole);
-void gs_tensor_put(const gs_param *part, int rank, int size, const float *from, float *whole);
+void gs_tensor_get_shard(const gs_param *part, int rank, int size, float *to, const float *whole);
+void gs_tensor_put_shard(const gs_param *part, int rank, int size, const float *from, float *whole);
 
 /* Rank r's elements of such a tensor, one run of neighbours after the other. */
 typedef struct gs_tensor_rows {
@@ -129,16 +129,16 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *part, int rank, int size);
 /* How many elements rank r has of it. */
 size_t gs_tensor_count(const gs_param *part, int rank, int size);
 
-/* ---- for the layers that are parts ---- */
+/* ---- for the layers that are shards ---- */
 
-/* x = the sum of all ranks' x, of a layer that is a part. */
+/* x = the sum of all ranks' x, of a layer that is a shard. */
 gs_status gs_tensor_sum(const gs_layer *l, gs_mem x, size_t count);
 
 /* Where each rank puts what it has of a sum: x itself; where that lies in 16 bits, a place in f32; where sequences are
  * divided, the room for all tokens. Then x, of `shape` for each sample, = the sum of all ranks', or this rank's tokens
  * of it, + b, rounded once. */
-gs_mem gs_tensor_unsummed(const gs_layer *l, gs_mem x);
-gs_status gs_tensor_sum_to(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem unsummed, gs_mem b,
+gs_mem gs_tensor_partial(const gs_layer *l, gs_mem x);
+gs_status gs_tensor_sum_to(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem partial, gs_mem b,
                            gs_mem x);
 
 /* The most floats of a sample that the layer's ranks add up or gather at once, or of those in 16 bits (half) alone. */

@@ -115,7 +115,7 @@ static float wish(const gs_worker *w, uint64_t done) {
 /* ---- made ---- */
 
 static gs_status make_plan(const gs_worker *w, gs_model **plan) {
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = w->settings->model, .in = w->model->in}, plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = w->settings->model, .in = w->model->in}, plan));
     (*plan)->scaling = w->model->scaling;
     (*plan)->vocabulary = w->train_set->text ? &w->train_set->text->vocabulary : NULL;
     return GS_OK;

@@ -236,7 +236,7 @@ gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECK
     gs_status status = GS_OK;
     bool gone = true;
     for (int i = 0; i < TRIES && gone; i++) {
-        if (i > 0) gs_nap(0.01);
+        if (i > 0) gs_sleep(0.01);
         *file = NULL;
         *note = '\0';
         gone = false;
@@ -250,7 +250,7 @@ gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECK
 }
 
 gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file) {
-    for (int i = 0; i < TRIES && !gs_checkpoint_is_there(folder, step); i++) gs_nap(0.01);
+    for (int i = 0; i < TRIES && !gs_checkpoint_is_there(folder, step); i++) gs_sleep(0.01);
     if (!gs_checkpoint_is_there(folder, step))
         return gs_fail(GS_E_FILE,
                        "rank 0 goes on from the checkpoint of step %" PRIu64

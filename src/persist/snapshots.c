@@ -76,7 +76,7 @@ gs_status gs_snapshots_check(const gs_settings *s) {
     if (gs_devices_count(s->devices) != 1) why = "--devices: --elastic has one worker in each process";
     if (s->checkpoint) why = "--checkpoint: use launch --restarts with it, or launch --elastic without it";
     if (s->keep.best) why = "--keep best: the epoch that it keeps would be lost with the rank that has it";
-    if (s->offload) why = "--offload: --elastic copies in each step what would be put away";
+    if (s->offload) why = "--offload: --elastic copies in each step what would be offloaded";
     if (s->digest || s->record)
         why = "--log and --digest record one group of ranks, and --elastic has several";
     return why ? gs_fail(GS_E_USAGE, "%s", why) : GS_OK;

@@ -91,12 +91,12 @@ gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimi
     char *about = gs_json_to_text(o, false);
     cJSON_Delete(o);
     if (!about) return gs_fail(GS_E_MEMORY, "cannot write %s: no memory for the state of the run", path);
-    gs_beside beside = {.about = about, .count = s->vectors, .written = written};
+    gs_extra_tensors extra = {.about = about, .count = s->vectors, .written = written};
     for (int i = 0; i < s->vectors; i++) {
-        beside.name[i] = ops->vector[i];
-        beside.vector[i] = s->vector[i];
+        extra.name[i] = ops->vector[i];
+        extra.vector[i] = s->vector[i];
     }
-    gs_status status = gs_safetensors_save_beside(path, model, weights, &beside);
+    gs_status status = gs_safetensors_save_extra(path, model, weights, &extra);
     cJSON_free(about);
     return status;
 }
@@ -156,9 +156,9 @@ static gs_status parse(const char *path, const char *text, gs_state *s) {
 }
 
 gs_status gs_state_read(const char *path, gs_state **out) {
-    gs_saved saved;
+    gs_weights_info saved;
     *out = NULL;
-    gs_status status = gs_safetensors_about(path, &saved);
+    gs_status status = gs_safetensors_read_info(path, &saved);
     if (status == GS_OK && !saved.state)
         status =
             gs_fail(GS_E_FORMAT,
@@ -169,7 +169,7 @@ gs_status gs_state_read(const char *path, gs_state **out) {
         status = gs_fail(GS_E_MEMORY, "%s: no memory for the state of a run", path);
     else if (status == GS_OK)
         status = parse(path, saved.state, *out);
-    gs_saved_free(&saved);
+    gs_weights_info_free(&saved);
     if (status == GS_OK) return GS_OK;
     gs_state_free(*out);
     *out = NULL;
@@ -180,13 +180,13 @@ gs_status gs_state_read(const char *path, gs_state **out) {
  * others. */
 static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
     const gs_optimizer_ops *ops = settings->optimizer;
-    gs_beside beside = {.count = gs_optimizer_keeps(ops, gs_settings_numbers(settings).momentum)};
-    GS_TRY(make_vectors(s, beside.count, model->params));
-    for (int i = 0; i < beside.count; i++) {
-        beside.name[i] = ops->vector[i];
-        beside.vector[i] = s->vector[i];
+    gs_extra_tensors extra = {.count = gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum)};
+    GS_TRY(make_vectors(s, extra.count, model->params));
+    for (int i = 0; i < extra.count; i++) {
+        extra.name[i] = ops->vector[i];
+        extra.vector[i] = s->vector[i];
     }
-    return gs_safetensors_load_beside(path, model, &beside);
+    return gs_safetensors_load_extra(path, model, &extra);
 }
 
 /* ---- does it suit? ---- */
@@ -272,14 +272,14 @@ static void first_other(const gs_model *kept, const gs_model *given, char *what,
     }
 }
 
-gs_status gs_state_check_model(const gs_settings *s, const gs_saved *saved, gs_shape in) {
+gs_status gs_state_check_model(const gs_settings *s, const gs_weights_info *saved, gs_shape in) {
     gs_model *plan, *kept;
     char what[400];
     if (!saved->model || s->model == saved->model) return GS_OK;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = in}, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));
     const bool same = strcmp(plan->text, saved->model) == 0;
     snprintf(what, sizeof what, "%s", gs_printable(saved->model));
-    if (!same && gs_model_create(NULL, &(gs_model_wishes){.text = saved->model, .in = in}, &kept) == GS_OK) {
+    if (!same && gs_model_create(NULL, &(gs_model_config){.text = saved->model, .in = in}, &kept) == GS_OK) {
         first_other(kept, plan, what, sizeof what);
         gs_model_free(kept);
     }
@@ -296,13 +296,13 @@ static gs_status check_same_scaling(const gs_settings *s, const char *name, cons
                    s->resume, name);
 }
 
-gs_status gs_state_check_run(const gs_settings *s, const gs_saved *saved, const gs_dataset *train_set,
+gs_status gs_state_check_run(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *train_set,
                              gs_state *state) {
     gs_model *plan;
     GS_TRY(check_same_scaling(s, "mean", &s->mean, &saved->scaling.mean));
     GS_TRY(check_same_scaling(s, "std", &s->std, &saved->scaling.std));
     GS_TRY(check(s->resume, state, s, train_set));
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = train_set->shape}, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = train_set->shape}, &plan));
     gs_status status = load(s->resume, plan, s, state);
     gs_model_free(plan);
     return status;

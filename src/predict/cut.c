@@ -228,7 +228,7 @@ static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer
     gs_model *plan;
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
     const int runs = s->pipeline * chunks;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = set->shape}, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
     const gs_status status = gs_pipeline_cut(plan, NULL, times->both, runs, first);
     gs_model_free(plan);
     GS_TRY(status);

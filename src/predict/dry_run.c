@@ -20,8 +20,8 @@ static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
 static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     bool ends = false;
     for (int k = i + 1; k < net->children && direction == GS_BACKWARD; k++)
-        ends |= !net->child[k]->elsewhere && !net->child[k]->needs_dx;
-    return !net->child[i]->joined && !net->child[i]->elsewhere && !ends;
+        ends |= !net->child[k]->other_stage && !net->child[k]->needs_dx;
+    return !net->child[i]->fused && !net->child[i]->other_stage && !ends;
 }
 
 /* Those after it whose work it does, or that have none, count as its own; before the first one, too. */
@@ -31,12 +31,12 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     int first = 0;
     (void)in;
     while (first < net->children && net->child[first] != l) first++;
-    if (first == net->children || pass->again) return GS_OK;
+    if (first == net->children || pass->recomputing) return GS_OK;
     int end = first + 1;
-    while (end < net->children && !net->child[end]->elsewhere && !is_called(net, end, direction)) end++;
+    while (end < net->children && !net->child[end]->other_stage && !is_called(net, end, direction)) end++;
     bool more = true;
     for (int k = 0; k < first; k++) more &= !is_called(net, k, direction);
-    while (more && first > 0 && !net->child[first - 1]->elsewhere) first--;
+    while (more && first > 0 && !net->child[first - 1]->other_stage) first--;
     double flops = 0;
     for (int k = first; k < end; k++) flops += gs_dry_run_flops(net->child[k]);
     return add(context, (gs_dry_run_item){.what = GS_DRY_LAYERS,

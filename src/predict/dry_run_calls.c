@@ -17,10 +17,10 @@ static gs_status dry_test(gs_worker *w, size_t n) {
     gs_mem logits;
     bool scored;
     if (n == 0) return GS_OK;
-    w->device->steady = true;
+    w->device->fixed_order = true;
     const gs_status status = gs_has_stages(w) ? w->strategy->score(w, &pass, &scored)
                                               : gs_model_forward(w->model, &pass, w->input.x, &logits);
-    w->device->steady = false;
+    w->device->fixed_order = false;
     if (status != GS_OK || gs_has_stages(w)) return status;
     return gs_model_loss(w->model, &pass, logits, w->input.targets);
 }
@@ -128,7 +128,7 @@ typedef struct listing {
 static gs_status list_layer(gs_layer *l, void *context) {
     listing *to = context;
     gs_memory_plan *p = to->plan;
-    if (l->joined || l->elsewhere || p->layers == to->room) return GS_OK;
+    if (l->fused || l->other_stage || p->layers == to->room) return GS_OK;
     gs_memory_layer *row = &p->layer[p->layers];
     double state = 0;
     for (int i = 0; i < l->params; i++) state += l->param[i].state ? (double)l->param[i].count : 0;
@@ -146,7 +146,7 @@ static gs_status list_layer(gs_layer *l, void *context) {
 }
 
 static gs_status count_params(gs_layer *l, void *count) {
-    for (int i = 0; i < l->params && !l->elsewhere; i++)
+    for (int i = 0; i < l->params && !l->other_stage; i++)
         if (!l->param[i].state) *(size_t *)count += l->param[i].count;
     return GS_OK;
 }

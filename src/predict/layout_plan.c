@@ -15,8 +15,8 @@
 /* ---- who holds what ---- */
 
 gs_status gs_layout_tp_model(const gs_settings *s, const gs_model *plan, int rank, gs_model **part) {
-    const gs_model_wishes wishes = {.text = s->model, .in = plan->in, .tensor = gs_tensor_group_of(s, rank)};
-    const gs_status status = gs_model_create(NULL, &wishes, part);
+    const gs_model_config config = {.text = s->model, .in = plan->in, .tensor = gs_tensor_group_of(s, rank)};
+    const gs_status status = gs_model_create(NULL, &config, part);
     return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
@@ -455,7 +455,7 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
     gs_settings *s = &memory->settings;
     s->layout = settings->layout;
     GS_TRY(check_layout(s, workers));
-    return gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, plan);
+    return gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = s->train_set->shape}, plan);
 }
 
 /* What is right in no layout is an error, and not the reason to refuse one. */
@@ -473,7 +473,7 @@ gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
     const gs_settings *s = &p->memory.settings;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &m));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = s->train_set->shape}, &m));
     const gs_status status = try_all(p, m);
     gs_model_free(m);
     return status;

@@ -143,7 +143,7 @@ typedef struct profiler {
 
 /* ---- bytes that must at least be moved: each operand once ---- */
 
-/* What activations take, which may lie in 16 bits (memory/halves.h). */
+/* What activations take, which may lie in 16 bits (memory/half_storage.h). */
 static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
@@ -159,21 +159,21 @@ static double bytes_forward(const gs_layer *l, double n) {
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return bytes_of_sum(l, n);
     const double out = floats(l->memory.y_half, numbers) +
-                       numbers * (l->ops->also_writes + (l->then.pool != NULL)); /* y, the index */
+                       numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* y, the index */
     return 4 * (in + out + (double)gs_layer_weights(l));
 }
 
 static double bytes_backward(const gs_layer *l, double n) {
     const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
-    const gs_epilogue then = l->then;
+    const gs_epilogue then = l->epilogue;
     double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
            params = (double)gs_layer_weights(l);
     if (gs_layer_is_view(l)) return 0;
     if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
-    const int index = l->ops->also_writes + (then.pool != NULL);
+    const int index = l->ops->extra_writes + (then.pool != NULL);
     const double out =
-        floats(l->memory.y_half, numbers) * (1 + l->ops->also_reads - l->ops->also_writes + then.relu) +
+        floats(l->memory.y_half, numbers) * (1 + l->ops->extra_reads - l->ops->extra_writes + then.relu) +
         numbers * index; /* dy, y, the index */
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
     if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
@@ -184,7 +184,7 @@ static double bytes_backward(const gs_layer *l, double n) {
  * that follows it, they are counted in that layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = gs_layer_weights(l) > 0;
-    const gs_epilogue then = l->then;
+    const gs_epilogue then = l->epilogue;
     double too = then.relu ? (double)gs_shape_size(l->out) : 0;
     if (then.pool)
         too += (double)gs_shape_size(gs_layer_y_shape(l)) * then.pool->kernel_h * then.pool->kernel_w;
@@ -236,7 +236,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
-    if (pass->again && l->memory.again == GS_AGAIN_INSIDE)
+    if (pass->recomputing && l->memory.rerun == GS_RERUN_INSIDE)
         flops = bytes = 0; /* the layers in it have counted theirs */
     const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
     add_to(&t->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});

@@ -84,7 +84,7 @@ static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
         in = (gs_shape){1, 28, 28, 0};
         gs_model_usual_input(model, &in);
     }
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &w->plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = model, .in = in}, &w->plan));
     GS_TRY(gs_layer_times_create(w->plan->net->children, &w->times));
     for (int i = 0; i < w->times.layers; i++) {
         const gs_layer_flops flops = gs_layer_flops_of(w->plan->net->child[i]);
@@ -153,7 +153,7 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     gs_status status = gs_memory_plan_create(&one, &memory);
     if (status == GS_OK)
         status =
-            gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = s->train_set->shape}, &w->plan);
+            gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = s->train_set->shape}, &w->plan);
     if (status == GS_OK) status = measure(s, w);
     gs_memory_plan_free(&memory);
     w->gamma = sim->gamma >= 0 ? sim->gamma : measure_gamma();

@@ -168,7 +168,7 @@ static gs_status send_nothing(void *context, gs_device *d, gs_mem whole, gs_mem 
 static gs_status make_model(bench *b) {
     const gs_layer_bench *q = b->asked;
     const gs_settings *s = q->settings;
-    gs_model_wishes w = {.text = s->model,
+    gs_model_config w = {.text = s->model,
                          .in = q->data->shape,
                          .max_batch = q->samples,
                          .loss = s->loss,
@@ -179,7 +179,7 @@ static gs_status make_model(bench *b) {
     GS_TRY(gs_device_open(q->device, q->threads, &b->device));
     b->device->precision = s->precision;
     GS_TRY(gs_model_create(b->device, &w, &b->model));
-    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    const gs_hyperparameters n = gs_settings_numbers(s);
     if (!q->updates) return GS_OK;
     GS_TRY(gs_optimizer_create(s->optimizer, b->model, 0, n.momentum, n.weight_decay, &b->optimizer));
     b->optimizer->clip = s->clip;

@@ -43,8 +43,8 @@ enum { GLOBAL_MOST = 4096 }; /* samples in memory: resnet20 takes 3 MB for each 
 /* Has the model a layer of the batch? */
 static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
     gs_model *plan;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = in}, &plan));
-    *has = gs_layer_of_batch(plan->net);
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));
+    *has = gs_layer_depends_on_batch(plan->net);
     gs_model_free(plan);
     return GS_OK;
 }
@@ -150,7 +150,7 @@ bool gs_batch_norm_is_shared(const gs_worker *w) {
     const gs_settings *s = w->settings;
     if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->strategy->apart) return false;
     if (w->groups.layout.dp == 1 && !s->exact) return false; /* its virtual shards are several even then */
-    return gs_layer_of_batch(w->model->net);
+    return gs_layer_depends_on_batch(w->model->net);
 }
 
 void gs_batch_norm_begin(gs_worker *w, gs_pass *pass) {

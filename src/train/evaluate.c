@@ -14,7 +14,7 @@ static gs_status add_outputs(gs_layer *l, void *bytes) {
 gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes) {
     gs_model *plan;
     *bytes = 0;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = model, .in = in}, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = model, .in = in}, &plan));
     gs_status status = gs_layer_walk(plan->net, add_outputs, bytes);
     gs_model_free(plan);
     return status;
@@ -47,9 +47,9 @@ static gs_status load_block(gs_worker *w, const gs_dataset *set, size_t block, g
 static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
                                gs_mem *logits) {
     GS_TRY(load_block(w, set, block, pass));
-    w->device->steady = true;
+    w->device->fixed_order = true;
     gs_status status = gs_model_forward(w->model, pass, w->input.x, logits);
-    w->device->steady = false;
+    w->device->fixed_order = false;
     return status;
 }
 
@@ -89,9 +89,9 @@ static gs_status score_block_in_stages(gs_worker *w, const gs_dataset *set, size
     gs_pass pass;
     bool scored;
     GS_TRY(load_block(w, set, block, &pass));
-    w->device->steady = true;
+    w->device->fixed_order = true;
     gs_status status = w->strategy->score(w, &pass, &scored);
-    w->device->steady = false;
+    w->device->fixed_order = false;
     if (status != GS_OK || !scored || w->groups.coordinates.tp > 0) return status;
     return w->device->ops->read(w->device, stats, gs_model_stats(w->model), GS_STATS * sizeof(float));
 }

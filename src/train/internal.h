@@ -94,7 +94,7 @@ gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 /* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
  * long as *saved); of an image folder, the size that the model takes. GS_E_FORMAT: neither names a model, or the file's
  * is not a model text; GS_E_USAGE: settings->folder.size is another one. */
-gs_status gs_read_saved(gs_settings *, gs_saved *);
+gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
 /* Add to *r the files of the set that some rank could not decode, and whose place others took. All workers call it:
  * each process knows its own. */
@@ -121,10 +121,10 @@ gs_status gs_check_optimizer(const gs_settings *);
 
 /* GS_E_USAGE: settings->model is not that of the file. To be called before the weights are looked at, which would not
  * fit another model either. */
-gs_status gs_state_check_model(const gs_settings *, const gs_saved *, gs_shape in);
+gs_status gs_state_check_model(const gs_settings *, const gs_weights_info *, gs_shape in);
 
 /* Checks all else, and reads the vectors. GS_E_USAGE, GS_E_SHAPE, GS_E_FORMAT, GS_E_MEMORY. */
-gs_status gs_state_check_run(const gs_settings *, const gs_saved *, const gs_dataset *train_set,
+gs_status gs_state_check_run(const gs_settings *, const gs_weights_info *, const gs_dataset *train_set,
                              struct gs_state *);
 
 /* ---- options/agreement.c ---- */
@@ -152,7 +152,7 @@ void gs_batch_norm_begin(gs_worker *, gs_pass *);
 /* ---- settings.c: the learning rates ---- */
 
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
-gs_lr_course gs_rates_of(const gs_settings *, size_t batch, size_t samples);
+gs_lr_rates gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 
 /* GS_E_USAGE: these rates do not suit a training set of so many samples. */
 gs_status gs_check_rates(const gs_settings *, size_t samples);

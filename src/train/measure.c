@@ -114,7 +114,7 @@ static void sleep_if_slow(const gs_worker *w) {
     if (s->slow.rank == w->comm->rank) seconds += s->slow.ms / 1000;
     const double end = gs_seconds() + seconds;
     for (double left = seconds; left > 0 && !is_woken(w); left = end - gs_seconds())
-        gs_nap(left < LOOK ? left : LOOK);
+        gs_sleep(left < LOOK ? left : LOOK);
 }
 
 /* ---- around a step ---- */

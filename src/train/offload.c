@@ -51,9 +51,9 @@ gs_status gs_report_offload(gs_worker *w, gs_offload_report *r) {
     if (!r->on) return GS_OK;
     GS_TRY(d->ops->settle(d));
     r->bytes = gs_memory_total(&d->memory.peak[GS_OFFLOADED]);
-    const gs_away_times before = w->away_before;
+    const gs_offload_times before = w->offload_before;
     r->in_step =
-        (gs_away_times){(d->away.busy - before.busy) / steps, (d->away.waited - before.waited) / steps,
-                        (d->away.bytes - before.bytes) / steps};
+        (gs_offload_times){(d->offload_times.busy - before.busy) / steps, (d->offload_times.waited - before.waited) / steps,
+                        (d->offload_times.bytes - before.bytes) / steps};
     return GS_OK;
 }

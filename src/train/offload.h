@@ -1,11 +1,11 @@
-/* --offload LIST: what need not lie in a device's memory all the time lies elsewhere, and is brought just before it is
+/* --offload LIST: what need not lie in a device's memory all the time lies elsewhere, and is fetched just before it is
  * needed: on cpu in files (io/mapped.h), from an OpenCL device in the host's memory. The training computes the same
  * bits.
  *
  *     optimizer     the optimiser's vectors, block by block during the update: those of the range that a worker updates
- *                   (optim/away.h)
- *     activations   y of the layers, from their forward to their backward (model/away.h); in a pipeline those of each
- *                   micro-batch
+ *                   (optim/offload.h)
+ *     activations   y of the layers, from their forward to their backward (model/offload.h); in a pipeline those of
+ *                   each micro-batch
  *     weights       those of a layer, while it computes and while it is updated (there too)
  *
  * What each does not go with is in the table of settings.c.

@@ -247,7 +247,7 @@ gs_status gs_virtual_shards_gradient(gs_virtual_shards *l, int k) {
 
 static gs_status find_most(gs_layer *l, void *most) {
     const size_t count = 1 + 2 * (size_t)l->in.c;
-    if (l->ops->of_batch && count > *(size_t *)most) *(size_t *)most = count;
+    if (l->ops->depends_on_batch && count > *(size_t *)most) *(size_t *)most = count;
     return GS_OK;
 }
 
@@ -257,7 +257,7 @@ static gs_status make_replica(shard *s) {
     gs_device *d = w->device;
     const size_t most = w->schedule.most;
     s->input = (gs_input){.most = most, .target_bytes = w->input.target_bytes, .scales = w->input.scales};
-    GS_TRY(gs_model_create(d, &(gs_model_wishes){.of = w->model, .max_batch = most}, &s->model));
+    GS_TRY(gs_model_create(d, &(gs_model_config){.of = w->model, .max_batch = most}, &s->model));
     GS_HOOKS(model, w, s->model->net);
     s->model->scaling = w->model->scaling;
     GS_TRY(gs_alloc(d, GS_MEMORY_DATA, most * gs_shape_size(w->model->in) * sizeof(float), &s->input.x));

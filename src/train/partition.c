@@ -6,7 +6,7 @@
 #include "comm/device.h"
 #include "core/shard.h"
 #include "parallel/tensor.h"
-#include "optim/away.h"
+#include "optim/offload.h"
 #include "train/internal.h"
 #include "train/strategies/pipeline.h"
 
@@ -285,7 +285,7 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
 
 /* Parts do not reach over the border between a tensor that a group divides and one that all of it hold; of the latter
  * the first of the group counts. */
-static gs_held_part *add_part(const gs_model *m, gs_held_part part, gs_held_part *to) {
+static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_shard *to) {
     if (part.count == 0) *to++ = part; /* whoever watches updates hears of it all the same */
     while (part.count > 0) {
         bool repeated = false;
@@ -328,7 +328,7 @@ gs_status gs_partition_end_update(gs_worker *w, double samples) {
     const gs_partition *h = &w->partition;
     if (w->groups.layout.pp == 1) return gs_optimizer_end_update(w->optimizer, samples);
     w->optimizer->updates++;
-    if (w->optimizer->away) GS_TRY(gs_vectors_away_bring_first(w->optimizer));
+    if (w->optimizer->offload) GS_TRY(gs_optimizer_offload_fetch_first(w->optimizer));
     for (int i = 0; i < h->states; i++)
         GS_TRY(gs_model_update_state_of(w->model, gs_partition_tail(h, h->weights, h->weights_cut, h->state[i].at),
                                         gs_partition_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
@@ -351,13 +351,13 @@ gs_status gs_partition_list(gs_worker *w) {
     gs_partition *h = &w->partition;
     /* A border is in one part, or rest, each. */
     const size_t most = 2 * (size_t)h->count + (m->undivided ? 2 * (size_t)m->param_count : 0);
-    gs_held_part *to = h->part = calloc(most + 1, sizeof *h->part);
+    gs_held_shard *to = h->part = calloc(most + 1, sizeof *h->part);
     if (!h->part) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu parts", most);
     for (int i = 0; i < h->count; i++) {
         const gs_partition_unit *u = &h->unit[i];
         const size_t rest_first = u->first + u->count - u->rest;
         to = add_part(m,
-                      (gs_held_part){.first = u->first + u->own * (size_t)h->dp_rank,
+                      (gs_held_shard){.first = u->first + u->own * (size_t)h->dp_rank,
                                      .count = u->own,
                                      .weights = gs_partition_own(h, h->weights, h->weights_cut, u),
                                      .gradients = gs_partition_own(h, h->gradients, h->gradients_cut, u),
@@ -365,7 +365,7 @@ gs_status gs_partition_list(gs_worker *w) {
                                      .counted = true},
                       to);
         to = add_part(m,
-                      (gs_held_part){.first = rest_first,
+                      (gs_held_shard){.first = rest_first,
                                      .count = u->rest,
                                      .weights = gs_partition_rest(h->weights, h->weights_cut, u),
                                      .gradients = gs_partition_rest(h->gradients, h->gradients_cut, u),
@@ -402,24 +402,24 @@ static size_t room_of(const gs_model *m, int count) {
  * same. */
 static void put_part(const gs_model *m, int i, int r, const float *from, float *whole) {
     if (m->param[i]->cut != GS_UNCUT || r == m->tensor.rank)
-        gs_tensor_put(m->param[i], r, m->tensor.size, from, whole + m->undivided->param[i]->at);
+        gs_tensor_put_shard(m->param[i], r, m->tensor.size, from, whole + m->undivided->param[i]->at);
 }
 
 /* As gs_model_read_weights, but some of them. */
 static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float *to) {
     const gs_backend *ops = m->device->ops;
-    const bool hints = m->weights_away && !m->weights_in_windows; /* operators work in place */
+    const bool hints = m->offloaded_weights && !m->weights_in_windows; /* operators work in place */
     uint64_t number;
     if (bytes == 0) return GS_OK;
-    if (m->weights_away && m->weights_in_windows && at < m->params) { /* behind: the state, on the device */
+    if (m->offloaded_weights && m->weights_in_windows && at < m->params) { /* behind: the state, on the device */
         GS_TRY(ops->settle(m->device));
-        gs_host_copy(m->device, to, m->weights_away + at, bytes);
+        gs_host_copy(m->device, to, m->offloaded_weights + at, bytes);
         return GS_OK;
     }
-    if (hints) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->weights_away + at, bytes, &number));
+    if (hints) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->offloaded_weights + at, bytes, &number));
     if (hints) GS_TRY(ops->settle(m->device)); /* the last one has gone */
     GS_TRY(gs_host_read(m->device, to, gs_at(m->weights, at), bytes));
-    return hints ? ops->put_away(m->device, m->weights_away + at, (gs_mem)GS_NONE, bytes, NULL) : GS_OK;
+    return hints ? ops->offload(m->device, m->offloaded_weights + at, (gs_mem)GS_NONE, bytes, NULL) : GS_OK;
 }
 
 /* Tensor i, of which own_part is what this worker has; NULL: that is in the device's weights, from `at` on. */
@@ -476,7 +476,7 @@ static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count
  * part of the tensors. Of what lies elsewhere no more than a block is in memory at once. */
 static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
     const int first = w->groups.coordinates.tp;
-    const size_t chunk = gs_vectors_are_away(w->optimizer) ? GS_AWAY_BLOCK : count;
+    const size_t chunk = gs_optimizer_is_offloaded(w->optimizer) ? GS_OFFLOAD_BLOCK : count;
     if (rank == first) return gs_optimizer_copy_vector(w->optimizer, i, at, count, to, NULL);
     for (size_t done = 0; done < count; done += chunk) {
         const size_t some = gs_smaller(chunk, count - done);
@@ -541,7 +541,7 @@ gs_status gs_partition_scatter(gs_worker *w, int i, const float *whole) {
     if (!m->undivided) return scatter_part(w, i, whole);
     GS_TRY(take(w, m->params, &mine));
     for (int k = 0; k < m->param_count; k++)
-        gs_tensor_take(m->param[k], m->tensor.rank, m->tensor.size, mine + m->param[k]->at,
+        gs_tensor_get_shard(m->param[k], m->tensor.rank, m->tensor.size, mine + m->param[k]->at,
                        whole + m->undivided->param[k]->at);
     const gs_status status = scatter_part(w, i, mine);
     drop(w, mine);

@@ -60,7 +60,7 @@ typedef struct gs_partition {
     /* Of this worker, once they are divided; else those of its model. */
     gs_mem weights, gradients;
     bool weights_cut, gradients_cut;
-    gs_held_part *part; /* what it updates: of each unit its own part, and the rest */
+    gs_held_shard *part; /* what it updates: of each unit its own part, and the rest */
     gs_held update;
 } gs_partition;
 

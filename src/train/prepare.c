@@ -123,7 +123,7 @@ static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
 gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     gs_model *plan;
     GS_TRY(check_images(s, set));
-    gs_status fits = gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = set->shape}, &plan);
+    gs_status fits = gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan);
     if (fits != GS_OK && set->text && gs_model_is_name(s->model) && !gs_model_is_language(s->model))
         return check_text(s, set, 0); /* the layers would only speak of shapes */
     GS_TRY(fits);
@@ -181,7 +181,7 @@ gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
 enum { FINE_CLASSES = 100 }; /* of CIFAR-100 */
 
 /* Image folders can be read in any size: the model says which. Where its images are not square, none suits. */
-static gs_status take_size(gs_settings *s, const gs_saved *saved) {
+static gs_status take_size(gs_settings *s, const gs_weights_info *saved) {
     const gs_shape in = saved->in;
     int *size = &s->folder.size;
     if (!saved->has_in || saved->vocabulary || in.h != in.w || !s->data ||
@@ -194,8 +194,8 @@ static gs_status take_size(gs_settings *s, const gs_saved *saved) {
     return GS_OK;
 }
 
-gs_status gs_read_saved(gs_settings *s, gs_saved *saved) {
-    GS_TRY(gs_safetensors_about(s->load, saved));
+gs_status gs_read_saved(gs_settings *s, gs_weights_info *saved) {
+    GS_TRY(gs_safetensors_read_info(s->load, saved));
     GS_TRY(take_size(s, saved));
     if (!s->vocabulary) s->vocabulary = saved->vocabulary;
     const bool text = s->data && gs_text_is_at(s->data);
@@ -215,7 +215,7 @@ gs_status gs_read_saved(gs_settings *s, gs_saved *saved) {
 }
 
 /* A model of text with a text, of images with images; and the text in the model's own tokens. */
-static gs_status check_saved_text(const gs_settings *s, const gs_saved *saved, const gs_dataset *set) {
+static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     const gs_vocabulary *v = saved->vocabulary;
     if (!v) return GS_OK;
     if (!set->text)
@@ -233,7 +233,7 @@ static gs_status check_saved_text(const gs_settings *s, const gs_saved *saved, c
 }
 
 /* The user has named another model than the file does. text: of the user's, with its blocks written out. */
-static gs_status not_of_this_model(const gs_settings *s, const gs_saved *saved, const char *text,
+static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *saved, const char *text,
                                    gs_status status) {
     if (!saved->model || s->model == saved->model || strcmp(text, saved->model) == 0) return status;
     return gs_fail(status, "%s; --model is %s, but these are weights of %s, and are read so without --model",
@@ -241,7 +241,7 @@ static gs_status not_of_this_model(const gs_settings *s, const gs_saved *saved, 
 }
 
 /* Do the file's weights fit the model, and the set's images the shape that it was made for? */
-static gs_status check_saved(const gs_settings *s, const gs_saved *saved, const gs_dataset *set) {
+static gs_status check_saved(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     gs_shape in = saved->in, has = set->shape;
     GS_TRY(check_saved_text(s, saved, set));
     if (saved->has_in && !gs_shape_same(in, has))
@@ -249,7 +249,7 @@ static gs_status check_saved(const gs_settings *s, const gs_saved *saved, const 
                        gs_shape_tuple(in).text, set->name, gs_shape_tuple(has).text,
                        set->text ? ": it is a text; wanted such images, or weights of a model of text" : "");
     gs_model *plan;
-    gs_status status = gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = has}, &plan);
+    gs_status status = gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = has}, &plan);
     if (status != GS_OK)
         return s->model == saved->model ? gs_context(status, "%s: metadata", s->load)
                                         : not_of_this_model(s, saved, s->model, status);
@@ -318,7 +318,7 @@ static gs_status check_scaling(const gs_run *run) {
 
 gs_status gs_run_plan_to_save(const gs_run *run, gs_model **plan) {
     const gs_settings *s = &run->settings;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = run->train_set->shape}, plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = run->train_set->shape}, plan));
     gs_status status = gs_context(gs_names_rename(*plan, s->names), "--names");
     if (status != GS_OK) gs_model_free(*plan);
     return status;
@@ -425,7 +425,7 @@ void gs_run_free(gs_run *run) {
     gs_state_free(run->state);
     gs_dataset_free(run->loaded[GS_TRAIN]);
     gs_dataset_free(run->loaded[GS_TEST]);
-    gs_saved_free(&run->saved);
+    gs_weights_info_free(&run->saved);
     free(run->model);
     free(run->resume);
     gs_checkpoint_unlock(run->settings.checkpoint, run->lock);

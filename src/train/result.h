@@ -154,7 +154,7 @@ typedef struct gs_tensor_report {
 typedef struct gs_offload_report {
     bool on;
     double bytes;          /* that lie outside of a worker's device */
-    gs_away_times in_step; /* device.h */
+    gs_offload_times in_step; /* device.h */
 } gs_offload_report;
 
 /* With settings->checkpoint, on rank 0: how many were made, and what that cost. */

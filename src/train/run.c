@@ -286,7 +286,7 @@ gs_status gs_predict_all(const gs_settings *settings, const gs_observer *observe
     gs_status status = gs_run_prepare(&run);
     if (status == GS_OK)
         status = gs_model_create(
-            NULL, &(gs_model_wishes){.text = run.settings.model, .in = run.test_set->shape}, &plan);
+            NULL, &(gs_model_config){.text = run.settings.model, .in = run.test_set->shape}, &plan);
     if (status == GS_OK) {
         *rows = run.test_set->count;
         *columns = (int)gs_shape_size(plan->out);

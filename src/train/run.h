@@ -18,7 +18,7 @@ typedef struct gs_run {
     gs_run_kind kind;
     gs_settings settings; /* a copy, with the model of settings.load filled in */
     char *model;          /* its text, where it was made to fit the data; else NULL */
-    gs_saved saved;       /* what the file settings.load says of itself */
+    gs_weights_info saved;       /* what the file settings.load says of itself */
     gs_state *state;      /* what is in settings.resume */
     FILE *lock;           /* on the folder settings.checkpoint; NULL: there is none, or rank 0 has it */
     char *resume;         /* that file, where settings.resume was a folder; else NULL */

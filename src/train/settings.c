@@ -59,13 +59,13 @@ gs_status gs_check_each_setting(const gs_settings *s) {
 
 /* ---- the optimiser ---- */
 
-/* The numbers that it takes, and where they are: in the settings, in gs_optimizer_numbers. */
+/* The numbers that it takes, and where they are: in the settings, in gs_hyperparameters. */
 static const struct {
     const char *option;
     size_t at, number;
 } numbers[] = {
 #define NUMBER(option, name)                                                                                 \
-    { option, offsetof(gs_settings, name), offsetof(gs_optimizer_numbers, name) }
+    { option, offsetof(gs_settings, name), offsetof(gs_hyperparameters, name) }
     NUMBER("lr", lr),       NUMBER("weight-decay", weight_decay), /* these two they all have */
     NUMBER("beta1", beta1), NUMBER("momentum", momentum),
     NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
@@ -80,8 +80,8 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-gs_optimizer_numbers gs_settings_numbers(const gs_settings *s) {
-    gs_optimizer_numbers in_use = {0};
+gs_hyperparameters gs_settings_numbers(const gs_settings *s) {
+    gs_hyperparameters in_use = {0};
     for (int i = 0; i < NUMBERS; i++) {
         float set = *(const float *)((const char *)s + numbers[i].at);
         *(float *)((char *)&in_use + numbers[i].number) = isnan(set) ? usual_number(s->optimizer, i) : set;
@@ -106,13 +106,13 @@ gs_status gs_check_optimizer(const gs_settings *s) {
 /* ---- the learning rates ---- */
 
 /* With a rule the warm-up is part of its plan: it counts epochs of `unit` steps. */
-gs_lr_course gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
+gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     const uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
     const size_t steps = (samples + batch - 1) / batch; /* of an epoch */
     const double lr = (double)gs_settings_numbers(s).lr, epoch = (double)steps;
     const double length = s->warmup_steps ? (double)s->warmup_steps : s->warmup;
     const double unit = s->warmup_steps ? 1 : epoch;
-    gs_lr_course c = {.schedule = s->schedule,
+    gs_lr_rates c = {.schedule = s->schedule,
                       .final_lr = isnan(s->final_lr) ? 0 : (double)s->final_lr,
                       .epoch = epoch,
                       .steps = epoch * s->epochs};
@@ -153,7 +153,7 @@ static gs_status check_lr(const gs_settings *s) {
 }
 
 gs_status gs_check_rates(const gs_settings *s, size_t samples) {
-    const gs_lr_course c = gs_rates_of(s, s->batch ? s->batch : samples, samples);
+    const gs_lr_rates c = gs_rates_of(s, s->batch ? s->batch : samples, samples);
     char text[GS_LR_SCHEDULE_TEXT];
     if (!gs_lr_schedule_falls(&s->schedule) || c.warmup < c.steps) return GS_OK;
     return gs_fail(

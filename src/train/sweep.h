@@ -22,7 +22,7 @@ enum {
 typedef struct gs_sweep_run {
     size_t batch;
     uint64_t seed;
-    gs_lr_course rates;
+    gs_lr_rates rates;
     gs_result result; /* without weights */
     bool ran;         /* to its end */
     bool diverged;    /* its loss became infinite or no number */
@@ -77,7 +77,7 @@ typedef struct gs_spread {
 
 typedef struct gs_sweep_line {
     size_t batch;
-    gs_lr_course rates;
+    gs_lr_rates rates;
     int runs; /* that were whole; the other fields are of those */
     int reached, diverged;
     gs_spread steps, epochs, seconds; /* to the target */

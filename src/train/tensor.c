@@ -134,7 +134,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(t->sync, d, x, count));
     if (!w->in_step) return GS_OK;
-    gs_timeline_tp_call(w, GS_TENSOR_ADDS, t->sync->counted.bytes, count, start);
+    gs_timeline_tp_call(w, GS_TENSOR_ALL_REDUCE, t->sync->counted.bytes, count, start);
     t->sums++;
     t->floats += (double)count;
     w->measured.sent += (double)t->sync->counted.bytes;
@@ -160,9 +160,9 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
                    : gs_token_shards_reduce(&tokens, d, part, whole, ordered));
     if (!w->in_step) return GS_OK;
     gs_timeline_tp_call(w,
-                      gathers   ? GS_TENSOR_GATHERS
-                      : ordered ? GS_TENSOR_ADDS
-                                : GS_TENSOR_SCATTERS,
+                      gathers   ? GS_TENSOR_ALL_GATHER
+                      : ordered ? GS_TENSOR_ALL_REDUCE
+                                : GS_TENSOR_REDUCE_SCATTER,
                       bytes, count, start);
     *(gathers ? &t->gathers : &t->sums) += 1;
     *(gathers ? &t->gathered : &t->floats) += (double)count;
@@ -191,8 +191,8 @@ gs_tensor_group gs_tensor_group_here(gs_worker *w) {
 
 /* Of a sample: of a layer, and of the loss (model/pass.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
-    size_t floats = gs_tensor_floats(l, false), loss = 0, ranks = l->part ? (size_t)l->part->group->size : 0;
-    if (gs_tensor_role_of(l) == GS_TENSOR_OUTPUTS && !l->elsewhere)
+    size_t floats = gs_tensor_floats(l, false), loss = 0, ranks = l->shard ? (size_t)l->shard->group->size : 0;
+    if (gs_tensor_role_of(l) == GS_TENSOR_OUTPUTS && !l->other_stage)
         loss = (size_t)gs_shape_tokens(l->out) * (ranks > 3 ? ranks : 3);
     if (loss > floats) floats = loss;
     if (floats > *(size_t *)most) *(size_t *)most = floats;
@@ -279,7 +279,7 @@ static gs_status check_part(const gs_settings *s, const gs_model *part) {
 static gs_status check_model(const gs_settings *s, gs_shape in) {
     gs_model *plan;
     const gs_status status = gs_model_create(
-        NULL, &(gs_model_wishes){.text = s->model, .in = in, .tensor = gs_tensor_group_of(s, 0)}, &plan);
+        NULL, &(gs_model_config){.text = s->model, .in = in, .tensor = gs_tensor_group_of(s, 0)}, &plan);
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", gs_message());
     const int divided = gs_tensor_divided(plan->net);
     const gs_status sequences = check_part(s, plan);

@@ -4,7 +4,7 @@
 #include "core/clock.h"
 #include "core/machine.h"
 #include "core/memory.h"
-#include "layer/memory/dx_places.h"
+#include "layer/memory/buffer_plan.h"
 #include "layer/watch.h"
 #include "train/hooks.h"
 
@@ -32,7 +32,7 @@ struct gs_timeline {
     gs_memory_sample *sample; /* written by the worker's thread alone */
     size_t samples, room;
     uint64_t lost; /* samples */
-    bool *there;   /* of each place of the model's lives: does it hold what will still be read? */
+    bool *there;   /* of each buffer of the arena: does it hold what will still be read? */
     double stages; /* of a pipeline: the same in bytes, of all micro-batches that are alive */
     int rows;
     row row[];
@@ -42,19 +42,19 @@ struct gs_timeline {
  *
  * What is allocated, by the ledger, and which activations are needed. y and dx lie in an arena, which is allocated
  * before the first step (memory/arena.h). So the ledger's number stays the same through a step, and what a picture
- * should show is who lives there: y from its forward on, dx from its backward, both until the last layer that reads
- * them has done its backward (layer/memory/dx_places.h). */
+ * should show is who is needed there: y from its forward on, dx from its backward, both until the last layer that reads
+ * them has done its backward (layer/memory/buffer_plan.h). */
 
 static bool overlap(const gs_arena *a, int i, int k) {
-    const gs_life *x = &a->lives.life[i], *y = &a->lives.life[k];
-    if (gs_arena_is_away(a, i) || gs_arena_is_away(a, k)) return false;
+    const gs_lifetime *x = &a->lifetimes.life[i], *y = &a->lifetimes.life[k];
+    if (gs_arena_is_offloaded(a, i) || gs_arena_is_offloaded(a, k)) return false;
     return x->at < y->at + y->floats && y->at < x->at + x->floats;
 }
 
 /* What lay there is overwritten. */
 static void now_holds(gs_timeline *t, const gs_arena *a, int place) {
     if (place < 0) return;
-    for (int i = 0; i < (int)a->lives.count; i++)
+    for (int i = 0; i < (int)a->lifetimes.count; i++)
         if (i != place && t->there[i] && overlap(a, i, place)) t->there[i] = false;
     t->there[place] = true;
 }
@@ -63,23 +63,23 @@ static double needed(const gs_timeline *t, size_t n) {
     const gs_model *model = t->worker->model;
     const gs_arena *a = model->net->arena;
     double floats = 0;
-    for (size_t i = 0; a && i < a->lives.count; i++)
-        if (t->there[i] && !gs_arena_is_away(a, (int)i)) floats += (double)a->lives.life[i].floats;
+    for (size_t i = 0; a && i < a->lifetimes.count; i++)
+        if (t->there[i] && !gs_arena_is_offloaded(a, (int)i)) floats += (double)a->lifetimes.life[i].floats;
     if (model->max_batch == 0) return t->stages; /* a stage's layers are in models of their own */
     return t->stages + floats * sizeof(float) * (double)n / (double)model->max_batch;
 }
 
 /* After backward of a layer: what none of those before it reads. */
 static void forget(gs_timeline *t, const gs_arena *a, const gs_layer *l) {
-    for (size_t i = 0; i < a->lives.count; i++)
-        if (a->lives.life[i].dies <= l->memory.backward_step || l == l->root) t->there[i] = false;
+    for (size_t i = 0; i < a->lifetimes.count; i++)
+        if (a->lifetimes.life[i].dies <= l->memory.backward_step || l == l->root) t->there[i] = false;
 }
 
 /* A layer has ended, or a phase has: layer NULL. at: by gs_seconds(). */
 static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l, gs_direction direction) {
     const gs_worker *w = t->worker;
     const gs_arena *a = w->model->net->arena;
-    if (l && a) now_holds(t, a, direction == GS_FORWARD ? l->memory.y_place : l->memory.dx_place);
+    if (l && a) now_holds(t, a, direction == GS_FORWARD ? l->memory.y_buffer : l->memory.dx_buffer);
     if (!gs_grow(&t->sample, t->samples, &t->room, sizeof *t->sample)) {
         t->lost++;
         return;
@@ -156,13 +156,13 @@ void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, 
 
 /* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so nothing of the worker is read
  * here. */
-static void see_away(void *context, uint64_t step, const gs_away_move *m) {
+static void see_transfer(void *context, uint64_t step, const gs_offload_transfer *m) {
     add(context, (gs_span){.start = m->start,
                            .end = m->end,
                            .step = step,
                            .bytes = m->bytes,
                            .row = GS_ROW_FETCHER,
-                           .kind = m->brought ? GS_SPAN_FETCH : GS_SPAN_PUT_AWAY,
+                           .kind = m->fetched ? GS_SPAN_FETCH : GS_SPAN_OFFLOAD,
                            .index = m->kind});
 }
 
@@ -210,7 +210,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     (void)pass, (void)in;
     gs_timeline *t = context;
     if (l == l->root && direction == GS_FORWARD && t->there)
-        memset(t->there, 0, l->arena->lives.count * sizeof *t->there);
+        memset(t->there, 0, l->arena->lifetimes.count * sizeof *t->there);
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
     t->layer_start[l->number] = gs_seconds();
@@ -238,10 +238,10 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 /* The beginning is rank 0's. Another machine's clock counts from another moment: there it is this rank's own. */
 static gs_status agree_on_beginning(gs_timeline *t) {
     gs_comm *c = t->worker->comm;
-    double of_rank0[2] = {gs_seconds(), gs_machine()};
+    double of_rank0[2] = {gs_seconds(), gs_boot_id()};
     t->began = of_rank0[0];
     GS_TRY(gs_comm_broadcast(c, of_rank0, 2, GS_F64, 0));
-    if (of_rank0[1] == gs_machine()) t->began = of_rank0[0];
+    if (of_rank0[1] == gs_boot_id()) t->began = of_rank0[0];
     return GS_OK;
 }
 
@@ -253,7 +253,7 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     *out = t;
     if (t) t->worker = w;
     if (t) t->layer_start = calloc(layers, sizeof *t->layer_start);
-    if (t && arena) t->there = calloc(arena->lives.count + 1, sizeof *t->there);
+    if (t && arena) t->there = calloc(arena->lifetimes.count + 1, sizeof *t->there);
     if (!t || !t->layer_start || (arena && !t->there))
         return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
     t->rows = rows;
@@ -268,7 +268,7 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
 static void stop_watching(gs_timeline *t) {
     gs_layer_watch_end(t->worker->model->net);
     t->worker->sync->observer = NULL;
-    t->worker->device->away_watch = (gs_away_watch){0};
+    t->worker->device->offload_watcher = (gs_offload_watcher){0};
     t->worker->recorded = false;
 }
 
@@ -372,7 +372,7 @@ static bool can_be(const gs_span *s, size_t workers, size_t layers) {
     const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,         [GS_SPAN_FORWARD_LAYER] = layers,
                                       [GS_SPAN_BACKWARD_LAYER] = layers,   [GS_SPAN_SEND] = workers,
                                       [GS_SPAN_RECEIVE] = workers,         [GS_SPAN_FETCH] = GS_MEMORY_KINDS,
-                                      [GS_SPAN_PUT_AWAY] = GS_MEMORY_KINDS}; /* 0: any */
+                                      [GS_SPAN_OFFLOAD] = GS_MEMORY_KINDS}; /* 0: any */
     static const double most = 1e9;                                          /* seconds */
     return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 &&
            s->row < GS_ROW_SERVER + (int)workers && s->index >= 0 &&
@@ -437,7 +437,7 @@ static gs_status before_step(gs_worker *w) {
     GS_TRY(w->device->ops->finish(w->device)); /* what the step before has left */
     gs_layer_watch_begin(w->model->net, &t->layers);
     w->sync->observer = &t->sync;
-    w->device->away_watch = (gs_away_watch){see_away, t, step};
+    w->device->offload_watcher = (gs_offload_watcher){see_transfer, t, step};
     t->step = step;
     t->stages = 0;
     w->recorded = true;

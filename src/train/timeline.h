@@ -49,9 +49,9 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_WEIGHTS,   /* a window has its weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
     GS_SPAN_TP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
-                               all; index: gs_tensor_act */
+                               all; index: gs_tensor_collective */
     GS_SPAN_FETCH,      /* of --offload; index: gs_memory_kind */
-    GS_SPAN_PUT_AWAY,   /* the same */
+    GS_SPAN_OFFLOAD,   /* the same */
     GS_SPANS
 } gs_span_kind;
 
@@ -72,7 +72,7 @@ typedef struct gs_memory_sample {
     uint64_t step;
     gs_memory_use use;
     /* Bytes of its activations that will still be read: y until its backward is done, dx until the layer before has
-     * made its own (layer/memory/dx_places.h). */
+     * made its own (layer/memory/buffer_plan.h). */
     double needed;
 } gs_memory_sample;
 
@@ -95,7 +95,7 @@ void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
 void gs_timeline_span(gs_worker *, const gs_span *);
 /* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
-/* A call of the worker's group (--tensor), which has just ended. act: gs_tensor_act */
+/* A call of the worker's group (--tensor), which has just ended. act: gs_tensor_collective */
 void gs_timeline_tp_call(gs_worker *, int act, size_t bytes_sent, size_t floats, double start);
 /* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
  * `row`. */

@@ -204,7 +204,7 @@ typedef struct gs_settings {
 gs_settings gs_settings_default(void);
 
 /* The optimiser's numbers: those that are set, else its usual ones; NAN for one that it does not take. */
-gs_optimizer_numbers gs_settings_numbers(const gs_settings *);
+gs_hyperparameters gs_settings_numbers(const gs_settings *);
 
 enum {
     GS_KEEP_CHECKPOINTS = 3,

@@ -81,7 +81,7 @@ static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
     w->sync_most = w->model->saved + GS_STATS; /* of a strategy that sums less, its create says so */
-    const gs_optimizer_numbers n = gs_settings_numbers(s);
+    const gs_hyperparameters n = gs_settings_numbers(s);
     GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
     const size_t held = w->partition.own + w->partition.rest;
     GS_TRY(gs_optimizer_create_held(s->optimizer, w->model, held, n.lr, n.momentum, n.weight_decay,
@@ -104,12 +104,12 @@ static gs_status create_for_training(gs_worker *w) {
 
 static gs_status create_model(gs_worker *w, gs_shape in) {
     const gs_settings *s = w->settings;
-    gs_model_wishes wishes = {.text = s->model, .in = in, .loss = s->loss, .seed = s->seed};
-    wishes.recompute = s->recompute;
-    wishes.tensor = gs_tensor_group_here(w);
+    gs_model_config config = {.text = s->model, .in = in, .loss = s->loss, .seed = s->seed};
+    config.recompute = s->recompute;
+    config.tensor = gs_tensor_group_here(w);
     if (!w->train_set || !gs_has_stages(w))
-        wishes.max_batch = w->input.most; /* else only its stages compute */
-    return gs_model_create(w->device, &wishes, &w->model);
+        config.max_batch = w->input.most; /* else only its stages compute */
+    return gs_model_create(w->device, &config, &w->model);
 }
 
 static gs_status create(gs_worker *w, const char *device, int threads) {
@@ -129,7 +129,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     GS_TRY(gs_find_scheme(s, &w->scheme));
     GS_TRY(gs_worker_device(s, device, threads, &w->device));
     w->device->precision = s->precision;
-    w->device->one_by_one = s->digest != NULL;
+    w->device->no_fusion = s->digest != NULL;
     w->device->offload = w->train_set ? s->offload : 0;
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
@@ -250,7 +250,7 @@ gs_status gs_prepare_steps(gs_worker *w) {
     GS_TRY(gs_sync_create_wire(w->scheme, replicas, sums, &w->sync));
     GS_TRY(gs_book_host(w, GS_MEMORY_COMMUNICATION, &w->sync, gs_sync_bytes(w->sync)));
     if (w->device->offload) GS_TRY(w->device->ops->settle(w->device));
-    w->away_before = w->device->away;
+    w->offload_before = w->device->offload_times;
     return GS_OK;
 }
 

@@ -67,7 +67,7 @@ typedef struct gs_worker {
     gs_model *model;
     gs_input input;
     gs_optimizer *optimizer;      /* NULL where nothing is trained */
-    gs_lr_course rates;           /* of its steps */
+    gs_lr_rates rates;           /* of its steps */
     const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
     gs_sync *sync;                /* NULL until training begins */
     size_t sync_most;             /* floats in the largest sum that it makes */
@@ -90,7 +90,7 @@ typedef struct gs_worker {
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
     const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;
-    gs_away_times away_before; /* what of device->away is not of its steps */
+    gs_offload_times offload_before; /* what of device->offload_times is not of its steps */
     gs_divergence diverged;
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
     struct gs_device_report *devices;   /* of all workers, where these hold different parts; else NULL */

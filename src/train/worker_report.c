@@ -90,7 +90,7 @@ gs_status gs_report_steps(gs_worker *w, gs_result *r) {
 }
 
 static gs_status add_flops(gs_layer *l, void *sum) {
-    *(double *)sum += l->elsewhere ? 0 : l->flops;
+    *(double *)sum += l->other_stage ? 0 : l->flops;
     return GS_OK;
 }
 

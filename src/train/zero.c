@@ -37,7 +37,7 @@ typedef struct zero_reducer {
     int windows;
     size_t held_weights, held_gradients; /* floats, windows included */
     gs_jobs *jobs;
-    gs_turns turns;
+    gs_layer_hooks hooks;
     int most;       /* passes that the worker with most samples has made in this step by now */
     float *sum;     /* the largest part of a unit, where passes add to those before them; else NULL */
     float *arrived; /* the parts of all workers, where they are added in the order of a tree; else NULL */
@@ -290,8 +290,8 @@ static gs_status bind_windows(zero_reducer *z) {
     GS_TRY(make_windows(z));
     m->gradients_apart = z->held_gradients;
     if (z->stage > 2) m->weights_apart = z->held_weights;
-    z->turns = (gs_turns){.begins = begins, .ended = ended, .context = z};
-    gs_layer_add_turns(m->net, &z->turns);
+    z->hooks = (gs_layer_hooks){.begins = begins, .ended = ended, .context = z};
+    gs_layer_add_hooks(m->net, &z->hooks);
     return gs_has_stages(z->worker) ? GS_OK : gs_partition_bind(z->own, m->net);
 }
 
@@ -360,7 +360,7 @@ static gs_status take_gradients(zero_reducer *z, int unit) {
     return gs_jobs_give(z->jobs, job, &z->unit[unit].window->reading);
 }
 
-/* ---- the turns of layers ---- */
+/* ---- hooks of layers ---- */
 
 /* The unit that a pass enters with this layer; -1: none. Backward goes from its last layer to its first. */
 static int unit_entered(const zero_reducer *z, int child, bool backward) {

@@ -9,7 +9,7 @@ static const gs_backend *real;
 
 /* ---- the rate ---- */
 
-float __wrap_gs_lr_of_step(const gs_lr_course *c, uint64_t step) {
+float __wrap_gs_lr_of_step(const gs_lr_rates *c, uint64_t step) {
     const gs_worker *w = fault_worker;
     if (is_on(RATE_EACH_PASS)) step *= (uint64_t)(fault_passes() > 1 ? fault_passes() : fault_workers());
     if (is_on(RATE_LATE) && step > 0) step--;
@@ -35,7 +35,7 @@ gs_status __wrap_gs_norm(gs_device *d, gs_mem x, size_t count, double *out) {
 gs_status __wrap_gs_optimizer_clip_held(gs_optimizer *o, double samples, const gs_held *h, bool *may_update) {
     GS_TRY(__real_gs_optimizer_clip_held(o, samples, h, may_update));
     if (is_on(NORM_BY_RANK)) gs_optimizer_clip(o, o->norm * samples * sqrt((double)fault_workers()), samples);
-    if (is_on(NOT_CLIPPED)) o->shrink = 1;
+    if (is_on(NOT_CLIPPED)) o->clip_factor = 1;
     return GS_OK;
 }
 

@@ -24,7 +24,7 @@ WRAP(gs_status, gs_sync_sum, gs_sync *, gs_device *, gs_mem, size_t)
 WRAP(gs_status, gs_optimizer_update, gs_optimizer *, double)
 WRAP(gs_status, gs_optimizer_clip_held, gs_optimizer *, double, const gs_held *, bool *)
 WRAP(gs_status, gs_norm, gs_device *, gs_mem, size_t, double *)
-WRAP(float, gs_lr_of_step, const gs_lr_course *, uint64_t)
+WRAP(float, gs_lr_of_step, const gs_lr_rates *, uint64_t)
 WRAP(gs_status, gs_state_restore, gs_worker *)
 WRAP(gs_status, gs_call_run, gs_comm *, const gs_call *, const void *, void *)
 

@@ -11,8 +11,8 @@ enum { WORKERS = 3 };
 static void make_worker(gs_worker *w) {
     static gs_device device = {.name = "cpu", .description = "here"};
     static gs_settings settings = {.trace.first = 1, .trace.last = 2};
-    const gs_model_wishes wishes = {.text = "linear 2, tanh", .in = {3, 1, 1, 0}};
-    if (gs_model_create(NULL, &wishes, &w->model) != GS_OK) fuzz_wrong("no model: %s", gs_message());
+    const gs_model_config config = {.text = "linear 2, tanh", .in = {3, 1, 1, 0}};
+    if (gs_model_create(NULL, &config, &w->model) != GS_OK) fuzz_wrong("no model: %s", gs_message());
     w->device = &device;
     w->settings = &settings;
 }

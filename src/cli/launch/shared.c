@@ -172,7 +172,7 @@ gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact) {
     while (atomic_load(&m->shared->generation) <= m->generation) {
         if (atomic_load(&m->shared->over) || gs_stop_requested || gs_awake_seconds() > until)
             return GS_LAUNCH_ENDS;
-        gs_nap(LOOK);
+        gs_sleep(LOOK);
     }
     m->generation = atomic_load(&m->shared->generation);
     return enter_generation(m, r);

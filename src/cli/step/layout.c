@@ -357,10 +357,10 @@ static group_sums sums_in(const traced *l, int number, gs_span_kind kind) {
         if (layer->kind != (int32_t)kind || layer->index != number) continue;
         for (const gs_span *s = p->span; s < p->span + p->count; s++) {
             if (s->kind != GS_SPAN_TP_CALL || s->start < layer->start || s->end > layer->end) continue;
-            *(s->index == GS_TENSOR_GATHERS ? &all.gathers : &all.sums) += 1;
+            *(s->index == GS_TENSOR_ALL_GATHER ? &all.gathers : &all.sums) += 1;
             all.bytes += (double)s->bytes;
             all.floats += (double)s->count;
-            all.formula += gs_tensor_times_sent((gs_tensor_act)s->index, l->layout.tp, l->settings.exact) *
+            all.formula += gs_tensor_times_sent((gs_tensor_collective)s->index, l->layout.tp, l->settings.exact) *
                            (double)s->count * sizeof(float);
         }
     }
@@ -602,7 +602,7 @@ static void show_zero(const traced *s) {
 /* ---- tensor parallelism ---- */
 
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
-    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_act */
+    static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_collective */
     for (const gs_span *t = p->span; t < p->span + p->count; t++) {
         if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
         const gs_layer *y = s->layer[t->index];

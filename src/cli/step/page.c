@@ -81,7 +81,7 @@ static gs_status of_worker(maker *m, gradients *g, int rank) {
 }
 
 static gs_status check_labels(const maker *m, gradients *g) {
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = m->settings->model, .in = m->set->shape},
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = m->settings->model, .in = m->set->shape},
                            &g->model));
     int classes = (int)gs_shape_size(g->model->out);
     g->size = g->model->saved + GS_STATS;

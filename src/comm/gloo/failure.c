@@ -293,7 +293,7 @@ static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
     for (int r = 0; r < size; r++) unseen += lost[r] && s->process[r] < 0;
     for (int ms = 0; ended == 0 && ms < 100; ms++) {
         for (int r = 0; r < size; r++) ended += lost[r] && gs_process_watched_has_ended(s->process[r]);
-        if (ended == 0) gs_nap(1e-3);
+        if (ended == 0) gs_sleep(1e-3);
     }
     for (int r = 0; r < size; r++) {
         lost[r] = lost[r] && ((ended == 0 && unseen == 0) || s->process[r] < 0 ||
@@ -345,7 +345,7 @@ static void wait_for_the_end_of_one(const gs_comm *c) {
     for (int ms = 0; ms < 1000; ms++) {
         for (int r = 0; r < c->size; r++)
             if (r != c->rank && look_at_peer(s, r, text, sizeof text) != CONNECTED) return;
-        gs_nap(1e-3);
+        gs_sleep(1e-3);
     }
 }
 

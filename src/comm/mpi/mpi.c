@@ -316,7 +316,7 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
         if (now - start < SLEEPLESS)
             sched_yield();
         else
-            gs_nap(50e-6);
+            gs_sleep(50e-6);
     }
 }
 

@@ -130,7 +130,7 @@ gs_status gs_folder_store_put(gs_folder_store *f, const char *key, char *value, 
     if (*there) {
         bool whole = false;
         for (int ms = 0; ms < 100 && !whole; ms++) {
-            if (ms > 0) gs_nap(1e-3); /* another rank is about to write it */
+            if (ms > 0) gs_sleep(1e-3); /* another rank is about to write it */
             GS_TRY(read_file(f, key, value, &whole));
         }
         return GS_OK;
@@ -180,7 +180,7 @@ gs_status gs_folder_store_poll(gs_folder_store *f, double seconds, gs_store_seen
         if (status == GS_OK) status = seen(context, e->d_name, value);
     }
     closedir(folder);
-    if (!any && status == GS_OK) gs_nap(seconds < LOOK ? seconds : LOOK);
+    if (!any && status == GS_OK) gs_sleep(seconds < LOOK ? seconds : LOOK);
     return status;
 }
 

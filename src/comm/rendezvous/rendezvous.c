@@ -282,7 +282,7 @@ gs_status gs_rendezvous_wait(gs_rendezvous_state *m) {
     m->met = status == GS_OK;
     m->failed = !m->met;
     /* Leave the others time to find that this rank cannot be of their run. */
-    if (m->failed && m->here && !m->by_store && status != GS_E_INTERRUPTED) gs_nap(LINGER);
+    if (m->failed && m->here && !m->by_store && status != GS_E_INTERRUPTED) gs_sleep(LINGER);
     return status;
 }
 

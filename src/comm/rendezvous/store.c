@@ -317,7 +317,7 @@ static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoi
             return gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal while it looked for the others",
                            r->rank);
         if (given_up || gs_awake_seconds() >= until) return cannot_connect(r, p, ports, last, error, why);
-        if (i == ports - 1) gs_nap(now == NOT_OF_THIS_RUN ? 5 * again : again);
+        if (i == ports - 1) gs_sleep(now == NOT_OF_THIS_RUN ? 5 * again : again);
     }
 }
 

@@ -262,7 +262,7 @@ static void *serve(void *argument) {
         if (socket >= 0)
             welcome(s, socket);
         else if (calls)
-            gs_nap(1e-3); /* there is no room yet, or no descriptor is left: those who call stay there */
+            gs_sleep(1e-3); /* there is no room yet, or no descriptor is left: those who call stay there */
     }
     free_ended_clients(s, true);
     return NULL;
@@ -358,7 +358,7 @@ void gs_store_server_linger(gs_store_server *s, int members, double seconds) {
         pthread_mutex_lock(&s->lock);
         all = s->came >= members && s->present == 0;
         pthread_mutex_unlock(&s->lock);
-        if (!all) gs_nap(0.01);
+        if (!all) gs_sleep(0.01);
     }
 }
 

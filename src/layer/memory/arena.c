@@ -3,26 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool lives_within(const gs_life *l, int first, int last) {
-    return (l->born <= last && first <= l->away) ||
-           (l->back <= last && first <= l->dies && l->back <= l->dies);
+static bool needed_within(const gs_lifetime *l, int first, int last) {
+    return (l->born <= last && first <= l->pause) ||
+           (l->resume <= last && first <= l->dies && l->resume <= l->dies);
 }
 
-static bool meet(const gs_life *a, const gs_life *b) {
-    return lives_within(a, b->born, b->away) || (b->back <= b->dies && lives_within(a, b->back, b->dies));
+static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
+    return needed_within(a, b->born, b->pause) || (b->resume <= b->dies && needed_within(a, b->resume, b->dies));
 }
 
-static size_t sum_at(const gs_lives *l, int step) {
+static size_t sum_at(const gs_lifetimes *l, int step) {
     size_t sum = 0;
     for (size_t i = 0; i < l->count; i++)
-        if (lives_within(&l->life[i], step, step)) sum += l->life[i].floats;
+        if (needed_within(&l->life[i], step, step)) sum += l->life[i].floats;
     return sum;
 }
 
-size_t gs_lives_least(const gs_lives *l) {
+size_t gs_lifetimes_peak(const gs_lifetimes *l) {
     size_t most = 0;
     for (size_t i = 0; i < l->count; i++) { /* the sum grows only where one is born, or comes back */
-        const size_t first = sum_at(l, l->life[i].born), again = sum_at(l, l->life[i].back);
+        const size_t first = sum_at(l, l->life[i].born), again = sum_at(l, l->life[i].resume);
         if (first > most) most = first;
         if (again > most) most = again;
     }
@@ -31,7 +31,7 @@ size_t gs_lives_least(const gs_lives *l) {
 
 /* The larger first; of equal ones, the longer. */
 static int by_size(const void *a, const void *b) {
-    const gs_life *const *x = a, *const *y = b;
+    const gs_lifetime *const *x = a, *const *y = b;
     const int longer = ((*y)->dies - (*y)->born) - ((*x)->dies - (*x)->born);
     if ((*x)->floats != (*y)->floats) return (*x)->floats < (*y)->floats ? 1 : -1;
     return longer ? longer : *x < *y ? -1 : *x > *y;
@@ -39,14 +39,14 @@ static int by_size(const void *a, const void *b) {
 
 /* The earlier first; of those that begin together, the one that stays longest, so that they go from the top. */
 static int by_birth(const void *a, const void *b) {
-    const gs_life *const *x = a, *const *y = b;
+    const gs_lifetime *const *x = a, *const *y = b;
     if ((*x)->born != (*y)->born) return (*x)->born - (*y)->born;
     if ((*x)->dies != (*y)->dies) return (*x)->dies < (*y)->dies ? 1 : -1;
     return *x < *y ? -1 : *x > *y;
 }
 
 static int by_place(const void *a, const void *b) {
-    const gs_life *const *x = a, *const *y = b;
+    const gs_lifetime *const *x = a, *const *y = b;
     if ((*x)->at != (*y)->at) return (*x)->at < (*y)->at ? -1 : 1;
     return *x < *y ? -1 : *x > *y;
 }
@@ -58,7 +58,7 @@ static size_t within_a_part(size_t at, size_t floats, size_t most) {
 }
 
 /* The lowest place that is free. `busy`: room for those that are in the way. */
-static void place_one(gs_life *l, gs_life *const *placed, size_t count, const gs_life **busy, size_t most) {
+static void place_one(gs_lifetime *l, gs_lifetime *const *placed, size_t count, const gs_lifetime **busy, size_t most) {
     size_t others = 0, at = 0;
     for (size_t i = 0; i < count; i++)
         if (meet(l, placed[i])) busy[others++] = placed[i];
@@ -71,8 +71,8 @@ static void place_one(gs_life *l, gs_life *const *placed, size_t count, const gs
     l->at = within_a_part(at, l->floats, most);
 }
 
-static size_t place_in_order(gs_lives *l, int (*order)(const void *, const void *), gs_life **all,
-                             const gs_life **busy, size_t most) {
+static size_t place_in_order(gs_lifetimes *l, int (*order)(const void *, const void *), gs_lifetime **all,
+                             const gs_lifetime **busy, size_t most) {
     size_t end = 0;
     for (size_t i = 0; i < l->count; i++) all[i] = &l->life[i];
     qsort(all, l->count, sizeof *all, order);
@@ -83,10 +83,10 @@ static size_t place_in_order(gs_lives *l, int (*order)(const void *, const void 
     return end;
 }
 
-gs_status gs_lives_place(gs_lives *l, size_t most, size_t *end) {
-    gs_life **all = calloc(l->count + 1, sizeof *all);
-    const gs_life **busy = calloc(l->count + 1, sizeof *busy);
-    most = most / GS_LIFE_LINE * GS_LIFE_LINE;
+gs_status gs_lifetimes_place(gs_lifetimes *l, size_t most, size_t *end) {
+    gs_lifetime **all = calloc(l->count + 1, sizeof *all);
+    const gs_lifetime **busy = calloc(l->count + 1, sizeof *busy);
+    most = most / GS_LINE_FLOATS * GS_LINE_FLOATS;
     if (all && busy) {
         const size_t first = place_in_order(l, by_birth, all, busy, most);
         *end = place_in_order(l, by_size, all, busy, most);

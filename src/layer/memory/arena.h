@@ -1,5 +1,5 @@
-/* Buffers of different lives in one piece of memory: two that are never needed at the same moment may lie at the same
- * place. Who lives when is known before the first step (dx_places.h), so places are chosen once.
+/* Buffers with different lifetimes in one piece of memory: two that are never needed at the same moment may share it.
+ * All lifetimes are known before the first step (buffer_plan.h), so places are chosen once.
  *
  *     place  ^          y of layer 3, until its backward is done
  *            |  [ y3 ][ dx1  ]
@@ -8,8 +8,8 @@
  *            +-----------------------------> time: the steps of backward
  *
  * Source of the placing: Pisarchyk, Lee, "Efficient memory management for deep neural net inference" (arXiv
- * 2001.03288, 2020): one after the other, the largest first, each at the lowest place that is free all its life. Here
- * two orders are tried, and the better one is kept.
+ * 2001.03288, 2020): the largest first, each at the lowest place that is free for its whole lifetime. Here two
+ * orders are tried, and the better one is kept.
  */
 #pragma once
 
@@ -17,32 +17,32 @@
 #include <stddef.h>
 #include "core/error.h"
 
-enum { GS_FOREVER = 1 << 30, GS_LIFE_LINE = 16 /* floats of a cache line: places are multiples of it */ };
+enum { GS_FOREVER = 1 << 30, GS_LINE_FLOATS = 16 /* floats of a cache line: places are multiples of it */ };
 
-/* A buffer, needed from step `born` to step `dies`, both included; where `back` is later than `away`, not in the steps
- * between these two. Then its content is made twice (recompute.h). */
-typedef struct gs_life {
+/* A buffer, needed from step `born` to step `dies`, both included. Where `resume` is later than `pause`, not in the
+ * steps between these two: its content is computed twice (recompute.h), or offloaded meanwhile (offload.h). */
+typedef struct gs_lifetime {
     size_t floats;
-    int born, away, back, dies;
+    int born, pause, resume, dies;
     size_t at; /* its place, in floats */
-} gs_life;
+} gs_lifetime;
 
-typedef struct gs_lives {
-    gs_life *life;
+typedef struct gs_lifetimes {
+    gs_lifetime *life; /* of each buffer */
     size_t count, room;
-} gs_lives;
+} gs_lifetimes;
 
-static inline bool gs_life_has_gap(const gs_life *l) {
-    return l->back > l->away;
+static inline bool gs_lifetime_has_gap(const gs_lifetime *l) {
+    return l->resume > l->pause;
 }
 
 /* So many numbers, in 16 bits with `half`. Returns the number of the new one, without a gap; below 0: no memory. */
-int gs_lives_add(gs_lives *, size_t numbers, bool half, int born, int dies);
-void gs_lives_free(gs_lives *);
+int gs_lifetimes_add(gs_lifetimes *, size_t numbers, bool half, int born, int dies);
+void gs_lifetimes_free(gs_lifetimes *);
 
 /* Choose the places. No buffer lies across a multiple of `most` floats, so that each such part can be an allocation of
  * its own; a longer buffer begins at such a multiple. *end: floats up to the end of the last one. GS_E_MEMORY. */
-gs_status gs_lives_place(gs_lives *, size_t most, size_t *end);
+gs_status gs_lifetimes_place(gs_lifetimes *, size_t most, size_t *end);
 
-/* The most floats that live at the same moment: no placing needs less. */
-size_t gs_lives_least(const gs_lives *);
+/* The most floats that are needed at the same moment: no placing takes less. */
+size_t gs_lifetimes_peak(const gs_lifetimes *);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "layer/memory/dx_places.h"
+#include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 
 /* ---- as text ---- */
@@ -41,7 +41,7 @@ static bool has_no_y(const gs_layer *l) {
 
 static gs_status mark_one(gs_layer *l, void *context) {
     (void)context;
-    l->memory.again = GS_AGAIN_WHOLE;
+    l->memory.rerun = GS_RERUN_WHOLE;
     return GS_OK;
 }
 
@@ -53,7 +53,7 @@ static int tail_of(gs_layer *const *child, int first, int end, bool there);
 
 /* Can all that backward needs of l be made without touching its y? there: its y is kept. */
 static bool leaves_y(const gs_layer *l, bool there) {
-    if (l->children == 0) return there || !gs_y_is_read(l);
+    if (l->children == 0) return there || !gs_layer_reads_y(l);
     if (gs_layer_is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
     if (gs_layer_is_residual(l)) return !l->y_over_x || leaves_y(l->child[0], false);
     return false;
@@ -83,12 +83,12 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
 
 /* What backward reads inside of l, but not its y. Of a container that is not the library's: everything. */
 static void mark_inside(gs_layer *l, bool there) {
-    if (l->children == 0 && (there || !gs_y_is_read(l))) return;
+    if (l->children == 0 && (there || !gs_layer_reads_y(l))) return;
     if (!gs_layer_is_sequence(l) && !gs_layer_is_residual(l)) {
         mark_whole(l);
         return;
     }
-    l->memory.again = GS_AGAIN_INSIDE;
+    l->memory.rerun = GS_RERUN_INSIDE;
     if (gs_layer_is_sequence(l)) mark_children(l->child, 0, l->children, there);
     for (int i = 0; gs_layer_is_residual(l) && i < l->children; i++) mark_inside(l->child[i], false);
 }
@@ -97,7 +97,7 @@ static void mark_inside(gs_layer *l, bool there) {
 
 /* A layer that works in place, or that the one before it may do the work of on some device, belongs to that one. */
 static bool may_begin(const gs_layer *l) {
-    return !l->elsewhere && l->ops->buffers != GS_ELEMENT_WISE && !l->ops->join;
+    return !l->other_stage && l->ops->buffers != GS_ELEMENT_WISE && !l->ops->fuse_into;
 }
 
 /* Layers with the same number above 0 are meant to be one segment. */
@@ -111,16 +111,16 @@ static int wanted(const gs_layer *root, int i) {
 /* The end of a segment that begins with child `first`. */
 static int end_of_segment(const gs_layer *root, int first) {
     int i = first + 1;
-    while (i < root->children && !root->child[i]->elsewhere &&
+    while (i < root->children && !root->child[i]->other_stage &&
            (wanted(root, i) == wanted(root, first) || !may_begin(root->child[i])))
         i++;
     return i;
 }
 
 typedef struct dropping {
-    gs_lives *lives;
+    gs_lifetimes *lifetimes;
     int end;      /* of the segment, in steps of forward */
-    bool *kept;   /* by number of the life: it does not go */
+    bool *kept;   /* by number of the buffer: it does not go */
     size_t count; /* kept, then dropped */
 } dropping;
 
@@ -139,44 +139,44 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
             if (keep_y(l->child, 0, l->children, d)) return true;
             continue;
         }
-        if (l->memory.y_place >= 0) d->kept[l->memory.y_place] = true;
+        if (l->memory.y_buffer >= 0) d->kept[l->memory.y_buffer] = true;
         d->count++;
         if (l->ops->buffers != GS_ELEMENT_WISE) return true;
     }
     return false;
 }
 
-/* Gone when the segment's forward has ended; and never back, until gs_y_again says when. */
+/* Gone when the segment's forward has ended; and never back, until gs_buffer_plan_rerun says when. */
 static gs_status drop_y(gs_layer *l, void *context) {
     dropping *d = context;
-    if (l->memory.y_place < 0 || d->kept[l->memory.y_place]) return GS_OK;
-    gs_life *life = &d->lives->life[l->memory.y_place];
-    life->away = d->end;
-    life->back = INT_MAX;
+    if (l->memory.y_buffer < 0 || d->kept[l->memory.y_buffer]) return GS_OK;
+    gs_lifetime *life = &d->lifetimes->life[l->memory.y_buffer];
+    life->pause = d->end;
+    life->resume = INT_MAX;
     d->count++;
     return GS_OK;
 }
 
 /* Forward's steps lie before step 0 in the order of the layers' numbers; a layer's y may be there earlier than needed.
  * The children of an unknown container may have any order. */
-static void move_births(gs_layer *l, gs_lives *lives, int born) {
+static void move_births(gs_layer *l, gs_lifetimes *lifetimes, int born) {
     const bool known = l->children == 0 || gs_layer_is_sequence(l) || gs_layer_is_residual(l);
-    gs_life *y = l->memory.y_place >= 0 ? &lives->life[l->memory.y_place] : NULL;
+    gs_lifetime *y = l->memory.y_buffer >= 0 ? &lifetimes->life[l->memory.y_buffer] : NULL;
     if (y) y->born = born;
-    if (y && !gs_life_has_gap(y)) y->away = y->back = born;
+    if (y && !gs_lifetime_has_gap(y)) y->pause = y->resume = born;
     for (int i = 0; i < l->children; i++)
-        move_births(l->child[i], lives, known ? born + l->child[i]->number - l->number : born);
+        move_births(l->child[i], lifetimes, known ? born + l->child[i]->number - l->number : born);
 }
 
-void gs_births_by_number(gs_layer *root, gs_lives *lives) {
-    move_births(root, lives, -(int)gs_layer_count(root));
+void gs_lifetimes_from_forward(gs_layer *root, gs_lifetimes *lifetimes) {
+    move_births(root, lifetimes, -(int)gs_layer_count(root));
 }
 
-static void make_segment(gs_layer *root, gs_lives *lives, bool *kept, int first, int end) {
+static void make_segment(gs_layer *root, gs_lifetimes *lifetimes, bool *kept, int first, int end) {
     const int all = (int)gs_layer_count(root);
     const int next = end < root->children ? root->child[end]->number : all;
-    dropping d = {lives, next - 1 - all, kept, 0};
-    if (end == root->children || root->child[end]->elsewhere) return;
+    dropping d = {lifetimes, next - 1 - all, kept, 0};
+    if (end == root->children || root->child[end]->other_stage) return;
     (void)keep_y(root->child, first, end, &d);
     if (d.count == 0) return; /* its y is the segment's input, or nobody can say what it is */
     d.count = 0;
@@ -186,16 +186,16 @@ static void make_segment(gs_layer *root, gs_lives *lives, bool *kept, int first,
     mark_children(root->child, first, end, true);
 }
 
-gs_status gs_recompute_plan(gs_layer *root, gs_lives *lives) {
+gs_status gs_recompute_plan(gs_layer *root, gs_lifetimes *lifetimes) {
     if (!root->recompute || !gs_layer_is_sequence(root)) return GS_OK;
-    bool *kept = calloc(lives->count + 1, sizeof *kept);
-    if (!kept) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lives->count);
-    gs_births_by_number(root, lives);
+    bool *kept = calloc(lifetimes->count + 1, sizeof *kept);
+    if (!kept) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lifetimes->count);
+    gs_lifetimes_from_forward(root, lifetimes);
     for (int i = 0, end; i < root->children; i = end) {
         end = i + 1;
         if (!may_begin(root->child[i]) || !wanted(root, i)) continue;
         end = end_of_segment(root, i);
-        make_segment(root, lives, kept, i, end);
+        make_segment(root, lifetimes, kept, i, end);
     }
     free(kept);
     return GS_OK;
@@ -204,7 +204,7 @@ gs_status gs_recompute_plan(gs_layer *root, gs_lives *lives) {
 /* ---- what it costs ---- */
 
 static gs_status add_flops(gs_layer *l, void *sum) {
-    *(double *)sum += l->memory.again == GS_AGAIN_WHOLE ? l->flops : 0;
+    *(double *)sum += l->memory.rerun == GS_RERUN_WHOLE ? l->flops : 0;
     return GS_OK;
 }
 

@@ -35,12 +35,12 @@ enum {
 bool gs_recompute_read(const char *text, int *out);
 const char *gs_recompute_text(int, char *text, size_t size);
 
-/* In gs_layer_bind, when all y have lives: set `segment` and `again` of the layers of root->recompute, and let the y
- * inside of segments go between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
-gs_status gs_recompute_plan(gs_layer *root, gs_lives *);
+/* In gs_layer_bind, when all y have lifetimes: set `segment` and `rerun` of the layers of root->recompute, and let the
+ * y inside of segments go between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
+gs_status gs_recompute_plan(gs_layer *root, gs_lifetimes *);
 
-/* The y of each layer lives from its own step of forward on; these steps have numbers below 0. */
-void gs_births_by_number(gs_layer *root, gs_lives *);
+/* The y of each layer is needed from its own step of forward on; these steps have numbers below 0. */
+void gs_lifetimes_from_forward(gs_layer *root, gs_lifetimes *);
 
 /* Of a bound model: the operations of one sample that backward computes again (gs_layer.flops). */
 double gs_recompute_flops(gs_layer *root);

@@ -81,8 +81,8 @@ static const gs_layer *layer_numbered(const gs_layer *l, int number) {
 
 /* In how many equal parts a token's numbers lie: 1, or 3 where q, k and v follow each other inside a pair. */
 static int blocks_of(const gs_layer *l, bool input) {
-    const bool has = l->part && input == (l->ops->tensor == GS_TENSOR_HEADS);
-    return has ? l->part->blocks : 1;
+    const bool has = l->shard && input == (l->ops->tensor == GS_TENSOR_HEADS);
+    return has ? l->shard->blocks : 1;
 }
 
 /* Of a layer of m, or of a stage or a replica of m: its input, or its output. */
@@ -345,7 +345,7 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     for (int i = 0; i < l->params; i++)
         if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh, apart));
     /* A table that another stage of a pipeline has. With --exact its gradient goes there before that stage adds. */
-    const bool of_other = l->borrowed && l->root->child[0]->elsewhere && !w->settings->exact;
+    const bool of_other = l->borrowed && l->root->child[0]->other_stage && !w->settings->exact;
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
@@ -364,7 +364,7 @@ static const gs_layer *outermost_first(const gs_layer *l) {
 
 /* With --recompute a forward may come again. */
 static bool is_forward_again(gs_direction direction, const gs_pass *pass) {
-    return direction == GS_FORWARD && pass->again;
+    return direction == GS_FORWARD && pass->recomputing;
 }
 
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
@@ -373,11 +373,11 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
     const bool root = l == l->root;
     if (direction == GS_FORWARD) {
-        if (root && !outermost_first(l)->elsewhere)
+        if (root && !outermost_first(l)->other_stage)
             GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, &d->layer[l->number].dx, pass));
         return add_weights(d, l);
     }
-    if (!root || (l->children > 0 && l->child[l->children - 1]->elsewhere)) return GS_OK;
+    if (!root || (l->children > 0 && l->child[l->children - 1]->other_stage)) return GS_OK;
     return add_on_device(d, GS_DIGEST_dy, 0, in, &d->layer[l->number].y, pass);
 }
 
@@ -429,7 +429,7 @@ static gs_status before_update(void *context, const gs_optimizer *o, size_t firs
     gs_digest *d = context;
     d->scale = (double)scale;
     for (int i = 0; o->divided && i < o->divided->parts; i++) {
-        const gs_held_part *p = &o->divided->part[i];
+        const gs_held_shard *p = &o->divided->part[i];
         GS_TRY(add_range(d, GS_DIGEST_sum, p->gradients, p->first, p->count, p->common));
     }
     if (o->divided) return GS_OK;
@@ -440,7 +440,7 @@ static gs_status before_update(void *context, const gs_optimizer *o, size_t firs
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
     gs_digest *d = context;
     for (int i = 0; o->divided && i < o->divided->parts; i++) {
-        const gs_held_part *p = &o->divided->part[i];
+        const gs_held_shard *p = &o->divided->part[i];
         GS_TRY(add_updated(d, o, p->weights, p->first, p->count, p->vector_at, p->common));
     }
     if (o->divided) return GS_OK;
@@ -533,7 +533,7 @@ static gs_status place_layer(gs_layer *l, void *context) {
     for (int i = 0; i < l->params; i++) {
         const int p = param_of(d, &l->param[i]);
         d->param[p].layer = l->number;
-        if (!l->elsewhere) d->param[p].place = l->param[i].w;
+        if (!l->other_stage) d->param[p].place = l->param[i].w;
     }
     d->layer[l->number].y = vector_of(d->worker->model, l, false);
     d->layer[l->number].dx = vector_of(d->worker->model, l, true);

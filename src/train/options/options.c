@@ -322,7 +322,7 @@ bool gs_run_option_is_default(const gs_run_option *o, const gs_settings *s) {
 
 gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {
     gs_settings s = *given;
-    const gs_optimizer_numbers n = gs_settings_numbers(given);
+    const gs_hyperparameters n = gs_settings_numbers(given);
     s.lr = n.lr;
     s.momentum = n.momentum;
     s.weight_decay = n.weight_decay;

@@ -56,7 +56,7 @@ typedef struct server {
     size_t params, saved;  /* of the model: without the state, and with it */
     size_t samples, batch; /* numbers of the training set and of a global batch */
     int targets;           /* of each sample */
-    gs_lr_course rates;
+    gs_lr_rates rates;
     float momentum, weight_decay;
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient, while it waits to be applied */

@@ -6,7 +6,7 @@
  * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
  * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
  * as can be (../pipeline/cut.h). Each micro-batch that is forward and not yet backward needs
- * activations of its own, of the stage's layers: gs_model_wishes.
+ * activations of its own, of the stage's layers: gs_model_config.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
  * (../layout/layout.h), and each pipeline has a part of the batch:
@@ -142,7 +142,7 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p.chunks));
     p.micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
     gs_model *plan;
-    GS_TRY(gs_model_create(NULL, &(gs_model_wishes){.text = s->model, .in = set->shape}, &plan));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
     gs_status status = gs_context(check_model(s, plan, &p), "--pipeline %d", s->pipeline);
     gs_model_free(plan);
     GS_TRY(status);
@@ -200,7 +200,7 @@ static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
         table->w = gs_partition_tail(own, own->weights, own->weights_cut, own->params);
         table->dw = gs_partition_tail(own, own->gradients, own->gradients_cut, own->params);
     }
-    if (w->model->net->turns) gs_layer_add_turns(m->net, w->model->net->turns); /* the windows of --zero */
+    if (w->model->net->hooks) gs_layer_add_hooks(m->net, w->model->net->hooks); /* the windows of --zero */
     return GS_OK;
 }
 
@@ -208,7 +208,7 @@ static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
 static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            size_t most, gs_stage_slot *s) {
     const int first = p->first[c->run], last = p->first[c->run + 1];
-    const gs_model_wishes stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
+    const gs_model_config stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
     GS_TRY(gs_model_create(w->device, &stage, &s->model));
     GS_TRY(bind_slot(w, p, c, s->model));
     s->model->scaling = w->model->scaling;

@@ -170,7 +170,7 @@ static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
 }
 
 /* How many bytes the message of `sent`, by stage `from`, has. Activations and gradients: those between two runs, as
- * all stages have them (memory/halves.h). */
+ * all stages have them (memory/half_storage.h). */
 static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, int from) {
     const int run = sent->chunk * p->shape.stages + from;
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;

@@ -1,11 +1,11 @@
-/* --offload optimizer: the optimiser's vectors lie outside of the device's memory (alloc_away in backend.h). An update
- * needs each element of them once, in order, so they come in blocks, and two are brought ahead of the one that is
+/* --offload optimizer: the optimiser's vectors lie outside of the device's memory (alloc_offloaded). An update
+ * needs each element of them once, in order, so they come in blocks, and two are fetched ahead of the one that is
  * updated:
  *
- *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_AWAY_BLOCK floats
+ *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_OFFLOAD_BLOCK floats
  *
  *     worker       forward, backward | update 0    | update 1            | update 2            | ...
- *     beside it    bring 0           | bring 1, 2  | put 0 back, bring 3 | put 1 back, bring 4 |
+ *     beside it    fetch 0           | fetch 1, 2  | put 0 back, fetch 3 | put 1 back, fetch 4 |
  *
  * With --offload weights these come in the same blocks, whether the vectors do or not.
  *
@@ -20,25 +20,25 @@
 
 #include "optim/optimizer.h"
 
-enum { GS_AWAY_BLOCK = 1 << 18 /* floats */ };
+enum { GS_OFFLOAD_BLOCK = 1 << 18 /* floats */ };
 
 /* Does it go so on this device? */
-bool gs_vectors_go_away(const gs_optimizer_ops *, const gs_device *);
+bool gs_optimizer_offloads(const gs_optimizer_ops *, const gs_device *);
 
 /* Instead of o->vector: o->vectors of them, o->held floats in each. GS_E_FILE, GS_E_MEMORY, GS_E_OPENCL. */
-gs_status gs_vectors_away_create(gs_optimizer *o);
-void gs_vectors_away_free(gs_optimizer *o);
+gs_status gs_optimizer_offload_create(gs_optimizer *o);
+void gs_optimizer_offload_free(gs_optimizer *o);
 
 /* As o->ops->update. */
-gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, float scale);
+gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t count, float scale);
 
 /* The first block of the next update may come while forward and backward go on. */
-gs_status gs_vectors_away_bring_first(gs_optimizer *o);
+gs_status gs_optimizer_offload_fetch_first(gs_optimizer *o);
 
 /* Are the vectors themselves elsewhere? */
-bool gs_vectors_are_away(const gs_optimizer *o);
+bool gs_optimizer_is_offloaded(const gs_optimizer *o);
 
 /* Then: `count` floats of vector i, from `at` on, for the host to read and write until unmap. Where operators work in
  * place they are in memory until then. */
-gs_status gs_vectors_away_map(gs_optimizer *o, int i, size_t at, size_t count, float **host);
-gs_status gs_vectors_away_unmap(gs_optimizer *o, float *host, size_t count);
+gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t count, float **host);
+gs_status gs_optimizer_offload_unmap(gs_optimizer *o, float *host, size_t count);

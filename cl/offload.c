@@ -16,7 +16,7 @@
 #include "core/memory.h"
 
 /* Beyond what one buffer may have it is ordinary memory. */
-static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_away *a) {
+static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_offloaded *a) {
     gs_cl *cl = gs_cl_of(d);
     cl_int error;
     if (bytes > cl->max_alloc) {
@@ -32,13 +32,13 @@ static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_away *a) {
     return gs_cl_check(error, "--offload: clEnqueueMapBuffer(%zu bytes)", bytes);
 }
 
-static void give_memory(gs_cl *cl, gs_cl_away *a) {
+static void give_memory(gs_cl *cl, gs_cl_offloaded *a) {
     if (a->buffer && a->host) clEnqueueUnmapMemObject(cl->copies, a->buffer, a->host, 0, NULL, NULL);
     if (a->buffer)
         clReleaseMemObject(a->buffer);
     else
         free(a->host);
-    *a = (gs_cl_away){0};
+    *a = (gs_cl_offloaded){0};
 }
 
 static gs_status make_queue(gs_device *d) {
@@ -49,41 +49,41 @@ static gs_status make_queue(gs_device *d) {
     return gs_cl_check(error, "%s: clCreateCommandQueue", d->name);
 }
 
-gs_status gs_cl_alloc_away(gs_device *d, size_t bytes, void **host) {
+gs_status gs_cl_alloc_offloaded(gs_device *d, size_t bytes, void **host) {
     gs_cl *cl = gs_cl_of(d);
     const size_t whole = bytes ? bytes : 1;
-    gs_cl_away a = {0};
+    gs_cl_offloaded a = {0};
     *host = NULL;
     if (d->dry && !(*host = gs_dry_alloc(whole)))
         return gs_fail(GS_E_MEMORY, "%s: no addresses for %zu bytes", d->name, whole);
     if (!d->dry) {
         GS_TRY(make_queue(d));
-        if (!gs_grow(&cl->away, cl->aways, &cl->away_room, sizeof a))
-            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu arrays", cl->aways + 1);
+        if (!gs_grow(&cl->offloaded, cl->offloaded_count, &cl->offloaded_room, sizeof a))
+            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu arrays", cl->offloaded_count + 1);
         const gs_status status = take_memory(d, whole, &a);
         if (status != GS_OK) give_memory(cl, &a);
         GS_TRY(status);
-        cl->away[cl->aways++] = a;
+        cl->offloaded[cl->offloaded_count++] = a;
         *host = a.host;
     }
     const gs_status status = gs_ledger_add(&d->memory, GS_OFFLOADED, d->kind, *host, whole);
-    if (status != GS_OK) gs_cl_free_away(d, *host);
+    if (status != GS_OK) gs_cl_free_offloaded(d, *host);
     return status;
 }
 
-void gs_cl_free_away(gs_device *d, void *host) {
+void gs_cl_free_offloaded(gs_device *d, void *host) {
     gs_cl *cl = gs_cl_of(d);
     const size_t bytes = gs_ledger_remove(&d->memory, host);
     if (d->dry && host) gs_dry_free(host, bytes);
     if (host) gs_cl_settle(d);
-    for (size_t i = 0; i < cl->aways; i++)
-        if (cl->away[i].host == host) give_memory(cl, &cl->away[i]);
+    for (size_t i = 0; i < cl->offloaded_count; i++)
+        if (cl->offloaded[i].host == host) give_memory(cl, &cl->offloaded[i]);
 }
 
 /* The device's clock is not that of gs_seconds(), but what is enqueued has a time of both. */
 static void tell_watcher(gs_cl_transfer *c, cl_ulong start, cl_ulong end) {
     cl_ulong enqueued = 0;
-    gs_away_move *m = &c->move;
+    gs_offload_transfer *m = &c->move;
     if (!c->watch.moved || end <= start) return;
     if (clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_QUEUED, sizeof enqueued, &enqueued, NULL) !=
             CL_SUCCESS ||
@@ -103,8 +103,8 @@ static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
     if (error == CL_SUCCESS) {
         clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
         clGetEventProfilingInfo(c->done, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
-        if (end > start) d->away.busy += 1e-9 * (double)(end - start);
-        d->away.bytes += (double)c->fetched;
+        if (end > start) d->offload_times.busy += 1e-9 * (double)(end - start);
+        d->offload_times.bytes += (double)c->fetched;
         tell_watcher(c, start, end);
     }
     clReleaseEvent(c->done);
@@ -139,10 +139,10 @@ static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool 
     GS_TRY(next_copy(d, &c));
     if (number) *number = cl->copied;
     c->fetched = fetch ? bytes : 0;
-    c->watch = d->away_watch;
+    c->watch = d->offload_watcher;
     GS_TRY(work_before(d, &before));
-    c->move = (gs_away_move){.start = gs_seconds(), .bytes = bytes, .brought = fetch};
-    if (c->watch.moved) c->move.kind = (int)gs_ledger_away_kind(&d->memory, host);
+    c->move = (gs_offload_transfer){.start = gs_seconds(), .bytes = bytes, .fetched = fetch};
+    if (c->watch.moved) c->move.kind = (int)gs_ledger_offloaded_kind(&d->memory, host);
     const size_t at = here.at * sizeof(cl_float);
     cl_int error =
         fetch ? clEnqueueWriteBuffer(cl->copies, here.base, CL_FALSE, at, bytes, host, 1, &before, &c->done)
@@ -157,7 +157,7 @@ gs_status gs_cl_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64_
     return copy(d, to, host, bytes, true, number);
 }
 
-gs_status gs_cl_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, uint64_t *number) {
+gs_status gs_cl_offload(gs_device *d, void *host, gs_mem from, size_t bytes, uint64_t *number) {
     return copy(d, from, host, bytes, false, number);
 }
 
@@ -172,7 +172,7 @@ gs_status gs_cl_await(gs_device *d, uint64_t number) {
     if (state > CL_COMPLETE) GS_TRY(gs_cl_finish(d));
     const double start = gs_seconds();
     const cl_int error = clWaitForEvents(1, &c->done);
-    d->away.waited += gs_seconds() - start;
+    d->offload_times.waited += gs_seconds() - start;
     GS_TRY(gs_cl_check(error, "%s: a copy from or to the host's memory", d->name));
     return end_copy(d, c);
 }
@@ -187,10 +187,10 @@ gs_status gs_cl_settle(gs_device *d) {
     return status;
 }
 
-void gs_cl_away_close(gs_device *d) {
+void gs_cl_offload_close(gs_device *d) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_settle(d);
     if (cl->copies) clReleaseCommandQueue(cl->copies);
     cl->copies = NULL;
-    free(cl->away);
+    free(cl->offloaded);
 }

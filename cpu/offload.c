@@ -19,20 +19,20 @@
 
 enum { ROOM = 64, RANGES = ROOM + 1 /* the next one is written down before it may have to wait */ };
 
-/* Pages to be brought, or to be let go. */
+/* Pages to be fetched, or to be let go. */
 typedef struct range {
     char *begin, *end;
-    bool brought;
+    bool fetched;
     int kind;
-    gs_away_watch watch;
+    gs_offload_watcher watch;
 } range;
 
-struct gs_cpu_away {
+struct gs_cpu_offloader {
     gs_jobs *jobs;
     size_t page;
     range range[RANGES]; /* of job n at n % RANGES */
     uint64_t given;
-    gs_away_times times; /* waited: the worker's; the rest the thread's */
+    gs_offload_times times; /* waited: the worker's; the rest the thread's */
 };
 
 #ifndef MADV_POPULATE_WRITE
@@ -41,37 +41,37 @@ struct gs_cpu_away {
 
 /* ---- the thread ---- */
 
-/* Not MADV_WILLNEED: on ext4 (Linux 6.18) it makes pages of 4 kB, where faults make larger ones. To bring 100 MB that
+/* Not MADV_WILLNEED: on ext4 (Linux 6.18) it makes pages of 4 kB, where faults make larger ones. To fetch 100 MB that
  * lie in the system's memory took 58 ms with it, and 10 without. An older system is made to read each page; only to
  * read, for the worker may be writing there. */
-static void bring(char *begin, char *end, size_t page) {
+static void fetch(char *begin, char *end, size_t page) {
     if (madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE) == 0) return;
     for (const volatile char *at = begin; at < end; at += page) (void)*at;
 }
 
-static gs_status run(void *away, const gs_job *job) {
-    struct gs_cpu_away *a = away;
+static gs_status run(void *offloader, const gs_job *job) {
+    struct gs_cpu_offloader *a = offloader;
     const range *r = &a->range[job->unit];
     if (r->begin >= r->end) return GS_OK;
     const size_t bytes = (size_t)(r->end - r->begin);
     const double start = gs_seconds();
-    if (r->brought)
-        bring(r->begin, r->end, a->page);
+    if (r->fetched)
+        fetch(r->begin, r->end, a->page);
     else
         madvise(r->begin, bytes, MADV_DONTNEED); /* of a shared mapping nothing is lost */
     const double end = gs_seconds();
     if (r->watch.moved)
         r->watch.moved(r->watch.context, r->watch.step,
-                       &(gs_away_move){start, end, bytes, r->kind, r->brought});
+                       &(gs_offload_transfer){start, end, bytes, r->kind, r->fetched});
     a->times.busy += end - start;
-    if (r->brought) a->times.bytes += (double)bytes;
+    if (r->fetched) a->times.bytes += (double)bytes;
     return GS_OK;
 }
 
 /* ---- the worker ---- */
 
-static gs_status begin(struct gs_cpu_away **out) {
-    struct gs_cpu_away *a = *out = calloc(1, sizeof *a);
+static gs_status begin(struct gs_cpu_offloader **out) {
+    struct gs_cpu_offloader *a = *out = calloc(1, sizeof *a);
     if (!a) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of pages");
     a->page = (size_t)sysconf(_SC_PAGESIZE);
     const gs_status status = gs_context(gs_jobs_create(ROOM, &a->jobs), "--offload");
@@ -81,30 +81,30 @@ static gs_status begin(struct gs_cpu_away **out) {
     return status;
 }
 
-void gs_cpu_away_close(gs_cpu *cpu) {
-    if (cpu->away) gs_jobs_free(cpu->away->jobs);
-    free(cpu->away);
+void gs_cpu_offload_close(gs_cpu *cpu) {
+    if (cpu->offloader) gs_jobs_free(cpu->offloader->jobs);
+    free(cpu->offloader);
 }
 
 /* The beginning of its page. */
-static char *page_of(const struct gs_cpu_away *a, char *memory) {
+static char *page_of(const struct gs_cpu_offloader *a, char *memory) {
     return memory - (uintptr_t)memory % a->page;
 }
 
-/* All pages of these bytes are brought; or those that lie wholly in them are let go. *number: of the job. */
-static gs_status move(gs_device *d, void *host, size_t bytes, bool brought, uint64_t *number) {
+/* All pages of these bytes are fetched; or those that lie wholly in them are let go. *number: of the job. */
+static gs_status move(gs_device *d, void *host, size_t bytes, bool fetched, uint64_t *number) {
     gs_cpu *cpu = gs_cpu_of(d);
     *number = 0;
-    gs_ledger_pages(&d->memory, host, bytes, brought);
-    if (d->dry || (brought && bytes == 0)) return GS_OK;
-    if (!cpu->away) GS_TRY(begin(&cpu->away));
-    struct gs_cpu_away *a = cpu->away;
+    gs_ledger_pages(&d->memory, host, bytes, fetched);
+    if (d->dry || (fetched && bytes == 0)) return GS_OK;
+    if (!cpu->offloader) GS_TRY(begin(&cpu->offloader));
+    struct gs_cpu_offloader *a = cpu->offloader;
     char *memory = host;
     const size_t up = a->page - 1;
     const int at = (int)(++a->given % RANGES);
     a->range[at] =
-        (range){page_of(a, memory + (brought ? 0 : up)), page_of(a, memory + bytes + (brought ? up : 0)),
-                brought, d->away_watch.moved ? (int)gs_ledger_away_kind(&d->memory, host) : 0, d->away_watch};
+        (range){page_of(a, memory + (fetched ? 0 : up)), page_of(a, memory + bytes + (fetched ? up : 0)),
+                fetched, d->offload_watcher.moved ? (int)gs_ledger_offloaded_kind(&d->memory, host) : 0, d->offload_watcher};
     return gs_jobs_give(a->jobs, (gs_job){.run = run, .context = a, .unit = at}, number);
 }
 
@@ -113,14 +113,14 @@ gs_status gs_cpu_fetch(gs_device *d, gs_mem to, void *host, size_t bytes, uint64
     return move(d, host, bytes, true, number);
 }
 
-gs_status gs_cpu_put_away(gs_device *d, void *host, gs_mem from, size_t bytes, uint64_t *number) {
+gs_status gs_cpu_offload(gs_device *d, void *host, gs_mem from, size_t bytes, uint64_t *number) {
     uint64_t nobody_asks;
     (void)from;
     return move(d, host, bytes, false, number ? number : &nobody_asks);
 }
 
 gs_status gs_cpu_await(gs_device *d, uint64_t number) {
-    struct gs_cpu_away *a = gs_cpu_of(d)->away;
+    struct gs_cpu_offloader *a = gs_cpu_of(d)->offloader;
     if (!a || gs_jobs_is_done(a->jobs, number)) return GS_OK;
     const double start = gs_seconds();
     const gs_status status = gs_jobs_wait(a->jobs, number);
@@ -130,16 +130,16 @@ gs_status gs_cpu_await(gs_device *d, uint64_t number) {
 
 /* That is no wait for what a step needs. */
 gs_status gs_cpu_settle(gs_device *d) {
-    struct gs_cpu_away *a = gs_cpu_of(d)->away;
+    struct gs_cpu_offloader *a = gs_cpu_of(d)->offloader;
     if (!a) return GS_OK;
     GS_TRY(gs_jobs_wait_for_all(a->jobs));
-    d->away = a->times;
+    d->offload_times = a->times;
     return GS_OK;
 }
 
 /* ---- memory ---- */
 
-gs_status gs_cpu_alloc_away(gs_device *d, size_t bytes, void **host) {
+gs_status gs_cpu_alloc_offloaded(gs_device *d, size_t bytes, void **host) {
     const size_t whole = bytes ? bytes : 1;
     *host = NULL;
     if (!d->dry)
@@ -153,7 +153,7 @@ gs_status gs_cpu_alloc_away(gs_device *d, size_t bytes, void **host) {
     return status;
 }
 
-void gs_cpu_free_away(gs_device *d, void *host) {
+void gs_cpu_free_offloaded(gs_device *d, void *host) {
     const size_t bytes = gs_ledger_remove(&d->memory, host);
     gs_cpu_settle(d); /* the thread may be at it */
     if (host) gs_mapped_free(host, bytes);

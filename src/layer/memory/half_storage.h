@@ -30,4 +30,4 @@
 #include "layer/layer.h"
 
 /* In gs_layer_bind, when it is known who does the work of whom: gs_layer_memory.x_half and y_half. GS_E_MEMORY. */
-gs_status gs_halves_plan(gs_layer *root);
+gs_status gs_half_storage_plan(gs_layer *root);

@@ -1,4 +1,4 @@
-#include "layer/memory/away.h"
+#include "layer/memory/offload.h"
 
 #include <limits.h>
 #include "layer/make.h"
@@ -8,9 +8,9 @@
 
 static gs_status look_for_buffers(gs_layer *l, void *found) {
     const unsigned offload = l->root->device->offload;
-    const bool y = (offload & GS_OFFLOAD_ACTIVATIONS) && l->memory.y_place >= 0,
+    const bool y = (offload & GS_OFFLOAD_ACTIVATIONS) && l->memory.y_buffer >= 0,
                weights = (offload & GS_OFFLOAD_WEIGHTS) && l->params > 0;
-    if (!l->joined && !l->elsewhere && (y || weights)) *(bool *)found = true;
+    if (!l->fused && !l->other_stage && (y || weights)) *(bool *)found = true;
     return GS_OK;
 }
 
@@ -24,9 +24,9 @@ static bool begins_unit(const gs_layer *root, int i) {
     return found;
 }
 
-int gs_away_units(gs_layer *root) {
+int gs_offload_units(gs_layer *root) {
     int count = 0;
-    if (!gs_layer_is_sequence(root)) return 0; /* nobody tells of its layers' turns */
+    if (!gs_layer_is_sequence(root)) return 0; /* nobody calls hooks for its layers */
     for (int i = 0; i < root->children; i++) {
         if (begins_unit(root, i)) count++;
         root->child[i]->memory.unit = count;
@@ -34,49 +34,49 @@ int gs_away_units(gs_layer *root) {
     return count;
 }
 
-/* ---- lives ---- */
+/* ---- lifetimes ---- */
 
-typedef struct going {
-    gs_lives *lives;
+typedef struct leaving {
+    gs_lifetimes *lifetimes;
     gs_arena *arena;
     int end; /* the last step of forward in which it is there */
-} going;
+} leaving;
 
-static gs_status let_go(gs_layer *l, void *context) {
-    const going *g = context;
-    if (l->joined || l->elsewhere || l->memory.y_place < 0) return GS_OK;
-    gs_life *life = &g->lives->life[l->memory.y_place];
-    if (gs_life_has_gap(life)) return GS_OK; /* backward makes it again */
-    life->away = g->end;
-    life->back = INT_MAX; /* until gs_away_back says when */
-    g->arena->away_floats[l->memory.y_place] = life->floats;
+static gs_status leave(gs_layer *l, void *context) {
+    const leaving *g = context;
+    if (l->fused || l->other_stage || l->memory.y_buffer < 0) return GS_OK;
+    gs_lifetime *life = &g->lifetimes->life[l->memory.y_buffer];
+    if (gs_lifetime_has_gap(life)) return GS_OK; /* backward computes it again */
+    life->pause = g->end;
+    life->resume = INT_MAX; /* until gs_offload_plan_fetch says when */
+    g->arena->offloaded_floats[l->memory.y_buffer] = life->floats;
     return GS_OK;
 }
 
-void gs_away_plan(gs_layer *root, gs_lives *lives) {
-    const int units = gs_away_units(root), all = (int)gs_layer_count(root);
-    gs_births_by_number(root, lives);
+void gs_offload_plan(gs_layer *root, gs_lifetimes *lifetimes) {
+    const int units = gs_offload_units(root), all = (int)gs_layer_count(root);
+    gs_lifetimes_from_forward(root, lifetimes);
     for (int i = 0, next = 0; i < root->children; i++) {
         const int unit = root->child[i]->memory.unit;
         if (unit == 0 || unit + 3 > units) continue;
         while (root->child[next]->memory.unit < unit + 3) next++;
-        going g = {lives, root->arena, root->child[next]->number - 1 - all};
-        (void)gs_layer_walk(root->child[i], let_go, &g);
+        leaving g = {lifetimes, root->arena, root->child[next]->number - 1 - all};
+        (void)gs_layer_walk(root->child[i], leave, &g);
     }
 }
 
 static gs_status come_back(gs_layer *l, void *context) {
-    const gs_dx_places *p = context;
+    const gs_buffer_plan *p = context;
     const gs_arena *a = l->root->arena;
-    if (l->joined || l->elsewhere || !gs_arena_is_away(a, l->memory.y_place)) return GS_OK;
-    p->lives.life[l->memory.y_place].back = p->now + 1;
+    if (l->fused || l->other_stage || !gs_arena_is_offloaded(a, l->memory.y_buffer)) return GS_OK;
+    p->lifetimes.life[l->memory.y_buffer].resume = p->now + 1;
     return GS_OK;
 }
 
-void gs_away_back(gs_dx_places *p, gs_layer *root, int i) {
+void gs_offload_plan_fetch(gs_buffer_plan *p, gs_layer *root, int i) {
     const int unit = root->child[i]->memory.unit;
     const bool ends = unit > 0 && (i + 1 == root->children || root->child[i + 1]->memory.unit != unit);
-    if (!ends || !root->arena->away_count) return;
+    if (!ends || !root->arena->offloaded_count) return;
     for (int k = 0; k < i; k++)
         if (root->child[k]->memory.unit == unit - 2) (void)gs_layer_walk(root->child[k], come_back, p);
 }

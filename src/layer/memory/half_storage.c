@@ -1,4 +1,4 @@
-#include "layer/memory/halves.h"
+#include "layer/memory/half_storage.h"
 
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ static void join(values *v, int a, int b) {
 
 /* Statistics of some samples alone begin at a place of their own: so a sample of 16 bits has whole floats. */
 static bool begins_inside_a_float(const gs_layer *l) {
-    return l->ops->of_batch && gs_shape_size(l->in) % 2;
+    return l->ops->depends_on_batch && gs_shape_size(l->in) % 2;
 }
 
 static int through(values *v, gs_layer *l, int x);
@@ -68,7 +68,7 @@ static int through_children(values *v, gs_layer *l, int x) {
 
 /* Returns the number of y. */
 static int through(values *v, gs_layer *l, int x) {
-    if (l->joined || (l->elsewhere && !v->whole)) return x;
+    if (l->fused || (l->other_stage && !v->whole)) return x;
     v->x[l->number] = x;
     return v->y[l->number] = l->children > 0 ? through_children(v, l, x) : through_leaf(v, l, x);
 }
@@ -86,7 +86,7 @@ static void find_ends(values *v, const gs_layer *root) {
     bool first = true;
     for (int i = 0; i < root->children && gs_layer_is_sequence(root); i++) {
         const gs_layer *l = root->child[i];
-        if (l->elsewhere || v->x[l->number] < 0) continue;
+        if (l->other_stage || v->x[l->number] < 0) continue;
         if (first) v->x[root->number] = v->x[l->number];
         first = false;
         v->y[root->number] = v->y[l->number];
@@ -104,7 +104,7 @@ static gs_status plan(gs_layer *root, values *v, size_t count) {
     return gs_layer_walk(root, tell_layer, v);
 }
 
-gs_status gs_halves_plan(gs_layer *root) {
+gs_status gs_half_storage_plan(gs_layer *root) {
     const gs_device *d = root->device;
     const size_t count = gs_layer_count(root) + 1;
     if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;

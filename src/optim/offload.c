@@ -1,10 +1,10 @@
-#include "optim/away.h"
+#include "optim/offload.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "core/shard.h"
 
-enum { WINDOWS = 3 /* one may be written back while the next is brought into it */ };
+enum { WINDOWS = 3 /* one may be written back while the next is fetched into it */ };
 
 /* A block on its way, or there. */
 typedef struct block {
@@ -14,16 +14,16 @@ typedef struct block {
     uint64_t number; /* of the last of its fetches */
 } block;
 
-typedef struct gs_vectors_away {
+typedef struct gs_optimizer_offload {
     float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and the weights come in blocks alone */
     bool in_place;                     /* the device's operators work there; else in windows */
     gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
     gs_mem weights[WINDOWS]; /* GS_NONE: operators update them where they are */
     int windows;             /* used so far, in turns */
     block ahead;             /* the first one of the next update */
-} gs_vectors_away;
+} gs_optimizer_offload;
 
-bool gs_vectors_go_away(const gs_optimizer_ops *ops, const gs_device *d) {
+bool gs_optimizer_offloads(const gs_optimizer_ops *ops, const gs_device *d) {
     return (d->offload & (GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS)) && !ops->whole;
 }
 
@@ -31,7 +31,7 @@ bool gs_vectors_go_away(const gs_optimizer_ops *ops, const gs_device *d) {
 
 static gs_status make_windows(gs_optimizer *o, size_t bytes) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away;
+    gs_optimizer_offload *a = o->offload;
     for (int w = 0; w < WINDOWS && o->model->weights_in_windows; w++)
         GS_TRY(gs_alloc(d, GS_MEMORY_WEIGHTS, bytes, &a->weights[w]));
     for (int w = 0; w < WINDOWS && a->host[0] && !a->in_place; w++)
@@ -40,42 +40,42 @@ static gs_status make_windows(gs_optimizer *o, size_t bytes) {
     return GS_OK;
 }
 
-gs_status gs_vectors_away_create(gs_optimizer *o) {
+gs_status gs_optimizer_offload_create(gs_optimizer *o) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away = calloc(1, sizeof *a);
+    gs_optimizer_offload *a = o->offload = calloc(1, sizeof *a);
     if (!a) return gs_fail(GS_E_MEMORY, "%s: no memory for a list of vectors", o->ops->name);
     a->in_place = d->ops->host_memory;
     for (int i = 0; i < o->vectors && !(d->offload & GS_OFFLOAD_OPTIMIZER); i++)
         GS_TRY(gs_alloc(d, GS_MEMORY_OPTIMIZER, o->held * sizeof(float), &o->vector[i]));
     for (int i = 0; i < o->vectors && (d->offload & GS_OFFLOAD_OPTIMIZER); i++) {
         void *host;
-        GS_TRY(gs_alloc_away(d, GS_MEMORY_OPTIMIZER, o->held * sizeof(float), &host));
+        GS_TRY(gs_alloc_offloaded(d, GS_MEMORY_OPTIMIZER, o->held * sizeof(float), &host));
         a->host[i] = host;
         o->vector[i] = a->in_place ? d->ops->host_memory(host) : GS_NONE;
     }
-    return make_windows(o, gs_smaller(GS_AWAY_BLOCK, o->held) * sizeof(float));
+    return make_windows(o, gs_smaller(GS_OFFLOAD_BLOCK, o->held) * sizeof(float));
 }
 
-void gs_vectors_away_free(gs_optimizer *o) {
+void gs_optimizer_offload_free(gs_optimizer *o) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away;
+    gs_optimizer_offload *a = o->offload;
     for (int i = 0; i < o->vectors && !a->host[0]; i++) d->ops->free(d, o->vector[i]);
     for (int i = 0; i < GS_OPTIMIZER_VECTORS; i++) {
-        d->ops->free_away(d, a->host[i]);
+        d->ops->free_offloaded(d, a->host[i]);
         for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->window[w][i]);
     }
     for (int w = 0; w < WINDOWS; w++) d->ops->free(d, a->weights[w]);
     free(a);
-    o->away = NULL;
+    o->offload = NULL;
 }
 
 /* ---- blocks ---- */
 
 /* Its elements of the vectors, and its weights where these are elsewhere too. */
-static gs_status bring(gs_optimizer *o, size_t element, size_t weight, size_t count, block *b) {
+static gs_status fetch(gs_optimizer *o, size_t element, size_t weight, size_t count, block *b) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away;
-    float *weights = o->model->weights_away;
+    gs_optimizer_offload *a = o->offload;
+    float *weights = o->model->offloaded_weights;
     *b = (block){element, count, weight, a->windows++ % WINDOWS, 0};
     for (int i = 0; i < o->vectors && a->host[i]; i++)
         GS_TRY(d->ops->fetch(d, a->window[b->window][i], a->host[i] + element, count * sizeof(float),
@@ -87,17 +87,17 @@ static gs_status bring(gs_optimizer *o, size_t element, size_t weight, size_t co
 
 static gs_status put_back(gs_optimizer *o, const block *b) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away;
-    float *weights = o->model->weights_away;
+    gs_optimizer_offload *a = o->offload;
+    float *weights = o->model->offloaded_weights;
     const size_t bytes = b->count * sizeof(float);
     for (int i = 0; i < o->vectors && a->host[i]; i++)
-        GS_TRY(d->ops->put_away(d, a->host[i] + b->element, a->window[b->window][i], bytes, NULL));
-    return weights ? d->ops->put_away(d, weights + b->weight, a->weights[b->window], bytes, NULL) : GS_OK;
+        GS_TRY(d->ops->offload(d, a->host[i] + b->element, a->window[b->window][i], bytes, NULL));
+    return weights ? d->ops->offload(d, weights + b->weight, a->weights[b->window], bytes, NULL) : GS_OK;
 }
 
 /* Parameter `first` and those after it, whose elements of the vectors are these. */
 static gs_status update_block(gs_optimizer *o, const block *b, size_t first, float scale) {
-    const gs_vectors_away *a = o->away;
+    const gs_optimizer_offload *a = o->offload;
     gs_mem kept[GS_OPTIMIZER_VECTORS];
     const gs_mem weights = o->model->weights;
     memcpy(kept, o->vector, sizeof kept);
@@ -116,20 +116,20 @@ static gs_status update_block(gs_optimizer *o, const block *b, size_t first, flo
 }
 
 /* Blocks are asked for until there are enough ahead. */
-gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, float scale) {
+gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t count, float scale) {
     gs_device *d = o->model->device;
-    gs_vectors_away *a = o->away;
+    gs_optimizer_offload *a = o->offload;
     /* a part of an update has weights and vectors that begin elsewhere */
     const size_t element = first + o->vector[0].at,
                  weight = first + (o->model->weights_in_windows ? 0 : o->model->weights.at);
     block list[WINDOWS] = {a->ahead};
-    const bool came = list[0].element == element && list[0].count == gs_smaller(GS_AWAY_BLOCK, count);
+    const bool came = list[0].element == element && list[0].count == gs_smaller(GS_OFFLOAD_BLOCK, count);
     size_t asked = came ? list[0].count : 0;
     a->ahead.count = 0;
     for (size_t done = 0, number = 0; done < count; number++) {
-        for (; asked < count && asked < done + WINDOWS * (size_t)GS_AWAY_BLOCK; asked += GS_AWAY_BLOCK)
-            GS_TRY(bring(o, element + asked, weight + asked, gs_smaller(GS_AWAY_BLOCK, count - asked),
-                         &list[asked / GS_AWAY_BLOCK % WINDOWS]));
+        for (; asked < count && asked < done + WINDOWS * (size_t)GS_OFFLOAD_BLOCK; asked += GS_OFFLOAD_BLOCK)
+            GS_TRY(fetch(o, element + asked, weight + asked, gs_smaller(GS_OFFLOAD_BLOCK, count - asked),
+                         &list[asked / GS_OFFLOAD_BLOCK % WINDOWS]));
         const block now = list[number % WINDOWS];
         GS_TRY(d->ops->await(d, now.number));
         GS_TRY(update_block(o, &now, first + done, scale));
@@ -139,28 +139,28 @@ gs_status gs_vectors_away_update(gs_optimizer *o, size_t first, size_t count, fl
     return GS_OK;
 }
 
-gs_status gs_vectors_away_bring_first(gs_optimizer *o) {
-    if (!o->away->host[0] || o->model->weights_away || o->held == 0)
+gs_status gs_optimizer_offload_fetch_first(gs_optimizer *o) {
+    if (!o->offload->host[0] || o->model->offloaded_weights || o->held == 0)
         return GS_OK; /* weights come for forward */
-    return bring(o, 0, 0, gs_smaller(GS_AWAY_BLOCK, o->held), &o->away->ahead);
+    return fetch(o, 0, 0, gs_smaller(GS_OFFLOAD_BLOCK, o->held), &o->offload->ahead);
 }
 
-bool gs_vectors_are_away(const gs_optimizer *o) {
-    return o->away && o->away->host[0];
+bool gs_optimizer_is_offloaded(const gs_optimizer *o) {
+    return o->offload && o->offload->host[0];
 }
 
 /* ---- for the host ---- */
 
-gs_status gs_vectors_away_map(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
+gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
     uint64_t number;
-    o->away->ahead.count = 0; /* what was brought may become another one */
-    *host = o->away->host[i] + at;
-    if (o->away->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
+    o->offload->ahead.count = 0; /* what was fetched may become another one */
+    *host = o->offload->host[i] + at;
+    if (o->offload->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
     return d->ops->settle(d);
 }
 
-gs_status gs_vectors_away_unmap(gs_optimizer *o, float *host, size_t count) {
+gs_status gs_optimizer_offload_unmap(gs_optimizer *o, float *host, size_t count) {
     gs_device *d = o->model->device;
-    return o->away->in_place ? d->ops->put_away(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL) : GS_OK;
+    return o->offload->in_place ? d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL) : GS_OK;
 }

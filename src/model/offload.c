@@ -1,9 +1,9 @@
-#include "model/away.h"
+#include "model/offload.h"
 
 #include <stdlib.h>
 
 #include "layer/make.h"
-#include "layer/memory/away.h"
+#include "layer/memory/offload.h"
 #include "layer/watch.h"
 
 /* A y that goes away: here, and there. */
@@ -23,9 +23,9 @@ typedef struct unit {
     uint64_t number;       /* of what was asked for last */
 } unit;
 
-typedef struct gs_model_away {
+typedef struct gs_model_offload {
     gs_model *model;
-    gs_turns turns;
+    gs_layer_hooks hooks;
     unit *unit; /* 1 .. units */
     int units;
     piece *piece; /* all */
@@ -34,65 +34,65 @@ typedef struct gs_model_away {
         window; /* two, and one for each unit that stays; where operators work in place, places that are none */
     int *holds; /* which unit's weights: 0: none that are up to date */
     int windows;
-    int now; /* the unit whose turn it is */
+    int now; /* the unit that computes */
     bool backward;
     uint64_t last; /* copy */
-} gs_model_away;
+} gs_model_offload;
 
-static bool works_in_place(const gs_model_away *o) {
+static bool works_in_place(const gs_model_offload *o) {
     return o->model->device->ops->host_memory;
 }
 
 /* ---- to there and back ---- */
 
-static gs_status move(gs_model_away *o, unit *u, gs_mem here, float *there, size_t bytes, bool bring) {
+static gs_status move(gs_model_offload *o, unit *u, gs_mem here, float *there, size_t bytes, bool fetch) {
     gs_device *d = o->model->device;
-    GS_TRY(bring ? d->ops->fetch(d, here, there, bytes, &u->number)
-                 : d->ops->put_away(d, there, here, bytes, &u->number));
+    GS_TRY(fetch ? d->ops->fetch(d, here, there, bytes, &u->number)
+                 : d->ops->offload(d, there, here, bytes, &u->number));
     o->last = u->number;
     return GS_OK;
 }
 
-static bool is_unit(const gs_model_away *o, int i) {
+static bool is_unit(const gs_model_offload *o, int i) {
     return i >= 1 && i <= o->units;
 }
 
-static gs_status move_weights(gs_model_away *o, int i, bool bring) {
-    float *weights = o->model->weights_away;
+static gs_status move_weights(gs_model_offload *o, int i, bool fetch) {
+    float *weights = o->model->offloaded_weights;
     if (!is_unit(o, i) || !weights) return GS_OK;
     unit *u = &o->unit[i];
     if (u->table && works_in_place(o)) /* else it stays in a window */
-        GS_TRY(move(o, u, (gs_mem)GS_NONE, weights + u->table->at, u->table->count * sizeof(float), bring));
+        GS_TRY(move(o, u, (gs_mem)GS_NONE, weights + u->table->at, u->table->count * sizeof(float), fetch));
     if (u->params == 0) return GS_OK;
-    return move(o, u, o->window[u->window], weights + u->first, u->params * sizeof(float), bring);
+    return move(o, u, o->window[u->window], weights + u->first, u->params * sizeof(float), fetch);
 }
 
-static gs_status move_y(gs_model_away *o, int i, size_t samples, bool bring) {
+static gs_status move_y(gs_model_offload *o, int i, size_t samples, bool fetch) {
     unit *u = &o->unit[is_unit(o, i) ? i : 0]; /* which has none */
     for (int k = 0; k < u->pieces; k++) {
         const piece *y = &u->y[k];
         const size_t floats = works_in_place(o) ? y->whole
                               : y->here.half    ? (samples * y->sample + 1) / 2
                                                 : samples * y->sample;
-        GS_TRY(move(o, u, y->here, y->there, floats * sizeof(float), bring));
+        GS_TRY(move(o, u, y->here, y->there, floats * sizeof(float), fetch));
     }
     return GS_OK;
 }
 
-static gs_status await(gs_model_away *o, int i) {
+static gs_status await(gs_model_offload *o, int i) {
     gs_device *d = o->model->device;
     return is_unit(o, i) ? d->ops->await(d, o->unit[i].number) : GS_OK;
 }
 
 /* ---- where operators work in place ---- */
 
-static gs_status hint(gs_model_away *o, int i, bool bring) {
-    GS_TRY(move_weights(o, i, bring));
-    return move_y(o, i, 0, bring);
+static gs_status hint(gs_model_offload *o, int i, bool fetch) {
+    GS_TRY(move_weights(o, i, fetch));
+    return move_y(o, i, 0, fetch);
 }
 
 /* A unit reads the y of the one before it. What an inference has left at the end goes when the first one begins. */
-static gs_status begin_in_place(gs_model_away *o, int i, bool backward) {
+static gs_status begin_in_place(gs_model_offload *o, int i, bool backward) {
     const bool first = i == 1 && !backward;
     for (int k = o->units; first && k > 2 && k > o->units - 2; k--) GS_TRY(hint(o, k, false));
     GS_TRY(hint(o, backward ? i + 1 : i - 2, false));
@@ -104,7 +104,7 @@ static gs_status begin_in_place(gs_model_away *o, int i, bool backward) {
 
 /* ---- where they need copies ---- */
 
-static gs_status bring_weights(gs_model_away *o, int i) {
+static gs_status fetch_weights(gs_model_offload *o, int i) {
     if (!is_unit(o, i) || !o->model->weights_in_windows) return GS_OK;
     const unit *u = &o->unit[i];
     if (u->params == 0 || o->holds[u->window] == i) return GS_OK;
@@ -112,29 +112,29 @@ static gs_status bring_weights(gs_model_away *o, int i) {
     return move_weights(o, i, true);
 }
 
-/* Weights may have changed since they were brought. A backward that ended early has left copies on their way. */
-static gs_status first_begins(gs_model_away *o) {
+/* Weights may have changed since they were fetched. A backward that ended early has left copies on their way. */
+static gs_status first_begins(gs_model_offload *o) {
     gs_device *d = o->model->device;
     GS_TRY(d->ops->await(d, o->last));
     for (int w = 0; w < o->windows; w++) o->holds[w] = 0;
     for (int i = 1; i <= o->units; i++)
-        if (i == 1 || o->unit[i].stays) GS_TRY(bring_weights(o, i));
+        if (i == 1 || o->unit[i].stays) GS_TRY(fetch_weights(o, i));
     for (int i = 1; i <= o->units; i++)
         if (o->unit[i].stays) GS_TRY(await(o, i));
     return GS_OK;
 }
 
 /* When unit i begins, that of unit i - 1 is made, and that of i - 3 makes room. */
-static gs_status begin_forward(gs_model_away *o, const gs_pass *pass, int i) {
+static gs_status begin_forward(gs_model_offload *o, const gs_pass *pass, int i) {
     if (i == 1) GS_TRY(first_begins(o));
     if (pass->training) GS_TRY(move_y(o, i - 1, pass->n, false));
-    GS_TRY(bring_weights(o, i + 1));
+    GS_TRY(fetch_weights(o, i + 1));
     GS_TRY(await(o, i - 3));
     return await(o, i);
 }
 
-static gs_status begin_backward(gs_model_away *o, const gs_pass *pass, int i) {
-    GS_TRY(bring_weights(o, i - 1));
+static gs_status begin_backward(gs_model_offload *o, const gs_pass *pass, int i) {
+    GS_TRY(fetch_weights(o, i - 1));
     GS_TRY(move_y(o, i - 2, pass->n, true));
     GS_TRY(await(o, i));
     return i > 1 && o->unit[i - 1].pieces ? await(o, i - 1) : GS_OK;
@@ -142,10 +142,10 @@ static gs_status begin_backward(gs_model_away *o, const gs_pass *pass, int i) {
 
 /* The first layer that is here begins a pass. */
 static gs_status begins(void *context, const gs_pass *pass, int child, bool backward) {
-    gs_model_away *o = context;
+    gs_model_offload *o = context;
     gs_layer *const *l = o->model->net->child;
     const int i = l[child]->memory.unit;
-    if (!backward && (child == 0 || l[child - 1]->elsewhere)) o->now = 0;
+    if (!backward && (child == 0 || l[child - 1]->other_stage)) o->now = 0;
     if (i == 0 || (i == o->now && backward == o->backward)) return GS_OK;
     o->now = i;
     o->backward = backward;
@@ -156,12 +156,12 @@ static gs_status begins(void *context, const gs_pass *pass, int child, bool back
 /* ---- who has what ---- */
 
 static gs_status add_y(gs_layer *l, void *context) {
-    gs_model_away *o = context;
+    gs_model_offload *o = context;
     const gs_arena *a = l->root->arena;
-    const int place = l->memory.y_place;
-    if (l->joined || l->elsewhere || !gs_arena_is_away(a, place)) return GS_OK;
+    const int buffer = l->memory.y_buffer;
+    if (l->fused || l->other_stage || !gs_arena_is_offloaded(a, buffer)) return GS_OK;
     o->piece[o->pieces++] =
-        (piece){l->y, a->away + a->away_at[place], gs_shape_size(gs_layer_y_shape(l)), a->away_floats[place]};
+        (piece){l->y, a->offloaded + a->offloaded_at[buffer], gs_shape_size(gs_layer_y_shape(l)), a->offloaded_floats[buffer]};
     return GS_OK;
 }
 
@@ -173,7 +173,7 @@ static gs_status look_for_table(gs_layer *l, void *context) {
 }
 
 /* Layers lie in the flat array in their order. Those before the first unit have no weights. */
-static gs_status look_at_children(gs_model_away *o) {
+static gs_status look_at_children(gs_model_offload *o) {
     gs_layer *net = o->model->net;
     for (int c = 0; c < net->children; c++) {
         gs_layer *l = net->child[c];
@@ -193,11 +193,11 @@ static gs_status look_at_children(gs_model_away *o) {
 
 /* ---- the windows of weights ---- */
 
-static gs_status make_window(gs_model_away *o, size_t floats) {
+static gs_status make_window(gs_model_offload *o, size_t floats) {
     return gs_alloc(o->model->device, GS_MEMORY_WEIGHTS, floats * sizeof(float), &o->window[o->windows++]);
 }
 
-static gs_status make_windows(gs_model_away *o) {
+static gs_status make_windows(gs_model_offload *o) {
     size_t most[2] = {0, 0};
     int turns = 0;
     for (int i = 1; i <= o->units; i++) {
@@ -217,7 +217,7 @@ static gs_status make_windows(gs_model_away *o) {
 }
 
 static gs_status bind_weights(gs_layer *l, void *context) {
-    const gs_model_away *o = context;
+    const gs_model_offload *o = context;
     const gs_layer *child = l;
     for (int c = 0; c < o->model->net->children; c++) /* the last one that begins at it or before it */
         if (o->model->net->child[c]->number <= l->number) child = o->model->net->child[c];
@@ -231,13 +231,13 @@ static gs_status bind_weights(gs_layer *l, void *context) {
 
 /* ---- making and freeing ---- */
 
-gs_status gs_model_away_create(gs_model *m) {
+gs_status gs_model_offload_create(gs_model *m) {
     gs_layer *net = m->net;
-    if (!m->weights_away && !net->arena->away) return GS_OK;
-    gs_model_away *o = m->away = calloc(1, sizeof *o);
+    if (!m->offloaded_weights && !net->arena->offloaded) return GS_OK;
+    gs_model_offload *o = m->offload = calloc(1, sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of layers");
     const size_t layers = gs_layer_count(net);
-    *o = (gs_model_away){.model = m, .turns = {.begins = begins, .context = o}, .units = gs_away_units(net)};
+    *o = (gs_model_offload){.model = m, .hooks = {.begins = begins, .context = o}, .units = gs_offload_units(net)};
     o->unit = calloc((size_t)o->units + 1, sizeof *o->unit);
     o->piece = calloc(layers + 1, sizeof *o->piece);
     o->window = calloc((size_t)o->units + 2, sizeof *o->window);
@@ -249,12 +249,12 @@ gs_status gs_model_away_create(gs_model *m) {
         GS_TRY(make_windows(o));
         GS_TRY(gs_layer_walk(net, bind_weights, o));
     }
-    gs_layer_add_turns(net, &o->turns);
+    gs_layer_add_hooks(net, &o->hooks);
     return GS_OK;
 }
 
-void gs_model_away_free(gs_model *m) {
-    gs_model_away *o = m->away;
+void gs_model_offload_free(gs_model *m) {
+    gs_model_offload *o = m->offload;
     if (!o) return;
     for (int w = 0; w < o->windows; w++) m->device->ops->free(m->device, o->window[w]);
     free(o->unit);

@@ -1,0 +1,68 @@
+/* Which buffers of a model are needed when; where they lie follows from that (arena.h).
+ *
+ * The y of all layers are there when backward begins. A layer's y is needed until the layers after it have made their
+ * dw, and by the layer itself if its own backward reads it. Gradients of activations are short-lived: a layer's dx is
+ * the dy of the layer before it, and once that layer has made its own dx, nobody needs it. So dx lie where the y of
+ * later layers lay, whose backward is done.
+ *
+ * The order of backward is walked through once when a model is bound. A layer takes a buffer for its dx, and the
+ * container it lies in releases the buffer of dy.
+ *
+ *     residual   dx of the body, while dy is kept for the shortcut; dx over that of the body
+ *
+ * The layers in a container without `plan_backward` in its table keep all their buffers for themselves.
+ */
+#pragma once
+
+#include "layer/layer.h"
+#include "layer/memory/arena.h"
+
+/* When which y and dx of a model are needed. */
+struct gs_buffer_plan {
+    gs_lifetimes lifetimes;
+    size_t max_batch;
+    int now;   /* steps of backward that are done */
+    int rerun; /* the last one of them that ran a forward again; 0: none */
+};
+
+/* Where they lie: chunks of memory of `most` floats each. The last one may hold fewer. */
+enum { GS_ARENA_CHUNKS = 64 };
+enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
+struct gs_arena {
+    size_t most;
+    gs_mem chunk[GS_ARENA_CHUNKS];
+    gs_lifetimes lifetimes; /* of all buffers: who lies there, and when */
+    /* With GS_OFFLOAD_ACTIVATIONS: the y lie here (alloc_offloaded), one after the other, except what backward computes
+     * again. Where operators cannot work here, these are copies (offload.h). */
+    float *offloaded;
+    int offloaded_count;      /* the y are the buffers below it: */
+    size_t *offloaded_floats; /* buffer i takes so many floats there; 0: it lies in a chunk alone ... */
+    size_t *offloaded_at;     /* ... from this one on */
+    bool copies;
+    /* Of a net whose sequences are divided: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
+    gs_mem whole[GS_WHOLES];
+    gs_mem sums; /* of a tensor group: room for what is added up in f32 before it is rounded to 16 bits */
+};
+
+static inline bool gs_arena_is_offloaded(const gs_arena *a, int buffer) {
+    return buffer >= 0 && buffer < a->offloaded_count && a->offloaded_floats[buffer] > 0;
+}
+
+/* Not one of the shared buffers: the layer has a buffer of its own, or none. */
+enum { GS_NO_BUFFER = -1 };
+
+/* The y of l, from now on: its buffer, or GS_NO_BUFFER if it has none. Before backward is walked through. */
+int gs_buffer_plan_y(gs_buffer_plan *, gs_layer *l);
+
+/* The backward of l: returns the buffer in which its dx will lie. dy lies in buffer `dy`, and stays there. */
+int gs_buffer_plan_backward(gs_layer *l, gs_buffer_plan *, int dy);
+
+/* Does the backward of l itself read its y? */
+bool gs_layer_reads_y(const gs_layer *l);
+
+/* Backward runs the forward of l again here, before its next step: the y that it computes are there from then on. */
+void gs_buffer_plan_rerun(gs_buffer_plan *, gs_layer *l);
+
+/* For containers: a buffer for the dx of l itself; and the end of its use. */
+int gs_buffer_plan_dx(gs_buffer_plan *, gs_layer *l);
+void gs_buffer_plan_release(gs_buffer_plan *, int buffer);
