@@ -94,8 +94,8 @@ TEST(a_machine_of_the_same_name_is_another) {
     if (!f || fscanf(f, "%39s", boot) != 1) skip_because("this system does not number its boots");
     fclose(f);
     assert_ok(gs_rank_info_create(&r, &other));
-    char *clone = strstr(other.place, boot);
-    if (!clone) fail_msg("no '%s' in '%s'", boot, other.place);
+    char *clone = strstr(other.machine, boot);
+    if (!clone) fail_msg("no '%s' in '%s'", boot, other.machine);
     *clone = *clone == '0' ? '1' : '0';
     other.pid = 1 << 30; /* no process here has this number */
     gs_rank_info_text(&other, true, text, sizeof text);

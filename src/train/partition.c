@@ -146,7 +146,7 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
     const gs_layout *l = &w->groups.layout;
     const gs_coordinates coordinates = gs_coordinates_of(l, rank);
     *h = (gs_partition){.dp_rank = coordinates.dp};
-    return l->pp > 1 ? cut_stage(w, place, h)
+    return l->pp > 1 ? cut_stage(w, coordinates, h)
                      : gs_partition_cut(w->model, w->settings->zero, l->dp, coordinates.dp, h);
 }
 

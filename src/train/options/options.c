@@ -716,14 +716,14 @@ static cJSON *object_of(cJSON *o, const char **key) {
 
 static bool is_told(const gs_run_option *option, gs_json_file file, const gs_settings *s) {
     if (!option->json[file]) return false;
-    if (place != GS_JSON_LOG || !option->log_with) return true;
+    if (file != GS_JSON_LOG || !option->log_with) return true;
     return !gs_run_option_is_default(gs_run_option_named(option->log_with), s);
 }
 
 void gs_run_options_json(const gs_settings *s, gs_json_file file, cJSON *o) {
     for (const gs_run_option *option = gs_run_table; option->name; option++) {
         const char *key = option->json[file];
-        if (!is_told(option, place, s)) continue;
+        if (!is_told(option, file, s)) continue;
         cJSON *part = object_of(o, &key);
         if (option->null && gs_run_option_is_default(option, s))
             cJSON_AddNullToObject(part, key);
