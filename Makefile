@@ -64,7 +64,7 @@ ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 SRC_CLI  = $(wildcard src/cli/*.c src/cli/*/*.c lessons/grade/*.c lessons/predict/*.c) lessons/contain.c lessons/sandbox.c
 SRC_LIB  = $(filter-out src/cli/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) $(CPU_ONCE) $(wildcard cpu/plain/*.c cl/*.c)
 SRC_CXX  = src/comm/gloo/gloo_c.cc
-SRC_TEST = $(filter-out tests/torch_%,$(wildcard tests/*.c))
+SRC_TEST = $(wildcard tests/main.c tests/support/*.c tests/*/test_*.c)
 
 # Templates, styles and scripts of pages become strings of the program (src/page/page.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
@@ -116,6 +116,7 @@ $(B)/libgradsum.so: $(B)/$(SO)
 	@ln -sfn $(SO) $(B)/$(SO_NAME) && ln -sfn $(SO_NAME) $@
 
 $(B)/tests/program_main.o: $(B)/src/cli/main.o
+	@mkdir -p $(@D)
 	@$(COMPILE_C) $(EXTRA) -Wno-missing-prototypes -Dmain=gs_program_main -c -o $@ src/cli/main.c
 $(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a $(B)/objects
 	@echo "LINK $@"
@@ -137,7 +138,7 @@ $(B)/cpu/%.o $(B)/in-one-file: CFLAGS += -O3
 # UBSan's checks keep the loops of products out of registers: half of the time of all tests went there.
 $(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: CFLAGS += -fno-sanitize=undefined
 endif
-$(B)/cpu/open.o $(B)/tests/test_product16.o: EXTRA += $(ISAS:%=-DGS_HAS_ISA_%)
+$(B)/cpu/open.o $(B)/tests/operators/test_product16.o: EXTRA += $(ISAS:%=-DGS_HAS_ISA_%)
 # What the file says of itself.
 $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
@@ -203,8 +204,8 @@ $(B)/$(PROTO).pb-c.o: $(B)/$(PROTO).pb-c.h
 $(B)/src/log/events.o: EXTRA = -I$(B)/src
 $(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 
-$(B)/src/comm/mpi/%.o $(B)/tests/test_mpi.o: EXTRA += $(MPI_CFLAGS)
-$(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c) tests/test_mpi.c): $(B)/mpi
+$(B)/src/comm/mpi/%.o $(B)/tests/comm/test_mpi.o: EXTRA += $(MPI_CFLAGS)
+$(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c) tests/comm/test_mpi.c): $(B)/mpi
 
 # These hold PREFIX, the flags for MPI and a hash of the names of all objects, so that a source which was deleted also
 # leaves the library. They are written only when that has changed.

@@ -1,5 +1,5 @@
 /* The exponential function for loops that the compiler turns into vectors: no branches, no call. The same bits as
- * cl/exp.clh, within 1.2 ulp (tests/test_activations.c).
+ * cl/exp.clh, within 1.2 ulp (tests/operators/test_activations.c).
  *
  *     exp(x) = 2^n exp(r),  n = x / ln(2) to the nearest whole number,  |r| <= ln(2)/2
  *

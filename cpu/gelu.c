@@ -9,7 +9,7 @@
  *
  * a^2 needs more digits than a float has: it is high^2, which is exact, and (a - high)(a + high). From 13.2 on Phi(-a)
  * and phi are 0. gelu is within 6 ulp from -8 on, and within 12 below; the same bits as cl/gelu.cl
- * (tests/test_activations.c). */
+ * (tests/operators/test_activations.c). */
 typedef struct normal {
     float below, density;
 } normal;

@@ -1,7 +1,7 @@
 #include "cpu/elementwise.h"
 
-/* tanh of our own: the same bits as cl/tanh.cl, within 1.46 ulp of all floats (tests/test_tanh.c), and exactly 1 from
- * 9.02 on, so that the derivative becomes 0. With a = |x|:
+/* tanh of our own: the same bits as cl/tanh.cl, within 1.46 ulp of all floats (tests/operators/test_tanh.c), and
+ * exactly 1 from 9.02 on, so that the derivative becomes 0. With a = |x|:
  *
  *     a < 0.55   a + a^3 P(a^2)              P: (tanh(a)/a - 1)/a^2, of degree 4
  *     else       1 - 2 / (exp(2a) + 1)       exp(2a) = 2^n exp(r), |r| <= ln(2)/2; from 10 on a counts as 10

@@ -53,14 +53,14 @@ fi
 
 while read -r file; do
     case $file in
+    tests/lessons/test_*) ;;
     lessons/*/solution.* | lessons/*/answers.md | lessons/rubric.md | tests/lessons/*) continue ;;
     lessons/handout.sh | lessons/solutions.sh | lessons/sealed.list) continue ;;
-    tests/labs.sh | tests/hand_ins.sh | tests/solutions.sh | tests/handout*.sh) continue ;;
     esac
     if [ $# -gt 0 ]; then
         case $file in
-        tests/packages.* | tests/bench/* | tests/torch_peers.py | tests/torch_network.py | tests/torch_generate.py | \
-            tests/torch_files.py | tests/weights.sh) ;;
+        tests/packages.* | tests/bench/* | tests/torch/peers.py | tests/torch/network.py | tests/torch/generate.py | \
+            tests/torch/files.py | tests/system/weights.sh) ;;
         tests/* | lessons/TEACHING.md | lessons/grade/README.md | cl/sealed_files.c) continue ;;
         esac
         ! grep -qxF "$file" "$work/sealed" || continue
@@ -148,7 +148,7 @@ unlink_missing() {
 }
 
 # "`src/sync/ring.c` (not in this copy)": of each file that a page names between backquotes and that was left out.
-# tests/handout.sh looks whether any was forgotten.
+# tests/lessons/handout.sh looks whether any was forgotten.
 mark_missing() {
     find "$out" -name '*.md' ! -path "$out/.github/*" ! -path "$out/$sealed/*" | while read -r page; do
         folder=$(dirname "${page#"$out"/}")

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tests/scheme_checks.h"
+#include "tests/support/scheme_checks.h"
 
 static const lab_half *now; /* the half that this process checks */
 

@@ -2,7 +2,7 @@
  * transport, so that a mistake in one half costs the points of that half alone.
  *
  * First small arrays in which rank r has 2^r, so that a wrong sum says whose gradients are in it; then the project's
- * own tests of schemes (tests/scheme_checks.h), with rounds, messages and bytes.
+ * own tests of schemes (tests/support/scheme_checks.h), with rounds, messages and bytes.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 #     make lab-07                 grade lessons/07-*/lab.c and build its program; LAB=FILE: another file; JSON=1: for
 #                                 scripts
 #     make labs                   all of them; SOLUTIONS=1: the solutions
-#     make test-labs              what must hold for all labs (tests/labs.sh)
+#     make test-labs              what must hold for all labs (tests/lessons/labs.sh)
 #     make handout OUT=DIR        the students' copy: no solutions, no answers; what gives them away as objects
 #                                 (sealed.list), for FOR="x86_64 aarch64". OPEN=1: with all source
 #     make solutions OUT=DIR      the teacher's: all solutions, all answers, how to mark them
@@ -36,7 +36,7 @@ $(B)/in-one-file: $(call source_or_sealed,lessons/in-one-file/train.c,lessons/in
 $(B)/fashion-mnist-small: $(wildcard datasets/fashion-mnist-small/*.gz)
 	@mkdir -p $@ && for f in $^; do gzip -dc $$f >$@/$$(basename $$f .gz) || exit 1; done && touch $@
 
-$(B)/gradsum-test: | $(B)/in-one-file $(B)/fashion-mnist-small # tests/test_in_one_file.c
+$(B)/gradsum-test: | $(B)/in-one-file $(B)/fashion-mnist-small # tests/train/test_in_one_file.c
 
 # ---- the lessons for a browser ---------------------------------------------------------------------------------------
 #     make lessons-html           build/lessons-html: open its index.html
@@ -71,7 +71,7 @@ LAB_CC       = $(CC) -std=c11 -O1 -g -fPIC -Wall -Wextra $(DEFINES) -Isrc -I. -I
 # before all others (Oclgrind) do not come before them. clang links them so on its own.
 LAB_LIBS     = $(B)/libgradsum.a $(PKG_LIBS) $(if $(IS_CLANG),,-static-libasan -static-libubsan)
 LAB_FIVE     = $(if $(IS_CLANG),-ferror-limit=5,-fmax-errors=5)
-LAB_CHECK    = $(addprefix $(B)/,lessons/lab_check.o lessons/lab_half.o tests/scheme_checks.o)
+LAB_CHECK    = $(addprefix $(B)/,lessons/lab_check.o lessons/lab_half.o tests/support/scheme_checks.o)
 LAB_OBJ      = $(addprefix $(B)/,lessons/lab.o lessons/lab_loads.o lessons/main.o) $(LAB_CHECK) \
                $(filter-out $(B)/src/cli/main.o $(B)/src/cli/early.o,$(OBJ_CLI))
 LAB_CHECKER  = $(addprefix $(B)/,lessons/checker.o lessons/remote/wire.o lessons/remote/rooms.o) \
@@ -234,8 +234,8 @@ ifneq ($(wildcard lessons/handout.sh),)
 # at these alone.
 .PHONY: test-labs handout solutions
 test-labs: $(LABS:%=$(B)/lessons/%/grade) $(B)/gradsum
-	tests/labs.sh $(B) $(LABS_ONLY)
-	$(if $(LABS_ONLY),,tests/solutions.sh $(B))
+	tests/lessons/labs.sh $(B) $(LABS_ONLY)
+	$(if $(LABS_ONLY),,tests/lessons/solutions.sh $(B))
 
 # The students' copy, in a new folder.
 handout:

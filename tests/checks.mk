@@ -7,21 +7,21 @@
 # Every kernel, on small shapes, in a simulator that reports races, uninitialised values and accesses out of bounds.
 # TILES=few: with fewer families of tiles.
 test-oclgrind: $(B)/gradsum-test
-	tests/oclgrind.sh $(B)/gradsum-test $(TILES)
+	tests/system/oclgrind.sh $(B)/gradsum-test $(TILES)
 
 test-asan:
 	$(MAKE) B=build/asan SANITIZE=address,undefined build/asan/gradsum-test build/asan/gradsum
-	tests/sanitize.sh asan build/asan/gradsum-test
+	tests/system/sanitize.sh asan build/asan/gradsum-test
 
 test-tsan:
 	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
-	tests/sanitize.sh tsan build/tsan/gradsum-test
+	tests/system/sanitize.sh tsan build/tsan/gradsum-test
 
 # Runs are killed while they write checkpoints, and while they are started again; KILL_DRAWS=all KILL_SEED=1: see the
 # scripts. test-faults strikes runs that only have to end.
 test-kill: all
-	tests/checkpoint.sh $(B)/gradsum
-	tests/restarts.sh $(B)/gradsum
+	tests/system/checkpoint.sh $(B)/gradsum
+	tests/system/restarts.sh $(B)/gradsum
 
 # All that draws what it does, with seeds of one's own: make trials SEED=7. In .ci/run they are always the same.
 trials: export KILL_SEED = $(SEED)
@@ -37,13 +37,13 @@ trials:
 
 # Slurm, torchrun and mpirun start the processes. What is not there is left out, and said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
 test-engines: all
-	tests/engines.sh $(B)/gradsum
+	tests/system/engines.sh $(B)/gradsum
 
 # Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, links that are cut
 # (LINKS_DRAWS=all: in all ways), and `gradsum doctor`.
 # Says why where no hosts can be made (with GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
 test-net: all $(B)/net-relay
-	tests/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
+	tests/net/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
 
 $(B)/net-relay: tests/net/relay.c
 	@echo "LINK $@"
@@ -55,29 +55,29 @@ test-memory: $(B)/gradsum-test
 
 # One hash: every way to divide the work, with the weights of one worker to the bit; 16 others are in `make test`.
 test-layouts: $(B)/gradsum-test $(B)/gradsum
-	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layouts
+	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layout_weights
 
 test-install: all
-	tests/packages_test.sh
-	tests/install.sh $(B)
+	tests/system/packages_test.sh
+	tests/system/install.sh $(B)
 
 # The pages, those of the lessons too, in a real browser, without a window; says that it skips where there is none (with
 # GRADSUM_BROWSER=required: fails). Screenshots: $(B)/browser.
 test-browser: all lessons-html slides
-	@tests/pages.sh $(B)/lessons-html
+	@tests/browser/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
 	@if [ -x /usr/bin/python3 ]; then for test in step layouts report sweep eval lessons; do \
-	   /usr/bin/python3 -B tests/browser_$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
+	   /usr/bin/python3 -B tests/browser/$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
 # By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. What cannot be had is left out, and
 # said (with GRADSUM_PORTABLE=required: fails). PARTS="clang arm64": these alone.
 test-portable: all $(B)/gradsum-test
-	+tests/portable.sh $(B) $(PARTS)
+	+tests/system/portable.sh $(B) $(PARTS)
 
 # The logs of train --log, read by TensorBoard and by a JSON schema's validator.
 test-interop: all
-	tests/interop.sh $(B)/gradsum $(B)/interop
+	tests/system/interop.sh $(B)/gradsum $(B)/interop
 
 # Every parser, and every message between processes, fed with what it does not expect (tests/fuzz/fuzz.h): by libFuzzer,
 # with AddressSanitizer and UBSan, so long each, two at a time.
@@ -85,7 +85,7 @@ SECONDS = 60
 FUZZ    = address,undefined,float-cast-overflow
 fuzz: packages
 	$(MAKE) B=$(B)/fuzz CC=clang CXX=clang++ SANITIZE=$(FUZZ),fuzzer-no-link fuzzers
-	tests/fuzz.sh $(B)/fuzz $(SECONDS)
+	tests/fuzz/fuzz.sh $(B)/fuzz $(SECONDS)
 
 OBJ_FUZZED = $(filter-out %/main.o,$(OBJ_CLI)) $(patsubst %,$(B)/lessons/%.o,changed outcome report sanitizer source_check tasks)
 FUZZERS    = $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(filter-out %/fuzz.c,$(wildcard tests/fuzz/*.c)))
@@ -103,25 +103,25 @@ $(B)/tests/fuzz/%.o: EXTRA = -Ilessons
 # GRADSUM_TORCH=required: fails). MODELS=600 draws more; GRADSUM_TORCH_SEED=N draws those of an earlier run.
 MODELS = 60
 test-torch: all $(B)/torch-models
-	/usr/bin/python3 -B tests/torch_models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
+	/usr/bin/python3 -B tests/torch/models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
-	/usr/bin/python3 -B tests/torch_names.py $(B)/gradsum $(B)/torch/names
-	/usr/bin/python3 -B tests/torch_gpt2.py $(B)/gradsum $(B)/torch/gpt2
-	/usr/bin/python3 -B tests/torch_runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
+	/usr/bin/python3 -B tests/torch/names.py $(B)/gradsum $(B)/torch/names
+	/usr/bin/python3 -B tests/torch/gpt2.py $(B)/gradsum $(B)/torch/gpt2
+	/usr/bin/python3 -B tests/torch/runs.py $(B)/gradsum $(B)/torch --runs $$(($(MODELS) / 4)) \
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
 
-$(B)/torch-models: $(B)/tests/torch_models.o $(B)/libgradsum.a
+$(B)/torch-models: $(B)/tests/torch/models.o $(B)/libgradsum.a
 	@echo "LINK $@"
 	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
 
--include $(wildcard $(B)/tests/fuzz/*.d $(B)/tests/torch_*.d)
+-include $(wildcard $(B)/tests/fuzz/*.d $(B)/tests/torch/*.d)
 
 # ---- the sources -----------------------------------------------------------------------------------------------------
 # `lint` looks at what has changed since it found nothing, `lint-all` at everything. After a change of a header, or of
 # what says how to check, `lint` looks at everything too.
 C_FILES  = $(wildcard $(foreach d,src cpu cl tests lessons,$d/*.[ch] $d/*/*.[ch] $d/*/*/*.[ch]) cl/*.cl cl/*.clh $(SRC_CXX))
 SCRIPTS  = $(wildcard datasets/*.sh lessons/*.sh lessons/*/*.sh lessons/*.mk lessons/*/*.mk tests/*.sh tests/*/*.sh)
-LINT_BY  = .clang-format .clang-tidy tests/tidy.sh tests/checks.mk
+LINT_BY  = .clang-format .clang-tidy tests/lint/tidy.sh tests/checks.mk
 NEWER    = $(shell find $(C_FILES) $(SCRIPTS) $(LINT_BY) -newer $(B)/linted)
 CHANGED  = $(if $(wildcard $(B)/linted),$(call changed,$(NEWER)),$(C_FILES) $(SCRIPTS))
 changed  = $(if $(filter %.h $(LINT_BY),$(1)),$(C_FILES) $(SCRIPTS),$(filter $(1),$(C_FILES) $(SCRIPTS)))
@@ -140,12 +140,12 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	@touch $(B)/lint-began
 	@echo "one file of C++" && ! find src cpu cl lessons tests -name '*.cc' -o -name '*.cpp' -o -name '*.cxx' -o -name '*.hh' -o -name '*.hpp' | \
 	    grep -v -x '$(SRC_CXX)' || { echo "lint: C++ in another file than $(SRC_CXX)"; exit 1; }
-	@echo "floors" && tests/floors.sh
-	@echo "budget" && tests/budget.sh
-	@echo "README files" && tests/readme.sh
+	@echo "floors" && tests/lint/floors.sh
+	@echo "budget" && tests/lint/budget.sh
+	@echo "README files" && tests/lint/readme.sh
 	@echo "YAML and JSON" && yamllint -s -d '{extends: relaxed, rules: {line-length: {max: 120}}}' lessons/github-actions.yml && \
 	    jq empty .devcontainer/devcontainer.json
-	@echo "a test that is left out says why" && ! grep -nw 'skip()' tests/*.c || { echo "lint: skip_because(...), not skip()"; exit 1; }
+	@echo "a test that is left out says why" && ! grep -nw 'skip()' tests/*/*.c || { echo "lint: skip_because(...), not skip()"; exit 1; }
 	@echo "columns" && awk 'length > 120 { print FILENAME ":" FNR ": " length " columns, at most 120 are allowed"; \
 	    wrong = 1 } END { exit wrong }' /dev/null $(FORMATTED) $(filter $(SCRIPTS),$(CHANGED))
 	@echo "clang-format" && { [ -z "$(FORMATTED)" ] || clang-format --dry-run -Werror $(FORMATTED); }
@@ -153,6 +153,6 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	    --enable=warning,performance,portability --inline-suppr --suppress=missingIncludeSystem \
 	    --suppress=invalidPointerCast --suppress=ctuuninitvar --error-exitcode=1 -Isrc -I. -D__x86_64__ -DGRADSUM_MPI
 	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/% lessons/0% lessons/1% lessons/2%,$(CHANGED_C)) | \
-	    B=$(B) xargs -r -P 2 -n 8 tests/tidy.sh
+	    B=$(B) xargs -r -P 2 -n 8 tests/lint/tidy.sh
 	@[ "$$TIDY_NODES" ] || mv $(B)/lint-began $(B)/linted # with fewer states, something may have been missed
 	@echo "lint: no findings"

@@ -1,15 +1,15 @@
 /* gradsum-test [--tests | --failures] [NAME...]
  *
- * With names, of groups or with * of tests: these tests run here, in this process. Without: every group runs in a
- * process of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make
+ * With names, of groups (zero), of folders (train/) or with * of tests: these tests run here. Without: every group runs
+ * in a process of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make
  * test` runs, --failures what `make test-failures` runs; without either, all tests run.
  *
  *     gradsum-test --wrong all_to_all ...      `gradsum collectives ...` where this collective gives wrong results
  */
 #include "core/clock.h"
-#include "tests/devices.h"
-#include "tests/ranks.h"
-#include "tests/test.h"
+#include "tests/support/devices.h"
+#include "tests/support/ranks.h"
+#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -21,7 +21,7 @@
 /* What kills, stops, cuts, floods or waits: groups, and single tests of others, whose course depends on when the system
  * lets a process run. */
 static const char *const failures[] = {
-    "by_hand",
+    "without_launcher",
     "checkpoint_harm",
     "doctor",
     "elastic",
@@ -39,7 +39,7 @@ static const char *const failures[] = {
     /* of bucket, overlap */ "a_killed_process_is_told",
     "a_signal_ends_all_workers",
     "a_failed_sum_ends_the_run",
-    /* batch_norm_workers, async, modes */ "exact_with_a_worker_that_hangs",
+    /* batch_norm_workers, async, accumulate_slow */ "exact_with_a_worker_that_hangs",
     "async_ends_when_a_worker_is_lost",
     "a_sleeper_wakes_when_another_fails",
     /* comm, shm, mpi, split */ "abort_reaches_everyone",
@@ -53,7 +53,7 @@ static const char *const failures[] = {
     "a_failing_process_ends_the_run",
     "a_timeout_names_the_ranks_of_the_parent",
     "a_failure_names_the_rank_of_the_parent",
-    /* ended */ "stopped_before_the_first_test",
+    /* run_summary */ "stopped_before_the_first_test",
     "stopped_after_a_test",
     /* gloo, link */ "an_abort_ends_an_exchange",
     "death_in_the_middle_of_a_message_is_noticed",
@@ -68,43 +68,30 @@ static const char *const failures[] = {
     "naps_do_not_add_up"};
 
 /* The longest groups begin first, so that none of them runs alone at the end. Those of the failures are the last. */
-static const char *const longest[] = {"layout",        "mpi",
-                                      "pipeline",      "train",
-                                      "offload",       "bucket",
-                                      "collectives",   "checkpoint",
-                                      "no_allocation", "resume",
-                                      "in_one_file",   "link",
-                                      "cores",         "zero",
-                                      "lab",           "sequence_parallel",
-                                      "split",         "offload_memory",
-                                      "cl_tiles",      "offload_cl",
-                                      "usage",         "explain",
-                                      "sync",          "limits",
-                                      "operators",     "cl_cache",
-                                      "killed",        "restarts",
-                                      "launch",        "hosts",
-                                      "doctor",        "nodes",
-                                      "sandbox"};
+static const char longest[] = " layout mpi pipeline train offload bucket collectives checkpoint "
+                              "no_allocation resume in_one_file link cores zero lab sequence_parallel "
+                              "split offload_memory cl_tiles offload_cl usage explain sync limits "
+                              "operators cl_cache killed restarts launch hosts doctor nodes sandbox ";
 
 enum { MAX_GROUPS = 256, MAX_TESTS = 128, ANY = 0, TESTS, FAILURES };
 static struct group {
-    char name[40];
+    char folder[16], name[40];
     struct CMUnitTest tests[MAX_TESTS];
     int line[MAX_TESTS];
     size_t count;
 } groups[MAX_GROUPS];
 static size_t group_count;
 
-void gs_test_register(const char *group_or_file, int line, struct CMUnitTest test) {
-    char name[sizeof groups->name];
-    if (sscanf(group_or_file, "tests/test_%39[^.]", name) != 1)
-        snprintf(name, sizeof name, "%s", group_or_file);
+void gs_test_register(const char *file, const char *group, int line, struct CMUnitTest test) {
+    char folder[sizeof groups->folder], name[sizeof groups->name];
+    if (sscanf(file, "tests/%15[^/]/test_%39[^.]", folder, name) != 2) gs_bug("tests in %s", file);
+    if (group) snprintf(name, sizeof name, "%s", group);
     struct group *g = groups;
     while (g < groups + group_count && strcmp(g->name, name) != 0) g++;
     if (g == groups + MAX_GROUPS) gs_bug("more than %d groups of tests", MAX_GROUPS);
     if (g->count == MAX_TESTS) gs_bug("more than %d tests in the group %s", MAX_TESTS, name);
     if (!test.teardown_func) test.teardown_func = gs_test_end;
-    if (g == groups + group_count) group_count++, memcpy(g->name, name, sizeof name);
+    if (g == groups + group_count) group_count++, strcpy(g->folder, folder), strcpy(g->name, name);
     size_t i = g->count++;
     for (; i > 0 && g->line[i - 1] > line; i--) g->tests[i] = g->tests[i - 1], g->line[i] = g->line[i - 1];
     g->tests[i] = test, g->line[i] = line;
@@ -112,19 +99,21 @@ void gs_test_register(const char *group_or_file, int line, struct CMUnitTest tes
 
 /* ---- which tests ---- */
 
-/* Does a name, of a group, a test, or with * of tests, mean this one? "sync/" is the group alone. */
-static bool means(const char *name, const char *group, const char *test) {
-    const size_t length = strlen(name);
-    if (length && name[length - 1] == '/')
-        return strlen(group) == length - 1 && strncmp(name, group, length - 1) == 0;
+/* Does a name, of a group, a test, or with * of tests, mean this one? "train/" is all of tests/train/, "train/sweep"
+ * the group alone. */
+static bool means(const char *name, const struct group *g, const char *test) {
+    const size_t length = strcspn(name, "/");
+    if (name[length])
+        return strlen(g->folder) == length && strncmp(name, g->folder, length) == 0 &&
+               (!name[length + 1] || strcmp(name + length + 1, g->name) == 0);
     if (strchr(name, '*')) return fnmatch(name, test, 0) == 0;
-    return strcmp(name, group) == 0 || strcmp(name, test) == 0;
+    return strcmp(name, g->name) == 0 || strcmp(name, test) == 0;
 }
 
 static bool belongs(int set, size_t g, size_t i) {
     bool fails = false;
     for (size_t k = 0; k < sizeof failures / sizeof *failures && !fails; k++)
-        fails = means(failures[k], groups[g].name, groups[g].tests[i].name);
+        fails = means(failures[k], &groups[g], groups[g].tests[i].name);
     return set == ANY || fails == (set == FAILURES);
 }
 
@@ -141,6 +130,18 @@ static int end_group(void **state) {
     return gs_test_close_devices(state);
 }
 
+static void print_groups(void) {
+    for (size_t first = 0, g; first < group_count; first++) {
+        for (g = 0; strcmp(groups[g].folder, groups[first].folder) != 0;) g++;
+        if (g < first) continue;
+        fprintf(stderr, "\n%s/", groups[g].folder);
+        for (int n = 0; g < group_count; g++)
+            if (strcmp(groups[g].folder, groups[first].folder) == 0)
+                fprintf(stderr, "%s%-21s", n++ % 4 ? " " : "\n    ", groups[g].name);
+    }
+    fputc('\n', stderr);
+}
+
 static int run_here(int set, char **names, int name_count) {
     static struct CMUnitTest all[4096];
     size_t count = 0;
@@ -150,7 +151,7 @@ static int run_here(int set, char **names, int name_count) {
         for (size_t i = 0; i < groups[g].count; i++) {
             bool wanted = false;
             for (int a = 0; a < name_count; a++)
-                if (means(names[a], groups[g].name, groups[g].tests[i].name)) wanted = found[a] = true;
+                if (means(names[a], &groups[g], groups[g].tests[i].name)) wanted = found[a] = true;
             if (!wanted || !belongs(set, g, i)) continue;
             if (count == sizeof all / sizeof *all) gs_bug("too many tests");
             all[count++] = groups[g].tests[i];
@@ -158,9 +159,7 @@ static int run_here(int set, char **names, int name_count) {
     for (int a = 0; a < name_count; a++) {
         if (found[a]) continue;
         fprintf(stderr, "gradsum-test: no group and no test is called '%s'; the groups are:", names[a]);
-        for (size_t g = 0; g < group_count; g++)
-            fprintf(stderr, "%s%-19s", g % 4 ? " " : "\n", groups[g].name);
-        fputc('\n', stderr);
+        print_groups();
         free(found);
         return 2;
     }
@@ -199,7 +198,7 @@ static void begin(job *j, int set) {
             _exit(99);
         static const char *const options[] = {"--all", "--tests", "--failures"};
         char name[100];
-        snprintf(name, sizeof name, "%s/", groups[j->group].name);
+        snprintf(name, sizeof name, "%s/%s", groups[j->group].folder, groups[j->group].name);
         execl("/proc/self/exe", "gradsum-test", options[set], name, (char *)NULL);
         _exit(99);
     }
@@ -313,10 +312,10 @@ static void stop(job *jobs, size_t count) {
 }
 
 static size_t rank_of(size_t group) {
-    const size_t n = sizeof longest / sizeof *longest;
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(longest[i], groups[group].name) == 0) return i;
-    return n;
+    char word[sizeof groups->name + 2];
+    snprintf(word, sizeof word, " %s ", groups[group].name);
+    const char *at = strstr(longest, word);
+    return at ? (size_t)(at - longest) : sizeof longest;
 }
 
 static int longest_first(const void *a, const void *b) {

@@ -2,7 +2,7 @@
  * one thread, nothing fused, compiled once for the plainest processor.
  *
  * Read cpu/plain/conv2d.c before cpu/conv2d.c, which computes the same. The plain loops are used
- *   - by the tests, as one more opinion on every operator of cpu/ and cl/ (tests/test_operators_plain.c);
+ *   - by the tests, as one more opinion on every operator of cpu/ and cl/ (tests/operators/test_operators_plain.c);
  *   - by `gradsum profile --plain`, which shows layer by layer what all the rest of cpu/ gains.
  *
  * Why a folder of their own? The files that they explain are compiled three times, and some are nearly as long as a

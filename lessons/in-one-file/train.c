@@ -16,8 +16,8 @@
  *     cp -r datasets/fashion-mnist-small images && gunzip -r images
  *     cc -std=c11 -O3 -o train lessons/in-one-file/train.c -lm -lpthread && ./train images lenet 3 ring
  *
- * The rest of gradsum does the same, faster and in more places; tests/test_in_one_file.c compares the weights. Names
- * are the same, too: x is the input of a layer, y its output, w its weights and b its bias. dx, dy, dw and db are
+ * The rest of gradsum does the same, faster and in more places; tests/train/test_in_one_file.c compares the weights.
+ * Names are the same, too: x is the input of a layer, y its output, w its weights and b its bias. dx, dy, dw and db are
  * gradients: dw[i] says how much the loss grows when w[i] does. */
 #include <math.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
  *       "first": "...", a command that must run before, if there is one
  *       "because": "Each chunk needs N - 1 rounds to be summed, and N - 1 to reach everyone."}, ...]
  *
- * A box of a lesson's README says the same question, in the same words, and the same commands (tests/test_lesson.c). */
+ * A box of a lesson's README has the same question and commands, word for word (tests/lessons/test_lesson.c). */
 #pragma once
 
 #include <limits.h>

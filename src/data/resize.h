@@ -2,7 +2,7 @@
  * every pixel counts ("antialias"). The bytes are those of resize(..., BILINEAR) of Pillow up to version 12, which
  * torchvision uses for pictures from files: columns first, then rows; weights as whole numbers with 22 bits after the
  * point; between the two passes, values are rounded to bytes. Pillow 13 takes the rows of
- * some pictures first, mostly of tall ones. Its bytes then differ by at most 1 (tests/test_pictures.c).
+ * some pictures first, mostly of tall ones. Its bytes then differ by at most 1 (tests/io/test_pictures.c).
  *
  *     out[x] = sum over i of  weight(i) in[i],    weight(i) ~ 1 - |i + 0.5 - centre| / max(scale, 1)
  *     centre = lo + (first + x + 0.5) scale,      scale = (hi - lo) / full

@@ -16,8 +16,8 @@ import argparse, math, os, sys, time
 import numpy as np
 import torch
 import torch.nn.functional as F
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from torch_peers import network
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
+from peers import network
 
 p = argparse.ArgumentParser()
 p.add_argument("folder")

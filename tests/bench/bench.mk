@@ -43,8 +43,8 @@ bench-predict: all $(B)/gradsum-test
 # Tokens a second of generate beside PyTorch's. TORCH=/path/to/python measures another PyTorch than Debian's.
 TORCH = /usr/bin/python3
 bench-generate: all
-	for threads in 1 2; do $(TORCH) -B tests/torch_generate.py $(B)/gradsum --threads $$threads || exit 1; done
-	for threads in 1 2; do $(TORCH) -B tests/torch_generate.py $(B)/gradsum --threads $$threads --layers 12 \
+	for threads in 1 2; do $(TORCH) -B tests/torch/generate.py $(B)/gradsum --threads $$threads || exit 1; done
+	for threads in 1 2; do $(TORCH) -B tests/torch/generate.py $(B)/gradsum --threads $$threads --layers 12 \
 	    --heads 12 --width 768 --context 128 --vocabulary 50257 --length 40 || exit 1; done
 
 # What train --log costs.

@@ -17,15 +17,15 @@ os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 import torch
 import torch.distributed as dist
 from torch import nn
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from torch_peers import network, samples
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
+from peers import network, samples
 
 BATCH = {"pipeline": 128}.get(a.what, 12)
 MICRO = 8
 
 
 class Block(nn.Module):
-    """As torch_peers', but q, k and v are layers of their own, which parallelize_module can divide by heads."""
+    """As peers.py's, but q, k and v are layers of their own, which parallelize_module can divide by heads."""
 
     def __init__(self, width, heads):
         super().__init__()

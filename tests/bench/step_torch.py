@@ -22,8 +22,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(a.threads)
 import torch
 from torch import nn
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from torch_peers import network, samples
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
+from peers import network, samples
 
 STEPS = {"mlp": 150, "lenet": 80, "cnn": 8, "resnet20": 2, "gpt": 5, "resnet50": 1}
 

@@ -18,4 +18,4 @@ test-right: $(B)/gradsum-faults
 # which a rank is killed, hangs, is slow or is cut off: make test-faults DRAWS=1000.
 test-faults: $(B)/gradsum-faults $(B)/gradsum
 	$(B)/gradsum-faults
-	tests/failures.sh $(B)/gradsum
+	tests/system/failures.sh $(B)/gradsum

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Make the golden values: ask PyTorch, in f64, for the results of every case in tests/operator_cases.h, for a
-training of the models in tests/model_cases.h, for the updates in
-tests/optimizer_cases.h and those in tests/clip_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
+"""Make the golden values: ask PyTorch, in f64, for the results of every case in tests/support/operator_cases.h, for a
+training of the models in tests/support/model_cases.h, for the updates in
+tests/support/optimizer_cases.h and those in tests/support/clip_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
 
     /usr/bin/python3 tests/golden/make.py
 
-Inputs come from the formula of values() below, which tests/operators.c has in C. A file holds, for each case, a line
+Inputs come from the formula of values() below, which tests/support/operators.c has in C. A file holds, for each case, a line
 with the case, then a line for each tensor:
 
     NAME COUNT STRIDE CHECKSUM v[0] v[STRIDE] v[2 STRIDE] ...
@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE + "/..")
-from torch_network import network
+sys.path.insert(0, HERE + "/../torch")
+from network import network
 
 MOST = 96  # values stored of one tensor
 X, W, B, DY, LABELS, TARGET, VELOCITY, MEAN, VAR = 1, 2, 3, 4, 5, 6, 7, 8, 9  # salts
@@ -200,7 +200,7 @@ def write(file, name, tensor):
 
 def operators():
     files = {}
-    for op, arguments in re.findall(r"^(?:SMALL|CASE)\((\w+), ([\d, ]+)\)", open(HERE + "/../operator_cases.h").read(), re.M):
+    for op, arguments in re.findall(r"^(?:SMALL|CASE)\((\w+), ([\d, ]+)\)", open(HERE + "/../support/operator_cases.h").read(), re.M):
         arguments = [int(a) for a in arguments.split(",")]
         if arguments[0] == 0:
             continue  # an empty batch has no values
@@ -214,7 +214,7 @@ def operators():
 def trainings():
     """Three steps of SGD from known weights: the first logits, losses and gradients, and the last weights."""
     file = open(HERE + "/model.txt", "w")
-    cases = re.findall(r'^MODEL\((\w+), (\d+), (\d+), (\d+), (\d+), (\w+), "(.*)"\)', open(HERE + "/../model_cases.h").read(), re.M)
+    cases = re.findall(r'^MODEL\((\w+), (\d+), (\d+), (\d+), (\d+), (\w+), "(.*)"\)', open(HERE + "/../support/model_cases.h").read(), re.M)
     for name, n, c, h, w, loss_name, text in cases:
         n, shape = int(n), (int(c), int(h), int(w))
         net, out = network(text, shape)
@@ -312,7 +312,7 @@ def split(flat, sizes):
 def optimizers():
     """Five updates by each optimiser, from given gradients."""
     file = open(HERE + "/optimizers.txt", "w")
-    for line in re.findall(r"^UPDATES\(\d, (.*)\)", open(HERE + "/../optimizer_cases.h").read(), re.M):
+    for line in re.findall(r"^UPDATES\(\d, (.*)\)", open(HERE + "/../support/optimizer_cases.h").read(), re.M):
         name, *numbers = line.split(", ")
         inputs, out, samples, *rates = [float(n) if i > 2 else int(n) for i, n in enumerate(numbers)]
         sizes = [(out, inputs), (out,), (3, out), (3,)]
@@ -333,7 +333,7 @@ def optimizers():
 def clippings():
     """Five updates by SGD, each from a gradient that is first made no longer than a given norm."""
     file = open(HERE + "/clip.txt", "w")
-    for numbers in re.findall(r"^CLIP\((.*)\)", open(HERE + "/../clip_cases.h").read(), re.M):
+    for numbers in re.findall(r"^CLIP\((.*)\)", open(HERE + "/../support/clip_cases.h").read(), re.M):
         inputs, out, samples, lr, momentum, decay, most = [float(n) for n in numbers.split(", ")]
         inputs, out = int(inputs), int(out)
         sizes = [(out, inputs), (out,), (3, out), (3,)]

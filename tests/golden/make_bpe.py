@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the golden tokens of tests/test_bpe.c: train byte pairs on the Jargon File, and ask Hugging Face's tokenizers
+"""Make the golden tokens of tests/data/test_bpe.c: train byte pairs on the Jargon File, and ask Hugging Face's tokenizers
 for the tokens of texts. Run from anywhere; needs Debian's jargon-text, and tokenizers (made with 0.23.3):
 
     python3 -m venv V && V/bin/pip install tokenizers && V/bin/python tests/golden/make_bpe.py

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# The part `doctor` of tests/net.sh, which reads this file: its hosts look at each other, at a store of tcp.
+# The part `doctor` of tests/net/net.sh, which reads this file: its hosts look at each other, at a store of tcp.
 
 examine() { # host options: in $work/doctor$h; in $work/timed$h each line with its time
     local h=$1

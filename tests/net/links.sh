@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2154
-# The part `links` of tests/net.sh, which reads this file: in the middle of a training with one rank on each host, which
-# meet in a folder, the link between two of them is cut, or a process is stopped. All ranks must end with status 1, and
-# all must name the link (its two ranks and their addresses) or the stopped rank. No living rank may be called lost.
+# The part `links` of tests/net/net.sh, which reads this file: in the middle of a training with one rank on each host,
+# which meet in a folder, the link between two of them is cut, or a process is stopped. All ranks must end with status
+# 1, and all must name the link (its two ranks and their addresses) or the stopped rank. No living rank may be called
+# lost.
 #   LINKS_DRAWS=N   how many draws (8; "all": each combination once); LINKS_SEED=S of the draws; it is printed
 #   LINKS_ONLY=P    only combinations that hold the text P, such as "blackhole" or "3 --sync ring"
 

@@ -1,6 +1,6 @@
 /* relay [options] HOST...: a switch between hosts that are name spaces of Linux (ip netns), whose lines are as bad as
  * the options say. In each it makes a TAP device, eth0, and carries frames from one to the others until it is ended.
- * For tests/net.sh, where the kernel has no netem.
+ * For tests/net/net.sh, where the kernel has no netem.
  *
  *     --delay MS --jitter MS     each frame arrives MS later, and up to +- MS later or sooner, in order
  *     --reorder P                P % of the frames are not delayed, and overtake the others

@@ -1,0 +1,104 @@
+/* gradsum compare, and what train says about each worker. */
+#include "tests/support/devices.h"
+#include "tests/support/program.h"
+
+TEST(compare_prints_a_row_a_set) {
+    char *output =
+        gs_test_output(0, "compare --model softmax --steps 12 --devices-list 'cpu; cpu,cpu' --json");
+    int lines = 0;
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        cJSON *o = gs_test_parse(line);
+        assert_true(gs_test_field(o, "samples_per_s")->valuedouble > 0);
+        assert_true(gs_test_field(o, "largest_difference")->valuedouble < 1e-5);
+        const cJSON *share = gs_test_field(o, "share");
+        double sum = 0;
+        for (const cJSON *s = share->child; s; s = s->next) sum += s->valuedouble;
+        assert_near(sum, 1, 1e-9, 0);
+    }
+    assert_int_equal(lines, 2);
+}
+
+TEST(compare_looks_at_all_sets) {
+    gs_test_program_prints(0, "0\n", "compare --steps 1 --devices-list 'cpu; cl:9.9' 2>/dev/null | wc -l");
+}
+
+/* A device with all cores, and parts of one, each have a measure of their own. */
+TEST(each_kind_of_device_has_its_measure) {
+    static const struct {
+        const char *devices, *base;
+    } rows[] = {{"cpu", "cpu"},
+                {"cl", "cl"},
+                {"cpu,cl", "cpu,cl"},
+                {"cl:0.0/1of2", "cl:0.0/1of2"},
+                {"cpu,cpu", "cpu"},
+                {"cl:0.0,cpu,cpu", "cpu,cl"},
+                {"cl:0.0/0of2,cl:0.0/1of2", "cl:0.0/1of2"}};
+    int i = 0;
+    double speed[7];
+    gs_test_need_opencl();
+    char *output = gs_test_output(0, "compare --model softmax --steps 3 --threads 1 --json --devices-list "
+                                     "'cpu; cl; cpu,cl; cl:0.0/1of2; cpu,cpu; cl:0.0,cpu,cpu; "
+                                     "cl:0.0/0of2,cl:0.0/1of2'");
+    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), i++) {
+        cJSON *o = gs_test_parse(line);
+        int base = 0;
+        assert_string_equal(gs_test_field(o, "devices")->valuestring, rows[i].devices);
+        assert_string_equal(gs_test_field(o, "base")->valuestring, rows[i].base);
+        while (strcmp(rows[base].devices, rows[i].base) != 0) base++;
+        speed[i] = gs_test_field(o, "samples_per_s")->valuedouble;
+        assert_near(gs_test_field(o, "speed_up")->valuedouble, speed[i] / speed[base], 0, 1e-6);
+    }
+    assert_int_equal(i, 7);
+}
+
+static void assert_plain_and_within(const char *output, size_t columns) {
+    gs_test_fits(output, columns);
+    for (size_t i = 0; output[i]; i++) assert_true((unsigned char)output[i] < 128 && output[i] != '\033');
+}
+
+/* On a narrow screen the shares of time are left out. */
+TEST(compare_fits_the_screen) {
+    static const char *const widths[] = {"60", "80", "200"};
+    static const size_t most[] = {60, 80, 80};
+    for (int i = 0; i < 3; i++) {
+        setenv("COLUMNS", widths[i], 1);
+        char *output = gs_test_output(0, "compare --model softmax --steps 12 --threads 1 "
+                                         "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'");
+        assert_plain_and_within(output, most[i]);
+        assert_int_equal(strstr(output, "share of time in %") != NULL, i > 0);
+    }
+    unsetenv("COLUMNS");
+}
+
+/* `train` tells who did what: each rank of all processes, and all together. */
+TEST(each_worker_has_a_line) {
+    setenv("COLUMNS", "60", 1);
+    char *output = gs_test_output(0, "launch -n 2 -- train --model softmax --steps 20 --threads 1 --devices "
+                                     "cpu,cpu | sed -n '/rank/,$p'");
+    unsetenv("COLUMNS");
+    static const char *const lines[] = {"rank device", "\n   0 cpu ", "\n   1 cpu ",
+                                        "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
+    for (int i = 0; i < 6; i++) assert_has(output, lines[i]);
+    output = gs_test_output(0, "train --model softmax --steps 4 --threads 1");
+    if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
+}
+
+/* Their speeds add up to that of the run, and their shares to 1. */
+TEST(workers_add_up) {
+    char *output = gs_test_output(0, "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
+                                     "--batch 100 --json 2>/dev/null | tail -n 1");
+    cJSON *o = gs_test_parse(output);
+    const cJSON *workers = gs_test_field(o, "per_worker");
+    double speed = 0;
+    assert_int_equal(cJSON_GetArraySize(workers), 3);
+    for (int r = 0; r < 3; r++) {
+        const cJSON *w = cJSON_GetArrayItem(workers, r);
+        double sum = 0;
+        for (const cJSON *s = gs_test_field(w, "share")->child; s; s = s->next) sum += s->valuedouble;
+        assert_near(sum, 1, 1e-9, 0);
+        assert_int_equal(gs_test_field(w, "rank")->valueint, r);
+        assert_string_equal(gs_test_field(w, "device")->valuestring, "cpu");
+        speed += gs_test_field(w, "samples_per_s")->valuedouble;
+    }
+    assert_near(speed, gs_test_field(o, "samples_per_s")->valuedouble, 0, 1e-9);
+}

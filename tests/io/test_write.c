@@ -1,0 +1,203 @@
+/* Files that are written whole or not at all: the rights of what they replace, links, and what killed writers leave. */
+#include "tests/support/files.h"
+#include "tests/support/training.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A new file has the umask's mode; one that is replaced keeps its own, and its owner. */
+TEST(rights_are_kept) {
+    const char *path = in_folder(gs_test_folder(), "a");
+    const mode_t modes[] = {0600, 0644, 0664, 0640};
+    struct stat s;
+    write_text(path, "x");
+    if (geteuid() == 0) assert_int_equal(chown(path, 65534, 65534), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(chmod(path, modes[i]), 0);
+        mode_t before = umask(i % 2 ? 077 : 022);
+        write_text(path, "y");
+        umask(before);
+        assert_int_equal(stat(path, &s), 0);
+        assert_int_equal(s.st_mode & 07777, modes[i]);
+        assert_int_equal(s.st_uid, geteuid() == 0 ? 65534 : geteuid());
+        assert_int_equal(s.st_gid, geteuid() == 0 ? 65534 : getegid());
+    }
+}
+
+/* A link whose target is not there yet is a link all the same. */
+TEST(links_to_new_files) {
+    const char *folder = gs_test_folder();
+    struct stat s;
+    gs_file_writer w;
+    assert_int_equal(mkdir(in_folder(folder, "sub"), 0700), 0);
+    assert_int_equal(symlink("sub/second", in_folder(folder, "first")), 0);
+    assert_int_equal(symlink("../real", in_folder(folder, "sub/second")), 0);
+    write_text(in_folder(folder, "first"), "new");
+    check_holds(in_folder(folder, "real"), "new");
+    assert_int_equal(lstat(in_folder(folder, "first"), &s), 0);
+    assert_true(S_ISLNK(s.st_mode));
+    assert_int_equal(lstat(in_folder(folder, "sub/second"), &s), 0);
+    assert_true(S_ISLNK(s.st_mode));
+    assert_int_equal(entries(folder), 3);
+    assert_int_equal(symlink("/no/such/file", in_folder(folder, "lost")), 0);
+    assert_fails(GS_E_FILE, "cannot write /no/such/file: No such file or directory (",
+                 gs_file_writer_open(in_folder(folder, "lost"), &w));
+    assert_non_null(strstr(gs_message(), "/lost is a link to it)"));
+}
+
+/* A process that writes `path` until it is killed, or lives on. */
+static pid_t writer_of(const char *path, bool killed) {
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        gs_file_writer w;
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where a test fails */
+        if (gs_file_writer_open(path, &w) != GS_OK || write(ends[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    if (killed) {
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+    }
+    return pid;
+}
+
+static void make_empty(const char *path) {
+    FILE *f = fopen(path, "wx");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* What killed writers have left goes with the next one, also where a living process has their number by now; what
+ * living ones write, what another host has made and what only looks like it stays. */
+TEST(leftovers_are_removed) {
+    const char *folder = gs_test_folder();
+    char name[64];
+    const char *path = gs_test_format("%s/a", folder);
+    gs_file_writer w;
+    assert_ok(gs_file_writer_open(path, &w));
+    const char *end = gs_test_format("%s", strrchr(w.temporary, '-'));
+    gs_file_writer_discard(&w);
+    assert_int_equal(entries(folder), 0);
+
+    writer_of(path, true);
+    assert_int_equal(entries(folder), 1);
+    pid_t living = writer_of(path, false); /* takes away what is left of the other */
+    assert_int_equal(entries(folder), 1);
+    snprintf(name, sizeof name, "a.%ld-7%s", (long)getpid(), end);
+    make_empty(in_folder(folder, name));
+    snprintf(name, sizeof name, "b.12-7%s", end);
+    make_empty(in_folder(folder, name));
+    snprintf(name, sizeof name, "a.b.12-7%s", end);
+    make_empty(in_folder(folder, name));
+    static const char *const others[] = {"a.12-7-xxxxxxxx.tmp", "a.12-7.tmp", "a.-7.tmp", "a.tmp",
+                                         "a.12-7-00000000.tmp.old"};
+    for (int i = 0; i < 5; i++) make_empty(in_folder(folder, others[i]));
+    assert_int_equal(entries(folder), 9);
+    write_text(path, "whole");
+    assert_int_equal(entries(folder), 9); /* the file has come, one was removed */
+    snprintf(name, sizeof name, "a.%ld-7%s", (long)getpid(), end);
+    assert_int_not_equal(access(in_folder(folder, name), F_OK), 0);
+    snprintf(name, sizeof name, "a.%ld-0%s", (long)living, end);
+    assert_int_equal(access(in_folder(folder, name), F_OK), 0);
+    kill(living, SIGKILL);
+    assert_int_equal(waitpid(living, NULL, 0), living);
+    write_text(path, "whole");
+    assert_int_equal(entries(folder), 8);
+}
+
+/* ulimit -f: the program says so, and leaves nothing. */
+TEST(a_limit_on_files_is_told) {
+    const char *folder = gs_test_folder();
+    gs_test_shell_prints(1, "/w: File too large",
+                         "ulimit -f 4; %s/gradsum train --model softmax --steps 1 --threads 1 --save %s/w",
+                         GS_BUILD_DIR, folder);
+    assert_int_equal(entries(folder), 0);
+}
+
+/* What cannot be replaced by a file says what it is, before anything is computed. Where the output of the program goes
+ * into the file itself, it would be lost. */
+TEST(what_cannot_be_written) {
+    const char *pipe = in_folder(gs_test_folder(), "pipe"), *text = in_folder(gs_test_folder(), "text");
+    char *output;
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    gs_test_program_prints(1, "it is not a regular file, but a pipe (FIFO)\n", "train --save %s", pipe);
+    gs_test_program_prints(1, "it is not a regular file, but a terminal or another device\n",
+                           "train --save /dev/null");
+    gs_test_program_prints(1, "/dev/stdout: it is not a regular file, but a pipe (FIFO)\n",
+                           "train --save /dev/stdout | cat; exit 1");
+    static const char *const commands[] = {"train --save /dev/stdout >%s", "train --save %s >%s",
+                                           "train --save %s 2>%s", "step --model softmax -o /dev/stdout >%s"};
+    for (int i = 0; i < 4; i++) {
+        const char *arguments = gs_test_format(commands[i], text, text);
+        output =
+            gs_test_shell_output(0, "%s/gradsum %s; echo status $?; cat %s", GS_BUILD_DIR, arguments, text);
+        if (!strstr(output, "status 1\n") ||
+            !strstr(output, i == 2 ? "standard error already goes" : "standard output already goes"))
+            fail_msg("%s: %s", arguments, output);
+    }
+}
+
+/* With a closed standard stream, files get its number: no text may go into them. */
+TEST(closed_streams) {
+    const char *log = gs_test_format("%s/log", gs_test_folder());
+    char *output = gs_test_output(1, "train --model softmax --threads 1 --steps 3 --log %s >&-", log);
+    assert_has(output, "standard output could not be written completely: Bad file descriptor");
+    output = gs_test_shell_output(1, "cd %s && cat metrics.jsonl run.json trace.json | grep -c ^model", log);
+    assert_string_equal(output, "0\n");
+}
+
+TEST(a_folder_that_cannot_be_made) {
+    static const char *const commands[] = {"collectives -n 2", "schemes -n 2 --over shm",
+                                           "launch -n 2 -- train"};
+    for (int i = 0; i < 3; i++) {
+        char *output;
+        gs_test_shell(&output, "TMPDIR=/no/such/folder %s/gradsum %s", GS_BUILD_DIR, commands[i]);
+        assert_has(output, "(TMPDIR says where): No such file or directory");
+    }
+}
+
+/* A record of --digest that is removed while it is written is a failure, which is told; training goes on. */
+TEST(a_removed_record_is_told) {
+    static const char *const starts[] = {"", "launch -n 2 --"};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        gs_test_shell(
+            &output,
+            "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 200 "
+            "--slow 0:25 --digest d &\n"
+            "until [ -s d/rank-0.digest ]; do sleep 0.02; done; rm -r d\n"
+            "wait $!; echo status $?",
+            gs_test_folder(), GS_BUILD_DIR, starts[i]);
+        assert_has(output, "status 1", ".digest was removed while the run wrote it");
+    }
+}
+
+/* Where there is no room for more of it, the record of a rank stops and says so; training goes on, and its weights are
+ * saved. The limit is room for a few of the 40 steps, and for the weights. */
+TEST(a_record_without_room_stops) {
+    static const char RUN[] = "train --model softmax --threads 1 --steps 40 --devices cpu,cpu";
+    const char *folder = gs_test_folder();
+    char *output;
+    const char *sha256 = gs_test_sha256("%s", RUN);
+    const char *wanted = gs_test_format("weights  sha256 %s", sha256);
+    const int status =
+        gs_test_shell(&output, "ulimit -f 100; exec 2>&1; %s/gradsum %s --digest %s/d --save %s/w",
+                      GS_BUILD_DIR, RUN, folder, folder);
+    const char *first = strstr(output, "rank-0.digest: File too large; this record stops before step ");
+    if (status != 1 || !first || !strstr(output, "rank-1.digest: File too large; ") ||
+        !strstr(output, wanted))
+        fail_msg("exit status %d, wanted %s: %s", status, wanted, output);
+    gs_test_program_prints(0, "the same, to the bit", "explain %s/d %s/d", folder, folder);
+    assert_int_equal(access(in_folder(folder, "w"), F_OK), 0);
+}

@@ -1,0 +1,56 @@
+#!/bin/sh
+# budget.sh: the lines of each part of the tree are at most the limit in the table below. A limit is only ever lowered:
+# a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
+# Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
+limits='
+src/train           17921
+src/comm            11610
+src/cli             11096
+src/explain          2078
+cpu+cl              16417
+the-rest-of-src     22374
+src+cpu+cl          81496
+tests               44015
+lessons             47943
+'
+code() {
+    find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l
+}
+train=$(code src/train) comm=$(code src/comm) cli=$(code src/cli) explain=$(code src/explain) operators=$(code cpu cl)
+rest=$(($(code src) - train - comm - cli - explain))
+lines="src/train $train
+src/comm $comm
+src/cli $cli
+src/explain $explain
+cpu+cl $operators
+the-rest-of-src $rest
+src+cpu+cl $((train + comm + cli + explain + operators + rest))
+tests $(code tests)
+lessons $(grep -rIh '' lessons | wc -l)"
+
+# judge LIMITS: print each part's lines and limit; fail where there are more lines, or a part has no limit.
+judge() {
+    printf '%s\n--\n%s\n' "$1" "$lines" | awk '
+        $1 == "--" { counted = 1 }
+        NF != 2 { next }
+        !counted { limit[$1] = $2; next }
+        !($1 in limit) { print "budget: " $1 " has no limit in tests/lint/budget.sh: write e.g. " $2; wrong = 1; next }
+        { printf "%-16s %6d lines of %6d\n", $1, $2, limit[$1] }
+        $2 > limit[$1] {
+            printf "budget: %s has %d lines, %d more than its limit in tests/lint/budget.sh; remove as many there\n",
+                   $1, $2, $2 - limit[$1]
+            wrong = 1
+        }
+        END { exit wrong }'
+}
+
+# The check itself: a limit that is one line too low fails, and so does a part without a limit.
+judge "$lines" >/dev/null || { echo "budget: as many lines as the limit are wrong to it; they are right"; exit 1; }
+for part in $(echo "$lines" | cut -d ' ' -f 1); do
+    low=$(echo "$lines" | awk -v part="$part" '{ print $1, $1 == part ? $2 - 1 : $2 }')
+    none=$(echo "$lines" | grep -v "^$part ")
+    judge "$low" | grep -q "^budget: $part has [0-9]* lines, 1 more than" && ! judge "$low" >/dev/null &&
+        judge "$none" | grep -q "^budget: $part has no limit" && ! judge "$none" >/dev/null ||
+        { echo "budget: lets $part have too many lines"; exit 1; }
+done
+judge "$limits"

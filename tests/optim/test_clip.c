@@ -1,0 +1,267 @@
+/* The norm of all gradients, with the same bits everywhere, and clipping by it. */
+#include <float.h>
+#include <math.h>
+#include "tests/support/on_devices.h"
+#include "tests/support/golden.h"
+#include "tests/support/operators.h"
+#include "tests/support/training.h"
+
+/* ---- the operator ---- */
+
+enum { MOST = 9000, BEFORE = 3 /* elements before the array, so that it begins at no vector's border */ };
+
+static float host[BEFORE + MOST];
+
+/* All 24 bits, of any size between 2^-exponents and 1; every ninth is a zero, a subnormal or its neighbour. */
+static void fill(int exponents, float times) {
+    static const float ends[] = {0, -0.0f, FLT_TRUE_MIN, -3 * FLT_TRUE_MIN, FLT_MIN, -0.7f * FLT_MIN};
+    for (size_t i = 0; i < BEFORE + MOST; i++) {
+        uint32_t h = test_hash(i, 11);
+        float x = ldexpf(1 + (float)(h >> 9) / 0x1p23f, -1 - (int)(test_hash(i, 12) % (unsigned)exponents));
+        host[i] = h % 9 == 0 ? ends[h / 9 % 6] : times * (h & 256 ? -x : x);
+    }
+}
+
+static gs_squares squares_on(gs_device *d, size_t count, uint32_t top) {
+    gs_squares s;
+    gs_mem x = gs_test_put(d, host, sizeof host);
+    assert_ok(d->ops->squares(d, gs_at(x, BEFORE), count, top, &s));
+    return s;
+}
+
+static void assert_same(const gs_squares *got, const gs_squares *want, const gs_device *d, size_t count) {
+    if (got->largest != want->largest || got->top != want->top || got->high != want->high ||
+        got->low != want->low)
+        fail_msg("%s, %zu elements: largest %08x, top %u, sum %llx %llx; wanted %08x, %u, %llx %llx", d->name,
+                 count, got->largest, got->top, (unsigned long long)got->high, (unsigned long long)got->low,
+                 want->largest, want->top, (unsigned long long)want->high, (unsigned long long)want->low);
+}
+
+static double reference(size_t count) {
+    long double sum = 0;
+    for (size_t i = BEFORE; i < BEFORE + count; i++) sum += (long double)host[i] * (long double)host[i];
+    return (double)sqrtl(sum);
+}
+
+static const size_t counts[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 255, 1023, 1025, MOST};
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+static const struct {
+    int exponents;
+    float times;
+} kinds[] = {{1, 1}, {30, 1}, {100, 0x1p60f}, {250, FLT_MAX}, {20, 0x1p-120f}, {1, 0x1p-140f}};
+
+TEST(same_everywhere) {
+    int devices;
+    gs_device *const *device = gs_test_devices(&devices), *plain = gs_test_open_plain();
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        fill(kinds[k].exponents, kinds[k].times);
+        for (int c = 0; c < COUNTS; c++) {
+            if (gs_test_small() && counts[c] > 300) continue;
+            const gs_squares want = squares_on(plain, counts[c], 0);
+            assert_near(gs_norm_of(&want), reference(counts[c]), 0, 1e-13);
+            for (int d = 0; d < devices; d++) {
+                const gs_squares got = squares_on(device[d], counts[c], 0);
+                assert_same(&got, &want, device[d], counts[c]);
+            }
+        }
+    }
+}
+
+TEST(any_number_of_threads) {
+    enum { LARGE = 400000, THREADS = 7 };
+    static float x[LARGE];
+    gs_squares want = {0};
+    for (size_t i = 0; i < LARGE; i++) x[i] = test_value(i, 5);
+    for (int threads = 1; threads <= THREADS; threads += 2) {
+        gs_squares got;
+        gs_device *d = gs_test_device("cpu", threads);
+        gs_mem m = gs_test_put(d, x, sizeof x);
+        assert_ok(d->ops->squares(d, m, LARGE, 0, &got));
+        if (threads == 1) want = got;
+        assert_same(&got, &want, d, LARGE);
+    }
+}
+
+/* Parts with the largest `top` of all add up to the whole. */
+TEST(parts_add_up) {
+    int devices;
+    gs_device *const *device = gs_test_devices(&devices);
+    fill(12, 1);
+    host[BEFORE + 200] = 1000; /* in the second part */
+    for (int d = 0; d < devices; d++) {
+        const gs_squares whole = squares_on(device[d], 300, 0), first = squares_on(device[d], 100, whole.top);
+        gs_squares sum = first, part;
+        for (size_t at = 100; at < 300; at += 100) {
+            memmove(host + BEFORE, host + BEFORE + 100, 200 * sizeof *host);
+            part = squares_on(device[d], 100, whole.top);
+            assert_int_equal(part.top, whole.top);
+            sum.high += part.high;
+            sum.low += part.low;
+            if (part.largest > sum.largest) sum.largest = part.largest;
+        }
+        assert_true(first.largest < whole.largest);
+        assert_same(&sum, &whole, device[d], 300);
+        fill(12, 1);
+        host[BEFORE + 200] = 1000;
+    }
+}
+
+TEST(not_finite) {
+    int devices;
+    gs_device *const *device = gs_test_devices(&devices);
+    for (int d = 0; d < devices; d++) {
+        fill(5, 1);
+        host[BEFORE + 70] = -INFINITY;
+        gs_squares s = squares_on(device[d], 100, 0);
+        assert_true(isinf(gs_norm_of(&s)));
+        host[BEFORE + 3] = -NAN;
+        s = squares_on(device[d], 100, 0);
+        assert_true(isnan(gs_norm_of(&s)));
+        s = squares_on(device[d], 3, 0); /* before it */
+        assert_true(isfinite(gs_norm_of(&s)));
+    }
+}
+
+/* ---- the update ---- */
+
+typedef struct clip_case {
+    const char *name;
+    int in, out;
+    double samples, lr, momentum, decay, most;
+} clip_case;
+#define CLIP(in, out, samples, lr, momentum, decay, most)                                                    \
+    {"clip " #in " " #out " " #samples " " #lr " " #momentum " " #decay " " #most,                           \
+     in,                                                                                                     \
+     out,                                                                                                    \
+     samples,                                                                                                \
+     lr,                                                                                                     \
+     momentum,                                                                                               \
+     decay,                                                                                                  \
+     most},
+static const clip_case cases[] = {
+#include "tests/support/clip_cases.h"
+};
+
+static void update_five_times(gs_device *d, const clip_case *c) {
+    static float x[2000];
+    float norms[5];
+    gs_optimizer *o;
+    const char *net = gs_test_format("flatten, linear %d, linear 3", c->out);
+    gs_model *m = gs_test_model(d, .text = net, .in = {1, 1, c->in, 0}, .max_batch = 1, .seed = 1);
+    assert_ok(gs_optimizer_create(&gs_sgd, m, (float)c->lr, (float)c->momentum, (float)c->decay, &o));
+    assert_true(m->params <= sizeof x / sizeof *x);
+    o->clip = (float)c->most;
+    for (size_t i = 0; i < m->params; i++) x[i] = test_value(i, SALT_W);
+    assert_ok(d->ops->write(d, m->weights, x, m->params * sizeof *x));
+    assert_ok(gs_optimizer_warm_up(o)); /* changes nothing */
+    for (uint32_t step = 0; step < 5; step++) {
+        for (size_t i = 0; i < m->params; i++) x[i] = test_value(i, SALT_DY + 10 * step) * (float)(step + 1);
+        assert_ok(d->ops->write(d, m->gradients, x, m->params * sizeof *x));
+        assert_ok(gs_optimizer_update(o, c->samples));
+        norms[step] = (float)o->norm;
+    }
+    assert_ok(d->ops->read(d, x, m->weights, m->params * sizeof *x));
+    golden_check("clip", c->name, "w", x, m->params, 1e-5, d->name);
+    golden_check("clip", c->name, "norms", norms, 5, 1e-6, d->name);
+    gs_optimizer_free(o);
+}
+
+TEST(as_pytorch) {
+    int devices;
+    gs_device *const *device = gs_test_devices(&devices), *plain = gs_test_open_plain();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (gs_test_small() && cases[i].in > 5) continue;
+        for (int d = 0; d < devices; d++) update_five_times(device[d], &cases[i]);
+        update_five_times(plain, &cases[i]);
+    }
+}
+
+/* ---- in a run ---- */
+
+static gs_settings settings_for(const char *devices) {
+    gs_settings s = gs_test_settings("%s --batch 333", devices);
+    s.clip = 0.5f; /* shortens most of the first steps, and not the later ones */
+    return s;
+}
+
+static int shortened, steps;
+
+static void count_shortened(gs_worker *w) {
+    if (w->comm->rank != 0) return;
+    steps++;
+    if (w->optimizer->clip_factor < 1) shortened++;
+    assert_true(w->optimizer->norm > 0);
+}
+
+TEST(some_steps_are_shortened) {
+    gs_test_need_whole();
+    gs_settings s = settings_for("cpu,cpu");
+    s.test_hook = count_shortened;
+    shortened = steps = 0;
+    gs_result clipped = gs_test_train(&s);
+    assert_in_range(shortened, 1, steps - 1); /* or these tests would tell little */
+    s.test_hook = NULL;
+    s.clip = 1000;
+    gs_result long_enough = gs_test_train(&s);
+    s.clip = 0;
+    gs_result plain = gs_test_train(&s);
+    assert_same_bits(&plain, &long_enough, "a norm that nothing reaches");
+    assert_true(gs_test_difference(&plain, &clipped) > 1e-3);
+}
+
+TEST(workers_equal_one) {
+    gs_test_need_whole();
+    gs_settings s = settings_for("cpu");
+    gs_result one = gs_test_train(&s);
+    static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
+    for (int i = 0; i < 2; i++) {
+        s = settings_for(several[i]);
+        gs_result all = gs_test_train(&s);
+        assert_same_within_rounding(&one, &all, several[i]);
+        s.zero = 1;
+        gs_result sharded = gs_test_train(&s);
+        assert_same_bits(&all, &sharded, "--zero 1");
+        s = gs_test_with(s, "--zero 0 --bucket 1");
+        gs_result bucket = gs_test_train(&s);
+        assert_same_bits(&all, &bucket, "--bucket");
+    }
+}
+
+TEST(exact) {
+    gs_test_need_whole();
+    gs_test_exact(settings_for("cpu"));
+}
+
+/* Local SGD that averages after each step is not the synchronous step here: each worker shortens its own gradient. */
+TEST(other_ways) {
+    gs_test_need_whole();
+    gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync local --every 4 --verify 4");
+    const gs_result r = gs_test_train(&s);
+    assert_true(isfinite(r.train_loss));
+    s = gs_test_with(settings_for("cpu,cpu"), "--sync async --staleness 1");
+    assert_train_fails(GS_E_USAGE, "--clip 0.5: --sync async makes an update from each worker's gradient",
+                       &s);
+}
+
+TEST(mixed_devices) {
+    gs_test_need_whole();
+    gs_test_need_opencl();
+    gs_settings s = gs_test_with(settings_for("cpu,cl"), "--verify 1");
+    gs_test_train(&s);
+    s.zero = 1;
+    gs_test_train(&s);
+}
+
+TEST(the_program) {
+    static const char run[] = "train --model softmax --epochs 1 --threads 1";
+    gs_test_program_prints(0, "\"gradient_norm\":", "%s --clip 0.5 --json", run);
+    gs_test_program_prints(0, "\"clip\":0.5", "%s --clip 0.5 --json", run);
+    gs_test_program_prints(0, "\"clip\":null", "%s --json", run);
+    gs_test_program_prints(0, "clip     gradients are shortened to a norm of at most 0.5\n", "%s --clip 0.5",
+                           run);
+    gs_test_program_prints(2, "--clip: '0' is not a number from 1e-06 to 1000000", "%s --clip 0", run);
+    gs_test_program_prints(1, "diverged at step",
+                           "train --model mlp --lr 1e6 --momentum 0.9999 --loss squared_error --clip 1e6 "
+                           "--weight-decay 1e5");
+}

@@ -1,0 +1,238 @@
+/* Learning rates in the course of a run: the formulas, by numbers that PyTorch's schedulers give and by the closed
+ * forms; that every way to train follows them; and what is refused. */
+#include "tests/support/training.h"
+
+#include <math.h>
+
+/* ---- the formulas ---- */
+
+static gs_lr_rates course(const char *schedule, double lr, double final_lr, double warmup, double steps) {
+    gs_lr_rates c = {
+        .plan = {lr, lr, 0}, .final_lr = final_lr, .warmup = warmup, .epoch = 1, .steps = steps};
+    assert_true(gs_lr_schedule_read(schedule, &c.schedule));
+    return c;
+}
+
+static void check_rates(const gs_lr_rates *c, const double *want, int count) {
+    for (int t = 0; t < count; t++) assert_near((double)gs_lr_of_step(c, (uint64_t)t), want[t], 0, 1e-7);
+}
+
+/* PyTorch 1.13, lr 0.1: CosineAnnealingLR(T_max=10, eta_min=0.01), LinearLR(1, 0.01, total_iters=10) and
+ * MultiStepLR([3, 6], 0.1), in f64. */
+TEST(as_pytorch) {
+    static const double cosine[] = {0.1,
+                                    0.09779754323328193,
+                                    0.09140576474687266,
+                                    0.08145033635316132,
+                                    0.06890576474687264,
+                                    0.05500000000000002,
+                                    0.04109423525312739,
+                                    0.0285496636468387,
+                                    0.018594235253127392,
+                                    0.012202456766718101,
+                                    0.010000000000000009};
+    static const double linear[] = {0.1,    0.0901, 0.0802, 0.0703, 0.0604,
+                                    0.0505, 0.0406, 0.0307, 0.0208, 0.0109};
+    static const double steps[] = {0.1, 0.1, 0.1, 0.01, 0.01, 0.01, 0.001, 0.001};
+    gs_lr_rates c = course("cosine", 0.1, 0.01, 0, 10);
+    check_rates(&c, cosine, 11);
+    c = course("linear", 0.1, 0.001, 0, 10);
+    check_rates(&c, linear, 10);
+    c = course("step:3,6@0.1", 0.1, 0, 0, 8);
+    check_rates(&c, steps, 8);
+}
+
+/* Beside libm's cosine, to the last bit of a float, over a run of every length; with a warm-up before. */
+TEST(cosine_is_accurate) {
+    for (int steps = 1; steps <= 400; steps += 7)
+        for (int warmup = 0; warmup < steps; warmup += 1 + steps / 3) {
+            gs_lr_rates c = course("cosine", 0.3, 0, warmup, steps);
+            for (int t = warmup; t <= steps; t++) {
+                double p = (double)(t - warmup) / (steps - warmup);
+                double want = (double)0.3f * (1 + cos(acos(-1) * p)) / 2;
+                assert_near((double)gs_lr_of_step(&c, (uint64_t)t), want, 1e-16, 6.1e-8);
+            }
+        }
+}
+
+TEST(warm_up_without_a_rule) {
+    static const double want[] = {0.2, 0.4, 0.6, 0.8, 1, 1, 1};
+    static const double then_linear[] = {0.2, 0.4, 0.6, 0.8, 1, 0.75, 0.5, 0.25, 0, 0};
+    static const double part[] = {0.4, 0.8, 1, 1};
+    gs_lr_rates c = course("constant", 1, 0, 4, 8);
+    check_rates(&c, want, 7);
+    c = course("linear", 1, 0, 4, 8);
+    check_rates(&c, then_linear, 10); /* behind the end it stays there */
+    c = course("constant", 1, 0, 1.5, 8);
+    check_rates(&c, part, 4);
+}
+
+/* A schedule begins where the rule's warm-up has ended; what a rule gives is passed through to the bit. */
+TEST(behind_a_rule) {
+    gs_lr_rates c = course("cosine", 1, 0, 0, 12);
+    c.plan = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 2);
+    c.warmup = c.plan.warmup;
+    for (uint64_t t = 0; t <= 4; t++) assert_true(gs_lr_of_step(&c, t) == gs_lr_at(&c.plan, t));
+    assert_near((double)gs_lr_of_step(&c, 8), 0.5, 0, 1e-7);
+    c.schedule = (gs_lr_schedule){0};
+    for (uint64_t t = 0; t < 12; t++) assert_true(gs_lr_of_step(&c, t) == gs_lr_at(&c.plan, t));
+}
+
+/* ---- as text ---- */
+
+TEST(text) {
+    static const char *const right[] = {"constant",           "linear",       "cosine",  "step:30,60@0.1",
+                                        "step:0.5,1.25@0.03", "step:1@1e-05", "step:1@1"};
+    static const char *const wrong[] = {"",
+                                        "cos",
+                                        "Cosine",
+                                        "step",
+                                        "step:",
+                                        "step:30",
+                                        "step:@0.1",
+                                        "step:30@",
+                                        "step:30@0",
+                                        "step:30@1.5",
+                                        "step:0@0.1",
+                                        "step:60,30@1",
+                                        "step:30,30@1",
+                                        "linear:3",
+                                        "cosine@0",
+                                        "step:-3@0.1",
+                                        "step:inf@0.1",
+                                        "step:3@nan",
+                                        "step:0x3@0.1",
+                                        "step:3,@0.1",
+                                        "step:3@0.1x",
+                                        "step:3 @1",
+                                        "step:2e6@1",
+                                        "step:1,2,3,4,5,6,7,8,9@0.1"};
+    gs_lr_schedule s;
+    char room[GS_LR_SCHEDULE_TEXT];
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        if (!gs_lr_schedule_read(right[i], &s)) fail_msg("'%s' was not taken", right[i]);
+        assert_string_equal(gs_lr_schedule_text(&s, room, sizeof room), right[i]);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (gs_lr_schedule_read(wrong[i], &s)) fail_msg("'%s' was taken", wrong[i]);
+}
+
+/* ---- in a run ---- */
+
+enum { STEPS = 24 };
+
+/* 19 steps an epoch. */
+static gs_settings settings_for(const char *devices, const char *schedule) {
+    gs_settings s = gs_test_options("--model 'flatten, linear 16, tanh, linear 10' --devices %s --batch 333 "
+                                    "--steps %d --epochs 3 --threads 1 --lr 0.25",
+                                    devices, STEPS);
+    assert_true(gs_lr_schedule_read(schedule, &s.schedule));
+    return s;
+}
+
+static float rates[2][STEPS];
+
+static void record_rate(gs_worker *w) {
+    if (w->comm->rank < 2) rates[w->comm->rank][w->step - 1] = w->optimizer->lr;
+}
+
+/* The end is known: 24 steps, since --steps ends the run before its 57. */
+TEST(steps_use_the_rates) {
+    static const char *const schedules[] = {"linear", "cosine", "step:0.5,1@0.5"};
+    for (int i = 0; i < 3; i++) {
+        gs_settings s = gs_test_with(settings_for("cpu,cpu", schedules[i]), "--warmup-steps 4");
+        s.test_hook = record_rate;
+        if (i < 2) s.final_lr = 0.05f;
+        gs_test_train(&s);
+        for (int t = 0; t < STEPS; t++) {
+            double p = (t - 4) / 20.0, fallen = i == 0 ? 1 - p : (1 + cos(acos(-1) * p)) / 2;
+            double want = 0.05 + 0.2 * fallen;
+            if (i == 2) want = t < 9.5 ? 0.25 : t < 19 ? 0.125 : 0.0625;
+            if (t < 4) want = 0.25 * (t + 1) / 5;
+            for (int rank = 0; rank < 2; rank++) assert_near((double)rates[rank][t], want, 0, 2e-7);
+        }
+    }
+}
+
+static float epoch_rates[57];
+
+static void record_epochs(gs_worker *w) {
+    epoch_rates[w->step - 1] = w->optimizer->lr;
+}
+
+/* Without --steps the end is that of the last epoch; epochs of a warm-up are counted in steps. */
+TEST(epochs_end_it) {
+    gs_settings s = gs_test_with(settings_for("cpu", "linear"), "--warmup 1");
+    s.test_hook = record_epochs;
+    s.steps = 0;
+    gs_result r = gs_test_train(&s);
+    assert_int_equal(r.steps, 57);
+    assert_near((double)epoch_rates[0], 0.25 / 20, 0, 1e-7);
+    assert_near((double)epoch_rates[19], 0.25, 0, 0);
+    assert_near((double)epoch_rates[38], 0.125, 0, 1e-7);
+    assert_near((double)epoch_rates[56], 0.25 / 38, 0, 1e-6);
+}
+
+/* Local SGD that averages after each step, a server that waits for everybody, and a sharded update are the synchronous
+ * step; a schedule that one of them did not follow would move the weights by 1e-2. */
+TEST(all_ways_follow) {
+    static const char *const ways[] = {
+        "cpu,cpu --sync ps",    "cpu,cpu --sync async --staleness 0", "cpu,cpu --sync local --every 1",
+        "cpu,cpu,cpu --zero 1", "cpu --sync async --staleness 3",     "cpu,cpu --exact"};
+    gs_settings s = gs_test_with(settings_for("cpu", "cosine"), "--warmup-steps 3");
+    const gs_result one = gs_test_train(&s);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        s = gs_test_with(settings_for(ways[i], "cosine"), "--warmup-steps 3");
+        const gs_result r = gs_test_train(&s);
+        assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
+    }
+    s = gs_test_with(settings_for("cpu,cpu", "cosine"), "--accumulate 3");
+    gs_result passes = gs_test_train(&s);
+    s.accumulate = 1;
+    gs_result whole = gs_test_train(&s);
+    assert_near(gs_test_difference(&whole, &passes), 0, 2e-6, 0);
+}
+
+/* ---- the program ---- */
+
+TEST(start_says_it) {
+    static const char run[] = "train --model softmax --steps 3 --threads 1";
+    gs_test_program_prints(0, "rate     lr 0.05; along a cosine to 0 at step 3\n", "%s --schedule cosine",
+                           run);
+    gs_test_program_prints(0, "rate     lr 0.05, after a warm-up over 2 steps; linearly to 0.001 at step 3\n",
+                           "%s --schedule linear --final-lr 0.001 --warmup-steps 2", run);
+    gs_test_program_prints(0, "; after epochs 1, 2.5 x 0.1\n", "%s --schedule step:1,2.5@0.1", run);
+    gs_test_program_prints(0, "; not higher: no", "%s --lr-rule sqrt --warmup-steps 2 --schedule step:2@0.5",
+                           run);
+    gs_test_program_prints(0, "\"schedule\":\"cosine\",\"final_lr\":0,", "%s --schedule cosine --json", run);
+    gs_test_program_prints(0, "\"lr_first\":0.0125,\"lr_scaled\":0.05,\"warmup_steps\":3,",
+                           "%s --warmup-steps 3 --json", run);
+}
+
+TEST(what_is_refused) {
+    static const struct {
+        const char *says, *options;
+    } wrong[] = {
+        {"--schedule: 'cos' is not constant, linear, cosine, or step:EPOCHS@FACTOR", "--schedule cos"},
+        {"--schedule: 'step:30' is not constant, linear", "--schedule step:30"},
+        {"--final-lr 0.01 needs --schedule linear or cosine: with constant the rate does not move",
+         "--final-lr 0.01"},
+        {"--final-lr 0.01 needs --schedule linear or cosine: with step:1@0.1 the",
+         "--schedule step:1@0.1 --final-lr 0.01"},
+        {"--warmup 2 and --warmup-steps 10 both say how long", "--warmup 2 --warmup-steps 10"},
+        {"--warmup-steps: '0' is not a whole number from 1", "--warmup-steps 0"},
+        {"--schedule step:2,5@0.1: the run has 5 epochs, so the rate would not change after 5; wanted epochs "
+         "below 5",
+         "--schedule step:2,5@0.1"},
+        {"the warm-up takes 12 steps, and the run has 10: --schedule cosine would never begin",
+         "--schedule cosine --warmup-steps 12 --steps 10"},
+        {"the warm-up takes 235 steps, and the run has 235: --schedule linear",
+         "--schedule linear --warmup 5"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        gs_test_program_prints(2, wrong[i].says, "train --model softmax %s", wrong[i].options);
+    gs_test_program_prints(1, "from --lr 500000 and --schedule linear: try",
+                           "train --model mlp --lr 500000 --schedule linear --steps 5 --loss squared_error");
+    gs_test_program_prints(1, "from --lr 500000 and a warm-up: try",
+                           "train --model mlp --lr 500000 --warmup-steps 2 --loss squared_error");
+}

@@ -1,0 +1,155 @@
+/* Pages: put together as written, self-contained, whole or not there. What a browser makes of them:
+ * tests/browser/step.py. */
+#include "tests/support/files.h"
+#include "tests/support/program.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <sys/stat.h>
+#include "page/page.h"
+
+TEST(parts_take_the_place_of_marks) {
+    cJSON *json = cJSON_CreateObject();
+    cJSON_AddStringToObject(json, "a", "</script><!-- {{b}}");
+    const gs_page page = {.title = "<b> & \"'{{b}}\xff",
+                          .style = {"a > b { c: '&' }", "d { }"},
+                          .body = "<p>{{title}} &amp; {x} {{</p>",
+                          .script = {"if (1 < 2 && '\xc3\xa9') ;", "f()"}};
+    const char *path = in_folder(gs_test_folder(), "page.html");
+    assert_ok(gs_page_write(path, &page, json));
+    size_t length;
+    char *text = gs_test_text(path, &length);
+    assert_has(text, "<title>&lt;b&gt; &amp; &quot;&#39;{{b}}\\xff</title>",
+               "a > b { c: '&' }d { }\n</style>");
+    assert_has(text, "<p>{{title}} &amp; {x} {{</p>\n", "if (1 < 2 && '\xc3\xa9') ;f()\n</script>");
+    assert_has(text, ">{\"a\":\"\\u003c/script>\\u003c!-- {{b}}\"}</script>", "</html>\n");
+    cJSON_Delete(json);
+}
+
+TEST(a_bad_target_is_explained) {
+    const gs_page none = {.title = "", .body = ""};
+    const char *folder = gs_test_folder();
+    const cJSON json = {.type = cJSON_Object};
+    assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, &none, &json));
+    assert_fails(GS_E_FILE, "No such file", gs_page_write(in_folder(folder, "no/page.html"), &none, &json));
+    assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", &none, &json));
+    gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
+    gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
+    write_times(in_folder(folder, "text"), "some text\n", 1);
+    gs_test_program_prints(2, "text is there already, and holds no page", "step -o %s/text", folder);
+    gs_test_program_prints(2, "text is there already, and holds no weights", "train --save %s/text", folder);
+    for (int i = 0; i < 2; i++) gs_test_program_prints(0, "", "step -o %s/page.html", folder);
+}
+
+/* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
+TEST(a_full_disk_leaves_the_older_page) {
+    const char *folder = gs_test_folder();
+    write_times(in_folder(folder, "page.html"), "<!doctype html>older", 1);
+    char *output = gs_test_shell_output(1, "trap '' XFSZ; ulimit -f 8; cd %s && %s/gradsum step -o page.html",
+                                        folder, GS_BUILD_DIR);
+    assert_has(output, "cannot write", "File too large");
+    output = gs_test_shell_output(0, "cd %s && ls && cat page.html", folder);
+    assert_string_equal(output, "page.html\n<!doctype html>older");
+}
+
+/* ---- the page of gradsum step ---- */
+
+static const cJSON *get(const cJSON *o, const char *name) {
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!f) fail_msg("the data have no \"%s\"", name);
+    return f;
+}
+
+/* Write a page, and return its text; *data is what its script reads. */
+static char *page(const char *options, cJSON **data) {
+    const char *path = in_folder(gs_test_folder(), "step.html");
+    size_t length;
+    gs_test_output(0, "step %s -o %s", options, path);
+    char *text = gs_test_text(path, &length);
+    assert_int_equal(strlen(text), length);
+    assert_true(length < 2000000);
+    *data = gs_test_page_data(text);
+    return text;
+}
+
+/* Nothing that a browser would fetch; the name of SVG's namespace is no address. */
+TEST(the_page_needs_no_network) {
+    static const char *const calls[] = {"https:", "src=",           "@import", "url(",
+                                        "fetch(", "XMLHttpRequest", "import("};
+    cJSON *data;
+    char *text = page("--workers 16", &data);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strstr(text, calls[i])) fail_msg("the page has '%s'", calls[i]);
+    for (const char *at = text; (at = strstr(at, "http:")); at++)
+        assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
+    for (const char *at = text; (at = strstr(at, "href=")); at++)
+        assert_memory_equal(at, "href=\"data:,\"", 13);
+    assert_null(strstr(text, "{{"));
+}
+
+/* The counts of samples are summed too, as elements of the last chunk: what each worker has there before, and all
+ * have after, is what `gradsum train` says of its first step. */
+TEST(the_gradients_are_those_of_a_real_step) {
+    cJSON *data, *line = NULL;
+    page("--workers 3 --batch 32 --sync tree", &data);
+    double loss = 0, samples = 0;
+    const cJSON *w;
+    cJSON_ArrayForEach(w, get(data, "workers")) {
+        samples += cJSON_GetArrayItem(w, 0)->valuedouble;
+        loss += cJSON_GetArrayItem(w, 1)->valuedouble;
+    }
+    assert_int_equal(get(data, "floats")->valueint, 7850 + GS_STATS);
+    assert_near(samples, 32, 0, 0);
+    char *output = gs_test_output(0, "train --model softmax --batch 32 --steps 1 --json");
+    for (char *l = strtok(output, "\n"); l; l = strtok(NULL, "\n"))
+        if (strstr(l, "train_loss") && !line) line = cJSON_Parse(l);
+    assert_non_null(line);
+    assert_near(loss / samples, get(line, "train_loss")->valuedouble, 0, 1e-3); /* the page keeps 4 digits */
+    cJSON_Delete(line);
+}
+
+/* All schemes, with messages that are as counted, and an end in which all workers hold the same row. */
+TEST(every_scheme_is_in_it) {
+    static const char *const names[] = {"ps",   "sharded_ps",         "ring",
+                                        "tree", "recursive_doubling", "halving_doubling"};
+    for (int workers = 2; workers <= 7; workers += 5) {
+        cJSON *data;
+        const char *options =
+            gs_test_format("--model 'flatten, linear 10' --sync sharded_ps --workers %d", workers);
+        page(options, &data);
+        const cJSON *schemes = get(data, "schemes"), *s, *m;
+        int rows = cJSON_GetArraySize(get(data, "rows")), i = 0;
+        assert_string_equal(get(data, "show")->valuestring, "sharded_ps");
+        assert_int_equal(cJSON_GetArraySize(schemes), 6);
+        cJSON_ArrayForEach(s, schemes) {
+            int counted = 0, chunks = cJSON_GetArraySize(get(s, "bounds")) - 1;
+            uint32_t all = (1u << workers) - 1, set[16][16] = {0};
+            assert_string_equal(get(s, "name")->valuestring, names[i++]);
+            assert_true(cJSON_Compare(get(s, "counted"), get(s, "formula"), true));
+            cJSON_ArrayForEach(m, get(s, "counted")) counted += cJSON_GetArrayItem(m, 1)->valueint;
+            assert_int_equal(cJSON_GetArraySize(get(s, "messages")), counted);
+            cJSON_ArrayForEach(m, get(s, "changes")) {
+                int worker = cJSON_GetArrayItem(m, 1)->valueint, chunk = cJSON_GetArrayItem(m, 2)->valueint;
+                int row = cJSON_GetArrayItem(m, 4)->valueint;
+                assert_true(worker < workers && chunk < chunks && row >= 0 && row < rows);
+                set[worker][chunk] = (uint32_t)cJSON_GetArrayItem(m, 3)->valueint;
+            }
+            for (int r = 0; r < workers; r++)
+                for (int c = 0; c < chunks; c++) assert_int_equal(set[r][c], all);
+        }
+    }
+}
+
+TEST(wrong_use_is_explained) {
+    gs_test_program_prints(2, "-o shows: ps, sharded_ps, ring, tree,", "step --sync allreduce -o x.html");
+    gs_test_program_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
+    gs_test_program_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
+    gs_test_program_prints(2, "--wire is for the terminal", "step --wire f16 -o x.html");
+    gs_test_program_prints(2, "--json is for the terminal", "step --json -o x.html");
+    gs_test_program_prints(2, "--model is for a page: -o FILE", "step --model mlp");
+    gs_test_program_prints(2, "cannot be divided among 4 workers", "step --batch 3 -o %s/x.html",
+                           gs_test_folder());
+    gs_test_program_prints(2, "6000 samples", "step --batch 6001 -o %s/x.html", gs_test_folder());
+    gs_test_program_prints(2, "a page takes at most 10000000",
+                           "step --model 'flatten, linear 20000, linear 10' -o %s/x.html", gs_test_folder());
+}

@@ -1,0 +1,65 @@
+/* --tensor: what it does not go with, and copies that are not alike. */
+#include "tests/support/devices.h"
+#include "tests/support/training.h"
+#include "train/internal.h"
+
+static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
+
+/* Worker 1 changes the last bias, which both hold alike. */
+static void spoil(gs_worker *w) {
+    const float other = 7;
+    if (w->comm->rank != 1 || w->step != 2) return;
+    assert_ok(w->device->ops->write(w->device, gs_at(w->model->weights, w->model->params - 1), &other,
+                                    sizeof other));
+}
+
+TEST(verify_finds_what_is_not_alike) {
+    gs_settings s = gs_test_settings("%s --tensor 2 --verify 1", two);
+    s.test_hook = spoil;
+    assert_train_fails(GS_E_DIFFER, "step 2: worker 1's 7.bias differs from worker 0's", &s);
+}
+
+TEST(bad_use_is_told) {
+    static const char heads[] =
+        "train --data jargon --model \"embedding 155 9, linear 27, attention 3, linear 9, tied\" --steps 1";
+    gs_test_program_prints(2, "is not a whole number from 2 to 64", "train --tensor 1");
+    gs_test_program_prints(2, "there is 1 worker; wanted a multiple of 2", "train --model mlp --tensor 2");
+    gs_test_program_prints(2, "there are 3 workers; wanted a multiple of 2",
+                           "train --model mlp --tensor 2 --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "the model has nothing to divide",
+                           "train --model softmax --tensor 2 --devices %s", two);
+    gs_test_program_prints(
+        2, "3 heads cannot be divided among 2 workers",
+        "train --data jargon --model \"embedding 155 12, linear 36, attention 3, linear 12, "
+        "tied\" --tensor 2 --devices %s",
+        two);
+    gs_test_program_prints(2, "layer 1 (linear 27): its 27 outputs cannot be divided among 2 workers",
+                           "%s --tensor 2 --devices %s", heads, two);
+    gs_test_program_prints(2, "120 outputs cannot be divided among 7 workers",
+                           "train --model lenet --tensor 7 --devices %s,cpu,cpu,cpu", four);
+    gs_test_program_prints(
+        2, "there are 2 workers; wanted a multiple of 4, a worker for each part of each stage",
+        "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
+    gs_test_program_prints(2, "--micro-batches is for --pipeline P",
+                           "train --model mlp --tensor 2 --micro-batches 2 --devices %s", two);
+    gs_test_program_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
+    gs_test_program_prints(2, "wanted 2, 4 or 8 workers in a group",
+                           "train --model mlp --exact --tensor 3 --devices cpu,cpu,cpu");
+    gs_test_program_prints(2, "--batch-norm global: --pipeline 2 computes a batch in parts",
+                           "train --layout tp2,pp2 --devices %s,%s --model resnet20", two, two);
+    gs_test_program_prints(2, "--batch-norm global: --exact with --tensor computes a batch in parts",
+                           "train --exact --tensor 2 --devices %s --model \"conv 2 3x3, batch_norm, flatten, "
+                           "linear 16, linear 10\"",
+                           two);
+}
+
+TEST(bad_use_is_told_on_every_rank) {
+    static const char *const runs[] = {"launch -n 2 -- train --model softmax --tensor 2",
+                                       "launch -n 3 -- train --model lenet --tensor 2"};
+    static const char *const sentences[] = {"nothing to divide", "there are 3 workers"};
+    for (int i = 0; i < 2; i++) {
+        char *output = gs_test_output(2, "%s", runs[i]);
+        const char *all = gs_test_format("all %d processes failed with this error", i == 1 ? 3 : 2);
+        if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
+    }
+}

@@ -1,0 +1,22 @@
+/* Reading what train --log has written. Anything that is missing, or is not JSON, fails the test. */
+#pragma once
+
+#include <cjson/cJSON.h>
+#include "tests/support/files.h"
+#include "tests/support/program.h"
+
+bool gs_test_is_there(const char *folder, const char *name);
+
+/* A new place for a log, which is not there yet. */
+const char *gs_test_new_log(void);
+
+/* Kept. metrics.jsonl as an array; half a last line is left out. */
+cJSON *gs_test_json(const char *folder, const char *name);
+cJSON *gs_test_metrics(const char *folder);
+
+double gs_test_number(const cJSON *, const char *name);
+const char *gs_test_text_of(const cJSON *, const char *name);
+
+/* Lines of metrics.jsonl: "step", "worker", "epoch". */
+bool gs_test_is_kind(const cJSON *line, const char *kind);
+int gs_test_count_kind(const cJSON *lines, const char *kind);

@@ -1,0 +1,34 @@
+/* Pictures of the tests, written by the libraries themselves. */
+#pragma once
+
+#include <stdbool.h>
+#include "tests/support/test.h"
+
+/* How a JPEG is written. */
+typedef struct jpeg_form {
+    int quality;    /* 0: 90 */
+    int components; /* 1: grey, 3: RGB, 4: CMYK; 0: 3 */
+    bool progressive;
+    int subsampling; /* of colour: 2 is half in both directions; 0: 1 */
+} jpeg_form;
+
+/* x[h][w][components] as a file in memory; to be freed. */
+unsigned char *make_jpeg(const unsigned char *x, int w, int h, jpeg_form, size_t *bytes);
+
+/* How a PNG is written: the colour type and the bit depth of libpng. */
+typedef struct png_form {
+    int type, depth;
+    bool interlaced;
+} png_form;
+
+/* rows[h] with the bytes of that form; a palette has the colours (i, 2 i, 255 - i). To be freed. */
+unsigned char *make_png(const unsigned char *rows, size_t row_bytes, int w, int h, png_form, size_t *bytes);
+
+/* A picture of smooth colours that depend on `id`: x[h][w][3], with a byte behind it; to be freed. */
+unsigned char *make_colours(int id, int w, int h);
+
+/* Write these bytes to folder/name, whose folders are made. */
+void write_bytes(const char *folder, const char *name, const void *data, size_t bytes);
+
+/* The picture `id` as folder/name, a PNG where the name says so, else a JPEG. */
+void write_picture(const char *folder, const char *name, int id, int w, int h);

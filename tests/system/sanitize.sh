@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# sanitize.sh asan|tsan TEST-PROGRAM: the tests under AddressSanitizer and UBSan, or under ThreadSanitizer.
+set -euo pipefail
+# Where Linux may put a program anywhere (vm.mmap_rnd_bits=32), a sanitizer may find its own addresses taken, and ends
+# before main. Without random addresses it does not.
+grep -q '4....$' /proc/self/personality || ! setarch -R true 2>/dev/null || exec setarch -R "$0" "$@"
+here=$(dirname "$(realpath "$0")")
+kind=$1 program=$2
+# Runs of 20 steps have these with a tenth of the samples too.
+export GRADSUM_TEST_TENTH=1
+
+# Each group of tests in a process of its own, four at a time: many wait more than they compute. Prints the whole output
+# of a group that fails, and the summary of the others.
+check_groups() {
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    export folder program kind
+    check() {
+        local output=$folder/$1 failed try start=$SECONDS
+        for try in 1 2 3; do
+            failed=0
+            "$program" "$1" >"$output" 2>&1 </dev/null || failed=1
+            # LeakSanitizer dies at times while PoCL's threads end. That says nothing about leaks: once more.
+            grep -q 'LeakSanitizer has encountered a fatal error' "$output" || break
+            echo "$kind: $1: LeakSanitizer itself failed, try $try of 3"
+        done
+        if [ "$failed" = 0 ]; then
+            echo "$kind: $1: $(grep -c '       OK ' "$output" || true) passed," \
+                "$(grep -c ' left out: ' "$output" || true) left out, $((SECONDS - start)) s"
+        else
+            cat "$output"
+            touch "$folder/failed"
+            echo "$kind: $1: FAILED, see above"
+        fi
+    }
+    export -f check
+    # shellcheck disable=SC2016
+    printf '%s\n' "$@" | xargs -L 1 -P 4 bash -c 'check "$1"' check
+    [ ! -e "$folder/failed" ] || exit 1
+    echo "$kind: no findings in $# groups"
+}
+
+case $kind in
+asan)
+    # LLVM, inside PoCL, installs a signal stack of its own in each thread, which AddressSanitizer's would collide with.
+    export ASAN_OPTIONS=detect_leaks=1:use_sigaltstack=0
+    export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    list=$("$program" no-group 2>&1 || true) # "... the groups are:" and lines of FOLDER/ and names
+    read -rd '' -a groups <<<"${list##*the groups are:}" || true
+    [ ${#groups[@]} -gt 50 ] || { echo "sanitize.sh: only ${#groups[@]} groups: $list" >&2; exit 1; }
+    # The longest first, so that none of them is the last.
+    first=(split pipeline layout collectives offload train checkpoint step_layouts in_one_file usage resume comm killed)
+    # Not those that are long runs of what the others run too.
+    but=(accuracy bucket offload_memory)
+    for group in "${groups[@]}"; do
+        [[ $group = */ || " ${first[*]} ${but[*]} " = *" $group "* ]] || first+=("$group")
+    done
+    check_groups "${first[@]}"
+    ;;
+tsan)
+    # PoCL is not built with ThreadSanitizer, which would take its locks for races: the cpu backend only. Only the parts
+    # with threads: communication, schemes, training.
+    export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
+    export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
+    check_groups zero collectives train in_one_file async sync wire comm overlap trace pool gloo meeting \
+        mismatched_calls shm wire_bytes loader zero_counts # the longest first, so that none of them is the last
+    ;;
+*)
+    echo "sanitize.sh: '$kind' is neither asan nor tsan" >&2
+    exit 2
+    ;;
+esac

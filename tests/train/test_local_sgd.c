@@ -1,0 +1,66 @@
+/* --sync local: each worker goes its own way, and the weights are averaged. */
+#include "tests/support/training.h"
+
+/* ---- --sync local ---- */
+
+/* H = 1 is the synchronous step, for parts of unequal size (333 among 2 to 4; the last batch, of 6, leaves
+ * nobody out and with 8 workers two), with plain SGD, and because the velocity is averaged too also with
+ * momentum. */
+TEST(local_sgd_with_h_1_is_synchronous) {
+    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
+                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
+    for (int momentum = 0; momentum <= 9; momentum += 9) {
+        gs_settings s = gs_test_settings("cpu");
+        s.momentum = (float)momentum / 10;
+        gs_result synchronous = gs_test_train(&s);
+        s = gs_test_with(s, "--sync local --every 1");
+        for (int i = 0; i < 4; i++) {
+            s.devices = devices[i];
+            gs_result r = gs_test_train(&s);
+            assert_same_within_rounding(&synchronous, &r, devices[i]);
+            assert_near(r.train_loss, synchronous.train_loss, 0, 1e-5);
+            assert_int_equal(r.workers, gs_devices_count(devices[i]));
+        }
+    }
+}
+
+/* One step in parts of 3 and 2 samples, plain SGD, no weight decay: the average with weights 3/5 and 2/5 is the
+ * step on all 5. Equal weights would give something else. */
+TEST(local_sgd_weighs_by_samples) {
+    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 10' --batch 5 --steps 1 --momentum 0 "
+                                     "--weight-decay 0");
+    gs_result synchronous = gs_test_train(&s);
+    s.sync = "local";
+    s.every = 7; /* the end of the epoch comes first, and averages */
+    gs_result local = gs_test_train(&s);
+    assert_same_within_rounding(&synchronous, &local, "1 step of local SGD");
+}
+
+/* All copies are the same after each average (--verify), the run repeats to the bit, and it learns; with H > 1 it
+ * is another algorithm than the synchronous one. */
+TEST(local_sgd_averages_and_learns) {
+    gs_settings s = gs_test_settings("cpu,cpu,cpu");
+    gs_result synchronous = gs_test_train(&s);
+    s = gs_test_with(s, "--sync local --every 4 --verify 4");
+    gs_result a = gs_test_train(&s), b = gs_test_train(&s);
+    assert_same_bits(&a, &b, "a second run");
+    assert_true(gs_test_difference(&a, &synchronous) > 1e-4);
+    s = gs_test_options("--devices cpu,cpu,cpu --threads 1 --epochs 1 --sync local --every 8");
+    a = gs_test_train(&s);
+    assert_int_equal(a.steps, 47);
+    assert_true(a.test_accuracy > 0.6);
+}
+
+TEST(local_sgd_between_processes) {
+    gs_test_program_prints(
+        0, "weights averaged every 3 steps",
+        "launch -n 2 -- train --model softmax --steps 20 --sync local --every 3 --verify 6");
+    gs_test_program_prints(
+        0, "\"every\":3",
+        "launch -n 2 -- train --devices cpu,cpu --model softmax --steps 20 --sync local --every "
+        "3 --verify 3 --json");
+    gs_test_program_prints(2, "--sync local needs --every H", "train --sync local");
+    gs_test_program_prints(2, "--every works only with --sync local", "train --every 3");
+    gs_test_program_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
+    gs_test_program_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
+}

@@ -1,0 +1,290 @@
+/* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when.
+ * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
+#include "tests/support/on_devices.h"
+#include "tests/support/training.h"
+
+#include <math.h>
+
+/* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples (so of 8 workers two have none), step
+ * 20 begins epoch 2. Buckets of 1 KB: the last layer alone is smaller, the linear one before it is larger. */
+static const char MODEL[] =
+    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | conv 4 1x1), flatten, "
+    "dropout 0.25, linear 16, tanh, linear 10";
+enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
+static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
+
+static gs_settings settings_for(const char *devices, const char *sync) {
+    gs_settings s = gs_test_settings("%s --model '%s'", devices, MODEL);
+    s.sync = sync;
+    return s;
+}
+
+static bool depends_on_the_cut(const char *sync) {
+    return strcmp(sync, "ring") == 0 || strcmp(sync, "auto") == 0;
+}
+
+/* The same training with and without buckets. */
+static void compare(gs_settings s, int buckets) {
+    s.bucket = 0;
+    gs_result plain = gs_test_train(&s);
+    s.bucket = 1;
+    gs_result r = gs_test_train(&s);
+    double d = gs_test_difference(&plain, &r);
+    if (!(d <= (depends_on_the_cut(s.sync) ? TOLERANCE : 0)))
+        fail_msg("%s by %s: with buckets the weights differ by %g", s.devices, s.sync, d);
+    assert_true(fabs(r.train_loss - plain.train_loss) <= (d > 0 ? 1e-5 : 0));
+    assert_int_equal(plain.overlap.buckets, 0);
+    assert_int_equal(r.overlap.buckets, buckets);
+    assert_true(r.overlap.summed > 0 && r.overlap.waited > 0);
+}
+
+TEST_IN(bucket, every_scheme_gives_the_same_weights) {
+    static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
+    for (int i = 0; gs_sync_schemes()[i]; i++)
+        for (int k = 0; k < 2; k++) compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
+}
+
+/* Several passes a step, micro-batches within a pass, workers without samples: only the end of a step's last pass
+ * releases buckets. */
+TEST(passes_and_ragged_batches) {
+    gs_settings s = settings_for("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "ps");
+    compare(s, BUCKETS);
+    s.accumulate = 3;
+    compare(s, BUCKETS);
+    s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--accumulate 4");
+    compare(s, BUCKETS);
+    s.accumulate = 1;
+    s.batch = 800; /* a worker's 400 in micro-batches of 128 */
+    s.micro_batch = 128;
+    s.steps = 9; /* the eighth has 400 samples */
+    compare(s, BUCKETS);
+}
+
+/* With 16 bits on the wire too: by ps each element is rounded on its own. The counts are not rounded. */
+TEST_IN(bucket, buckets_go_with_wire) {
+    gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
+    compare(s, BUCKETS);
+    s = gs_test_with(s, "--sync recursive_doubling --wire f16");
+    compare(s, BUCKETS);
+    s = gs_test_with(s, "--bucket 1 --sync ps");
+    gs_result r = gs_test_train(&s); /* each message of rank 0: all parameters as 2 bytes, the counts as 4 */
+    assert_near(r.sent_most, 2 * (2.0 * (double)r.params + 4 * GS_STATS), 1e-6, 0);
+}
+
+TEST_IN(bucket, opencl_devices_too) {
+    gs_test_need_opencl();
+    compare(settings_for("cl,cl", "allreduce"), BUCKETS);
+    compare(settings_for("cl,cpu,cl", "ps"), BUCKETS);
+    gs_settings s = gs_test_with(settings_for("cl,cl", "ring"), "--accumulate 2");
+    compare(s, BUCKETS);
+}
+
+/* Where buckets end; one bucket is one sum, behind which there is nothing to hide. */
+TEST_IN(bucket, buckets_end_at_layers) {
+    static const struct {
+        const char *model;
+        int kb, buckets;
+    } cases[] = {
+        {MODEL, 1, 2},
+        {MODEL, 1000000, 1},
+        {"flatten, linear 10", 1, 1},
+        {"mlp", 1, 3},   /* one for each layer: none is cut, not even the first, of 1.6 MB */
+        {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats, then 784 x 512 */
+        {"mlp", 1000, 1},
+        {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_settings s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--steps 2");
+        s.model = cases[i].model;
+        s.bucket = cases[i].kb;
+        gs_result r = gs_test_train(&s);
+        if (r.overlap.buckets != cases[i].buckets)
+            fail_msg("%s in buckets of %d KB: %d, wanted %d", cases[i].model, cases[i].kb, r.overlap.buckets,
+                     cases[i].buckets);
+    }
+}
+
+/* ---- what backward tells ---- */
+
+typedef struct told {
+    gs_model *model;
+    size_t last;
+    int calls;
+    float *final; /* the gradients as they were when they were called final */
+} told;
+
+static gs_status take_final(void *context, size_t first) {
+    told *t = context;
+    if (first > t->last) return gs_fail(GS_E_SHAPE, "final from %zu on, after %zu", first, t->last);
+    gs_device *d = t->model->device;
+    GS_TRY(d->ops->read(d, t->final + first, gs_at(t->model->gradients, first),
+                        (t->last - first) * sizeof(float)));
+    t->last = first;
+    t->calls++;
+    return GS_OK;
+}
+
+/* What was called final does not change any more; at the end all is. */
+TEST(what_is_final_stays) {
+    int count;
+    gs_device *const *devices = gs_test_devices(&count);
+    for (int i = 0; i < count; i++) {
+        enum { N = 3 };
+        gs_device *d = devices[i];
+        told t = {0};
+        float *after;
+        t.model = gs_test_model(d, .text = MODEL, .in = {1, 28, 28, 0}, .max_batch = N, .seed = 1);
+        size_t all = t.model->params + GS_STATS;
+        t.final = calloc(all, sizeof *t.final);
+        after = calloc(all, sizeof *after);
+        gs_mem x = gs_test_alloc(d, N * 784 * sizeof(float)), labels = gs_test_alloc(d, N * sizeof(int32_t)),
+               logits;
+        assert_ok(d->ops->fill(d, x, 0.5f, N * 784));
+        gs_pass pass = {.n = N, .training = true, .final = take_final, .final_context = &t};
+        t.last = all;
+        assert_ok(gs_model_forward(t.model, &pass, x, &logits));
+        assert_ok(gs_model_loss(t.model, &pass, logits, labels));
+        assert_ok(gs_model_backward(t.model, &pass, logits, labels));
+        assert_int_equal(t.last, 0);
+        int own = 0; /* layers whose work is not done by the one before */
+        for (int k = 0; k < t.model->net->children; k++) own += !t.model->net->child[k]->fused;
+        assert_true(own >= 7 && t.calls >= own);
+        assert_ok(d->ops->read(d, after, t.model->gradients, all * sizeof *after));
+        assert_memory_equal(after, t.final, all * sizeof *after);
+        assert_true(after[t.model->params + GS_STAT_SAMPLES] == N && after[0] != 0);
+        free(t.final);
+        free(after);
+    }
+}
+
+/* ---- between processes ---- */
+
+static void train_by_program(const char *launch, const gs_result *like, float *weights) {
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
+    gs_test_output(0,
+                   "launch %s --model '%s' --batch %d --steps %d --weight-decay 1e-3 --threads 1 --save %s",
+                   launch, MODEL, BATCH, STEPS, path);
+    gs_model *plan = gs_test_plan(MODEL, (gs_shape){1, 28, 28, 0});
+    assert_int_equal(plan->params, like->params);
+    assert_ok(gs_safetensors_load(path, plan, weights));
+}
+
+TEST_IN(bucket, processes_give_the_same_weights) {
+    static const struct {
+        const char *launch;
+        double tolerance;
+    } cases[] = {
+        {"-n 2 -- train --sync ps", 0},
+        {"-n 3 -- train --sync tree --accumulate 2", 0},
+        {"-n 3 -- train --sync ring", 1e-6},
+        {"-n 2 -- train --sync allreduce", 1e-6},
+        {"-n 2 -- train --sync allreduce --devices cpu,cpu", 1e-6},
+        {"-n 2 -- train --sync ps --devices cpu,cl", 0},
+    };
+    gs_settings s = settings_for("cpu", "allreduce");
+    gs_result alone = gs_test_train(&s);
+    size_t bytes = alone.params * sizeof(float);
+    gs_result plain = alone, with = alone;
+    plain.weights = malloc(bytes);
+    with.weights = malloc(bytes);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (strstr(cases[i].launch, "cl") && !gs_test_has_opencl()) continue;
+        train_by_program(cases[i].launch, &alone, plain.weights);
+        const char *command = gs_test_format("%s --bucket 1", cases[i].launch);
+        train_by_program(command, &alone, with.weights);
+        double d = gs_test_difference(&plain, &with);
+        if (!(d <= cases[i].tolerance))
+            fail_msg("%s: with buckets the weights differ by %g", cases[i].launch, d);
+        d = gs_test_difference(&alone, &with);
+        if (!(d <= TOLERANCE)) fail_msg("%s: %g from one worker's weights", command, d);
+    }
+    free(plain.weights);
+    free(with.weights);
+}
+
+/* ---- failures ---- */
+
+static int failing_rank;
+
+static void fail_at_step_5(gs_worker *w) {
+    if (w->comm->rank == failing_rank && w->step == 5) gs_comm_abort(w->comm, "lost on purpose");
+}
+
+/* What fails in the thread is told by the step, with its message; nothing waits on. */
+TEST(a_failed_sum_ends_the_run) {
+    for (failing_rank = 0; failing_rank < 3; failing_rank++) {
+        gs_settings s = settings_for("cpu,cpu,cpu", failing_rank == 2 ? "ring" : "allreduce");
+        s.bucket = 1;
+        s.test_hook = fail_at_step_5;
+        assert_train_fails(GS_E_PEER, "lost on purpose", &s);
+        if (!strstr(gs_message(), "epoch 1, step ")) fail_msg("%s", gs_message());
+    }
+    gs_settings s = settings_for("cpu,cpu", "allreduce");
+    s = gs_test_with(s, "--bucket 1 --timeout 0.3 --slow 1:2000");
+    assert_train_fails(GS_E_PEER, "no answer within 0.3 s from ", &s);
+}
+
+/* Rank 1 is killed in the middle of its training: rank 0 says so, and ends. */
+TEST_IN(bucket, a_killed_process_is_told) {
+    static const char *const schemes[] = {"allreduce", "ring"};
+    for (int i = 0; i < 2; i++) {
+        char *output;
+        const char *folder = gs_test_folder();
+        int status = gs_test_shell(
+            &output,
+            "cd %s && mkdir meet && export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 "
+            "GRADSUM_RENDEZVOUS=$PWD/meet; "
+            "G='%s/gradsum train --model lenet --threads 1 --epochs 100000 --bucket 16 --sync %s'; "
+            "GRADSUM_RANK=1 $G & V=$!; GRADSUM_RANK=0 $G >out & " GS_TEST_AWAIT(
+                "epoch 1/") "kill -KILL $V; wait $!; S=$?; cat out; exit $S",
+            folder, GS_BUILD_DIR, schemes[i]);
+        const char *told = strstr(output, "gradsum train: "); /* in a step, or in a look at the test set */
+        if (status != 1 || !told || !strstr(told, "rank 1") ||
+            !(strstr(told, "epoch ") || strstr(told, "test after step ")))
+            fail_msg("exit %d: %s", status, output);
+    }
+}
+
+/* The wish to stop travels with the first bucket: all workers end after the same step. */
+TEST_IN(bucket, a_signal_ends_all_workers) {
+    char *output;
+    gs_test_shell(
+        &output,
+        "cd %s; %s/gradsum train --model lenet --threads 1 --devices cpu,cpu --epochs 100000 --bucket 16 "
+        ">out & " GS_TEST_AWAIT("step ") "kill -TERM $!; wait $!; cat out",
+        gs_test_folder(), GS_BUILD_DIR);
+    assert_has(output, "stopped by a signal after step", "sha256");
+}
+
+/* ---- what is shown ---- */
+
+TEST(the_hidden_share) {
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 1}), 0.75, 1e-12, 0);
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 0}), 1, 1e-12, 0);
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 5}), 0, 1e-12, 0); /* the thread came late */
+    assert_near(gs_overlap_hidden((gs_overlap_times){0}), 0, 1e-12, 0);
+}
+
+TEST_IN(bucket, it_is_shown) {
+    static const char args[] = "--model lenet --steps 10 --threads 1";
+    gs_test_program_prints(0, "buckets  of at least 16 KB", "train %s --devices cpu,cpu --bucket 16", args);
+    gs_test_program_prints(0, "overlap  3 buckets; ", "train %s --devices cpu,cpu --bucket 16", args);
+    gs_test_program_prints(0, "\"hidden\":", "train %s --devices cpu,cpu --bucket 16 --json", args);
+    gs_test_program_prints(0, "overlap  3 buckets; ", "launch -n 2 -- train %s --bucket 16", args);
+    char *output = gs_test_output(0, "train %s --bucket 16", args);
+    assert_null(strstr(output, "overlap")); /* one worker has nothing to sum */
+    for (int bucket = 0; bucket <= 16; bucket += 16) {
+        output = gs_test_output(
+            0, "compare %s --devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu' --bucket %d", args, bucket);
+        if (!!strstr(output, " hid ") != (bucket > 0)) fail_msg("--bucket %d: %s", bucket, output);
+        gs_test_fits(output, 80);
+    }
+    gs_test_program_prints(0, "\"hidden\":", "compare %s --devices-list 'cpu; cpu,cpu' --bucket 16 --json",
+                           args);
+}
+
+TEST_IN(bucket, wrong_use_is_refused) {
+    gs_test_program_prints(2, "--bucket: '1.5' is not a whole number", "train --bucket 1.5");
+    gs_test_ranks_print(2, "rank 1 and rank 0 differ in --bucket (none versus 4)",
+                        "train --model softmax --steps 3 --threads 1", "--bucket 4", "");
+}
