@@ -133,7 +133,7 @@ typedef struct gs_cl {
     cl_event reading;                 /* by gs_cl_read_begin; NULL: nothing */
 
     /* offload.c */
-    cl_command_queue copies; /* runs beside `queue`; NULL: there is none yet */
+    cl_command_queue copies;    /* runs beside `queue`; NULL: there is none yet */
     gs_cl_offloaded *offloaded; /* `offloaded_count` of them; one that was freed has no host memory */
     size_t offloaded_count, offloaded_room;
     gs_cl_transfer copy[GS_CL_COPIES]; /* number n is at n % GS_CL_COPIES */
@@ -276,7 +276,7 @@ GS_OPERATORS(GS_DECLARE)
 #undef GS_DECLARE
 gs_status gs_cl_read_begin(gs_device *, void *to, gs_mem from, size_t bytes);
 gs_status gs_cl_read_end(gs_device *);
-void gs_cl_offload_close(gs_device *);                                                /* what offload.c keeps */
+void gs_cl_offload_close(gs_device *);                                             /* what offload.c keeps */
 gs_status gs_cl_narrow(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu); /* round16.c */
 
 /* ---- operators ---- */

@@ -54,7 +54,7 @@ gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, g
         if (relu_y.base) GS_TRY(pass(d, &dy, relu_y, n * m));
         relu_y = GS_NONE;
         GS_TRY(gs_cl_rounded(d, 3,
-                            (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}}));
+                             (gs_cl_operand[]){{&x, n * k, false}, {&w, m * k, false}, {&dy, n * m, false}}));
     }
     GS_TRY(sum_db(d, db, &dy, relu_y, n, m, add));
     const gs_cl_product

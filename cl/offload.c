@@ -59,7 +59,8 @@ gs_status gs_cl_alloc_offloaded(gs_device *d, size_t bytes, void **host) {
     if (!d->dry) {
         GS_TRY(make_queue(d));
         if (!gs_grow(&cl->offloaded, cl->offloaded_count, &cl->offloaded_room, sizeof a))
-            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu arrays", cl->offloaded_count + 1);
+            return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu arrays",
+                           cl->offloaded_count + 1);
         const gs_status status = take_memory(d, whole, &a);
         if (status != GS_OK) give_memory(cl, &a);
         GS_TRY(status);

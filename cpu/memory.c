@@ -20,9 +20,7 @@ static void want_large_pages(void *memory, size_t bytes) {
 
 gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     size_t padded = (bytes + CACHE_LINE) / CACHE_LINE * CACHE_LINE; /* at least one line, also for 0 bytes */
-    void *memory = padded <= bytes ? NULL
-                   : d->dry  ? gs_dry_alloc(padded)
-                                   : aligned_alloc(CACHE_LINE, padded);
+    void *memory = padded <= bytes ? NULL : d->dry ? gs_dry_alloc(padded) : aligned_alloc(CACHE_LINE, padded);
     if (!memory) return gs_fail(GS_E_MEMORY, "cpu: no memory for %zu bytes", bytes);
     if (!d->dry) want_large_pages(memory, padded);
     if (!d->dry) memset(memory, 0, padded);

@@ -102,9 +102,9 @@ static gs_status move(gs_device *d, void *host, size_t bytes, bool fetched, uint
     char *memory = host;
     const size_t up = a->page - 1;
     const int at = (int)(++a->given % RANGES);
-    a->range[at] =
-        (range){page_of(a, memory + (fetched ? 0 : up)), page_of(a, memory + bytes + (fetched ? up : 0)),
-                fetched, d->offload_watcher.moved ? (int)gs_ledger_offloaded_kind(&d->memory, host) : 0, d->offload_watcher};
+    a->range[at] = (range){
+        page_of(a, memory + (fetched ? 0 : up)), page_of(a, memory + bytes + (fetched ? up : 0)), fetched,
+        d->offload_watcher.moved ? (int)gs_ledger_offloaded_kind(&d->memory, host) : 0, d->offload_watcher};
     return gs_jobs_give(a->jobs, (gs_job){.run = run, .context = a, .unit = at}, number);
 }
 

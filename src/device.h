@@ -65,17 +65,17 @@ struct gs_device {
     char name[48];          /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
     gs_precision precision; /* of the products; f32 unless the caller sets another */
-    bool fixed_order;            /* inference: forward gives the same bits for any number of threads */
+    bool fixed_order;       /* inference: forward gives the same bits for any number of threads */
     gs_ledger memory;       /* what is allocated, by kind: by the backend, and on the host by the worker */
     gs_memory_kind kind;    /* of what is allocated next (gs_alloc) */
-    size_t max_alloc;    /* bytes that one allocation may have; 0: no limit */
-    bool dry;         /* gs_device_set_dry */
-    bool no_fusion;  /* no layer does the work of those after it (layer/sequential.c): a record has all y */
+    size_t max_alloc;       /* bytes that one allocation may have; 0: no limit */
+    bool dry;               /* gs_device_set_dry */
+    bool no_fusion;   /* no layer does the work of those after it (layer/sequential.c): a record has all y */
     unsigned offload; /* what lies outside of its memory (backend.h: alloc_offloaded); 0: nothing */
-    const char *offload_folder; /* for the files of cpu (io/mapped.h); NULL: the usual one */
+    const char *offload_folder;         /* for the files of cpu (io/mapped.h); NULL: the usual one */
     gs_offload_times offload_times;     /* so far */
-    gs_offload_watcher offload_watcher;   /* called for what is fetched and offloaded next */
-    void *state;                /* the backend's own */
+    gs_offload_watcher offload_watcher; /* called for what is fetched and offloaded next */
+    void *state;                        /* the backend's own */
 };
 
 /* One line of `gradsum devices`. */

@@ -9,10 +9,10 @@ extern "C" {
 #endif
 
 #include "train/train.h"            /* training, step by step; begin here */
-#include "persist/state.h"            /* to go on with a run */
+#include "persist/state.h"          /* to go on with a run */
 #include "train/strategy.h"         /* ways to make a step; to write one */
-#include "predict/profile.h"  /* where the time of training goes */
-#include "predict/memory.h"    /* what memory a run will take */
+#include "predict/profile.h"        /* where the time of training goes */
+#include "predict/memory.h"         /* what memory a run will take */
 #include "data/dataset.h"           /* load: images and labels */
 #include "data/text_set.h"          /* text, as windows of tokens */
 #include "data/vocabulary.h"        /* which token is which character */
@@ -30,7 +30,7 @@ extern "C" {
 #include "backend.h"                /* operators: one table of functions for each kind of device */
 #include "sync/sync.h"              /* sum: the schemes */
 #include "comm/comm.h"              /* messages between workers */
-#include "comm/create.h"        /* comms; how processes find each other */
+#include "comm/create.h"            /* comms; how processes find each other */
 #include "comm/split.h"             /* comms of some of the ranks */
 #include "comm/device.h"            /* the same, on device memory */
 #include "optim/norm.h"             /* the norm of an array, exactly */

@@ -337,13 +337,13 @@ static gs_status ready(whole *o) {
     gs_shard batch = lab_batch_of(s->samples, s->batch, s->number);
     gs_shard part = gs_shard_of(batch.count, s->rank, s->ranks);
     w->micro_batch = (gs_micro_batch){.epoch = o->epoch,
-                          .step = w->step + 1,
-                          .first = batch.first + part.first,
-                          .n = part.count,
-                          .offset = part.first,
-                          .batch = batch.count,
-                          .part = part.count,
-                          .last = true};
+                                      .step = w->step + 1,
+                                      .first = batch.first + part.first,
+                                      .n = part.count,
+                                      .offset = part.first,
+                                      .batch = batch.count,
+                                      .part = part.count,
+                                      .last = true};
     o->pass = (gs_pass){
         .training = true, .fresh = true, .seed = w->settings->seed, .step = w->step, .first = part.first};
     o->forwards = o->backwards = 0;

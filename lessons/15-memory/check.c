@@ -151,8 +151,8 @@ static gs_status the_lowest_place(void) {
         {2, {{5, 0, 1, 6, 7, 0}, PLAIN(4, 2, 5)}},                             /* in a gap */
     };
     static const lifetimes_case tower = {7,
-                                     {PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9),
-                                      PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9)}};
+                                         {PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9),
+                                          PLAIN(3, 0, 9), PLAIN(3, 0, 9), PLAIN(3, 0, 9)}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) GS_TRY(check_places(cases[i], false, false));
     GS_TRY(check_places(tower, false, true));
     for (size_t i = 0; i < 60; i++) GS_TRY(check_places(drawn_lifetimes(PLACE_ROW, i), i >= 40, i % 2));

@@ -289,9 +289,16 @@ static gs_status check_agree(void) {
     return GS_OK;
 }
 
-const char *const lab_may_call[] = {"disk_write",       "disk_sync", "disk_rename", "disk_remove",
-                                    "disk_sync_folder", "gs_fail",   "gs_context",  "gs_snapshot_id_newest",
-                                    "gs_snapshot_id_of_step",  NULL};
+const char *const lab_may_call[] = {"disk_write",
+                                    "disk_sync",
+                                    "disk_rename",
+                                    "disk_remove",
+                                    "disk_sync_folder",
+                                    "gs_fail",
+                                    "gs_context",
+                                    "gs_snapshot_id_newest",
+                                    "gs_snapshot_id_of_step",
+                                    NULL};
 
 const lab_task lab_tasks[] = {
     {"21.1", "a checkpoint is there whole, or not at all", 3, check_save,

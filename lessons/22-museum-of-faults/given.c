@@ -87,7 +87,8 @@ static bool shares_of(const gs_digests *a, uint64_t step, int rank, double *shar
     if (a->workers > GS_FIT_MOST) return false;
     for (int p = 0; p < a->params; p++) {
         if (a->param[p].state || !gs_digest_of_rank(a, rank, step, GS_DIGEST_sum, p, 0, &sum)) continue;
-        for (int q = 0; q < a->workers; q++) (void)gs_digest_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]);
+        for (int q = 0; q < a->workers; q++)
+            (void)gs_digest_total(a, q, step, GS_DIGEST_dw, p, GS_ALL_PARTS, &x[q]);
         gs_fit_add(&fit, &sum, x);
     }
     return gs_fit_solve(&fit, share, &rest) && rest < 1e-2;
@@ -125,7 +126,8 @@ static const char *name_loss(const gs_digests *a, const gs_digests *b, const gs_
         gs_sketch x = {0}, y = {0};
         n[r] = (size_t)gs_digests_score(b, r, d->step)->held;
         if (!gs_digest_total(a, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &x) ||
-            !gs_digest_total(b, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &y) || !gs_sketch_ratio(&x, &y, &factor[r]))
+            !gs_digest_total(b, r, d->step, GS_DIGEST_dy, 0, GS_ALL_PARTS, &y) ||
+            !gs_sketch_ratio(&x, &y, &factor[r]))
             factor[r] = (double)NAN;
         snprintf(why + strlen(why), size - strlen(why), " %zu x %.4g", n[r], factor[r]);
     }
@@ -163,7 +165,7 @@ static const char *name_norm(const gs_digests *a, const gs_difference *d, char *
     for (int r = 0; r < a->workers; r++)
         for (int p = 0; p < a->params; p++) {
             const gs_sketch *mine = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 0),
-                             *alike = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 1);
+                            *alike = gs_digests_find(a, r, d->step, GS_DIGEST_sum, p, 1);
             if (mine && divided) own[r] += mine->squares;
             if (mine && !divided && r == 0) common += mine->squares;
             if (alike && r == 0) common += alike->squares;

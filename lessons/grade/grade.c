@@ -103,7 +103,7 @@ static gs_status add_lab(const student *s, int lab) {
               done = s->before + (marks < s->count ? marks : s->count - 1);
     s->work->shown = 0; /* each is said: it may take a minute */
     gs_show_activity(s->work, (double)done / s->of, "hand-in %d of %d: lab %02d of %s", done + 1, s->of, lab,
-               gs_printable(s->first->student));
+                     gs_printable(s->first->student));
     for (int i = 0; i < s->count; i++)
         if (*s->first[i].lab && atoi(s->first[i].lab) == lab) return add_graded(s, &s->first[i]);
     snprintf(number, sizeof number, "%02d", lab);

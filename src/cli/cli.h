@@ -199,7 +199,8 @@ void gs_show_testing(void *work, size_t done, size_t of);
 /* What is being done, for commands that print nothing for a while: a line on standard error if that is a terminal,
  * which the next one and gs_tell replace. With work a bar, at most ten times a second. gs_show_activity(NULL, 0, NULL)
  * removes it. */
-void gs_show_activity(gs_activity *, double share, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void gs_show_activity(gs_activity *, double share, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* How much of a training is done, for an observer's step. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
@@ -219,7 +220,7 @@ typedef struct gs_progress {
     gs_screen screen;             /* standard output */
     int bar_epoch;                /* the one that is shown, */
     double started, samples_done; /* since its first step was over */
-    gs_activity work, test;           /* the run, and the test that goes on */
+    gs_activity work, test;       /* the run, and the test that goes on */
     char ended[GS_RUN_HAS_ENDED]; /* of a run that was resumed for nothing: that it has ended; else "" */
     const char *failure;          /* why the weights could not be saved, for the end; NULL: they could */
     int targets;                  /* of each sample */

@@ -218,8 +218,8 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     shown *x = context;
     (void)score;
     const double trained = gs_share_of_run(x->settings, epoch, done, of);
-    gs_show_activity(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices, x->set,
-               x->sets, epoch);
+    gs_show_activity(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices,
+                     x->set, x->sets, epoch);
 }
 
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {

@@ -115,7 +115,8 @@ typedef struct shown {
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *x = context;
     (void)score;
-    gs_show_activity(&x->work, gs_share_of_run(&x->settings, epoch, done, of), "one worker makes the run again");
+    gs_show_activity(&x->work, gs_share_of_run(&x->settings, epoch, done, of),
+                     "one worker makes the run again");
 }
 
 static gs_status train_one_worker(const gs_digests *a, const char *folder) {

@@ -40,7 +40,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     question *q = context;
     (void)epoch, (void)of, (void)score;
     gs_show_activity(&q->work, (q->run_of + (double)done / STEPS) / q->runs, "running %s (%d of %d)", q->name,
-               q->run_of + 1, q->runs);
+                     q->run_of + 1, q->runs);
 }
 
 static void on_layout(void *question_, int done, int of) {

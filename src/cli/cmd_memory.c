@@ -33,7 +33,8 @@ static void print_workers(const gs_memory_plan *p, int first, int end) {
         print_row(gs_memory_word((gs_memory_kind)k), p, first, end, GS_ON_DEVICE, k);
     print_row("total", p, first, end, GS_ON_DEVICE, -1);
     for (int i = first; i < end; i++) host = host || gs_memory_total(&p->worker[i].use[GS_ON_HOST]) > 0;
-    for (int i = first; i < end; i++) offloaded = offloaded || gs_memory_total(&p->worker[i].use[GS_OFFLOADED]) > 0;
+    for (int i = first; i < end; i++)
+        offloaded = offloaded || gs_memory_total(&p->worker[i].use[GS_OFFLOADED]) > 0;
     if (offloaded) print_row("+ offloaded", p, first, end, GS_OFFLOADED, -1);
     if (host) print_row("+ on the host", p, first, end, GS_ON_HOST, -1);
 }

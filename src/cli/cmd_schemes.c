@@ -49,8 +49,9 @@ typedef struct rank {
 /* "256 KB (3 of 5 sizes), turn 2 of 7: ring": before the turn's sums, not during them. */
 static void show(table *t, int size, int turn, int turns, int scheme) {
     if (!t->json)
-        gs_show_activity(&t->work, (size + (double)turn / turns) / SIZES, "%s (%d of %d sizes), turn %d of %d: %s",
-                   size_names[size], size + 1, SIZES, turn + 1, turns, t->scheme[scheme]->name);
+        gs_show_activity(&t->work, (size + (double)turn / turns) / SIZES,
+                         "%s (%d of %d sizes), turn %d of %d: %s", size_names[size], size + 1, SIZES,
+                         turn + 1, turns, t->scheme[scheme]->name);
 }
 
 /* ---- measuring ---- */
@@ -123,10 +124,10 @@ static gs_status measure(rank *r, int size) {
 static gs_status connect(rank *r, int number) {
     const table *t = r->t;
     gs_rendezvous rendezvous = {.rank = number,
-                             .size = t->ranks,
-                             .directory = t->folder,
-                             .timeout = GS_TIMEOUT,
-                             .transport = t->over};
+                                .size = t->ranks,
+                                .directory = t->folder,
+                                .timeout = GS_TIMEOUT,
+                                .transport = t->over};
     if (strcmp(t->over, "threads") != 0) {
         gs_comm_free(r->comm); /* threads' */
         r->comm = NULL;

@@ -258,7 +258,8 @@ static void show(void *context, int workers, int step, double share) {
     if (workers != p->workers || step != p->step) p->work = (gs_activity){.tells = p->work.tells};
     p->workers = workers;
     p->step = step;
-    gs_show_activity(&p->work, share, "%s worker%s, step %d", gs_thousands(workers), gs_s((unsigned)workers), step);
+    gs_show_activity(&p->work, share, "%s worker%s, step %d", gs_thousands(workers), gs_s((unsigned)workers),
+                     step);
 }
 
 /* ---- the answer ---- */

@@ -113,7 +113,7 @@ static int run(gs_settings *s, record *log, gs_progress *progress, int argc, cha
     gs_checkpoint_on_signal();
     if (progress->bar && s->processes->rank == 0)
         gs_show_activity(NULL, 0, "preparing the run%s",
-                   s->pipeline > 1 ? ": the times of its layers say where the pipeline is cut" : "");
+                         s->pipeline > 1 ? ": the times of its layers say where the pipeline is cut" : "");
     status = train(s, log, &observer, &result, &logged, &let_go);
     if (let_go) return GS_EXIT_OK;
     if (status != GS_OK && result.weights) return not_saved(progress, status, &result);

@@ -47,7 +47,8 @@ static const char *time_text(double seconds, char text[24]) {
 /* The seconds that are left; NAN: it began less than half a second ago. */
 static double work_left(gs_activity *w, double share) {
     const double now = gs_seconds();
-    if (!(w->since > 0) || share < w->from) *w = (gs_activity){.since = now, .from = share, .tells = w->tells};
+    if (!(w->since > 0) || share < w->from)
+        *w = (gs_activity){.since = now, .from = share, .tells = w->tells};
     if (now - w->since < 0.5 || !(share > w->from)) return NAN;
     return (now - w->since) * (1 - share) / (share - w->from);
 }

@@ -388,9 +388,11 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
     gs_strategy_describe(s, how, sizeof how);
     gs_print_fact("workers", "%d (%s%s%s%s), %s", w->comm->size, s->devices,
                   s->processes && s->processes->size > 1 ? " in each process; transport: " : "; transport: ",
-                  w->comm->ops->name, two_level ? ": shared memory in each machine, Gloo between them" : "", how);
+                  w->comm->ops->name, two_level ? ": shared memory in each machine, Gloo between them" : "",
+                  how);
     print_devices(w);
-    if (gs_model_parallel_size(s) > 1 || s->zero) gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
+    if (gs_model_parallel_size(s) > 1 || s->zero)
+        gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
 
 /* The optimiser with those of its numbers that it takes. */
@@ -504,8 +506,9 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     snprintf(at, sizeof at, "epoch %d/%d", epoch, s->epochs);
     if (s->steps)
         snprintf(at, sizeof at, "step %" PRIu64 "/%" PRIu64, (uint64_t)(epoch - 1) * of + done, s->steps);
-    gs_show_activity(&p->work, gs_share_of_run(s, epoch, done, of), "%s%s%s acc %4.1f %% %s%s/s", p->run, at, loss,
-               100 * score->correct / score->samples, gs_thousands(rate), p->tokens ? " tokens" : "");
+    gs_show_activity(&p->work, gs_share_of_run(s, epoch, done, of), "%s%s%s acc %4.1f %% %s%s/s", p->run, at,
+                     loss, 100 * score->correct / score->samples, gs_thousands(rate),
+                     p->tokens ? " tokens" : "");
 }
 
 static void on_testing(void *context, size_t done, size_t of) {
@@ -513,7 +516,7 @@ static void on_testing(void *context, size_t done, size_t of) {
     if (!p->bar) return;
     if (done == 0) p->test = (gs_activity){0};
     gs_show_activity(&p->test, (double)done / (double)of, "%sepoch %d/%d, test", p->run,
-               p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
+                     p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
 }
 
 /* "perplexity 8.36", or "accuracy 61.20 %". */

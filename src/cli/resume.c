@@ -103,7 +103,8 @@ static gs_status follow_rank_0(gs_settings *s, const gs_settings *given, const g
     return read_checkpoint(s, options, argc, argv, t);
 }
 
-gs_status gs_find_resumed_run(gs_settings *s, const gs_option *options, int argc, char **argv, gs_resumed_run *t) {
+gs_status gs_find_resumed_run(gs_settings *s, const gs_option *options, int argc, char **argv,
+                              gs_resumed_run *t) {
     if (!s->resume) return GS_OK;
     t->automatic = strcmp(s->resume, "auto") == 0;
     if (t->automatic && !s->checkpoint)

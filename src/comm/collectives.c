@@ -50,9 +50,10 @@ static gs_status all_gather(gs_comm *c, const gs_call *call, const void *mine, v
     int n = c->size;
     gs_copy_unless_there(part(all, c->rank, bytes), mine, bytes);
     for (int k = 0; k < n - 1; k++) {
-        GS_TRY(gs_collective_send(c, call, part(all, (c->rank - k + n) % n, bytes), bytes, (c->rank + 1) % n));
         GS_TRY(
-            gs_collective_recv(c, call, part(all, (c->rank - k - 1 + n) % n, bytes), bytes, (c->rank - 1 + n) % n));
+            gs_collective_send(c, call, part(all, (c->rank - k + n) % n, bytes), bytes, (c->rank + 1) % n));
+        GS_TRY(gs_collective_recv(c, call, part(all, (c->rank - k - 1 + n) % n, bytes), bytes,
+                                  (c->rank - 1 + n) % n));
     }
     return GS_OK;
 }

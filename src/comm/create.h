@@ -18,18 +18,18 @@ typedef struct gs_rendezvous {
     double timeout;        /* seconds to wait for the others, and for each later wait; above 0 */
     const char *transport; /* what the processes talk over: see gs_comm_processes_create; NULL: "auto" */
     const volatile sig_atomic_t *stop; /* once it is not 0: stop waiting (GS_E_INTERRUPTED); may be NULL */
-    bool own_cpus;       /* this process is bound to CPUs that no other process of the run uses */
-    const char *purpose; /* what all of them do, one word such as "train"; NULL: not stated */
+    bool own_cpus;        /* this process is bound to CPUs that no other process of the run uses */
+    const char *purpose;  /* what all of them do, one word such as "train"; NULL: not stated */
     bool gloo_all_reduce; /* over gloo: all_reduce is Gloo's own even for 2 processes, where ours is faster */
 
     /* Where the processes meet without a folder; then `directory` is NULL. */
     char endpoint[300]; /* "tcp://HOST:PORT"; "": in the folder */
-    int ports;      /* of tcp: how many ports from PORT on the store may be at; 0: that one */
-    bool holds_store; /* this process holds the store of tcp, at HOST */
-    char run[128];  /* the run's name, which the key of the run depends on; "" */
+    int ports;          /* of tcp: how many ports from PORT on the store may be at; 0: that one */
+    bool holds_store;   /* this process holds the store of tcp, at HOST */
+    char run[128];      /* the run's name, which the key of the run depends on; "" */
     /* "eth0", "10.0.0.7": by its address the others reach this process; NULL: by that of the route to them. */
     const char *interface;
-    int nodes; /* how many machines there are; 0: not known; 1: this one alone, so 127.0.0.1 does */
+    int nodes;      /* how many machines there are; 0: not known; 1: this one alone, so 127.0.0.1 does */
     int local_rank; /* the process's number on its machine; -1: not known */
     /* What has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, or the user. */
     const char *engine;

@@ -25,7 +25,7 @@ bool gs_hello_fits(const gs_hello *h, uint32_t to) {
 }
 
 void gs_handshake_proof(const unsigned char *low, const unsigned char *high, uint32_t prover,
-                   const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_MAC]) {
+                        const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_MAC]) {
     struct hmac_sha256_ctx context;
     unsigned char key[2 * GS_SECRET];
     memcpy(key, low, GS_SECRET);

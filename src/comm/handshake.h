@@ -51,5 +51,5 @@ bool gs_hello_fits(const gs_hello *, uint32_t to);
 
 /* `low`, `high`: the secrets of the two ranks. */
 void gs_handshake_proof(const unsigned char *low, const unsigned char *high, uint32_t prover,
-                   const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_MAC]);
+                        const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_MAC]);
 bool gs_mac_equal(const unsigned char *a, const unsigned char *b);

@@ -110,8 +110,8 @@ static bool say(const talk *t, const void *words, size_t bytes) {
 static void proof_of(const mesh *m, const talk *t, int prover, unsigned char proof[GS_MAC]) {
     int me = m->r->rank, low = me < t->peer ? me : t->peer, high = me < t->peer ? t->peer : me;
     bool called = t->stage >= WANTS_HELLO;
-    gs_handshake_proof(m->all[low].secret, m->all[high].secret, (uint32_t)prover, called ? &t->theirs : &t->mine,
-                  called ? &t->mine : &t->theirs, proof);
+    gs_handshake_proof(m->all[low].secret, m->all[high].secret, (uint32_t)prover,
+                       called ? &t->theirs : &t->mine, called ? &t->mine : &t->theirs, proof);
 }
 
 static bool proves(const mesh *m, const talk *t, const unsigned char *proof) {

@@ -81,10 +81,11 @@ static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
 }
 
 gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *words, const char *source,
-                            gs_rank_info *p) {
+                             gs_rank_info *p) {
     char kind[8] = "";
     int first = 0, rest = 0;
-    sscanf(words, "rank %d of %d, process %ld on %255[^\n]%n", &p->rank, &p->size, &p->pid, p->machine, &first);
+    sscanf(words, "rank %d of %d, process %ld on %255[^\n]%n", &p->rank, &p->size, &p->pid, p->machine,
+           &first);
     if (first == 0 || p->rank != rank)
         return gs_fail(GS_E_FILE, "%s holds '%.*s'; it is not a rank's file", source,
                        (int)gs_smaller(strcspn(words, "\n"), 80), words);
@@ -124,6 +125,6 @@ gs_status gs_rank_info_compare(const gs_rank_info *mine, const gs_rank_info *oth
         "rank %d runs on %.*s and rank %d on %.*s, which do not share a network: rank %d listens at %s, "
         "which only its own machine can reach; set GRADSUM_ADDRESS for each rank to an address at which the "
         "others can reach its machine",
-        mine->rank, (int)strcspn(mine->machine, " "), mine->machine, other->rank, (int)strcspn(other->machine, " "),
-        other->machine, p->rank, p->address);
+        mine->rank, (int)strcspn(mine->machine, " "), mine->machine, other->rank,
+        (int)strcspn(other->machine, " "), other->machine, p->rank, p->address);
 }

@@ -39,7 +39,7 @@ void gs_rank_info_text(const gs_rank_info *, bool secret, char *text, size_t siz
 /* Read the text, `words`, of the rank info of `rank`, and compare its world with that of `mine`; messages call the text
  * `source`. GS_E_FILE: it is not what a rank tells. GS_E_PEER: it is of a world of another size. */
 gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *words, const char *source,
-                            gs_rank_info *);
+                             gs_rank_info *);
 
 /* Its secret is HMAC-SHA256(key of the run; rank, nonce). */
 void gs_rank_info_derive(gs_rank_info *, const unsigned char key[GS_SECRET]);

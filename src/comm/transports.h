@@ -10,7 +10,7 @@
 enum { GS_FAILURE_TEXT = 640 /* bytes of the message of a failure, with its 0 */ };
 
 /* Of a message of another length than its receiver wants: bytes (size_t), "rank", which one, bytes (size_t). */
-#define GS_LENGTH_MISMATCH                                                                                      \
+#define GS_LENGTH_MISMATCH                                                                                   \
     "%zu bytes are wanted from %s %d, which sent %zu: a message was lost or damaged, or the ranks make "     \
     "different calls"
 

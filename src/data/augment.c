@@ -92,7 +92,8 @@ static change draw_change(const gs_augment *a, gs_shape s, uint64_t seed, uint64
     uint32_t word[8];
     gs_philox(seed, stream, 2 * (uint64_t)sample, word);
     gs_philox(seed, stream, 2 * (uint64_t)sample + 1, word + 4);
-    const int top = gs_random_below(word[4], s.h) - a->cutout / 2, left = gs_random_below(word[5], s.w) - a->cutout / 2;
+    const int top = gs_random_below(word[4], s.h) - a->cutout / 2,
+              left = gs_random_below(word[5], s.w) - a->cutout / 2;
     return (change){.down = gs_random_below(word[0], 2 * a->crop + 1) - a->crop,
                     .right = gs_random_below(word[1], 2 * a->crop + 1) - a->crop,
                     .flip = a->flip && word[2] >> 31,

@@ -30,7 +30,8 @@ static void gather_from_memory(const gs_dataset *d, const gs_sample_request *w, 
 }
 
 /* shift: of the windows of a text. */
-static gs_status gather(const gs_dataset *d, const gs_sample_request *w, int shift, void *inputs, void *targets) {
+static gs_status gather(const gs_dataset *d, const gs_sample_request *w, int shift, void *inputs,
+                        void *targets) {
     if (d->source) return d->source->read(d->source, d, w, inputs, targets);
     if (d->text)
         gs_text_gather(d->text, shift, w->order, w->first, w->n, inputs, targets);

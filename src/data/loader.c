@@ -65,8 +65,8 @@ static gs_status gather(gs_loader *l, const gs_micro_batch *micro_batch, uint64_
     if (micro_batch->epoch != *epoch) gs_epoch_order(l->seed, micro_batch->epoch, l->set->count, l->order);
     *epoch = micro_batch->epoch;
     l->slot[slot] = (gs_loaded){*micro_batch, inputs, targets};
-    return gs_augment_gather(&l->augment, l->set, l->seed, micro_batch->epoch, l->order + micro_batch->first, micro_batch->n,
-                             inputs, targets);
+    return gs_augment_gather(&l->augment, l->set, l->seed, micro_batch->epoch, l->order + micro_batch->first,
+                             micro_batch->n, inputs, targets);
 }
 
 static void *loader_main(void *argument) {
@@ -84,7 +84,8 @@ static void *loader_main(void *argument) {
         double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
         if (gs_error_keep(&l->error, status) != GS_OK) break;
-        if (l->observer && micro_batch.n > 0) l->observer->gathered(l->observer->context, &micro_batch, start, end);
+        if (l->observer && micro_batch.n > 0)
+            l->observer->gathered(l->observer->context, &micro_batch, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
         if (l->worker_sleeps) pthread_cond_signal(&l->wake_worker);

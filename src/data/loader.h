@@ -22,7 +22,7 @@
 enum {
     GS_LOADER_SLOTS = 4,       /* at least */
     GS_LOADER_MOST_SLOTS = 64, /* at most */
-    GS_LOADER_BYTES = 1 << 20,  /* in between, as many as fit into these bytes */
+    GS_LOADER_BYTES = 1 << 20, /* in between, as many as fit into these bytes */
 };
 
 typedef struct gs_loader gs_loader;

@@ -32,13 +32,13 @@ bool gs_schedule_next(const gs_schedule *s, gs_schedule_position *at, gs_micro_b
     size_t n = gs_smaller(s->most, pass.count - at->done), offset = part.first + pass.first + at->done;
     bool pass_ends = at->done + n == pass.count;
     *out = (gs_micro_batch){.epoch = at->epoch + 1,
-                      .step = at->step + 1,
-                      .first = at->batch_first + offset,
-                      .n = n,
-                      .offset = offset,
-                      .batch = batch,
-                      .part = part.count,
-                      .last = pass_ends && is_last_pass(s, at->pass, part.count)};
+                            .step = at->step + 1,
+                            .first = at->batch_first + offset,
+                            .n = n,
+                            .offset = offset,
+                            .batch = batch,
+                            .part = part.count,
+                            .last = pass_ends && is_last_pass(s, at->pass, part.count)};
     at->done += n;
     if (pass_ends) {
         at->pass++;

@@ -30,9 +30,9 @@ typedef struct gs_micro_batch {
     uint64_t epoch, step; /* both from 1; the step of the run */
     size_t first, n;
     size_t offset; /* of its first sample in the global batch */
-    size_t batch; /* samples of this global batch, of all parts */
-    size_t part;  /* samples of this part of it */
-    bool last;    /* of its part */
+    size_t batch;  /* samples of this global batch, of all parts */
+    size_t part;   /* samples of this part of it */
+    bool last;     /* of its part */
 } gs_micro_batch;
 
 /* A position in a schedule. All zero: the beginning of a whole run. */

@@ -32,7 +32,8 @@ gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t
                      ratio = exp(log(4.0 / 3) * (2 * (double)gs_uniform(word[1]) - 1));
         const double w = rint(sqrt(area * ratio)), h = rint(sqrt(area / ratio));
         if (w < 1 || h < 1 || w > width || h > height) continue;
-        const int left = gs_random_below(word[2], width - (int)w + 1), top = gs_random_below(word[3], height - (int)h + 1);
+        const int left = gs_random_below(word[2], width - (int)w + 1),
+                  top = gs_random_below(word[3], height - (int)h + 1);
         return cut(left, top, (int)w, (int)h, size);
     }
     int w = width, h = height;

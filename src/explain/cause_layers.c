@@ -10,7 +10,7 @@
 static bool same_mask(const gs_case *c, int r, uint64_t step, int pass) {
     if (!gs_digest_has_step(c->a, step)) return false;
     const gs_sketch *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
-                     *y = gs_digests_find(c->a, r, step, GS_DIGEST_mask, c->number, pass);
+                    *y = gs_digests_find(c->a, r, step, GS_DIGEST_mask, c->number, pass);
     return x && y && gs_sketch_alike(x, y);
 }
 
@@ -42,7 +42,8 @@ static bool dropout_is_off(const gs_case *c) {
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
             gs_sketch y, x;
             if (gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_y, c->number, e, &y) &&
-                gs_digest_total(c->b, GS_ALL_RANKS, c->step, GS_DIGEST_y, l, e, &x) && gs_sketch_alike(&y, &x))
+                gs_digest_total(c->b, GS_ALL_RANKS, c->step, GS_DIGEST_y, l, e, &x) &&
+                gs_sketch_alike(&y, &x))
                 return true;
         }
     return false;
@@ -141,7 +142,8 @@ static bool is_mean_of_means(const factors *f) {
 static bool some_are_zero(const gs_case *c) {
     gs_sketch a;
     for (int e = 0; e < GS_DIGEST_EIGHTHS; e++)
-        if (gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dy, 0, e, &a) && !(a.squares > 0)) return true;
+        if (gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dy, 0, e, &a) && !(a.squares > 0))
+            return true;
     return false;
 }
 
@@ -167,7 +169,8 @@ bool gs_cause_of_loss(const gs_case *c) {
 /* y: by how much dw differs. */
 static bool difference(const gs_case *c, int p, gs_sketch *y) {
     gs_sketch b;
-    if (!gs_digest_of_run(c->a, c->step, GS_DIGEST_dw, p, y) || !gs_digest_of_run(c->b, c->step, GS_DIGEST_dw, p, &b))
+    if (!gs_digest_of_run(c->a, c->step, GS_DIGEST_dw, p, y) ||
+        !gs_digest_of_run(c->b, c->step, GS_DIGEST_dw, p, &b))
         return false;
     gs_sketch_add_scaled(y, -1, &b);
     return true;
@@ -186,7 +189,8 @@ static bool and_sum_before(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) 
 static bool has_no_gradient(const gs_case *c) {
     for (int r = 0; r < c->a->workers; r++) {
         gs_sketch a;
-        if (!gs_digest_total(c->a, r, c->step, GS_DIGEST_dw, c->number, GS_ALL_PARTS, &a) || a.squares > 0) continue;
+        if (!gs_digest_total(c->a, r, c->step, GS_DIGEST_dw, c->number, GS_ALL_PARTS, &a) || a.squares > 0)
+            continue;
         c->d->rank[r] = true;
         return gs_name(c, "no gradient on a rank", "backward did not reach this tensor on rank %d", r);
     }

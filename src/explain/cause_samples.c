@@ -8,7 +8,8 @@
 /* A's samples are those of that step of the right run. */
 static bool are_of_step(const gs_case *c, uint64_t step) {
     gs_sketch b;
-    return step != c->step && gs_digest_of_run(c->b, step, GS_DIGEST_samples, 0, &b) && gs_sketch_alike(&c->mine, &b);
+    return step != c->step && gs_digest_of_run(c->b, step, GS_DIGEST_samples, 0, &b) &&
+           gs_sketch_alike(&c->mine, &b);
 }
 
 static bool of_another_step(const gs_case *c) {
@@ -97,7 +98,8 @@ bool gs_cause_of_weights(const gs_case *c) {
         return gs_name(c, "initial weights differ", "the initial weights %s",
                        c->ranks < c->a->workers ? "were not broadcast, or come from another seed"
                                                 : "come from another seed or another file");
-    if (gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_weight, c->number, &before) && gs_sketch_alike(&c->mine, &before))
+    if (gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_weight, c->number, &before) &&
+        gs_sketch_alike(&c->mine, &before))
         return c->d->part
                    ? gs_name(c, "stale tied weight",
                              "a tied weight was updated in one place, and the update did not reach this copy")

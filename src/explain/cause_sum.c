@@ -15,14 +15,15 @@ typedef struct shares {
 static bool tensor_differs(const gs_case *c, int p, gs_sketch *a) {
     gs_sketch b;
     return gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_sum, p, 0, a) &&
-           gs_digest_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) && gs_sketch_distance(a, &b) > 1e-4 * sqrt(b.squares);
+           gs_digest_of_run(c->b, c->step, GS_DIGEST_sum, p, &b) &&
+           gs_sketch_distance(a, &b) > 1e-4 * sqrt(b.squares);
 }
 
 static bool own_gradients(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
     const int passes = (int)c->passes;
     for (int i = 0; i < c->a->workers * passes; i++)
-        (void)gs_digest_total(c->a, i / passes, c->step, GS_DIGEST_dw, p, passes > 1 ? i % passes : GS_ALL_PARTS,
-                       &x[i]);
+        (void)gs_digest_total(c->a, i / passes, c->step, GS_DIGEST_dw, p,
+                              passes > 1 ? i % passes : GS_ALL_PARTS, &x[i]);
     return tensor_differs(c, p, y);
 }
 
@@ -80,7 +81,8 @@ static bool name_own(const gs_case *c) {
 static bool all_have_the_same(const gs_case *c) {
     gs_sketch other;
     for (int r = 0; r < c->a->workers; r++)
-        if (!gs_digest_of_rank(c->a, r, c->step, GS_DIGEST_sum, c->number, 0, &other) || !gs_sketch_alike(&c->mine, &other))
+        if (!gs_digest_of_rank(c->a, r, c->step, GS_DIGEST_sum, c->number, 0, &other) ||
+            !gs_sketch_alike(&c->mine, &other))
             return false;
     return true;
 }

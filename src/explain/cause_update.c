@@ -177,7 +177,8 @@ bool gs_cause_of_vector0(const gs_case *c) {
     double of[3] = {0, 0, 0};
     gs_sketch x;
     bool before = false;
-    for (int p = 0; p < c->a->params; p++) before |= gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x);
+    for (int p = 0; p < c->a->params; p++)
+        before |= gs_digest_of_run(c->b, c->step - 1, GS_DIGEST_vector0, p, &x);
     const bool fits = gs_fit_params(c, before ? 3 : 2, vector_parts, 1e-2, of),
                right_gradient = fits && fabs(of[1]) < 1e-3, right_before = fits && fabs(of[2]) < 1e-3;
     if (decay > 0 && right_gradient && right_before && !(fabs(of[0]) < 1e-3 * decay))
@@ -237,7 +238,8 @@ static bool name_correction(const gs_case *c, double change) {
 static bool not_updated(const gs_case *c) {
     const gs_sketch nothing = {0};
     gs_sketch y, x[2];
-    return changes(c, c->number, &y, x) && gs_sketch_distance(&y, &nothing) < 1e-7 * sqrt(x[1].squares) + 1e-12 &&
+    return changes(c, c->number, &y, x) &&
+           gs_sketch_distance(&y, &nothing) < 1e-7 * sqrt(x[1].squares) + 1e-12 &&
            gs_sketch_distance(&x[0], &nothing) > 0;
 }
 
@@ -270,7 +272,7 @@ bool gs_cause_of_updated(const gs_case *c) {
 bool gs_cause_of_state(const gs_case *c) {
     for (int r = 1; r < c->a->workers; r++) {
         const gs_sketch *one = gs_digests_find(c->a, 0, c->step, GS_DIGEST_state, c->number, 0),
-                         *other = gs_digests_find(c->a, r, c->step, GS_DIGEST_state, c->number, 0);
+                        *other = gs_digests_find(c->a, r, c->step, GS_DIGEST_state, c->number, 0);
         if (one && other && !gs_sketch_alike(one, other))
             return gs_name(c, "running statistics of each rank",
                            "ranks 0 and %d differ: each keeps the statistics of its own samples", r);

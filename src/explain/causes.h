@@ -16,7 +16,7 @@ typedef struct gs_case {
     const gs_digest_score *of_a, *of_b; /* of that rank of A; of B */
     double passes;                      /* of a rank of A through its part, as A's options say */
     double workers;                     /* of A: those that have parts of a batch of their own */
-    gs_sketch mine, right;             /* the array that differs: in A, on that rank if each has it; in B */
+    gs_sketch mine, right;              /* the array that differs: in A, on that rank if each has it; in B */
     double ratio;                       /* A's array or number is so many times B's; NaN: it is no multiple */
 } gs_case;
 

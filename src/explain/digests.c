@@ -287,7 +287,7 @@ static int compare(const void *of_a, const void *of_b) {
 }
 
 const gs_sketch *gs_digests_find(const gs_digests *run, int rank, uint64_t step, int kind, int number,
-                                  int part) {
+                                 int part) {
     const gs_digest_of_step *s = &run->rank[rank].step[step - run->first];
     const gs_digest_row wanted = {.kind = kind, .number = number, .part = part}, *row = NULL;
     if (s->rows > 0) row = bsearch(&wanted, run->rank[rank].row + s->first, s->rows, sizeof *row, compare);

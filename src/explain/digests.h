@@ -77,6 +77,5 @@ int gs_digests_count(const gs_digests *, const char *name);
 bool gs_digests_is_exact(const gs_digests *);
 
 /* NULL: there is no such row. step: within first .. first + steps - 1. */
-const gs_sketch *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number,
-                                  int part);
+const gs_sketch *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number, int part);
 const gs_digest_score *gs_digests_score(const gs_digests *, int rank, uint64_t step);

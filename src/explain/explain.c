@@ -156,7 +156,8 @@ static bool is_excused(const search *s, double of_a, double of_b) {
  * limit. */
 static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketch *b, double size,
                    double more) {
-    const double apart = gs_sketch_distance(a, b), limit = limit_of(s, kind) + (more > 0 && size > 0 ? more / size : 0);
+    const double apart = gs_sketch_distance(a, b),
+                 limit = limit_of(s, kind) + (more > 0 && size > 0 ? more / size : 0);
     const bool as_many = !(fabs(a->n - b->n) > 0.5);
     double relative = apart > 0 || !as_many ? 1 : 0;
     if (as_many && is_excused(s, a->squares, b->squares)) return false;
@@ -282,7 +283,8 @@ static bool held_differs_of(const search *s, int kind, int p, double least_size)
     for (int part = 0; part < (kind == GS_DIGEST_weight ? 2 : 1) && !any; part++)
         for (int r = 0; r < s->a->workers; r++) {
             gs_sketch a;
-            if (!gs_digest_rank_holds(s->a, r, s->step, kind, p) || !gs_digest_of_rank(s->a, r, s->step, kind, p, part, &a) ||
+            if (!gs_digest_rank_holds(s->a, r, s->step, kind, p) ||
+                !gs_digest_of_rank(s->a, r, s->step, kind, p, part, &a) ||
                 !differ(s, kind, &a, &b, size, more))
                 continue;
             s->out->rank[r] = any = true;

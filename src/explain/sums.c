@@ -12,7 +12,8 @@ static bool counts(const gs_digests *d, int rank, int kind) {
     return kind != GS_DIGEST_answers || stage == stages - 1;
 }
 
-bool gs_digest_total(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part, gs_sketch *out) {
+bool gs_digest_total(const gs_digests *d, int rank, uint64_t step, int kind, int number, int part,
+                     gs_sketch *out) {
     bool found = false;
     *out = (gs_sketch){0};
     for (int r = 0; r < d->workers; r++) {
@@ -33,7 +34,7 @@ bool gs_digest_rank_holds(const gs_digests *d, int rank, uint64_t step, int kind
 }
 
 bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, int param, int part,
-                gs_sketch *out) {
+                       gs_sketch *out) {
     const double count = (double)d->param[param].count;
     const gs_sketch *own = gs_digests_find(d, rank, step, kind, param, part);
     const int tensor = gs_digests_count(d, "tensor"), /* a group of workers: parallel/layout.h */

@@ -7,7 +7,8 @@ enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
 
 /* A part, or all of them, of a rank, or of all of them, added up. False: there are none. In a pipeline each stage has
  * samples and answers: those of the first stages count, and the answers of the last ones. */
-bool gs_digest_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part, gs_sketch *out);
+bool gs_digest_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part,
+                     gs_sketch *out);
 
 /* Does the rank hold any of a parameter's array? */
 bool gs_digest_rank_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
@@ -15,7 +16,8 @@ bool gs_digest_rank_holds(const gs_digests *, int rank, uint64_t step, int kind,
 /* A parameter's array, whole, as this rank has it: its own if it holds all of it, else put together from the parts of
  * all ranks, or without --zero from those of its tensor group. Of weights it is what forward reads; part 1 is a
  * borrowed table. False: the rank has no such weight, or the parts do not make a whole. */
-bool gs_digest_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part, gs_sketch *out);
+bool gs_digest_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part,
+                       gs_sketch *out);
 
 /* All of a quantity: of all ranks together, or as the first rank has it that holds it. False: none holds it, or there
  * is no such step. */

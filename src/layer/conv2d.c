@@ -13,7 +13,8 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
     conv2d *me = (conv2d *)l;
     gs_conv2d_sizes *s = &me->sizes;
     if (l->local_outputs < 1)
-        return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1", l->local_outputs);
+        return gs_layer_refuse(l, "the number of output channels is %d; it must be at least 1",
+                               l->local_outputs);
     s->out_c = l->local_outputs;
     s->in_c = in.c;
     s->in_h = in.h;

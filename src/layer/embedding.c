@@ -54,8 +54,8 @@ static gs_status embedding_plan(gs_layer *l, gs_shape in) {
 /* Of a number whose row it does not have (gs_layer.local_outputs) it gives -0, which changes no sum, not even -0. */
 static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t n = pass->n * (pass->tokens ? pass->tokens : gs_shape_size(l->in));
-    return l->device->ops->embedding_forward(l->device, *y, x, l->param[0].w, n, l->local_outputs, l->out.c, l->first,
-                                             l->local_outputs == l->outputs ? NAN : -0.0f);
+    return l->device->ops->embedding_forward(l->device, *y, x, l->param[0].w, n, l->local_outputs, l->out.c,
+                                             l->first, l->local_outputs == l->outputs ? NAN : -0.0f);
 }
 
 /* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. Between two whole numbers there is nothing: dx is 0, if
@@ -64,8 +64,8 @@ static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy,
     const size_t count = pass->n * gs_shape_size(l->in);
     *dx = l->dx;
     if (l->needs_dx) GS_TRY(l->device->ops->fill(l->device, l->dx, 0, count));
-    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, l->local_outputs, l->out.c,
-                                              l->first, !pass->fresh || l->lent);
+    return l->device->ops->embedding_backward(l->device, l->param[0].dw, dy, l->x, count, l->local_outputs,
+                                              l->out.c, l->first, !pass->fresh || l->lent);
 }
 
 static void embedding_describe(const gs_layer *l, char *text, size_t size) {

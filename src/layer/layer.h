@@ -92,7 +92,7 @@ typedef struct gs_layer_ops {
     bool (*fuse_into)(const gs_layer *, gs_epilogue *);
     /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
     int (*vocabulary)(const gs_layer *);
-    bool lends;    /* its first tensor may be the weight of another layer too (gs_layer.lent) */
+    bool lends;            /* its first tensor may be the weight of another layer too (gs_layer.lent) */
     bool depends_on_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool incremental; /* forward can have a part of each sequence (gs_pass.tokens) */
@@ -126,7 +126,8 @@ struct gs_layer {
     char name[48];  /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
     int number;     /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
-    int first, local_outputs; /* it has so many of its outputs, from the first on: all, unless it is a shard */
+    int first,
+        local_outputs; /* it has so many of its outputs, from the first on: all, unless it is a shard */
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
@@ -140,11 +141,11 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_epilogue epilogue;       /* what its operator does besides: the work of layers fused into it */
-    gs_mem y, dx;           /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
-    gs_arena *arena;        /* the root's */
+    gs_epilogue epilogue;         /* what its operator does besides: the work of layers fused into it */
+    gs_mem y, dx;                 /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
+    gs_arena *arena;              /* the root's */
     struct gs_layer_hooks *hooks; /* the root's, not owned (watch.h); NULL: none */
-    gs_mem x;               /* of the last forward */
+    gs_mem x;                     /* of the last forward */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
     gs_layer_memory memory;
     size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */

@@ -57,7 +57,7 @@ gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wan
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
 /* What the ops of such layers have in common; backward reads x or y. */
 #define GS_LAYER_OF_ELEMENTS                                                                                 \
-    .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS, .incremental = true, .extra_reads = 1,                    \
+    .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS, .incremental = true, .extra_reads = 1,                \
     .plan = gs_layer_plan_element_wise
 
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something

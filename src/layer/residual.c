@@ -36,7 +36,8 @@ static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
     GS_TRY(gs_layer_forward(l->child[0], pass, x, &body));
     if (l->children > 1) GS_TRY(gs_layer_forward(l->child[1], pass, x, &shortcut));
     *y = gs_layer_y(l, body);
-    if (pass->recomputing && l->memory.rerun != GS_RERUN_WHOLE) return GS_OK; /* what lies inside was wanted */
+    if (pass->recomputing && l->memory.rerun != GS_RERUN_WHOLE)
+        return GS_OK; /* what lies inside was wanted */
     return l->device->ops->add(l->device, *y, body, shortcut, gs_layer_numbers(pass, l->out));
 }
 

@@ -140,7 +140,8 @@ static void name_span(const writer *w, const gs_span *s) {
                 s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
         return;
     case GS_SPAN_TP_CALL:
-        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"", gs_tensor_collective_names[s->index]);
+        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"",
+                gs_tensor_collective_names[s->index]);
         return;
     case GS_SPAN_FETCH:
     case GS_SPAN_OFFLOAD:

@@ -40,7 +40,7 @@ typedef struct gs_model {
     gs_loss loss;
     /* Of GS_SOFTMAX_CROSS_ENTROPY in training: see softmax_cross_entropy_forward in backend.h. 0 until set. */
     float label_smoothing;
-    gs_mem weights;      /* `saved` floats */
+    gs_mem weights;           /* `saved` floats */
     float *offloaded_weights; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_offloaded), else NULL */
     /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
      * their weights in windows (offload.h). */

@@ -160,8 +160,8 @@ static gs_status add_y(gs_layer *l, void *context) {
     const gs_arena *a = l->root->arena;
     const int buffer = l->memory.y_buffer;
     if (l->fused || l->other_stage || !gs_arena_is_offloaded(a, buffer)) return GS_OK;
-    o->piece[o->pieces++] =
-        (piece){l->y, a->offloaded + a->offloaded_at[buffer], gs_shape_size(gs_layer_y_shape(l)), a->offloaded_floats[buffer]};
+    o->piece[o->pieces++] = (piece){l->y, a->offloaded + a->offloaded_at[buffer],
+                                    gs_shape_size(gs_layer_y_shape(l)), a->offloaded_floats[buffer]};
     return GS_OK;
 }
 
@@ -237,7 +237,8 @@ gs_status gs_model_offload_create(gs_model *m) {
     gs_model_offload *o = m->offload = calloc(1, sizeof *o);
     if (!o) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of layers");
     const size_t layers = gs_layer_count(net);
-    *o = (gs_model_offload){.model = m, .hooks = {.begins = begins, .context = o}, .units = gs_offload_units(net)};
+    *o = (gs_model_offload){
+        .model = m, .hooks = {.begins = begins, .context = o}, .units = gs_offload_units(net)};
     o->unit = calloc((size_t)o->units + 1, sizeof *o->unit);
     o->piece = calloc(layers + 1, sizeof *o->piece);
     o->window = calloc((size_t)o->units + 2, sizeof *o->window);

@@ -804,7 +804,7 @@ static void tell(sink *s, gs_written *written) {
 }
 
 gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
-                                     const gs_extra_tensors *extra) {
+                                    const gs_extra_tensors *extra) {
     char *header = header_text(model, extra);
     if (!header) return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
     gs_file_writer w;

@@ -39,7 +39,7 @@ typedef struct gs_extra_tensors {
 
 /* gs_safetensors_save, with these. */
 gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
-                                     const gs_extra_tensors *);
+                                    const gs_extra_tensors *);
 
 /* Read the vectors extra->name[] into extra->vector[]. The model may be a plan. As
  * gs_safetensors_load; also GS_E_SHAPE: the file has vectors of other names. */

@@ -12,7 +12,8 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     const size_t state = (m->saved - m->params) * sizeof(float);
     const gs_mem here = gs_at(m->weights, m->params);
     GS_TRY(d->ops->settle(d));
-    if (to && to != m->offloaded_weights) gs_host_copy(d, to, m->offloaded_weights, m->params * sizeof(float));
+    if (to && to != m->offloaded_weights)
+        gs_host_copy(d, to, m->offloaded_weights, m->params * sizeof(float));
     if (from) gs_host_copy(d, m->offloaded_weights, from, m->params * sizeof(float));
     if (to) GS_TRY(d->ops->read(d, to + m->params, here, state));
     return from ? d->ops->write(d, here, from + m->params, state) : GS_OK;
@@ -26,11 +27,13 @@ static gs_status copy_weights(gs_model *m, float *to, const float *from) {
     for (size_t at = 0; at < m->saved; at += chunk) {
         const size_t bytes = (m->saved - at < chunk ? m->saved - at : chunk) * sizeof(float);
         uint64_t number;
-        if (m->offloaded_weights) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, m->offloaded_weights + at, bytes, &number));
+        if (m->offloaded_weights)
+            GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, m->offloaded_weights + at, bytes, &number));
         if (m->offloaded_weights) GS_TRY(d->ops->settle(d)); /* the last one has gone */
         if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
         if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
-        if (m->offloaded_weights) GS_TRY(d->ops->offload(d, m->offloaded_weights + at, (gs_mem)GS_NONE, bytes, NULL));
+        if (m->offloaded_weights)
+            GS_TRY(d->ops->offload(d, m->offloaded_weights + at, (gs_mem)GS_NONE, bytes, NULL));
     }
     return m->offloaded_weights ? d->ops->settle(d) : GS_OK;
 }
@@ -60,7 +63,7 @@ static gs_status write_part(gs_model *m, const float *host) {
     if (!part) return gs_fail(GS_E_MEMORY, "out of memory for a part of %zu weights", m->saved);
     for (int i = 0; i < m->saved_count; i++)
         gs_tensor_get_shard(m->param[i], m->tensor.rank, m->tensor.size, part + m->param[i]->at,
-                       host + whole->param[i]->at);
+                            host + whole->param[i]->at);
     m->written = (uint32_t)crc32_z(0, (const void *)host, whole->saved * sizeof *host);
     const gs_status status = copy_weights(m, NULL, part);
     free(part);

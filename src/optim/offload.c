@@ -156,11 +156,13 @@ gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t cou
     uint64_t number;
     o->offload->ahead.count = 0; /* what was fetched may become another one */
     *host = o->offload->host[i] + at;
-    if (o->offload->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
+    if (o->offload->in_place)
+        GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
     return d->ops->settle(d);
 }
 
 gs_status gs_optimizer_offload_unmap(gs_optimizer *o, float *host, size_t count) {
     gs_device *d = o->model->device;
-    return o->offload->in_place ? d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL) : GS_OK;
+    return o->offload->in_place ? d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL)
+                                : GS_OK;
 }

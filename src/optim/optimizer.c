@@ -117,7 +117,7 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
         gs_bug("%s: an update of %zu parameters, of %zu; it needs all", o->ops->name, count, params);
     const float scale = (float)(o->clip_factor / divisor(o, samples));
     return o->offload ? gs_optimizer_offload_update(o, first, count, scale)
-                   : gs_optimizer_update_watched(o, first, count, scale);
+                      : gs_optimizer_update_watched(o, first, count, scale);
 }
 
 /* The array in which element `first` is at `place`: size_t counts around its end. */
@@ -169,7 +169,8 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
     double norm;
     if (o->clip > 0) GS_TRY(gs_norm(o->model->device, o->model->gradients, o->model->params, &norm));
     o->lr = o->weight_decay = 0;
-    gs_status st = o->offload ? gs_optimizer_offload_update(o, 0, o->held, 0) : o->ops->update(o, 0, o->held, 0);
+    gs_status st =
+        o->offload ? gs_optimizer_offload_update(o, 0, o->held, 0) : o->ops->update(o, 0, o->held, 0);
     *o = kept;
     return st;
 }

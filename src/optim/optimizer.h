@@ -48,7 +48,7 @@ typedef struct gs_optimizer_ops {
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
     /* Does it need them with these settings? NULL: always. */
     bool (*needs_vectors)(const gs_optimizer *);
-    bool whole;           /* update takes all parameters at once: it needs the norms of whole tensors */
+    bool whole;               /* update takes all parameters at once: it needs the norms of whole tensors */
     bool overwrites_gradient; /* after the update model->gradients do not hold the gradient any more */
     /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
      * element of the weights and of the vectors depends on no other element, but with `whole`. Every worker repeats the
@@ -72,14 +72,16 @@ struct gs_optimizer {
     float clip;
     double norm;              /* with clip: that of the last update's gradient, before it was made shorter */
     gs_loss_scale loss_scale; /* of the gradients; its scale is 0, unless the caller sets it */
-    double clip_factor; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
+    double
+        clip_factor; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
     uint64_t updates; /* done so far */
     int vectors;      /* how many it keeps; 0 where it needs none */
     size_t held;      /* floats in each */
     gs_mem vector[GS_OPTIMIZER_VECTORS];
-    struct gs_optimizer_offload *offload;     /* where they lie outside of the device's memory (offload.h), else NULL */
-    const gs_held *divided;           /* during an update of parts, else NULL */
-    const gs_held_shard *part;         /* during the update of one of them, else NULL */
+    struct gs_optimizer_offload
+        *offload;              /* where they lie outside of the device's memory (offload.h), else NULL */
+    const gs_held *divided;    /* during an update of parts, else NULL */
+    const gs_held_shard *part; /* during the update of one of them, else NULL */
     const gs_update_watcher *watcher; /* not owned; NULL: nobody is told */
     double *norms;                    /* of `whole`: two for each of model->param, */
     int64_t *squares;                 /* and three */

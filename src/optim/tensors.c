@@ -30,13 +30,13 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
             if (first >= (end_p < end ? end_p : end)) continue;
             const size_t skipped = first - part.first;
             *t = (gs_tensor_shard){p,
-                                  number,
-                                  (end_p < end ? end_p : end) - first,
-                                  gs_at(part.weights, skipped),
-                                  gs_at(part.gradients, skipped),
-                                  part.vector_at + skipped,
-                                  part.counted,
-                                  in};
+                                   number,
+                                   (end_p < end ? end_p : end) - first,
+                                   gs_at(part.weights, skipped),
+                                   gs_at(part.gradients, skipped),
+                                   part.vector_at + skipped,
+                                   part.counted,
+                                   in};
             return true;
         }
     return false;

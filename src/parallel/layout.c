@@ -124,7 +124,7 @@ int gs_rank_at(const gs_layout *l, gs_coordinates at) {
 
 gs_status gs_groups_create(gs_comm *world, gs_layout l, gs_groups *g) {
     const gs_coordinates at = gs_coordinates_of(&l, world->rank), first_dp = {0, at.tp, at.pp},
-                   first_tp = {at.dp, 0, at.pp}, first_pp = {at.dp, at.tp, 0};
+                         first_tp = {at.dp, 0, at.pp}, first_pp = {at.dp, at.tp, 0};
     *g = (gs_groups){.layout = l, .coordinates = at, .comm[GS_WORLD] = world};
     if (l.tp == 1 && l.pp == 1)
         g->comm[GS_DP] = world;

@@ -76,9 +76,9 @@ typedef enum gs_axis {
 
 typedef struct gs_groups {
     gs_layout layout;
-    gs_coordinates coordinates;         /* of this worker */
-    gs_comm *comm[GS_AXES]; /* this worker's rank in it is its coordinate on that axis */
-    bool met;               /* the others are there. Else, in a warm-up, layers sum nothing in GS_TP */
+    gs_coordinates coordinates; /* of this worker */
+    gs_comm *comm[GS_AXES];     /* this worker's rank in it is its coordinate on that axis */
+    bool met;                   /* the others are there. Else, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 
 /* Where there are only replicas, GS_DP is the comm of the world, whose collectives may be a transport's own. Else it is

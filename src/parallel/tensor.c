@@ -60,7 +60,7 @@ static gs_status plan_part(gs_layer *l, gs_shape in);
 /* What is to be summed over other workers, or to be added to a sum in its order, has no epilogue; and what workers send
  * each other lies in f32, unless it is a sum that can be made in a place of its own. */
 static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
-                             const gs_layer *first) {
+                              const gs_layer *first) {
     gs_layer_shard *p = l->shard = calloc(1, sizeof *p);
     if (!p) return gs_fail(GS_E_MEMORY, "no memory for the part of a layer");
     *p = (gs_layer_shard){

@@ -10,7 +10,8 @@ enum { GS_SNAPSHOTS = 2 /* that a process keeps */, GS_SNAPSHOT_HASH = 65 };
 
 /* What a process tells the others of each of its snapshots. */
 typedef struct gs_snapshot_id {
-    uint64_t valid, step, updates, good, samples, saved, params, vectors; /* valid 0: it has no such snapshot */
+    uint64_t valid, step, updates, good, samples, saved, params,
+        vectors; /* valid 0: it has no such snapshot */
     float loss_scale;
     char hash[GS_SNAPSHOT_HASH]; /* SHA-256 of the state */
 } gs_snapshot_id;

@@ -19,7 +19,7 @@ typedef struct copy {
 
 struct gs_snapshots {
     copy copy[GS_SNAPSHOTS]; /* the newest first */
-    bool settled;         /* the newest is what this generation began with, or a later step of it */
+    bool settled;            /* the newest is what this generation began with, or a later step of it */
 };
 
 /* ---- memory ---- */
@@ -190,7 +190,8 @@ static gs_status receive(const gs_snapshots *c, gs_comm *processes, int from) {
     return GS_OK;
 }
 
-static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all, int size, const gs_state **begin) {
+static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all, int size,
+                        const gs_state **begin) {
     gs_snapshot_id mine[GS_SNAPSHOTS];
     uint64_t step = 0;
     for (int i = 0; i < GS_SNAPSHOTS; i++) fill_id(&c->copy[i], &mine[i]);

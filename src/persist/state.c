@@ -180,7 +180,8 @@ gs_status gs_state_read(const char *path, gs_state **out) {
  * others. */
 static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
     const gs_optimizer_ops *ops = settings->optimizer;
-    gs_extra_tensors extra = {.count = gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum)};
+    gs_extra_tensors extra = {.count =
+                                  gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum)};
     GS_TRY(make_vectors(s, extra.count, model->params));
     for (int i = 0; i < extra.count; i++) {
         extra.name[i] = ops->vector[i];

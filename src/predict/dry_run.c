@@ -40,11 +40,11 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     double flops = 0;
     for (int k = first; k < end; k++) flops += gs_dry_run_flops(net->child[k]);
     return add(context, (gs_dry_run_item){.what = GS_DRY_LAYERS,
-                                            .flops = flops,
-                                            .first = first,
-                                            .end = end,
-                                            .backward = direction == GS_BACKWARD,
-                                            .samples = pass->n});
+                                          .flops = flops,
+                                          .first = first,
+                                          .end = end,
+                                          .backward = direction == GS_BACKWARD,
+                                          .samples = pass->n});
 }
 
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
@@ -94,9 +94,8 @@ gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, 
 }
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
-    static const gs_dry_run_what what[] = {[GS_JOB_ASKED] = GS_DRY_ASK,
-                                             [GS_JOB_DONE] = GS_DRY_NOTE,
-                                             [GS_JOB_AWAITED] = GS_DRY_AWAIT};
+    static const gs_dry_run_what what[] = {
+        [GS_JOB_ASKED] = GS_DRY_ASK, [GS_JOB_DONE] = GS_DRY_NOTE, [GS_JOB_AWAITED] = GS_DRY_AWAIT};
     gs_dry_run *r = context;
     r->background |= event == GS_JOB_ASKED;
     (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
@@ -116,8 +115,7 @@ gs_status gs_dry_run_next(gs_worker *w, const gs_loaded **next) {
     gs_micro_batch *p = &r->loaded.micro_batch;
     const bool all = r->writes || gs_has_stages(w);
     do
-        if (!gs_schedule_next(&w->schedule, &r->at, p))
-            gs_bug("a dry run goes on beyond the end of the run");
+        if (!gs_schedule_next(&w->schedule, &r->at, p)) gs_bug("a dry run goes on beyond the end of the run");
     while (!all && r->taken > 1 && !p->last && (p->n == r->known[0] || p->n == r->known[1]));
     r->known[r->taken % 2] = p->n;
     r->taken = p->last ? 0 : r->taken + 1;
@@ -129,9 +127,9 @@ gs_status gs_dry_run_next(gs_worker *w, const gs_loaded **next) {
 
 void gs_dry_run_begin(gs_dry_run *r, bool writes) {
     *r = (gs_dry_run){.writes = writes,
-                        .layers = {r, before_layer, after_layer, NULL},
-                        .updates = {r, before_update, after_update},
-                        .comm = {r, called, summed}};
+                      .layers = {r, before_layer, after_layer, NULL},
+                      .updates = {r, before_update, after_update},
+                      .comm = {r, called, summed}};
 }
 
 static gs_status watch(const gs_worker *w, gs_layer *net) {

@@ -29,11 +29,11 @@ typedef struct gs_dry_run_item {
     bool backward;
     double flops; /* of them both ways, for a sample */
     size_t samples;
-    size_t params;    /* of UPDATE: how many this rank updates */
-    gs_axis axis;     /* of CALL */
+    size_t params;            /* of UPDATE: how many this rank updates */
+    gs_axis axis;             /* of CALL */
     gs_message_lists_key key; /* of CALL */
-    gs_call message;  /* GS_SEND or GS_RECV; root: a rank of the world */
-    uint64_t ticket;  /* of NOTE and AWAIT: the job's number */
+    gs_call message;          /* GS_SEND or GS_RECV; root: a rank of the world */
+    uint64_t ticket;          /* of NOTE and AWAIT: the job's number */
 } gs_dry_run_item;
 
 static inline double gs_dry_run_flops(const gs_layer *l) {
@@ -44,10 +44,10 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 typedef struct gs_dry_run {
     gs_dry_run_item *item;
     size_t items, room;
-    double sent; /* bytes, as a run counts them */
+    double sent;     /* bytes, as a run counts them */
     bool background; /* there is a thread beside the worker */
-    bool writes; /* it writes down what is asked; else it is a dry run for its memory */
-    bool on;     /* now */
+    bool writes;     /* it writes down what is asked; else it is a dry run for its memory */
+    bool on;         /* now */
     gs_status failed;
     struct gs_worker *worker;
     gs_layer_watcher layers;
@@ -61,7 +61,7 @@ typedef struct gs_dry_run {
 /* The first step of rank `rank` of so many workers, with settled settings. Samples have the shape `in`, and `targets`
  * numbers to learn each. *out is to be freed in any case. As gs_train fails before its first step. */
 gs_status gs_dry_run_create(const gs_settings *, gs_shape in, int targets, int workers, int rank,
-                              gs_dry_run *out);
+                            gs_dry_run *out);
 void gs_dry_run_free(gs_dry_run *);
 
 /* ---- used by dry_run_calls.c ---- */

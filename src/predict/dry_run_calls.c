@@ -92,7 +92,7 @@ static gs_status dry_calls(gs_worker *w) {
 
 /* A set of shapes alone is all that a dry run looks at. */
 gs_status gs_dry_run_create(const gs_settings *settings, gs_shape in, int targets, int workers, int rank,
-                              gs_dry_run *out) {
+                            gs_dry_run *out) {
     const gs_dataset set = {.count = settings->batch, .shape = in, .labels_each = targets};
     gs_settings s = *settings;
     gs_worker w;
@@ -177,7 +177,7 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
 }
 
 static gs_status dry_worker(const gs_run *run, const gs_settings *s, gs_dry_run *r, gs_comm *comm,
-                                 gs_memory_plan *plan, int i) {
+                            gs_memory_plan *plan, int i) {
     gs_worker w;
     gs_memory_worker *out = &plan->worker[i];
     gs_settings settings = *s;

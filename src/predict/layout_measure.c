@@ -197,9 +197,9 @@ static gs_status allocate(caller *c) {
     GS_TRY(gs_alloc(c->device, GS_MEMORY_COMMUNICATION, bytes, &c->part));
     GS_TRY(gs_alloc(c->device, GS_MEMORY_COMMUNICATION, bytes, &c->whole));
     c->tokens = (gs_token_shards){.tp = c->group,
-                                 .ordered = c->mine,
-                                 .n = call->samples,
-                                 .each = floats / call->samples / (size_t)c->group->size};
+                                  .ordered = c->mine,
+                                  .n = call->samples,
+                                  .each = floats / call->samples / (size_t)c->group->size};
     return c->device->ops->fill(c->device, c->whole, 0, floats);
 }
 
@@ -234,7 +234,8 @@ static gs_status make_calls(void *context, int rank, gs_comm **comm) {
 
 static bool same(const gs_layout_call *a, const gs_layout_call *b) {
     return a->scheme == b->scheme && a->operation == b->operation && a->ranks == b->ranks &&
-           a->whole == b->whole && a->floats == b->floats && a->samples == b->samples && a->background == b->background;
+           a->whole == b->whole && a->floats == b->floats && a->samples == b->samples &&
+           a->background == b->background;
 }
 
 /* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */

@@ -85,9 +85,9 @@ typedef struct prediction {
 
 /* Of a worker in a step; seconds. */
 typedef struct stage {
-    double layers, calls; /* calls: between layers */
+    double layers, calls;     /* calls: between layers */
     double background, after; /* calls, too */
-    double params;        /* that it updates */
+    double params;            /* that it updates */
 } stage;
 
 /* ---- layers ---- */
@@ -101,8 +101,7 @@ static double slowed_by(const prediction *p, const gs_layer_times *t, int i, boo
     return fmax(1, t->uneven);
 }
 
-static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, bool meets,
-                                double *seconds) {
+static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, bool meets, double *seconds) {
     const gs_layer_times *t;
     *seconds = 0;
     if (i->samples == 0) return GS_OK; /* of a small batch */
@@ -115,7 +114,8 @@ static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, b
 /* ---- calls ---- */
 
 /* samples: of the layer that makes it. */
-static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples, bool background) {
+static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples,
+                              bool background) {
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
     const bool parts = p->settings->sequence && i->axis == GS_TP && samples > 0;
@@ -193,9 +193,9 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
         if (i->what == GS_DRY_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
         if (is_call(i)) GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
         *(i->what == GS_DRY_LAYERS ? &to->layers
-          : in_job                       ? &to->background
-          : within                       ? &to->calls
-                                         : &to->after) += seconds;
+          : in_job                 ? &to->background
+          : within                 ? &to->calls
+                                   : &to->after) += seconds;
         if (p->layout.pp > 1 && within && seconds > 0)
             add_to_run(p, i->what == GS_DRY_LAYERS ? i : layers_at(r, k), seconds);
     }
@@ -219,7 +219,7 @@ static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     gs_dry_run r;
     stage g = {.params = 0};
     gs_status status = gs_dry_run_create(p->settings, p->model->in, gs_model_targets(p->model),
-                                           p->measured->workers, rank, &r);
+                                         p->measured->workers, rank, &r);
     if (status == GS_OK) status = add_items(p, &r, &g);
     out->sent = fmax(out->sent, r.sent);
     p->work += g.layers * all;
@@ -314,7 +314,8 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
     gs_status status = GS_OK;
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
         const gs_layer_times *times;
-        status = measured->source->layers(measured, &s, gs_pipeline_micro_batch(&s, batch, measured->workers), &times);
+        status = measured->source->layers(measured, &s, gs_pipeline_micro_batch(&s, batch, measured->workers),
+                                          &times);
         if (status == GS_OK) status = cut_by_times(&s, m, times, out->cut);
         s.pipeline_cut = out->cut;
     }
@@ -344,10 +345,10 @@ static gs_status measure(gs_layout_plan *p) {
     p->measured = calloc(1, sizeof *p->measured);
     if (!p->measured) return gs_fail(GS_E_MEMORY, "no memory to measure the parts of a step");
     *p->measured = (gs_layout_measured){.settings = s,
-                                  .devices = p->devices,
-                                  .workers = p->workers,
-                                  .threads = gs_worker_threads(s, p->workers),
-                                  .cores = gs_cpu_cores()};
+                                        .devices = p->devices,
+                                        .workers = p->workers,
+                                        .threads = gs_worker_threads(s, p->workers),
+                                        .cores = gs_cpu_cores()};
     return gs_layout_measure(p->measured, p->memory.batch);
 }
 

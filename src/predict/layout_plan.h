@@ -78,11 +78,11 @@ typedef struct gs_layout_call {
     /* That collective: GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next rank, and one
      * from the rank before. */
     gs_operation operation;
-    int ranks;     /* how many make it; the other workers make the same in groups of their own */
-    bool whole;    /* on the comm of all workers; else on a part of that (comm/split.h) */
-    size_t floats; /* of the array of all ranks, or of the message */
-    size_t samples; /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
-    bool background;   /* made by a thread beside the worker, which takes longer */
+    int ranks;       /* how many make it; the other workers make the same in groups of their own */
+    bool whole;      /* on the comm of all workers; else on a part of that (comm/split.h) */
+    size_t floats;   /* of the array of all ranks, or of the message */
+    size_t samples;  /* with --sequence: samples, in each of which a rank's tokens are one run; else 0 */
+    bool background; /* made by a thread beside the worker, which takes longer */
 } gs_layout_call;
 
 typedef struct gs_layout_measured gs_layout_measured;
@@ -90,7 +90,8 @@ typedef struct gs_layout_measured gs_layout_measured;
 /* Where they come from. A test may have made them up. */
 typedef struct gs_layout_source {
     /* Of the model that such settings give a worker, `samples` at once. *out belongs to the parts. */
-    gs_status (*layers)(gs_layout_measured *, const gs_settings *, size_t samples, const gs_layer_times **out);
+    gs_status (*layers)(gs_layout_measured *, const gs_settings *, size_t samples,
+                        const gs_layer_times **out);
     gs_status (*call)(gs_layout_measured *, const gs_layout_call *, double *seconds);
 } gs_layout_source;
 
@@ -143,7 +144,7 @@ typedef struct gs_layout_plan {
     const char *devices;   /* of all workers */
     int workers;
     gs_layout_measured *measured; /* what was measured */
-    gs_layout_cost *cost;   /* those that can run and fit, fastest first */
+    gs_layout_cost *cost;         /* those that can run and fit, fastest first */
     int costs;
     int too_large;       /* how many need more than settings->max_memory */
     gs_layout_tell tell; /* NULL: nobody asks */

@@ -89,7 +89,8 @@ static const char smaller[] = "smaller products";
  * that takes several passes has other bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
-    for (int i = 0; i < p->workers; i++) all = p->worker[i].micro_batch > all ? p->worker[i].micro_batch : all;
+    for (int i = 0; i < p->workers; i++)
+        all = p->worker[i].micro_batch > all ? p->worker[i].micro_batch : all;
     size_t m = all;
     for (int i = 0; i < degree; i++) m = (m + 1) / 2;
     if (p->stages > 1 || p->settings.exact || m <= 1) return false;

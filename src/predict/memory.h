@@ -20,7 +20,7 @@ typedef struct gs_memory_worker {
     char device[48];
     int rank;
     gs_memory_use use[GS_MEMORY_PLACES]; /* at its peak */
-    size_t micro_batch;                        /* samples that it computes at once, at most; in training, */
+    size_t micro_batch;                  /* samples that it computes at once, at most; in training, */
     size_t eval_block;                   /* and in a test */
 } gs_memory_worker;
 

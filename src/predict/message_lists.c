@@ -106,7 +106,8 @@ static bool is_same(const gs_message_lists_key *a, const gs_message_lists_key *b
            a->call.operation == b->call.operation && a->call.count == b->call.count;
 }
 
-gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_key *key, const gs_virtual_list **out) {
+gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_key *key,
+                              const gs_virtual_list **out) {
     entry *e = lists->first;
     while (e && !is_same(&e->key, key)) e = e->next;
     if (!e) {

@@ -17,5 +17,6 @@ typedef struct gs_message_lists {
 } gs_message_lists;
 
 /* (*out)[rank] of the group, or (*out)[0] that all share (list.h); they belong to `lists`. GS_E_MEMORY. */
-gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_key *, const gs_virtual_list **out);
+gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_key *,
+                              const gs_virtual_list **out);
 void gs_message_lists_free(gs_message_lists *);

@@ -300,7 +300,8 @@ static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_ro
 /* Of the first step, again and again. */
 static gs_status next_again(gs_worker *w, const gs_loaded **next) {
     profiler *p = (profiler *)w;
-    if (!gs_schedule_next(&w->schedule, &p->at, &p->again.micro_batch)) gs_bug("a step has no more micro-batches");
+    if (!gs_schedule_next(&w->schedule, &p->at, &p->again.micro_batch))
+        gs_bug("a step has no more micro-batches");
     p->again.inputs = p->inputs;
     p->again.targets = p->targets;
     *next = &p->again;

@@ -187,8 +187,8 @@ double gs_simulated_compute(const gs_simulated_work *w) {
  * down (predict/dry_run.h), with seconds. The replicas of a part share a script: they do the same as the first one,
  * which has as many samples as any. */
 typedef struct role {
-    gs_dry_run dry_run; /* of the first replica */
-    gs_virtual_item *item;  /* the first one is GS_VIRTUAL_BEGIN */
+    gs_dry_run dry_run;    /* of the first replica */
+    gs_virtual_item *item; /* the first one is GS_VIRTUAL_BEGIN */
     int items;
     double compute; /* seconds */
 } role;
@@ -263,20 +263,19 @@ static gs_status add_call(writer *w, const gs_dry_run_item *i, bool background) 
 
 /* Within the rank's own replica. */
 static void add_message(writer *w, const gs_call *message) {
-    add(w,
-        (gs_virtual_item){.op = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
-                          .peer = message->root - w->rank,
-                          .bytes = message->count,
-                          .kind = GS_SIM_MESSAGE});
+    add(w, (gs_virtual_item){.op = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
+                             .peer = message->root - w->rank,
+                             .bytes = message->count,
+                             .kind = GS_SIM_MESSAGE});
 }
 
 /* ---- a role ---- */
 
 static gs_status add_item(writer *w, const gs_dry_run_item *i, bool background) {
     static const gs_virtual_op marks[] = {[GS_DRY_ASK] = GS_VIRTUAL_ASK,
-                                            [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,
-                                            [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
-                                            [GS_DRY_JOIN] = GS_VIRTUAL_JOIN};
+                                          [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,
+                                          [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
+                                          [GS_DRY_JOIN] = GS_VIRTUAL_JOIN};
     if (i->what == GS_DRY_LAYERS) {
         const gs_simulated_kind kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
         add_compute(w, seconds_of_layers(w->work, i), kind, background);
@@ -313,7 +312,8 @@ static gs_status write_role(writer *w) {
 /* ---- what the sums are ---- */
 
 /* What the formula of the scheme gives for it, on links between hosts. */
-static double formula_of(const gs_simulation *sim, const gs_simulated_work *w, const gs_message_lists_key *key) {
+static double formula_of(const gs_simulation *sim, const gs_simulated_work *w,
+                         const gs_message_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
     const gs_sync_model m = {l->latency, l->bandwidth > 0 ? 1 / l->bandwidth : 0, w->gamma};
     if (!key->scheme || !key->scheme->time || key->array.wire != GS_WIRE_F32) return NAN;
@@ -347,8 +347,8 @@ static gs_status dry_runs(writer *w) {
     if (l->pp > 1) s.pipeline_cut = "flops";
     for (int i = 0; i < w->scripts->roles; i++)
         GS_TRY(gs_dry_run_create(&s, plan->in, gs_model_targets(plan), w->sim->workers,
-                                   gs_rank_at(l, (gs_coordinates){0, i % l->tp, i / l->tp}),
-                                   &w->scripts->role[i].dry_run));
+                                 gs_rank_at(l, (gs_coordinates){0, i % l->tp, i / l->tp}),
+                                 &w->scripts->role[i].dry_run));
     return GS_OK;
 }
 

@@ -35,7 +35,7 @@ typedef struct gs_layer_bench {
     int threads;
     size_t samples;
     const gs_tensor_group *group; /* measures this worker's part, without the group's sums; NULL: all */
-    gs_comm *peers;              /* other threads that make the same call; NULL: none */
+    gs_comm *peers;               /* other threads that make the same call; NULL: none */
     bool updates;                 /* also an update, by the optimiser of the settings */
 } gs_layer_bench;
 

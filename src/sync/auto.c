@@ -130,7 +130,8 @@ static void time_text(double seconds, char *text, size_t size) {
 /* What the transport's all_reduce is called here. Over Gloo two ranks exchange their arrays, without its ring. */
 static const gs_sync_scheme *library_of(const gs_comm *c) {
     if (strcmp(c->ops->name, "gloo") == 0 && c->size > 2) return &gs_sync_gloo;
-    const bool in_steps = strcmp(c->ops->name, "threads in processes") == 0 || strcmp(c->ops->name, "two-level") == 0;
+    const bool in_steps =
+        strcmp(c->ops->name, "threads in processes") == 0 || strcmp(c->ops->name, "two-level") == 0;
     return in_steps ? &gs_sync_hierarchical : &gs_sync_allreduce;
 }
 

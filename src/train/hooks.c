@@ -126,6 +126,14 @@ static const gs_hook of_test = {.after_step = call_test_hook},
 
 /* A test's hook harms what verify is to find; a test is told before its loss ends the run; and no checkpoint is made of
  * a run that has diverged. */
-const gs_hook *const gs_hooks[] = {
-    &gs_hook_timeline, &gs_hook_dry_run,  &gs_hook_digest,      &gs_hook_snapshots, &of_test, &gs_hook_verify,
-    &report,           &gs_hook_divergence, &gs_hook_checkpoints, &progress,      NULL};
+const gs_hook *const gs_hooks[] = {&gs_hook_timeline,
+                                   &gs_hook_dry_run,
+                                   &gs_hook_digest,
+                                   &gs_hook_snapshots,
+                                   &of_test,
+                                   &gs_hook_verify,
+                                   &report,
+                                   &gs_hook_divergence,
+                                   &gs_hook_checkpoints,
+                                   &progress,
+                                   NULL};

@@ -29,7 +29,8 @@ typedef struct gs_hook {
     gs_status (*book)(gs_worker *);  /* after gs_prepare_steps: takes memory. A dry run calls it too */
     gs_status (*begin)(gs_worker *); /* all workers are ready for the first step */
     gs_status (*before_step)(gs_worker *);
-    gs_status (*loaded)(gs_worker *, const struct gs_loaded *); /* a micro-batch, as worker->micro_batch says */
+    gs_status (*loaded)(gs_worker *,
+                        const struct gs_loaded *); /* a micro-batch, as worker->micro_batch says */
     gs_status (*phase)(gs_worker *, gs_phase, double start, double end);
     float (*wish)(const gs_worker *, uint64_t done); /* gs_wishes */
     gs_status (*after_step)(gs_worker *, gs_event *);

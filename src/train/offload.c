@@ -52,8 +52,8 @@ gs_status gs_report_offload(gs_worker *w, gs_offload_report *r) {
     GS_TRY(d->ops->settle(d));
     r->bytes = gs_memory_total(&d->memory.peak[GS_OFFLOADED]);
     const gs_offload_times before = w->offload_before;
-    r->in_step =
-        (gs_offload_times){(d->offload_times.busy - before.busy) / steps, (d->offload_times.waited - before.waited) / steps,
-                        (d->offload_times.bytes - before.bytes) / steps};
+    r->in_step = (gs_offload_times){(d->offload_times.busy - before.busy) / steps,
+                                    (d->offload_times.waited - before.waited) / steps,
+                                    (d->offload_times.bytes - before.bytes) / steps};
     return GS_OK;
 }

@@ -185,8 +185,8 @@ static gs_status sum(gs_virtual_shards *l) {
     for (int i = 0; i < l->shards; i++) {
         const shard *s = &l->shard[i];
         if (s->at != AT_SUM || s->count != count || count > l->most)
-            gs_bug("virtual shards: shard %d is at another sum than shard 0, of %zu numbers and %zu", i, s->count,
-                   count);
+            gs_bug("virtual shards: shard %d is at another sum than shard 0, of %zu numbers and %zu", i,
+                   s->count, count);
         memcpy(l->mine + (size_t)i * count, s->numbers, count * sizeof *l->mine);
     }
     GS_TRY(gs_comm_all_gather(l->worker->comm, l->mine, l->gathered, (size_t)l->shards * count, GS_F64));

@@ -48,15 +48,15 @@ struct gs_worker;
 struct gs_settings;
 
 enum {
-    GS_EXACT_SHARDS = 8, /* virtual shards of the global batch */
-    GS_ORDERED_SUMS_LEVELS = 3  /* within one worker, at most */
+    GS_EXACT_SHARDS = 8,       /* virtual shards of the global batch */
+    GS_ORDERED_SUMS_LEVELS = 3 /* within one worker, at most */
 };
 
 typedef struct gs_ordered_sums {
-    int leaves;                    /* of this worker in each step; 0: its sums have no such order */
+    int leaves;                           /* of this worker in each step; 0: its sums have no such order */
     float *level[GS_ORDERED_SUMS_LEVELS]; /* what waits for its neighbour */
-    size_t floats;                 /* of all levels */
-    const gs_device *device;       /* the worker's */
+    size_t floats;                        /* of all levels */
+    const gs_device *device;              /* the worker's */
 } gs_ordered_sums;
 
 /* Of a worker whose leaves have `count` floats each: worker->ordered_sums. GS_E_MEMORY. */

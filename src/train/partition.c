@@ -52,12 +52,12 @@ static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t
             open->end = i + 1;
         } else {
             h->unit[h->count++] = (gs_partition_unit){.first = l->at,
-                                                 .count = count,
-                                                 .at = h->params + l->at - m->net->child[begin]->at,
-                                                 .begin = i,
-                                                 .end = i + 1,
-                                                 .run = run,
-                                                 .stays = lends(l)};
+                                                      .count = count,
+                                                      .at = h->params + l->at - m->net->child[begin]->at,
+                                                      .begin = i,
+                                                      .end = i + 1,
+                                                      .run = run,
+                                                      .stays = lends(l)};
         }
     }
 }
@@ -84,11 +84,11 @@ static void divide(gs_partition *h, bool zero, int dp) {
 
 gs_status gs_partition_cut(const gs_model *m, int zero, int dp, int dp_rank, gs_partition *h) {
     *h = (gs_partition){.dp_rank = dp_rank,
-                      .states = 1,
-                      .copied = m->params,
-                      .counts = m->saved,
-                      .weights = m->weights,
-                      .gradients = m->gradients};
+                        .states = 1,
+                        .copied = m->params,
+                        .counts = m->saved,
+                        .weights = m->weights,
+                        .gradients = m->gradients};
     GS_TRY(make_lists(h, m->net->children, h->states));
     *h->state = (gs_partition_state){
         .first = m->params, .count = m->saved - m->params, .at = m->params, .end = m->net->children};
@@ -198,8 +198,8 @@ static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
         GS_TRY(ops->copy(w->device, gs_at(to, u->rest_at), gs_at(from, u->count - u->rest), u->rest));
     }
     for (int i = 0; i < h->states; i++)
-        GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->state[i].at), gs_at(whole, h->state[i].first),
-                         h->state[i].count));
+        GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->state[i].at),
+                         gs_at(whole, h->state[i].first), h->state[i].count));
     if (h->copy)
         GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->params), gs_at(whole, h->copy->at),
                          h->copy->count));
@@ -330,7 +330,8 @@ gs_status gs_partition_end_update(gs_worker *w, double samples) {
     w->optimizer->updates++;
     if (w->optimizer->offload) GS_TRY(gs_optimizer_offload_fetch_first(w->optimizer));
     for (int i = 0; i < h->states; i++)
-        GS_TRY(gs_model_update_state_of(w->model, gs_partition_tail(h, h->weights, h->weights_cut, h->state[i].at),
+        GS_TRY(gs_model_update_state_of(w->model,
+                                        gs_partition_tail(h, h->weights, h->weights_cut, h->state[i].at),
                                         gs_partition_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
                                         h->state[i].count, samples));
     return GS_OK;
@@ -358,20 +359,20 @@ gs_status gs_partition_list(gs_worker *w) {
         const size_t rest_first = u->first + u->count - u->rest;
         to = add_part(m,
                       (gs_held_shard){.first = u->first + u->own * (size_t)h->dp_rank,
-                                     .count = u->own,
-                                     .weights = gs_partition_own(h, h->weights, h->weights_cut, u),
-                                     .gradients = gs_partition_own(h, h->gradients, h->gradients_cut, u),
-                                     .vector_at = u->own_at,
-                                     .counted = true},
+                                      .count = u->own,
+                                      .weights = gs_partition_own(h, h->weights, h->weights_cut, u),
+                                      .gradients = gs_partition_own(h, h->gradients, h->gradients_cut, u),
+                                      .vector_at = u->own_at,
+                                      .counted = true},
                       to);
         to = add_part(m,
                       (gs_held_shard){.first = rest_first,
-                                     .count = u->rest,
-                                     .weights = gs_partition_rest(h->weights, h->weights_cut, u),
-                                     .gradients = gs_partition_rest(h->gradients, h->gradients_cut, u),
-                                     .vector_at = u->rest_at,
-                                     .common = gs_updates_are_divided(w),
-                                     .counted = h->dp_rank == 0 || !gs_updates_are_divided(w)},
+                                      .count = u->rest,
+                                      .weights = gs_partition_rest(h->weights, h->weights_cut, u),
+                                      .gradients = gs_partition_rest(h->gradients, h->gradients_cut, u),
+                                      .vector_at = u->rest_at,
+                                      .common = gs_updates_are_divided(w),
+                                      .counted = h->dp_rank == 0 || !gs_updates_are_divided(w)},
                       to);
     }
     h->update = (gs_held){h->part, (int)(to - h->part), reduce_norms, w};
@@ -411,7 +412,8 @@ static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float 
     const bool hints = m->offloaded_weights && !m->weights_in_windows; /* operators work in place */
     uint64_t number;
     if (bytes == 0) return GS_OK;
-    if (m->offloaded_weights && m->weights_in_windows && at < m->params) { /* behind: the state, on the device */
+    if (m->offloaded_weights && m->weights_in_windows &&
+        at < m->params) { /* behind: the state, on the device */
         GS_TRY(ops->settle(m->device));
         gs_host_copy(m->device, to, m->offloaded_weights + at, bytes);
         return GS_OK;
@@ -542,7 +544,7 @@ gs_status gs_partition_scatter(gs_worker *w, int i, const float *whole) {
     GS_TRY(take(w, m->params, &mine));
     for (int k = 0; k < m->param_count; k++)
         gs_tensor_get_shard(m->param[k], m->tensor.rank, m->tensor.size, mine + m->param[k]->at,
-                       whole + m->undivided->param[k]->at);
+                            whole + m->undivided->param[k]->at);
     const gs_status status = scatter_part(w, i, mine);
     drop(w, mine);
     return status;

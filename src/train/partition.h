@@ -48,7 +48,7 @@ typedef struct gs_partition {
     int dp_rank;
     int count;
     gs_partition_unit *unit; /* in the order of their parameters */
-    size_t own, rest;   /* of all units together */
+    size_t own, rest;        /* of all units together */
     int states;
     gs_partition_state *state; /* of a stage one for each of its runs, else one */
     /* The arrays of a worker whose units are whole; where they are cut (ZeRO 3, of gradients also ZeRO 2), its parts
@@ -74,7 +74,8 @@ bool gs_updates_are_divided(const struct gs_worker *);
 gs_status gs_partition_end_update(struct gs_worker *, double samples);
 
 /* The own part of a unit in an array, and the rest; cut: it is an array of parts. */
-static inline gs_mem gs_partition_own(const gs_partition *h, gs_mem array, bool cut, const gs_partition_unit *u) {
+static inline gs_mem gs_partition_own(const gs_partition *h, gs_mem array, bool cut,
+                                      const gs_partition_unit *u) {
     return gs_at(array, cut ? u->own_at : u->at + u->own * (size_t)h->dp_rank);
 }
 static inline gs_mem gs_partition_rest(gs_mem array, bool cut, const gs_partition_unit *u) {

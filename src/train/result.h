@@ -135,7 +135,7 @@ typedef struct gs_bubble {
  * that it sends in a step of one pass. */
 typedef struct gs_zero_report {
     int stage;                          /* 0: there is none */
-    int dp;                       /* N, that divide */
+    int dp;                             /* N, that divide */
     double weights, gradients, vectors; /* vectors: the optimiser's, all of them */
     double model;                       /* the weights of the whole model */
     double formula;                     /* 2 or 3 times these, times (N - 1) / N */
@@ -153,7 +153,7 @@ typedef struct gs_tensor_report {
 /* What --offload gained, and what it cost in a step; mean over this process's workers. */
 typedef struct gs_offload_report {
     bool on;
-    double bytes;          /* that lie outside of a worker's device */
+    double bytes;             /* that lie outside of a worker's device */
     gs_offload_times in_step; /* device.h */
 } gs_offload_report;
 

@@ -16,13 +16,13 @@ typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_ki
 /* A run of this process: one thread for each of its workers. */
 typedef struct gs_run {
     gs_run_kind kind;
-    gs_settings settings; /* a copy, with the model of settings.load filled in */
-    char *model;          /* its text, where it was made to fit the data; else NULL */
-    gs_weights_info saved;       /* what the file settings.load says of itself */
-    gs_state *state;      /* what is in settings.resume */
-    FILE *lock;           /* on the folder settings.checkpoint; NULL: there is none, or rank 0 has it */
-    char *resume;         /* that file, where settings.resume was a folder; else NULL */
-    gs_scaling scaling;   /* of the training set, or of the one that the loaded weights were trained on */
+    gs_settings settings;  /* a copy, with the model of settings.load filled in */
+    char *model;           /* its text, where it was made to fit the data; else NULL */
+    gs_weights_info saved; /* what the file settings.load says of itself */
+    gs_state *state;       /* what is in settings.resume */
+    FILE *lock;            /* on the folder settings.checkpoint; NULL: there is none, or rank 0 has it */
+    char *resume;          /* that file, where settings.resume was a folder; else NULL */
+    gs_scaling scaling;    /* of the training set, or of the one that the loaded weights were trained on */
     const gs_observer *observer;
     gs_dataset *loaded[2]; /* from files; NULL where they came from memory */
     const gs_dataset *train_set, *test_set;
@@ -31,7 +31,7 @@ typedef struct gs_run {
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process, and */
     int threads;                /* what each has of the CPU's */
-    int processes_here;                 /* processes of the run on this machine that use the same CPUs; at least 1 */
+    int processes_here;         /* processes of the run on this machine that use the same CPUs; at least 1 */
     gs_busy busy;               /* what they all take of these, without `waited` */
     float *logits;              /* of the whole test set: GS_RUN_PREDICT */
     atomic_bool failed;         /* a worker of this process has */

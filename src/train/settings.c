@@ -113,9 +113,9 @@ gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     const double length = s->warmup_steps ? (double)s->warmup_steps : s->warmup;
     const double unit = s->warmup_steps ? 1 : epoch;
     gs_lr_rates c = {.schedule = s->schedule,
-                      .final_lr = isnan(s->final_lr) ? 0 : (double)s->final_lr,
-                      .epoch = epoch,
-                      .steps = epoch * s->epochs};
+                     .final_lr = isnan(s->final_lr) ? 0 : (double)s->final_lr,
+                     .epoch = epoch,
+                     .steps = epoch * s->epochs};
     const bool ruled = s->lr_rule != GS_LR_NONE;
     c.plan = gs_lr_plan_of(s->lr_rule, lr, (double)batch, (double)base, ruled ? length : 0, unit);
     c.warmup = ruled ? c.plan.warmup : length * unit;

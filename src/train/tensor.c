@@ -101,7 +101,7 @@ static gs_status reduce_here(const gs_token_shards *t, const gs_device *d, float
 }
 
 gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem part, gs_mem whole,
-                                bool summed) {
+                                 bool summed) {
     void *all, *own = NULL;
     GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
     gs_status status = d->ops->map(d, part, t->n * t->each * sizeof(float), &own);
@@ -160,10 +160,10 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
                    : gs_token_shards_reduce(&tokens, d, part, whole, ordered));
     if (!w->in_step) return GS_OK;
     gs_timeline_tp_call(w,
-                      gathers   ? GS_TENSOR_ALL_GATHER
-                      : ordered ? GS_TENSOR_ALL_REDUCE
-                                : GS_TENSOR_REDUCE_SCATTER,
-                      bytes, count, start);
+                        gathers   ? GS_TENSOR_ALL_GATHER
+                        : ordered ? GS_TENSOR_ALL_REDUCE
+                                  : GS_TENSOR_REDUCE_SCATTER,
+                        bytes, count, start);
     *(gathers ? &t->gathers : &t->sums) += 1;
     *(gathers ? &t->gathered : &t->floats) += (double)count;
     w->measured.sent += (double)bytes;
@@ -191,7 +191,8 @@ gs_tensor_group gs_tensor_group_here(gs_worker *w) {
 
 /* Of a sample: of a layer, and of the loss (model/pass.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
-    size_t floats = gs_tensor_floats(l, false), loss = 0, ranks = l->shard ? (size_t)l->shard->group->size : 0;
+    size_t floats = gs_tensor_floats(l, false), loss = 0,
+           ranks = l->shard ? (size_t)l->shard->group->size : 0;
     if (gs_tensor_role_of(l) == GS_TENSOR_OUTPUTS && !l->other_stage)
         loss = (size_t)gs_shape_tokens(l->out) * (ranks > 3 ? ranks : 3);
     if (loss > floats) floats = loss;

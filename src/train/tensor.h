@@ -27,7 +27,8 @@ typedef struct gs_token_shards {
 
 /* gs_tensor_group.gather and reduce; with n 1 the part may lie in the whole. summed: whole is the sum already. */
 gs_status gs_token_shards_gather(const gs_token_shards *, gs_device *, gs_mem whole, gs_mem part);
-gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole, bool summed);
+gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole,
+                                 bool summed);
 
 /* ---- a worker of a group ---- */
 

@@ -369,11 +369,11 @@ static gs_status send(gs_comm *c, const gs_rank_timeline *mine) {
 
 /* The index too: programs that show a span look up a name by it. */
 static bool can_be(const gs_span *s, size_t workers, size_t layers) {
-    const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,         [GS_SPAN_FORWARD_LAYER] = layers,
-                                      [GS_SPAN_BACKWARD_LAYER] = layers,   [GS_SPAN_SEND] = workers,
-                                      [GS_SPAN_RECEIVE] = workers,         [GS_SPAN_FETCH] = GS_MEMORY_KINDS,
+    const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,        [GS_SPAN_FORWARD_LAYER] = layers,
+                                      [GS_SPAN_BACKWARD_LAYER] = layers,  [GS_SPAN_SEND] = workers,
+                                      [GS_SPAN_RECEIVE] = workers,        [GS_SPAN_FETCH] = GS_MEMORY_KINDS,
                                       [GS_SPAN_OFFLOAD] = GS_MEMORY_KINDS}; /* 0: any */
-    static const double most = 1e9;                                          /* seconds */
+    static const double most = 1e9;                                         /* seconds */
     return s->kind >= GS_SPAN_STEP && s->kind < GS_SPANS && s->row >= 0 &&
            s->row < GS_ROW_SERVER + (int)workers && s->index >= 0 &&
            (indices[s->kind] == 0 || (size_t)s->index < indices[s->kind]) && fabs(s->start) < most &&

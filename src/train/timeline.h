@@ -50,8 +50,8 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
     GS_SPAN_TP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
                                all; index: gs_tensor_collective */
-    GS_SPAN_FETCH,      /* of --offload; index: gs_memory_kind */
-    GS_SPAN_OFFLOAD,   /* the same */
+    GS_SPAN_FETCH,   /* of --offload; index: gs_memory_kind */
+    GS_SPAN_OFFLOAD, /* the same */
     GS_SPANS
 } gs_span_kind;
 

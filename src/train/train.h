@@ -145,7 +145,8 @@ typedef struct gs_settings {
      * begin a new one. */
     const char *resume;
     const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
-    struct gs_snapshots *snapshots; /* of launch --elastic (persist/snapshots.h); NULL: a lost worker ends the run */
+    struct gs_snapshots
+        *snapshots; /* of launch --elastic (persist/snapshots.h); NULL: a lost worker ends the run */
     bool regrouped; /* of such a run: ranks were lost; `slow` and `jitter` may name one that is no more */
     gs_names names; /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
@@ -155,8 +156,9 @@ typedef struct gs_settings {
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (ordered_sums.h) */
     int zero;   /* ZeRO's stage, 1 to 3 (train/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
-    const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (parallel/layout.h); NULL: none */
-    int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    const char
+        *layout;    /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (parallel/layout.h); NULL: none */
+    int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (strategies/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (predict/cut.h) */
@@ -194,7 +196,7 @@ typedef struct gs_settings {
     unsigned offload;
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with max_memory: settings change until the run fits (predict/memory.h) */
-    bool plans; /* a dry run comes first, so that workers report what was planned, too */
+    bool plans;              /* a dry run comes first, so that workers report what was planned, too */
     /* Workers compute nothing, and their devices take no memory (predict/memory.h, dry_run.h). NULL: it is a run. */
     struct gs_dry_run *dry_run;
 } gs_settings;

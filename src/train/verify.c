@@ -63,7 +63,8 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
 /* 0 for a tensor that this worker does not have. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
-    if (gs_has_stages(w) && !w->partition.weights_cut && !gs_partition_find(&w->partition, param, &at)) return 0;
+    if (gs_has_stages(w) && !w->partition.weights_cut && !gs_partition_find(&w->partition, param, &at))
+        return 0;
     return checksum(weights + at, param->count);
 }
 

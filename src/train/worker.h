@@ -54,9 +54,9 @@ typedef struct gs_worker {
     size_t eval_block;                      /* samples that inference handles at once */
     gs_comm *comm;                          /* of all workers */
     gs_groups groups;                       /* and of those that share something with this one */
-    gs_partition partition;                     /* what it has of the model; of training alone */
-    gs_ordered_sums ordered_sums;                         /* with --exact, of the sums of its gradients, */
-    gs_virtual_shards *virtual_shards;                  /* where leaves are computed together; else NULL */
+    gs_partition partition;                 /* what it has of the model; of training alone */
+    gs_ordered_sums ordered_sums;           /* with --exact, of the sums of its gradients, */
+    gs_virtual_shards *virtual_shards;      /* where leaves are computed together; else NULL */
     bool in_step;                           /* else its group may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c), else NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h), */
@@ -67,7 +67,7 @@ typedef struct gs_worker {
     gs_model *model;
     gs_input input;
     gs_optimizer *optimizer;      /* NULL where nothing is trained */
-    gs_lr_rates rates;           /* of its steps */
+    gs_lr_rates rates;            /* of its steps */
     const gs_sync_scheme *scheme; /* as asked for; sync->scheme is what `auto` made of it */
     gs_sync *sync;                /* NULL until training begins */
     size_t sync_most;             /* floats in the largest sum that it makes */
@@ -79,14 +79,14 @@ typedef struct gs_worker {
     gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
     gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a dry run */
     gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
-    gs_micro_batch micro_batch;           /* the samples that it computes, or has computed last */
-    uint64_t step;            /* steps done, */
-    uint64_t begun_at;        /* of which so many by earlier runs (settings->resume) */
-    gs_timeline *timeline;    /* of settings->trace, else NULL */
-    bool recorded;            /* in a step of that timeline: each phase waits for the device, and is told */
-    struct gs_digest *digest; /* with settings->digest, else NULL */
-    uint32_t *checksums;      /* one of each worker, for --verify */
-    const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: as in the dry run; all zero: there was no dry run */
+    gs_micro_batch micro_batch; /* the samples that it computes, or has computed last */
+    uint64_t step;              /* steps done, */
+    uint64_t begun_at;          /* of which so many by earlier runs (settings->resume) */
+    gs_timeline *timeline;      /* of settings->trace, else NULL */
+    bool recorded;              /* in a step of that timeline: each phase waits for the device, and is told */
+    struct gs_digest *digest;   /* with settings->digest, else NULL */
+    uint32_t *checksums;        /* one of each worker, for --verify */
+    const gs_memory_use *planned; /* [GS_MEMORY_PLACES]: as in the dry run; all zero: there was no dry run */
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
     const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
     gs_measured measured;

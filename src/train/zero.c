@@ -31,7 +31,7 @@ typedef struct zero_unit {
 typedef struct zero_reducer {
     gs_worker *worker;
     int stage;
-    gs_partition *own;     /* the worker's */
+    gs_partition *own;   /* the worker's */
     zero_unit *unit;     /* stages 2 and 3 */
     zero_window *window; /* two, and one for each unit that stays */
     int windows;
@@ -93,7 +93,8 @@ static void count_sent(gs_worker *w, double floats) {
 /* After the last leaf x is the sum of all: it needs no place. */
 static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, int leaf) {
     const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
-    if (z->worker->ordered_sums.leaves > 1 && !added) (void)gs_ordered_sums_add(&z->worker->ordered_sums, at, count, leaf, x);
+    if (z->worker->ordered_sums.leaves > 1 && !added)
+        (void)gs_ordered_sums_add(&z->worker->ordered_sums, at, count, leaf, x);
 }
 
 /* ---- gradients ---- */
@@ -526,7 +527,8 @@ static void free_zero(gs_worker *w) {
 
 static gs_status add(gs_worker *w, int k) {
     zero_reducer *z = w->reducer_state;
-    gs_job job = {.what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_leaves(&w->ordered_sums)};
+    gs_job job = {
+        .what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_leaves(&w->ordered_sums)};
     if (z->stage > 1) GS_TRY(join_leaf(z));
     GS_TRY(add_tail(z, k));
     for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(run_job(z, &job));

@@ -2,7 +2,7 @@
  * in a sentence, and never outside of a table or a string. The harnesses of tests/fuzz/ look for more of that kind. */
 #include "comm/call.h"
 #include "comm/transports.h"
-#include "test.h"
+#include "tests/support/test.h"
 #include "train/internal.h"
 #include "train/timeline.h"
 

@@ -84,10 +84,11 @@ TEST(messages_have_any_length) {
 
 /* Both send first; the last message has more pieces than there are spares. */
 static gs_status exchange_lengths(gs_comm *c, void *context) {
-    static const size_t lengths[] = {GS_GLOO_PAYLOAD - 1, GS_GLOO_PAYLOAD, GS_GLOO_PAYLOAD + 1, 3 * GS_GLOO_PAYLOAD,
-                                     70 * GS_GLOO_PAYLOAD + 5};
+    static const size_t lengths[] = {GS_GLOO_PAYLOAD - 1, GS_GLOO_PAYLOAD, GS_GLOO_PAYLOAD + 1,
+                                     3 * GS_GLOO_PAYLOAD, 70 * GS_GLOO_PAYLOAD + 5};
     (void)context;
-    unsigned char *mine = gs_test_scratch(71 * GS_GLOO_PAYLOAD), *theirs = gs_test_scratch(71 * GS_GLOO_PAYLOAD);
+    unsigned char *mine = gs_test_scratch(71 * GS_GLOO_PAYLOAD),
+                  *theirs = gs_test_scratch(71 * GS_GLOO_PAYLOAD);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         const size_t bytes = lengths[i];
         for (size_t b = 0; b < bytes; b++) mine[b] = (unsigned char)(b * 7 + b / 251 + (size_t)c->rank);

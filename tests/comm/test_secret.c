@@ -44,7 +44,8 @@ TEST(places_to_meet_are_read) {
         gs_endpoint_read("redis://10.0.0.7:6379/ann", &p));
     assert_ok(gs_endpoint_read("file:/a/b", &p));
     assert_string_equal(p.folder, "/a/b");
-    assert_true(gs_endpoint_is_folder("/a/b") && gs_endpoint_is_folder("file:a") && !gs_endpoint_is_folder("tcp://a:1"));
+    assert_true(gs_endpoint_is_folder("/a/b") && gs_endpoint_is_folder("file:a") &&
+                !gs_endpoint_is_folder("tcp://a:1"));
 }
 
 TEST(interfaces_have_addresses) {

@@ -22,7 +22,8 @@ static gs_status check_place(const gs_comm *c, const gs_comm *part, int rank, in
                              int apart) {
     int wrong = 0;
     for (int r = 0; r < part->size; r++) wrong += gs_comm_rank_in_parent(part, r) != first + r * apart;
-    if (part->size == size && part->rank == rank && !wrong && gs_comm_reported_rank(part) == c->rank) return GS_OK;
+    if (part->size == size && part->rank == rank && !wrong && gs_comm_reported_rank(part) == c->rank)
+        return GS_OK;
     return gs_fail(GS_E_USAGE, "rank %d of %d is rank %d of %d, wanted %d of %d; %d wrong", c->rank, c->size,
                    part->rank, part->size, rank, size, wrong);
 }

@@ -68,7 +68,8 @@ static void assert_same_micro_batch(gs_micro_batch got, gs_micro_batch want) {
 
 static void wanted(expected *e, gs_micro_batch want) {
     gs_micro_batch micro_batch;
-    if (!gs_schedule_next(e->schedule, &e->at, &micro_batch)) fail_msg("no micro-batch at sample %zu", want.first);
+    if (!gs_schedule_next(e->schedule, &e->at, &micro_batch))
+        fail_msg("no micro-batch at sample %zu", want.first);
     assert_same_micro_batch(micro_batch, want);
     assert_true(micro_batch.n <= gs_schedule_largest(e->schedule));
 }
@@ -189,7 +190,8 @@ TEST(every_sample_comes_whole) {
 /* A run may end anywhere: after 0, 1, ... micro-batches, while the loader sleeps or works. */
 TEST(it_can_be_freed_at_any_moment) {
     gs_schedule s = schedule_of(&(schedule_case){3, 1, 1, 3, 0}, 0, 1);
-    for (int micro_batches = 0; micro_batches < 80; micro_batches++) assert_int_equal(drain(&s, 0, micro_batches), micro_batches);
+    for (int micro_batches = 0; micro_batches < 80; micro_batches++)
+        assert_int_equal(drain(&s, 0, micro_batches), micro_batches);
     gs_loader_free(NULL);
 }
 

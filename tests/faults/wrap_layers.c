@@ -46,8 +46,9 @@ static gs_status attention(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, siz
 static float factor_of_loss(size_t n) {
     const gs_worker *w = fault_worker;
     if (fault_on == NO_FAULT) return 1; /* and some threads have no worker */
-    const int groups =
-        w->comm->size > 1 ? w->comm->size : (int)((w->micro_batch.part + w->schedule.most - 1) / w->schedule.most);
+    const int groups = w->comm->size > 1
+                           ? w->comm->size
+                           : (int)((w->micro_batch.part + w->schedule.most - 1) / w->schedule.most);
     if (is_on(LOSS_TIMES_PASSES)) return (float)fault_passes();
     if (is_on(LOSS_BY_PASSES)) return 1 / (float)fault_passes();
     if (is_on(LOSS_BY_WORKERS)) return 1 / (float)fault_workers();

@@ -155,7 +155,8 @@ TEST(the_last_step_that_all_have) {
     gs_test_run_ranks(&layout, 10, settle_after_step_5, snapshots, outcome);
     for (int r = 0; r < 3; r++) {
         if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
-        assert_memory_equal(gs_snapshots_weights(snapshots[r]), gs_snapshots_weights(snapshots[1]), params * sizeof(float));
+        assert_memory_equal(gs_snapshots_weights(snapshots[r]), gs_snapshots_weights(snapshots[1]),
+                            params * sizeof(float));
     }
     for (int r = 0; r < 3; r++) gs_snapshots_free(snapshots[r]);
 }

@@ -1,14 +1,15 @@
 #!/bin/sh
 # budget.sh: the lines of each part of the tree are at most the limit in the table below. A limit is only ever lowered:
 # a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
-# Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text.
+# Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text. Training's own
+# folders, src/train, parallel, predict and persist, are one part.
 limits='
-src/train           17921
+training            18758
 src/comm            11610
 src/cli             11096
 src/explain          2078
 cpu+cl              16417
-the-rest-of-src     22374
+the-rest-of-src     21537
 src+cpu+cl          81496
 tests               44015
 lessons             47943
@@ -16,9 +17,9 @@ lessons             47943
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l
 }
-train=$(code src/train) comm=$(code src/comm) cli=$(code src/cli) explain=$(code src/explain) operators=$(code cpu cl)
+train=$(code src/train src/parallel src/predict src/persist) comm=$(code src/comm) cli=$(code src/cli) explain=$(code src/explain) operators=$(code cpu cl)
 rest=$(($(code src) - train - comm - cli - explain))
-lines="src/train $train
+lines="training          $train
 src/comm $comm
 src/cli $cli
 src/explain $explain

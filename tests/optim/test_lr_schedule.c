@@ -7,8 +7,7 @@
 /* ---- the formulas ---- */
 
 static gs_lr_rates course(const char *schedule, double lr, double final_lr, double warmup, double steps) {
-    gs_lr_rates c = {
-        .plan = {lr, lr, 0}, .final_lr = final_lr, .warmup = warmup, .epoch = 1, .steps = steps};
+    gs_lr_rates c = {.plan = {lr, lr, 0}, .final_lr = final_lr, .warmup = warmup, .epoch = 1, .steps = steps};
     assert_true(gs_lr_schedule_read(schedule, &c.schedule));
     return c;
 }

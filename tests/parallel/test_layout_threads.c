@@ -75,7 +75,8 @@ static void agree(const char *model, const char *devices, const char *layout, gs
     s.batch_norm.over = over;
     const counted predicted = of_the_prediction(&s), run = of_a_run(&s);
     if (predicted.all == 0 || run.all == 0) fail_msg("%s on %s: no call of a unit", layout, devices);
-    if (predicted.background != (background ? predicted.all : 0) || run.background != (background ? run.all : 0))
+    if (predicted.background != (background ? predicted.all : 0) ||
+        run.background != (background ? run.all : 0))
         fail_msg("%s of %s on %s: %d of %d calls are predicted to be beside layers; in the run %d of %d are",
                  layout, model, devices, predicted.background, predicted.all, run.background, run.all);
 }

@@ -79,14 +79,14 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
     assert_ok(gs_layout_settle(&s));
     assert_ok(gs_layout_read(layout, &l));
     *m = (made_up){.measured = {.source = &source,
-                             .settings = &s,
-                             .devices = devices,
-                             .workers = l.dp * l.tp * l.pp,
-                             .threads = 1,
-                             .cores = cores,
-                             .update = UPDATE,
-                             .data = DATA,
-                             .loader = LOADER}};
+                                .settings = &s,
+                                .devices = devices,
+                                .workers = l.dp * l.tp * l.pp,
+                                .threads = 1,
+                                .cores = cores,
+                                .update = UPDATE,
+                                .data = DATA,
+                                .loader = LOADER}};
     gs_model *plan = gs_test_plan(model, image);
     assert_ok(gs_layout_predict(&m->measured, &s, plan, batch, cost));
     for (int i = 0; i < 2; i++) gs_layer_times_free(&m->times[i]);

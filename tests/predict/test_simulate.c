@@ -101,11 +101,11 @@ static gs_message_lists_key drawn_call(int ranks) {
     static const gs_sync_scheme both_ways = {.sum = go_both_ways};
     const uint32_t i = draw(10);
     return (gs_message_lists_key){.ranks = ranks,
-                          .array = {1 + draw(900), (gs_wire)draw(3), 2},
-                          .scheme = draw(2) ? NULL
-                                    : i < 9 ? gs_sync_schemes()[i]
-                                            : &both_ways,
-                          .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
+                                  .array = {1 + draw(900), (gs_wire)draw(3), 2},
+                                  .scheme = draw(2) ? NULL
+                                            : i < 9 ? gs_sync_schemes()[i]
+                                                    : &both_ways,
+                                  .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
 }
 
 /* Two steps of drawn calls, between which each rank computes for a time of its own, are to the bit what they are where
@@ -133,8 +133,8 @@ TEST(ranks_together_do_what_each_does_alone) {
                 item[0][r][1 + 2 * c] = item[1][r][1 + 2 * c] =
                     (gs_virtual_item){.op = GS_VIRTUAL_PASS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
                 for (int alone = 0; alone < 2; alone++)
-                    item[alone][r][2 + 2 * c] = (gs_virtual_item){
-                        .op = GS_VIRTUAL_LIST, .stride = 1, .list = alone ? own[c] : list};
+                    item[alone][r][2 + 2 * c] =
+                        (gs_virtual_item){.op = GS_VIRTUAL_LIST, .stride = 1, .list = alone ? own[c] : list};
             }
         }
         for (int alone = 0; alone < 2; alone++) {

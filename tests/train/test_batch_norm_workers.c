@@ -226,8 +226,8 @@ TEST(what_cannot_be_is_refused) {
            "most 55");
     t.batch_norm.group = 16;
     t.micro_batch = 40;
-    assert_refused(
-        t, "64 samples are computed in micro-batches of 40, which are no whole groups; wanted a G that divides 40");
+    assert_refused(t, "64 samples are computed in micro-batches of 40, which are no whole groups; wanted a G "
+                      "that divides 40");
     t.batch_norm.group = 0;
     assert_refused(t, "--batch-norm: 'ghost:0' is not global, local, or ghost:G");
     t = s;

@@ -315,7 +315,8 @@ static bool starter_has_gone(const gs_attempt *a) {
     char c;
     while (a->processes.launch->starter && !a->stopped_by && poll(&p, 1, 0) > 0) {
         if (read(STDIN_FILENO, &c, 1) <= 0) return true;
-        if (c == GS_LAUNCH_SUSPEND || c == GS_LAUNCH_RESUME) send_all(a, c == GS_LAUNCH_SUSPEND ? SIGTSTP : SIGCONT);
+        if (c == GS_LAUNCH_SUSPEND || c == GS_LAUNCH_RESUME)
+            send_all(a, c == GS_LAUNCH_SUSPEND ? SIGTSTP : SIGCONT);
     }
     return false;
 }

@@ -9,9 +9,10 @@
 #include "core/error.h"
 
 typedef struct gs_launch {
-    int size;            /* how many processes on this machine */
-    int nodes, node;     /* how many machines, each with a launch of its own; which one this is */
-    int first, world_size;    /* the first of these processes among all, and how many there are on all machines */
+    int size;        /* how many processes on this machine */
+    int nodes, node; /* how many machines, each with a launch of its own; which one this is */
+    int first,
+        world_size;      /* the first of these processes among all, and how many there are on all machines */
     const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
     const char *program; /* of those; NULL: where this one is */
     bool starter;        /* --hosts has started this launch: its processes end with its standard input */

@@ -360,8 +360,9 @@ static group_sums sums_in(const traced *l, int number, gs_span_kind kind) {
             *(s->index == GS_TENSOR_ALL_GATHER ? &all.gathers : &all.sums) += 1;
             all.bytes += (double)s->bytes;
             all.floats += (double)s->count;
-            all.formula += gs_tensor_times_sent((gs_tensor_collective)s->index, l->layout.tp, l->settings.exact) *
-                           (double)s->count * sizeof(float);
+            all.formula +=
+                gs_tensor_times_sent((gs_tensor_collective)s->index, l->layout.tp, l->settings.exact) *
+                (double)s->count * sizeof(float);
         }
     }
     return all;

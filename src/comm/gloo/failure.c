@@ -74,7 +74,8 @@ gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size) {
         code = gs_gloo_buffer_create(s->gloo, inbox->words, sizeof inbox->words, false, &inbox->buffer);
         if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->buffer, r, GS_GLOO_FAILURE_SLOT);
         if (code == GS_GLOO_OK)
-            code = gs_gloo_buffer_create(s->gloo, &inbox->note, sizeof inbox->note, true, &inbox->note_buffer);
+            code =
+                gs_gloo_buffer_create(s->gloo, &inbox->note, sizeof inbox->note, true, &inbox->note_buffer);
         if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->note_buffer, r, GS_GLOO_NOTES_SLOT);
     }
     s->listens = code == GS_GLOO_OK;

@@ -25,10 +25,10 @@ typedef struct gs_gloo_state {
     gs_comm comm;
     gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
     gs_watchdog *watchdog;
-    gs_direct *direct;    /* NULL unless there are two, or where all_reduce is to be Gloo's own */
-    gs_gloo_inbox *inboxes;    /* [size] */
-    bool listens;         /* all of them do */
-    pthread_mutex_t list; /* of the mailboxes */
+    gs_direct *direct;      /* NULL unless there are two, or where all_reduce is to be Gloo's own */
+    gs_gloo_inbox *inboxes; /* [size] */
+    bool listens;           /* all of them do */
+    pthread_mutex_t list;   /* of the mailboxes */
     gs_gloo_mailbox *mailboxes;
     const char *noun;     /* what messages call a rank: "rank" or "process" */
     pthread_mutex_t lock; /* of the failure */

@@ -182,7 +182,7 @@ static void mpi_break(void) {
  */
 
 enum {
-    BUSY_TESTS = 200,  /* before the core is offered to others between tests: about 20 us */
+    BUSY_TESTS = 200,    /* before the core is offered to others between tests: about 20 us */
     INBOX_INTERVAL = 16, /* tests between two looks for failures */
 };
 
@@ -724,9 +724,9 @@ static gs_status open_communicators(gs_comm *c) {
         GS_TRY(mpi_check(c, &call, MPI_Comm_set_errhandler(s->channel[i], MPI_ERRORS_RETURN)));
     }
     GS_TRY(learn_processes(c));
-    return mpi_check(
-        c, &call,
-        MPI_Irecv(s->heard, GS_FAILURE_TEXT, MPI_BYTE, MPI_ANY_SOURCE, 0, s->channel[OF_FAILURES], &s->inbox));
+    return mpi_check(c, &call,
+                     MPI_Irecv(s->heard, GS_FAILURE_TEXT, MPI_BYTE, MPI_ANY_SOURCE, 0,
+                               s->channel[OF_FAILURES], &s->inbox));
 }
 
 gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {

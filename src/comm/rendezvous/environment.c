@@ -41,7 +41,8 @@ static const char *text_of(const char *name) {
 /* Rank 0 holds a store at the first of some ports that is free. On one machine nobody else needs to reach it. */
 static void set_endpoint(gs_rendezvous *r, const char *host, int port) {
     if (r->nodes == 1) host = "127.0.0.1";
-    snprintf(r->endpoint, sizeof r->endpoint, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
+    snprintf(r->endpoint, sizeof r->endpoint, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host,
+             port);
     r->ports = PORTS;
     r->holds_store = r->rank == 0;
 }

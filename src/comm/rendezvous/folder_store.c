@@ -60,7 +60,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
     gs_status status = GS_OK;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (gs_rank_of_key(e->d_name, "rank", r->size) >= 0 || gs_rank_of_key(e->d_name, "absent", r->size) >= 0 ||
+        if (gs_rank_of_key(e->d_name, "rank", r->size) >= 0 ||
+            gs_rank_of_key(e->d_name, "absent", r->size) >= 0 ||
             gs_rank_of_key(e->d_name, "left", r->size) >= 0)
             continue;
         status = gs_fail(GS_E_FILE,
@@ -94,7 +95,8 @@ void gs_folder_store_free(gs_folder_store *f) {
 
 /* *whole: the file is there, and its writer has finished. Word of early failure that is older than the timeout is left
  * from an earlier run, in which nobody read it. */
-static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE], bool *whole) {
+static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE],
+                           bool *whole) {
     char path[PATH];
     struct stat s;
     path_of(f->r, name, path);

@@ -278,7 +278,8 @@ static gs_status put_and_wait(gs_rendezvous_state *m) {
 gs_status gs_rendezvous_wait(gs_rendezvous_state *m) {
     atomic_store(&reached, true);
     gs_status status = m->store ? put_and_wait(m) : GS_OK;
-    if (m->by_store) status = gs_rendezvous_fail(m, status); /* in a folder each sees for itself what is wrong */
+    if (m->by_store)
+        status = gs_rendezvous_fail(m, status); /* in a folder each sees for itself what is wrong */
     m->met = status == GS_OK;
     m->failed = !m->met;
     /* Leave the others time to find that this rank cannot be of their run. */

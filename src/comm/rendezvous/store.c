@@ -141,7 +141,8 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 
 /* Is the store at the other end one of this run, and does it know that this is a member? *silent: it has not answered,
  * as one whose process is stopped. */
-static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET], bool *silent) {
+static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET],
+                      bool *silent) {
     const double until = gs_awake_seconds() + patience;
     gs_hello_answer answer;
     gs_hello mine;

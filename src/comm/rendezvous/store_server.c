@@ -41,7 +41,7 @@ struct gs_store_server {
     pthread_mutex_t lock; /* of all below, and of the clients */
     pthread_cond_t news;
     client *clients; /* the latest first */
-    char **pair;       /* [pairs] key, 0, value, 0: in the order in which they came */
+    char **pair;     /* [pairs] key, 0, value, 0: in the order in which they came */
     int pairs;
     long strangers, unknowing; /* turned away; and of these, those that greeted as gradsum does */
     int came, present;         /* members: so far, and now */

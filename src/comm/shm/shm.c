@@ -377,8 +377,8 @@ static void compare(const gs_shm *m, const gs_call *call) {
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
     const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
-    uint64_t key =
-        (uint64_t)gs_is_collective(e) << 60 | from << 52 | to << 44 | (uint64_t)e->from << 22 | (uint64_t)e->to;
+    uint64_t key = (uint64_t)gs_is_collective(e) << 60 | from << 52 | to << 44 | (uint64_t)e->from << 22 |
+                   (uint64_t)e->to;
     uint64_t mixed = (key + 1) * 0x9e3779b97f4a7c15u;
     for (uint64_t i = 0; i < GS_SHM_MAILBOXES; i++) {
         gs_shm_mailbox *b = &m->mailboxes[((mixed >> 40) + i) % GS_SHM_MAILBOXES];
@@ -466,9 +466,10 @@ static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, si
 /* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
 static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes, uint64_t sent) {
     char message[GS_FAILURE_TEXT];
-    const char *what = gs_is_collective(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
-    snprintf(message, sizeof message, "%s %d: %s: " GS_LENGTH_MISMATCH, m->noun, m->first + m->rank, what, bytes,
-             m->noun, m->first + e->peer, (size_t)sent);
+    const char *what =
+        gs_is_collective(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "%s %d: %s: " GS_LENGTH_MISMATCH, m->noun, m->first + m->rank, what,
+             bytes, m->noun, m->first + e->peer, (size_t)sent);
     fail(m, GS_E_PEER, message);
     return failure(m);
 }

@@ -58,7 +58,7 @@ typedef struct gs_shm_header {
     _Alignas(GS_SHM_LINE) atomic_int sleepers; /* those that wait for `events` to change */
     _Alignas(GS_SHM_LINE) _Atomic uint32_t events;
     _Alignas(GS_SHM_LINE) _Atomic uint64_t used; /* bytes of the segment */
-    gs_shm_rank_slot slots[];                         /* [size] */
+    gs_shm_rank_slot slots[];                    /* [size] */
 } gs_shm_header;
 
 /* One process's view. */
@@ -78,13 +78,14 @@ typedef struct gs_shm {
      * ended the run. */
     double grace;
     void (*late)(gs_comm *all, const int *ranks, int count); /* ranks: with `first` */
-    gs_status (*check_peers)(gs_comm *all); /* fails once the run has ended elsewhere: then so does the wait */
-    gs_comm *all;                    /* of all machines */
-    const char *noun;                /* what messages call a rank: "rank" or "process" */
-    bool spins;                      /* there is a core for each process */
-    int *watch;                      /* [size] descriptors that say when a process has ended */
-    long *pid;                       /* [size] */
-    uint32_t barriers;               /* that this process has reached */
-    uint32_t calls;                  /* collectives begun */
-    uint32_t blocks;                 /* that have gone through its stage: they take turns in the halves */
+    gs_status (*check_peers)(
+        gs_comm *all); /* fails once the run has ended elsewhere: then so does the wait */
+    gs_comm *all;      /* of all machines */
+    const char *noun;  /* what messages call a rank: "rank" or "process" */
+    bool spins;        /* there is a core for each process */
+    int *watch;        /* [size] descriptors that say when a process has ended */
+    long *pid;         /* [size] */
+    uint32_t barriers; /* that this process has reached */
+    uint32_t calls;    /* collectives begun */
+    uint32_t blocks;   /* that have gone through its stage: they take turns in the halves */
 } gs_shm;

@@ -98,7 +98,7 @@ typedef struct team {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* barrier, failed, left, or a mailbox */
     int members;            /* comms that are not freed yet; under the lock */
-    rank_slot *slots;            /* [size] */
+    rank_slot *slots;       /* [size] */
     mailbox *mailboxes;     /* [(part of a collective * size + from) * size + to] */
     /* Under the lock: */
     double *since; /* [size * size] when rank a went to sleep for rank b; 0: it does not */
@@ -476,9 +476,10 @@ static gs_status threads_send(gs_comm *c, const gs_envelope *e, const void *data
 static gs_status has_other_length(const gs_comm *c, const gs_envelope *e, size_t bytes, size_t sent) {
     team *t = c->state;
     char message[GS_FAILURE_TEXT];
-    const char *what = gs_is_collective(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
-    snprintf(message, sizeof message, "rank %d: %s: " GS_LENGTH_MISMATCH, t->first_rank + c->rank, what, bytes,
-             "rank", t->first_rank + e->peer, sent);
+    const char *what =
+        gs_is_collective(e) ? gs_call_text(e->call, false) : gs_operation_name(e->call->operation);
+    snprintf(message, sizeof message, "rank %d: %s: " GS_LENGTH_MISMATCH, t->first_rank + c->rank, what,
+             bytes, "rank", t->first_rank + e->peer, sent);
     fail(t, message);
     return failure(t);
 }

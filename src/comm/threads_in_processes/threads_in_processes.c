@@ -72,9 +72,9 @@ static gs_status exchange(member *m, const gs_call *call, const unsigned char *o
     for (int k = 1; k < n; k++) {
         int to = (me + k) % n, from = (me - k + n) % n, part = own ? me : to;
         GS_TRY(gs_collective_send(processes, call, out + (size_t)first[part] * unit,
-                            (size_t)(first[part + 1] - first[part]) * unit, to));
+                                  (size_t)(first[part + 1] - first[part]) * unit, to));
         GS_TRY(gs_collective_recv(processes, call, in + (size_t)first[from] * unit,
-                            (size_t)(first[from + 1] - first[from]) * unit, from));
+                                  (size_t)(first[from + 1] - first[from]) * unit, from));
     }
     return GS_OK;
 }

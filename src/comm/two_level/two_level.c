@@ -156,7 +156,7 @@ static gs_status share_memory(two_level *h, int32_t *can) {
     gs_comm *group;
     char why[256] = "";
     GS_TRY(gs_comm_split(h->levels.outside, h->levels.first[mine], 1,
-                        h->levels.first[mine + 1] - h->levels.first[mine], &group));
+                         h->levels.first[mine + 1] - h->levels.first[mine], &group));
     gs_status status =
         group->size > 1 ? gs_comm_shm_create(group, &h->levels.inside, why, sizeof why) : GS_OK;
     *can = group->size == 1 || h->levels.inside;

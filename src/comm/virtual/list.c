@@ -44,9 +44,9 @@ static gs_status record(gs_recorder *r, gs_virtual_action action, int peer, int 
     if (!l->message) return gs_virtual_list_add(l, (gs_virtual_move){{bytes}, peer, action});
     r->differs |= part < 0 || (action == GS_VIRTUAL_ADD ? l->added : l->message)[part] != bytes;
     if (r->differs) return GS_OK;
-    return gs_virtual_list_add(
-        l,
-        (gs_virtual_move){{(size_t)distance(c, part)}, action == GS_VIRTUAL_ADD ? 0 : distance(c, peer), action});
+    return gs_virtual_list_add(l, (gs_virtual_move){{(size_t)distance(c, part)},
+                                                    action == GS_VIRTUAL_ADD ? 0 : distance(c, peer),
+                                                    action});
 }
 
 static gs_status record_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {

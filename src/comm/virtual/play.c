@@ -478,8 +478,8 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
 /* Is it made of turns: to the rank d further, from the one d before, and perhaps an addition? */
 static bool is_in_turns(const gs_virtual_list *l) {
     uint32_t i = 0;
-    while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND && l->move[i + 1].action == GS_VIRTUAL_RECV &&
-           l->move[i].peer + l->move[i + 1].peer == l->ranks)
+    while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND &&
+           l->move[i + 1].action == GS_VIRTUAL_RECV && l->move[i].peer + l->move[i + 1].peer == l->ranks)
         i += i + 2 < l->moves && l->move[i + 2].action == GS_VIRTUAL_ADD ? 3 : 2;
     return i > 0 && i == l->moves;
 }

@@ -9,7 +9,8 @@ static bool needed_within(const gs_lifetime *l, int first, int last) {
 }
 
 static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
-    return needed_within(a, b->born, b->pause) || (b->resume <= b->dies && needed_within(a, b->resume, b->dies));
+    return needed_within(a, b->born, b->pause) ||
+           (b->resume <= b->dies && needed_within(a, b->resume, b->dies));
 }
 
 static size_t sum_at(const gs_lifetimes *l, int step) {
@@ -58,7 +59,8 @@ static size_t within_a_part(size_t at, size_t floats, size_t most) {
 }
 
 /* The lowest place that is free. `busy`: room for those that are in the way. */
-static void place_one(gs_lifetime *l, gs_lifetime *const *placed, size_t count, const gs_lifetime **busy, size_t most) {
+static void place_one(gs_lifetime *l, gs_lifetime *const *placed, size_t count, const gs_lifetime **busy,
+                      size_t most) {
     size_t others = 0, at = 0;
     for (size_t i = 0; i < count; i++)
         if (meet(l, placed[i])) busy[others++] = placed[i];

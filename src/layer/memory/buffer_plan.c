@@ -15,8 +15,8 @@ static size_t room_for(size_t numbers, bool half) {
 
 int gs_lifetimes_add(gs_lifetimes *l, size_t numbers, bool half, int born, int dies) {
     if (!gs_grow(&l->life, l->count, &l->room, sizeof *l->life)) return -1;
-    l->life[l->count] =
-        (gs_lifetime){.floats = room_for(numbers, half), .born = born, .pause = born, .resume = born, .dies = dies};
+    l->life[l->count] = (gs_lifetime){
+        .floats = room_for(numbers, half), .born = born, .pause = born, .resume = born, .dies = dies};
     return (int)l->count++;
 }
 

@@ -39,9 +39,9 @@ typedef struct layer_record {
 
 typedef struct param_record {
     int layer;
-    gs_mem place;      /* of the layers that are watched */
+    gs_mem place;     /* of the layers that are watched */
     gs_sketch before; /* dw when the last pass ended */
-    int passes;        /* of this step, that added to dw */
+    int passes;       /* of this step, that added to dw */
 } param_record;
 
 struct gs_digest {
@@ -50,7 +50,7 @@ struct gs_digest {
     char path[4096];
     char stopped[GS_DIGEST_WHY]; /* why nothing more is written to the file, which is closed; else "" */
     bool told;
-    int numbers;       /* of layers, or of parameters: the larger count */
+    int numbers;      /* of layers, or of parameters: the larger count */
     gs_sketch *table; /* (kinds, numbers, parts): of this step */
     layer_record *layer;
     param_record *param;
@@ -276,7 +276,8 @@ static float value(const void *x, size_t at, loaded type) {
 static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded type, size_t n, size_t each,
                        size_t place) {
     for (size_t i = 0; i < n; i++) {
-        const int part = kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->micro_batch.batch);
+        const int part =
+            kind == GS_DIGEST_own ? 0 : gs_digest_eighth(place + i, d->worker->micro_batch.batch);
         for (size_t k = 0; k < each; k++) {
             const float v = value(x, i * each + k, type);
             gs_sketch_add(cell(d, kind, 0, part), &v, 1, (uint64_t)(place + i) * each + k);
@@ -287,7 +288,8 @@ static void add_loaded(gs_digest *d, gs_digest_kind kind, const void *x, loaded 
 static gs_status add_samples(gs_worker *w, const gs_loaded *l) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
-    const size_t n = l->micro_batch.n, each = gs_shape_size(w->model->in), targets = w->input.target_bytes / 4;
+    const size_t n = l->micro_batch.n, each = gs_shape_size(w->model->in),
+                 targets = w->input.target_bytes / 4;
     const loaded type = gs_dataset_is_numbers(w->train_set) ? FLOATS : BYTES;
     const size_t own = d->own;
     d->own += n;

@@ -62,13 +62,13 @@ typedef struct gs_pipeline_worker {
     gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
     size_t *sent; /* [p]: how many instructions of that list are past, as messages to here have shown */
     gs_kept_message *kept;
-    gs_stage_chunk *chunk; /* [v] */
+    gs_stage_chunk *chunk;   /* [v] */
     const gs_partition *own; /* the worker's */
-    gs_input *input;       /* [inputs]: samples and targets of micro-batch k in [k % inputs] */
+    gs_input *input;         /* [inputs]: samples and targets of micro-batch k in [k % inputs] */
     int inputs;
     gs_micro_batch *micro_batch; /* [m]: those of this step; n 0: an empty one */
-    int filled;      /* how many the loader has */
-    float *whole;    /* of sums in the order of --exact: room for a part of the gradients */
+    int filled;                  /* how many the loader has */
+    float *whole;                /* of sums in the order of --exact: room for a part of the gradients */
     gs_stage_record record;
 } gs_pipeline_worker;
 
