@@ -92,7 +92,9 @@ gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int loca
         status = gs_connect_processes(s, purpose, &step, &processes);
     if (status == GS_OK) status = agree_on(context, processes);
     if (status != GS_OK) gs_comm_free(processes);
-    if (status == GS_OK) status = gs_comm_workers_create(local, processes, s->timeout, comms);
+    if (status == GS_OK)
+        status = processes ? gs_comm_workers_create(local, processes, s->timeout, comms)
+                           : gs_comm_threads_create(local, s->timeout, comms);
     if (status == GS_OK) status = gs_comm_inject_if_wanted(local, comms);
     for (int i = 0; i < local && status == GS_OK; i++)
         status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);

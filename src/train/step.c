@@ -52,7 +52,7 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
-/* Of what this worker holds: all, or with ZeRO, stages or tensor groups its part. */
+/* Of what this worker holds: all (gs_updates_all), or with ZeRO, stages or tensor groups its part. */
 gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;

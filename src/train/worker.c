@@ -232,7 +232,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
                       .loss_scale = w->optimizer->loss_scale.scale,
                       .final = p->last ? w->final : NULL,
                       .final_context = w->final_context};
-    gs_batch_norm_begin(w, pass);
+    gs_batch_norm_begin(w, pass); /* nothing for a model without batch_norm */
     GS_HOOKS(loaded, w, next);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->targets, p->n) : GS_OK;
 }
