@@ -57,7 +57,7 @@ static _Thread_local gs_comm *group; /* of the worker of this thread */
 
 /* False where nothing is to be computed: in a dry run, and before the group has met, in a warm-up. */
 static bool is_real(const gs_layer *l) {
-    const gs_worker *w = l->part->group->context;
+    const gs_worker *w = l->shard->group->context;
     group = w->groups.met ? w->groups.comm[GS_TP] : NULL;
     return !l->device->dry && group;
 }
