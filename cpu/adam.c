@@ -16,8 +16,8 @@ static void update_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(adam_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
-                              gs_adam_step step) {
+gs_status GS_ISA(gs_cpu_adam_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
+                                     gs_adam_step step) {
     const gs_update_work t = {.w = gs_cpu_floats(w),
                               .m = gs_cpu_floats(m),
                               .v = gs_cpu_floats(v),

@@ -185,9 +185,9 @@ static gs_status run(gs_device *d, attention_work *t, size_t n, void (*work)(voi
     return gs_cpu_run(d, t->parts, work, t);
 }
 
-gs_status GS_ISA(attention_forward)(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
-                                    const gs_attention_sizes *s) {
-    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * 3 * tokens_floats(s)}));
+gs_status GS_ISA(gs_cpu_attention_forward)(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
+                                           const gs_attention_sizes *s) {
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 1, &(gs_operand){&x, n * 3 * tokens_floats(s)}));
     attention_work t = {
         .s = s, .x = gs_cpu_floats(x), .y = gs_cpu_floats(y), .softmax = gs_cpu_floats(softmax)};
     return run(d, &t, n, forward_part);
@@ -255,11 +255,11 @@ static void backward_part(void *context, int part) {
 }
 
 /* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives what follows */
-gs_status GS_ISA(attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
-                                     size_t n, const gs_attention_sizes *s) {
+gs_status GS_ISA(gs_cpu_attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y,
+                                            gs_mem softmax, size_t n, const gs_attention_sizes *s) {
     const gs_operand products[] = {
         {&x, n * 3 * tokens_floats(s)}, {&dy, n * tokens_floats(s)}, {&y, n * tokens_floats(s)}};
-    GS_TRY(GS_ISA(rounded)(d, 3, products));
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 3, products));
     attention_work t = {.s = s,
                         .x = gs_cpu_floats(x),
                         .dy = gs_cpu_floats(dy),

@@ -103,9 +103,9 @@ static void cached_part(void *context, int part) {
 }
 
 /* y_t = sum_j p_tj v_j over all places up to the token's own, past + t */
-gs_status GS_ISA(attention_cached_forward)(gs_device *d, gs_mem y, gs_mem keys, gs_mem values, gs_mem x,
-                                           size_t n, size_t past, size_t tokens,
-                                           const gs_attention_sizes *s) {
+gs_status GS_ISA(gs_cpu_attention_cached_forward)(gs_device *d, gs_mem y, gs_mem keys, gs_mem values,
+                                                  gs_mem x, size_t n, size_t past, size_t tokens,
+                                                  const gs_attention_sizes *s) {
     cached_work t = {.s = s,
                      .x = gs_cpu_floats(x),
                      .y = gs_cpu_floats(y),

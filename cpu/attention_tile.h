@@ -70,7 +70,7 @@ static void tile_of(const head *h, float *tile, const float *keys, size_t row, i
     const int band = diagonal ? SIDE : count;
     for (int j = 0; j < count; j += band) {
         const int first = diagonal ? j : 0;
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = least(band, count - j),
                       .depth = h->d,
                       .columns = lanes - first,
@@ -91,7 +91,7 @@ static void dots(const head *h, float *to, const float *rows, size_t row, int co
                  float *room) {
     for (int i = 0; i < count; i += SIDE) {
         const int here = least(SIDE, count - i);
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = here,
                       .depth = h->d,
                       .columns = SIDE,
@@ -112,7 +112,7 @@ static void dots(const head *h, float *to, const float *rows, size_t row, int co
 static void to_queries(const head *h, float *to, size_t to_row, int queries, const float *tile, int keys,
                        const float *from, bool add, bool diagonal) {
     const int band = diagonal ? SIDE : queries;
-    for (int i = 0; i < queries; i += band) GS_ISA(matmul)
+    for (int i = 0; i < queries; i += band) GS_ISA(gs_cpu_matmul)
     (&(gs_matmul){.rows = least(band, queries - i),
                   .depth = diagonal ? least(keys, i + band) : keys,
                   .columns = h->d,
@@ -134,7 +134,7 @@ static void to_keys(const head *h, float *to, int keys, const float *tile, int q
     const int band = diagonal ? SIDE : keys;
     for (int j = 0; j < keys; j += band) {
         const int first = diagonal ? j : 0;
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = least(band, keys - j),
                       .depth = queries - first,
                       .columns = h->d,
@@ -154,7 +154,7 @@ static void to_keys(const head *h, float *to, int keys, const float *tile, int q
 /* to (d, query) = factor from (query, d); zeros for queries that there are not */
 static void turn(const head *h, float *to, const float *from, size_t row, int count, float factor) {
     if (count < TILE) memset(to, 0, (size_t)(h->d * TILE) * sizeof *to);
-    GS_ISA(transpose)(to, TILE, from, row, count, h->d);
+    GS_ISA(gs_cpu_transpose)(to, TILE, from, row, count, h->d);
     for (int i = 0; i < h->d * TILE; i++) to[i] *= factor;
 }
 

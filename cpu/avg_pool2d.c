@@ -62,11 +62,12 @@ static gs_status run(gs_device *d, gs_mem x, gs_mem y, size_t n, const gs_pool2d
     return gs_cpu_run(d, t.parts, work, &t);
 }
 
-gs_status GS_ISA(avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n, const gs_pool2d_sizes *s) {
+gs_status GS_ISA(gs_cpu_avg_pool2d_forward)(gs_device *d, gs_mem y, gs_mem x, size_t n,
+                                            const gs_pool2d_sizes *s) {
     return run(d, x, y, n, s, forward_part);
 }
 
-gs_status GS_ISA(avg_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, size_t n,
-                                      const gs_pool2d_sizes *s) {
+gs_status GS_ISA(gs_cpu_avg_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, size_t n,
+                                             const gs_pool2d_sizes *s) {
     return run(d, dx, dy, n, s, backward_part);
 }

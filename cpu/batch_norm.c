@@ -21,6 +21,11 @@ typedef struct norm_work {
     int parts;
 } norm_work;
 
+static norm_work work_on(const gs_batch_norm_sizes *s, size_t n, gs_mem x, gs_mem mean, gs_mem to) {
+    return (norm_work){
+        .s = s, .n = n, .x = gs_cpu_floats(x), .mean = gs_cpu_floats(mean), .to = gs_cpu_floats(to)};
+}
+
 /* ---- two sums of each channel ---- */
 
 /* Two sums of what one loop over numbers gives. */
@@ -208,8 +213,8 @@ static void statistics_part(void *context, int part) {
 }
 
 /* mean = sum x / m;  var = sum (x - mean)^2 / m */
-gs_status GS_ISA(batch_norm_statistics)(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,
-                                        const gs_batch_norm_sizes *s) {
+gs_status GS_ISA(gs_cpu_batch_norm_statistics)(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,
+                                               const gs_batch_norm_sizes *s) {
     norm_work t = {
         .s = s, .n = n, .x = gs_cpu_floats(x), .first = gs_cpu_floats(mean), .second = gs_cpu_floats(var)};
     if (n == 0) return gs_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
@@ -218,9 +223,9 @@ gs_status GS_ISA(batch_norm_statistics)(gs_device *d, gs_mem mean, gs_mem var, g
 }
 
 /* samples times what the running statistics become */
-gs_status GS_ISA(batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, gs_mem running_mean_,
-                                     gs_mem running_var_, gs_mem mean_, gs_mem var_, float m, float samples,
-                                     const gs_batch_norm_sizes *s, bool add) {
+gs_status GS_ISA(gs_cpu_batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, gs_mem running_mean_,
+                                            gs_mem running_var_, gs_mem mean_, gs_mem var_, float m,
+                                            float samples, const gs_batch_norm_sizes *s, bool add) {
     (void)d;
     const float *running_mean = gs_cpu_floats(running_mean_), *running_var = gs_cpu_floats(running_var_);
     const float *mean = gs_cpu_floats(mean_), *var = gs_cpu_floats(var_), keep = 1 - s->momentum;
@@ -253,16 +258,12 @@ static void sums_part(void *context, int part) {
 }
 
 /* forward: y = w u + b, so db = sum dy and dw = sum dy u */
-gs_status GS_ISA(batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, gs_mem db_, gs_mem dy, gs_mem x,
-                                  gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
-    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * (size_t)s->c * (size_t)s->plane}));
-    norm_work t = {.s = s,
-                   .n = n,
-                   .x = gs_cpu_floats(x),
-                   .dy = gs_cpu_floats(dy),
-                   .mean = gs_cpu_floats(mean),
-                   .var = gs_cpu_floats(var),
-                   .to = gs_cpu_floats(sums)};
+gs_status GS_ISA(gs_cpu_batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, gs_mem db_, gs_mem dy,
+                                         gs_mem x, gs_mem mean, gs_mem var, size_t n,
+                                         const gs_batch_norm_sizes *s, bool add) {
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 1, &(gs_operand){&x, n * (size_t)s->c * (size_t)s->plane}));
+    norm_work t = work_on(s, n, x, mean, sums);
+    t.dy = gs_cpu_floats(dy), t.var = gs_cpu_floats(var);
     float *dw = gs_cpu_floats(dw_), *db = gs_cpu_floats(db_);
     run_sums(d, &t, sums_part);
     for (int c = 0; c < s->c; c++) {
@@ -298,19 +299,15 @@ static gs_status run_samples(gs_device *d, norm_work *t, void (*work)(void *, in
 }
 
 /* y = w u + b */
-gs_status GS_ISA(batch_norm_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w_, gs_mem b, gs_mem mean,
-                                     gs_mem var_, size_t n, const gs_batch_norm_sizes *s) {
+gs_status GS_ISA(gs_cpu_batch_norm_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w_, gs_mem b,
+                                            gs_mem mean, gs_mem var_, size_t n,
+                                            const gs_batch_norm_sizes *s) {
     const float *w = gs_cpu_floats(w_), *var = gs_cpu_floats(var_);
     float *scale;
     GS_TRY(gs_cpu_scratch(d, (size_t)s->c, &scale));
     for (int c = 0; c < s->c; c++) scale[c] = w[c] / sqrtf(var[c] + s->eps);
-    norm_work t = {.s = s,
-                   .n = n,
-                   .x = gs_cpu_floats(x),
-                   .mean = gs_cpu_floats(mean),
-                   .first = gs_cpu_floats(b),
-                   .to = gs_cpu_floats(y),
-                   .factor = scale};
+    norm_work t = work_on(s, n, x, mean, y);
+    t.first = gs_cpu_floats(b), t.factor = scale;
     return run_samples(d, &t, forward_part);
 }
 
@@ -333,13 +330,13 @@ static void backward_part(void *context, int part) {
 }
 
 /* forward: y = w u + b, so dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m) */
-gs_status GS_ISA(batch_norm_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w_, gs_mem mean,
-                                      gs_mem var_, gs_mem sums_, float m, size_t n,
-                                      const gs_batch_norm_sizes *s) {
+gs_status GS_ISA(gs_cpu_batch_norm_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w_,
+                                             gs_mem mean, gs_mem var_, gs_mem sums_, float m, size_t n,
+                                             const gs_batch_norm_sizes *s) {
     const float *w = gs_cpu_floats(w_), *var = gs_cpu_floats(var_), *sums = gs_cpu_floats(sums_);
     const int c = s->c;
     float *factor;
-    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * (size_t)c * (size_t)s->plane}));
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 1, &(gs_operand){&x, n * (size_t)c * (size_t)s->plane}));
     GS_TRY(gs_cpu_scratch(d, 3 * (size_t)c, &factor));
     for (int k = 0; k < c; k++) {
         float deviation = sqrtf(var[k] + s->eps);
@@ -347,12 +344,7 @@ gs_status GS_ISA(batch_norm_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem
         factor[c + k] = sums ? sums[k] / m : 0;
         factor[2 * c + k] = sums ? sums[c + k] / m / deviation : 0;
     }
-    norm_work t = {.s = s,
-                   .n = n,
-                   .x = gs_cpu_floats(x),
-                   .dy = gs_cpu_floats(dy),
-                   .mean = gs_cpu_floats(mean),
-                   .to = gs_cpu_floats(dx),
-                   .factor = factor};
+    norm_work t = work_on(s, n, x, mean, dx);
+    t.dy = gs_cpu_floats(dy), t.factor = factor;
     return run_samples(d, &t, backward_part);
 }

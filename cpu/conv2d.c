@@ -96,7 +96,7 @@ static void list_patch_rows(const conv_work *t, size_t *at, size_t *w_at) {
             }
 }
 
-bool GS_ISA(fuses)(gs_device *d, const gs_epilogue *e) {
+bool GS_ISA(gs_cpu_fuses)(gs_device *d, const gs_epilogue *e) {
     (void)d;
     return e->relu && (!e->pool || gs_pool2d_is_2x2(e->pool));
 }
@@ -118,7 +118,7 @@ static void pool_images(const conv_work *t, size_t first, size_t images, const f
     size_t from = (size_t)t->positions, to = t->pooled / (size_t)t->s->out_c;
     for (size_t plane = first * (size_t)t->s->out_c; images-- > 0;)
         for (int o = 0; o < t->s->out_c; o++, plane++, y += from)
-            GS_ISA(max_pool2d_plane)(t->pool, t->y + plane * to, t->index + plane * to, y);
+            GS_ISA(gs_cpu_max_pool2d_plane)(t->pool, t->y + plane * to, t->index + plane * to, y);
 }
 
 static void forward_part(void *context, int part) {
@@ -135,8 +135,8 @@ static void forward_part(void *context, int part) {
                           .relu = t->relu};
     memset(memory, 0, (t->rows.size + 2 * t->rows.slack) * sizeof(float));
     for (size_t i = r.begin; i < r.end; i++) {
-        GS_ISA(conv_rows_from_image)(&t->rows, rows, t->x + i * t->in);
-        GS_ISA(product)(&product, t->pool ? own_y : t->y + i * t->out, (size_t)t->positions, rows);
+        GS_ISA(gs_cpu_conv_rows_from_image)(&t->rows, rows, t->x + i * t->in);
+        GS_ISA(gs_cpu_product)(&product, t->pool ? own_y : t->y + i * t->out, (size_t)t->positions, rows);
         if (t->pool) pool_images(t, i, 1, own_y);
     }
 }
@@ -150,7 +150,7 @@ static void fast_forward_part(void *context, int part) {
     for (size_t i = r.begin; i < r.end; i += some) {
         size_t images = r.end - i < some ? r.end - i : some;
         float *y = t->pool ? own_y : t->y + i * t->out;
-        GS_ISA(winograd)(&t->winograd, y, t->x + i * t->in, t->in, images, memory);
+        GS_ISA(gs_cpu_winograd)(&t->winograd, y, t->x + i * t->in, t->in, images, memory);
         if (t->pool) pool_images(t, i, images, y);
     }
 }
@@ -170,21 +170,21 @@ static gs_status fast_forward(gs_device *d, conv_work *t) {
                                 .x_plane = (size_t)s->in_h * (size_t)s->in_w,
                                 .bias = t->b,
                                 .relu = t->relu};
-    t->scratch_part = own_y_floats(t) + GS_ISA(winograd_memory)(&t->winograd);
+    t->scratch_part = own_y_floats(t) + GS_ISA(gs_cpu_winograd_memory)(&t->winograd);
     GS_TRY(reserve(d, t, 0, &no_table));
     if (d->dry) return GS_OK;
     t->winograd.u = t->packed;
-    GS_ISA(winograd_kernels)(d, &t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
+    GS_ISA(gs_cpu_winograd_kernels)(d, &t->winograd, t->packed, t->w, (size_t)t->depth, 9, false);
     return gs_cpu_run(d, t->parts, fast_forward_part, t);
 }
 
-gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                 const gs_conv2d_sizes *s, const gs_epilogue *then) {
+gs_status GS_ISA(gs_cpu_conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                        const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
     if (n == 0) return GS_OK;
     const gs_operand products[] = {{&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}};
-    GS_TRY(GS_ISA(rounded)(d, 2, products));
-    if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_forward)(d, y, x, w, b, n, s);
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 2, products));
+    if (gs_conv2d_is_grouped(s)) return GS_ISA(gs_cpu_conv2d_groups_forward)(d, y, x, w, b, n, s);
     conv_work t = work_of(d, s, e.pool, n);
     t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w), t.b = gs_cpu_floats(b);
     t.index = gs_cpu_ints(e.index);
@@ -197,7 +197,7 @@ gs_status GS_ISA(conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     row_at = t.w_at + depth;
     list_patch_rows(&t, t.x_at, t.w_at);
     for (size_t o = 0; o < (size_t)s->out_c; o++) row_at[o] = o * depth;
-    GS_ISA(pack)(t.packed, t.w, s->out_c, t.depth, row_at, t.w_at);
+    GS_ISA(gs_cpu_pack)(t.packed, t.w, s->out_c, t.depth, row_at, t.w_at);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
@@ -226,7 +226,7 @@ static void prepare_dx(conv_work *t, size_t *row_at, size_t *column_at) {
             at[k] = (size_t)o * t->dy_plane + t->margin + (size_t)f.first * (size_t)s->out_w -
                     (size_t)tap * (size_t)s->out_w;
         }
-        GS_ISA(pack)(packed, t->w, rows, s->out_c * f.taps, row_at, column_at);
+        GS_ISA(gs_cpu_pack)(packed, t->w, rows, s->out_c * f.taps, row_at, column_at);
         packed += rows * s->out_c * f.taps;
         at += s->out_c * f.taps;
     }
@@ -240,11 +240,11 @@ static void image_gradient(const conv_work *t, float *dx, const float *dy, float
         product.depth = s->out_c * f.taps;
         product.columns = (f.end - f.first) * s->out_w;
         float *to = drows + (size_t)phase * t->rows.phase + (size_t)f.first * (size_t)s->out_w;
-        if (product.columns > 0) GS_ISA(product)(&product, to, t->rows.plane, dy);
+        if (product.columns > 0) GS_ISA(gs_cpu_product)(&product, to, t->rows.plane, dy);
         product.a += product.rows * product.depth;
         product.at += product.depth;
     }
-    GS_ISA(conv_image_from_rows)(&t->rows, dx, drows);
+    GS_ISA(gs_cpu_conv_image_from_rows)(&t->rows, dx, drows);
 }
 
 /* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after
@@ -257,7 +257,7 @@ static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
         const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
         const bool is_there = t->pool; /* already, and only to be added up */
         if (is_there) {
-            GS_ISA(max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
+            GS_ISA(gs_cpu_max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
             dy = to, y = NULL;
         }
         gs_vector sums = {0};
@@ -297,13 +297,15 @@ static void backward_part(void *context, int part) {
     for (size_t first = r.begin; first < r.end; first += (size_t)t->samples) {
         dots.samples = r.end - first < (size_t)t->samples ? (int)(r.end - first) : t->samples;
         for (size_t i = 0; i < (size_t)dots.samples; i++) {
-            GS_ISA(conv_rows_from_image)(&t->rows, rows + i * dots.x_sample, t->x + (first + i) * t->in);
+            GS_ISA(gs_cpu_conv_rows_from_image)
+            (&t->rows, rows + i * dots.x_sample, t->x + (first + i) * t->in);
             copy_dy(t, dy + i * dots.y_sample, first + i, db);
         }
-        GS_ISA(dot_products)(&dots, dw, dy + t->margin, rows);
+        GS_ISA(gs_cpu_dot_products)(&dots, dw, dy + t->margin, rows);
         float *memory = rows + (size_t)t->samples * dots.x_sample, *dx = t->dx ? t->dx + first * t->in : NULL;
         if (t->dx && t->fast)
-            GS_ISA(winograd)(&t->winograd, dx, dy + t->margin, dots.y_sample, (size_t)dots.samples, memory);
+            GS_ISA(gs_cpu_winograd)
+            (&t->winograd, dx, dy + t->margin, dots.y_sample, (size_t)dots.samples, memory);
         for (size_t i = 0; i < (size_t)dots.samples && t->dx && !t->fast; i++)
             image_gradient(t, dx + i * t->in, dy + i * dots.y_sample, memory);
     }
@@ -322,14 +324,15 @@ static void add_part(void *context, int part) {
         }
 }
 
-gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                  gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
-                                  const gs_epilogue *then) {
+gs_status GS_ISA(gs_cpu_conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                         gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
+                                         const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
     const gs_operand products[] = {
         {&x, n * gs_conv2d_x(s)}, {&w, gs_conv2d_w(s)}, {&dy, n * gs_conv2d_y(s, e.pool)}};
-    GS_TRY(GS_ISA(rounded)(d, 3, products));
-    if (gs_conv2d_is_grouped(s)) return GS_ISA(conv2d_groups_backward)(d, dx, dw, db, dy, x, w, n, s, add);
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 3, products));
+    if (gs_conv2d_is_grouped(s))
+        return GS_ISA(gs_cpu_conv2d_groups_backward)(d, dx, dw, db, dy, x, w, n, s, add);
     conv_work t = work_of(d, s, e.pool, n);
     size_t depth = (size_t)t.depth, out_c = (size_t)s->out_c, weights = out_c * depth, *row_at;
     if (!add) GS_TRY(gs_clear(d, dw, weights, db, out_c));
@@ -339,7 +342,7 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     t.relu_y = e.relu ? gs_cpu_floats(e.y) : NULL, t.index = gs_cpu_ints(e.index);
 
     if (gs_winograd_backward_pays(s, t.db, &e))
-        return GS_ISA(winograd_backward)(d, t.dx, t.dw, t.dy, t.x, t.w, n, s);
+        return GS_ISA(gs_cpu_winograd_backward)(d, t.dx, t.dw, t.dy, t.x, t.w, n, s);
     t.fast = t.dx && gs_winograd_pays(s);
     size_t margin_rows = t.dx && !t.fast ? (size_t)((s->kernel_h - 1) / s->stride_h) : 0;
     t.margin = gs_round_up(margin_rows * (size_t)s->out_w);
@@ -352,7 +355,7 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     t.samples = (int)(fit < most ? fit : most);
     t.winograd = gs_winograd_dx(s, t.dy_plane);
     t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +
-                     2 * t.rows.slack + (t.fast ? GS_ISA(winograd_memory)(&t.winograd) : t.rows.size);
+                     2 * t.rows.slack + (t.fast ? GS_ISA(gs_cpu_winograd_memory)(&t.winograd) : t.rows.size);
     size_t taps = out_c * (size_t)s->kernel_h;
     GS_TRY(reserve(d, &t, 2 * depth + 2 * taps + (size_t)(s->in_c * s->kernel_w), &t.x_at));
     if (d->dry) return GS_OK;
@@ -362,7 +365,7 @@ gs_status GS_ISA(conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
     list_patch_rows(&t, t.x_at, t.w_at);
     t.winograd.u = t.packed;
     if (t.fast)
-        GS_ISA(winograd_kernels)(d, &t.winograd, t.packed, t.w, 9, depth, true);
+        GS_ISA(gs_cpu_winograd_kernels)(d, &t.winograd, t.packed, t.w, 9, depth, true);
     else if (t.dx)
         prepare_dx(&t, row_at, t.dx_at + taps);
 

@@ -103,11 +103,12 @@ static inline void windows_product(group_windows *w, const float *x, float *wide
     }
     if (gs_round_up(width) <= grid_w) {
         p->columns = w->width;
-        for (size_t r = 0; r < height; r++) GS_ISA(product)(p, w->y + r * w->row, w->plane, x + r * grid_w);
+        for (size_t r = 0; r < height; r++)
+            GS_ISA(gs_cpu_product)(p, w->y + r * w->row, w->plane, x + r * grid_w);
         return;
     }
     p->columns = (int)((height - 1) * grid_w + width);
-    GS_ISA(product)(p, wide, w->wide, x);
+    GS_ISA(gs_cpu_product)(p, wide, w->wide, x);
     for (size_t i = 0; i < (size_t)p->rows; i++)
         for (size_t r = 0; r < height; r++)
             copy_row(w->y + i * w->plane + r * w->row, wide + i * w->wide + r * grid_w, width);
@@ -265,8 +266,8 @@ static void forward_part(void *context, int part) {
     each_task(context, part, forward_task);
 }
 
-gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                        const gs_conv2d_sizes *sizes) {
+gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                               const gs_conv2d_sizes *sizes) {
     group_work t = work_of(sizes, n);
     const gs_conv2d_sizes *s = &t.s;
     const size_t depth = (size_t)t.depth, out_c = (size_t)t.out_c;
@@ -278,7 +279,7 @@ gs_status GS_ISA(conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
     list_x(&t, t.x_at);
     for (size_t k = 0; k < depth; k++) column_at[k] = k;
     for (size_t o = 0; o < out_c; o++) row_at[o] = o * depth;
-    for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(pack)
+    for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(gs_cpu_pack)
     (t.packed + g * out_c * depth, t.w + g * out_c * depth, t.out_c, t.depth, row_at, column_at);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
@@ -317,7 +318,7 @@ static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
         for (int b = 0; b < s->stride_w; b++) {
             const int columns = t->out_c * t->phase_h[a].taps * t->phase_w[b].taps;
             list_phase(t, a, b, column_at, at);
-            for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(pack)
+            for (size_t g = 0; g < (size_t)s->groups; g++) GS_ISA(gs_cpu_pack)
             (t->packed + g * group + done, t->w + g * group, t->in_c, columns, row_at, column_at);
             at += columns;
             done += (size_t)t->in_c * (size_t)columns;
@@ -412,9 +413,10 @@ static void backward_task(const group_work *t, float *scratch, int group, int ch
         }
         if (by_rows)
             for (size_t k = 0; k < images; k++)
-                GS_ISA(dot_products)(&dots, dw, dy + k * t->dy_planes + t->margin, planes + k * t->x_planes);
+                GS_ISA(gs_cpu_dot_products)
+                (&dots, dw, dy + k * t->dy_planes + t->margin, planes + k * t->x_planes);
         else
-            GS_ISA(dot_products)(&dots, dw, dy + t->margin, planes);
+            GS_ISA(gs_cpu_dot_products)(&dots, dw, dy + t->margin, planes);
         for (size_t k = 0; k < images && t->dx; k++)
             image_gradient(t, t->dx + (i + k) * t->in + g * x_group, dy + k * t->dy_planes, g, memory);
     }
@@ -424,8 +426,9 @@ static void backward_part(void *context, int part) {
     each_task(context, part, backward_task);
 }
 
-gs_status GS_ISA(conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs_mem db_, gs_mem dy, gs_mem x,
-                                         gs_mem w, size_t n, const gs_conv2d_sizes *sizes, bool add) {
+gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *d, gs_mem dx, gs_mem dw_, gs_mem db_, gs_mem dy,
+                                                gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *sizes,
+                                                bool add) {
     group_work t = work_of(sizes, n);
     const gs_conv2d_sizes *s = &t.s;
     const size_t out_c = (size_t)s->out_c, depth = (size_t)t.depth;

@@ -18,7 +18,8 @@ static inline gs_conv_phase gs_conv_phase_of(int phase, int in, int pad, int str
     return f;
 }
 
-gs_status GS_ISA(conv2d_groups_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
-                                        const gs_conv2d_sizes *);
-gs_status GS_ISA(conv2d_groups_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                         gs_mem w, size_t n, const gs_conv2d_sizes *, bool add);
+gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                               const gs_conv2d_sizes *);
+gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *,
+                                                bool add);

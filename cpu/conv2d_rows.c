@@ -74,7 +74,7 @@ static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, 
 
 /* The sizes are copied first: the compiler then knows that no store of a float changes them. */
 
-void GS_ISA(conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const float *x) {
+void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const float *x) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;
     r.s = &s;
@@ -156,7 +156,7 @@ static void add_up_halves(const gs_conv_rows *shape, float *dx, const float *dro
     }
 }
 
-void GS_ISA(conv_image_from_rows)(const gs_conv_rows *r, float *dx, const float *drows) {
+void GS_ISA(gs_cpu_conv_image_from_rows)(const gs_conv_rows *r, float *dx, const float *drows) {
     const gs_conv2d_sizes *s = r->s;
     if (s->stride_w == 1) {
         add_up_rows(r, dx, drows);

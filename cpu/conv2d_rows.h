@@ -59,7 +59,7 @@ static inline void gs_conv_walk_on(const gs_conv_rows *r, gs_conv_walk *walk) {
 }
 
 /* Write the planes of the image x. `rows` held zeros, or an earlier image, before. */
-void GS_ISA(conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
+void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
 
 /* The gradient of that: dx = for each pixel, the sum of drows over the places to which it was copied. */
-void GS_ISA(conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);
+void GS_ISA(gs_cpu_conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);

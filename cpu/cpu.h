@@ -4,7 +4,7 @@
  * each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best
  * table that this machine can run is chosen when the device is opened: one binary runs anywhere, and is fast where it
  * can be.
- * GS_ISA(name) gives each build's functions names of their own.
+ * GS_ISA(gs_cpu_x) is the name of each build's own x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #ifndef GS_ISA_SUFFIX
 #define GS_ISA_SUFFIX _base
 #endif
-#define GS_ISA_PASTE2(name, suffix) gs_cpu_##name##suffix
+#define GS_ISA_PASTE2(name, suffix) name##suffix
 #define GS_ISA_PASTE(name, suffix) GS_ISA_PASTE2(name, suffix)
 #define GS_ISA(name) GS_ISA_PASTE(name, GS_ISA_SUFFIX)
 
@@ -108,9 +108,9 @@ typedef float gs_float8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float gs_float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* The functions of this build; their contracts stand in backend.h. */
-extern const gs_backend GS_ISA(backend);
+extern const gs_backend GS_ISA(gs_cpu_backend);
 
-#define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(name);
+#define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(gs_cpu_##name);
 GS_OPERATORS(GS_DECLARE)
 GS_DECLARE(linear_tree_forward)
 GS_DECLARE(linear_tree_backward)

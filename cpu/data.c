@@ -25,14 +25,14 @@ static void bytes_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, const gs_byte_scale *scale,
-                                 size_t count) {
+gs_status GS_ISA(gs_cpu_bytes_to_float)(gs_device *d, gs_mem y, gs_mem bytes, const gs_byte_scale *scale,
+                                        size_t count) {
     bytes_work t = {gs_cpu_floats(y), bytes.base, scale, count,
                     gs_cpu_fine_parts(d, count, 1 << 14, 1 << 14)};
     return gs_cpu_run(d, t.parts, bytes_part, &t);
 }
 
-gs_status GS_ISA(one_hot)(gs_device *d, gs_mem y, gs_mem labels, size_t n, int classes) {
+gs_status GS_ISA(gs_cpu_one_hot)(gs_device *d, gs_mem y, gs_mem labels, size_t n, int classes) {
     (void)d;
     const int32_t *label = gs_cpu_ints(labels);
     float *to = gs_cpu_floats(y);

@@ -33,8 +33,8 @@ static void forward_part(void *context, int part) {
 }
 
 /* y[i] = w[x[i] - first] */
-gs_status GS_ISA(embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
-                                    int first, float other) {
+gs_status GS_ISA(gs_cpu_embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows,
+                                           int c, int first, float other) {
     embedding_work t = {.y = gs_cpu_floats(y),
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
@@ -59,8 +59,8 @@ static void backward_part(void *context, int part) {
 }
 
 /* forward: y[i] = w[x[i] - first], so dw[r] is the sum of dy[i] over the i with x[i] = first + r */
-gs_status GS_ISA(embedding_backward)(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
-                                     int first, bool add) {
+gs_status GS_ISA(gs_cpu_embedding_backward)(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows,
+                                            int c, int first, bool add) {
     embedding_work t = {.dw = gs_cpu_floats(dw),
                         .dy = gs_cpu_floats(dy),
                         .x = gs_cpu_floats(x),

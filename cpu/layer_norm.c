@@ -76,8 +76,8 @@ static void forward_part(void *context, int part) {
 }
 
 /* y = w u + b */
-gs_status GS_ISA(layer_norm_forward)(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x, gs_mem w,
-                                     gs_mem b, size_t n, int c, float eps) {
+gs_status GS_ISA(gs_cpu_layer_norm_forward)(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x,
+                                            gs_mem w, gs_mem b, size_t n, int c, float eps) {
     layer_work t = {.n = n,
                     .c = (size_t)c,
                     .x = gs_cpu_floats(x),
@@ -141,9 +141,10 @@ static void backward_part(void *context, int part) {
     for (size_t chunk = r.begin; chunk < r.end; chunk++) chunk_of_rows(t, chunk);
 }
 
-gs_status GS_ISA(layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add) {
-    GS_TRY(GS_ISA(rounded)(d, 1, &(gs_operand){&x, n * (size_t)c}));
+gs_status GS_ISA(gs_cpu_layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                             gs_mem x, gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c,
+                                             bool add) {
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 1, &(gs_operand){&x, n * (size_t)c}));
     layer_work t = {.n = n,
                     .c = (size_t)c,
                     .x = gs_cpu_floats(x),

@@ -52,8 +52,8 @@ static int forward_parts(gs_device *d, size_t longer) {
     return gs_cpu_parts(d, longer, 32);
 }
 
-gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n, int in,
-                                 int out, const gs_epilogue *then) {
+gs_status GS_ISA(gs_cpu_linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                        int in, int out, const gs_epilogue *then) {
     if (n == 0) return GS_OK;
     linear_work t = {.l = {.y = gs_cpu_floats(y),
                            .x = gs_cpu_floats(x),
@@ -63,10 +63,10 @@ gs_status GS_ISA(linear_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
                            .n = (int)n,
                            .in = in,
                            .out = out}};
-    if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_forward)(d, &t.l);
-    if (n == 1) return GS_ISA(linear_one_forward)(d, &t.l);
-    if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_forward)(d, &t.l);
-    if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_forward)(d, &t.l);
+    if (d->precision != GS_PRECISION_F32) return GS_ISA(gs_cpu_linear_16_forward)(d, &t.l);
+    if (n == 1) return GS_ISA(gs_cpu_linear_one_forward)(d, &t.l);
+    if (gs_linear_is_small(n, in, out)) return GS_ISA(gs_cpu_linear_small_forward)(d, &t.l);
+    if (gs_linear_is_large(n, in, out)) return GS_ISA(gs_cpu_linear_large_forward)(d, &t.l);
     t.parts = forward_parts(d, (int)n >= out ? n : (size_t)out);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
@@ -103,7 +103,7 @@ static void dy_part(void *context, int part) {
     }
 }
 
-void GS_ISA(linear_dy)(gs_device *d, gs_linear_task *l, float *passed) {
+void GS_ISA(gs_cpu_linear_dy)(gs_device *d, gs_linear_task *l, float *passed) {
     dy_work t = {l, d->precision, passed, gs_cpu_parts(d, (size_t)l->out, 64)};
     if (l->db || l->relu_y) gs_pool_run(gs_cpu_of(d)->pool, t.parts, dy_part, &t);
     if (l->relu_y) l->dy = passed;
@@ -146,8 +146,9 @@ static void product_part(void *context, int part) {
         dx_part(t, part - t->dw_parts);
 }
 
-gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                  gs_mem w, size_t n, int in, int out, bool add, const gs_epilogue *then) {
+gs_status GS_ISA(gs_cpu_linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
+                                         gs_mem w, size_t n, int in, int out, bool add,
+                                         const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);
     if (n == 0) return add ? GS_OK : gs_clear(d, dw, (size_t)in * (size_t)out, db, (size_t)out);
     linear_work t = {.l = {.dx = gs_cpu_floats(dx),
@@ -161,12 +162,12 @@ gs_status GS_ISA(linear_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db,
                            .n = (int)n,
                            .in = in,
                            .out = out}};
-    if (d->precision != GS_PRECISION_F32) return GS_ISA(linear_16_backward)(d, &t.l);
-    if (gs_linear_is_small(n, in, out)) return GS_ISA(linear_small_backward)(d, &t.l);
-    if (gs_linear_is_large(n, in, out)) return GS_ISA(linear_large_backward)(d, &t.l);
+    if (d->precision != GS_PRECISION_F32) return GS_ISA(gs_cpu_linear_16_backward)(d, &t.l);
+    if (gs_linear_is_small(n, in, out)) return GS_ISA(gs_cpu_linear_small_backward)(d, &t.l);
+    if (gs_linear_is_large(n, in, out)) return GS_ISA(gs_cpu_linear_large_backward)(d, &t.l);
     float *passed = NULL;
     if (t.l.relu_y) GS_TRY(gs_cpu_scratch(d, n * (size_t)out, &passed));
-    GS_ISA(linear_dy)(d, &t.l, passed);
+    GS_ISA(gs_cpu_linear_dy)(d, &t.l, passed);
     t.parts = t.dw_parts = gs_cpu_parts(d, (size_t)(out >= in ? out : in), 32);
     if (t.l.dx) t.parts += gs_cpu_parts(d, (size_t)((int)n >= in ? (int)n : in), 32);
     return gs_cpu_run(d, t.parts, product_part, &t);

@@ -51,17 +51,17 @@ static inline bool gs_linear_is_large(size_t n, int in, int out) {
 }
 
 /* n = 1: the same bits for any number of threads. */
-gs_status GS_ISA(linear_one_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_one_forward)(gs_device *, const gs_linear_task *);
 
-gs_status GS_ISA(linear_small_forward)(gs_device *, const gs_linear_task *);
-gs_status GS_ISA(linear_small_backward)(gs_device *, const gs_linear_task *);
-gs_status GS_ISA(linear_large_forward)(gs_device *, const gs_linear_task *);
-gs_status GS_ISA(linear_large_backward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *, const gs_linear_task *);
 
 /* Backward's first pass: db, of dy as the device rounds it; and with relu_y, what of dy passes the relu goes to
  * `passed` (n, out), which dy is from then on. linear.c. */
-void GS_ISA(linear_dy)(gs_device *, gs_linear_task *, float *passed);
+void GS_ISA(gs_cpu_linear_dy)(gs_device *, gs_linear_task *, float *passed);
 
 /* For any n. */
-gs_status GS_ISA(linear_16_forward)(gs_device *, const gs_linear_task *);
-gs_status GS_ISA(linear_16_backward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_16_forward)(gs_device *, const gs_linear_task *);
+gs_status GS_ISA(gs_cpu_linear_16_backward)(gs_device *, const gs_linear_task *);

@@ -35,7 +35,7 @@ static void multiply(const linear_16_work *t, gs_product16 p, int part, int part
     *(by_rows ? &p.a : &p.b) = gs_lines_from(by_rows ? p.a : p.b, r.begin);
     p.c += by_rows ? r.begin * p.c_row : r.begin;
     if (p.bias && !by_rows) p.bias += r.begin;
-    GS_ISA(product16)(&p, memory);
+    GS_ISA(gs_cpu_product16)(&p, memory);
 }
 
 static void forward_part(void *context, int part) {
@@ -59,10 +59,10 @@ static linear_16_work work_of(gs_device *d, const gs_linear_task *l) {
     return (linear_16_work){.precision = d->precision, .instruction = instruction, .l = *l};
 }
 
-gs_status GS_ISA(linear_16_forward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_16_forward)(gs_device *d, const gs_linear_task *l) {
     linear_16_work t = work_of(d, l);
     t.parts = gs_cpu_parts(d, (size_t)longer(l->n, l->out), 32);
-    t.memory_part = GS_ISA(product16_memory)(l->n, l->out);
+    t.memory_part = GS_ISA(gs_cpu_product16_memory)(l->n, l->out);
     GS_TRY(gs_cpu_scratch(d, (size_t)t.parts * t.memory_part, &t.memory));
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
@@ -95,16 +95,16 @@ static void product_part(void *context, int part) {
                  part - t->dw_parts, t->parts - t->dw_parts, memory);
 }
 
-gs_status GS_ISA(linear_16_backward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_16_backward)(gs_device *d, const gs_linear_task *l) {
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
     linear_16_work t = work_of(d, l);
     t.dw_parts = gs_cpu_parts(d, (size_t)longer(out, in), 32);
-    t.memory_part = GS_ISA(product16_memory)(longer(l->n, out), in);
+    t.memory_part = GS_ISA(gs_cpu_product16_memory)(longer(l->n, out), in);
     t.parts = t.dw_parts + (t.l.dx ? gs_cpu_parts(d, (size_t)longer((int)n, in), 32) : 0);
     const size_t passed = t.l.relu_y ? (n * (size_t)out + 15) / 16 * 16 : 0;
     GS_TRY(gs_cpu_scratch(d, passed + (size_t)t.parts * t.memory_part, &t.memory));
-    GS_ISA(linear_dy)(d, &t.l, t.memory);
+    GS_ISA(gs_cpu_linear_dy)(d, &t.l, t.memory);
     t.memory += passed;
     return gs_cpu_run(d, t.parts, product_part, &t);
 }

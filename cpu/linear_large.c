@@ -47,7 +47,7 @@ static const float *pack(const large_work *t) {
     for (int j = 0, width; j < t->l.out; j += width) {
         width = strip_width(t->l.out, j);
         const size_t at = (size_t)j * (size_t)t->l.in;
-        GS_ISA(transpose)(strips + at, (size_t)width, t->l.w + at, (size_t)t->l.in, width, t->l.in);
+        GS_ISA(gs_cpu_transpose)(strips + at, (size_t)width, t->l.w + at, (size_t)t->l.in, width, t->l.in);
     }
     *packed = 1;
     return strips;
@@ -63,7 +63,7 @@ static void forward_part(void *context, int part) {
         float *y = t->l.y + i * out;
         for (int j = 0, width; j < t->l.out; j += width) {
             width = strip_width(t->l.out, j);
-            GS_ISA(matmul)
+            GS_ISA(gs_cpu_matmul)
             (&(gs_matmul){.rows = rows,
                           .depth = t->l.in,
                           .columns = width,
@@ -82,7 +82,7 @@ static void forward_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(linear_large_forward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
     large_work t = {.l = *l};
     const int threads = gs_pool_threads(pool);
@@ -118,7 +118,7 @@ static void dw_part(const large_work *t, int part) {
         for (size_t j = b.begin; j < b.end && db && s == 0 && !t->l.add; j++) db[j] = 0;
         for (size_t i = 0; i < (size_t)samples && db; i++)
             for (size_t j = b.begin; j < b.end; j++) db[j] += dy[i * out + j];
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = (int)(o.end - o.begin),
                       .depth = samples,
                       .columns = (int)(k.end - k.begin),
@@ -140,7 +140,7 @@ static void dw_part(const large_work *t, int part) {
 static void dx_part(const large_work *t, int part) {
     gs_range r = gs_cpu_range((size_t)t->l.n, part, t->dx_parts);
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;
-    GS_ISA(matmul)
+    GS_ISA(gs_cpu_matmul)
     (&(gs_matmul){.rows = (int)(r.end - r.begin),
                   .depth = t->l.out,
                   .columns = t->l.in,
@@ -175,7 +175,7 @@ static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }
 
-gs_status GS_ISA(linear_large_backward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;

@@ -71,7 +71,7 @@ static void forward_part(void *context, int part) {
     for (; o < r.end; o++) row_at(t, o);
 }
 
-gs_status GS_ISA(linear_one_forward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_one_forward)(gs_device *d, const gs_linear_task *l) {
     one_work t = {.l = *l, .in = (size_t)l->in, .out = (size_t)l->out};
     t.parts = gs_cpu_parts(d, t.in * t.out, 1 << 15);
     return gs_cpu_run(d, t.parts, forward_part, &t);

@@ -66,7 +66,7 @@ static void transpose_part(void *context, int part) {
     gs_range r = gs_cpu_range((size_t)t->l.in, part, t->parts);
     size_t n = (size_t)t->l.n, padded = t->padded;
     float *xt = t->xt + r.begin * padded;
-    GS_ISA(transpose)(xt, padded, t->l.x + r.begin, (size_t)t->l.in, t->l.n, (int)(r.end - r.begin));
+    GS_ISA(gs_cpu_transpose)(xt, padded, t->l.x + r.begin, (size_t)t->l.in, t->l.n, (int)(r.end - r.begin));
     for (size_t k = r.begin; k < r.end && n < padded; k++, xt += padded)
         memset(xt + n, 0, (padded - n) * sizeof *xt);
 }
@@ -94,18 +94,19 @@ static void forward_part(void *context, int part) {
                            .c = yt,
                            .c_row = width,
                            .add = k > 0};
-            GS_ISA(matmul)(&m);
+            GS_ISA(gs_cpu_matmul)(&m);
         }
         for (int i = 0; i < rows; i++) {
             float *row = yt + (size_t)i * width, b = t->l.b ? t->l.b[o.begin + (size_t)i] : 0.0f;
             for (size_t j = 0; j < width && t->l.b; j++) row[j] += b;
             for (size_t j = 0; j < width && t->l.relu; j++) row[j] = row[j] < 0.0f ? 0.0f : row[j];
         }
-        GS_ISA(transpose)(t->l.y + s.begin * out + o.begin, out, yt, width, rows, (int)(s.end - s.begin));
+        GS_ISA(gs_cpu_transpose)
+        (t->l.y + s.begin * out + o.begin, out, yt, width, rows, (int)(s.end - s.begin));
     }
 }
 
-gs_status GS_ISA(linear_small_forward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;
@@ -173,7 +174,7 @@ static void dw_part(const small_work *t, int part) {
                    .add = t->l.add,
                    .strip = t->scratch + (size_t)part * t->scratch_part};
     if (!by_rows || t->l.in <= WIDE) {
-        GS_ISA(matmul)(&m);
+        GS_ISA(gs_cpu_matmul)(&m);
         return;
     }
     /* Copies of some columns of x: in place they are far apart, and would evict each other from the first-level
@@ -186,7 +187,7 @@ static void dw_part(const small_work *t, int part) {
         m.columns = (int)(in - j < WIDE_COLUMNS ? in - j : WIDE_COLUMNS);
         for (size_t s = 0; s < n; s++)
             memcpy(block + s * WIDE_COLUMNS, t->l.x + s * in + j, (size_t)m.columns * sizeof *block);
-        GS_ISA(matmul)(&m);
+        GS_ISA(gs_cpu_matmul)(&m);
     }
 }
 
@@ -211,7 +212,7 @@ static void dx_part(const small_work *t, int part) {
                        .add = k > 0,
                        .by_columns = true,
                        .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
-        GS_ISA(matmul)(&m);
+        GS_ISA(gs_cpu_matmul)(&m);
     }
 }
 
@@ -224,7 +225,7 @@ static void product_part(void *context, int part) {
         dx_part(t, part - t->parts);
 }
 
-gs_status GS_ISA(linear_small_backward)(gs_device *d, const gs_linear_task *l) {
+gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *d, const gs_linear_task *l) {
     gs_pool *pool = gs_cpu_of(d)->pool;
     const size_t n = (size_t)l->n;
     const int in = l->in, out = l->out;

@@ -51,7 +51,7 @@ static void forward_rows(const tree_work *t, const float *xt, size_t width, size
                          float *sums) {
     for (int leaf = 0; leaf < t->leaves; leaf++) {
         const size_t k = first_of(t->in, leaf, t->leaves), end = first_of(t->in, leaf + 1, t->leaves);
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = rows,
                       .depth = (int)(end - k),
                       .columns = (int)width,
@@ -74,20 +74,20 @@ static void forward(void *context, int part) {
         const size_t n = t->n - s < SAMPLES ? t->n - s : SAMPLES, width = gs_round_up(n);
         float *xt = t->memory, *to = xt + t->in * width, *sums = to + ROWS * width;
         if (width > n) memset(xt, 0, t->in * width * sizeof *xt);
-        GS_ISA(transpose)(xt, width, t->x + s * t->in, t->in, (int)n, (int)t->in);
+        GS_ISA(gs_cpu_transpose)(xt, width, t->x + s * t->in, t->in, (int)n, (int)t->in);
         for (size_t o = 0; o < t->out; o += ROWS) {
             const int rows = (int)(t->out - o < ROWS ? t->out - o : ROWS);
             forward_rows(t, xt, width, o, rows, to, sums);
-            GS_ISA(transpose)(t->y + s * t->out + o, t->out, to, width, rows, (int)n);
+            GS_ISA(gs_cpu_transpose)(t->y + s * t->out + o, t->out, to, width, rows, (int)n);
         }
     }
 }
 
-gs_status GS_ISA(linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
-                                      int leaves) {
+gs_status GS_ISA(gs_cpu_linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int in,
+                                             int out, int leaves) {
     const size_t i = (size_t)in, o = (size_t)out, width = gs_round_up(n < SAMPLES ? n : SAMPLES);
     if (n == 0) return GS_OK;
-    GS_TRY(GS_ISA(rounded)(d, 2, (gs_operand[]){{&x, n * i}, {&w, i * o}}));
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 2, (gs_operand[]){{&x, n * i}, {&w, i * o}}));
     tree_work t = {.y = gs_cpu_floats(y),
                    .x = gs_cpu_floats(x),
                    .w = gs_cpu_floats(w),
@@ -112,7 +112,7 @@ static void dx_leaf(const tree_work *t, size_t s, int rows, int leaf, float *to,
                  depth = first_output(t, block, leaf + 1) - first;
     for (int b = 0; b < t->blocks; b++) {
         const size_t k = (size_t)b * block + first;
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = rows,
                       .depth = (int)depth,
                       .columns = (int)t->in,
@@ -153,7 +153,7 @@ static void dw_and_db_of(const tree_work *t) {
         float *restrict db = t->db;
         for (size_t i = s; i < s + samples && db; i++)
             for (size_t o = 0; o < t->out; o++) db[o] += t->db_dy[i * t->out + o];
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = (int)t->out,
                       .depth = (int)samples,
                       .columns = (int)t->in,
@@ -179,13 +179,13 @@ static void backward(void *context, int part) {
 }
 
 /* forward: y = x w^T + b */
-gs_status GS_ISA(linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
-                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
-                                       const gs_share *share) {
+gs_status GS_ISA(gs_cpu_linear_tree_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                              gs_mem x, gs_mem w, size_t n, int in, int out, bool add,
+                                              int leaves, int blocks, const gs_share *share) {
     const size_t i = (size_t)in, o = (size_t)out;
     const float *whole_dy = gs_cpu_floats(dy);
     if (n == 0) return add ? GS_OK : gs_clear(d, dw, i * o, db, o);
-    GS_TRY(GS_ISA(rounded)(d, 3, (gs_operand[]){{&x, n * i}, {&w, i * o}, {&dy, n * o}}));
+    GS_TRY(GS_ISA(gs_cpu_rounded)(d, 3, (gs_operand[]){{&x, n * i}, {&w, i * o}, {&dy, n * o}}));
     tree_work t = {.dx = gs_cpu_floats(dx),
                    .dw = gs_cpu_floats(dw),
                    .db = gs_cpu_floats(db),

@@ -161,7 +161,7 @@ static void walk_by_rows(const gs_matmul *t) {
         }
 }
 
-void GS_ISA(matmul)(const gs_matmul *t) {
+void GS_ISA(gs_cpu_matmul)(const gs_matmul *t) {
     (t->by_columns ? walk_by_columns : walk_by_rows)(t);
 }
 
@@ -183,7 +183,8 @@ ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, 
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) gs_store(to + (size_t)i * to_row, v[i]);
 }
 
-void GS_ISA(transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows, int columns) {
+void GS_ISA(gs_cpu_transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows,
+                              int columns) {
     int i = 0;
     for (; i + GS_VECTOR <= rows; i += GS_VECTOR) {
         int j = 0;

@@ -43,7 +43,8 @@ typedef struct gs_matmul {
 
 enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR, GS_LINE = 16 }; /* floats; GS_LINE: in a line of the cache */
 
-void GS_ISA(matmul)(const gs_matmul *);
+void GS_ISA(gs_cpu_matmul)(const gs_matmul *);
 
 /* to[j to_row + i] = from[i from_row + j],  i < rows, j < columns */
-void GS_ISA(transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows, int columns);
+void GS_ISA(gs_cpu_transpose)(float *to, size_t to_row, const float *from, size_t from_row, int rows,
+                              int columns);

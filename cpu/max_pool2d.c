@@ -117,8 +117,8 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
     }
 #define REST4
 #define REST8 , 8, 10, 12, 14
-POOL_2X2(8)
-POOL_2X2(4)
+POOL_2X2(8) /* pool_2x2_8, unpool_2x2_8 */
+POOL_2X2(4) /* pool_2x2_4, unpool_2x2_4 */
 
 /* Rows of fewer than 8 outputs are faster with 8 lanes, too; but the last row has no row after it. */
 static int rows_by_8(const gs_pool2d_sizes *s) {
@@ -127,7 +127,7 @@ static int rows_by_8(const gs_pool2d_sizes *s) {
 
 /* ---- one plane ---- */
 
-void GS_ISA(max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {
+void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index, const float *x) {
     if (is_2x2(s)) {
         pool_2x2_8(s, 0, rows_by_8(s), y, index, x);
         pool_2x2_4(s, rows_by_8(s), s->out_h, y, index, x);
@@ -143,8 +143,8 @@ void GS_ISA(max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t *index
 }
 
 /* forward: y = x[index], so each dy goes to its index; windows that overlap add up */
-void GS_ISA(max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float *dy, const float *relu_y,
-                                const int32_t *index) {
+void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float *dy,
+                                       const float *relu_y, const int32_t *index) {
     if (is_2x2(s)) {
         unpool_2x2_8(s, 0, rows_by_8(s), dx, dy, relu_y, index);
         unpool_2x2_4(s, rows_by_8(s), s->out_h, dx, dy, relu_y, index);
@@ -164,14 +164,14 @@ static void forward_part(void *context, int part) {
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
     const gs_range r = gs_cpu_tasks(t->planes, part, t->parts);
     for (size_t plane = r.begin; plane < r.end; plane++)
-        GS_ISA(max_pool2d_plane)(t->s, t->y + plane * out, t->index + plane * out, t->x + plane * in);
+        GS_ISA(gs_cpu_max_pool2d_plane)(t->s, t->y + plane * out, t->index + plane * out, t->x + plane * in);
 }
 
 static void backward_part(void *context, int part) {
     const max_pool_work *t = context;
     size_t in = (size_t)t->s->in_h * (size_t)t->s->in_w, out = (size_t)t->s->out_h * (size_t)t->s->out_w;
     const gs_range r = gs_cpu_tasks(t->planes, part, t->parts);
-    for (size_t plane = r.begin; plane < r.end; plane++) GS_ISA(max_unpool2d_plane)
+    for (size_t plane = r.begin; plane < r.end; plane++) GS_ISA(gs_cpu_max_unpool2d_plane)
     (t->s, t->dx + plane * in, t->dy + plane * out, NULL, t->index + plane * out);
 }
 
@@ -181,15 +181,15 @@ static gs_status run(gs_device *d, max_pool_work t, size_t n, void (*work)(void 
     return gs_cpu_run(d, t.parts, work, &t);
 }
 
-gs_status GS_ISA(max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
-                                     const gs_pool2d_sizes *s) {
+gs_status GS_ISA(gs_cpu_max_pool2d_forward)(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
+                                            const gs_pool2d_sizes *s) {
     const max_pool_work t = {
         .y = gs_cpu_floats(y), .x = gs_cpu_floats(x), .index = gs_cpu_ints(index), .s = s};
     return run(d, t, n, forward_part);
 }
 
-gs_status GS_ISA(max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
-                                      const gs_pool2d_sizes *s) {
+gs_status GS_ISA(gs_cpu_max_pool2d_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem index, size_t n,
+                                             const gs_pool2d_sizes *s) {
     const max_pool_work t = {
         .dx = gs_cpu_floats(dx), .dy = gs_cpu_floats(dy), .index = gs_cpu_ints(index), .s = s};
     return run(d, t, n, backward_part);

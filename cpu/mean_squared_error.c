@@ -1,8 +1,8 @@
 #include "cpu/largest.h"
 
 /* loss = sum over samples of the mean over j of (x[j] - t[j])^2 */
-gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n,
-                                             int k) {
+gs_status GS_ISA(gs_cpu_mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n,
+                                                    int k) {
     (void)d;
     const float *from = gs_cpu_floats(x), *target = gs_cpu_floats(t);
     double loss = 0;
@@ -18,7 +18,8 @@ gs_status GS_ISA(mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem 
 }
 
 /* forward: loss = (1/k) sum_j (x[j] - t[j])^2, so dloss/dx[j] = (2/k) (x[j] - t[j]) */
-gs_status GS_ISA(mean_squared_error_backward)(gs_device *d, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k) {
+gs_status GS_ISA(gs_cpu_mean_squared_error_backward)(gs_device *d, gs_mem dx, gs_mem x, gs_mem t, size_t n,
+                                                     int k) {
     (void)d;
     const float *from = gs_cpu_floats(x), *target = gs_cpu_floats(t);
     float *to = gs_cpu_floats(dx), scale = 2.0f / (float)k;

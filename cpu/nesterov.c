@@ -13,8 +13,8 @@ static void update_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(nesterov_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
-                                  float lr, float momentum, float weight_decay) {
+gs_status GS_ISA(gs_cpu_nesterov_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count,
+                                         float scale, float lr, float momentum, float weight_decay) {
     const gs_update_work t = {.w = gs_cpu_floats(w),
                               .v = gs_cpu_floats(v),
                               .dw = gs_cpu_floats(dw),

@@ -51,7 +51,8 @@ static void fma_part(void *context, int part) {
         for (size_t k = 0; k < t->rounds; k++) t->y[i] = t->y[i] * t->scale + t->shift;
 }
 
-gs_status GS_ISA(fma_loop)(gs_device *d, gs_mem y, float scale, float shift, size_t count, size_t rounds) {
+gs_status GS_ISA(gs_cpu_fma_loop)(gs_device *d, gs_mem y, float scale, float shift, size_t count,
+                                  size_t rounds) {
     peak_work t = {.y = gs_cpu_floats(y), .scale = scale, .shift = shift, .count = count, .rounds = rounds};
     t.parts = gs_cpu_parts(d, count, 16 * BLOCK);
     return gs_cpu_run(d, t.parts, fma_part, &t);
@@ -65,7 +66,7 @@ static void triad_part(void *context, int part) {
     for (size_t i = r.begin; i < r.end; i++) y[i] = a[i] + t->scale * b[i];
 }
 
-gs_status GS_ISA(triad)(gs_device *d, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count) {
+gs_status GS_ISA(gs_cpu_triad)(gs_device *d, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count) {
     peak_work t = {
         .y = gs_cpu_floats(y), .a = gs_cpu_floats(a), .b = gs_cpu_floats(b), .scale = scale, .count = count};
     t.parts = gs_cpu_parts(d, count, 1024);

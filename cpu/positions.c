@@ -20,7 +20,8 @@ static void forward_part(void *context, int part) {
 }
 
 /* y = x + w */
-gs_status GS_ISA(positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count) {
+gs_status GS_ISA(gs_cpu_positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n,
+                                           size_t count) {
     positions_work t = {.y = gs_cpu_floats(y),
                         .x = gs_cpu_floats(x),
                         .w = gs_cpu_floats(w),
@@ -43,7 +44,8 @@ static void backward_part(void *context, int part) {
 }
 
 /* forward: y = x + w, so dw[k] = sum_i dy[i][k] */
-gs_status GS_ISA(positions_backward)(gs_device *d, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add) {
+gs_status GS_ISA(gs_cpu_positions_backward)(gs_device *d, gs_mem dw, gs_mem dy, size_t n, size_t count,
+                                            bool add) {
     positions_work t = {.dw = gs_cpu_floats(dw),
                         .dy = gs_cpu_floats(dy),
                         .n = n,

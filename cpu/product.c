@@ -80,7 +80,7 @@ static void product_narrow(const gs_product *t, float *y, size_t ld, const float
     }
 }
 
-void GS_ISA(product)(const gs_product *t, float *y, size_t ld, const float *x) {
+void GS_ISA(gs_cpu_product)(const gs_product *t, float *y, size_t ld, const float *x) {
     if (t->columns < GS_VECTOR) {
         product_narrow(t, y, ld, x);
         return;
@@ -101,8 +101,8 @@ void GS_ISA(product)(const gs_product *t, float *y, size_t ld, const float *x) {
         }
 }
 
-void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
-                  const size_t *column_at) {
+void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
+                         const size_t *column_at) {
     for (int i = 0; i < rows; i += GS_TILE_ROWS) {
         int block = rows - i < GS_TILE_ROWS ? rows - i : GS_TILE_ROWS;
         for (int k = 0; k < depth; k++)
@@ -203,7 +203,7 @@ static void dot_columns(const gs_dots *t, float *c, const float *y, const float 
 }
 
 /* Some columns of c at a time, whose rows of X stay in the second-level cache while all rows of y go by. */
-void GS_ISA(dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
+void GS_ISA(gs_cpu_dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
     enum { CACHED_FLOATS = 1 << 16 };
     int fit = CACHED_FLOATS / (t->columns * t->samples) / GS_DOT_COLUMNS,
         some = (fit < 1 ? 1 : fit) * GS_DOT_COLUMNS;

@@ -108,12 +108,12 @@ typedef struct gs_product {
 } gs_product;
 
 /* y is (rows, ld). Reads up to GS_VECTOR - 1 floats after the end of each row of X. */
-void GS_ISA(product)(const gs_product *, float *y, size_t ld, const float *x);
+void GS_ISA(gs_cpu_product)(const gs_product *, float *y, size_t ld, const float *x);
 
 /* Write a matrix (rows, depth) to `to`, as many floats, in the order in which `product` reads it: blocks of
  * GS_TILE_ROWS rows, each column of a block side by side. Its element (i, k) is a[row_at[i] + column_at[k]]. */
-void GS_ISA(pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
-                  const size_t *column_at);
+void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
+                         const size_t *column_at);
 
 /* c[i][k] += sum over `samples` s and p < columns of y[s][i][p] x[s][at[k] + p],  i < rows, k < depth.
  * y[s][i] starts at y + s y_sample + i y_row and is followed by zeros up to the next multiple of GS_VECTOR;
@@ -124,4 +124,4 @@ typedef struct gs_dots {
     size_t y_row, y_sample, x_sample;
 } gs_dots;
 
-void GS_ISA(dot_products)(const gs_dots *, float *c, const float *y, const float *x);
+void GS_ISA(gs_cpu_dot_products)(const gs_dots *, float *c, const float *y, const float *x);

@@ -35,7 +35,7 @@ static size_t floats_of_b(int columns) {
     return up((size_t)least(columns, COLUMNS), GS_BF16_STRIP) * DEPTH; /* whole strips of either way */
 }
 
-size_t GS_ISA(product16_memory)(int rows, int columns) {
+size_t GS_ISA(gs_cpu_product16_memory)(int rows, int columns) {
     return floats_of_a(rows) + floats_of_b(columns) + GS_STRIP * DEPTH;
 }
 
@@ -50,7 +50,7 @@ static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int
             gs_round16(t->precision, to + k * width, gs_line(m, (size_t)k) + i, (size_t)here);
         for (int r = 0; r < here && m->deep; r++)
             gs_round16(t->precision, spare + r * depth, gs_line(m, (size_t)i + (size_t)r), (size_t)depth);
-        if (m->deep) GS_ISA(transpose)(to, (size_t)width, spare, (size_t)depth, here, depth);
+        if (m->deep) GS_ISA(gs_cpu_transpose)(to, (size_t)width, spare, (size_t)depth, here, depth);
     }
 }
 
@@ -80,7 +80,7 @@ static void multiply(const gs_product16 *t, float *c, const float *a, const floa
     const line_layout l = layout_of(t->instruction);
     const size_t a_block = (size_t)l.tile_rows * l.depth;
     if (!t->instruction) {
-        GS_ISA(matmul)
+        GS_ISA(gs_cpu_matmul)
         (&(gs_matmul){.rows = rows,
                       .depth = depth,
                       .columns = columns,
@@ -126,7 +126,7 @@ static void block_of_columns(const gs_product16 *t, int column, int columns, int
     }
 }
 
-void GS_ISA(product16)(const gs_product16 *t, float *memory) {
+void GS_ISA(gs_cpu_product16)(const gs_product16 *t, float *memory) {
     for (int j = 0; j < t->columns; j += COLUMNS)
         for (int k = 0; k < t->depth; k += DEPTH)
             block_of_columns(t, j, least(COLUMNS, t->columns - j), k, memory);

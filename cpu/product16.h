@@ -45,9 +45,9 @@ typedef struct gs_product16 {
 } gs_product16;
 
 /* Floats of memory that it needs: enough for any depth. */
-size_t GS_ISA(product16_memory)(int rows, int columns);
+size_t GS_ISA(gs_cpu_product16_memory)(int rows, int columns);
 
-void GS_ISA(product16)(const gs_product16 *, float *memory);
+void GS_ISA(gs_cpu_product16)(const gs_product16 *, float *memory);
 
 /* Of a matrix, the lines or the part of the lines that begins at row or column `from` ... */
 static inline gs_lines gs_lines_from(gs_lines m, size_t from) {

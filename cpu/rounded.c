@@ -16,7 +16,7 @@ static void round_part(void *context, int part) {
     gs_round16(t->precision, t->to + r.begin, t->from + r.begin, r.end - r.begin);
 }
 
-gs_status GS_ISA(rounded)(gs_device *d, int count, const gs_operand *operand) {
+gs_status GS_ISA(gs_cpu_rounded)(gs_device *d, int count, const gs_operand *operand) {
     size_t all = 0, at = 0;
     float *memory;
     if (d->precision == GS_PRECISION_F32) return GS_OK;

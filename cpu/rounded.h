@@ -9,4 +9,4 @@ typedef struct gs_operand {
 } gs_operand;
 
 /* Nothing happens where the precision is f32. The copies stay until the next call for this device. */
-gs_status GS_ISA(rounded)(gs_device *, int count, const gs_operand *);
+gs_status GS_ISA(gs_cpu_rounded)(gs_device *, int count, const gs_operand *);

@@ -14,8 +14,8 @@ static void update_part(void *context, int part) {
         for (size_t i = r.begin; i < r.end; i++) w[i] -= t.lr * (t.scale * dw[i] + t.weight_decay * w[i]);
 }
 
-gs_status GS_ISA(sgd_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
-                             float momentum, float weight_decay) {
+gs_status GS_ISA(gs_cpu_sgd_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
+                                    float lr, float momentum, float weight_decay) {
     const gs_update_work t = {.w = gs_cpu_floats(w),
                               .v = gs_cpu_floats(v),
                               .dw = gs_cpu_floats(dw),

@@ -66,8 +66,9 @@ static void loss_part(void *context, int part) {
 }
 
 /* Each sample's loss is kept and added up afterwards: the same sum for any number of threads. */
-gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
-                                                size_t n, int classes, float smoothing) {
+gs_status GS_ISA(gs_cpu_softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem stats, gs_mem x,
+                                                       gs_mem labels, size_t n, int classes,
+                                                       float smoothing) {
     float *scratch;
     GS_TRY(gs_cpu_scratch(d, n * sizeof(sample_loss) / sizeof *scratch, &scratch));
     loss_work t = {.p = gs_cpu_floats(p),
@@ -92,8 +93,8 @@ gs_status GS_ISA(softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem s
 
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
  * 1 - e, and each class gets e / classes more. As of a rank that has all classes. */
-gs_status GS_ISA(softmax_cross_entropy_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                                 int classes, float smoothing) {
+gs_status GS_ISA(gs_cpu_softmax_cross_entropy_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels,
+                                                        size_t n, int classes, float smoothing) {
     const gs_share all = {.ranks = 1, .whole = classes, .leaves = 1};
-    return GS_ISA(softmax_part_backward)(d, dx, p, labels, n, classes, smoothing, &all);
+    return GS_ISA(gs_cpu_softmax_part_backward)(d, dx, p, labels, n, classes, smoothing, &all);
 }

@@ -31,8 +31,8 @@ static void largest_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(softmax_part_largest)(gs_device *d, gs_mem most, gs_mem x, size_t n, int classes,
-                                       const gs_share *of) {
+gs_status GS_ISA(gs_cpu_softmax_part_largest)(gs_device *d, gs_mem most, gs_mem x, size_t n, int classes,
+                                              const gs_share *of) {
     part_work t = {.most = gs_cpu_floats(most) + n * (size_t)of->rank,
                    .x = gs_cpu_floats(x),
                    .n = n,
@@ -109,8 +109,9 @@ static part_work work_of(gs_mem x, gs_mem labels, size_t n, int classes, float s
                        .everywhere = smoothing / (float)of->whole};
 }
 
-gs_status GS_ISA(softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
-                                    size_t n, int classes, float smoothing, const gs_share *of) {
+gs_status GS_ISA(gs_cpu_softmax_part_sums)(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x,
+                                           gs_mem labels, size_t n, int classes, float smoothing,
+                                           const gs_share *of) {
     part_work t = work_of(x, labels, n, classes, smoothing, of);
     t.p = gs_cpu_floats(p);
     t.sums = gs_cpu_floats(sums);
@@ -131,7 +132,8 @@ static void end_part(void *context, int part) {
 }
 
 /* The losses are added in order: the same sum for any number of threads. */
-gs_status GS_ISA(softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n, int classes) {
+gs_status GS_ISA(gs_cpu_softmax_part_end)(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n,
+                                          int classes) {
     part_work t = {.p = gs_cpu_floats(p),
                    .sums = gs_cpu_floats(sums),
                    .n = n,
@@ -165,8 +167,8 @@ static void gradient_part(void *context, int part) {
     }
 }
 
-gs_status GS_ISA(softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
-                                        int classes, float smoothing, const gs_share *of) {
+gs_status GS_ISA(gs_cpu_softmax_part_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
+                                               int classes, float smoothing, const gs_share *of) {
     part_work t = work_of(p, labels, n, classes, smoothing, of);
     t.p = gs_cpu_floats(dx);
     t.parts = gs_cpu_parts(d, n * (size_t)classes, 1 << 14);

@@ -45,7 +45,7 @@ static void sum_part(void *context, int part) {
     __atomic_fetch_add(&t->out->low, low, __ATOMIC_RELAXED);
 }
 
-gs_status GS_ISA(squares)(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_squares *out) {
+gs_status GS_ISA(gs_cpu_squares)(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_squares *out) {
     squares_work t = {gs_cpu_floats(x), count, gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16), out};
     *out = (gs_squares){.top = top > 1 ? top : 1};
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, largest_part, &t);

@@ -1,10 +1,10 @@
 #include "cpu/cpu.h"
 
 #define MEMORY_SLOT(name) .name = gs_cpu_##name,
-#define SLOT(name) .name = GS_ISA(name),
-const gs_backend GS_ISA(backend) = {.name = "cpu",
-                                    .host_memory = gs_cpu_host_memory,
-                                    .read_begin = gs_cpu_read,
-                                    .read_end = gs_cpu_finish,
-                                    SLOT(linear_tree_forward) SLOT(linear_tree_backward)
-                                        GS_MEMORY_FUNCTIONS(MEMORY_SLOT) GS_OPERATORS(SLOT)};
+#define SLOT(name) .name = GS_ISA(gs_cpu_##name),
+const gs_backend GS_ISA(gs_cpu_backend) = {.name = "cpu",
+                                           .host_memory = gs_cpu_host_memory,
+                                           .read_begin = gs_cpu_read,
+                                           .read_end = gs_cpu_finish,
+                                           SLOT(linear_tree_forward) SLOT(linear_tree_backward)
+                                               GS_MEMORY_FUNCTIONS(MEMORY_SLOT) GS_OPERATORS(SLOT)};

@@ -67,7 +67,7 @@ static size_t padded_floats(const tile_grid *p) {
     return padded_image(p) * (size_t)(p->share > 1 ? p->images : 1) + GS_VECTOR;
 }
 
-size_t GS_ISA(winograd_memory)(const gs_winograd *t) {
+size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *t) {
     tile_grid p = tiles_of(t);
     return table_floats(t) + padded_floats(&p) + GS_WINOGRAD_PLACES * (p.v + p.m);
 }
@@ -264,7 +264,7 @@ static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const 
         product.rows = t->out_c - o < BLOCK ? t->out_c - o : BLOCK;
         for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) {
             product.a = t->u + (place * (size_t)t->out_c + (size_t)o) * (size_t)t->in_c;
-            GS_ISA(product)(&product, work->m + place * p->m, p->row, work->v + place * p->v);
+            GS_ISA(gs_cpu_product)(&product, work->m + place * p->m, p->row, work->v + place * p->v);
         }
         for (int r = 0; r < product.rows; r++)
             for (int i = 0; i < images; i++)
@@ -336,7 +336,7 @@ ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, co
                         __builtin_prefetch(y + (size_t)(o + r) * plane + where[i].at + k, 1, 2);
             for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++) {
                 product.a = t->u + (place * (size_t)t->out_c + (size_t)o) * (size_t)t->in_c;
-                GS_ISA(product)
+                GS_ISA(gs_cpu_product)
                 (&product, work->m + place * NEAR_MATRIX, NEAR_ROW,
                  work->v + place * p->v + (size_t)v * GS_VECTOR);
             }
@@ -366,8 +366,8 @@ static void some_tiles(const gs_winograd *t, const tile_grid *p, const memory_pa
         outputs_by_channels(t, p, work, y, images, first, rows);
 }
 
-void GS_ISA(winograd)(const gs_winograd *t, float *y, const float *x, size_t x_image, size_t images,
-                      float *memory) {
+void GS_ISA(gs_cpu_winograd)(const gs_winograd *t, float *y, const float *x, size_t x_image, size_t images,
+                             float *memory) {
     tile_grid p = tiles_of(t);
     memory_parts work = {.at = (size_t *)(void *)memory, .padded = memory + table_floats(t)};
     work.v = work.padded + padded_floats(&p);

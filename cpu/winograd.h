@@ -64,13 +64,13 @@ static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
 enum { GS_WINOGRAD_PLACES = 16 };
 
 /* How many floats of memory gs_winograd needs. */
-size_t GS_ISA(winograd_memory)(const gs_winograd *);
+size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *);
 
 /* Write the 16 out_c in_c floats of u, in the order in which gs_product reads each of the 16 matrices. The kernel from
  * channel c to channel o begins at w + o w_out + c w_in; turned: it is taken by 180 degrees. */
-void GS_ISA(winograd_kernels)(gs_device *, const gs_winograd *, float *u, const float *w, size_t w_out,
-                              size_t w_in, bool turned);
+void GS_ISA(gs_cpu_winograd_kernels)(gs_device *, const gs_winograd *, float *u, const float *w, size_t w_out,
+                                     size_t w_in, bool turned);
 
 /* Image i of x begins at x + i x_image, y is (images, out_c, out_h, out_w). */
-void GS_ISA(winograd)(const gs_winograd *, float *y, const float *x, size_t x_image, size_t images,
-                      float *memory);
+void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size_t x_image, size_t images,
+                             float *memory);

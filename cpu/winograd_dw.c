@@ -71,7 +71,7 @@ static dw_part lay_out(const dw_work *t, float *memory, size_t *floats) {
     p.at = (size_t *)(void *)take(&next, room * sizeof(size_t) / sizeof(float));
     p.x = take_beside(&next, s->in_c, s->in_h * s->in_w, 2 * t->rows + 2, 2 * t->columns + 2);
     p.dy = take_beside(&next, s->out_c, s->out_h * s->out_w, 2 * t->rows, 2 * t->columns);
-    p.dx_memory = take(&next, t->dx ? GS_ISA(winograd_memory)(&t->dx_of) : 0);
+    p.dx_memory = take(&next, t->dx ? GS_ISA(gs_cpu_winograd_memory)(&t->dx_of) : 0);
     *floats = next.used;
     return p;
 }
@@ -190,7 +190,7 @@ static void add_products(const dw_work *t, dw_part *p) {
     for (size_t place = 0; place < GS_WINOGRAD_PLACES; place++)
         for (size_t o = 0; o < out_c; o += GS_TILE_ROWS, du += GS_TILE_ROWS * in_c) {
             product.a = p->n + place * t->n_place + o * room;
-            GS_ISA(product)(&product, p->product, in_c, p->v + place * t->v_place);
+            GS_ISA(gs_cpu_product)(&product, p->product, in_c, p->v + place * t->v_place);
             for (size_t i = 0; i < GS_TILE_ROWS * in_c; i += GS_VECTOR)
                 gs_store(du + i, gs_load(du + i) + gs_load(p->product + i));
         }
@@ -239,7 +239,7 @@ static void backward_part(void *context, int part) {
             row_of_tiles(t, &p, row);
         }
         if (!t->dx || (i + 1 < r.end && i + 1 - done < t->some)) continue;
-        GS_ISA(winograd)
+        GS_ISA(gs_cpu_winograd)
         (&t->dx_of, t->dx + done * t->in, t->dy + done * t->out, t->out, i + 1 - done, p.dx_memory);
         done = i + 1;
     }
@@ -256,8 +256,9 @@ static void finish_part(void *context, int part) {
             finish_pairs(t->dw + 9 * i, t->part_memory + t->scratch_part * (size_t)k + i, pairs);
 }
 
-gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy, const float *x,
-                                    const float *w, size_t n, const gs_conv2d_sizes *s) {
+gs_status GS_ISA(gs_cpu_winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy,
+                                           const float *x, const float *w, size_t n,
+                                           const gs_conv2d_sizes *s) {
     const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c,
                  positions = (size_t)s->out_h * (size_t)s->out_w;
     dw_work t = {.s = s,
@@ -285,7 +286,7 @@ gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const fl
     if (d->dry) return GS_OK;
     t.part_memory = t.scratch + u;
     t.dx_of.u = t.scratch;
-    if (dx) GS_ISA(winograd_kernels)(d, &t.dx_of, t.scratch, w, 9, 9 * in_c, true);
+    if (dx) GS_ISA(gs_cpu_winograd_kernels)(d, &t.dx_of, t.scratch, w, 9, 9 * in_c, true);
     gs_pool_run(gs_cpu_of(d)->pool, t.parts, backward_part, &t);
     t.finishing = gs_cpu_parts(d, in_c * out_c, 1 << 8);
     return gs_cpu_run(d, t.finishing, finish_part, &t);

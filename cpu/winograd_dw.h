@@ -20,5 +20,6 @@ static inline bool gs_winograd_backward_pays(const gs_conv2d_sizes *s, bool bias
 }
 
 /* conv2d_backward (backend.h) without db; dw holds what is to be added to. n > 0; dx may be NULL. */
-gs_status GS_ISA(winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy, const float *x,
-                                    const float *w, size_t n, const gs_conv2d_sizes *s);
+gs_status GS_ISA(gs_cpu_winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy,
+                                           const float *x, const float *w, size_t n,
+                                           const gs_conv2d_sizes *s);

@@ -47,8 +47,8 @@ static void kernels_part(void *context, int part) {
     }
 }
 
-void GS_ISA(winograd_kernels)(gs_device *d, const gs_winograd *t, float *to, const float *w, size_t w_out,
-                              size_t w_in, bool turned) {
+void GS_ISA(gs_cpu_winograd_kernels)(gs_device *d, const gs_winograd *t, float *to, const float *w,
+                                     size_t w_out, size_t w_in, bool turned) {
     kernels_work k = {t, to, w, w_out, w_in, turned, 1};
     k.parts = gs_cpu_parts(d, (size_t)t->out_c * (size_t)t->in_c, 1 << 8);
     gs_pool_run(gs_cpu_of(d)->pool, k.parts, kernels_part, &k);

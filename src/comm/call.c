@@ -25,8 +25,8 @@
         }                                                                                                    \
     }
 
-/* `wide` is where the arithmetic is done: an unsigned type, which wraps around, for integers. (a != a) is
- * true for a NaN alone; if b is the NaN then both comparisons are false and b is what remains. */
+/* LOOPS(f32, ...) makes f32_sum, f32_min and f32_max. `wide` is the type of the arithmetic: for integers an unsigned
+ * one, which wraps around. (a != a) is true for a NaN alone; if b is NaN, both comparisons are false and b remains. */
 #define LOOPS(name, type, wide)                                                                              \
     LOOP(name##_sum, type, (wide)a + (wide)b)                                                                \
     LOOP(name##_min, type, a < b || a != a ? a : b)                                                          \

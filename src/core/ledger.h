@@ -9,19 +9,19 @@
 #include <stddef.h>
 #include "core/error.h"
 
-/* X(name, word): GS_MEMORY_name; the word for people and for JSON. */
+/* X(name, word): the word for people and for JSON. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
-    X(WEIGHTS, "weights")             /* what is trained */                                                  \
-    X(GRADIENTS, "gradients")         /* of the weights, summed over the batch */                            \
-    X(OPTIMIZER, "optimizer")         /* the optimiser's vectors: momentum, or means and squares */          \
-    X(STATE, "state")                 /* running statistics of batch_norm, and the sums that become them */  \
-    X(ACTIVATIONS, "activations")     /* y and dx of all layers, and what backward must remember */          \
-    X(WORKSPACE, "workspace")         /* scratch memory of operators */                                      \
-    X(COMMUNICATION, "communication") /* copies of gradients on their way to other workers */                \
-    X(DATA, "data")                   /* samples on their way to the device */
+    X(GS_MEMORY_WEIGHTS, "weights")     /* what is trained */                                                \
+    X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \
+    X(GS_MEMORY_OPTIMIZER, "optimizer") /* the optimiser's vectors: momentum, or means and squares */        \
+    X(GS_MEMORY_STATE, "state") /* running statistics of batch_norm, and the sums that become them */        \
+    X(GS_MEMORY_ACTIVATIONS, "activations") /* y and dx of all layers, and what backward must remember */    \
+    X(GS_MEMORY_WORKSPACE, "workspace")     /* scratch memory of operators */                                \
+    X(GS_MEMORY_COMMUNICATION, "communication") /* copies of gradients on their way to other workers */      \
+    X(GS_MEMORY_DATA, "data")                   /* samples on their way to the device */
 
 typedef enum gs_memory_kind {
-#define GS_MEMORY_NAME(name, word) GS_MEMORY_##name,
+#define GS_MEMORY_NAME(name, word) name,
     GS_MEMORY_KINDS_TABLE(GS_MEMORY_NAME)
 #undef GS_MEMORY_NAME
         GS_MEMORY_KINDS
