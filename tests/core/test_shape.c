@@ -65,10 +65,7 @@ TEST(tokens_are_computed_as_samples) {
     enum { N = 2, T = 3, IN = 2 * 6 * 6, OUT = 5 };
     float x[N * T * IN], y[2][N * T * OUT];
     for (int i = 0; i < N * T * IN; i++) x[i] = (float)(i * i % 17) / 17 - 0.4f;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int k = 0; k < count; k++) {
-        gs_device *d = devices[k];
+    FOR_EACH_DEVICE (d) {
         gs_mem place = gs_test_put(d, x, sizeof x), logits;
         for (int with = 0; with < 2; with++) {
             gs_pass pass = {.n = with ? N : N * T};

@@ -164,34 +164,29 @@ TEST(gradients) {
          {2, 7, 6, 0},
          wide},
     };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
             for (int training = 0; training < 2; training++)
-                check_network(devices[d], networks[i].text, networks[i].in, networks[i].step, training);
+                check_network(d, networks[i].text, networks[i].in, networks[i].step, training);
 }
 
 /* Nobody needs the input's gradient: the layers before the first that learns do nothing, the others as before. */
 TEST(gradients_without_dx) {
     const char *text = "tanh, dropout 0.2, residual (relu | flatten, sigmoid), residual (linear 8 | tanh, "
                        "linear 8)";
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) {
+    FOR_EACH_DEVICE (d) {
         network all, some;
         float got[2][256];
         gs_mem dx;
-        network_open(&all, devices[d], text, (gs_shape){5, 1, 1, 0}, true, true);
-        network_open(&some, devices[d], text, (gs_shape){5, 1, 1, 0}, true, false);
+        network_open(&all, d, text, (gs_shape){5, 1, 1, 0}, true, true);
+        network_open(&some, d, text, (gs_shape){5, 1, 1, 0}, true, false);
         assert_in_range(all.params, 1, 256);
         network *both[] = {&all, &some};
         for (int k = 0; k < 2; k++) {
             scalar(both[k]);
             assert_ok(gs_layer_backward(both[k]->net, &both[k]->pass, both[k]->dy, &dx));
             assert_true((dx.base != NULL) == (k == 0));
-            assert_ok(
-                devices[d]->ops->read(devices[d], got[k], both[k]->gradients, all.params * sizeof(float)));
+            assert_ok(d->ops->read(d, got[k], both[k]->gradients, all.params * sizeof(float)));
         }
         assert_memory_equal(got[0], got[1], all.params * sizeof(float));
     }
@@ -200,26 +195,24 @@ TEST(gradients_without_dx) {
 /* The mask belongs to a sample's place in the global batch, not to who computes it. */
 TEST(dropout_does_not_depend_on_the_cut) {
     enum { N = 5, SIZE = 7 };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     float whole[N * SIZE], part[N * SIZE], other[N * SIZE];
-    for (int d = 0; d < count; d++) {
-        const gs_backend *ops = devices[d]->ops;
+    FOR_EACH_DEVICE (d) {
+        const gs_backend *ops = d->ops;
         gs_layer *net = gs_dropout(0.5f);
         size_t params;
         gs_mem x, y;
         assert_ok(gs_layer_plan(net, (gs_shape){SIZE, 1, 1, 0}, &params));
-        assert_ok(gs_layer_bind(net, devices[d], GS_NONE, GS_NONE, N, false));
-        x = gs_test_alloc(devices[d], sizeof whole);
-        assert_ok(ops->fill(devices[d], x, 1, (size_t)N * SIZE));
+        assert_ok(gs_layer_bind(net, d, GS_NONE, GS_NONE, N, false));
+        x = gs_test_alloc(d, sizeof whole);
+        assert_ok(ops->fill(d, x, 1, (size_t)N * SIZE));
         gs_pass pass = {.n = N, .training = true, .seed = 3, .step = 9};
         assert_ok(gs_layer_forward(net, &pass, x, &y));
-        assert_ok(ops->read(devices[d], whole, y, sizeof whole));
+        assert_ok(ops->read(d, whole, y, sizeof whole));
         for (size_t first = 0; first < N; first += 2) {
             pass.first = first;
             pass.n = N - first < 2 ? N - first : 2;
             assert_ok(gs_layer_forward(net, &pass, gs_at(x, first * SIZE), &y));
-            assert_ok(ops->read(devices[d], part + first * SIZE, y, pass.n * SIZE * sizeof(float)));
+            assert_ok(ops->read(d, part + first * SIZE, y, pass.n * SIZE * sizeof(float)));
         }
         assert_memory_equal(part, whole, sizeof whole);
 
@@ -228,7 +221,7 @@ TEST(dropout_does_not_depend_on_the_cut) {
             pass = (gs_pass){.n = N, .training = true, .seed = 3 + (change == 1), .step = 9 + (change == 0)};
             net->number = change == 2;
             assert_ok(gs_layer_forward(net, &pass, x, &y));
-            assert_ok(ops->read(devices[d], other, y, sizeof other));
+            assert_ok(ops->read(d, other, y, sizeof other));
             assert_memory_not_equal(other, whole, sizeof whole);
         }
         /* element 1 of sample 0, as core/philox.h and backend.h define it */

@@ -75,10 +75,8 @@ static void same_bits(gs_settings s, const char *what) {
 
 TEST_AROUND(every_model_gets_the_same_bits, make_sets, NULL) {
     static const char *const models[] = {lenet, resnet, gpt, endings};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
-        for (int i = 0; i < 4; i++) same_bits(settings_of(*state, models[i], devices[d]->name), "");
+    FOR_EACH_DEVICE (d)
+        for (int i = 0; i < 4; i++) same_bits(settings_of(*state, models[i], d->name), "");
 }
 
 /* ---- in all ways to train ---- */
@@ -154,13 +152,11 @@ TEST_AROUND(tensor_parallel, make_sets, NULL) {
 /* Measured by the ledger in a run, and planned before it. */
 TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
     static const char *const models[] = {resnet, gpt};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (int i = 0; i < 2; i++) {
             double took[2];
             for (int on = 0; on < 2; on++) {
-                gs_settings s = settings_of(*state, models[i], devices[d]->name);
+                gs_settings s = settings_of(*state, models[i], d->name);
                 s.recompute = on ? GS_RECOMPUTE_BLOCKS : GS_RECOMPUTE_NONE;
                 gs_memory_plan plan;
                 assert_ok(gs_memory_plan_create(&s, &plan));
@@ -174,8 +170,8 @@ TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
                 gs_memory_plan_free(&plan);
             }
             if (took[1] > 0.7 * took[0])
-                fail_msg("%s on %s: %.0f bytes of activations, without it %.0f", models[i], devices[d]->name,
-                         took[1], took[0]);
+                fail_msg("%s on %s: %.0f bytes of activations, without it %.0f", models[i], d->name, took[1],
+                         took[0]);
         }
 }
 

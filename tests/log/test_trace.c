@@ -133,13 +133,11 @@ TEST(every_layer_is_there) {
                                 "flatten, dropout 0.1, linear 10";
     static const char *const layers[] = {"0.conv2d",     "2.residual", "2.body.0.conv2d", "2.body.1.tanh",
                                          "3.max_pool2d", "5.dropout",  "6.linear"};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int k = 0; k < count; k++) {
+    FOR_EACH_DEVICE (d) {
         const char *folder = gs_test_new_log();
         gs_test_program_prints(
             0, "done", "train --model '%s' --device %s --steps 2 --accumulate 2 --log %s --trace-steps 2",
-            model, devices[k]->name, folder);
+            model, d->name, folder);
         cJSON *trace = gs_test_json(folder, "trace.json");
         const cJSON *events = gs_test_field(trace, "traceEvents");
         for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {

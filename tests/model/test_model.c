@@ -255,8 +255,6 @@ TEST(normal_initial_values) {
 }
 
 TEST(initial_values) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     const char *name = gs_test_small() ? "flatten, linear 3, linear 10" : "lenet";
     gs_model *plan = gs_test_plan(name, mnist);
     float *want = gs_test_malloc(plan->params * sizeof *want),
@@ -279,8 +277,8 @@ TEST(initial_values) {
         gs_philox(42, gs_stream_hi(GS_STREAM_WEIGHTS, (uint64_t)p), last / 4, word);
         assert_near(want[param->at + last], k * (2 * (double)gs_uniform(word[last % 4]) - 1), 0, 1e-6);
     }
-    for (int d = 0; d < count; d++) {
-        gs_model *m = gs_test_model(devices[d], .text = name, .in = mnist, .max_batch = 1, .seed = 42);
+    FOR_EACH_DEVICE (d) {
+        gs_model *m = gs_test_model(d, .text = name, .in = mnist, .max_batch = 1, .seed = 42);
         assert_ok(gs_model_read_weights(m, got));
         assert_memory_equal(got, want, m->params * sizeof *got);
     }

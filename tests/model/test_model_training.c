@@ -112,23 +112,19 @@ static bool is_of_batch(const model_case *c) {
 
 /* In one piece, and in micro-batches of which the last is ragged, where that comes to the same. */
 TEST(training) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {
-            check_training(devices[d], &cases[i], cases[i].n);
-            if (!is_of_batch(&cases[i])) check_training(devices[d], &cases[i], 2);
+            check_training(d, &cases[i], cases[i].n);
+            if (!is_of_batch(&cases[i])) check_training(d, &cases[i], 2);
         }
 }
 
 /* No samples: a worker that has none in the last batch of an epoch still takes part in the step. */
 TEST(empty_batch) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {
             trainer t;
-            trainer_open(&t, devices[d], &cases[i], 2);
+            trainer_open(&t, d, &cases[i], 2);
             gs_pass pass = {.n = 0, .training = true};
             gs_mem logits;
             assert_ok(gs_model_clear_gradients(t.model));
@@ -136,8 +132,7 @@ TEST(empty_batch) {
             assert_ok(gs_model_loss(t.model, &pass, logits, t.labels));
             assert_ok(gs_model_backward(t.model, &pass, logits, t.labels));
             size_t floats = t.model->saved + GS_STATS;
-            assert_ok(
-                devices[d]->ops->read(devices[d], t.floats, t.model->gradients, floats * sizeof(float)));
+            assert_ok(d->ops->read(d, t.floats, t.model->gradients, floats * sizeof(float)));
             for (size_t k = 0; k < floats; k++) assert_true(t.floats[k] == 0);
             trainer_close(&t);
         }

@@ -84,9 +84,7 @@ static void exact_and_the_same_on_all_devices(void **state) {
     const unit *u = *state;
     enum { STEP = 65521, DENSE = 4051 };
     static float x[BLOCK], y[BLOCK], dx[BLOCK], cpu_y[BLOCK], cpu_dx[BLOCK];
-    int count;
-    gs_device *const *devices = gs_test_devices(&count), *cpu;
-    cpu = gs_test_device("cpu", 1);
+    gs_device *cpu = gs_test_device("cpu", 1);
     for (uint32_t next = 0; next < GS_INFINITY;) {
         size_t n = 0;
         while (n + 1 < BLOCK && next < GS_INFINITY) {
@@ -96,13 +94,13 @@ static void exact_and_the_same_on_all_devices(void **state) {
             next += next >= bits_of(0x1p-13f) && next < bits_of(30) ? DENSE : STEP;
         }
         run(cpu, u, cpu_y, cpu_dx, x, n);
-        for (int i = 0; i < count; i++) {
-            const bool exact = gs_test_divides_exactly(devices[i]);
-            run(devices[i], u, y, dx, x, n);
+        FOR_EACH_DEVICE (d) {
+            const bool exact = gs_test_divides_exactly(d);
+            run(d, u, y, dx, x, n);
             for (size_t k = 0; k < n; k++) {
-                check(devices[i], u, x[k], y[k], dx[k]);
+                check(d, u, x[k], y[k], dx[k]);
                 if (exact && (bits_of(y[k]) != bits_of(cpu_y[k]) || bits_of(dx[k]) != bits_of(cpu_dx[k])))
-                    fail_msg("%s: %s(%a) is %a, on cpu %a; derivatives %a, %a", devices[i]->name, u->name,
+                    fail_msg("%s: %s(%a) is %a, on cpu %a; derivatives %a, %a", d->name, u->name,
                              (double)x[k], (double)y[k], (double)cpu_y[k], (double)dx[k], (double)cpu_dx[k]);
             }
         }
@@ -116,18 +114,16 @@ static void special_values(void **state) {
     static const float want[] = {0, 20, 1e4f, 1e30f, FLT_MAX, INFINITY, 0, 0, 0, NAN, NAN};
     static const float slope[] = {0.5f, 1, 1, 1, 1, 1, 0, 0, 0, NAN, NAN};
     enum { N = sizeof x / sizeof *x };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int i = 0; i < count; i++) {
+    FOR_EACH_DEVICE (d) {
         float y[N], dx[N];
-        run(devices[i], u, y, dx, x, N);
+        run(d, u, y, dx, x, N);
         for (size_t k = 0; k < N; k++) {
             if (!(isnan(want[k]) ? isnan(y[k])
                                  : y[k] == want[k] || fabsf(y[k] - want[k]) <= want[k] * 0x1p-22f))
-                fail_msg("%s: %s(%g) is %a", devices[i]->name, u->name, (double)x[k], (double)y[k]);
+                fail_msg("%s: %s(%g) is %a", d->name, u->name, (double)x[k], (double)y[k]);
             if (isinf(x[k])) continue; /* inf times 0 */
             if (!(isnan(slope[k]) ? isnan(dx[k]) : fabsf(dx[k] - slope[k]) <= 0x1p-22f))
-                fail_msg("%s: the derivative of %s at %g is %a", devices[i]->name, u->name, (double)x[k],
+                fail_msg("%s: the derivative of %s at %g is %a", d->name, u->name, (double)x[k],
                          (double)dx[k]);
         }
     }

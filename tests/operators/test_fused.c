@@ -140,15 +140,13 @@ static bool can_fuse(gs_device *d) {
 }
 
 TEST(one_operator_is_three) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (size_t i = 0; i < sizeof all_sizes / sizeof *all_sizes; i++) {
             const sizes *c = &all_sizes[i];
-            if (!can_fuse(devices[d]) || (gs_test_small() && !c->small)) continue;
+            if (!can_fuse(d) || (gs_test_small() && !c->small)) continue;
             for (int kind = 0; kind < VALUES; kind++) {
-                compare(devices[d], c, kind, false, true);
-                if (kind == PLAIN) compare(devices[d], c, kind, true, false);
+                compare(d, c, kind, false, true);
+                if (kind == PLAIN) compare(d, c, kind, true, false);
             }
         }
 }
@@ -213,10 +211,7 @@ TEST(networks_learn_the_same) {
          "2 | avg_pool 2), flatten, linear 5"),
     };
     const gs_shape in = {2, 12, 20, 0};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int k = 0; k < count; k++) {
-        gs_device *d = devices[k];
+    FOR_EACH_DEVICE (d) {
         const gs_backend *ops = d->ops;
         if (!can_fuse(d)) continue;
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -236,13 +231,11 @@ TEST(networks_learn_the_same) {
 }
 
 TEST(lenet_is_fused) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int k = 0; k < count; k++) {
-        network t = network_open(devices[k], gs_model_text("lenet"), (gs_shape){1, 28, 28, 0});
+    FOR_EACH_DEVICE (d) {
+        network t = network_open(d, gs_model_text("lenet"), (gs_shape){1, 28, 28, 0});
         for (int i = 0; i < 6; i += 3) {
             gs_layer *const *l = t.net->child + i;
-            if (!can_fuse(devices[k])) {
+            if (!can_fuse(d)) {
                 assert_false(is_pooled(l[0]) || l[2]->fused);
                 continue;
             }
@@ -262,11 +255,9 @@ TEST(other_poolings_are_not) {
         "conv 2 3x3 pad 1, relu, relu, max_pool 2",    "conv 2 3x3 pad 1, relu, avg_pool 2",
         "conv 2 3x3 pad 1, relu, max_pool 2 stride 4", "conv 2 3x3 pad 1, relu",
     };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int k = 0; k < count; k++)
+    FOR_EACH_DEVICE (d)
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-            network t = network_open(devices[k], texts[i], (gs_shape){1, 12, 12, 0});
+            network t = network_open(d, texts[i], (gs_shape){1, 12, 12, 0});
             if (is_pooled(t.net->child[0])) fail_msg("\"%s\" was fused", texts[i]);
         }
 }

@@ -18,14 +18,12 @@ static const double TOLERANCE = 1e-5;
 
 static void golden(void **state) {
     const char *op = *state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (const operator_case *c = next_case(op, NULL); c; c = next_case(op, c)) {
             if (c->arg[0] == 0) continue; /* an empty batch has no values; any_call checks it */
-            const char *name = operator_case_name(c), *device = devices[d]->name;
+            const char *name = operator_case_name(c), *device = d->name;
             instance t;
-            instance_open(&t, devices[d], c, gs_test_small() ? 5 : 0);
+            instance_open(&t, d, c, gs_test_small() ? 5 : 0);
             instance_run(&t);
             for (int i = Y; i < TENSORS; i++) {
                 if (t.count[i] == 0) continue;
@@ -100,12 +98,10 @@ static void check_gradient(instance *t, tensor input, tensor gradient) {
 
 static void finite_differences(void **state) {
     gs_test_need_whole();
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance t;
-            instance_open(&t, devices[d], c, 0);
+            instance_open(&t, d, c, 0);
             instance_run(&t);
             check_gradient(&t, X, DX);
             check_gradient(&t, W, DW);
@@ -217,12 +213,10 @@ static void check_no_sums(const instance *t) {
 
 static void any_call(void **state) {
     gs_test_need_whole();
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance want;
-            instance_open(&want, devices[d], c, 0);
+            instance_open(&want, d, c, 0);
             instance_run(&want);
             check_offsets(&want);
             check_adds_up(&want);
@@ -234,20 +228,17 @@ static void any_call(void **state) {
 
 /* Where a backend does a layer and the relu after it at once, the results are those of the two operators. */
 static void with_relu(void **state) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) {
-        const gs_backend *ops = devices[d]->ops;
-        if (!ops->fuses(devices[d], &(gs_epilogue){.relu = true})) continue;
+    FOR_EACH_DEVICE (d) {
+        const gs_backend *ops = d->ops;
+        if (!ops->fuses(d, &(gs_epilogue){.relu = true})) continue;
         for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
             instance want, t;
-            instance_open(&want, devices[d], c, 0);
+            instance_open(&want, d, c, 0);
             instance_forward(&want);
-            assert_ok(ops->relu_forward(devices[d], want.place[Y], want.place[Y], want.count[Y]));
-            assert_ok(
-                ops->relu_backward(devices[d], want.place[DY], want.place[DY], want.place[Y], want.count[Y]));
+            assert_ok(ops->relu_forward(d, want.place[Y], want.place[Y], want.count[Y]));
+            assert_ok(ops->relu_backward(d, want.place[DY], want.place[DY], want.place[Y], want.count[Y]));
             instance_backward(&want);
-            instance_open(&t, devices[d], c, 5);
+            instance_open(&t, d, c, 5);
             t.relu = true;
             instance_run(&t);
             const tensor outputs[] = {Y, DX, DW, DB};

@@ -31,16 +31,14 @@ static void check_beside_plain(const instance *t, const instance *want) {
 
 static void like_plain(void **state) {
     gs_test_need_whole();
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     gs_device *plain = gs_test_open_plain();
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want;
         instance_open(&want, plain, c, 5);
         instance_run(&want);
-        for (int d = 0; d < count; d++) {
+        FOR_EACH_DEVICE (d) {
             instance t;
-            instance_open(&t, devices[d], c, 0);
+            instance_open(&t, d, c, 0);
             instance_run(&t);
             check_beside_plain(&t, &want);
         }

@@ -93,8 +93,6 @@ static float nothing(gs_precision p, float x) {
  * inputs are multiples of 2^-15. */
 static void near_f32(void **state) {
     gs_test_need_whole();
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     gs_device *cpu = gs_test_device("cpu", 1);
     for (const operator_case *c = next_case(*state, NULL); c; c = next_case(*state, c)) {
         instance want, sizes;
@@ -106,14 +104,14 @@ static void near_f32(void **state) {
         change(&sizes, B, 0, nothing);
         instance_run(&want);
         instance_run(&sizes);
-        for (int d = 0; d < count; d++)
+        FOR_EACH_DEVICE (d)
             for (size_t p = 0; p < 2; p++) {
                 const double u = unit_of(gs_test_16_bits[p]);
                 instance t;
-                devices[d]->precision = gs_test_16_bits[p];
-                instance_open(&t, devices[d], c, 0);
+                d->precision = gs_test_16_bits[p];
+                instance_open(&t, d, c, 0);
                 instance_run(&t);
-                devices[d]->precision = GS_PRECISION_F32;
+                d->precision = GS_PRECISION_F32;
                 check(&t, &want, &sizes, 2 * u + u * u, gs_test_16_bits[p], "beside f32");
             }
     }
@@ -121,9 +119,7 @@ static void near_f32(void **state) {
 
 /* It is not f32 with another name: somewhere it is off by a tenth of a unit at least. */
 static void is_rounded(void **state) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (size_t p = 0; p < 2; p++) {
             const operator_case *c = next_case(*state, NULL);
             double most = 0;
@@ -131,20 +127,20 @@ static void is_rounded(void **state) {
                 if (c->arg[0] == 0 || (!gs_test_small() && !c->small)) continue;
                 instance want, t;
                 tried++;
-                instance_open(&want, devices[d], c, 0);
+                instance_open(&want, d, c, 0);
                 instance_run(&want);
-                devices[d]->precision = gs_test_16_bits[p];
-                instance_open(&t, devices[d], c, 0);
+                d->precision = gs_test_16_bits[p];
+                instance_open(&t, d, c, 0);
                 instance_run(&t);
-                devices[d]->precision = GS_PRECISION_F32;
+                d->precision = GS_PRECISION_F32;
                 for (size_t k = 0; k < t.count[DX]; k++) {
                     const double off = fabs((double)t.host[DX][k] - (double)want.host[DX][k]);
                     if (off > most) most = off;
                 }
             }
             if (most < 0.1 * unit_of(gs_test_16_bits[p]))
-                fail_msg("%s on %s in %s differs from f32 by %g at most", (const char *)*state,
-                         devices[d]->name, name_of(gs_test_16_bits[p]), most);
+                fail_msg("%s on %s in %s differs from f32 by %g at most", (const char *)*state, d->name,
+                         name_of(gs_test_16_bits[p]), most);
         }
 }
 
@@ -225,16 +221,14 @@ static void check_attention(const instance *t, tensor which, const double *want,
 
 /* attention  n, length, heads, d, causal */
 TEST_AROUND(attention_as_in_double, gs_test_to_f32, gs_test_to_f32) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     for (const operator_case *c = next_case("attention", NULL); c; c = next_case("attention", c))
         for (size_t p = 0; p < 2 && c->arg[0] > 0; p++)
-            for (int d = 0; d < count; d++) {
+            FOR_EACH_DEVICE (d) {
                 instance t;
-                devices[d]->precision = gs_test_16_bits[p];
-                instance_open(&t, devices[d], c, 0);
+                d->precision = gs_test_16_bits[p];
+                instance_open(&t, d, c, 0);
                 instance_run(&t);
-                devices[d]->precision = GS_PRECISION_F32;
+                d->precision = GS_PRECISION_F32;
                 float *x = gs_test_malloc(t.count[X] * sizeof *x),
                       *dy = gs_test_malloc(t.count[DY] * sizeof *dy);
                 for (size_t i = 0; i < t.count[X]; i++) x[i] = rounded(gs_test_16_bits[p], t.host[X][i]);

@@ -131,29 +131,26 @@ static void check_memory(gs_device *d) {
 }
 
 TEST(operators_that_all_repeat) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count), *cpu = gs_test_device("cpu", 1);
-    for (int i = 0; i < count; i++) {
-        check_update(cpu, devices[i]);
-        check_memory(devices[i]);
+    gs_device *cpu = gs_test_device("cpu", 1);
+    FOR_EACH_DEVICE (d) {
+        check_update(cpu, d);
+        check_memory(d);
     }
 }
 
 /* The other kernels that a device may get: one work-item a float, and other lengths of vectors. */
 TEST(with_all_tiles) {
     static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count), *cpu, *cl;
-    if (strncmp(devices[count - 1]->name, "cl", 2) != 0)
-        skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
-    cpu = gs_test_device("cpu", 1);
-    for (int i = 0; i < 3; i++) {
-        setenv("GRADSUM_CL_TILES", tiles[i], 1);
-        cl = gs_test_device(devices[count - 1]->name, 0);
-        unsetenv("GRADSUM_CL_TILES");
-        check_update(cpu, cl);
-        check_memory(cl);
-    }
+    gs_test_need_opencl();
+    gs_device *cpu = gs_test_device("cpu", 1);
+    FOR_EACH_DEVICE (d)
+        for (size_t i = 0; i < sizeof tiles / sizeof *tiles && strncmp(d->name, "cl", 2) == 0; i++) {
+            setenv("GRADSUM_CL_TILES", tiles[i], 1);
+            gs_device *cl = gs_test_device(d->name, 0);
+            unsetenv("GRADSUM_CL_TILES");
+            check_update(cpu, cl);
+            check_memory(cl);
+        }
 }
 
 /* ---- runs on mixed devices ---- */
@@ -165,16 +162,9 @@ static gs_settings mixed(const char *devices, const char *sync) {
     return s;
 }
 
-static void skip_without_cl(void) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    if (strncmp(devices[count - 1]->name, "cl", 2) != 0)
-        skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
-}
-
 /* After each step the weights of all workers are compared. */
 TEST(no_worker_drifts_away) {
-    skip_without_cl();
+    gs_test_need_opencl();
     static const char *const syncs[] = {"allreduce", "ps", "ring", "sharded_ps", "zero"};
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
         gs_settings s = gs_test_with(mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]), "--verify 1");
@@ -187,13 +177,13 @@ TEST(no_worker_drifts_away) {
 }
 
 TEST(averages_are_the_same) {
-    skip_without_cl();
+    gs_test_need_opencl();
     gs_settings s = gs_test_with(mixed("cpu,cl,cpu", "local"), "--every 4 --verify 4");
     gs_test_train(&s);
 }
 
 TEST(async_gives_the_bits_of_ps) {
-    skip_without_cl();
+    gs_test_need_opencl();
     static const char *const devices[] = {"cl", "cl,cl", "cpu,cl,cpu"};
     for (int i = 0; i < 3; i++) {
         gs_settings s = mixed(devices[i], "ps");

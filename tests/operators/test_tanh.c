@@ -27,11 +27,7 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
     enum { STEP = 65521, DENSE = 1009 };
     const uint32_t is_x_below = bits_of(0x1p-13f), is_1_from = bits_of(9.02f);
     static float x[BLOCK], y[BLOCK], on_cpu[BLOCK];
-    int count;
-    gs_device *const *devices = gs_test_devices(&count), *cpu;
-    cpu = gs_test_device("cpu", 1);
-    bool exact[GS_TEST_MAX_DEVICES];
-    for (int i = 0; i < count; i++) exact[i] = gs_test_divides_exactly(devices[i]);
+    gs_device *cpu = gs_test_device("cpu", 1);
     double worst = 0;
     for (uint32_t next = 0; next < 0x7f800000;) {
         size_t n = 0;
@@ -42,17 +38,17 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
             next += next >= is_x_below && next < is_1_from ? DENSE : STEP;
         }
         forward(cpu, on_cpu, x, n);
-        for (int i = 0; i < count; i++) {
-            forward(devices[i], y, x, n);
+        FOR_EACH_DEVICE (d) {
+            const bool exact = gs_test_divides_exactly(d);
+            forward(d, y, x, n);
             for (size_t k = 0; k < n; k++) {
                 double off = ulps_off(y[k], x[k]);
                 if (!(off <= 2))
-                    fail_msg("%s: tanh(%a) is %a, %g ulp off", devices[i]->name, (double)x[k], (double)y[k],
-                             off);
+                    fail_msg("%s: tanh(%a) is %a, %g ulp off", d->name, (double)x[k], (double)y[k], off);
                 if (fabsf(x[k]) >= 9.02f && fabsf(y[k]) != 1)
-                    fail_msg("%s: tanh(%g) is %a", devices[i]->name, (double)x[k], (double)y[k]);
-                if (exact[i] && bits_of(y[k]) != bits_of(on_cpu[k]))
-                    fail_msg("%s: tanh(%a) is %a, on cpu %a", devices[i]->name, (double)x[k], (double)y[k],
+                    fail_msg("%s: tanh(%g) is %a", d->name, (double)x[k], (double)y[k]);
+                if (exact && bits_of(y[k]) != bits_of(on_cpu[k]))
+                    fail_msg("%s: tanh(%a) is %a, on cpu %a", d->name, (double)x[k], (double)y[k],
                              (double)on_cpu[k]);
                 if (off > worst) worst = off;
             }

@@ -52,17 +52,16 @@ static const struct {
 } kinds[] = {{1, 1}, {30, 1}, {100, 0x1p60f}, {250, FLT_MAX}, {20, 0x1p-120f}, {1, 0x1p-140f}};
 
 TEST(same_everywhere) {
-    int devices;
-    gs_device *const *device = gs_test_devices(&devices), *plain = gs_test_open_plain();
+    gs_device *plain = gs_test_open_plain();
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         fill(kinds[k].exponents, kinds[k].times);
         for (int c = 0; c < COUNTS; c++) {
             if (gs_test_small() && counts[c] > 300) continue;
             const gs_squares want = squares_on(plain, counts[c], 0);
             assert_near(gs_norm_of(&want), reference(counts[c]), 0, 1e-13);
-            for (int d = 0; d < devices; d++) {
-                const gs_squares got = squares_on(device[d], counts[c], 0);
-                assert_same(&got, &want, device[d], counts[c]);
+            FOR_EACH_DEVICE (d) {
+                const gs_squares got = squares_on(d, counts[c], 0);
+                assert_same(&got, &want, d, counts[c]);
             }
         }
     }
@@ -85,40 +84,36 @@ TEST(any_number_of_threads) {
 
 /* Parts with the largest `top` of all add up to the whole. */
 TEST(parts_add_up) {
-    int devices;
-    gs_device *const *device = gs_test_devices(&devices);
     fill(12, 1);
     host[BEFORE + 200] = 1000; /* in the second part */
-    for (int d = 0; d < devices; d++) {
-        const gs_squares whole = squares_on(device[d], 300, 0), first = squares_on(device[d], 100, whole.top);
+    FOR_EACH_DEVICE (d) {
+        const gs_squares whole = squares_on(d, 300, 0), first = squares_on(d, 100, whole.top);
         gs_squares sum = first, part;
         for (size_t at = 100; at < 300; at += 100) {
             memmove(host + BEFORE, host + BEFORE + 100, 200 * sizeof *host);
-            part = squares_on(device[d], 100, whole.top);
+            part = squares_on(d, 100, whole.top);
             assert_int_equal(part.top, whole.top);
             sum.high += part.high;
             sum.low += part.low;
             if (part.largest > sum.largest) sum.largest = part.largest;
         }
         assert_true(first.largest < whole.largest);
-        assert_same(&sum, &whole, device[d], 300);
+        assert_same(&sum, &whole, d, 300);
         fill(12, 1);
         host[BEFORE + 200] = 1000;
     }
 }
 
 TEST(not_finite) {
-    int devices;
-    gs_device *const *device = gs_test_devices(&devices);
-    for (int d = 0; d < devices; d++) {
+    FOR_EACH_DEVICE (d) {
         fill(5, 1);
         host[BEFORE + 70] = -INFINITY;
-        gs_squares s = squares_on(device[d], 100, 0);
+        gs_squares s = squares_on(d, 100, 0);
         assert_true(isinf(gs_norm_of(&s)));
         host[BEFORE + 3] = -NAN;
-        s = squares_on(device[d], 100, 0);
+        s = squares_on(d, 100, 0);
         assert_true(isnan(gs_norm_of(&s)));
-        s = squares_on(device[d], 3, 0); /* before it */
+        s = squares_on(d, 3, 0); /* before it */
         assert_true(isfinite(gs_norm_of(&s)));
     }
 }
@@ -168,11 +163,10 @@ static void update_five_times(gs_device *d, const clip_case *c) {
 }
 
 TEST(as_pytorch) {
-    int devices;
-    gs_device *const *device = gs_test_devices(&devices), *plain = gs_test_open_plain();
+    gs_device *plain = gs_test_open_plain();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (gs_test_small() && cases[i].in > 5) continue;
-        for (int d = 0; d < devices; d++) update_five_times(device[d], &cases[i]);
+        FOR_EACH_DEVICE (d) update_five_times(d, &cases[i]);
         update_five_times(plain, &cases[i]);
     }
 }

@@ -87,13 +87,12 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
 }
 
 TEST(as_pytorch) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count), *plain = gs_test_open_plain();
+    gs_device *plain = gs_test_open_plain();
     for (int i = 0; i < CASES; i++) {
         if (gs_test_small() && !cases[i].small) continue;
-        for (int d = 0; d < count; d++)
+        FOR_EACH_DEVICE (d)
             for (int parts = 0; parts < (cases[i].ops->whole ? 1 : 2); parts++)
-                update_five_times(devices[d], &cases[i], parts);
+                update_five_times(d, &cases[i], parts);
         update_five_times(plain, &cases[i], !cases[i].ops->whole);
     }
 }
@@ -126,26 +125,24 @@ TEST(vectors_end_at_zero) {
                                       .root = 1,
                                       .epsilon = 1,
                                       .keep = 1};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) {
-        const gs_backend *ops = devices[d]->ops;
+    FOR_EACH_DEVICE (d) {
+        const gs_backend *ops = d->ops;
         gs_mem place[4]; /* w, m, v, dw */
         float x[N];
         for (int i = 0; i < N; i++) x[i] = near_the_end(i);
         for (int i = 0; i < 4; i++) {
-            place[i] = gs_test_alloc(devices[d], sizeof x);
-            assert_ok(ops->fill(devices[d], place[i], 0, N));
+            place[i] = gs_test_alloc(d, sizeof x);
+            assert_ok(ops->fill(d, place[i], 0, N));
         }
-        assert_ok(ops->write(devices[d], place[1], x, sizeof x));
+        assert_ok(ops->write(d, place[1], x, sizeof x));
         for (int i = 0; i < N; i++) x[i] = near_the_end(i);
-        assert_ok(ops->write(devices[d], place[2], x, sizeof x));
-        assert_ok(ops->nesterov_update(devices[d], place[0], place[2], place[3], N, 1, 0.05f, 0.9f, 0));
-        assert_ok(ops->read(devices[d], x, place[2], sizeof x));
-        check_end(x, "velocity", devices[d]->name, 0.9f);
-        assert_ok(ops->adam_update(devices[d], place[0], place[1], place[2], place[3], N, step));
-        assert_ok(ops->read(devices[d], x, place[1], sizeof x));
-        check_end(x, "first_moment", devices[d]->name, 0.9f);
+        assert_ok(ops->write(d, place[2], x, sizeof x));
+        assert_ok(ops->nesterov_update(d, place[0], place[2], place[3], N, 1, 0.05f, 0.9f, 0));
+        assert_ok(ops->read(d, x, place[2], sizeof x));
+        check_end(x, "velocity", d->name, 0.9f);
+        assert_ok(ops->adam_update(d, place[0], place[1], place[2], place[3], N, step));
+        assert_ok(ops->read(d, x, place[1], sizeof x));
+        check_end(x, "first_moment", d->name, 0.9f);
     }
 }
 

@@ -42,12 +42,10 @@ static void update_three_times(gs_device *device, const operator_case *c, size_t
 }
 
 TEST(sgd_update) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (const operator_case *c = next_case("sgd_update", NULL); c; c = next_case("sgd_update", c)) {
-            update_three_times(devices[d], c, 0);
-            update_three_times(devices[d], c, 3);
+            update_three_times(d, c, 0);
+            update_three_times(d, c, 3);
         }
     gs_device *plain = gs_test_open_plain();
     for (const operator_case *c = next_case("sgd_update", NULL); c; c = next_case("sgd_update", c))
@@ -57,19 +55,17 @@ TEST(sgd_update) {
 /* Without a gradient the velocity falls by a tenth each step, and ends: 19 elements, so vectors and single ones. */
 TEST(velocity_ends_at_zero) {
     enum { N = 19 };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) {
-        const gs_backend *ops = devices[d]->ops;
+    FOR_EACH_DEVICE (d) {
+        const gs_backend *ops = d->ops;
         float x[N], y[N];
         for (int i = 0; i < N; i++) x[i] = (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
         x[N - 1] = NAN; /* is to be seen, not cleared */
-        gs_mem w = gs_test_alloc(devices[d], sizeof x), dw = gs_test_alloc(devices[d], sizeof x), v;
-        assert_ok(ops->fill(devices[d], w, 0, N));
-        assert_ok(ops->fill(devices[d], dw, 0, N));
-        v = gs_test_put(devices[d], x, sizeof x);
-        assert_ok(ops->sgd_update(devices[d], w, v, dw, N, 1, 0.05f, 0.9f, 0));
-        assert_ok(ops->read(devices[d], y, v, sizeof y));
+        gs_mem w = gs_test_alloc(d, sizeof x), dw = gs_test_alloc(d, sizeof x), v;
+        assert_ok(ops->fill(d, w, 0, N));
+        assert_ok(ops->fill(d, dw, 0, N));
+        v = gs_test_put(d, x, sizeof x);
+        assert_ok(ops->sgd_update(d, w, v, dw, N, 1, 0.05f, 0.9f, 0));
+        assert_ok(ops->read(d, y, v, sizeof y));
         for (int i = 0; i < N - 1; i++) {
             if (i % 3) assert_true(y[i] == 0);
             if (i % 3 == 0) assert_near(y[i], 0.9f * x[i], 0.01 * FLT_MIN, 0);

@@ -74,13 +74,11 @@ TEST(micro_batches_are_passes) {
 }
 
 TEST(devices_may_be_mixed) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
     gs_settings s = gs_test_settings("cpu --steps 6");
     gs_result one = gs_test_train(&s);
-    for (int d = 0; d < count; d++) {
-        if (strcmp(devices[d]->name, "cpu") == 0) continue;
-        const char *names = gs_test_format("cpu,%s,%s,cpu", devices[d]->name, devices[d]->name);
+    FOR_EACH_DEVICE (d) {
+        if (strcmp(d->name, "cpu") == 0) continue;
+        const char *names = gs_test_format("cpu,%s,%s,cpu", d->name, d->name);
         const gs_settings in_stages = with_layout(s, &(layout){names, 2, NULL, 4, 0});
         gs_result r = gs_test_train(&in_stages);
         assert_same_within_rounding(&one, &r, names);

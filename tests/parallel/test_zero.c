@@ -142,10 +142,7 @@ TEST(between_processes) {
 }
 
 TEST(on_opencl_too) {
-    int count;
-    gs_device *const *device = gs_test_devices(&count);
-    if (strncmp(device[count - 1]->name, "cl", 2) != 0)
-        skip_because("the last of GRADSUM_TEST_DEVICES is no OpenCL device");
+    gs_test_need_opencl();
     gs_settings s = gs_test_settings("cl,cpu,cl --steps 3");
     same_as(&s, "cl,cpu,cl", true);
 }

@@ -22,13 +22,10 @@ static const size_t counts[] = {0, 1, 15, 16, 31, 33, 80, 129, 191, 192, 193, 10
 
 TEST(fma_loop_computes) {
     static float x[MOST], y[MOST];
-    int device_count;
-    gs_device *const *devices = gs_test_devices(&device_count);
     fill_random(x, MOST, 1);
-    for (int k = 0; k < device_count; k++)
+    FOR_EACH_DEVICE (d)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             for (size_t rounds = 0; rounds <= 6; rounds += 3) {
-                gs_device *d = devices[k];
                 gs_mem m = gs_test_new_mem(d, x, MOST);
                 assert_ok(d->ops->fma_loop(d, gs_at(m, 3), 0.75f, -0.5f, counts[c], rounds));
                 assert_ok(d->ops->read(d, y, m, sizeof y));
@@ -43,13 +40,10 @@ TEST(fma_loop_computes) {
 
 TEST(triad_computes) {
     static float a[MOST], b[MOST], y[MOST];
-    int device_count;
-    gs_device *const *devices = gs_test_devices(&device_count);
     fill_random(a, MOST, 2);
     fill_random(b, MOST, 3);
-    for (int k = 0; k < device_count; k++)
+    FOR_EACH_DEVICE (d)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-            gs_device *d = devices[k];
             gs_mem ma = gs_test_new_mem(d, a, MOST), mb = gs_test_new_mem(d, b, MOST),
                    my = gs_test_new_mem(d, a, MOST);
             assert_ok(d->ops->triad(d, gs_at(my, 1), gs_at(ma, 2), gs_at(mb, 3), 0.5f, counts[c]));
@@ -79,12 +73,10 @@ TEST(a_roofline_has_two_sides) {
 }
 
 TEST(a_measured_roofline_is_in_order) {
-    int device_count;
-    gs_device *const *devices = gs_test_devices(&device_count);
     gs_test_need_whole(); /* 96 MB */
-    for (int k = 0; k < device_count; k++) {
+    FOR_EACH_DEVICE (d) {
         gs_roofline r;
-        assert_ok(gs_roofline_measure(devices[k], 0.001, &r));
+        assert_ok(gs_roofline_measure(d, 0.001, &r));
         assert_true(r.flops > 0 && isfinite(r.flops));
         for (int i = 0; i < GS_ROOFLINE_SIZES; i++) {
             assert_true(r.rate[i] > 0 && isfinite(r.rate[i]));
@@ -165,18 +157,15 @@ TEST(rows_count_operations_and_bytes) {
 TEST(a_fused_pooling_counts_once) {
     enum { N = 20, IN = 784, FULL = 3 * 784, OUT = 3 * 196, W = 27, B = 3 };
     const double conv = FULL * (2.0 * 9 + 1), pool = OUT * 4;
-    int device_count;
-    gs_device *const *devices = gs_test_devices(&device_count);
-    for (int k = 0; k < device_count; k++) {
-        gs_profile p =
-            profile_of("conv 3 3x3 pad 1, relu, max_pool 2, flatten, linear 10", devices[k]->name, N);
+    FOR_EACH_DEVICE (d) {
+        gs_profile p = profile_of("conv 3 3x3 pad 1, relu, max_pool 2, flatten, linear 10", d->name, N);
         const gs_profile_cell *c = row_of(&p, "0")->cell, *relu = row_of(&p, "1")->cell,
                               *last = row_of(&p, "2")->cell;
         for (int i = 0; i < GS_DIRECTIONS; i++)
             assert_near(c[i].flops + relu[i].flops + last[i].flops, N * (conv + FULL + pool), 0, 1e-9);
         if (relu[0].flops == 0 && last[0].flops == 0) {
             const gs_pool2d_sizes halves = {3, 28, 28, 14, 14, 2, 2, 2, 2, 0, 0};
-            assert_true(devices[k]->ops->fuses(devices[k], &(gs_epilogue){.relu = true, .pool = &halves}));
+            assert_true(d->ops->fuses(d, &(gs_epilogue){.relu = true, .pool = &halves}));
             assert_near(c[0].bytes, 4.0 * (N * (IN + 2 * OUT) + W + B), 0, 1e-9);
             assert_near(c[1].bytes, 4.0 * (N * (IN + 3 * OUT) + 2 * (W + B)), 0, 1e-9);
             assert_true(last[0].bytes == 0 && last[1].bytes == 0 && last[0].seconds == 0);
@@ -190,12 +179,10 @@ TEST(a_fused_pooling_counts_once) {
 
 /* Containers inside of containers, on both devices: each layer has its own row, and no time is counted twice. */
 TEST(every_layer_has_a_row) {
-    int device_count;
-    gs_device *const *devices = gs_test_devices(&device_count);
-    for (int k = 0; k < device_count; k++) {
+    FOR_EACH_DEVICE (d) {
         gs_profile p = profile_of("conv 4 3x3 stride 2 pad 1, residual (conv 4 3x3 pad 1, relu), max_pool 2, "
                                   "dropout 0.5, flatten, linear 10",
-                                  devices[k]->name, 16);
+                                  d->name, 16);
         static const char *const names[] = {"data", "0", "1", "1.body.0", "1.body.1",
                                             "2",    "3", "5", "loss",     "update"};
         assert_int_equal(p.row_count, sizeof names / sizeof *names);
@@ -205,8 +192,7 @@ TEST(every_layer_has_a_row) {
                 bool none = ((i == 0 || i == p.row_count - 2) && j == GS_BACKWARD) ||
                             (i == p.row_count - 1 && j == GS_FORWARD);
                 /* a relu that its convolution does */
-                if (strcmp(names[i], "1.body.1") == 0)
-                    none = devices[k]->ops->fuses(devices[k], &(gs_epilogue){.relu = true});
+                if (strcmp(names[i], "1.body.1") == 0) none = d->ops->fuses(d, &(gs_epilogue){.relu = true});
                 assert_true(none || (p.rows[i].cell[j].bytes > 0 && p.rows[i].cell[j].least > 0));
                 assert_true(p.rows[i].cell[j].seconds > -1e-3); /* differences of times may be 0 and less */
             }

@@ -1,11 +1,11 @@
 #include "tests/support/on_devices.h"
 
-static gs_device *devices[GS_TEST_MAX_DEVICES];
+static gs_device *devices[GS_TEST_MAX_DEVICES + 1];
 static int device_count;
 
 int gs_test_close_devices(void **state) {
     (void)state;
-    while (device_count > 0) gs_device_close(devices[--device_count]);
+    for (; device_count > 0; devices[device_count] = NULL) gs_device_close(devices[--device_count]);
     return 0;
 }
 
@@ -25,29 +25,26 @@ gs_device *const *gs_test_devices(int *count) {
             fail_msg("%s (GRADSUM_TEST_DEVICES=cpu would test the cpu alone)", gs_message());
         }
     }
-    *count = device_count;
+    if (count) *count = device_count;
     return devices;
 }
 
 const gs_precision gs_test_16_bits[2] = {GS_PRECISION_BF16, GS_PRECISION_F16};
 
 void gs_test_on_each_with_16_bits(void (*test)(gs_device *, gs_precision)) {
-    int count, tried = 0;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
-        for (int p = 0; p < 2 && devices[d]->ops->narrow; p++, tried++) {
-            devices[d]->precision = gs_test_16_bits[p];
-            test(devices[d], gs_test_16_bits[p]);
-            devices[d]->precision = GS_PRECISION_F32;
+    int tried = 0;
+    FOR_EACH_DEVICE (d)
+        for (int p = 0; p < 2 && d->ops->narrow; p++, tried++) {
+            d->precision = gs_test_16_bits[p];
+            test(d, gs_test_16_bits[p]);
+            d->precision = GS_PRECISION_F32;
         }
     if (tried == 0) gs_test_need_opencl();
 }
 
 int gs_test_to_f32(void **state) {
     (void)state;
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) devices[d]->precision = GS_PRECISION_F32;
+    FOR_EACH_DEVICE (d) d->precision = GS_PRECISION_F32;
     return 0;
 }
 

@@ -6,8 +6,12 @@
 enum { GS_TEST_MAX_DEVICES = 8 };
 
 /* The devices named by the environment variable GRADSUM_TEST_DEVICES (such as "cpu" or "cpu,cl:1.0"), by default
- * "cpu,cl", open until the last test has run; a device that cannot be opened fails the test. *count: how many. */
+ * "cpu,cl", open until the last test has run; a device that cannot be opened fails the test. *count: how many; may be NULL; behind the last stands NULL. */
 gs_device *const *gs_test_devices(int *count);
+
+/* FOR_EACH_DEVICE(d) { ... } */
+#define FOR_EACH_DEVICE(d)                                                                                   \
+    for (gs_device *const *d##_at = gs_test_devices(NULL), *d; (d = *d##_at) != NULL; d##_at++)
 
 /* The plain loops (cpu/plain/plain.h) as a device, which the test owns. */
 gs_device *gs_test_open_plain(void);

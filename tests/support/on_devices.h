@@ -6,9 +6,7 @@
 
 /* Run a test on every device. */
 static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) test(devices[d]);
+    FOR_EACH_DEVICE (d) test(d);
 }
 
 #define ON_EVERY_DEVICE(name)                                                                                \

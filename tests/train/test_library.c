@@ -33,7 +33,7 @@ static gs_layer *small_net(void) {
 
 TEST(model_of_layers_is_that_of_the_text) {
     const char *text = "residual (tanh | conv 2 1x1 no_bias), flatten, relu, linear 3";
-    gs_device *const *devices = gs_test_devices(&(int){0});
+    gs_device *const *devices = gs_test_devices(NULL);
     gs_model *a = gs_test_model(devices[0], .text = text, .in = image, .max_batch = 4, .seed = 9);
     gs_model *b = gs_test_model(devices[0], .net = small_net(), .in = image, .max_batch = 4, .seed = 9);
     assert_string_equal(b->text, text);
@@ -48,7 +48,7 @@ TEST(model_of_layers_is_that_of_the_text) {
 
 /* The net is the model's also where it fails: under the address sanitizer a leak ends this test. */
 TEST(nets_that_cannot_be) {
-    gs_device *cpu = gs_test_devices(&(int){0})[0];
+    gs_device *cpu = gs_test_devices(NULL)[0];
     assert_no_model(GS_E_MEMORY, "layers of a model", NULL, .net = NULL, .in = image);
     assert_no_model(GS_E_SHAPE, "layer 0 (linear 3): the input is (2,8,8)", NULL,
                     .net = gs_sequential(1, (gs_layer *[]){gs_linear(3, true)}), .in = image);
@@ -101,19 +101,17 @@ static double loss_of(fit *f, gs_mem *logits) {
 }
 
 TEST(targets_by_finite_differences) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++) {
+    FOR_EACH_DEVICE (d) {
         fit f;
         gs_mem logits;
         float weights[FIT_PARAMS], got[FIT_PARAMS];
         const float h = 1 / 64.0f, steps[4] = {-2 * h, -h, h, 2 * h};
-        fit_open(&f, devices[d]);
+        fit_open(&f, d);
         assert_ok(gs_model_read_weights(f.model, weights));
         assert_ok(gs_model_clear_gradients(f.model));
         loss_of(&f, &logits);
         assert_ok(gs_model_backward(f.model, &f.pass, logits, f.targets));
-        assert_ok(devices[d]->ops->read(devices[d], got, f.model->gradients, sizeof got));
+        assert_ok(d->ops->read(d, got, f.model->gradients, sizeof got));
         for (size_t i = 0; i < FIT_PARAMS; i++) {
             float kept = weights[i];
             double value[4];

@@ -75,14 +75,12 @@ static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float sca
 /* A power of two changes no bit of what it is divided out of. */
 TEST(scaled_gradients_give_the_same_update) {
     static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam, &gs_lars, &gs_lamb};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             for (int clipped = 0; clipped < 2; clipped++) {
                 const float clip = 0.001f * (float)clipped;
-                const updated plain = update_twice(devices[d], all[i], 0, clip, 1),
-                              scaled = update_twice(devices[d], all[i], 4096, clip, 1);
+                const updated plain = update_twice(d, all[i], 0, clip, 1),
+                              scaled = update_twice(d, all[i], 4096, clip, 1);
                 assert_memory_equal(plain.weights, scaled.weights, sizeof plain.weights);
                 assert_near(scaled.norm, plain.norm, 0, 1e-12);
                 assert_true(scaled.scale.good == 2 && !scaled.scale.skipped && plain.scale.used == 0);
@@ -93,15 +91,13 @@ TEST(scaled_gradients_give_the_same_update) {
 TEST(nothing_is_updated_by_infinity) {
     static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam};
     const float bad[] = {INFINITY, -INFINITY, NAN};
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int d = 0; d < count; d++)
+    FOR_EACH_DEVICE (d)
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
-                const updated u = update_twice(devices[d], all[i], 4096, 0, bad[b]);
+                const updated u = update_twice(d, all[i], 4096, 0, bad[b]);
                 assert_true(u.scale.skipped && u.scale.skips == 1 && u.scale.scale == 2048 && u.updates == 1);
                 for (int k = 0; k < PARAMS; k++) assert_true(isfinite(u.weights[k]) && isfinite(u.vector[k]));
-                const updated without = update_twice(devices[d], all[i], 0, 0, bad[b]);
+                const updated without = update_twice(d, all[i], 0, 0, bad[b]);
                 assert_false(isfinite(without.weights[5])); /* it would have been */
             }
 }

@@ -126,11 +126,8 @@ static gs_status take_final(void *context, size_t first) {
 
 /* What was called final does not change any more; at the end all is. */
 TEST(what_is_final_stays) {
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int i = 0; i < count; i++) {
+    FOR_EACH_DEVICE (d) {
         enum { N = 3 };
-        gs_device *d = devices[i];
         told t = {0};
         float *after;
         t.model = gs_test_model(d, .text = MODEL, .in = {1, 28, 28, 0}, .max_batch = N, .seed = 1);

@@ -157,10 +157,7 @@ static void step(gs_device *d, gs_model *m) {
 
 TEST(state_is_saved_and_not_trained) {
     enum { SAVED = PARAMS + 1 + WIDTH };
-    int count;
-    gs_device *const *devices = gs_test_devices(&count);
-    for (int k = 0; k < count; k++) {
-        gs_device *d = devices[k];
+    FOR_EACH_DEVICE (d) {
         float before[SAVED], after[SAVED], back[SAVED];
         const char *path = gs_test_format("%s/own.safetensors", gs_test_folder());
         gs_model *m = own_model(d, 1), *other = own_model(d, 2);
