@@ -134,10 +134,12 @@ static void print_groups(void) {
     for (size_t first = 0, g; first < group_count; first++) {
         for (g = 0; strcmp(groups[g].folder, groups[first].folder) != 0;) g++;
         if (g < first) continue;
-        fprintf(stderr, "\n%s/", groups[g].folder);
-        for (int n = 0; g < group_count; g++)
-            if (strcmp(groups[g].folder, groups[first].folder) == 0)
-                fprintf(stderr, "%s%-21s", n++ % 4 ? " " : "\n    ", groups[g].name);
+        int column = fprintf(stderr, "\n%s/", groups[g].folder) + 80; /* which begins a line */
+        for (; g < group_count; g++) {
+            if (strcmp(groups[g].folder, groups[first].folder) != 0) continue;
+            if (column + 1 + (int)strlen(groups[g].name) > 80) column = fprintf(stderr, "\n   ") - 1;
+            column += fprintf(stderr, " %s", groups[g].name);
+        }
     }
     fputc('\n', stderr);
 }
