@@ -10,36 +10,25 @@
 B        ?= build
 PREFIX   ?= /usr/local
 DESTDIR  ?=
-SANITIZE ?=
 # make's own default is cc; CC=clang from the command line or from the environment is respected.
-ifeq ($(origin CC),default)
-CC       := gcc
-endif
-ifeq ($(origin CXX),default)
-CXX      := g++
-endif
+CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CXX      := $(if $(filter default,$(origin CXX)),g++,$(CXX))
 VERSION  := $(shell sed -n 's/^.define GRADSUM_VERSION "\(.*\)"$$/\1/p' src/core/version.h)
 
-# Warnings are errors for the project's own checks alone: another compiler knows warnings that this one does not.
-# gcc warns of what cannot happen when it instruments code, so none of that is shown. A strict plain build also checks the
-# sizes of buffers, as Ubuntu's compiler does by itself; that needs optimisation.
-WERROR    ?=
-FORTIFY    = $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
-WARN       = -Wall -Wextra $(if $(WERROR),-Werror) $(if $(SANITIZE),$(if $(filter clang%,$(CC)),-Wno-pass-failed,-w),$(if $(WERROR),$(FORTIFY)))
-# Every compiler shall round a * b and then + c, but for the products (below).
-FLAGS      = $(if $(SANITIZE),-O1 -g1,-O3 -g) -fPIC -MMD -MP -ffp-contract=off $(WARN) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
+# Every compiler shall round a * b and then + c, but for the products (below). tests/flags.mk has other flags, for the
+# project's own checks.
+OPTIMIZE   = -O3 -g
+FLAGS      = $(OPTIMIZE) -fPIC -MMD -MP -ffp-contract=off -Wall -Wextra $(CHECKED)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
-LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8
-# pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
-OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
-BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
-# Looked up when a compiler runs and not before, so that this very make can install the packages.
-PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/include/openblas)
-PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
-MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
-MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
 COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) $(LOCALE) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
+
+# The libraries and their flags; the strings of pages.
+.DEFAULT_GOAL = all
+include tests/packages.mk src/page/page.mk
+ifneq ($(WERROR)$(SANITIZE),)
+include tests/flags.mk
+endif
 
 # All cores, unless -j says otherwise.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
@@ -50,12 +39,7 @@ endif
 # The operators of cpu/ are compiled once for each instruction set; the program picks one when it runs (cpu/cpu.h).
 CPU_ONCE = cpu/offload.c cpu/open.c cpu/memory.c cpu/openblas_memory.c cpu/pool.c cpu/product_bf16.c
 CPU_OPS  = $(filter-out $(CPU_ONCE),$(wildcard cpu/*.c))
-ifeq ($(shell uname -m),x86_64)
-# With sanitizers only the one that this machine runs.
-ISAS := $(if $(SANITIZE),$(or $(if $(shell grep -w avx512vl /proc/cpuinfo),v4),$(if $(shell grep -w avx2 /proc/cpuinfo),v3),base),base v3 v4)
-else
-ISAS = base
-endif
+ISAS    ?= base $(if $(filter x86_64,$(shell uname -m)),v3 v4)
 ISA_base =
 ISA_v3   = -march=x86-64-v3
 ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
@@ -64,11 +48,6 @@ ISA_v4   = -march=x86-64-v4 -mprefer-vector-width=512
 SRC_CLI  = $(wildcard src/cli/*.c src/cli/*/*.c lessons/grade/*.c lessons/predict/*.c) lessons/contain.c lessons/sandbox.c
 SRC_LIB  = $(filter-out src/cli/%,$(wildcard src/*.c src/*/*.c src/*/*/*.c)) $(CPU_ONCE) $(wildcard cpu/plain/*.c cl/*.c)
 SRC_CXX  = src/comm/gloo/gloo_c.cc
-SRC_TEST = $(wildcard tests/main.c tests/support/*.c tests/*/test_*.c)
-
-# Templates, styles and scripts of pages become strings of the program (src/page/page.h).
-PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
-CHART_JS   = /usr/share/javascript/chart.js/chart.min.js
 
 # A sealed handout has some parts as objects, made on the teacher's machine, and not as source (lessons/sealed.list).
 SEALED    ?= lessons/sealed/$(shell uname -m)
@@ -80,12 +59,9 @@ PROTO = src/log/event
 OBJ_LIB  = $(PAGE_PARTS:%=$(B)/%.o) $(B)/$(PROTO).pb-c.o $(SRC_LIB:%.c=$(B)/%.o) $(SRC_CXX:%.cc=$(B)/%.o) \
            $(foreach i,$(ISAS),$(CPU_OPS:%.c=$(B)/%_$(i).o)) $(addprefix $(B)/,$(filter src/% cpu/% cl/%,$(SEALED_OBJ)))
 OBJ_CLI  = $(SRC_CLI:%.c=$(B)/%.o)
-# Tests call parts of the program, such as the one that reads options.
-OBJ_TEST = $(SRC_TEST:%.c=$(B)/%.o) $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests/program_main.o \
-           $(addprefix $(B)/lessons/,kernel_check.o outcome.o sanitizer.o source_check.o)
 
 # ---- build -----------------------------------------------------------------------------------------------------------
-.PHONY: all demo test test-failures test-programs install uninstall clean packages
+.PHONY: all demo test test-failures install uninstall clean packages
 all: $(B)/gradsum $(B)/libgradsum.a $(B)/libgradsum.so
 
 # A program in a build folder elsewhere finds the kernels and the data sets of this tree by a link to it
@@ -96,9 +72,14 @@ $(B)/source-tree:
 	@mkdir -p $(@D) && ln -sfn "$(CURDIR)" $@
 endif
 
-$(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a $(B)/objects
+# A program of what it depends on. $(1): other flags and libraries
+define LINK
 	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $(OBJ_CLI) $(B)/libgradsum.a $(PKG_LIBS) $(LDFLAGS)
+	@$(CC) $(FLAGS) -o $@ $(filter %.o %.a,$^) $(1) $(PKG_LIBS) $(LDFLAGS)
+endef
+
+$(B)/gradsum: $(OBJ_CLI) $(B)/libgradsum.a $(B)/objects
+	$(LINK)
 
 $(B)/libgradsum.a: $(OBJ_LIB) $(B)/objects
 	@echo "AR   $@"
@@ -107,38 +88,29 @@ $(B)/libgradsum.a: $(OBJ_LIB) $(B)/objects
 # libgradsum.so (to link with) -> libgradsum.so.MAJOR (looked for by programs that run) -> libgradsum.so.VERSION
 SO      = libgradsum.so.$(VERSION)
 SO_NAME = libgradsum.so.$(firstword $(subst ., ,$(VERSION)))
+SO_FLAGS = -shared -Wl,-soname,$(SO_NAME)
 
 $(B)/$(SO): $(OBJ_LIB) $(B)/objects
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -shared -Wl,-soname,$(SO_NAME) -o $@ $(OBJ_LIB) $(PKG_LIBS) $(LDFLAGS)
+	$(call LINK,$(SO_FLAGS))
 
 $(B)/libgradsum.so: $(B)/$(SO)
 	@ln -sfn $(SO) $(B)/$(SO_NAME) && ln -sfn $(SO_NAME) $@
 
-$(B)/tests/program_main.o: $(B)/src/cli/main.o
+# $(1): what is said beside the file's name; $(2): other flags
+define COMPILE
 	@mkdir -p $(@D)
-	@$(COMPILE_C) $(EXTRA) -Wno-missing-prototypes -Dmain=gs_program_main -c -o $@ src/cli/main.c
-$(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a $(B)/objects
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ -Wl,--wrap=gs_call_run $(OBJ_TEST) $(B)/libgradsum.a -lcmocka $(PKG_LIBS) $(LDFLAGS)
+	@echo "CC   $<$(1)"
+	@$(COMPILE_C) $(2) $(EXTRA) -c -o $@ $<
+endef
+$(B)/%.o: %.c | packages
+	$(COMPILE)
 
 define ISA_RULE
 $$(B)/cpu/%_$(1).o: cpu/%.c | packages
-	@mkdir -p $$(@D)
-	@echo "CC   $$< ($(1))"
-	@$$(COMPILE_C) $$(ISA_$(1)) $$(EXTRA) -DGS_ISA_SUFFIX=_$(1) -c -o $$@ $$<
+	$$(call COMPILE, ($(1)),$$(ISA_$(1)) -DGS_ISA_SUFFIX=_$(1))
 endef
 $(foreach i,$(ISAS),$(eval $(call ISA_RULE,$(i))))
-# With sanitizers only the kernels, where runs spend their time, are optimised in full, and all of in-one-file. Under the
-# fuzzers the kernels parse nothing, and would take clang minutes.
-ifneq ($(findstring fuzzer-no-link,$(SANITIZE)),)
-$(B)/cpu/%.o: CFLAGS += -fno-sanitize=$(SANITIZE)
-else ifneq ($(SANITIZE),)
-$(B)/cpu/%.o $(B)/in-one-file: CFLAGS += -O3
-# UBSan's checks keep the loops of products out of registers: half of the time of all tests went there.
-$(B)/cpu/product_%.o $(B)/cpu/matmul_%.o: CFLAGS += -fno-sanitize=undefined
-endif
-$(B)/cpu/open.o $(B)/tests/operators/test_product16.o: EXTRA += $(ISAS:%=-DGS_HAS_ISA_%)
+$(B)/cpu/open.o: EXTRA = $(ISAS:%=-DGS_HAS_ISA_%)
 # What the file says of itself.
 $(B)/cpu/adam_%.o $(B)/cpu/lamb_%.o: EXTRA = -fno-math-errno
 # ISO C keeps a * b + c as two roundings; in these loops it shall be one instruction. In all of them: gcc 14 would use
@@ -153,45 +125,13 @@ $(SRC_LIB:%.c=$(B)/%.o): src/core/c_locale.h
 # Short pieces are copied by the library; gcc itself would write `rep movsq` there (src/core/memory.h).
 $(B)/src/core/memory.o: EXTRA = -fno-builtin-memcpy
 
-$(B)/tests/%.o: EXTRA = -DGS_SOURCE_DIR='"$(CURDIR)"' -DGS_BUILD_DIR='"$(abspath $(B))"'
 $(B)/src/io/file.o: EXTRA = -DGS_PREFIX='"$(PREFIX)"'
 $(B)/src/io/file.o: $(B)/prefix
-
-$(B)/%.o: %.c | packages
-	@mkdir -p $(@D)
-	@echo "CC   $<"
-	@$(COMPILE_C) $(EXTRA) -c -o $@ $<
-
-ifneq ($(SEALED_OBJ),)
-$(addprefix $(B)/,$(SEALED_OBJ)): $(B)/%.o: $(SEALED)/%.o
-	@mkdir -p $(@D) && cp $< $@
-else ifneq ($(wildcard lessons/sealed),)
-$(error gradsum: this handout is sealed, and has no objects for this processor: there is no $(SEALED); ask your teacher)
-endif
 
 $(B)/%.o: %.cc | packages
 	@mkdir -p $(@D)
 	@echo "CXX  $<"
 	@$(COMPILE_CXX) -c -o $@ $<
-
-.SECONDARY: $(PAGE_PARTS:%=$(B)/%.c)
-define STRING_OF_FILE
-	@mkdir -p $(@D)
-	@{ echo 'extern const char gs_page_$(subst .,_,$(basename $(@F)))[];'; echo 'const char gs_page_$(subst .,_,$(basename $(@F)))[] = {'; \
-	   od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
-endef
-$(B)/src/page/%.c: src/page/% Makefile
-	$(STRING_OF_FILE)
-# Chart.js comes from Debian's package.
-$(B)/src/page/chart.js.c: $(CHART_JS) Makefile
-	$(STRING_OF_FILE)
-$(CHART_JS): | packages
-	@test -f $@ || { echo "gradsum: there is no $@; make CHART_JS=FILE takes another chart.min.js of Chart.js 3.9" >&2; exit 1; }
-
-# A byte above 127 is no char of a signed type's initialiser without a warning that means nothing here.
-$(B)/src/page/%.o: $(B)/src/page/%.c | packages
-	@echo "PART src/page/$*"
-	@$(CC) -std=c11 -funsigned-char -fPIC -g -c -o $@ $<
 
 $(B)/$(PROTO).pb-c.h: $(PROTO).proto | packages
 	@mkdir -p $(@D)
@@ -204,8 +144,8 @@ $(B)/$(PROTO).pb-c.o: $(B)/$(PROTO).pb-c.h
 $(B)/src/log/events.o: EXTRA = -I$(B)/src
 $(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
 
-$(B)/src/comm/mpi/%.o $(B)/tests/comm/test_mpi.o: EXTRA += $(MPI_CFLAGS)
-$(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c) tests/comm/test_mpi.c): $(B)/mpi
+$(B)/src/comm/mpi/%.o: EXTRA = $(MPI_CFLAGS)
+$(patsubst %.c,$(B)/%.o,$(wildcard src/comm/mpi/*.c)): $(B)/mpi
 
 # These hold PREFIX, the flags for MPI and a hash of the names of all objects, so that a source which was deleted also
 # leaves the library. They are written only when that has changed.
@@ -222,12 +162,10 @@ $(B)/objects: FORCE
 	$(call WRITE_IF_NEW,$(shell echo $(patsubst $(B)/%,%,$(OBJ_LIB) $(OBJ_CLI) $(OBJ_TEST)) | cksum))
 FORCE:
 
--include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d) $(OBJ_TEST:.o=.d) 
+-include $(OBJ_LIB:.o=.d) $(OBJ_CLI:.o=.d)
 
-include tests/packages.mk $(wildcard tests/checks.mk tests/bench/bench.mk tests/faults/faults.mk)
-
-# ---- lessons: make lab-07, make labs ---------------------------------------------------------------------------------
-include lessons/lessons.mk
+# ---- lessons: make lab-07, make labs; tests and checks, where a handout has them -------------------------------------
+include lessons/lessons.mk $(wildcard tests/checks.mk tests/bench/bench.mk tests/faults/faults.mk)
 
 # ---- run -------------------------------------------------------------------------------------------------------------
 # The full Fashion-MNIST where its package could be installed, else the part of it that comes with gradsum.
@@ -264,9 +202,6 @@ else
 test: all lab-graders
 	@lessons/sealed_test.sh $(B)
 endif
-
-# What the parts of .ci/run that go side by side need: none of them builds it then.
-test-programs: $(B)/gradsum-test $(B)/gradsum-faults $(B)/net-relay $(B)/torch-models lessons-html slides
 
 # ---- install ---------------------------------------------------------------------------------------------------------
 D = $(DESTDIR)$(PREFIX)

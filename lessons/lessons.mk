@@ -19,6 +19,13 @@
 #     build/lessons/NN/gradsum, build/lessons/NN/hand-in     made by the grader
 #     build/lessons/headers       what a lab may include, and no more
 
+ifneq ($(SEALED_OBJ),)
+$(addprefix $(B)/,$(SEALED_OBJ)): $(B)/%.o: $(SEALED)/%.o
+	@mkdir -p $(@D) && cp $< $@
+else ifneq ($(wildcard lessons/sealed),)
+$(error gradsum: this handout is sealed, and has no objects for this processor: there is no $(SEALED); ask your teacher)
+endif
+
 # ---- the whole idea in one file --------------------------------------------------------------------------------------
 #     make in-one-file            build/in-one-file from lessons/in-one-file/train.c, and the images for it, unpacked
 .PHONY: in-one-file
@@ -49,8 +56,7 @@ slides: $(B)/pages
 
 OBJ_PAGES = $(patsubst %.c,$(B)/%.o,$(wildcard lessons/pages/*.c))
 $(B)/pages: $(OBJ_PAGES) $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ -lcmark-gfm-extensions -lcmark-gfm $(PKG_LIBS) $(LDFLAGS)
+	$(call LINK,-lcmark-gfm-extensions -lcmark-gfm)
 -include $(OBJ_PAGES:.o=.d)
 
 # ---- labs ------------------------------------------------------------------------------------------------------------
@@ -86,19 +92,18 @@ OBJ_GRADER   = $(addprefix $(B)/lessons/,grader.o build.o changed.o contain.o ke
 $(B)/lessons/%.o: EXTRA = -Ilessons
 
 $(B)/lessons/main.o: src/cli/main.c | packages
-	@mkdir -p $(@D)
-	@echo "CC   $< (for labs)"
-	@$(COMPILE_C) -Dmain=lab_gradsum_main -Wno-missing-prototypes -c -o $@ $<
+	$(call COMPILE, (for labs),-Dmain=lab_gradsum_main -Wno-missing-prototypes)
 
+# $(1): other flags
+define COMPILE_HAND_IN
+	@mkdir -p $(@D)
+	@echo "CC   $< (for hand-ins)"
+	@$(LAB_CC) $(LAB_SANITIZE) -DLAB_HAND_IN $(if $(WERROR),-Werror) -MMD -MP $(1) -c -o $@ $<
+endef
 $(B)/lessons/hand-in/%.o: lessons/%.c | packages
-	@mkdir -p $(@D)
-	@echo "CC   $< (for hand-ins)"
-	@$(LAB_CC) $(LAB_SANITIZE) -DLAB_HAND_IN $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
-
+	$(COMPILE_HAND_IN)
 $(B)/lessons/hand-in/%.o: lessons/remote/%.c | packages
-	@mkdir -p $(@D)
-	@echo "CC   $< (for hand-ins)"
-	@$(LAB_CC) $(LAB_SANITIZE) -DLAB_HAND_IN $(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
+	$(COMPILE_HAND_IN)
 
 $(B)/lessons/hand-in/may_call.a: $(LAB_MAY_CALL)
 	@rm -f $@ && ar rcs $@ $^
@@ -117,9 +122,7 @@ $$(B)/lessons/$(1)/%.o: lessons/$(2)/%.c | packages
 
 # The other half of remote.c.
 $$(B)/lessons/$(1)/remote-hand-in.o: lessons/$(2)/remote.c | packages
-	@mkdir -p $$(@D)
-	@echo "CC   $$< (for hand-ins)"
-	@$$(LAB_CC) $$(LAB_SANITIZE) -DLAB_HAND_IN $$(if $$(WERROR),-Werror) -MMD -MP -Ilessons/$(2) -c -o $$@ $$<
+	$$(call COMPILE_HAND_IN,-Ilessons/$(2))
 
 $$(B)/lessons/$(1)/asked: $$(B)/lessons/$(1)/remote-hand-in.o
 	@nm -P $$< >$$@
@@ -129,12 +132,10 @@ $$(B)/lessons/$(1)/list.o: $$(B)/lessons/$(1)/check.o | packages
 	@objcopy --weaken $$< $$@
 
 $$(B)/lessons/$(1)/grader: $$(OBJ_GRADER) $$(B)/lessons/$(1)/list.o $$(B)/libgradsum.a
-	@echo "LINK $$@"
-	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
+	$$(LINK)
 
 $$(B)/lessons/$(1)/checker: $(3) $(4) $$(B)/lessons/$(1)/remote.o $$(LAB_CHECKER) $$(B)/libgradsum.a
-	@echo "LINK $$@"
-	@$$(CC) $$(FLAGS) -o $$@ $$^ $$(PKG_LIBS) $$(LDFLAGS)
+	$$(LINK)
 
 $$(B)/lessons/$(1)/grade: $$(B)/lessons/$(1)/grader $$(B)/lessons/$(1)/checker $(3) $(4) $$(LAB_OBJ) $$(LAB_HAND_IN) \
     $$(B)/lessons/$(1)/asked $$(B)/lessons/hand-in/may_call.a $$(B)/lessons/headers $$(B)/mpi \

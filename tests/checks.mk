@@ -1,9 +1,31 @@
 # What authors check besides `make test`: make test-oclgrind | test-asan | test-tsan | test-kill | test-engines | test-net |
 # test-memory | test-layouts | test-install | test-browser | test-portable | test-interop | test-torch | fuzz SECONDS=60 |
 # trials SEED=1 | format | lint | lint-all. tests/README.md says what each is for.
-.PHONY: test-oclgrind test-asan test-tsan test-kill trials test-engines test-net test-memory test-layouts test-install \
-        test-browser test-portable test-interop test-torch fuzz fuzzers format lint lint-all
+.PHONY: test-programs test-oclgrind test-asan test-tsan test-kill trials test-engines test-net test-memory test-layouts \
+        test-install test-browser test-portable test-interop test-torch fuzz fuzzers format lint lint-all
 
+# ---- the program of the tests ----------------------------------------------------------------------------------------
+# Tests call parts of gradsum, such as the one that reads options.
+OBJ_TEST = $(patsubst %.c,$(B)/%.o,$(wildcard tests/main.c tests/support/*.c tests/*/test_*.c)) \
+           $(filter-out %/main.o,$(OBJ_CLI)) $(B)/tests/program_main.o \
+           $(addprefix $(B)/lessons/,kernel_check.o outcome.o sanitizer.o source_check.o)
+OF_TESTS = -Wl,--wrap=gs_call_run -lcmocka
+
+$(B)/gradsum-test: $(OBJ_TEST) $(B)/libgradsum.a $(B)/objects
+	$(call LINK,$(OF_TESTS))
+$(B)/tests/program_main.o: src/cli/main.c | packages
+	$(call COMPILE, (for tests),-Dmain=gs_program_main -Wno-missing-prototypes)
+
+$(B)/tests/%.o: EXTRA = -DGS_SOURCE_DIR='"$(CURDIR)"' -DGS_BUILD_DIR='"$(abspath $(B))"'
+$(B)/tests/operators/test_product16.o: EXTRA += $(ISAS:%=-DGS_HAS_ISA_%)
+$(B)/tests/comm/test_mpi.o: EXTRA += $(MPI_CFLAGS)
+$(B)/tests/comm/test_mpi.o: $(B)/mpi
+-include $(OBJ_TEST:.o=.d)
+
+# What the parts of .ci/run that go side by side need: none of them builds it then.
+test-programs: $(B)/gradsum-test $(B)/gradsum-faults $(B)/net-relay $(B)/torch-models lessons-html slides
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
 # Every kernel, on small shapes, in a simulator that reports races, uninitialised values and accesses out of bounds.
 # TILES=few: with fewer families of tiles.
 test-oclgrind: $(B)/gradsum-test
@@ -111,8 +133,7 @@ test-torch: all $(B)/torch-models
 	    $(GRADSUM_TORCH_SEED:%=--seed %)
 
 $(B)/torch-models: $(B)/tests/torch/models.o $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+	$(LINK)
 
 -include $(wildcard $(B)/tests/fuzz/*.d $(B)/tests/torch/*.d)
 

@@ -1,6 +1,18 @@
 # Which Debian packages which targets need, and `make packages`, on which all that compiles waits (packages.sh).
 # make packages GOALS="all test lint" installs what these targets need; without GOALS it prints the lists.
 
+# ---- libraries and their flags ---------------------------------------------------------------------------------------
+LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8
+# pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
+OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
+BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
+# Looked up when a compiler runs and not before, so that this very make can install the packages.
+PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/include/openblas)
+PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
+MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
+MPI_LIBS   = $(shell pkg-config --exists ompi-c 2>/dev/null && pkg-config --libs ompi-c)
+
+# ---- packages --------------------------------------------------------------------------------------------------------
 PACKAGES_BUILD    = gcc g++ libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers libopenblas-pthread-dev libgloo-dev \
                     zlib1g-dev libjpeg-dev libpng-dev libpcre2-dev libcjson-dev nettle-dev \
                     libjs-chart.js libprotobuf-c-dev protobuf-c-compiler pocl-opencl-icd

@@ -52,8 +52,7 @@ bench-log: all
 	tests/bench/log.sh $(B)/gradsum
 
 $(B)/bench-sgemm $(B)/bench-gpt $(B)/bench-sync: $(B)/bench-%: $(B)/tests/bench/%.o $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
+	$(LINK)
 
 $(B)/bench-sync-mpi: tests/bench/sync_mpi.c
 	@echo "LINK $@"

@@ -3,8 +3,7 @@
 OBJ_FAULTS  = $(patsubst %.c,$(B)/%.o,$(wildcard tests/faults/*.c))
 
 $(B)/gradsum-faults: $(OBJ_FAULTS) $(B)/libgradsum.a
-	@echo "LINK $@"
-	@$(CC) $(FLAGS) -o $@ $(FAULT_WRAPS:%=-Wl,--wrap=%) $^ $(PKG_LIBS) $(LDFLAGS)
+	$(call LINK,$(FAULT_WRAPS:%=-Wl,--wrap=%))
 
 -include $(OBJ_FAULTS:.o=.d)
 
