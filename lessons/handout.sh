@@ -59,8 +59,8 @@ while read -r file; do
     esac
     if [ $# -gt 0 ]; then
         case $file in
-        tests/packages.* | tests/flags.mk | tests/bench/* | tests/torch/peers.py | tests/torch/network.py | tests/torch/generate.py | \
-            tests/torch/files.py | tests/system/weights.sh) ;;
+        tests/packages.* | tests/flags.mk | tests/bench/* | tests/torch/peers.py | tests/torch/network.py | \
+            tests/torch/generate.py | tests/torch/files.py | tests/system/weights.sh) ;;
         tests/* | lessons/TEACHING.md | lessons/grade/README.md | cl/sealed_files.c) continue ;;
         esac
         ! grep -qxF "$file" "$work/sealed" || continue
