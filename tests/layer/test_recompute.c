@@ -3,6 +3,7 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
+#include "parallel/schedule.h"
 #include "predict/memory.h"
 
 /* ---- models whose layers work in place, are fused, draw masks, take statistics, end in all ways ---- */
@@ -126,12 +127,11 @@ TEST_AROUND(zero, make_sets, NULL) {
 
 /* Each stage has segments of its own layers. */
 TEST_AROUND(pipelines, make_sets, NULL) {
-    static const char *const schedules[] = {"1f1b", "gpipe", "interleaved"};
-    for (int i = 0; i < 3; i++) {
-        gs_settings s = gs_test_with(settings_of(*state, i == 1 ? resnet : gpt, "cpu,cpu"),
+    for (const gs_pipeline_schedule *const *schedule = gs_pipeline_schedules(); *schedule; schedule++) {
+        gs_settings s = gs_test_with(settings_of(*state, *schedule == &gs_gpipe ? resnet : gpt, "cpu,cpu"),
                                      "--pipeline 2 --micro-batches 6");
-        s.pipeline_schedule = schedules[i];
-        same_bits(s, schedules[i]);
+        s.pipeline_schedule = (*schedule)->name;
+        same_bits(s, s.pipeline_schedule);
     }
 }
 

@@ -155,38 +155,36 @@ TEST(with_all_tiles) {
 
 /* ---- runs on mixed devices ---- */
 
-static gs_settings mixed(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings("%s --model 'flatten, linear 10'", devices);
-    s.zero = strcmp(sync, "zero") == 0;
-    if (!s.zero) s.sync = sync;
-    return s;
+static gs_settings mixed(const char *devices, const char *options) {
+    return gs_test_settings("%s --model 'flatten, linear 10' %s", devices, options);
 }
 
 /* After each step the weights of all workers are compared. */
 TEST(no_worker_drifts_away) {
     gs_test_need_opencl();
-    static const char *const syncs[] = {"allreduce", "ps", "ring", "sharded_ps", "zero"};
-    for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
-        gs_settings s = gs_test_with(mixed(i % 2 ? "cl,cpu,cpu" : "cpu,cl", syncs[i]), "--verify 1");
+    gs_settings s = mixed("cpu,cl", "--zero 1 --verify 1");
+    gs_test_train(&s);
+    for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
+        s = mixed("cl,cpu,cpu", "--verify 1");
+        s.sync = (*scheme)->name;
         gs_test_train(&s);
     }
-    gs_settings s =
-        gs_test_with(mixed("cpu,cl", "ring"), "--model 'flatten, linear 16, tanh, linear 10' --verify 1 "
-                                              "--momentum 0 --wire bf16 --bucket 1");
+    s = mixed("cpu,cl", "--sync ring --model 'flatten, linear 16, tanh, linear 10' --verify 1 --momentum 0 "
+                        "--wire bf16 --bucket 1");
     gs_test_train(&s);
 }
 
 TEST(averages_are_the_same) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_with(mixed("cpu,cl,cpu", "local"), "--every 4 --verify 4");
+    gs_settings s = gs_test_with(mixed("cpu,cl,cpu", "--sync local"), "--every 4 --verify 4");
     gs_test_train(&s);
 }
 
 TEST(async_gives_the_bits_of_ps) {
     gs_test_need_opencl();
     static const char *const devices[] = {"cl", "cl,cl", "cpu,cl,cpu"};
-    for (int i = 0; i < 3; i++) {
-        gs_settings s = mixed(devices[i], "ps");
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        gs_settings s = mixed(devices[i], "--sync ps");
         gs_result synchronous = gs_test_train(&s);
         s = gs_test_with(s, "--sync async --staleness 0");
         gs_result r = gs_test_train(&s);

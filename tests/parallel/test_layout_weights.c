@@ -5,6 +5,8 @@
 #include "tests/support/tiny_set.h"
 #include "tests/support/training.h"
 
+#include "parallel/schedule.h"
+
 /* How the workers of a layout are started. */
 typedef enum start {
     THREADS,   /* of one process */
@@ -59,11 +61,10 @@ static void command_of(const layout *l, const char *run, char *out, size_t size)
 /* ---- drawn layouts ---- */
 
 static const char *draw_schedule(draw *d, int model, int stages, int micro_batches) {
-    static const char *const names[] = {"", " --pipeline-schedule gpipe", " --pipeline-schedule 1f1b",
-                                        " --pipeline-schedule eager", " --pipeline-schedule interleaved:2"};
-    const int i = one_of(d, 5);
+    const gs_pipeline_schedule *s = ONE_OF(d, gs_pipeline_schedules());
     /* A tied table goes round for each micro-batch: not with interleaved runs, which also want enough layers. */
-    return i == 4 && (models[model].tied || stages > 2 || micro_batches % stages != 0) ? "" : names[i];
+    if (s->chunked && (models[model].tied || stages > 2 || micro_batches % stages != 0)) return "";
+    return gs_test_format(" --pipeline-schedule %s%s", s->name, s->chunked ? ":2" : "");
 }
 
 /* False: the numbers that were drawn are no layout of this model. */

@@ -1,12 +1,12 @@
 /* Pipeline schedules: lists of instructions, and the same in virtual time (train/pipeline/). */
+#include "tests/support/draw.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 
-#include "core/philox.h"
 #include "parallel/virtual_time.h"
 
-enum { SCHEDULES = 4, MOST_STAGES = 64, MOST_MICRO_BATCHES = 512, DRAWN = 600, DRAWN_LONG = 60, SHORT = 9 };
+enum { MOST_STAGES = 64, MOST_MICRO_BATCHES = 512, DRAWN = 600, DRAWN_LONG = 60, SHORT = 9 };
 
 typedef struct drawn {
     const gs_pipeline_schedule *schedule;
@@ -24,16 +24,20 @@ static void free_lists(drawn *d) {
     for (int s = 0; s < d->pipeline.stages; s++) gs_instructions_free(&d->list[s]);
 }
 
+static uint64_t schedules(void) {
+    return (uint64_t)list_length((const void *const *)gs_pipeline_schedules());
+}
+
 static int between(uint32_t word, int least, int most) {
     return least + (int)(word % (uint32_t)(most - least + 1));
 }
 
 /* p, m, v, and what becomes of a tied table. */
-static void draw(drawn *d, uint64_t i) {
+static void draw_pipeline(drawn *d, uint64_t i) {
     uint32_t a[4], b[4];
     gs_philox(7, 1, i, a);
     gs_philox(7, 2, i, b);
-    d->schedule = gs_pipeline_schedules()[i % SCHEDULES];
+    d->schedule = gs_pipeline_schedules()[i % schedules()];
     d->pipeline = (gs_pipeline){.stages = between(a[0], 1, SHORT),
                                 .micro_batches = between(a[1], 1, 24),
                                 .chunks = 1,
@@ -152,7 +156,7 @@ TEST(no_schedule_waits_for_ever) {
         drawn d;
         double forward[36], backward[36];
         gs_pipeline_run run = {0};
-        draw(&d, i);
+        draw_pipeline(&d, i);
         make(&d);
         for (int s = 0; s < d.pipeline.stages; s++) {
             assert_list_is_right(&d, s);
@@ -201,10 +205,9 @@ static void assert_bubble(drawn *d) {
 TEST(the_bubble_is_that_of_the_formula) {
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 20; m++)
-            for (int which = 0; which < SCHEDULES; which++) {
-                const int v = which == 2 && p > 1 ? 1 + m % 3 : 1;
-                assert_bubble(&(drawn){.schedule = gs_pipeline_schedules()[which],
-                                       .pipeline = {p, v > 1 ? m * p : m, v, GS_TIED_NONE}});
+            for (const gs_pipeline_schedule *const *s = gs_pipeline_schedules(); *s; s++) {
+                const int v = (*s)->chunked && p > 1 ? 1 + m % 3 : 1;
+                assert_bubble(&(drawn){.schedule = *s, .pipeline = {p, v > 1 ? m * p : m, v, GS_TIED_NONE}});
             }
 }
 
@@ -213,12 +216,13 @@ TEST(the_bubble_of_long_pipelines) {
     for (uint64_t i = 0; i < DRAWN_LONG; i++) {
         uint32_t a[4];
         gs_philox(11, 1, i, a);
-        drawn d = {.schedule = gs_pipeline_schedules()[i % SCHEDULES], .pipeline = {.chunks = 1}};
+        drawn d = {.schedule = gs_pipeline_schedules()[i % schedules()], .pipeline = {.chunks = 1}};
         gs_pipeline *p = &d.pipeline;
-        p->stages = i < SCHEDULES ? MOST_STAGES : between(a[0], 1, MOST_STAGES);
-        p->micro_batches = i < SCHEDULES ? MOST_MICRO_BATCHES : between(a[1], 1, MOST_MICRO_BATCHES);
+        const bool largest = i < schedules();
+        p->stages = largest ? MOST_STAGES : between(a[0], 1, MOST_STAGES);
+        p->micro_batches = largest ? MOST_MICRO_BATCHES : between(a[1], 1, MOST_MICRO_BATCHES);
         if (d.schedule->chunked && p->stages > 1) {
-            p->chunks = i < SCHEDULES ? 4 : between(a[2], 1, 4);
+            p->chunks = largest ? 4 : between(a[2], 1, 4);
             p->micro_batches = p->stages * between(a[1], 1, MOST_MICRO_BATCHES / p->stages);
         }
         assert_bubble(&d);

@@ -12,3 +12,12 @@ static inline int one_of(draw *d, int count) {
     gs_philox(20261124, d->run, d->next++, word);
     return (int)(word[0] % (uint32_t)count);
 }
+
+static inline int list_length(const void *const *list) {
+    int length = 0;
+    while (list[length]) length++;
+    return length;
+}
+
+/* One of a list of pointers that NULL ends. */
+#define ONE_OF(d, list) ((list)[one_of((d), list_length((const void *const *)(list)))])

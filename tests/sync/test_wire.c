@@ -295,11 +295,10 @@ static void counts_are_whole(void *context, int epoch, uint64_t done, uint64_t o
 
 /* The weights are near those of f32, not the same; all workers keep the same ones in each step. */
 TEST(training_stays_near_f32) {
-    static const char *const schemes[] = {"allreduce", "ring", "recursive_doubling", "ps", "auto"};
     /* seen: at most 1.7e-4 and 3.7e-4, of weights up to 1 */
     const double near[] = {[GS_WIRE_F16] = 5e-4, [GS_WIRE_BF16] = 1.2e-3};
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        gs_settings s = settings_for("cpu,cpu,cpu", schemes[i], GS_WIRE_F32);
+    for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
+        gs_settings s = settings_for("cpu,cpu,cpu", (*scheme)->name, GS_WIRE_F32);
         gs_result exact = gs_test_train(&s);
         for (int f = 0; f < 2; f++) {
             gs_result r;
@@ -310,7 +309,7 @@ TEST(training_stays_near_f32) {
             assert_true(whole);
             double d = gs_test_difference(&exact, &r);
             if (!(d > 1e-6 && d <= near[s.wire]))
-                fail_msg("%s as %s: weights differ by %g from those with f32, wanted at most %g", schemes[i],
+                fail_msg("%s as %s: weights differ by %g from those with f32, wanted at most %g", s.sync,
                          gs_wire_name(s.wire), d, near[s.wire]);
             gs_result_free(&r);
         }

@@ -5,30 +5,31 @@
 #include <signal.h>
 
 static gs_settings wild(const char *devices, const char *sync) {
-    gs_settings s = gs_test_settings("%s --batch 333 --model 'flatten, linear 32, relu, linear 10'", devices);
-    s.zero = strcmp(sync, "zero") == 0;
-    if (!s.zero) s.sync = sync;
-    s = gs_test_with(s, "--lr 1e6 --timeout 200");
-    return s;
+    return gs_test_settings(
+        "%s --batch 333 --model 'flatten, linear 32, relu, linear 10' %s --lr 1e6 --timeout 200", devices,
+        sync);
+}
+
+static void diverges(const char *devices, const char *sync) {
+    const gs_settings s = wild(devices, sync);
+    assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
+    /* It passes inf on the way to nan: asynchronous workers may see either first. */
+    if (!strstr(gs_message(), ": the loss is nan; wanted a finite number") &&
+        !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
+        fail_msg("%s on %s: %s", sync, devices, gs_message());
 }
 
 TEST(every_way_to_train_says_so) {
-    static const char *const syncs[] = {"allreduce", "ps", "ring", "zero", "local", "async", "async"};
-    for (int i = 0; i < 7; i++)
-        for (int workers = 1; workers <= 3; workers += 2) {
-            gs_settings s = wild(workers == 1 ? "cpu" : "cpu,cpu,cpu", syncs[i]);
-            if (i == 4) s.every = 3;
-            if (i >= 5) s.staleness = i == 5 ? 0 : 2;
-            assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
-            /* It passes inf on the way to nan: asynchronous workers may see either first. */
-            if (!strstr(gs_message(), ": the loss is nan; wanted a finite number") &&
-                !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
-                fail_msg("%s", gs_message());
-        }
-    gs_settings s = gs_test_with(wild("cpu,cpu", "ring"), "--bucket 1");
-    assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
-    s = gs_test_with(wild("cpu,cpu", "allreduce"), "--exact");
-    assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
+    static const char *const ways[] = {"--zero 1", "--sync local --every 3", "--sync async --staleness 0",
+                                       "--sync async --staleness 2"};
+    for (int workers = 1; workers <= 3; workers += 2) {
+        const char *devices = workers == 1 ? "cpu" : "cpu,cpu,cpu";
+        for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
+            diverges(devices, gs_test_format("--sync %s", (*s)->name));
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) diverges(devices, ways[i]);
+    }
+    diverges("cpu,cpu", "--sync ring --bucket 1");
+    diverges("cpu,cpu", "--exact");
 }
 
 /* One value of the last worker's weights: the first bias of the first layer. */
@@ -43,14 +44,12 @@ static void harm_last_worker(gs_worker *w) {
 
 /* Where workers do not meet in each step, one alone knows at first; all end, and name its step. */
 TEST(what_one_worker_sees_ends_all) {
-    static const char *const syncs[] = {"allreduce", "local", "async"};
+    static const char *const ways[] = {"", "--sync local --every 5", "--sync async --staleness 0"};
     harm_after = 2;
     harm = NAN;
-    for (int i = 0; i < 3; i++) {
-        gs_settings s = gs_test_with(wild("cpu,cpu,cpu", syncs[i]), "--lr 0.01");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        gs_settings s = gs_test_with(wild("cpu,cpu,cpu", ways[i]), "--lr 0.01");
         s.test_hook = harm_last_worker;
-        if (i == 1) s.every = 5;
-        if (i == 2) s.staleness = 0;
         assert_train_fails(GS_E_DIVERGED, "diverged at step 3: the loss is nan", &s);
         s.steps = 2; /* no step after the harm */
         assert_train_fails(GS_E_DIVERGED, "diverged at step 2: the test loss after it is nan", &s);
