@@ -45,7 +45,8 @@ static FILE *terminal(int columns, int *master) {
 TEST(screens) {
     static const char *const names[] = {"COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"};
     char *before[4];
-    for (int i = 0; i < 4; i++) before[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        before[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
 
     FILE *pipe = fopen("/dev/null", "w");
     gs_screen s = screen_with(pipe, NULL, NULL, NULL, "en_US.UTF-8");
@@ -74,7 +75,7 @@ TEST(screens) {
         fclose(tty);
     }
     close(master);
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         set(names[i], before[i]);
         free(before[i]);
     }

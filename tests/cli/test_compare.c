@@ -60,7 +60,7 @@ static void assert_plain_and_within(const char *output, size_t columns) {
 TEST(compare_fits_the_screen) {
     static const char *const widths[] = {"60", "80", "200"};
     static const size_t most[] = {60, 80, 80};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
         setenv("COLUMNS", widths[i], 1);
         char *output = gs_test_output(0, "compare --model softmax --steps 12 --threads 1 "
                                          "--devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'");
@@ -78,7 +78,7 @@ TEST(each_worker_has_a_line) {
     unsetenv("COLUMNS");
     static const char *const lines[] = {"rank device", "\n   0 cpu ", "\n   1 cpu ",
                                         "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
-    for (int i = 0; i < 6; i++) assert_has(output, lines[i]);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_has(output, lines[i]);
     output = gs_test_output(0, "train --model softmax --steps 4 --threads 1");
     if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
 }

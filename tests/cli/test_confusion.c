@@ -113,7 +113,7 @@ TEST(the_matrix_adds_up) {
     const char *first = NULL;
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu", "cl"};
     train_softmax(path);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         char *output = gs_test_output(0, "eval --load %s --confusion --json --devices %s", path, devices[i]);
         cJSON *o = gs_test_parse(output);
         const cJSON *matrix = cJSON_GetObjectItem(o, "confusion"), *row;
@@ -174,7 +174,7 @@ TEST(the_page_has_the_worst) {
     static const char *const devices[] = {"cpu", "cpu,cpu,cpu"};
     train_softmax(weights);
     snprintf(page, sizeof page, "%s/page.html", gs_test_folder());
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         char *output =
             gs_test_output(0, "eval --load %s --devices %s --report %s", weights, devices[i], page);
         assert_null(strstr(output, "taken for")); /* the matrix is on the page, and was not asked for here */

@@ -111,7 +111,7 @@ TEST(what_was_trained_generates) {
     char path[600], *output;
     write_times(in_folder(folder, "text.txt"), sentence, 60);
     snprintf(path, sizeof path, "%s/gpt.safetensors", folder);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         gs_test_program_prints(0, "saved",
                                "train --model gpt --data text:%s/text.txt --tokens %s --context 8 --batch 4 "
                                "--steps 1 --save %s",
@@ -265,7 +265,7 @@ TEST(weights_that_are_not_finite) {
     static const float values[] = {NAN, INFINITY};
     static const char *const wanted[] = {"chars.safetensors holds nan in 1.bias; wanted finite numbers",
                                          "chars.safetensors holds an infinity in 1.bias"};
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         bias = values[i];
         gs_test_program_prints(1, wanted[i], "generate --load %s", chars_file());
     }

@@ -19,7 +19,7 @@ TEST(small_files_do_not_end_a_run) {
 
 TEST(a_file_too_large_leaves_the_older_one) {
     const char *folder = gs_test_folder(), *const prefixes[] = {"", "launch -n 2 --"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         gs_test_shell_prints(1, "cannot write w.st: File too large",
                              "cd %s && printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older\\n' > w.st && ulimit -f 8 && "
                              "%s/gradsum %s train --model softmax --steps 1 --save w.st",
@@ -36,7 +36,7 @@ TEST(a_file_too_large_leaves_the_older_one) {
  * are loaded. A sanitizer's own maps are larger than any of these. */
 static int least_memory(void) {
     static const int limits[] = {150000, 200000, 250000, 300000};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         char *output;
         int status = gs_test_shell(&output, "ulimit -v %d && timeout -k 1 200 %s/gradsum --version",
                                    limits[i], GS_BUILD_DIR);
@@ -189,7 +189,7 @@ static void check_without_linker(const char *output, int status) {
 TEST(opencl_without_a_path_to_the_linker) {
     static const char *const paths[] = {"-u PATH", "PATH=/no/such/folder"};
     gs_test_need_opencl();
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         const char *folder = gs_test_folder();
         char *output;
         int status = gs_test_shell(&output,

@@ -437,7 +437,7 @@ static gs_status one_leaves(gs_comm *c, void *context) {
 TEST(who_waits_for_a_rank_that_left_fails) {
     static const gs_test_layout layout[] = {{"3 threads", 0, {3}}, {"3 processes", 3, {1, 1, 1}}};
     gs_test_outcome outcome[GS_TEST_RANKS];
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof layout / sizeof *layout; i++) {
         run_failure_over("shm", &layout[i], GS_ALL_REDUCE, 2, 60, one_leaves, outcome);
         for (int r = 0; r < 2; r++) {
             assert_int_equal(outcome[r].status, GS_E_PEER);

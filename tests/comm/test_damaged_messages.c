@@ -37,7 +37,7 @@ TEST(numbers_of_workers) {
     static const int32_t counts[] = {0, -5, INT32_MAX};
     gs_comm *comms[2];
     liar l;
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         assert_fails(GS_E_PEER, "process 1 reports ",
                      gs_comm_workers_create(2, rank_0_beside(&l, &counts[i]), 1, comms));
 }
@@ -53,7 +53,7 @@ TEST(wishes_to_check) {
 TEST(calls_that_nobody_knows) {
     static const int64_t notices[][6] = {
         {99, 1, 0, 0, 0, 1}, {-1, 1, 0, 0, 0, 1}, {3, 1, 77, 0, 0, 1}, {3, 1, 0, 9, 0, 1}};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof notices / sizeof *notices; i++) {
         liar l;
         gs_comm *checked;
         float x = 1;

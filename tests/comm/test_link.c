@@ -287,7 +287,7 @@ TEST(a_run_over_links_takes_as_long) {
 TEST(tables_are_measured_over_links) {
     static const char *const commands[] = {"schemes -n 2 --link 2ms,100GB/s",
                                            "collectives -n 2 --size 4096 --link 2ms,100GB/s"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         int lines = 0;
         char *output = gs_test_output(0, "%s --json 2>/dev/null", commands[i]);
         for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n"), lines++) {

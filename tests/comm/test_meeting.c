@@ -49,7 +49,7 @@ TEST(a_folder_that_is_not_new_is_refused) {
     assert_fails(GS_E_FILE, "holds 'notes.txt'", meet(0, 2, folder, 5, NULL));
 
     static const char *const of_no_rank[] = {"rank-7", "rank-01", "rank- 1", "rank-+1", "rank-1.new"};
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof of_no_rank / sizeof *of_no_rank; i++) {
         gs_test_new_folder(folder);
         write_file(folder, of_no_rank[i], "");
         assert_fails(GS_E_FILE, of_no_rank[i], meet(0, 2, folder, 5, NULL));
@@ -167,11 +167,11 @@ TEST(the_environment_says_who_this_is) {
                                         "GRADSUM_TIMEOUT"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *const values[] = {cases[i].rank, cases[i].size, cases[i].folder, cases[i].timeout};
-        for (int k = 0; k < 4; k++)
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++)
             if (values[k]) setenv(names[k], values[k], 1);
         gs_rendezvous r;
         gs_status status = gs_rendezvous_from_environment(&r);
-        for (int k = 0; k < 4; k++) unsetenv(names[k]);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) unsetenv(names[k]);
         if (cases[i].message) assert_fails(GS_E_USAGE, cases[i].message, status);
         if (cases[i].message) continue;
         assert_int_equal(status, GS_OK);

@@ -57,7 +57,7 @@ TEST(another_container_is_another_machine) {
                                          "the processes cannot talk over shm (shared memory): rank 1 and "
                                          "rank 0 run on different machines, or in different containers"};
     static const char *const transports[] = {"auto", "shm"};
-    for (int t = 0; t < 2; t++) {
+    for (size_t t = 0; t < sizeof wanted / sizeof *wanted; t++) {
         const char *folder = gs_test_format("%s/meet", gs_test_folder());
         assert_int_equal(mkdir(folder, 0700), 0);
         gs_test_shell(

@@ -186,7 +186,7 @@ TEST(a_name_hides_no_state) {
     static const char *const names[] = {"a) T 1", "a\nb", ")) Z"};
     char own[16], does[80];
     assert_int_equal(prctl(PR_GET_NAME, own), 0);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         prctl(PR_SET_NAME, names[i]);
         gs_process_does(getpid(), does, sizeof does);
         prctl(PR_SET_NAME, own);

@@ -57,7 +57,7 @@ TEST(the_first_fault_is_told_by_all) {
     const gs_rendezvous r[] = {{.rank = 0, .size = 3, .directory = folder},
                                {.rank = 2, .size = 3, .directory = folder}};
     gs_rendezvous_state *m[2];
-    for (int i = 0; i < 2; i++) assert_ok(gs_rendezvous_open(&r[i], &m[i]));
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++) assert_ok(gs_rendezvous_open(&r[i], &m[i]));
     assert_fails(GS_E_PEER, "0 saw it", gs_rendezvous_fail(m[0], gs_fail(GS_E_PEER, "0 saw it")));
     assert_fails(GS_E_PEER, "0 saw it", gs_rendezvous_fail(m[1], gs_fail(GS_E_FILE, "2 saw it")));
     for (int i = 0; i < 2; i++) gs_rendezvous_close(m[i]);

@@ -198,7 +198,8 @@ static void more_workers_than_cores_are_named(void) {
         "train --model softmax --steps 1 --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
         "launch -n 8 -- train --model softmax --steps 1",
         "compare --model softmax --steps 1 --devices-list 'cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"};
-    for (int i = 0; i < 3; i++) gs_test_program_prints(0, "8 threads of workers share 1 core:", commands[i]);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        gs_test_program_prints(0, "8 threads of workers share 1 core:", commands[i]);
     const char *folder = gs_test_folder();
     char *output =
         gs_test_shell_output(0,

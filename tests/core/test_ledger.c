@@ -116,7 +116,7 @@ TEST(activations_share_their_memory) {
     } cases[] = {{"resnet20", {3, 32, 32, 0}}, {"gpt 65", {1, 1, 1, 64}}};
     gs_device *cpu = gs_test_device("cpu", 1);
     gs_device_set_dry(cpu);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum { BATCH = 128 };
         double own = 0;
         gs_model *m =

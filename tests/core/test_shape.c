@@ -24,7 +24,7 @@ TEST(shapes_as_texts) {
     assert_string_equal(gs_shape_product((gs_shape){INT_MIN, INT_MIN, INT_MIN, INT_MAX}).text,
                         "2147483647x-2147483648x-2147483648x-2147483648");
     static const char *const same[] = {"1x28x28", "2147483647x1x1", "7x4x1x1"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         gs_shape s;
         assert_true(gs_shape_parse(same[i], &s));
         assert_string_equal(gs_shape_product(s).text, same[i]);

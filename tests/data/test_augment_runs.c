@@ -18,7 +18,7 @@ static gs_settings tiny(const char *devices) {
 TEST(workers_change_no_bit) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
     gs_result one = {0}, r;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         gs_settings s = gs_test_with(tiny(devices[i]), "--exact");
         s.micro_batch = i == 1 ? 3 : 0;
         r = gs_test_train(&s);
@@ -38,7 +38,7 @@ TEST(processes_change_no_bit) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu", "train --devices cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train"};
     char first[80] = "";
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char *output;
         gs_test_program(&output, "%s --exact --model lenet --steps 12 --augment crop:4,flip,cutout:8",
                         runs[i]);
@@ -146,7 +146,7 @@ TEST(bad_values) {
     const float x[6] = {1, 2, 3, 4, 5, 6};
     const int32_t y[2] = {0, 1};
     static const gs_shape no_images[] = {{3, 1, 1, 0}, {1, 1, 1, 3}};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof no_images / sizeof *no_images; i++) {
         gs_dataset *d;
         gs_test_set(gs_dataset_from_labels("numbers", 2, no_images[i], x, y, &d), &d);
         s = tiny("cpu");

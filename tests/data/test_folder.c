@@ -94,7 +94,7 @@ static void gather_all(const gs_dataset *d, const gs_augment *a, unsigned char *
 TEST(same_bytes) {
     const char *folder = make_set();
     const gs_augment all[] = {{0}, {3, true, 4, false}, {0, true, 0, true}};
-    for (int k = 0; k < 3; k++) {
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         unsigned char want[12 * PIXELS], got[12 * PIXELS];
         int32_t want_labels[12], labels[12];
         gs_dataset *one = load(folder, GS_TRAIN, (gs_folder_options){0});
@@ -268,7 +268,7 @@ TEST(runs) {
     static const char *const ways[] = {"--loaders 3", "--cache --loaders 2", "--devices cpu,cpu --exact",
                                        "--exact"};
     char sums[4][80];
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         const char *command = gs_test_format(RUN "%s %s", folder, ways[k]);
         one = gs_test_output(0, "%s", command);
         assert_has(one, "pictures in 3 folders");

@@ -160,7 +160,7 @@ TEST(pictures_left_out_are_counted) {
     const char *const said[] = {"(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
                                 "(test) leaves pictures out that gradsum cannot read: 1 .gif; convert",
                                 "(test) has no pictures of bee: "};
-    for (int k = 0; k < 3; k++) assert_has(output, said[k]);
+    for (size_t k = 0; k < sizeof said / sizeof *said; k++) assert_has(output, said[k]);
     static const char of_val[] = "/val leaves pictures out that gradsum cannot read: 1 .gif",
                       run[] = "--size 16 --model 'softmax 4' --batch 2 --steps 1";
     gs_test_program_prints(0, "saved", "train --data %s %s --save %s/w", folder, run, folder);

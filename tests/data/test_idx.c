@@ -80,7 +80,7 @@ TEST(small_set_is_balanced) {
                   "2b17438af55637db62c122a92490b5b4275bed5719a838b5b0486ea2193a98a4"},
                  {GS_TEST, 1000, "fashion-mnist-small (test)",
                   "3d7f6d64869a3f2d1afe64ae33ffb9b20670a91b31e3bbf0657e3999ec7b35cf"}};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         char hex[65];
         gs_dataset *d = gs_test_load("fashion-mnist-small", parts[i].split);
         assert_string_equal(d->name, parts[i].name);

@@ -92,7 +92,7 @@ TEST_AROUND(no_cache_is_no_failure, NULL, forget_folders) {
     size_t bytes;
     char path[100];
     const char *places[] = {"off", "/dev/null/cache", "/proc/cache"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         set_folder("GRADSUM_CACHE", places[i]);
         assert_false(gs_cache_path("x", path, sizeof path));
         assert_false(gs_cache_write("x", "y", 1));
@@ -233,7 +233,7 @@ TEST(pocl_gets_a_folder_that_it_can_write_to) {
     gs_test_need_opencl();
     static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};
     char *output;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         bool full = i == 1;
         const char *tmp = gs_test_format("%s", gs_test_folder());
         const char *left = gs_test_format("%s/gradsum-pocl-*", tmp);

@@ -125,7 +125,7 @@ TEST(relative_path) {
 TEST(mode_follows_the_umask) {
     const char *path = in_folder(gs_test_folder(), "a");
     const mode_t masks[] = {022, 077, 002};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
         struct stat s;
         mode_t before = umask(masks[i]);
         write_text(path, "x");

@@ -45,7 +45,7 @@ static gs_status decode(const void *data, size_t bytes, int shrink, const unsign
 
 TEST(decoded_as_pillow_does) {
     static const char *const names[] = {"colour", "progressive", "grey", "cmyk"};
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char name[64];
         size_t bytes, wanted;
         const unsigned char *rgb;
@@ -167,7 +167,7 @@ static void check_png(int type, int depth, bool interlaced) {
             const unsigned *v = value[i][j];
             const unsigned char *got = rgb + (i * W + j) * 3;
             const int colour[] = {(int)v[0], (int)(unsigned char)(2 * v[0]), 255 - (int)v[0]};
-            for (int c = 0; c < 3; c++)
+            for (size_t c = 0; c < sizeof colour / sizeof *colour; c++)
                 assert_int_equal(got[c], type == PNG_COLOR_TYPE_PALETTE ? colour[c]
                                          : channels <= 2                ? byte_of(v[0], depth)
                                                                         : byte_of(v[c], depth));
@@ -235,7 +235,7 @@ static void put32(unsigned char *to, unsigned x) {
 /* Sizes are looked at before memory is taken: a header that says 60,000 x 60,000 is enough to be refused. */
 TEST(too_large) {
     static const unsigned sizes[][2] = {{60000, 60000}, {8193, 8192}, {65501, 1}, {0x7fffffff, 0x7fffffff}};
-    for (size_t k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         unsigned char png[33 + 12] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         put32(png + 16, sizes[k][0]);
         put32(png + 20, sizes[k][1]);

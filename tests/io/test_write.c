@@ -102,7 +102,7 @@ TEST(leftovers_are_removed) {
     make_empty(in_folder(folder, name));
     static const char *const others[] = {"a.12-7-xxxxxxxx.tmp", "a.12-7.tmp", "a.-7.tmp", "a.tmp",
                                          "a.12-7-00000000.tmp.old"};
-    for (int i = 0; i < 5; i++) make_empty(in_folder(folder, others[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) make_empty(in_folder(folder, others[i]));
     assert_int_equal(entries(folder), 9);
     write_text(path, "whole");
     assert_int_equal(entries(folder), 9); /* the file has come, one was removed */
@@ -138,7 +138,7 @@ TEST(what_cannot_be_written) {
                            "train --save /dev/stdout | cat; exit 1");
     static const char *const commands[] = {"train --save /dev/stdout >%s", "train --save %s >%s",
                                            "train --save %s 2>%s", "step --model softmax -o /dev/stdout >%s"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const char *arguments = gs_test_format(commands[i], text, text);
         output =
             gs_test_shell_output(0, "%s/gradsum %s; echo status $?; cat %s", GS_BUILD_DIR, arguments, text);
@@ -160,7 +160,7 @@ TEST(closed_streams) {
 TEST(a_folder_that_cannot_be_made) {
     static const char *const commands[] = {"collectives -n 2", "schemes -n 2 --over shm",
                                            "launch -n 2 -- train"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char *output;
         gs_test_shell(&output, "TMPDIR=/no/such/folder %s/gradsum %s", GS_BUILD_DIR, commands[i]);
         assert_has(output, "(TMPDIR says where): No such file or directory");
@@ -170,7 +170,7 @@ TEST(a_folder_that_cannot_be_made) {
 /* A record of --digest that is removed while it is written is a failure, which is told; training goes on. */
 TEST(a_removed_record_is_told) {
     static const char *const starts[] = {"", "launch -n 2 --"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         char *output;
         gs_test_shell(
             &output,

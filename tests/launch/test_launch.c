@@ -124,7 +124,7 @@ TEST(the_folder_of_a_launch_is_removed) {
     assert_has(output, "cannot make a folder in /no/such/folder");
     /* no place for a cache: the folder in which the ranks meet must stay empty all the same */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
         output =
             gs_test_shell_output(0,
                                  "unset POCL_CACHE_DIR XDG_CACHE_HOME; TMPDIR=%s env %s %s/gradsum launch "
@@ -248,7 +248,7 @@ TEST(a_rank_stopped_at_its_end_is_ended) {
 
 TEST(signals_are_passed_on) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         watched w;
         start_training(&w);
         kill(w.d.launcher, numbers[i]);

@@ -170,7 +170,7 @@ TEST(wrong_usage) {
     gs_test_program_prints(2, "--node-rank 2 of 2 nodes: node ranks are 0 to 1",
                            "launch --nodes 2 --node-rank 2 --meet tcp://h:1 -n 1 -- train");
     static const char *const alone[] = {"--restarts 1", "--elastic 1", "--elastic 1:4"};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
         gs_test_program_prints(2, "or Slurm's --requeue starts train again",
                                "launch --nodes 2 --node-rank 0 --meet tcp://h:1 -n 2 %s -- train", alone[i]);
         gs_test_program_prints(2,

@@ -19,7 +19,7 @@ static void assert_saved(const char *output, const char *status, const char *par
 /* The terminal goes; Ctrl-C, which a shell has its background ignore. */
 TEST(a_signal_saves_weights) {
     static const char *const cases[][3] = {{"HUP", "status 129", "cpu"}, {"INT", "status 130", "cpu,cpu"}};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell(&output,
@@ -45,7 +45,7 @@ TEST(an_ignored_signal_stays_ignored) {
 TEST(a_closed_output_saves_weights) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     char *output;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell(&output,
                       "{ %s/gradsum %s train --model softmax --epochs 100000 --threads 1 --save %s; "
@@ -99,7 +99,7 @@ TEST(a_signal_ends_the_wait_at_the_start) {
 
 TEST(schemes_leaves_no_folder) {
     static const char *const overs[] = {"threads", "gloo"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof overs / sizeof *overs; i++) {
         char *output;
         gs_test_shell(&output,
                       "export TMPDIR=%s; timeout -s INT 0.5 %s/gradsum schemes -n 2 --over %s; ls $TMPDIR",

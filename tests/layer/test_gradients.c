@@ -182,7 +182,7 @@ TEST(gradients_without_dx) {
         network_open(&some, d, text, (gs_shape){5, 1, 1, 0}, true, false);
         assert_in_range(all.params, 1, 256);
         network *both[] = {&all, &some};
-        for (int k = 0; k < 2; k++) {
+        for (size_t k = 0; k < sizeof both / sizeof *both; k++) {
             scalar(both[k]);
             assert_ok(gs_layer_backward(both[k]->net, &both[k]->pass, both[k]->dy, &dx));
             assert_true((dx.base != NULL) == (k == 0));

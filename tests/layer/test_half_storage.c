@@ -235,7 +235,7 @@ static void fused_on(gs_device *d, gs_precision p) {
     static const gs_conv2d_sizes all[] = {{1, 28, 28, 6, 28, 28, 5, 5, 1, 1, 2, 2, 1, 1, 1},
                                           {3, 12, 20, 5, 12, 20, 3, 3, 1, 1, 1, 1, 1, 1, 1},
                                           {16, 32, 32, 16, 32, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1}};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const gs_conv2d_sizes *s = &all[i];
         const gs_pool2d_sizes pool = {s->out_c, s->out_h, s->out_w, s->out_h / 2, s->out_w / 2, 2, 2, 2,
                                       2,        0,        0};
@@ -252,7 +252,7 @@ static void fused_on(gs_device *d, gs_precision p) {
                      dx[] = {room(d, of_x), halved(d, (gs_mem)GS_NONE, of_x)}, dw = room(d, of_w),
                      db = room(d, (size_t)s->out_c);
         then.index = room(d, of_y);
-        for (int k = 0; k < 2; k++) {
+        for (size_t k = 0; k < sizeof y / sizeof *y; k++) {
             then.y = y[k];
             assert_ok(d->ops->conv2d_forward(d, y[k], in[k], w, b, n, s, &then));
             assert_ok(d->ops->conv2d_backward(d, dx[k], dw, db, back[k], in[k], w, n, s, false, &then));

@@ -77,7 +77,8 @@ static void same_bits(gs_settings s, const char *what) {
 TEST_AROUND(every_model_gets_the_same_bits, make_sets, NULL) {
     static const char *const models[] = {lenet, resnet, gpt, endings};
     FOR_EACH_DEVICE (d)
-        for (int i = 0; i < 4; i++) same_bits(settings_of(*state, models[i], d->name), "");
+        for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+            same_bits(settings_of(*state, models[i], d->name), "");
 }
 
 /* ---- in all ways to train ---- */
@@ -153,7 +154,7 @@ TEST_AROUND(tensor_parallel, make_sets, NULL) {
 TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
     static const char *const models[] = {resnet, gpt};
     FOR_EACH_DEVICE (d)
-        for (int i = 0; i < 2; i++) {
+        for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
             double took[2];
             for (int on = 0; on < 2; on++) {
                 gs_settings s = settings_of(*state, models[i], d->name);

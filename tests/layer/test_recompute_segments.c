@@ -179,7 +179,7 @@ static void unknown_containers_are_repeated_whole_on(gs_device *d) {
     size_t params;
     gradients_of_own_net(d, GS_RECOMPUTE_NONE, plain, &params);
     assert_true(params < 4000);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
         gradients_of_own_net(d, which[i], again, &params);
         assert_memory_equal(again, plain, params * sizeof *plain);
     }

@@ -86,7 +86,7 @@ TEST(hand_ins_are_found_in_order) {
         {"dave", "", ""},
         {"eve", "", "the folder is a link, not a folder"},
     };
-    for (int i = 0; i < 10; i++)
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         assert_hand_in(&all->list[i], wanted[i].student, wanted[i].lab, wanted[i].problem);
 }
 

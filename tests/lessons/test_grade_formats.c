@@ -39,7 +39,7 @@ static void assert_written(const gs_format *f, const char *text, const char *par
 
 TEST(a_name_is_no_formula) {
     const gs_format *const both[] = {&gs_format_csv, &gs_format_moodle};
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
         assert_written(both[i], "=1+1", "\n'=1+1,");
         assert_written(both[i], "+1", "\n'+1,");
         assert_written(both[i], "-rf", "\n'-rf,");

@@ -273,7 +273,7 @@ TEST(json_is_always_utf8) {
     for (const char *at = output; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
     size_t bytes;
     static const char *const files[] = {"metrics.jsonl", "trace.json", "run.json"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char *all = gs_test_text(in_folder(folder, files[i]), &bytes);
         for (const char *at = all; *at; at += length) assert_true((length = gs_utf8_read(at, &code)) > 0);
         if (i == 2) assert_has(all, "x\\\\xff");

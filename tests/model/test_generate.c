@@ -125,7 +125,7 @@ TEST(shares_are_those_of_softmax) {
             /* by size: 1 3 4 0 2, where 1 and 3 are equal */
             static const int rank[] = {3, 0, 4, 1, 2};
             double share[5], all = 0;
-            for (int i = 0; i < 5; i++) {
+            for (size_t i = 0; i < sizeof rank / sizeof *rank; i++) {
                 share[i] = top_k && rank[i] >= top_k ? 0 : exp((double)x[i] / temperature);
                 all += share[i];
             }
@@ -265,7 +265,7 @@ TEST(wrong_calls_are_explained) {
     gs_device *d = gs_test_device("cpu", 1);
     gs_model *m = make_model(d, MODEL, CONTEXT, 1);
     const gs_sampling senseless[] = {{-1, 0, 1}, {NAN, 0, 1}, {INFINITY, 0, 1}, {1, -1, 1}};
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++)
         assert_fails(GS_E_USAGE, i < 3 ? "the temperature is" : "top-k is -1",
                      gs_generator_create(m, &senseless[i], &g));
     assert_ok(gs_generator_create(m, &(gs_sampling){1, 0, 1}, &g));

@@ -131,7 +131,7 @@ TEST(names_and_shapes) {
     const int fan_in[] = {9, 9, 8, 8, 36, 8, 8, 8, 8};
     assert_int_equal(m->param_count, 9);
     size_t at = 0;
-    for (int i = 0; i < 9; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_string_equal(m->param[i]->name, names[i]);
         assert_int_equal(m->param[i]->count, counts[i]);
         assert_int_equal(m->param[i]->at, at);

@@ -204,7 +204,7 @@ TEST(an_output_of_its_own) {
     static float w[ALL + VOCABULARY * WIDTH];
     gs_model *m = plan("linear 40 no_bias", CONTEXT);
     const extra files[] = {{.output = true, .difference = 1}, {.prefix = "transformer.", .output = true}};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         assert_ok(gs_safetensors_load(write_file(files[i]), m, w));
         assert_true(w[m->param[PARTS]->at + 1] == value(0, 1)); /* not transposed */
     }
@@ -215,7 +215,7 @@ TEST(an_output_of_its_own) {
          .output = true,
          .drop = "wte.weight",
          .shared = "\"transformer.wte.weight\":\"lm_head.weight\""}};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
         assert_ok(gs_safetensors_load(write_file(one[i]), m, w));
         assert_memory_equal(w + m->param[PARTS]->at, w + m->param[0]->at, VOCABULARY * WIDTH * sizeof *w);
     }

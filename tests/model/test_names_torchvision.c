@@ -106,7 +106,7 @@ TEST(counters_of_pytorch) {
         bool taken;
     } extra[] = {{"1.num_batches_tracked", true}, {"1.num_batches", false}};
     gs_model *m = gs_test_plan("flatten, linear 1 no_bias", (gs_shape){1, 1, 1, 0});
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof extra / sizeof *extra; i++) {
         char text[300];
         const float one = 3;
         const uint64_t count = 7;

@@ -129,7 +129,7 @@ static void bytes_to_float_on(gs_device *d) {
     for (int i = 0; i < 260; i++) bytes[i] = (unsigned char)i;
     gs_mem from = gs_test_new_mem(d, bytes, sizeof bytes / sizeof(float)), to = gs_test_new_mem(d, NULL, 262);
     const size_t counts[] = {0, 1, 7, 33, 257};
-    for (int k = 0; k < 5; k++) {
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
         const gs_byte_scale s = {.channels = 1, .scale = {scale}};
         assert_ok(d->ops->bytes_to_float(d, gs_at(to, 1), from, &s, counts[k]));
         for (size_t i = 0; i < counts[k]; i++) want[i] = scale * (float)bytes[i];
@@ -269,7 +269,7 @@ static void check_dropout(gs_device *d, gs_dropout_draw draw, size_t count) {
     }
     gs_mem a = gs_test_new_mem(d, x, count), y = gs_test_new_mem(d, NULL, count + 3);
     gs_mem places[] = {gs_at(y, 3), a}; /* then in place */
-    for (int k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
         assert_ok(d->ops->write(d, a, x, count * sizeof *x));
         assert_ok(d->ops->dropout(d, places[k], a, count, draw));
         assert_ok(d->ops->read(d, got, places[k], count * sizeof *got));
@@ -288,7 +288,7 @@ static void dropout_mask_on(gs_device *d) {
     const size_t counts[] = {0, 1, 7, 33, 257, 4099};
     const uint64_t firsts[] = {0, 1, 2, 3, 5, (UINT64_C(1) << 34) + 3};
     for (int k = 0; k < (gs_test_small() ? 4 : 6); k++)
-        for (int f = 0; f < 6; f++) {
+        for (size_t f = 0; f < sizeof firsts / sizeof *firsts; f++) {
             gs_dropout_draw draw = {.p = k == 2 ? 0 : 0.3f,
                                     .key = 0x123456789abcdef0u + (uint64_t)k,
                                     .hi = gs_stream_hi(GS_STREAM_DROPOUT, (uint64_t)7 << 40 | 12345),

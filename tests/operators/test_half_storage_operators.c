@@ -93,7 +93,7 @@ static void one_case(gs_device *d, const operator_case *c, bool relu) {
     if (strcmp(c->op, "attention") == 0) b.kept[Y] = test_narrowed(d, b.place[Y], b.count[Y], false);
     instance_backward(&a);
     instance_backward(&b);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++) {
         if (!a.place[gradients[i]].base) continue;
         instance_read(&a, gradients[i]);
         instance_read(&b, gradients[i]);
@@ -179,7 +179,7 @@ TEST(near_the_loss_of_f32_in_less_memory) {
         double loss;   /* what it may differ by, as a share */
     } runs[] = {{mlp, 0.6, 0.01}, {lenet, 0.7, 0.02}, {gpt, 0.55, 0.02}};
     gs_test_need_opencl();
-    for (size_t m = 0; m < 3; m++) {
+    for (size_t m = 0; m < sizeof runs / sizeof *runs; m++) {
         gs_settings s = long_run(runs[m].model);
         gs_result f32 = gs_test_train(&s);
         for (int p = 0; p < 2; p++) {

@@ -207,7 +207,7 @@ static void check_in_place(const instance *want) {
 
 static void check_no_sums(const instance *t) {
     const tensor sums[] = {STATS, DW, DB};
-    for (int k = 0; k < 3; k++)
+    for (size_t k = 0; k < sizeof sums / sizeof *sums; k++)
         for (size_t i = 0; i < t->count[sums[k]]; i++) assert_true(t->host[sums[k]][i] == 0);
 }
 
@@ -242,7 +242,7 @@ static void with_relu(void **state) {
             t.relu = true;
             instance_run(&t);
             const tensor outputs[] = {Y, DX, DW, DB};
-            for (int i = 0; i < 4; i++) instance_read(&want, outputs[i]);
+            for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) instance_read(&want, outputs[i]);
             check_same(&t, &want, 1, "with relu");
             t.add = true;
             instance_run(&t);

@@ -90,7 +90,7 @@ static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
     const outputs all = convolve(s, n, x, w, b, dy, relu);
     device->precision = precision;
     const gs_mem in[] = {halved(x, of_x, false), x};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
         const outputs some = convolve(s, n, in[i], w, b, dy, relu);
         assert_alike(all.y, some.y, of_y, "y");
         assert_alike(all.dx, some.dx, of_x, "dx");
@@ -151,7 +151,8 @@ static void gelu_on_device(void) {
     enum { N = (1 << 19) + 12345 };
     const gs_mem x = drawn(N, 1), dy = drawn(N, 2), from[] = {x, halved(x, N, false)},
                  dx[] = {room(N), room(N)};
-    for (int i = 0; i < 2; i++) assert_ok(device->ops->gelu_backward(device, dx[i], dy, from[i], N));
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+        assert_ok(device->ops->gelu_backward(device, dx[i], dy, from[i], N));
     assert_alike(dx[0], dx[1], N, "gelu's dx");
 }
 

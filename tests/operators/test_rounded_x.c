@@ -17,7 +17,7 @@ static void run(instance *t) {
     instance_forward(t);
     instance_backward(t);
     instance_read(t, Y);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
         if (t->place[gradients[i]].base) instance_read(t, gradients[i]);
 }
 
@@ -62,7 +62,8 @@ static void like_f32_of_rounded(void **state) {
                 run(&t);
                 device->precision = GS_PRECISION_F32;
                 check(&t, &want, Y, gs_test_16_bits[p]);
-                for (int i = 0; i < 3; i++) check(&t, &want, gradients[i], gs_test_16_bits[p]);
+                for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
+                    check(&t, &want, gradients[i], gs_test_16_bits[p]);
             }
         }
 }
@@ -91,7 +92,7 @@ static double one_case(gs_device *d, const operator_case *c, gs_precision p) {
     if (d->ops->narrow) b.kept[X] = test_narrowed(d, b.place[X], b.count[X], false);
     run(&b);
     same(&exact, &a, Y);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++) {
         if (!a.place[gradients[i]].base) continue;
         same(&a, &b, gradients[i]);
         for (size_t k = 0; k < a.count[gradients[i]]; k++) {

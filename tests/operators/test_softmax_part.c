@@ -76,7 +76,7 @@ static void same_as_whole_on(gs_device *d) {
     int32_t labels[N];
     logits(x, labels);
     for (int smooth = 0; smooth < 2; smooth++)
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
             whole_loss(d, x, labels, 0.1f * (float)smooth, &whole);
             loss_of_ranks(d, x, labels, 0.1f * (float)smooth, ranks[i], ranks[i], &parts);
             assert_near(parts.stats[GS_STAT_LOSS], whole.stats[GS_STAT_LOSS], 1e-3, 0);

@@ -209,7 +209,7 @@ TEST(workers_equal_one) {
     gs_settings s = settings_for("cpu");
     gs_result one = gs_test_train(&s);
     static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
         s = settings_for(several[i]);
         gs_result all = gs_test_train(&s);
         assert_same_within_rounding(&one, &all, several[i]);

@@ -95,7 +95,7 @@ TEST(workers_equal_one) {
     gs_settings s = settings_for("cpu");
     gs_result r;
     gs_result one = gs_test_train(&s);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
         s.devices = several[i];
         r = gs_test_train(&s);
         assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);

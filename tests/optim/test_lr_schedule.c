@@ -138,7 +138,7 @@ static void record_rate(gs_worker *w) {
 /* The end is known: 24 steps, since --steps ends the run before its 57. */
 TEST(steps_use_the_rates) {
     static const char *const schedules[] = {"linear", "cosine", "step:0.5,1@0.5"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
         gs_settings s = gs_test_with(settings_for("cpu,cpu", schedules[i]), "--warmup-steps 4");
         s.test_hook = record_rate;
         if (i < 2) s.final_lr = 0.05f;

@@ -221,7 +221,8 @@ TEST(what_is_offloaded_is_traced) {
             const char *name = gs_test_text_of(e, "name");
             const bool is_fetch = strncmp(name, "fetch ", 6) == 0;
             if (!is_fetch && strncmp(name, "offload ", 8) != 0) continue;
-            for (int k = 0; k < 3; k++) (is_fetch ? fetched : put)[k] += strstr(name, kinds[k]) != NULL;
+            for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+                (is_fetch ? fetched : put)[k] += strstr(name, kinds[k]) != NULL;
             /* What a step offloads may be copied after its end, but not after the run. */
             assert_true(gs_test_number(e, "ts") >= begin - 1000);
             assert_true(gs_test_number(e, "ts") + gs_test_number(e, "dur") <= run);

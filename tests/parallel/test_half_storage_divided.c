@@ -122,7 +122,7 @@ TEST(stages_change_no_bit) {
     static const char *const models[] = {IMAGES, words};
     gs_test_need_opencl();
     gs_test_need_whole();
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         for (int p = 0; p < 2; p++) {
             gs_settings s = gs_test_with(settings_of(models[i], gs_test_16_bits[p]), "--accumulate 3");
             gs_result one = gs_test_train(&s);
@@ -156,7 +156,7 @@ TEST(groups_are_near_f32) {
     static const char *const models[] = {IMAGES, tied, NARROWS};
     gs_test_need_opencl();
     gs_test_need_whole();
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         gs_settings s = gs_test_with(settings_of(models[i], GS_PRECISION_F32),
                                      "--devices cl,cl --tensor 2 --verify 1 --lr 0.01");
         gs_result f32 = gs_test_train(&s);

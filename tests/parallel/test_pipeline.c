@@ -161,7 +161,7 @@ TEST(tied_weights_are_one) {
     static const char *const layouts[] = {"--devices cpu", "--devices cpu,cpu --pipeline 2 --micro-batches 4",
                                           "--devices cpu,cpu,cpu,cpu --pipeline 2 --micro-batches 3",
                                           "--devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         output = gs_test_output(0, "train %s %s --json", layouts[i], run);
         const char *at = strstr(output, "\"test_loss\":");
         assert_non_null(at);
@@ -182,7 +182,7 @@ TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
     gs_settings s = gs_test_settings("%s --steps 3 --model lenet --optimizer adam --pipeline-cut 3", four);
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         s.layout = layouts[i];
         gs_result r = gs_test_train(&s);
         for (int w = 0; w < 4; w++) {
@@ -224,7 +224,7 @@ TEST(zero_changes_no_bit) {
     static const char *const options[] = {"--clip 0.5", "--optimizer lamb",
                                           "--optimizer lars --precision f16",
                                           "--optimizer adamw --pipeline-schedule interleaved"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const char *sha256[4];
         for (int zero = 0; zero < 4; zero++)
             sha256[zero] = gs_test_sha256(

@@ -79,7 +79,7 @@ TEST(bad_use_is_told_on_every_rank) {
         "launch -n 2 -- train --model lenet --pipeline 2 --micro-batches 1 --batch 900"};
     static const char *const sentences[] = {"has 1 layer with parameters", "there are 3 workers",
                                             "at most 256"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char *output = gs_test_output(2, "%s", runs[i]);
         const char *all = gs_test_format("all %d processes failed with this error", i == 1 ? 3 : 2);
         if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
@@ -92,11 +92,11 @@ TEST(the_cut_changes_no_bit) {
     static const char run[] =
         "train --model lenet --batch 96 --steps 5 --devices cpu,cpu --pipeline 2 --pipeline-cut";
     const char *one = gs_test_sha256("train --exact --model lenet --batch 96 --steps 5");
-    for (int i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         const char *sha256 = gs_test_sha256("%s %s --exact", run, cuts[i]);
         if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s gives other bits", cuts[i]);
     }
-    for (int i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         const char *sha256 = gs_test_sha256("%s %s --micro-batches 3", run, cuts[i]);
         if (i == 0) one = sha256;
         if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s gives other bits without --exact", cuts[i]);

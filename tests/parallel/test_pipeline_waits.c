@@ -82,7 +82,7 @@ static const gs_pipeline_schedule slow[] = {{"gpipe", "one by one", false, one_b
 TEST(a_bad_schedule_has_more_fill_and_drain) {
     for (int p = 2; p <= MOST_STAGES; p++)
         for (int m = 2; m <= 20; m++)
-            for (int which = 0; which < 2; which++) {
+            for (size_t which = 0; which < sizeof slow / sizeof *slow; which++) {
                 const gs_pipeline shape = {p, m, 1, GS_TIED_NONE};
                 const gs_bubble b = look(&slow[which], &shape, NULL, NULL, 1000);
                 if (b.alone < 1.05 * b.formula && (which == 0 || m >= p))

@@ -39,7 +39,7 @@ TEST(the_weights_of_one_worker) {
     for (int m = 0; m < 2; m++) {
         gs_settings s = gs_test_with(settings_of(m ? words : tied), "--verify 2");
         gs_result one = gs_test_train(&s);
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
             s.micro_batch = i == 0 ? 5 : 0;
             gs_result r = train_in(s, runs[i].devices, runs[i].layout);
             assert_same_within_rounding(&one, &r, runs[i].layout);
@@ -59,7 +59,7 @@ TEST(exact_has_the_bits_of_one_worker) {
                 {four, "dp2,tp2,zero1", words, GS_RECOMPUTE_BLOCKS, GS_PRECISION_F32},
                 {four, "pp2,tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
                 {two, "tp2", words, GS_RECOMPUTE_NONE, GS_PRECISION_BF16}};
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         gs_settings s = gs_test_with(settings_of(runs[i].model), "--exact --optimizer adamw --lr 0.01");
         s.precision = runs[i].precision;
         s.recompute = runs[i].recompute;
@@ -156,7 +156,8 @@ TEST(layouts_have_it) {
         const gs_layout_cost *c = &plan.cost[i];
         char name[GS_LAYOUT_TEXT];
         bool is_wanted = false;
-        for (int k = 0; k < 4; k++) is_wanted |= memcmp(&wanted[k], &c->layout, sizeof c->layout) == 0;
+        for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
+            is_wanted |= memcmp(&wanted[k], &c->layout, sizeof c->layout) == 0;
         if (!is_wanted) continue;
         gs_layout_text(&c->layout, name);
         found += c->sequence ? 1 : 100;
@@ -180,7 +181,7 @@ TEST(it_goes_with_offload) {
     } runs[] = {{GS_OFFLOADS, false, false},
                 {GS_OFFLOADS, true, false},
                 {GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_OPTIMIZER, false, true}};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         gs_settings s = settings_of(words);
         if (runs[i].cl && !gs_test_has_opencl()) continue;
         const char *devices = runs[i].cl ? "cl,cl" : two;
@@ -253,6 +254,6 @@ TEST(resumed_with_another_layout) {
                    "train --model \"%s\" --data text:%s --context 8 --batch 8 --steps 1 --devices "
                    "cpu,cpu --tensor 2 --sequence --save %s --save-state",
                    words, gs_test_text_file(), path);
-    for (int i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof then / sizeof *then; i++)
         gs_test_program_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
 }

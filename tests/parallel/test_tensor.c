@@ -80,7 +80,7 @@ TEST(the_weights_of_one_worker) {
 TEST(other_updates) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb, &gs_adam};
     static const layout layouts[] = {{two, 2}, {six, 3}};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof optimizer / sizeof *optimizer; i++) {
         gs_settings s = gs_test_settings("cpu --lr 0.001 --steps 4 --model '" CHAIN "'");
         s.optimizer = optimizer[i];
         same_within_rounding(&s, layouts, 2);
@@ -177,7 +177,7 @@ TEST(between_processes) {
                                        "launch -n 4 -- %s --tensor 2 --verify 1",
                                        "launch -n 2 --transport gloo -- %s --tensor 4 --devices cpu,cpu"};
     const char *one = gs_test_sha256("%s", common);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const char *divided = gs_test_sha256(runs[i], common);
         assert_string_equal(one, divided);
     }

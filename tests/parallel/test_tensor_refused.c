@@ -57,7 +57,7 @@ TEST(bad_use_is_told_on_every_rank) {
     static const char *const runs[] = {"launch -n 2 -- train --model softmax --tensor 2",
                                        "launch -n 3 -- train --model lenet --tensor 2"};
     static const char *const sentences[] = {"nothing to divide", "there are 3 workers"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         char *output = gs_test_output(2, "%s", runs[i]);
         const char *all = gs_test_format("all %d processes failed with this error", i == 1 ? 3 : 2);
         if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);

@@ -42,7 +42,7 @@ TEST(the_same_bits_as_allreduce) {
 /* Their rates need the norms of whole tensors, of which each worker has a part. */
 TEST(rates_by_tensor) {
     static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof optimizer / sizeof *optimizer; i++) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu --lr 0.01 --weight-decay 0.01 --clip 0.5 --steps 6");
         s.optimizer = optimizer[i];
         same_as(&s, optimizer[i]->name, true);
@@ -107,7 +107,7 @@ static void exact_as_one_worker(const gs_settings *settings, const char *what) {
                                           "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     gs_settings s = gs_test_with(*settings, "--exact --devices cpu");
     gs_result alone = gs_test_train(&s);
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         for (s.zero = 1; s.zero <= 3 && (i == 2 || !gs_test_small()); s.zero++) {
             s.devices = devices[i];
             gs_result divided = gs_test_train(&s);
@@ -130,7 +130,7 @@ TEST(exact_has_the_bits_of_one_worker) {
 
 TEST(between_processes) {
     static const char *const transport[] = {"", "--transport gloo"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof transport / sizeof *transport; i++) {
         const char *common = "train --model lenet --threads 1 --steps 4 --tests 0 --verify 2 --batch 20";
         const char *whole = gs_test_sha256("launch -n 2 %s -- %s", transport[i], common);
         for (int stage = 1; stage <= 3; stage++) {

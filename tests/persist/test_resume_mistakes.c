@@ -79,7 +79,7 @@ TEST(it_is_saved) {
     const char *b = in_folder(gs_test_folder(), "b.st");
     static const char *const ways[] = {"train", "launch -n 2 -- train", "train --devices cpu,cpu --zero 1",
                                        "train --devices cpu,cpu --sync local --every 4"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         gs_test_program_prints(
             0, "saved", "%s --model softmax --batch 1000 --epochs 2 --save %s --save-state", ways[i], a);
         output = gs_test_output(0, "%s --resume %s --save %s --save-state", ways[i], a, b);

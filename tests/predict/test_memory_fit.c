@@ -47,7 +47,7 @@ TEST(the_cheapest_that_fits_is_chosen) {
         const char *why;
     } cases[] = {{15, 0, "; the cost: smaller products"},
                  {11, 1, "; what is cheaper does not suffice: --micro-batch 1 would take 13."}};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char why[GS_FIT_TEXT];
         const gs_settings given = wide_settings("cpu,cpu");
         gs_settings s = fitted(given, cases[i].limit, why, sizeof why);

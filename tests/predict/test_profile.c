@@ -236,7 +236,7 @@ TEST(plain_loops_are_beside_the_layers) {
                 assert_true(r->plain[k] == 0);
         }
     const char *const learn[] = {"0", "4.body.0", "5"};
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof learn / sizeof *learn; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) assert_true(row_of(&p, learn[i])->plain[k] > 0);
     gs_profile_free(&p);
     gs_device *cpu = gs_test_device("cpu", 1); /* later devices have the library's own operators again */

@@ -66,7 +66,7 @@ TEST(every_pattern_means_what_it_should) {
     static uint16_t all[65536];
     static float wide[65536], sum[65536];
     for (int i = 0; i < 65536; i++) all[i] = (uint16_t)i;
-    for (int f = 0; f < 2; f++) {
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
         gs_wire wire = formats[f];
         gs_wire_widen(wire, wide, all, 65536);
         for (int i = 0; i < 65536; i++) sum[i] = 0.75f;
@@ -98,7 +98,7 @@ TEST(every_pattern_means_what_it_should) {
 
 /* Each number, the middle between it and the next, and what lies just beside these. */
 TEST(rounding_is_to_nearest_even) {
-    for (int f = 0; f < 2; f++) {
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
         gs_wire wire = formats[f];
         for (uint32_t size = 0; size < infinity_of(wire); size++) {
             double low = meaning(wire, size), high = meaning(wire, size + 1);
@@ -228,7 +228,7 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     float *x = gs_test_scratch((MOST + 1) * sizeof *x), *first = gs_test_scratch(MOST * sizeof *x);
     for (int i = 0; gs_sync_schemes()[i]; i++)
-        for (int f = 0; f < 2; f++) {
+        for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
             gs_sync *s;
             /* `auto` measures for a while, and becomes one of the others */
             if (gs_sync_schemes()[i] == &gs_sync_auto && layout->processes > 0) continue;
@@ -300,7 +300,7 @@ TEST(training_stays_near_f32) {
     for (const gs_sync_scheme *const *scheme = gs_sync_schemes(); *scheme; scheme++) {
         gs_settings s = settings_for("cpu,cpu,cpu", (*scheme)->name, GS_WIRE_F32);
         gs_result exact = gs_test_train(&s);
-        for (int f = 0; f < 2; f++) {
+        for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
             gs_result r;
             bool whole = true;
             s.wire = formats[f];

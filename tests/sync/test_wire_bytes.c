@@ -109,7 +109,7 @@ static gs_status counts_of_all(gs_comm *c, void *context) {
     inside = c;
     outer.ops = &counting;
     for (int i = 0; gs_sync_schemes()[i]; i++)
-        for (int f = 0; f < 2; f++) {
+        for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
             gs_sync *s;
             gs_status status = GS_OK;
             if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* one of the others */
@@ -139,7 +139,7 @@ static const char MODEL[] =
 /* By all schemes that --sync knows: in the mean what their formulas say. */
 TEST(train_tells_what_the_formula_says) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
-        for (int f = 0; f < 2; f++) {
+        for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
             if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* one of the others */
             gs_settings s = gs_settings_default();
             double sum = 0, most = 0;

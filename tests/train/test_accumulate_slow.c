@@ -10,7 +10,7 @@ TEST(accumulation_equals_the_large_batch) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu"};
     gs_settings s = gs_test_settings("cpu");
     gs_result one = gs_test_train(&s);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         for (int k = 2; k <= 7; k += 5) {
             s.devices = devices[i];
             s.accumulate = k;

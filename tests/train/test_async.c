@@ -13,7 +13,7 @@ static uint64_t sum_of(const uint64_t *count, size_t n) {
 /* K = 0 is the synchronous parameter server, to the bit: momentum, weight decay, ragged batches, empty parts. */
 TEST(async_with_k_0_is_synchronous) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         gs_settings s = gs_test_settings("%s --sync ps", devices[i]);
         gs_result synchronous = gs_test_train(&s);
         s = gs_test_with(s, "--sync async --staleness 0");
@@ -38,7 +38,7 @@ TEST(async_of_one_worker_is_synchronous) {
 TEST(async_with_k_0_between_processes) {
     static const char *const runs[] = {"launch -n 4 -- train", "launch -n 2 -- train --devices cpu,cpu"};
     static const char mlp[] = "%s --model mlp --steps 20 --tests 0 --threads 1 --sync %s";
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const char *synchronous = gs_test_sha256(mlp, runs[i], "ps");
         const char *sha256 = gs_test_sha256(mlp, runs[i], "async --staleness 0");
         assert_string_equal(sha256, synchronous);

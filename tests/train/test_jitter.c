@@ -52,7 +52,7 @@ static int agree(const gs_jitter *j, uint64_t seed, int rank, uint64_t other_see
 TEST(pauses_are_drawn_from_the_seed) {
     static const double shares[] = {0.05, 0.2, 1};
     gs_jitter j;
-    for (int s = 0; s < 3; s++) {
+    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
         j = (gs_jitter){2, {{3, 0.5, shares[s]}, {1, 0.25, shares[s]}}};
         int pauses = 0;
         for (uint64_t step = 0; step < STEPS; step++) {
@@ -74,7 +74,7 @@ TEST(pauses_are_drawn_from_the_seed) {
 /* In every way to train the worker pauses as often as it should: time has this lower bound. */
 TEST(a_run_pauses) {
     static const char *const syncs[] = {"ps", "async", "local"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {
         gs_settings s = gs_test_settings("cpu,cpu");
         s.sync = syncs[i];
         s.staleness = i == 1 ? 0 : -1;

@@ -158,12 +158,13 @@ TEST(gs_train_finds_the_plane) {
     gs_dataset *train = plane(2, LINE, 1), *test = plane(2, 50, 2);
     const char *workers[] = {"cpu", "cpu,cpu,cpu", "cl", "cpu,cl"};
     const float want[] = {3, -2, 1, 1, 1, 0}; /* weight (2,2), bias (2) */
-    for (int k = 0; k < 4; k++) {
+    for (size_t k = 0; k < sizeof workers / sizeof *workers; k++) {
         gs_settings s = plane_settings(train, test, workers[k]);
         gs_result result = gs_test_train(&s);
         assert_int_equal(result.steps, 60 * 7);
         assert_int_equal(result.params, 6);
-        for (int i = 0; i < 6; i++) assert_near(result.weights[i], want[i], 1e-3, 0);
+        for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+            assert_near(result.weights[i], want[i], 1e-3, 0);
         assert_near(result.test_loss, 0, 1e-6, 0);
         gs_result again = gs_test_train(&s);
         assert_same_bits(&result, &again, workers[k]);

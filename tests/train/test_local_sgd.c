@@ -14,7 +14,7 @@ TEST(local_sgd_with_h_1_is_synchronous) {
         s.momentum = (float)momentum / 10;
         gs_result synchronous = gs_test_train(&s);
         s = gs_test_with(s, "--sync local --every 1");
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
             s.devices = devices[i];
             gs_result r = gs_test_train(&s);
             assert_same_within_rounding(&synchronous, &r, devices[i]);

@@ -172,7 +172,7 @@ TEST(the_same_bits) {
     for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
         gs_settings s = gs_test_with(settings_of((gs_precision)p, "cpu"), "--exact");
         gs_result one = gs_test_train(&s);
-        for (int i = 0; i < 2; i++) {
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             s.devices = counts[i];
             gs_result r = gs_test_train(&s);
             assert_same_bits(&one, &r, counts[i]);

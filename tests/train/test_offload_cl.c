@@ -54,7 +54,7 @@ TEST(the_same_bits) {
 TEST(the_same_bits_of_other_layers) {
     gs_test_need_opencl();
     static const int segments[] = {GS_RECOMPUTE_NONE, GS_RECOMPUTE_BLOCKS};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
         gs_settings s = settings("cl");
         s.model = "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, "
                   "batch_norm | conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, "
@@ -123,7 +123,7 @@ TEST(it_takes_less) {
     gs_settings s =
         gs_test_with(settings("cl"), "--model 'flatten, linear 700, 9 x (linear 700, tanh), linear 10' "
                                      "--batch 200");
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double took[2];
         for (int with = 0; with < 2; with++) {
             gs_memory_plan plan;
@@ -169,7 +169,7 @@ TEST(fit_offloads) {
             const char *chosen;
         } cases[] = {{{114, 80}, "--fit chose --offload optimizer, with "},
                      {{97, 60}, "--fit chose --offload optimizer,weights, with "}};
-        for (int c = 0; c < 2; c++) {
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
             const char *line = gs_test_format(RUN, cases[c].limit[i], devices[i]);
             const char *text = gs_test_output(0, "%s", line);
             if (!strstr(text, cases[c].chosen)) fail_msg("%s: %s", line, text);

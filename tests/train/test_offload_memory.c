@@ -51,7 +51,7 @@ TEST(the_ledger_says_what_is_elsewhere) {
 TEST(parts_take_what_is_planned_and_less) {
     static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3",
                                           "pp2,dp1 --pipeline-cut flops"};
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         gs_settings s =
             gs_test_settings("cpu,cpu --model 'flatten, linear 500, 12 x (linear 500, tanh), linear 10' "
                              "--batch 512 --steps 3 --epochs 1 --optimizer adam --layout %s",
@@ -62,7 +62,7 @@ TEST(parts_take_what_is_planned_and_less) {
         const gs_result r = gs_test_train_as_planned(&s, layouts[i]);
         assert_same_bits(&plain, &r, layouts[i]);
         static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS};
-        for (int k = 0; k < 2; k++) {
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             const double here = r.worker[0].memory[GS_ON_DEVICE].bytes[kinds[k]],
                          before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[k]],
                          there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[k]];
@@ -166,7 +166,7 @@ TEST(the_process_takes_less) {
                               "--threads 1 --optimizer adam --json";
     static const char *const levers[] = {"", "--offload weights", "--offload optimizer,weights"};
     double took[3], planned[3];
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof levers / sizeof *levers; i++) {
         char *output = gs_test_output(0, "train %s %s", RUN, levers[i]);
         took[i] = 1e6 * gs_test_number_after(output, "\"peak_memory_mb\":");
         output = gs_test_output(0, "memory %s %s", RUN, levers[i]);

@@ -41,7 +41,8 @@ static void compare(gs_settings s, int buckets) {
 TEST_IN(bucket, every_scheme_gives_the_same_weights) {
     static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
     for (int i = 0; gs_sync_schemes()[i]; i++)
-        for (int k = 0; k < 2; k++) compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
+        for (size_t k = 0; k < sizeof several / sizeof *several; k++)
+            compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
 }
 
 /* Several passes a step, micro-batches within a pass, workers without samples: only the end of a step's last pass
@@ -224,7 +225,7 @@ TEST(a_failed_sum_ends_the_run) {
 /* Rank 1 is killed in the middle of its training: rank 0 says so, and ends. */
 TEST_IN(bucket, a_killed_process_is_told) {
     static const char *const schemes[] = {"allreduce", "ring"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         char *output;
         const char *folder = gs_test_folder();
         int status = gs_test_shell(

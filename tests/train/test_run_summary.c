@@ -64,7 +64,7 @@ TEST(shares_are_measured_or_null) {
     static const char *const ones[] = {
         "train --model softmax --epochs 1 --batch all --json 2>/dev/null",
         "compare --model softmax --epochs 1 --batch all --devices-list cpu --json"};
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
         gs_test_program(&output, "%s", ones[i]);
         o = last_line(output);
         share = i == 0 ? gs_test_field(cJSON_GetArrayItem(gs_test_field(o, "per_worker"), 0), "share")

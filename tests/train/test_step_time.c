@@ -9,7 +9,7 @@ TEST(median_of) {
     assert_true(gs_step_times_median(&p) == 0);
     p.since = now;
     const double took[] = {4, 1, 16, 2, 8};
-    for (int i = 0; i < 5; i++) gs_step_times_ended(&p, now += took[i], true);
+    for (size_t i = 0; i < sizeof took / sizeof *took; i++) gs_step_times_ended(&p, now += took[i], true);
     assert_true(gs_step_times_median(&p) == 4);
     gs_step_times_ended(&p, now += 0.5, true); /* of 0.5 1 2 4 8 16 the lower one */
     assert_true(gs_step_times_median(&p) == 2);

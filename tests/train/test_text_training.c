@@ -79,7 +79,7 @@ TEST(the_same_for_all_numbers_of_workers) {
     s.model = TRANSFORMER;
     gs_settings exact = gs_test_with(s, "--exact");
     const gs_result plain = gs_test_train(&s), first = gs_test_train(&exact);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         s.devices = exact.devices = devices[i];
         const gs_result r = gs_test_train(&s);
         assert_same_within_rounding(&plain, &r, devices[i]);

@@ -48,7 +48,7 @@ static void compare_threads(const char *one, const char *const *several) {
     static const char *const schemes[] = {"allreduce", "ps"};
     gs_result alone = train(one, "allreduce");
     for (; *several; several++)
-        for (int i = 0; i < 2; i++) {
+        for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
             gs_result r = train(*several, schemes[i]);
             assert_int_equal(r.workers, gs_devices_count(*several));
             assert_same_weights(&alone, r.weights, *several);
@@ -215,7 +215,7 @@ TEST(eval_is_the_same_for_any_workers) {
     const gs_result one = gs_test_eval(&s);
     assert_true(one.test_accuracy == trained.test_accuracy);
     static const char *const sets[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         s.devices = sets[i];
         gs_result r = gs_test_eval(&s);
         assert_true(r.test_accuracy == one.test_accuracy);
