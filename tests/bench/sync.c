@@ -164,13 +164,12 @@ static void be_a_process(const char *raw_folder) {
     bench b = {0};
     gs_rendezvous r;
     gs_comm *gloo, *shm;
-    gs_gloo *raw;
     char why[256];
     must(gs_rendezvous_from_environment(&r));
     must(gs_comm_gloo_create(&r, &gloo));
     must(gs_comm_shm_create(gloo, &shm, why, sizeof why));
     if (!shm) stop(why);
-    raw = connect_raw_gloo(r, raw_folder);
+    gs_gloo *raw = connect_raw_gloo(r, raw_folder);
     b.comm = shm;
     gs_cores_bind_share(r.rank, r.size); /* but not the threads of Gloo */
     add_raw_gloo(&b, raw);

@@ -60,8 +60,7 @@ static const char *two_of_four_file(void) {
 }
 
 static const char *prompt_file(const char *text) {
-    static char path[600];
-    snprintf(path, sizeof path, "%s/prompt.txt", gs_test_folder());
+    const char *path = gs_test_format("%s/prompt.txt", gs_test_folder());
     write_times(path, text, 1);
     return path;
 }
@@ -170,12 +169,10 @@ TEST(byte_pairs_come_out_whole) {
 
 /* Bytes of which several make a character, and some none. */
 TEST(bytes_come_out_as_they_are) {
-    char line[900];
     const char *file = make_file("bytes", 256, next_byte, NULL);
-    snprintf(line, sizeof line, "generate --load %s --prompt @ --length 4", file);
+    const char *line = gs_test_format("generate --load %s --prompt @ --length 4", file);
     prints("@ABCD\n", line);
-    snprintf(line, sizeof line, "generate --load %s --prompt \"$(printf '\\302')\" --length 2 | od -An -tx1",
-             file);
+    line = gs_test_format("generate --load %s --prompt \"$(printf '\\302')\" --length 2 | od -An -tx1", file);
     char *output = gs_test_output(0, "%s", line);
     assert_has(output, " c2 c3 c4 0a");
 }

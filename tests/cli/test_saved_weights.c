@@ -20,8 +20,7 @@ static double loss_of(const char *arguments) {
 
 /* Saved by a short training; the path is static. */
 static const char *trained(const char *model) {
-    static char path[400];
-    snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
+    const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_test_program_prints(0, "done", "train --model %s --threads 1 --steps 12 --save %s", model, path);
     return path;
 }
@@ -49,9 +48,8 @@ TEST(eval_gives_the_same_bits) {
 
 /* What a layer is stands there whole, in 80 columns. */
 TEST(model_cuts_nothing) {
-    char *at;
     char *output = gs_test_output(0, "model 'conv 32 3x5 stride 1x2 pad 1x2 no_bias, flatten, linear 10'");
-    at = strstr(output, "conv 32 3x5 stride 1x2");
+    char *at = strstr(output, "conv 32 3x5 stride 1x2");
     assert_non_null(at);
     at = strchr(at, '\n');
     assert_non_null(at);
@@ -78,9 +76,8 @@ static const char *changed(const char *path, const char *from, const char *to) {
 
 /* PyTorch writes no mean and std: that is said, and the two can be given. */
 TEST(what_a_file_does_not_say) {
-    char arguments[700];
     const char *path = trained("softmax");
-    snprintf(arguments, sizeof arguments, "--load %s --threads 1", path);
+    const char *arguments = gs_test_format("--load %s --threads 1", path);
     double with = loss_of(arguments);
     gs_weights_info saved;
     assert_ok(gs_safetensors_read_info(path, &saved));
@@ -93,10 +90,10 @@ TEST(what_a_file_does_not_say) {
     gs_test_program_prints(0, "(no mean, no std); assuming --mean 0 --std 1, in ", "eval --load %s", without);
     gs_test_program_prints(0, "(no mean, no std); ", "predict --load %s -o %s.npy", without, without);
     gs_test_program_prints(0, "(no mean, no std); ", "train --load %s --steps 1 --threads 1", without);
-    snprintf(arguments, sizeof arguments, "--load %s --threads 1 --mean %.9g --std %.9g", without, mean, std);
+    arguments = gs_test_format("--load %s --threads 1 --mean %.9g --std %.9g", without, mean, std);
     double given = loss_of(arguments);
     assert_true(given >= with && given <= with);
-    snprintf(arguments, sizeof arguments, "--load %s --threads 1 --mean 0 --std 1", without);
+    arguments = gs_test_format("--load %s --threads 1 --mean 0 --std 1", without);
     assert_true(loss_of(arguments) > 1.2 * with);
     gs_test_program_prints(2, "--std: '1e-45' is not a number from 1e-08", "eval --load %s --std 1e-45",
                            without);

@@ -154,7 +154,6 @@ TEST(json_of_seeds) {
 
 /* Ctrl-C: what is done is shown, with its chart, and the exit status says so. */
 TEST(ctrl_c_ends_it) {
-    char *text;
     const char *log = gs_test_format("%s/log", gs_test_folder());
     const char *data = gs_test_tiny_data();
     fclose(fopen(log, "w"));
@@ -170,7 +169,7 @@ TEST(ctrl_c_ends_it) {
     kill(child, SIGINT);
     const int status = gs_test_launcher_end(child);
     assert_true(WIFEXITED(status));
-    text = gs_test_text(log, NULL);
+    char *text = gs_test_text(log, NULL);
     if (WEXITSTATUS(status) != 128 + SIGINT || !strstr(text, "stopped by a signal after 0 of 2 runs"))
         fail_msg("exit %d: %s", WEXITSTATUS(status), text);
 }

@@ -229,8 +229,7 @@ static gs_status wait_and_fail(gs_comm *c, failure *f) {
     gs_status status = take_part(c, f);
     bool gives = f->operation == GS_GATHER || f->operation == GS_REDUCE;
     if (status == GS_OK && gives) status = gs_comm_barrier(c);
-    char message[1024];
-    snprintf(message, sizeof message, "%s", gs_message());
+    const char *message = gs_test_format("%s", gs_message());
     atomic_fetch_add(&f->ended, 1);
     if (status == GS_OK) return GS_OK;
     RANK_CHECK(gs_comm_barrier(c) == status && strcmp(gs_message(), message) == 0,
@@ -309,9 +308,8 @@ typedef struct late_rank {
 static const char *late_rank_is_not_named(double timeout, void *context) {
     const late_rank *late = context;
     gs_test_outcome outcome[GS_TEST_RANKS];
-    char wanted[200];
     int named = 0;
-    snprintf(wanted, sizeof wanted, late->message, timeout + late->more * (timeout + 0.5));
+    const char *wanted = gs_test_format(late->message, timeout + late->more * (timeout + 0.5));
     run_failure_over(late->transport, &late->layout, late->operation, late->bad, timeout, one_is_late,
                      outcome);
     for (int r = 0; r < gs_test_layout_size(&late->layout); r++) {

@@ -91,7 +91,6 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
         long pid[RANKS] = {0};
         double age[RANKS * RANKS] = {0};
         bool silent[RANKS * RANKS] = {false};
-        char wanted[300];
         age[0 * RANKS + 1] = age[1 * RANKS + 2] = age[2 * RANKS + 0] = TIMEOUT;
         for (int k = 0; k < 4 && cases[i].silent[k]; k++)
             silent[(cases[i].silent[k][0] - '0') * RANKS + cases[i].silent[k][1] - '0'] = true;
@@ -100,10 +99,10 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
         w.silent = silent;
         w.address = address;
         w.host = nowhere;
-        snprintf(wanted, sizeof wanted,
-                 "no answer within 10 s from rank 1; nothing gets through %s: the network is cut there, or a "
-                 "machine is down",
-                 cases[i].message);
+        const char *wanted = gs_test_format(
+            "no answer within 10 s from rank 1; nothing gets through %s: the network is cut there, or a "
+            "machine is down",
+            cases[i].message);
         assert_string_equal(explained(&w), wanted);
         pid[3] = 0x7ffffff0; /* there is no such process: this comes first */
         assert_string_equal(

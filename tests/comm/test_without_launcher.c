@@ -141,8 +141,7 @@ TEST(what_differs_is_named) {
         {{"train --steps 1 --model softmax", "train --steps 1 --model mlp --data %s"},
          {"rank 1 and rank 0 differ in --model (", "rank 1 and rank 0 differ in --model ("}},
     };
-    char own[400];
-    snprintf(own, sizeof own, "%s", gs_test_folder());
+    const char *own = gs_test_folder();
     /* the same files, but the test set is trained on too: other data than by default */
     assert_int_equal(
         gs_test_shell(NULL,

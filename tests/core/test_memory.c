@@ -61,10 +61,9 @@ static gs_status add_bytes(gs_layer *l, void *sum) {
 
 /* Of the buffers of a model whose blocks are repeated. */
 static size_t bytes_of_model(const char *block, int blocks, size_t batch) {
-    gs_device *d;
     size_t bytes = 0;
     const char *text = gs_test_format("linear 64, %d x %s, linear 3", blocks, block);
-    d = gs_test_device("cpu", 1);
+    gs_device *d = gs_test_device("cpu", 1);
     gs_model *m = gs_test_model(d, .text = text, .in = {5, 1, 1, 0}, .max_batch = batch, .seed = 1);
     assert_ok(gs_layer_walk(m->net, add_bytes, &bytes));
     return bytes;

@@ -25,8 +25,7 @@ static char *vocabulary_of(const char *more, int drop) {
 
 /* A folder with both files. NULL: that file is not there. Its name stays the same. */
 static const char *folder_of(const char *vocabulary, const char *merges) {
-    static char folder[600];
-    snprintf(folder, sizeof folder, "%s/pairs", gs_test_folder());
+    const char *folder = gs_test_format("%s/pairs", gs_test_folder());
     gs_file_remove_folder(folder);
     assert_int_equal(mkdir(folder, 0777), 0);
     if (vocabulary) write_text(in_folder(folder, "vocab.json"), vocabulary);
@@ -218,8 +217,7 @@ TEST(damaged_metadata) {
 
 /* A text of many words, with characters of several bytes. */
 static const char *text_file(void) {
-    static char path[600];
-    snprintf(path, sizeof path, "%s", in_folder(gs_test_folder(), "text.txt"));
+    const char *path = in_folder(gs_test_folder(), "text.txt");
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     for (int i = 0; i < 80; i++) fprintf(f, "%d hackers won't caf\xc3\xa9 \xf0\x9f\x98\x80\n", i);

@@ -10,8 +10,7 @@ enum { PICTURE = GS_COLOUR_PICTURE, PLANE = 32 * 32 };
 
 /* Every test has a cache of its own. */
 static const char *new_cache(void) {
-    static char folder[400];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     setenv("GRADSUM_CACHE", folder, 1);
     return folder;
 }

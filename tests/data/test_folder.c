@@ -18,13 +18,11 @@ enum { SIZE = 16, PIXELS = 3 * SIZE * SIZE };
 
 /* Three classes of three, four and five pictures, and two to test. */
 static const char *make_set(void) {
-    static char folder[600];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r", "cow"};
-    char name[128];
     for (int c = 0, id = 0; c < 3; c++)
         for (int i = 0; i < 3 + c; i++, id++) {
-            snprintf(name, sizeof name, "train/%s/%d.%s", classes[c], i, id % 3 == 1 ? "png" : "jpg");
+            const char *name = gs_test_format("train/%s/%d.%s", classes[c], i, id % 3 == 1 ? "png" : "jpg");
             write_picture(folder, name, id, 20 + 3 * id, 40 - id);
         }
     write_picture(folder, "val/b\xc3\xa4r/x.JPEG", 1, 30, 30);
@@ -143,7 +141,6 @@ TEST(cache_that_does_not_fit) {
 
 TEST(wrong_folders) {
     const char *folder = gs_test_folder();
-    char path[1024];
     assert_false(gs_folder_is_at(folder));
     write_bytes(folder, "val/cow/x.jpg", "x", 1);
     assert_true(gs_folder_is_at(folder));
@@ -160,9 +157,9 @@ TEST(wrong_folders) {
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
     assert_fails(GS_E_FORMAT, "val has a class cow, which the folder train",
                  try_load(folder, GS_TEST, (gs_folder_options){0}));
-    snprintf(path, sizeof path, "%s/train/cow", folder);
+    const char *path = gs_test_format("%s/train/cow", folder);
     assert_int_equal(mkdir(path, 0777), 0);
-    snprintf(path, sizeof path, "%s/val/cow/x.jpg", folder);
+    path = gs_test_format("%s/val/cow/x.jpg", folder);
     assert_int_equal(unlink(path), 0);
     assert_fails(GS_E_FORMAT, "val: none of its class folders has a .jpg",
                  try_load(folder, GS_TEST, (gs_folder_options){0}));

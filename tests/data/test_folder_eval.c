@@ -7,8 +7,7 @@
 
 /* Two classes of four pictures, and two of each to test. */
 static const char *make_set(void) {
-    static char folder[600];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r"};
     for (int c = 0; c < 2; c++)
         for (int i = 0; i < 6; i++) {

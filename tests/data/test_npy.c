@@ -241,8 +241,7 @@ TEST(sets_load) {
 }
 
 static const char *good_folder(void) {
-    static char folder[400];
-    snprintf(folder, sizeof folder, "%s", gs_test_folder());
+    const char *folder = gs_test_folder();
     write_split(folder, "train", TRAIN, "|u1", "4, 4", 16, "<i8");
     write_split(folder, "test", TEST, "|u1", "4, 4", 16, "<i8");
     return folder;

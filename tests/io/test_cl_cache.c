@@ -121,10 +121,9 @@ static float filled(void) {
 /* A folder of kernels with this memory.cl alone, and with the program that it is a part of. */
 static void write_memory_cl(const char *folder, const char *source, size_t bytes) {
     static const char program[] = "#include \"memory.cl\"\n";
-    char path[600];
-    snprintf(path, sizeof path, "%s/training.cl", folder);
+    const char *path = gs_test_format("%s/training.cl", folder);
     write_raw(path, program, sizeof program - 1);
-    snprintf(path, sizeof path, "%s/memory.cl", folder);
+    path = gs_test_format("%s/memory.cl", folder);
     write_raw(path, source, bytes);
 }
 
@@ -235,7 +234,7 @@ TEST(pocl_gets_a_folder_that_it_can_write_to) {
     char *output;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         bool full = i == 1;
-        const char *tmp = gs_test_format("%s", gs_test_folder());
+        const char *tmp = gs_test_folder();
         const char *left = gs_test_format("%s/gradsum-pocl-*", tmp);
         int status = gs_test_shell(
             &output,

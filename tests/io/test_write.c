@@ -82,7 +82,6 @@ static void make_empty(const char *path) {
  * living ones write, what another host has made and what only looks like it stays. */
 TEST(leftovers_are_removed) {
     const char *folder = gs_test_folder();
-    char name[64];
     const char *path = gs_test_format("%s/a", folder);
     gs_file_writer w;
     assert_ok(gs_file_writer_open(path, &w));
@@ -94,11 +93,11 @@ TEST(leftovers_are_removed) {
     assert_int_equal(entries(folder), 1);
     pid_t living = writer_of(path, false); /* takes away what is left of the other */
     assert_int_equal(entries(folder), 1);
-    snprintf(name, sizeof name, "a.%ld-7%s", (long)getpid(), end);
+    const char *name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     make_empty(in_folder(folder, name));
-    snprintf(name, sizeof name, "b.12-7%s", end);
+    name = gs_test_format("b.12-7%s", end);
     make_empty(in_folder(folder, name));
-    snprintf(name, sizeof name, "a.b.12-7%s", end);
+    name = gs_test_format("a.b.12-7%s", end);
     make_empty(in_folder(folder, name));
     static const char *const others[] = {"a.12-7-xxxxxxxx.tmp", "a.12-7.tmp", "a.-7.tmp", "a.tmp",
                                          "a.12-7-00000000.tmp.old"};
@@ -106,9 +105,9 @@ TEST(leftovers_are_removed) {
     assert_int_equal(entries(folder), 9);
     write_text(path, "whole");
     assert_int_equal(entries(folder), 9); /* the file has come, one was removed */
-    snprintf(name, sizeof name, "a.%ld-7%s", (long)getpid(), end);
+    name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     assert_int_not_equal(access(in_folder(folder, name), F_OK), 0);
-    snprintf(name, sizeof name, "a.%ld-0%s", (long)living, end);
+    name = gs_test_format("a.%ld-0%s", (long)living, end);
     assert_int_equal(access(in_folder(folder, name), F_OK), 0);
     kill(living, SIGKILL);
     assert_int_equal(waitpid(living, NULL, 0), living);

@@ -68,12 +68,11 @@ TEST(the_slow_one_is_lost) {
 /* That the run is exact, only the file says. */
 TEST(exact_by_a_file) {
     disturbed d;
-    char options[1000];
     const char *folder = gs_test_folder();
     gs_test_program_prints(
         0, "saved", "train --exact " SMALL " --steps 2 --save %s/exact.safetensors --save-state", folder);
-    snprintf(options, sizeof options,
-             "-n 4 --elastic 1 -- train --threads 1 --resume %s/exact.safetensors --steps 18", folder);
+    const char *options = gs_test_format(
+        "-n 4 --elastic 1 -- train --threads 1 --resume %s/exact.safetensors --steps 18", folder);
     kill_in_epoch_2(&d, options, 3, "delay:rank=3,operation=52," HELD);
     gs_test_disturbed_end(&d, 0);
     gs_test_disturbed_said(

@@ -107,16 +107,15 @@ TEST(stopped_before_all_have_met) {
 /* Each rank is told who it is, and has a cache for PoCL of its own. */
 TEST(the_folder_of_a_launch_is_removed) {
     const char *folder = gs_test_folder();
-    char path[500];
     const char *tmp = gs_test_format("%s/tmp", folder);
     const char *cache = gs_test_format("%s/cache", folder);
     assert_int_equal(mkdir(tmp, 0700), 0);
     char *output = gs_test_shell_output(0, "TMPDIR=%s XDG_CACHE_HOME=%s %s/gradsum launch -n 2 -- --version",
                                         tmp, cache, GS_BUILD_DIR);
     assert_int_equal(entries(tmp), 0);
-    snprintf(path, sizeof path, "%s/gradsum", cache);
+    const char *path = gs_test_format("%s/gradsum", cache);
     assert_int_equal(entries(path), 2);
-    snprintf(path, sizeof path, "%s/gradsum/pocl-rank-1", cache);
+    path = gs_test_format("%s/gradsum/pocl-rank-1", cache);
     assert_int_equal(access(path, W_OK), 0);
 
     output =
@@ -199,15 +198,14 @@ static const char *another_is_named_last(double timeout, void *context) {
     const int i = *(int *)context;
     static const char *const transports[] = {"shm", "gloo"};
     watched w;
-    char text[100];
-    snprintf(text, sizeof text, "%g", timeout);
+    const char *text = gs_test_format("%g", timeout);
     setenv("GRADSUM_TIMEOUT", text, 1);
     setenv("GRADSUM_TRANSPORT", transports[i], 1);
     start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
     unsetenv("GRADSUM_TRANSPORT");
     kill(w.rank[i], SIGSTOP);
-    snprintf(text, sizeof text, "gradsum launch: rank %d hangs: process %d is stopped; ", i, (int)w.rank[i]);
+    text = gs_test_format("gradsum launch: rank %d hangs: process %d is stopped; ", i, (int)w.rank[i]);
     return ended_wrongly(&w, 1, text);
 }
 
@@ -261,8 +259,7 @@ TEST(signals_are_passed_on) {
 static const char *stopped_one_lives(double timeout, void *context) {
     (void)context;
     watched w;
-    char text[120];
-    snprintf(text, sizeof text, "%g", timeout);
+    const char *text = gs_test_format("%g", timeout);
     setenv("GRADSUM_TIMEOUT", text, 1); /* busy machines start one rank later than the other */
     start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
@@ -270,8 +267,8 @@ static const char *stopped_one_lives(double timeout, void *context) {
     kill(w.d.launcher, SIGTERM);
     kill(w.rank[0], SIGSTOP);
     kill(w.d.launcher, SIGCONT);
-    snprintf(text, sizeof text, "stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
-             (int)w.rank[0]);
+    text = gs_test_format("stopped by signal 15 (Terminated); rank 0 hangs: process %d is stopped",
+                          (int)w.rank[0]);
     return ended_wrongly(&w, 128 + SIGTERM, text);
 }
 

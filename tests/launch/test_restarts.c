@@ -37,14 +37,13 @@ TEST(killed_over_gloo) {
 #define NORMED                                                                                               \
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10'"
     disturbed d;
-    char options[1200];
     const char *weights = gs_test_format("%s/weights.safetensors", gs_test_folder());
     gs_test_program_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
     const char *more = gs_test_format("train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
-    snprintf(options, sizeof options,
-             "-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ "
-             "--checkpoint-every 2",
-             more);
+    const char *options =
+        gs_test_format("-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ "
+                       "--checkpoint-every 2",
+                       more);
     gs_test_disturbed_start(&d, options);
     gs_test_disturbed_wait_for_step(&d, 2);
     gs_test_disturbed_send(&d, 3, SIGKILL);
@@ -57,20 +56,19 @@ TEST(killed_over_gloo) {
 /* Each attempt has a log of its own. */
 TEST(without_checkpoints_it_begins_again) {
     disturbed d;
-    char options[1200];
     const char *log = gs_test_format("%s/log", gs_test_folder());
-    snprintf(options, sizeof options, "-n 2 --restarts 1 -- train " SMALL " --steps 90 --slow 0:30 --log %s",
-             log);
+    const char *options =
+        gs_test_format("-n 2 --restarts 1 -- train " SMALL " --steps 90 --slow 0:30 --log %s", log);
     gs_test_disturbed_start(&d, options);
     gs_test_disturbed_wait(d.out, "epoch 1/9");
     gs_test_disturbed_send(&d, 0, SIGKILL);
     gs_test_disturbed_end(&d, 0);
-    snprintf(options, sizeof options,
-             "restart 1 of 1: it begins as before, because the command has no --checkpoint; its log is in "
-             "%s-restart-1",
-             log);
+    options = gs_test_format(
+        "restart 1 of 1: it begins as before, because the command has no --checkpoint; its log is in "
+        "%s-restart-1",
+        log);
     gs_test_disturbed_said(&d, options);
-    snprintf(options, sizeof options, "%s-restart-1/run.json", log);
+    options = gs_test_format("%s-restart-1/run.json", log);
     assert_int_equal(access(options, F_OK), 0);
     gs_test_disturbed_sha256(&d, "launch -n 2 -- train " SMALL " --steps 90");
 }

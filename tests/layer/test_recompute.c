@@ -198,10 +198,9 @@ TEST(memory_of_a_deep_model) {
 TEST_AROUND(bad_values_get_a_sentence, make_sets, NULL) {
     static const char *const bad[] = {"0", "-1", "1.5", "10000000", "block", "all,blocks", "4x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char sentence[200];
-        snprintf(sentence, sizeof sentence,
-                 "--recompute: '%s' is not all, blocks, none, or a whole number of layers from 1 to 1000000",
-                 bad[i]);
+        const char *sentence = gs_test_format(
+            "--recompute: '%s' is not all, blocks, none, or a whole number of layers from 1 to 1000000",
+            bad[i]);
         gs_test_program_prints(2, sentence, "train --steps 1 --recompute=%s", bad[i]);
     }
     gs_test_program_prints(2, "--recompute needs a value: WHICH", "train --recompute");

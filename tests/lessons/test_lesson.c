@@ -78,9 +78,8 @@ TEST(a_readme_and_its_questions_agree) {
 
 /* A source tree with one lesson. */
 static const char *made_tree(const char *predict) {
-    static char tree[PATH_MAX];
     char path[PATH_MAX + 60];
-    snprintf(tree, sizeof tree, "%s", gs_test_folder());
+    const char *tree = gs_test_folder();
     snprintf(path, sizeof path, "%s/lessons/07-made", tree);
     assert_true(gs_file_make_folders(path));
     snprintf(path, sizeof path, "%s/lessons/07-made/README.md", tree);

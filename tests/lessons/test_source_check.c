@@ -8,13 +8,12 @@
 /* ---- labs in C ---- */
 
 static void assert_words(const char *says, const char *own) {
-    char text[2000];
-    snprintf(text, sizeof text,
-             "# 0 \"lab.c\"\n# 0 \"<built-in>\"\n# 0 \"<command-line>\"\n# 1 \"/usr/include/stdc-predef.h\" "
-             "1 3 4\n"
-             "int asm_in_a_header __attribute__((used));\n# 0 \"<command-line>\" 2\n# 1 \"lab.c\"\n"
-             "# 1 \"src/x.h\" 1\nextern int x __attribute__((unused));\n# 2 \"lab.c\" 2\n%s\n",
-             own);
+    const char *text = gs_test_format(
+        "# 0 \"lab.c\"\n# 0 \"<built-in>\"\n# 0 \"<command-line>\"\n# 1 \"/usr/include/stdc-predef.h\" "
+        "1 3 4\n"
+        "int asm_in_a_header __attribute__((used));\n# 0 \"<command-line>\" 2\n# 1 \"lab.c\"\n"
+        "# 1 \"src/x.h\" 1\nextern int x __attribute__((unused));\n# 2 \"lab.c\" 2\n%s\n",
+        own);
     const char *got = lab_check_words(text, "lab.c");
     bool right = got && says ? strstr(got, says) != NULL : got == says;
     if (!right) fail_msg("%s: got %s, wanted %s", own, got ? got : "nothing", says ? says : "nothing");

@@ -107,17 +107,16 @@ TEST(counters_of_pytorch) {
     } extra[] = {{"1.num_batches_tracked", true}, {"1.num_batches", false}};
     gs_model *m = gs_test_plan("flatten, linear 1 no_bias", (gs_shape){1, 1, 1, 0});
     for (size_t i = 0; i < sizeof extra / sizeof *extra; i++) {
-        char text[300];
         const float one = 3;
         const uint64_t count = 7;
         unsigned char data[sizeof one + sizeof count];
         float back = 0;
         memcpy(data, &one, sizeof one);
         memcpy(data + sizeof one, &count, sizeof count);
-        snprintf(text, sizeof text,
-                 "{\"1.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]},"
-                 "\"%s\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}",
-                 extra[i].name);
+        const char *text =
+            gs_test_format("{\"1.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]},"
+                           "\"%s\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}",
+                           extra[i].name);
         write_safetensors(path, text, data, sizeof data);
         if (extra[i].taken)
             assert_ok(gs_safetensors_load(path, m, &back));

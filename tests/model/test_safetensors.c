@@ -112,14 +112,13 @@ TEST(numbers_of_16_bits) {
 TEST(names_with_a_prefix) {
     static const char *const prefixes[] = {"model.", "module.", "module.model.", "0.", "10.", "net.0."};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        char header[600];
         const char *p = prefixes[i], *path = hand_made_path();
         float back[16];
-        snprintf(header, sizeof header,
-                 "{\"%s2.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[32,64]},"
-                 "\"%s0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
-                 "\"%s0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
-                 p, p, p);
+        const char *header =
+            gs_test_format("{\"%s2.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[32,64]},"
+                           "\"%s0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
+                           "\"%s0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
+                           p, p, p);
         hand_made_write(path, header, 64);
         assert_ok(gs_safetensors_check(path, &hand_made));
         assert_ok(gs_safetensors_load(path, &hand_made, back));

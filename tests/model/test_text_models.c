@@ -7,8 +7,7 @@
 /* ---- what a model carries ---- */
 
 static const char *trained(const char *where, gs_tokens tokens) {
-    static char path[600];
-    snprintf(path, sizeof path, "%s", in_folder(gs_test_folder(), "model.safetensors"));
+    const char *path = in_folder(gs_test_folder(), "model.safetensors");
     gs_settings s = text_settings(where, "cpu");
     s.tokens = tokens;
     s.model = tokens == GS_TOKENS_BYTES ? "embedding 256 256" : TRANSFORMER;
@@ -92,11 +91,10 @@ TEST(a_model_takes_its_own_text_alone) {
 
 /* A file of weights whose metadata have these fields, too. */
 static gs_status about(const char *fields, gs_weights_info *saved) {
-    char header[700];
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
-    snprintf(header, sizeof header,
-             "{\"__metadata__\":{%s},\"0.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
-             fields);
+    const char *header = gs_test_format(
+        "{\"__metadata__\":{%s},\"0.weight\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+        fields);
     write_safetensors(path, header, "\0\0\0\0", 4);
     return gs_safetensors_read_info(path, saved);
 }

@@ -138,11 +138,10 @@ TEST(a_group_sums_what_the_formula_says) {
 /* And who has which tokens. */
 TEST(a_group_divides_tokens) {
     static span s[MOST];
-    char options[500];
     for (int exact = 0; exact < 2; exact++) {
-        snprintf(options, sizeof options,
-                 "--model %s --data jargon --context 8 --batch 4 --tensor 2 --sequence%s", transformer,
-                 exact ? " --exact" : "");
+        const char *options =
+            gs_test_format("--model %s --data jargon --context 8 --batch 4 --tensor 2 --sequence%s",
+                           transformer, exact ? " --exact" : "");
         cJSON *o = step(options);
         int acts[3] = {0};
         const int n = spans_of(o, s);

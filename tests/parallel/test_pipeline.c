@@ -125,10 +125,9 @@ static const exact_case cases[] = {
 
 TEST(exact_gives_the_bits_of_one_worker) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char command[900];
         const char *first = gs_test_sha256("train --exact %s", cases[c].arguments);
         for (int i = 0; cases[c].layouts[i]; i++) {
-            snprintf(command, sizeof command, "%s --exact %s", cases[c].layouts[i], cases[c].arguments);
+            const char *command = gs_test_format("%s --exact %s", cases[c].layouts[i], cases[c].arguments);
             const char *sha256 = gs_test_sha256("%s", command);
             if (strcmp(first, sha256) != 0)
                 fail_msg("%s: gradsum %s: %s, but one worker gives %s", cases[c].name, command, sha256,

@@ -115,17 +115,16 @@ static int number_after(const char *output, const char *name) {
 TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {
-        char wanted[60];
         size_t length;
         const char *folder = gs_test_format("%s/cut%d", gs_test_folder(), i);
         const char *path = gs_test_format("%s/run.json", folder);
         char *output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder);
         const int cut = number_after(output, "--pipeline-cut ");
         assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
-        snprintf(wanted, sizeof wanted, "\n    1  %d", cut);
+        const char *wanted = gs_test_format("\n    1  %d", cut);
         assert_has(output, "forward ms", wanted);
         char *record = gs_test_text(path, &length);
-        snprintf(wanted, sizeof wanted, "\"pipeline_cut\":\t\"%d\"", cut);
+        wanted = gs_test_format("\"pipeline_cut\":\t\"%d\"", cut);
         assert_has(record, wanted);
         output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --pipeline-cut %d", runs[i], cut);
         assert_null(strstr(output, "forward ms"));

@@ -77,10 +77,9 @@ TEST(on_opencl_too) {
 }
 
 TEST(between_processes) {
-    char common[900];
-    snprintf(common, sizeof common,
-             "train --model \"%s\" --data text:%s --context 8 --batch 16 --steps 3 --exact", words,
-             gs_test_text_file());
+    const char *common =
+        gs_test_format("train --model \"%s\" --data text:%s --context 8 --batch 16 --steps 3 --exact", words,
+                       gs_test_text_file());
     const char *one = gs_test_sha256("%s", common);
     const char *divided = gs_test_sha256("launch -n 2 -- %s --tensor 2 --sequence", common);
     assert_string_equal(one, divided);

@@ -125,13 +125,12 @@ TEST(by_the_program) {
         {"train --threads 1", "train --threads 1"},
         {"launch -n 2 -- train --zero 1 --optimizer adam", "launch -n 2 -- train"},
         {"launch -n 2 -- train --exact --optimizer lamb --lr 0.02", "train --devices cpu,cpu,cpu,cpu"}};
-    char arguments[600];
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const char *whole = gs_test_sha256("%s --model softmax --epochs 3", runs[i][0]);
         gs_test_program_prints(0, "saved", "%s --model softmax --epochs 2 --steps 60 --save %s --save-state",
                                runs[i][0], file("a.st"));
-        snprintf(arguments, sizeof arguments, "%s --resume %s --steps 100 --epochs 3 --save %s --save-state",
-                 runs[i][1], file("a.st"), file("b.st"));
+        const char *arguments = gs_test_format("%s --resume %s --steps 100 --epochs 3 --save %s --save-state",
+                                               runs[i][1], file("a.st"), file("b.st"));
         gs_test_program_prints(0, "after step 60, in epoch 2 of 3", "%s", arguments);
         const char *both = gs_test_sha256("%s --resume %s --epochs 3", runs[i][1], file("b.st"));
         assert_string_equal(whole, both);

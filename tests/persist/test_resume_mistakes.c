@@ -57,14 +57,13 @@ TEST(no_more_is_asked_for) {
         {"--epochs 3 --steps 7", "--epochs 1 --steps 5", "7 steps, and --steps 5 asks for no more",
          "--epochs 2"},
     };
-    char wanted[500];
     const char *a = in_folder(gs_test_folder(), "a.st");
     for (size_t i = 0; i < sizeof ended / sizeof *ended; i++) {
         gs_test_program_prints(0, "saved", RUN "%s --save %s --save-state", ended[i].begun, a);
-        snprintf(wanted, sizeof wanted, "\"message\":\"the run in %s has done ", a);
+        const char *wanted = gs_test_format("\"message\":\"the run in %s has done ", a);
         char *output = gs_test_output(0, "train --json --resume %s %s", a, ended[i].asked);
         if (!strstr(output, wanted) || !strstr(output, ended[i].sentence)) fail_msg("row %zu: %s", i, output);
-        snprintf(wanted, sizeof wanted, "; to go on, give a larger total: %s\"", ended[i].more);
+        wanted = gs_test_format("; to go on, give a larger total: %s\"", ended[i].more);
         if (!strstr(output, wanted)) fail_msg("row %zu: %s", i, output);
         assert_has(output, "\"train_loss\":null");
         assert_null(strstr(output, "\"event\":\"epoch\""));

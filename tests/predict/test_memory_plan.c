@@ -8,7 +8,6 @@
 
 #include "core/memory.h"
 #include "layer/memory/recompute.h"
-#include "parallel/schedule.h"
 #include "predict/memory.h"
 #include "train/offload.h"
 
@@ -66,7 +65,7 @@ static void draw_tokens(draw *d, run *r) {
 static void draw_options(draw *d, run *r) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cl",  "cl,cl",   "cpu,cl"};
-    static const char *const others[] = {"zero", "local", "async", NULL};
+    static const char *const syncs[] = {"allreduce", "ring", "tree", "ps", "zero", "local", "async", "auto"};
     static const gs_optimizer_ops *const optimizers[] = {&gs_sgd,   &gs_nesterov, &gs_adam,
                                                          &gs_adamw, &gs_lars,     &gs_lamb};
     gs_settings *s = &r->settings;
@@ -80,7 +79,7 @@ static void draw_options(draw *d, run *r) {
     if (one_of(d, 4) == 0) s->micro_batch = 1 + (uint64_t)one_of(d, 40);
     if (one_of(d, 5) == 0) s->clip = 1;
     if (one_of(d, 5) == 0) s->save_state = true;
-    if (workers > 1) s->sync = one_of(d, 3) ? ONE_OF(d, gs_sync_schemes())->name : ONE_OF(d, others);
+    if (workers > 1) s->sync = syncs[one_of(d, 8)];
     if (strcmp(s->sync, "local") == 0) s->every = 2;
     if (strcmp(s->sync, "async") == 0)
         s->staleness = 1, s->optimizer = &gs_sgd, s->save_state = false, s->clip = 0;
@@ -118,6 +117,7 @@ static void draw_tensor(draw *d, run *r) {
 
 /* What several workers divide: --zero 1, 2, 3, or the model itself. */
 static void draw_division(draw *d, run *r) {
+    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved"};
     gs_settings *s = &r->settings;
     const int workers = gs_devices_count(s->devices), kind = one_of(d, 6),
               stages = workers == 4 ? 2 : workers;
@@ -133,9 +133,7 @@ static void draw_division(draw *d, run *r) {
     s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
     const bool each =
         s->exact && strstr(r->model, "tied"); /* a table for each micro-batch: not interleaved */
-    const gs_pipeline_schedule *schedule = ONE_OF(d, gs_pipeline_schedules());
-    const bool may_be_chunked = 2 * stages <= r->slices && s->batch >= 8 && !each;
-    s->pipeline_schedule = schedule->chunked && !may_be_chunked ? "1f1b" : schedule->name;
+    s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->slices && s->batch >= 8 && !each ? 3 : 2)];
     s->micro_batch = 0;
     if (kind == 4) s->zero = 1 + one_of(d, 3);
     const int share = (int)s->batch / (workers / stages);

@@ -130,11 +130,10 @@ TEST(what_is_final_stays) {
     FOR_EACH_DEVICE (d) {
         enum { N = 3 };
         told t = {0};
-        float *after;
         t.model = gs_test_model(d, .text = MODEL, .in = {1, 28, 28, 0}, .max_batch = N, .seed = 1);
         size_t all = t.model->params + GS_STATS;
         t.final = calloc(all, sizeof *t.final);
-        after = calloc(all, sizeof *after);
+        float *after = calloc(all, sizeof *after);
         gs_mem x = gs_test_alloc(d, N * 784 * sizeof(float)), labels = gs_test_alloc(d, N * sizeof(int32_t)),
                logits;
         assert_ok(d->ops->fill(d, x, 0.5f, N * 784));

@@ -50,7 +50,6 @@ TEST(numbers_out_of_range) {
 
 /* Below the least number of each option, and above its most. None of these numbers is a default that means off. */
 TEST(numbers_beyond_the_range_of_each_option) {
-    char says[64];
     int refused = 0;
     for (const gs_run_option *o = gs_run_table; o->name; o++)
         for (int above = 0; above < 2; above++) {
@@ -59,7 +58,7 @@ TEST(numbers_beyond_the_range_of_each_option) {
             if (!gs_option_is_number(o->kind) || o->at == offsetof(gs_settings, timeout)) continue;
             if (above ? !isfinite(o->max) : has_no_sign) continue;
             gs_option_set_number(o->kind, gs_run_option_of(o, &s).value, above ? 2 * o->max + 1 : o->min - 3);
-            snprintf(says, sizeof says, "--%s: '", o->name);
+            const char *says = gs_test_format("--%s: '", o->name);
             if (gs_check_each_setting(&s) != GS_E_USAGE) fail_msg("--%s is taken, above %d", o->name, above);
             assert_non_null(strstr(gs_message(), says));
             refused++;
