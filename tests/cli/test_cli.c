@@ -4,7 +4,6 @@
 
 #include "cl/platforms.h"
 #include "cli/cli.h"
-#include "model/model_text.h"
 
 #include <unistd.h>
 
@@ -23,8 +22,8 @@ TEST(help_fits_80_columns) {
         assert_null(strstr(output, ") ;"));
         gs_test_fits(output, 80);
     }
-    for (const char *const *name = gs_model_names(); *name; name++)
-        gs_test_fits(gs_test_output(0, "model %s 2>/dev/null", *name), 80); /* but for notes */
+    gs_test_fits(gs_test_output(0, "model softmax"), 80);
+    gs_test_fits(gs_test_output(0, "model cnn"), 80);
 }
 
 /* What would be longer goes on in a second line; a path alone may stand out. */

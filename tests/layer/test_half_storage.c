@@ -282,19 +282,16 @@ static void which_on(gs_device *d, gs_precision p) {
     static const struct {
         const char *model, *wanted;
     } cases[] = {
-        {"flatten, linear 60, sigmoid, linear 50, gelu, linear 10", "-ybbb"
-                                                                    "x"},
+        {"flatten, linear 60, sigmoid, linear 50, gelu, linear 10", "-ybbbx"},
         {"conv 2 3x3, batch_norm, dropout 0.1, conv 3 3x3, tanh, max_pool 2, conv 4 1x1, flatten, linear 10",
          "ybbbbbbbx"},
         {"batch_norm, conv 2 1x1, flatten, linear 10", "-ybx"},
-        {"conv 3 28x28, batch_norm, flatten, linear 10", "---"
-                                                         "-"}, /* samples of 3 numbers */
+        {"conv 3 28x28, batch_norm, flatten, linear 10", "----"}, /* samples of 3 numbers */
         {"conv 2 1x1, residual (conv 2 1x1, batch_norm | tanh), conv 2 1x1, flatten, linear 10", "ybbbbbx"},
         {"conv 2 1x1, residual (conv 3 28x28 pad 13, batch_norm | conv 3 2x2), conv 2 1x1, "
          "flatten, linear 10",
          "yx-xybx"},
-        {"conv 2 1x1, residual (conv 2 1x1, batch_norm), conv 2 1x1, flatten, linear 10", "yb"
-                                                                                          "bbbx"},
+        {"conv 2 1x1, residual (conv 2 1x1, batch_norm), conv 2 1x1, flatten, linear 10", "ybbbbx"},
     };
     (void)p;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

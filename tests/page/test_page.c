@@ -55,22 +55,11 @@ TEST(a_full_disk_leaves_the_older_page) {
 
 /* ---- the page of gradsum step ---- */
 
-static const cJSON *get(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!f) fail_msg("the data have no \"%s\"", name);
-    return f;
-}
-
 /* Write a page, and return its text; *data is what its script reads. */
 static char *page(const char *options, cJSON **data) {
     const char *path = in_folder(gs_test_folder(), "step.html");
-    size_t length;
     gs_test_output(0, "step %s -o %s", options, path);
-    char *text = gs_test_text(path, &length);
-    assert_int_equal(strlen(text), length);
-    assert_true(length < 2000000);
-    *data = gs_test_page_data(text);
-    return text;
+    return gs_test_page(path, data);
 }
 
 /* Nothing that a browser would fetch; the name of SVG's namespace is no address. */
@@ -95,17 +84,18 @@ TEST(the_gradients_are_those_of_a_real_step) {
     page("--workers 3 --batch 32 --sync tree", &data);
     double loss = 0, samples = 0;
     const cJSON *w;
-    cJSON_ArrayForEach(w, get(data, "workers")) {
+    cJSON_ArrayForEach(w, gs_test_field(data, "workers")) {
         samples += cJSON_GetArrayItem(w, 0)->valuedouble;
         loss += cJSON_GetArrayItem(w, 1)->valuedouble;
     }
-    assert_int_equal(get(data, "floats")->valueint, 7850 + GS_STATS);
+    assert_int_equal(gs_test_field(data, "floats")->valueint, 7850 + GS_STATS);
     assert_near(samples, 32, 0, 0);
     char *output = gs_test_output(0, "train --model softmax --batch 32 --steps 1 --json");
     for (char *l = strtok(output, "\n"); l; l = strtok(NULL, "\n"))
         if (strstr(l, "train_loss") && !line) line = cJSON_Parse(l);
     assert_non_null(line);
-    assert_near(loss / samples, get(line, "train_loss")->valuedouble, 0, 1e-3); /* the page keeps 4 digits */
+    assert_near(loss / samples, gs_test_field(line, "train_loss")->valuedouble, 0,
+                1e-3); /* the page keeps 4 digits */
     cJSON_Delete(line);
 }
 
@@ -120,18 +110,18 @@ TEST(every_scheme_is_in_it) {
         const char *options =
             gs_test_format("--model 'flatten, linear 10' --sync sharded_ps --workers %d", workers);
         page(options, &data);
-        const cJSON *schemes = get(data, "schemes"), *s, *m;
-        int rows = cJSON_GetArraySize(get(data, "rows")), i = 0;
-        assert_string_equal(get(data, "show")->valuestring, "sharded_ps");
+        const cJSON *schemes = gs_test_field(data, "schemes"), *s, *m;
+        int rows = cJSON_GetArraySize(gs_test_field(data, "rows")), i = 0;
+        assert_string_equal(gs_test_field(data, "show")->valuestring, "sharded_ps");
         assert_int_equal(cJSON_GetArraySize(schemes), count);
         cJSON_ArrayForEach(s, schemes) {
-            int counted = 0, chunks = cJSON_GetArraySize(get(s, "bounds")) - 1;
+            int counted = 0, chunks = cJSON_GetArraySize(gs_test_field(s, "bounds")) - 1;
             uint32_t all = (1u << workers) - 1, set[16][16] = {0};
-            assert_string_equal(get(s, "name")->valuestring, counted_by_formula[i++]->name);
-            assert_true(cJSON_Compare(get(s, "counted"), get(s, "formula"), true));
-            cJSON_ArrayForEach(m, get(s, "counted")) counted += cJSON_GetArrayItem(m, 1)->valueint;
-            assert_int_equal(cJSON_GetArraySize(get(s, "messages")), counted);
-            cJSON_ArrayForEach(m, get(s, "changes")) {
+            assert_string_equal(gs_test_field(s, "name")->valuestring, counted_by_formula[i++]->name);
+            assert_true(cJSON_Compare(gs_test_field(s, "counted"), gs_test_field(s, "formula"), true));
+            cJSON_ArrayForEach(m, gs_test_field(s, "counted")) counted += cJSON_GetArrayItem(m, 1)->valueint;
+            assert_int_equal(cJSON_GetArraySize(gs_test_field(s, "messages")), counted);
+            cJSON_ArrayForEach(m, gs_test_field(s, "changes")) {
                 int worker = cJSON_GetArrayItem(m, 1)->valueint, chunk = cJSON_GetArrayItem(m, 2)->valueint;
                 int row = cJSON_GetArrayItem(m, 4)->valueint;
                 assert_true(worker < workers && chunk < chunks && row >= 0 && row < rows);

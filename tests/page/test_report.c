@@ -59,24 +59,13 @@ TEST(a_full_disk_leaves_the_older_page) {
 
 /* ---- pages ---- */
 
-static const cJSON *get(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!f) fail_msg("the data have no \"%s\"", name);
-    return f;
-}
-
 /* Run a command that writes PAGE; the page's text, and the data that its script reads. */
 #define PAGE "page.html"
 static char *page_of(const char *folder, const char *command, cJSON **data, char **output) {
     char *said =
         gs_test_shell_output(0, "cd %s && TMPDIR=%s %s/gradsum %s", folder, folder, GS_BUILD_DIR, command);
     if (output) *output = said;
-    size_t length;
-    char *text = gs_test_text(in_folder(folder, PAGE), &length);
-    assert_int_equal(strlen(text), length);
-    assert_true(length < 2000000);
-    *data = gs_test_page_data(text);
-    return text;
+    return gs_test_page(in_folder(folder, PAGE), data);
 }
 
 static double number_at(const cJSON *array, int i) {
@@ -86,17 +75,18 @@ static double number_at(const cJSON *array, int i) {
 TEST(the_page_has_what_is_in_the_log) {
     cJSON *data;
     page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
-    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0), *steps = get(run, "steps"), *worker;
-    assert_string_equal(get(get(run, "about"), "model")->valuestring, "mlp");
-    assert_near(number_at(get(steps, "loss"), 0), 2.5, 0, 0);
-    assert_true(cJSON_IsNull(cJSON_GetArrayItem(get(steps, "loss"), 1)));
-    assert_near(get(run, "samples_per_s")->valuedouble, 200, 0, 0);
-    assert_near(number_at(get(run, "share"), 3), 0.25, 0, 0);
-    worker = cJSON_GetArrayItem(get(run, "workers"), 0);
-    assert_int_equal(get(worker, "worker")->valueint, 1);
-    assert_near(number_at(get(worker, "share"), 3), 1, 0, 0);
-    const cJSON *event =
-        cJSON_GetArrayItem(get(get(run, "trace"), "events"), 2); /* [row, kind, name, start, length, step] */
+    const cJSON *run = cJSON_GetArrayItem(gs_test_field(data, "runs"), 0),
+                *steps = gs_test_field(run, "steps"), *worker;
+    assert_string_equal(gs_test_field(gs_test_field(run, "about"), "model")->valuestring, "mlp");
+    assert_near(number_at(gs_test_field(steps, "loss"), 0), 2.5, 0, 0);
+    assert_true(cJSON_IsNull(cJSON_GetArrayItem(gs_test_field(steps, "loss"), 1)));
+    assert_near(gs_test_field(run, "samples_per_s")->valuedouble, 200, 0, 0);
+    assert_near(number_at(gs_test_field(run, "share"), 3), 0.25, 0, 0);
+    worker = cJSON_GetArrayItem(gs_test_field(run, "workers"), 0);
+    assert_int_equal(gs_test_field(worker, "worker")->valueint, 1);
+    assert_near(number_at(gs_test_field(worker, "share"), 3), 1, 0, 0);
+    const cJSON *event = cJSON_GetArrayItem(gs_test_field(gs_test_field(run, "trace"), "events"),
+                                            2); /* [row, kind, name, start, length, step] */
     const double wanted[] = {1, 1, 2, 20, 5, 4};
     for (int i = 0; i < 6; i++) assert_near(number_at(event, i), wanted[i], 0, 0);
 }
@@ -127,9 +117,11 @@ TEST(harm_stays_text) {
     GS_MADE_TEXT(folder, "trace.json", "[{\"ph\":\"X\",\"ts\":1,\"dur\":1,\"name\":\"</script>\"}]");
     char *text = page_of(folder, "report . -o " PAGE, &data, NULL);
     assert_null(strstr(text, "<img"));
-    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
-    assert_string_equal(get(get(run, "about"), "model")->valuestring, "</script><img src=x onerror=y><!--");
-    assert_string_equal(cJSON_GetArrayItem(get(get(run, "trace"), "names"), 0)->valuestring, "</script>");
+    const cJSON *run = cJSON_GetArrayItem(gs_test_field(data, "runs"), 0);
+    assert_string_equal(gs_test_field(gs_test_field(run, "about"), "model")->valuestring,
+                        "</script><img src=x onerror=y><!--");
+    assert_string_equal(
+        cJSON_GetArrayItem(gs_test_field(gs_test_field(run, "trace"), "names"), 0)->valuestring, "</script>");
     int scripts = 0, ends = 0;
     for (const char *at = text; (at = strcasestr(at, "<script")); at++) scripts++;
     for (const char *at = text; (at = strcasestr(at, "</script")); at++) ends++;
@@ -148,13 +140,14 @@ TEST(a_huge_run_json_is_left_out) {
     memcpy(json, bytes, sizeof bytes - 1);
     gs_made_file(folder, "run.json", json, LARGE);
     page_of(folder, "report . -o " PAGE, &data, NULL);
-    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
-    assert_int_equal(cJSON_GetArraySize(get(run, "about")), 0);
-    assert_has(cJSON_GetArrayItem(get(run, "notes"), 0)->valuestring, "run.json is too large, above 4 MB");
+    const cJSON *run = cJSON_GetArrayItem(gs_test_field(data, "runs"), 0);
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(run, "about")), 0);
+    assert_has(cJSON_GetArrayItem(gs_test_field(run, "notes"), 0)->valuestring,
+               "run.json is too large, above 4 MB");
     gs_made_file(folder, "run.json", json, LARGE / 2);
     page_of(folder, "report . -o " PAGE, &data, NULL);
-    run = cJSON_GetArrayItem(get(data, "runs"), 0);
-    assert_string_equal(get(get(run, "about"), "model")->valuestring, "\\x80\\x80");
+    run = cJSON_GetArrayItem(gs_test_field(data, "runs"), 0);
+    assert_string_equal(gs_test_field(gs_test_field(run, "about"), "model")->valuestring, "\\x80\\x80");
 }
 
 static void write_long(const char *folder, int steps) {
@@ -175,17 +168,17 @@ TEST(much_is_thinned_and_extremes_stay) {
     cJSON *data;
     write_long(folder, 10000);
     page_of(folder, "report . -o " PAGE, &data, NULL);
-    const cJSON *steps = get(cJSON_GetArrayItem(get(data, "runs"), 0), "steps"), *item;
-    int points = cJSON_GetArraySize(get(steps, "loss"));
+    const cJSON *steps = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "steps"), *item;
+    int points = cJSON_GetArraySize(gs_test_field(steps, "loss"));
     double most = 0, sum = 0;
     assert_int_equal(points, 400);
-    assert_int_equal(get(steps, "rows")->valueint, 10000);
-    assert_int_equal(get(steps, "each")->valueint, 25);
-    cJSON_ArrayForEach(item, get(steps, "loss_max")) most = fmax(most, item->valuedouble);
-    cJSON_ArrayForEach(item, get(steps, "step")) sum += item->valuedouble;
+    assert_int_equal(gs_test_field(steps, "rows")->valueint, 10000);
+    assert_int_equal(gs_test_field(steps, "each")->valueint, 25);
+    cJSON_ArrayForEach(item, gs_test_field(steps, "loss_max")) most = fmax(most, item->valuedouble);
+    cJSON_ArrayForEach(item, gs_test_field(steps, "step")) sum += item->valuedouble;
     assert_near(most, 99.5, 0, 0);
     assert_near(sum / points, 5000.5, 0, 1e-9);
-    assert_near(number_at(get(steps, "step"), 399), 9988, 0, 0); /* the mean of 9976 .. 10000 */
+    assert_near(number_at(gs_test_field(steps, "step"), 399), 9988, 0, 0); /* the mean of 9976 .. 10000 */
 }
 
 TEST(the_largest_page_is_small) {
@@ -205,9 +198,9 @@ TEST(the_largest_page_is_small) {
     strcat(command, " -o " PAGE);
     page_of(folder, command, &data, &output);
     assert_has(output, "64 runs");
-    const cJSON *last = get(cJSON_GetArrayItem(get(data, "runs"), 63), "trace");
-    assert_int_equal(cJSON_GetArraySize(get(last, "events")), 250);
-    assert_int_equal(get(last, "all")->valueint, 4000);
+    const cJSON *last = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 63), "trace");
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(last, "events")), 250);
+    assert_int_equal(gs_test_field(last, "all")->valueint, 4000);
 }
 
 /* ---- what training, comparing and sweeping write ---- */
@@ -218,14 +211,14 @@ TEST(a_real_log_becomes_a_page) {
     gs_test_output(
         0, "train --model softmax --devices cpu,cpu --sync ring --threads 1 --steps 9 --log %s/log", folder);
     page_of(folder, "report log/ -o " PAGE, &data, NULL);
-    const cJSON *run = cJSON_GetArrayItem(get(data, "runs"), 0);
-    assert_string_equal(get(run, "name")->valuestring, "log");
+    const cJSON *run = cJSON_GetArrayItem(gs_test_field(data, "runs"), 0);
+    assert_string_equal(gs_test_field(run, "name")->valuestring, "log");
     const cJSON *note;
-    cJSON_ArrayForEach(note, get(run, "notes")) {
+    cJSON_ArrayForEach(note, gs_test_field(run, "notes")) {
         assert_non_null(strstr(note->valuestring, "machine was busy"));
     }
-    assert_int_equal(cJSON_GetArraySize(get(get(run, "steps"), "loss")), 9);
-    assert_int_equal(cJSON_GetArraySize(get(get(run, "trace"), "flows")),
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(gs_test_field(run, "steps"), "loss")), 9);
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(gs_test_field(run, "trace"), "flows")),
                      4 * 2 * 2); /* steps, workers, rounds */
 }
 
@@ -234,25 +227,28 @@ TEST(a_sweep_becomes_a_page) {
     cJSON *data;
     page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --report " PAGE, &data,
             NULL);
-    const cJSON *rows = get(get(data, "sweep"), "runs");
+    const cJSON *rows = gs_test_field(gs_test_field(data, "sweep"), "runs");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
-    assert_int_equal(get(cJSON_GetArrayItem(rows, 0), "reached")->valueint, 1);
-    assert_true(get(get(cJSON_GetArrayItem(rows, 0), "steps_to_target"), "median")->valueint > 0);
-    assert_int_equal(get(cJSON_GetArrayItem(rows, 1), "reached")->valueint, 0);
-    const cJSON *curves = get(cJSON_GetArrayItem(get(data, "runs"), 0), "epochs");
-    assert_int_equal(cJSON_GetArraySize(get(curves, "test_accuracy")), 4); /* looks at the test set */
+    assert_int_equal(gs_test_field(cJSON_GetArrayItem(rows, 0), "reached")->valueint, 1);
+    assert_true(
+        gs_test_field(gs_test_field(cJSON_GetArrayItem(rows, 0), "steps_to_target"), "median")->valueint > 0);
+    assert_int_equal(gs_test_field(cJSON_GetArrayItem(rows, 1), "reached")->valueint, 0);
+    const cJSON *curves = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "epochs");
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(curves, "test_accuracy")),
+                     4); /* looks at the test set */
     page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 --report " PAGE,
             &data, NULL);
-    assert_int_equal(get(get(data, "sweep"), "seeds")->valueint, 3);
-    const cJSON *row = cJSON_GetArrayItem(get(get(data, "sweep"), "runs"), 0),
-                *steps = get(row, "steps_to_target");
-    assert_int_equal(cJSON_GetArraySize(get(get(data, "sweep"), "runs")), 2);
-    assert_int_equal(get(row, "runs")->valueint, 3);
-    assert_int_equal(get(row, "reached")->valueint, 3);
-    assert_true(get(steps, "least")->valuedouble <= get(steps, "median")->valuedouble);
-    assert_true(get(steps, "most")->valuedouble >= get(steps, "median")->valuedouble);
-    assert_int_equal(cJSON_GetArraySize(get(data, "runs")), 2); /* a curve for each batch */
+    assert_int_equal(gs_test_field(gs_test_field(data, "sweep"), "seeds")->valueint, 3);
+    const cJSON *row = cJSON_GetArrayItem(gs_test_field(gs_test_field(data, "sweep"), "runs"), 0),
+                *steps = gs_test_field(row, "steps_to_target");
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(gs_test_field(data, "sweep"), "runs")), 2);
+    assert_int_equal(gs_test_field(row, "runs")->valueint, 3);
+    assert_int_equal(gs_test_field(row, "reached")->valueint, 3);
+    assert_true(gs_test_field(steps, "least")->valuedouble <= gs_test_field(steps, "median")->valuedouble);
+    assert_true(gs_test_field(steps, "most")->valuedouble >= gs_test_field(steps, "median")->valuedouble);
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(data, "runs")), 2); /* a curve for each batch */
     assert_non_null(
-        strstr(get(cJSON_GetArrayItem(get(data, "runs"), 0), "name")->valuestring, "batch 128, seed "));
+        strstr(gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "name")->valuestring,
+               "batch 128, seed "));
     gs_test_program_prints(1, "cannot write", "sweep --batch 32 --report %s/no/x.html", folder);
 }

@@ -35,14 +35,8 @@ static gs_status describe(gs_layer *l, void *text) {
     return GS_OK;
 }
 
-/* Of `tied`: all but the model's ends, block by block. */
-#define ALL_HALVES                                                                                           \
-    "yb"                                                                                                     \
-    "bbbb"                                                                                                   \
-    "bbbb"                                                                                                   \
-    "bbbb"                                                                                                   \
-    "bbbb"                                                                                                   \
-    "bx"
+/* Of `tied`: all but the model's ends. Each of its four blocks has four layers. */
+#define ALL_HALVES "ybbbbbbbbbbbbbbbbbbx"
 
 /* A vocabulary that is divided too; convolutions that are; and with divided sequences, or an order of sums. */
 static void in_a_group_on(gs_device *d, gs_precision p) {

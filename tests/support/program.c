@@ -1,4 +1,5 @@
 #include "tests/support/program.h"
+#include "tests/support/files.h"
 
 #include <sys/wait.h>
 
@@ -116,4 +117,13 @@ cJSON *gs_test_page_data(const char *page) {
     const char *json = strstr(page, begin);
     assert_true(json && strstr(json, "</script>"));
     return gs_test_parse(json + strlen(begin));
+}
+
+char *gs_test_page(const char *path, cJSON **data) {
+    size_t length;
+    char *text = gs_test_text(path, &length);
+    assert_int_equal(strlen(text), length);
+    assert_true(length < 2000000);
+    *data = gs_test_page_data(text);
+    return text;
 }

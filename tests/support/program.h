@@ -37,3 +37,6 @@ const cJSON *gs_test_field(const cJSON *object, const char *name);
 /* What the text is as JSON, of which it may be the beginning; and the data in a page's text. Both are kept. */
 cJSON *gs_test_parse(const char *text);
 cJSON *gs_test_page_data(const char *page);
+
+/* The text and the data of the page in this file, which is of a sensible size. */
+char *gs_test_page(const char *path, cJSON **data);
