@@ -10,9 +10,8 @@
 static const char FAST[] = "train --model softmax --steps 3 --threads 1";
 
 TEST(help_shows_an_example) {
-    gs_test_program_prints(0, "example:", "--help");
-    for (const gs_command *c = gs_commands; c->name; c++)
-        gs_test_program_prints(0, "example", "%s --help", c->name);
+    assert_prints(0, "example:", "--help");
+    for (const gs_command *c = gs_commands; c->name; c++) assert_prints(0, "example", "%s --help", c->name);
 }
 
 TEST(help_fits_80_columns) {
@@ -58,39 +57,38 @@ TEST(results_fit_80_columns) {
 }
 
 TEST(wrong_usage_exits_with_2) {
-    gs_test_program_prints(2, "unknown command 'tarin'", "tarin");
-    gs_test_program_prints(2, "usage:", " ");
-    gs_test_program_prints(2, "did you mean --epochs?", "train --epoch 3");
-    gs_test_program_prints(2, "'zebra' is not an option", "train zebra");
-    gs_test_program_prints(2, "--lr needs a value", "train --lr");
-    gs_test_program_prints(2, "--lr: '0.1x' is not a number", "train --lr 0.1x");
-    gs_test_program_prints(2, "--lr: 'nan' is not a number", "train --lr nan");
-    gs_test_program_prints(2, "--epochs: '1.5' is not a whole number", "train --epochs 1.5");
-    gs_test_program_prints(2, "--epochs: '0' is not a whole number from 1", "train --epochs 0");
-    gs_test_program_prints(2, "--json takes no value", "train --json=yes");
-    gs_test_program_prints(2, "--load FILE is required", "eval");
-    gs_test_program_prints(2, "-o FILE is required", "predict --load x");
-    gs_test_program_prints(2, "wanted one name or text, got 2", "model mlp lenet");
+    assert_prints(2, "unknown command 'tarin'", "tarin");
+    assert_prints(2, "usage:", " ");
+    assert_prints(2, "did you mean --epochs?", "train --epoch 3");
+    assert_prints(2, "'zebra' is not an option", "train zebra");
+    assert_prints(2, "--lr needs a value", "train --lr");
+    assert_prints(2, "--lr: '0.1x' is not a number", "train --lr 0.1x");
+    assert_prints(2, "--lr: 'nan' is not a number", "train --lr nan");
+    assert_prints(2, "--epochs: '1.5' is not a whole number", "train --epochs 1.5");
+    assert_prints(2, "--epochs: '0' is not a whole number from 1", "train --epochs 0");
+    assert_prints(2, "--json takes no value", "train --json=yes");
+    assert_prints(2, "--load FILE is required", "eval");
+    assert_prints(2, "-o FILE is required", "predict --load x");
+    assert_prints(2, "wanted one name or text, got 2", "model mlp lenet");
 }
 
 TEST(wrong_names_are_explained) {
-    gs_test_program_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
-    gs_test_program_prints(2, "relu", "model 'flatten, rellu'");
-    gs_test_program_prints(2, "-- alone is not an option; --help", "train --");
-    gs_test_program_prints(1, "there are: cpu", "train --device cl:9.9");
-    gs_test_program_prints(2, "an empty name", "train --devices cpu,,cpu");
-    gs_test_program_prints(2, "set 2 of", "compare --devices-list 'cpu; ; cpu'");
-    gs_test_program_prints(
-        2, "--label-smoothing 0.1: the loss is squared_error; smooth labels are for cross_entropy",
-        "train --loss squared_error --label-smoothing 0.1");
+    assert_prints(2, "rellu", "train --model 'conv 4 3x3, rellu, flatten, linear 10'");
+    assert_prints(2, "relu", "model 'flatten, rellu'");
+    assert_prints(2, "-- alone is not an option; --help", "train --");
+    assert_prints(1, "there are: cpu", "train --device cl:9.9");
+    assert_prints(2, "an empty name", "train --devices cpu,,cpu");
+    assert_prints(2, "set 2 of", "compare --devices-list 'cpu; ; cpu'");
+    assert_prints(2, "--label-smoothing 0.1: the loss is squared_error; smooth labels are for cross_entropy",
+                  "train --loss squared_error --label-smoothing 0.1");
 }
 
 TEST(batches_that_cannot_be) {
-    gs_test_program_prints(2, "--batch: '0' is not", "train --batch 0");
-    gs_test_program_prints(2, "--batch: '-5' is not", "train --batch -5");
-    gs_test_program_prints(2, "larger than the training set, which has 6000", "train --batch 6001");
-    gs_test_program_prints(2, "cannot be divided among 3 workers", "train --batch 2 --devices cpu,cpu,cpu");
-    gs_test_program_prints(2, "cannot be divided among 2 workers", "launch -n 2 -- train --batch 1");
+    assert_prints(2, "--batch: '0' is not", "train --batch 0");
+    assert_prints(2, "--batch: '-5' is not", "train --batch -5");
+    assert_prints(2, "larger than the training set, which has 6000", "train --batch 6001");
+    assert_prints(2, "cannot be divided among 3 workers", "train --batch 2 --devices cpu,cpu,cpu");
+    assert_prints(2, "cannot be divided among 2 workers", "launch -n 2 -- train --batch 1");
 }
 
 static int last, last_label; /* of small_data */
@@ -117,32 +115,30 @@ static const char *small_data(int train_count, int largest_label) {
 
 TEST(data_that_does_not_fit) {
     const char *folder = small_data(3, 9);
-    gs_test_program_prints(2, "there are 4 workers, but only 3 samples",
-                           "train --data %s --batch all --devices cpu,cpu,cpu,cpu", folder);
-    gs_test_program_prints(0, "done",
-                           "train --model softmax --data %s --batch 2 --devices cpu,cpu --epochs 2", folder);
-    gs_test_program_prints(0, "\ndone     1 step, ", "train --model softmax --data %s --batch 1 --steps 1",
-                           folder);
-    gs_test_program_prints(2, "than the 1 sample in a worker's part",
-                           "train --model softmax --data %s --batch 1 --accumulate 2", folder);
+    assert_prints(2, "there are 4 workers, but only 3 samples",
+                  "train --data %s --batch all --devices cpu,cpu,cpu,cpu", folder);
+    assert_prints(0, "done", "train --model softmax --data %s --batch 2 --devices cpu,cpu --epochs 2",
+                  folder);
+    assert_prints(0, "\ndone     1 step, ", "train --model softmax --data %s --batch 1 --steps 1", folder);
+    assert_prints(2, "than the 1 sample in a worker's part",
+                  "train --model softmax --data %s --batch 1 --accumulate 2", folder);
     folder = small_data(3, 12);
-    gs_test_program_prints(1, "12", "train --model softmax --data %s --batch 3", folder);
-    gs_test_program_prints(0, "done", "train --model 'flatten, linear 13' --data %s --batch 3 --epochs 1",
-                           folder);
+    assert_prints(1, "12", "train --model softmax --data %s --batch 3", folder);
+    assert_prints(0, "done", "train --model 'flatten, linear 13' --data %s --batch 3 --epochs 1", folder);
 }
 
 /* Weights of one model are not those of another, and damaged files are told. */
 TEST(weights_that_do_not_fit) {
     const char *folder = gs_test_folder();
-    gs_test_program_prints(0, "saved", "%s --save %s/w.safetensors", FAST, folder);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s/w.safetensors", folder);
-    gs_test_program_prints(1, "1.weight", "eval --load %s/w.safetensors --model mlp", folder);
-    gs_test_program_prints(1, "no-such-file", "eval --load %s/no-such-file", folder);
-    gs_test_program_prints(1, "cannot", "%s --save %s/no/such/folder/w.safetensors", FAST, folder);
-    gs_test_program_prints(1, folder, "eval --load %s", folder);
+    assert_prints(0, "saved", "%s --save %s/w.safetensors", FAST, folder);
+    assert_prints(0, "test accuracy", "eval --load %s/w.safetensors", folder);
+    assert_prints(1, "1.weight", "eval --load %s/w.safetensors --model mlp", folder);
+    assert_prints(1, "no-such-file", "eval --load %s/no-such-file", folder);
+    assert_prints(1, "cannot", "%s --save %s/no/such/folder/w.safetensors", FAST, folder);
+    assert_prints(1, folder, "eval --load %s", folder);
     const char *path = gs_test_format("%s/w.safetensors", folder);
     assert_int_equal(truncate(path, 1000), 0);
-    gs_test_program_prints(1, "w.safetensors", "eval --load %s", path);
+    assert_prints(1, "w.safetensors", "eval --load %s", path);
 }
 
 TEST(json_is_one_object_a_line) {
@@ -176,12 +172,12 @@ TEST(json_is_one_object_a_line) {
 
 /* Training that diverges says NaN as null: the line stays JSON. */
 TEST(json_survives_divergence) {
-    gs_test_program_prints(0, "\"train_loss\":null",
-                           "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");
+    assert_prints(0, "\"train_loss\":null",
+                  "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");
 }
 
 TEST(devices_are_listed) {
-    gs_test_program_prints(0, "OpenBLAS kernels", "devices");
+    assert_prints(0, "OpenBLAS kernels", "devices");
     assert_string_equal(gs_cpu_better_kernels("Haswell", true), "SkylakeX");
     assert_string_equal(gs_cpu_better_kernels("Zen", true), "SkylakeX");
     assert_null(gs_cpu_better_kernels("Haswell", false));

@@ -19,7 +19,7 @@ TEST(compare_prints_a_row_a_set) {
 }
 
 TEST(compare_looks_at_all_sets) {
-    gs_test_program_prints(0, "0\n", "compare --steps 1 --devices-list 'cpu; cl:9.9' 2>/dev/null | wc -l");
+    assert_prints(0, "0\n", "compare --steps 1 --devices-list 'cpu; cl:9.9' 2>/dev/null | wc -l");
 }
 
 /* A device with all cores, and parts of one, each have a measure of their own. */

@@ -89,8 +89,8 @@ static double top_of_predictions(const char *weights) {
     unsigned char head[10];
     int right = 0;
     const char *path = gs_test_format("%s/logits.npy", gs_test_folder());
-    gs_test_program_prints(0, "columns  T-shirt/top, trouser, pullover, ",
-                           "predict --load %s --threads 1 -o %s", weights, path);
+    assert_prints(0, "columns  T-shirt/top, trouser, pullover, ", "predict --load %s --threads 1 -o %s",
+                  weights, path);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     assert_int_equal(fread(head, 1, sizeof head, f), sizeof head);

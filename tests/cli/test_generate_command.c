@@ -86,7 +86,7 @@ TEST(the_text_goes_on) {
         prints(cases[i][1], line);
     }
     snprintf(line, sizeof line, "generate --load %s --prompt-file /dev/null --length 1", file);
-    gs_test_program_prints(1, "cannot read /dev/null: it is not a regular file", "%s", line);
+    assert_prints(1, "cannot read /dev/null: it is not a regular file", "%s", line);
     snprintf(line, sizeof line, "generate --load %s --prompt-file %s --length 1", file, prompt_file("a"));
     prints("a\xc3\xa9\n", line);
     snprintf(line, sizeof line, "generate --load %s --prompt-file %s --length 1", file, prompt_file(""));
@@ -111,10 +111,10 @@ TEST(what_was_trained_generates) {
     write_times(in_folder(folder, "text.txt"), sentence, 60);
     snprintf(path, sizeof path, "%s/gpt.safetensors", folder);
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
-        gs_test_program_prints(0, "saved",
-                               "train --model gpt --data text:%s/text.txt --tokens %s --context 8 --batch 4 "
-                               "--steps 1 --save %s",
-                               folder, tokens[i], path);
+        assert_prints(0, "saved",
+                      "train --model gpt --data text:%s/text.txt --tokens %s --context 8 --batch 4 "
+                      "--steps 1 --save %s",
+                      folder, tokens[i], path);
         output =
             gs_test_output(0, "generate --load %s --prompt \xc3\xa9 --length 30 --json 2>/dev/null", path);
         cJSON *o = gs_test_parse(output);
@@ -131,8 +131,8 @@ TEST(what_was_trained_generates) {
         }
         assert_int_equal(count, i == 0 ? 0 : 30);
     }
-    gs_test_program_prints(2, "the character 'z' (U+007A), which is not among the 8",
-                           "generate --load %s --prompt z", path);
+    assert_prints(2, "the character 'z' (U+007A), which is not among the 8", "generate --load %s --prompt z",
+                  path);
 }
 
 /* Four tokens, of which three have parts of characters and a word, and then the bytes that they do not have. */
@@ -214,47 +214,43 @@ TEST(the_same_seed_the_same_text) {
 
 TEST(what_is_wrong_is_said) {
     const char *file = chars_file();
-    gs_test_program_prints(2, "--load FILE is required", "generate");
-    gs_test_program_prints(2, "--prompt and --prompt-file: give only one",
-                           "generate --load x --prompt a --prompt-file b");
-    gs_test_program_prints(1, "cannot read no-such-file: No such file", "generate --load no-such-file");
-    gs_test_program_prints(1, "cannot read /: Is a directory", "generate --load /");
-    gs_test_program_prints(1, "cannot read no-such-file", "generate --load %s --prompt-file no-such-file",
-                           file);
-    gs_test_program_prints(
+    assert_prints(2, "--load FILE is required", "generate");
+    assert_prints(2, "--prompt and --prompt-file: give only one",
+                  "generate --load x --prompt a --prompt-file b");
+    assert_prints(1, "cannot read no-such-file: No such file", "generate --load no-such-file");
+    assert_prints(1, "cannot read /: Is a directory", "generate --load /");
+    assert_prints(1, "cannot read no-such-file", "generate --load %s --prompt-file no-such-file", file);
+    assert_prints(
         2,
         "--prompt: byte 2 (line 1) is the character 'b' (U+0062), which is not among the 4 that the model "
         "has seen",
         "generate --load %s --prompt ab", file);
-    gs_test_program_prints(2, "--prompt: byte 2 (line 1) is 0xff, which begins no whole character of UTF-8\n",
-                           "generate --load %s --prompt \"$(printf 'a\\377')\"", file);
-    gs_test_program_prints(2, "--prompt: byte 1 (line 1) is 0xc3, which begins no whole character of UTF-8\n",
-                           "generate --load %s --prompt \"$(printf '\\303')\"", file);
-    gs_test_program_prints(1, "prompt.txt: byte 3 (line 2) is the character 'z' (U+007A)",
-                           "generate --load %s --prompt-file %s", file, prompt_file("a\nz"));
-    gs_test_program_prints(2, "the prompt has 6 tokens, and the model sees 5: shorten it",
-                           "generate --load %s --prompt aaaaaa", file);
-    gs_test_program_prints(2, "--prompt is empty; wanted TEXT", "generate --load %s --prompt ''", file);
-    gs_test_program_prints(2, "--temperature: '-1' is not", "generate --load %s --temperature -1", file);
-    gs_test_program_prints(2, "--top-k: '-1' is not", "generate --load %s --top-k -1", file);
-    gs_test_program_prints(2, "--length: '0' is not", "generate --load %s --length 0", file);
-    gs_test_program_prints(1, "there are: cpu", "generate --load %s --device cl:9.9", file);
-    gs_test_program_prints(1, "0.weight is (4,4) in", "generate --load %s --model 'embedding 5 4, linear 5'",
-                           file);
-    gs_test_program_prints(1, "the model takes (5,1,1), not tokens", "generate --load %s --model 'linear 5'",
-                           file);
-    gs_test_program_prints(
-        1, "the tokens in the metadata are 5 characters, but the model has only 4", "generate --load %s",
-        make_file("many", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"abcde\""));
-    gs_test_program_prints(2, "--top-k 3: the model has 2 different tokens; wanted at most 2",
-                           "generate --load %s --top-k 3", two_of_four_file());
-    gs_test_program_prints(1, "the metadata does not say which text the model's 4 tokens stand for",
-                           "generate --load %s", make_file("none", 4, next_of_four, NULL));
-    gs_test_program_prints(1, "the tokens in the metadata are 256 bytes, but the model has only 4",
-                           "generate --load %s", make_file("odd", 4, next_of_four, "\"tokens\":\"bytes\""));
-    gs_test_program_prints(1, "'tokens' in the metadata is ''; wanted chars, bytes or bpe",
-                           "generate --load %s",
-                           make_file("odd", 4, next_of_four, "\"tokens\":7,\"vocabulary\":[1]"));
+    assert_prints(2, "--prompt: byte 2 (line 1) is 0xff, which begins no whole character of UTF-8\n",
+                  "generate --load %s --prompt \"$(printf 'a\\377')\"", file);
+    assert_prints(2, "--prompt: byte 1 (line 1) is 0xc3, which begins no whole character of UTF-8\n",
+                  "generate --load %s --prompt \"$(printf '\\303')\"", file);
+    assert_prints(1, "prompt.txt: byte 3 (line 2) is the character 'z' (U+007A)",
+                  "generate --load %s --prompt-file %s", file, prompt_file("a\nz"));
+    assert_prints(2, "the prompt has 6 tokens, and the model sees 5: shorten it",
+                  "generate --load %s --prompt aaaaaa", file);
+    assert_prints(2, "--prompt is empty; wanted TEXT", "generate --load %s --prompt ''", file);
+    assert_prints(2, "--temperature: '-1' is not", "generate --load %s --temperature -1", file);
+    assert_prints(2, "--top-k: '-1' is not", "generate --load %s --top-k -1", file);
+    assert_prints(2, "--length: '0' is not", "generate --load %s --length 0", file);
+    assert_prints(1, "there are: cpu", "generate --load %s --device cl:9.9", file);
+    assert_prints(1, "0.weight is (4,4) in", "generate --load %s --model 'embedding 5 4, linear 5'", file);
+    assert_prints(1, "the model takes (5,1,1), not tokens", "generate --load %s --model 'linear 5'", file);
+    assert_prints(1, "the tokens in the metadata are 5 characters, but the model has only 4",
+                  "generate --load %s",
+                  make_file("many", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"abcde\""));
+    assert_prints(2, "--top-k 3: the model has 2 different tokens; wanted at most 2",
+                  "generate --load %s --top-k 3", two_of_four_file());
+    assert_prints(1, "the metadata does not say which text the model's 4 tokens stand for",
+                  "generate --load %s", make_file("none", 4, next_of_four, NULL));
+    assert_prints(1, "the tokens in the metadata are 256 bytes, but the model has only 4",
+                  "generate --load %s", make_file("odd", 4, next_of_four, "\"tokens\":\"bytes\""));
+    assert_prints(1, "'tokens' in the metadata is ''; wanted chars, bytes or bpe", "generate --load %s",
+                  make_file("odd", 4, next_of_four, "\"tokens\":7,\"vocabulary\":[1]"));
 }
 
 /* Ctrl-C, when the first characters have come: the last line is ended, and the exit status says which signal it was. */
@@ -264,7 +260,7 @@ TEST(weights_that_are_not_finite) {
                                          "chars.safetensors holds an infinity in 1.bias"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         bias = values[i];
-        gs_test_program_prints(1, wanted[i], "generate --load %s", chars_file());
+        assert_prints(1, wanted[i], "generate --load %s", chars_file());
     }
     bias = 0;
 }

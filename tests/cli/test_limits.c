@@ -11,19 +11,19 @@
 
 TEST(small_files_do_not_end_a_run) {
     const char *folder = gs_test_folder();
-    gs_test_shell_prints(0, "test accuracy",
-                         "cd %s && %s/gradsum train --model softmax --steps 1 --save w.st && "
-                         "ulimit -f 6000 && %s/gradsum eval --load w.st",
-                         folder, GS_BUILD_DIR, GS_BUILD_DIR);
+    assert_shell_prints(0, "test accuracy",
+                        "cd %s && %s/gradsum train --model softmax --steps 1 --save w.st && "
+                        "ulimit -f 6000 && %s/gradsum eval --load w.st",
+                        folder, GS_BUILD_DIR, GS_BUILD_DIR);
 }
 
 TEST(a_file_too_large_leaves_the_older_one) {
     const char *folder = gs_test_folder(), *const prefixes[] = {"", "launch -n 2 --"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        gs_test_shell_prints(1, "cannot write w.st: File too large",
-                             "cd %s && printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older\\n' > w.st && ulimit -f 8 && "
-                             "%s/gradsum %s train --model softmax --steps 1 --save w.st",
-                             folder, GS_BUILD_DIR, prefixes[i]);
+        assert_shell_prints(1, "cannot write w.st: File too large",
+                            "cd %s && printf '\\2\\0\\0\\0\\0\\0\\0\\0{}older\\n' > w.st && ulimit -f 8 && "
+                            "%s/gradsum %s train --model softmax --steps 1 --save w.st",
+                            folder, GS_BUILD_DIR, prefixes[i]);
         assert_string_equal(
             gs_test_shell_output(0, "cd %s && tail -c 6 w.st && ls -A | tr '\\n' ' '", folder),
             "older\nw.st ");
@@ -47,9 +47,9 @@ static int least_memory(void) {
 }
 
 static void check_memory(const char *option, int kib, int status, const char *part, const char *arguments) {
-    gs_test_shell_prints(status, part,
-                         "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s", option,
-                         kib, GS_BUILD_DIR, arguments);
+    assert_shell_prints(status, part,
+                        "unset OPENBLAS_NUM_THREADS; ulimit %s %d && timeout -k 1 200 %s/gradsum %s", option,
+                        kib, GS_BUILD_DIR, arguments);
 }
 
 TEST(too_little_memory_for_openblas) {
@@ -87,10 +87,10 @@ TEST(too_little_memory_to_begin) {
 
 TEST(too_little_memory_for_launched) {
     const char *folder = gs_test_folder();
-    gs_test_shell_prints(1, "gradsum launch: rank ",
-                         "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 200 "
-                         "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
-                         least_memory(), folder, GS_BUILD_DIR);
+    assert_shell_prints(1, "gradsum launch: rank ",
+                        "unset OPENBLAS_NUM_THREADS; ulimit -v %d && TMPDIR=%s timeout -k 1 200 "
+                        "%s/gradsum launch -n 2 -- train --model softmax --steps 1",
+                        least_memory(), folder, GS_BUILD_DIR);
     assert_int_equal(entries(folder), 0);
 }
 
@@ -98,9 +98,9 @@ TEST(too_little_memory_for_launched) {
 TEST(too_little_memory_for_the_library) {
     const int least = least_memory();
     if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
-    gs_test_shell_prints(1, "must be free: the limit for this process is ",
-                         "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused",
-                         least, GS_BUILD_DIR);
+    assert_shell_prints(1, "must be free: the limit for this process is ",
+                        "unset OPENBLAS_NUM_THREADS; ulimit -v %d && timeout -k 1 200 %s/gradsum-test fused",
+                        least, GS_BUILD_DIR);
 }
 
 /* ---- processes and threads ---- */
@@ -159,8 +159,8 @@ TEST(a_small_stack_is_the_main_threads_alone) {
                  {"-s 128", "train --steps 2 --devices cpu,cpu", "weights", 0},
                  {"-s 128", "train --steps 2 --devices cl", "weights", 0}};
     for (int i = 0; i < (gs_test_has_opencl() ? 4 : 3); i++)
-        gs_test_shell_prints(cases[i].status, cases[i].says, "ulimit %s; exec %s/gradsum %s", cases[i].limit,
-                             GS_BUILD_DIR, cases[i].command);
+        assert_shell_prints(cases[i].status, cases[i].says, "ulimit %s; exec %s/gradsum %s", cases[i].limit,
+                            GS_BUILD_DIR, cases[i].command);
 }
 
 /* ---- open files ---- */

@@ -3,14 +3,14 @@
 #include "tests/support/program.h"
 
 TEST(what_changes_nothing_is_said) {
-    gs_test_program_prints(0, "note: --batch-norm local changes nothing: the model has no batch_norm",
-                           "train --model softmax --steps 1 --threads 1 --batch-norm local");
-    gs_test_program_prints(0, "note: --names torchvision: torchvision has no model lenet",
-                           "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
+    assert_prints(0, "note: --batch-norm local changes nothing: the model has no batch_norm",
+                  "train --model softmax --steps 1 --threads 1 --batch-norm local");
+    assert_prints(0, "note: --names torchvision: torchvision has no model lenet",
+                  "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
 }
 
 TEST(a_model_of_other_images) {
-    gs_test_program_prints(0, "resnet50 is meant for 3x224x224 (--input 3x224x224)", "model resnet50");
+    assert_prints(0, "resnet50 is meant for 3x224x224 (--input 3x224x224)", "model resnet50");
     char *output;
     gs_test_program(&output, "model resnet50 --input 3x224x224");
     assert_null(strstr(output, "is meant for"));
@@ -48,7 +48,6 @@ TEST(notes_are_wrapped_on_a_terminal) {
     const char *line = strstr(output, note);
     if (!line || strncmp(line + sizeof note - 1, "\r\nnames are", 11) != 0)
         fail_msg("wanted a line that ends with '; the' in:\n%s", output);
-    gs_test_program_prints(0,
-                           "no model lenet; the names are those that its ResNet and VGG have for such layers",
-                           "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
+    assert_prints(0, "no model lenet; the names are those that its ResNet and VGG have for such layers",
+                  "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
 }

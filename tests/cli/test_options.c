@@ -44,6 +44,6 @@ TEST(no_text_to_train_on_is_replaced) {
     fputs("<!doctype html>\n", f);
     for (int i = 0; i < 200; i++) fputs("the quick brown fox jumps over the lazy dog\n", f);
     assert_int_equal(fclose(f), 0);
-    gs_test_program_prints(2, "book.html would replace a file of --data text:", "step --data text:%s -o %s",
-                           book, book);
+    assert_prints(2, "book.html would replace a file of --data text:", "step --data text:%s -o %s", book,
+                  book);
 }

@@ -21,7 +21,7 @@ static double loss_of(const char *arguments) {
 /* Saved by a short training; the path is static. */
 static const char *trained(const char *model) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "done", "train --model %s --threads 1 --steps 12 --save %s", model, path);
+    assert_prints(0, "done", "train --model %s --threads 1 --steps 12 --save %s", model, path);
     return path;
 }
 
@@ -55,9 +55,8 @@ TEST(model_cuts_nothing) {
     assert_non_null(at);
     assert_memory_equal(at, "\n             pad 1x2 no_bias\n", 30);
     gs_test_fits(output, 80);
-    gs_test_program_prints(
-        0, "conv 32 3x3 stride 1x2 pad 1x2\n",
-        "profile --model 'conv 32 3x3 stride 1x2 pad 1x2, flatten, linear 10' --threads 1");
+    assert_prints(0, "conv 32 3x3 stride 1x2 pad 1x2\n",
+                  "profile --model 'conv 32 3x3 stride 1x2 pad 1x2, flatten, linear 10' --threads 1");
 }
 
 /* The file with one word of its header overwritten by another of the same length. */
@@ -84,23 +83,20 @@ TEST(what_a_file_does_not_say) {
     double mean = (double)saved.scaling.mean.of[0], std = (double)saved.scaling.std.of[0];
     gs_weights_info_free(&saved);
     const char *without = changed(path, "\"std\"", "\"Std\"");
-    gs_test_program_prints(0, "(no std); assuming --std 1, in (byte / 255 - mean) / std\n", "eval --load %s",
-                           without);
+    assert_prints(0, "(no std); assuming --std 1, in (byte / 255 - mean) / std\n", "eval --load %s", without);
     without = changed(without, "\"mean\"", "\"Mean\"");
-    gs_test_program_prints(0, "(no mean, no std); assuming --mean 0 --std 1, in ", "eval --load %s", without);
-    gs_test_program_prints(0, "(no mean, no std); ", "predict --load %s -o %s.npy", without, without);
-    gs_test_program_prints(0, "(no mean, no std); ", "train --load %s --steps 1 --threads 1", without);
+    assert_prints(0, "(no mean, no std); assuming --mean 0 --std 1, in ", "eval --load %s", without);
+    assert_prints(0, "(no mean, no std); ", "predict --load %s -o %s.npy", without, without);
+    assert_prints(0, "(no mean, no std); ", "train --load %s --steps 1 --threads 1", without);
     arguments = gs_test_format("--load %s --threads 1 --mean %.9g --std %.9g", without, mean, std);
     double given = loss_of(arguments);
     assert_true(given >= with && given <= with);
     arguments = gs_test_format("--load %s --threads 1 --mean 0 --std 1", without);
     assert_true(loss_of(arguments) > 1.2 * with);
-    gs_test_program_prints(2, "--std: '1e-45' is not a number from 1e-08", "eval --load %s --std 1e-45",
-                           without);
+    assert_prints(2, "--std: '1e-45' is not a number from 1e-08", "eval --load %s --std 1e-45", without);
     char *output = gs_test_output(0, "eval --load %s --mean 0 --std 1", without);
     assert_null(strstr(output, "assuming"));
-    gs_test_program_prints(
-        0, "", "train --threads 1 --model softmax --steps 1 --mean 0.5 --std 0.25 --save %s", path);
+    assert_prints(0, "", "train --threads 1 --model softmax --steps 1 --mean 0.5 --std 0.25 --save %s", path);
     assert_ok(gs_safetensors_read_info(path, &saved));
     assert_true(saved.scaling.mean.of[0] == 0.5f && saved.scaling.std.of[0] == 0.25f);
     gs_weights_info_free(&saved);
@@ -123,43 +119,41 @@ TEST(errors_come_first) {
 /* What the header knows is said before anything is computed: the weights of this model would fill the memory. */
 TEST(another_model_or_image) {
     const char *path = trained("softmax");
-    gs_test_program_prints(1, "1.weight is (10,784) in ",
-                           "eval --load %s --model 'flatten, linear 500000, linear 10'", path);
-    gs_test_program_prints(1, "1.weight is (10,784) in ",
-                           "train --load %s --model 'flatten, linear 500000, linear 10'", path);
-    gs_test_program_prints(1, "0.weight is missing in ", "eval --load %s --model lenet", path);
-    gs_test_program_prints(
-        1,
-        "; the model has (6,1,5,5); what is there begins with 1.weight (10,784); --model is "
-        "lenet, but these are weights of flatten, linear 10, and are read so without --model",
-        "eval --load %s --model lenet", path);
-    gs_test_program_prints(
+    assert_prints(1, "1.weight is (10,784) in ", "eval --load %s --model 'flatten, linear 500000, linear 10'",
+                  path);
+    assert_prints(1, "1.weight is (10,784) in ",
+                  "train --load %s --model 'flatten, linear 500000, linear 10'", path);
+    assert_prints(1, "0.weight is missing in ", "eval --load %s --model lenet", path);
+    assert_prints(1,
+                  "; the model has (6,1,5,5); what is there begins with 1.weight (10,784); --model is "
+                  "lenet, but these are weights of flatten, linear 10, and are read so without --model",
+                  "eval --load %s --model lenet", path);
+    assert_prints(
         1, "; --model is conv 4 29x29, flatten, linear 10, but these are weights of flatten, linear 10",
         "eval --load %s --model 'conv 4 29x29, flatten, linear 10'", path);
-    gs_test_program_prints(0, "/a\\x1b[31m\n",
-                           "train --model softmax --threads 1 --steps 1 --save \"%s/$(printf 'a\\033[31m')\"",
-                           gs_test_folder());
-    gs_test_program_prints(1, "0\n", "eval --load %s 2>&1 | grep -c 'without --model'",
-                           changed(path, "flatten, linear 10", "flatten,  linear 9"));
+    assert_prints(0, "/a\\x1b[31m\n",
+                  "train --model softmax --threads 1 --steps 1 --save \"%s/$(printf 'a\\033[31m')\"",
+                  gs_test_folder());
+    assert_prints(1, "0\n", "eval --load %s 2>&1 | grep -c 'without --model'",
+                  changed(path, "flatten, linear 10", "flatten,  linear 9"));
     const char *wide = changed(path, "1x28x28", "1x14x56");
-    gs_test_program_prints(1,
-                           "holds a model for images (1,14,56), but fashion-mnist-small (test) has (1,28,28)",
-                           "eval --load %s", wide);
-    gs_test_program_prints(1, "(1,14,56), but", "eval --model softmax --load %s", wide);
-    gs_test_program_prints(1, "(1,14,56), but", "predict -o %s.npy --load %s", wide, wide);
-    gs_test_program_prints(1, "(1,14,56), but", "train --load %s --steps 1", wide);
+    assert_prints(1, "holds a model for images (1,14,56), but fashion-mnist-small (test) has (1,28,28)",
+                  "eval --load %s", wide);
+    assert_prints(1, "(1,14,56), but", "eval --model softmax --load %s", wide);
+    assert_prints(1, "(1,14,56), but", "predict -o %s.npy --load %s", wide, wide);
+    assert_prints(1, "(1,14,56), but", "train --load %s --steps 1", wide);
     const char *unnamed = changed(path, "\"model\"", "\"Model\"");
-    gs_test_program_prints(1, "gradsum did not save this file; name its model with --model", "eval --load %s",
-                           unnamed);
-    gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", unnamed);
+    assert_prints(1, "gradsum did not save this file; name its model with --model", "eval --load %s",
+                  unnamed);
+    assert_prints(0, "test accuracy", "eval --model softmax --load %s", unnamed);
 }
 
 /* A file that does not say the shape of an image: it is that of the data, whoever names the model. */
 TEST(no_shape_of_an_image) {
     const char *path = changed(trained("softmax"), "\"input\"", "\"Input\"");
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
-    gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", path);
-    gs_test_program_prints(1, "1.weight", "eval --model mlp --load %s", path);
+    assert_prints(0, "test accuracy", "eval --load %s", path);
+    assert_prints(0, "test accuracy", "eval --model softmax --load %s", path);
+    assert_prints(1, "1.weight", "eval --model mlp --load %s", path);
 }
 
 /* A model that cannot be read or planned is a fault of the file, not of the user, unless the user names it. */
@@ -175,11 +169,11 @@ TEST(damaged_model) {
         assert_int_equal(strlen(bad[i][0]), strlen("\"flatten, linear 10\""));
         const char *damaged = changed(path, "\"flatten, linear 10\"", bad[i][0]);
         const char *part = gs_test_format("changed.safetensors: metadata: %s", bad[i][1]);
-        gs_test_program_prints(1, part, "eval --load %s", damaged);
-        gs_test_program_prints(1, part, "predict -o %s.npy --load %s", damaged, damaged);
-        gs_test_program_prints(1, part, "train --steps 1 --threads 1 --load %s", damaged);
-        gs_test_program_prints(0, "test accuracy", "eval --model softmax --load %s", damaged);
-        gs_test_program_prints(2, "eval: model text: word 2 ('lin'",
-                               "eval --model 'flatten, lin 10' --load %s", damaged);
+        assert_prints(1, part, "eval --load %s", damaged);
+        assert_prints(1, part, "predict -o %s.npy --load %s", damaged, damaged);
+        assert_prints(1, part, "train --steps 1 --threads 1 --load %s", damaged);
+        assert_prints(0, "test accuracy", "eval --model softmax --load %s", damaged);
+        assert_prints(2, "eval: model text: word 2 ('lin'", "eval --model 'flatten, lin 10' --load %s",
+                      damaged);
     }
 }

@@ -10,23 +10,21 @@
 #include <unistd.h>
 
 TEST(wrong_usage) {
-    gs_test_program_prints(2, "--batch LIST is required", "sweep");
-    gs_test_program_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
-                           "sweep --batch 32,...");
-    gs_test_program_prints(2, "larger than the training set, which has 6000", "sweep --batch 32,6001");
-    gs_test_program_prints(2, "--target: '200' is not a number from 1 to 100",
-                           "sweep --batch 32 --target 200");
-    gs_test_program_prints(2, "--target: '0.8' is not a number from 1 to 100",
-                           "sweep --batch 32 --target 0.8");
-    gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
-    gs_test_program_prints(2, "--base-batch 64 needs --lr-rule", "sweep --batch 32 --base-batch 64");
-    gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
-                           "sweep --batch 32 --lr-rule cube");
-    gs_test_program_prints(2, "--seeds: '0' is not", "sweep --batch 32 --seeds 0");
-    gs_test_program_prints(2, "--seeds: '65' is not", "sweep --batch 32 --seeds 65");
-    gs_test_program_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
-    gs_test_program_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
-    gs_test_program_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
+    assert_prints(2, "--batch LIST is required", "sweep");
+    assert_prints(2, "two numbers before it and one after it, such as 32,64,...,2048",
+                  "sweep --batch 32,...");
+    assert_prints(2, "larger than the training set, which has 6000", "sweep --batch 32,6001");
+    assert_prints(2, "--target: '200' is not a number from 1 to 100", "sweep --batch 32 --target 200");
+    assert_prints(2, "--target: '0.8' is not a number from 1 to 100", "sweep --batch 32 --target 0.8");
+    assert_prints(2, "--warmup: '-1' is not a number from 0", "sweep --batch 32 --warmup -1");
+    assert_prints(2, "--base-batch 64 needs --lr-rule", "sweep --batch 32 --base-batch 64");
+    assert_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
+                  "sweep --batch 32 --lr-rule cube");
+    assert_prints(2, "--seeds: '0' is not", "sweep --batch 32 --seeds 0");
+    assert_prints(2, "--seeds: '65' is not", "sweep --batch 32 --seeds 65");
+    assert_prints(2, "--save: sweep keeps no weights; to keep", "sweep --batch 32 --save x");
+    assert_prints(2, "did you mean --target?", "sweep --batch 32 --taget 5");
+    assert_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
     char *table = gs_test_shell_output(
         2, "%s/gradsum sweep --batch 8 --devices cpu,cpu,cpu --exact 2>/dev/null", GS_BUILD_DIR);
     assert_string_equal(table, ""); /* no head of a table that does not come */

@@ -13,9 +13,9 @@ TEST(help_shows_defaults) {
         "(default cpu)", "(default allreduce)", "(default fashion-mnist-small)",
         "(default f32)", "(default 30)",        "(default 4-7)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(output, parts[i]);
-    gs_test_program_prints(0, "(default 80)", "sweep --help");
-    gs_test_program_prints(0, "training set (default 10)", "sweep --help"); /* its own, not train's */
-    gs_test_program_prints(0, "(default 1048576)", "collectives --help");
+    assert_prints(0, "(default 80)", "sweep --help");
+    assert_prints(0, "training set (default 10)", "sweep --help"); /* its own, not train's */
+    assert_prints(0, "(default 1048576)", "collectives --help");
 }
 
 /* Where the words of an option tell its default, the number or name is not added. */
@@ -34,17 +34,17 @@ TEST(help_of_a_command) {
     char *a = gs_test_output(0, "help train");
     char *b = gs_test_output(0, "train --help");
     assert_string_equal(a, b);
-    gs_test_program_prints(0, "usage: gradsum launch", "help launch");
-    gs_test_program_prints(2, "did you mean 'train'?", "help trian");
+    assert_prints(0, "usage: gradsum launch", "help launch");
+    assert_prints(2, "did you mean 'train'?", "help trian");
 }
 
 TEST(names_that_are_nearly_right) {
-    gs_test_program_prints(2, "did you mean 'train'?", "trian");
-    gs_test_program_prints(2, "did you mean 'devices'?", "device");
-    gs_test_program_prints(2, "did you mean --every, --epochs, --epsilon, --exact?", "train -e 3");
-    gs_test_program_prints(2, "unknown option -q; --help lists the options", "train -q");
-    gs_test_program_prints(2, "a model is required: a name (softmax, mlp, lenet, cnn, resnet20,", "model");
-    gs_test_program_prints(1, "Download its four files (train-images-idx3-ubyte.gz", "train --data mnist");
+    assert_prints(2, "did you mean 'train'?", "trian");
+    assert_prints(2, "did you mean 'devices'?", "device");
+    assert_prints(2, "did you mean --every, --epochs, --epsilon, --exact?", "train -e 3");
+    assert_prints(2, "unknown option -q; --help lists the options", "train -q");
+    assert_prints(2, "a model is required: a name (softmax, mlp, lenet, cnn, resnet20,", "model");
+    assert_prints(1, "Download its four files (train-images-idx3-ubyte.gz", "train --data mnist");
 }
 
 TEST(values_that_are_nearly_right) {
@@ -92,25 +92,23 @@ TEST(values_that_are_nearly_right) {
         {"launch -n 2 -restarts 1 -- train", "unknown option -restarts; did you mean --restarts?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        gs_test_program_prints(2, cases[i].says, "%s", cases[i].arguments);
-    gs_test_program_prints(1, "those of CIFAR; did you mean fashion-mnist?", "train --data fashon-mnist");
-    gs_test_program_prints(1, "; did you mean fashion-mnist-small?", "train --data fashion_mnist_small");
-    gs_test_program_prints(2, "unknown --keep 'zebra'; choose one of: last, best\n",
-                           "train --keep zebra"); /* nothing is near */
+        assert_prints(2, cases[i].says, "%s", cases[i].arguments);
+    assert_prints(1, "those of CIFAR; did you mean fashion-mnist?", "train --data fashon-mnist");
+    assert_prints(1, "; did you mean fashion-mnist-small?", "train --data fashion_mnist_small");
+    assert_prints(2, "unknown --keep 'zebra'; choose one of: last, best\n",
+                  "train --keep zebra"); /* nothing is near */
 }
 
 TEST(words_too_many) {
-    gs_test_program_prints(0, "\n  help         this list; help COMMAND: the same as COMMAND --help\n",
-                           "help");
-    gs_test_program_prints(2, "did you mean 'help'?", "hepl");
-    gs_test_program_prints(0, "usage: gradsum train", "--help train");
-    gs_test_program_prints(2, "gradsum help: unexpected 'b'; it takes at most one command", "help a b");
-    gs_test_program_prints(2, "unexpected 'extra'", "help train extra");
-    gs_test_program_prints(2, "--help takes no value, but got 'sync'; it lists all options",
-                           "train --help sync");
-    gs_test_program_prints(2, "--help takes no value, but got 'sync'", "launch --help sync");
-    gs_test_program_prints(2, "gradsum --version: unexpected 'x'; it stands alone", "--version x");
-    gs_test_program_prints(0, "usage: gradsum train", "train --epochs 3 --help --json");
+    assert_prints(0, "\n  help         this list; help COMMAND: the same as COMMAND --help\n", "help");
+    assert_prints(2, "did you mean 'help'?", "hepl");
+    assert_prints(0, "usage: gradsum train", "--help train");
+    assert_prints(2, "gradsum help: unexpected 'b'; it takes at most one command", "help a b");
+    assert_prints(2, "unexpected 'extra'", "help train extra");
+    assert_prints(2, "--help takes no value, but got 'sync'; it lists all options", "train --help sync");
+    assert_prints(2, "--help takes no value, but got 'sync'", "launch --help sync");
+    assert_prints(2, "gradsum --version: unexpected 'x'; it stands alone", "--version x");
+    assert_prints(0, "usage: gradsum train", "train --epochs 3 --help --json");
 }
 
 /* An image enters as (byte / 255 - mean) / std: only with numbers that leave something of it. */
@@ -118,20 +116,19 @@ TEST(mean_and_std) {
     static const char *const wrong[] = {"1e-45", "1e-39", "0",    "-1",  "nan", "inf", "-inf",
                                         "1e7",   "1e400", "1,,0", "0x1", "''",  "1e"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_test_program_prints(2, "' is not a number from 1e-08 to 1000000, or up to 4 with commas, one",
-                               "train --std %s", wrong[i]);
+        assert_prints(2, "' is not a number from 1e-08 to 1000000, or up to 4 with commas, one",
+                      "train --std %s", wrong[i]);
         if (i >= 4 && i != 6)
-            gs_test_program_prints(2, "' is not a number from -1000000 to 1000000, or up to 4 with ",
-                                   "eval --load x --mean=%s", wrong[i]);
+            assert_prints(2, "' is not a number from -1000000 to 1000000, or up to 4 with ",
+                          "eval --load x --mean=%s", wrong[i]);
     }
-    gs_test_program_prints(2, "--std needs a value: X", "train --std");
-    gs_test_program_prints(
+    assert_prints(2, "--std needs a value: X", "train --std");
+    assert_prints(
         2, "--save needs a value: FILE; '--json' looks like an option (if it is the value: --save=--json)",
         "train --save --json");
-    gs_test_program_prints(2, "--out needs a value: PATH; '--json' looks like an option",
-                           "grade x -o --json");
-    gs_test_program_prints(1, "cannot read --json", "eval --load=--json");
-    gs_test_program_prints(2, "'0.5' is not an option", "train --mean 0.5 0.5");
+    assert_prints(2, "--out needs a value: PATH; '--json' looks like an option", "grade x -o --json");
+    assert_prints(1, "cannot read --json", "eval --load=--json");
+    assert_prints(2, "'0.5' is not an option", "train --mean 0.5 0.5");
     gs_settings s = gs_settings_default(); /* the library's user too */
     gs_result r;
     s.std = GS_ALL_CHANNELS(0);
@@ -167,16 +164,16 @@ TEST(options_of_other_commands) {
         gs_test_program(&output, "help --words %s", cases[i].command);
         snprintf(line, sizeof line, "\n%s\t", cases[i].option);
         if (strstr(output, line)) fail_msg("%s is completed to %s", cases[i].command, cases[i].option);
-        gs_test_program_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
+        assert_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
     }
-    gs_test_program_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
+    assert_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
 }
 
 /* An example that is copied works. */
 TEST(the_example_of_a_model_is_one) {
-    gs_test_program_prints(0, "\"flatten, linear 10\"", "train --help");
-    gs_test_program_prints(2, "such as \"flatten, linear 10\"", "model");
-    gs_test_program_prints(0, "done", "train --model 'flatten, linear 10' --steps 2");
+    assert_prints(0, "\"flatten, linear 10\"", "train --help");
+    assert_prints(2, "such as \"flatten, linear 10\"", "model");
+    assert_prints(0, "done", "train --model 'flatten, linear 10' --steps 2");
 }
 
 /* Language models are shown with the context that they are known for, and with another one. */
@@ -188,18 +185,18 @@ TEST(language_models_are_shown) {
     gs_test_program(&output, "model 'gpt 96' --input 16x1x1x1");
     assert_has(output, "embedding 96 128 std 0.02    16x128x1x1 ",
                " tied                         16x96x1x1 ");
-    gs_test_program_prints(0, "embedding 96 128 std 0.02, positions std 0.02, 4 x layer, layer_norm, tied\n",
-                           "model 'gpt 96' --text");
-    gs_test_program_prints(2,
-                           "has images, but the model (gpt) takes a text: wanted --data jargon, or --data "
-                           "text:FILE",
-                           "train --model gpt");
+    assert_prints(0, "embedding 96 128 std 0.02, positions std 0.02, 4 x layer, layer_norm, tied\n",
+                  "model 'gpt 96' --text");
+    assert_prints(2,
+                  "has images, but the model (gpt) takes a text: wanted --data jargon, or --data "
+                  "text:FILE",
+                  "train --model gpt");
 }
 
 /* The language of models is where one looks for it; a file is not taken for a name. */
 TEST(models_are_explained) {
     char *output;
-    gs_test_program_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
+    assert_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
     gs_test_program(&output, "model --help");
     assert_has(
         output,
@@ -209,11 +206,10 @@ TEST(models_are_explained) {
     assert_null(strstr(output, " \n"));
     const char *path = gs_test_format("%s/net.txt", gs_test_folder());
     gs_test_shell(&output, "printf 'conv 4 3x3,\\n  relu, flatten,\\n\\nlinear 10\\n' >%s", path);
-    gs_test_program_prints(2, "it is a file; to pass its text, write \"$(cat ", "train --model %s", path);
-    gs_test_program_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, 27,090 parameters\n",
-                           "train --steps 1 --model \"$(cat %s)\" --save %s.st", path, path);
-    gs_test_program_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, ",
-                           "train --steps 1 --load %s.st", path);
+    assert_prints(2, "it is a file; to pass its text, write \"$(cat ", "train --model %s", path);
+    assert_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, 27,090 parameters\n",
+                  "train --steps 1 --model \"$(cat %s)\" --save %s.st", path, path);
+    assert_prints(0, "model    conv 4 3x3, relu, flatten, linear 10, ", "train --steps 1 --load %s.st", path);
     static const char *const commands[] = {"model 'residual (relu), flatten, linear 10'", "model lenet",
                                            "profile --model softmax --threads 1 --seconds 0.05",
                                            "collectives -n 2 --size 64 --seconds 0"};
@@ -224,25 +220,24 @@ TEST(models_are_explained) {
 }
 
 TEST(names_that_others_use) {
-    gs_test_program_prints(2, "here it is called ps", "train --sync parameter_server");
-    gs_test_program_prints(2, "here it is called allreduce", "step --sync all-reduce");
-    gs_test_program_prints(2, "--device and --devices are both given",
-                           "train --device cpu --devices cpu,cpu");
-    gs_test_program_prints(0, "done     2 steps",
-                           "train --model softmax --steps 1 --steps 2"); /* the last one counts */
+    assert_prints(2, "here it is called ps", "train --sync parameter_server");
+    assert_prints(2, "here it is called allreduce", "step --sync all-reduce");
+    assert_prints(2, "--device and --devices are both given", "train --device cpu --devices cpu,cpu");
+    assert_prints(0, "done     2 steps",
+                  "train --model softmax --steps 1 --steps 2"); /* the last one counts */
 }
 
 /* What the images become is said where it is not what the data say. */
 TEST(scaling_is_told) {
     char *output;
-    gs_test_program_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
-                           "train --model softmax --steps 2 --mean 0.25");
+    assert_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
+                  "train --model softmax --steps 2 --mean 0.25");
     gs_test_program(&output, "train --model softmax --steps 2");
     if (strstr(output, "images   mean")) fail_msg("it is the data's: %s", output);
-    gs_test_program_prints(0, "(default: the data's; with --load: the file's, else 0)", "train --help");
+    assert_prints(0, "(default: the data's; with --load: the file's, else 0)", "train --help");
     const char *path = gs_test_format("%s/log", gs_test_folder());
-    gs_test_program_prints(0, "\"mean\":0.25,\"std\":0.5,",
-                           "train --model softmax --steps 2 --mean 0.25 --std 0.5 --json --log %s", path);
+    assert_prints(0, "\"mean\":0.25,\"std\":0.5,",
+                  "train --model softmax --steps 2 --mean 0.25 --std 0.5 --json --log %s", path);
     gs_test_shell(&output, "cat %s/run.json", path);
     assert_has(output, "\"mean\":\t0.25,\n\t\"std\":\t0.5,");
 }
@@ -257,15 +252,14 @@ TEST(lost_output_is_a_failure) {
                                            "help",
                                            "train --help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        gs_test_program_prints(1, "standard output could not be written completely: No space left on device",
-                               "%s 2>&1 >/dev/full", commands[i]);
+        assert_prints(1, "standard output could not be written completely: No space left on device",
+                      "%s 2>&1 >/dev/full", commands[i]);
     const char *weights = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(1, "standard output could not be written",
-                           "train --model softmax --steps 2 --json --save %s 2>&1 >/dev/full", weights);
-    gs_test_program_prints(1, "standard output could not be written", "eval --load %s 2>&1 >/dev/full",
-                           weights);
-    gs_test_program_prints(1, "standard output could not be written",
-                           "launch -n 2 -- train --model softmax --steps 2 2>&1 >/dev/full");
+    assert_prints(1, "standard output could not be written",
+                  "train --model softmax --steps 2 --json --save %s 2>&1 >/dev/full", weights);
+    assert_prints(1, "standard output could not be written", "eval --load %s 2>&1 >/dev/full", weights);
+    assert_prints(1, "standard output could not be written",
+                  "launch -n 2 -- train --model softmax --steps 2 2>&1 >/dev/full");
     assert_null(strstr(gs_test_output(0, "launch -n 2 -- train -h | head -1"), "signal"));
 }
 
@@ -318,15 +312,14 @@ TEST(long_work_is_shown) {
         for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n"))
             if (columns_of(line) > 80 + strlen("\033[K")) fail_msg("%zu columns: %s", columns_of(line), line);
     }
-    gs_test_program_prints(
-        1, "but jargon (test) has (64,1,1,1): it is a text; wanted such images, or weights of",
-        "eval --load %s/w --data jargon", folder);
+    assert_prints(1, "but jargon (test) has (64,1,1,1): it is a text; wanted such images, or weights of",
+                  "eval --load %s/w --data jargon", folder);
 }
 
 TEST(a_run_without_tests) {
     char *text = gs_test_output(0, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0");
     assert_null(strstr(text, "test "));
-    gs_test_program_prints(0, "\"test_accuracy\":null,", "train --model softmax --epochs 1 --tests 0 --json");
-    gs_test_program_prints(2, "--keep best compares test results, and --tests 0 makes none",
-                           "train --model softmax --tests 0 --save x.safetensors --keep best");
+    assert_prints(0, "\"test_accuracy\":null,", "train --model softmax --epochs 1 --tests 0 --json");
+    assert_prints(2, "--keep best compares test results, and --tests 0 makes none",
+                  "train --model softmax --tests 0 --save x.safetensors --keep best");
 }

@@ -316,14 +316,14 @@ TEST(a_wrong_cell_is_told) {
 }
 
 TEST(collectives_wrong_usage) {
-    gs_test_program_prints(2, "-n: '0' is not a whole number from 1 to 64", "collectives -n 0");
-    gs_test_program_prints(2, "-n: 'two' is not a whole number from 1 to 64", "collectives -n two");
-    gs_test_program_prints(2, "-n needs a value: RANKS", "collectives -n");
-    gs_test_program_prints(2, "--size: '3' is not", "collectives --size 3");
-    gs_test_program_prints(1, "cl:9.9", "collectives --device cl:9.9");
-    gs_test_program_prints(2, "wanted an OpenCL device", "collectives --device cpu");
-    gs_test_program_prints(
-        1, "cannot make a folder in /no/such",
-        "collectives -n 2 --size 4 --seconds 0 2>&1; TMPDIR=/no/such %s/gradsum collectives", GS_BUILD_DIR);
-    gs_test_program_prints(0, "gradsum collectives -n 4", "collectives --help");
+    assert_prints(2, "-n: '0' is not a whole number from 1 to 64", "collectives -n 0");
+    assert_prints(2, "-n: 'two' is not a whole number from 1 to 64", "collectives -n two");
+    assert_prints(2, "-n needs a value: RANKS", "collectives -n");
+    assert_prints(2, "--size: '3' is not", "collectives --size 3");
+    assert_prints(1, "cl:9.9", "collectives --device cl:9.9");
+    assert_prints(2, "wanted an OpenCL device", "collectives --device cpu");
+    assert_prints(1, "cannot make a folder in /no/such",
+                  "collectives -n 2 --size 4 --seconds 0 2>&1; TMPDIR=/no/such %s/gradsum collectives",
+                  GS_BUILD_DIR);
+    assert_prints(0, "gradsum collectives -n 4", "collectives --help");
 }

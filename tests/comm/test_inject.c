@@ -80,7 +80,7 @@ TEST(other_values_are_refused) {
 }
 
 static void run(int wanted, const char *environment, const char *arguments, const char *text) {
-    gs_test_shell_prints(wanted, text, "%s %s/gradsum %s", environment, GS_BUILD_DIR, arguments);
+    assert_shell_prints(wanted, text, "%s %s/gradsum %s", environment, GS_BUILD_DIR, arguments);
 }
 
 TEST(every_rank_refuses_them) {
@@ -91,12 +91,12 @@ TEST(every_rank_refuses_them) {
 }
 
 TEST(all_processes_have_the_same) {
-    gs_test_shell_prints(2, "process 1 and process 0 differ in GRADSUM_FAULT",
-                         "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
-                         "G='%s/gradsum train --model softmax --steps 1 --threads 1'; "
-                         "GRADSUM_RANK=0 $G & GRADSUM_FAULT=drop:rank=0,operation=9 GRADSUM_RANK=1 $G; "
-                         "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",
-                         gs_test_folder(), GS_BUILD_DIR);
+    assert_shell_prints(2, "process 1 and process 0 differ in GRADSUM_FAULT",
+                        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
+                        "G='%s/gradsum train --model softmax --steps 1 --threads 1'; "
+                        "GRADSUM_RANK=0 $G & GRADSUM_FAULT=drop:rank=0,operation=9 GRADSUM_RANK=1 $G; "
+                        "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",
+                        gs_test_folder(), GS_BUILD_DIR);
 }
 
 /* ---- striking ---- */

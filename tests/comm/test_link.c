@@ -51,12 +51,10 @@ TEST(other_texts_are_refused) {
         if (gs_link_read(wrong[i], &l)) fail_msg("'%s' was taken", wrong[i]);
         assert_true(l.latency == 7); /* untouched */
     }
-    gs_test_program_prints(
-        2, "--link: '5' is not LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s)",
-        "train --link 5");
-    gs_test_program_prints(
-        2, "those of --sync gloo are the transport's own; wanted another scheme, such as ring",
-        "train --link 1ms,1MB/s --sync gloo --devices cpu,cpu");
+    assert_prints(2, "--link: '5' is not LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s)",
+                  "train --link 5");
+    assert_prints(2, "those of --sync gloo are the transport's own; wanted another scheme, such as ring",
+                  "train --link 1ms,1MB/s --sync gloo --devices cpu,cpu");
 }
 
 /* ---- a line ---- */
@@ -275,12 +273,11 @@ TEST(a_run_over_links_takes_as_long) {
     s.link = (gs_link){4e-3, 1e9};
     gs_result r = gs_test_train(&s);
     assert_true(r.samples_per_s <= (6000 + 333) / (GS_TEST_STEPS * 2 * 4e-3));
-    gs_test_program_prints(0,
-                           "link     1ms,125MB/s: a message takes that latency, and its bytes at that rate",
-                           "train --model softmax --steps 2 --devices cpu,cpu --link 1ms,1Gbit/s");
-    gs_test_program_prints(0, "\"link\":\"1ms,125MB/s\"",
-                           "train --model softmax --steps 2 --devices cpu,cpu --link 1ms,1Gbit/s --json");
-    gs_test_program_prints(0, "\"link\":null", "train --model softmax --steps 2 --json");
+    assert_prints(0, "link     1ms,125MB/s: a message takes that latency, and its bytes at that rate",
+                  "train --model softmax --steps 2 --devices cpu,cpu --link 1ms,1Gbit/s");
+    assert_prints(0, "\"link\":\"1ms,125MB/s\"",
+                  "train --model softmax --steps 2 --devices cpu,cpu --link 1ms,1Gbit/s --json");
+    assert_prints(0, "\"link\":null", "train --model softmax --steps 2 --json");
 }
 
 /* Each figure is at least one latency, and says over which links. */

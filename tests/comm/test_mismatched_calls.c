@@ -137,11 +137,11 @@ TEST(all_processes_check_or_none) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int local = 1; local <= 2; local++)
-            gs_test_shell_prints(2, cases[i][2],
-                                 "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
-                                 "G='%s/gradsum train --model softmax --steps 3 --threads 1 --devices %s'; "
-                                 "GRADSUM_CHECK=%s GRADSUM_RANK=0 $G & GRADSUM_CHECK=%s GRADSUM_RANK=1 $G; "
-                                 "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",
-                                 gs_test_folder(), GS_BUILD_DIR, local == 1 ? "cpu" : "cpu,cpu", cases[i][0],
-                                 cases[i][1]);
+            assert_shell_prints(2, cases[i][2],
+                                "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
+                                "G='%s/gradsum train --model softmax --steps 3 --threads 1 --devices %s'; "
+                                "GRADSUM_CHECK=%s GRADSUM_RANK=0 $G & GRADSUM_CHECK=%s GRADSUM_RANK=1 $G; "
+                                "S=$?; wait $! && exit 0; [ $? = $S ] && exit $S",
+                                gs_test_folder(), GS_BUILD_DIR, local == 1 ? "cpu" : "cpu,cpu", cases[i][0],
+                                cases[i][1]);
 }

@@ -163,7 +163,7 @@ TEST(over_links_the_bits_are_the_same) {
 /* Two processes that are not started alike: mpirun ends with status `wanted`, and nobody waits for the other. (Not by
  * `mpirun -n 1 true : -n 1 true`: even that crashes the mpirun of Open MPI 5.0.7.) */
 static void two_differ(int wanted, const char *message, const char *second) {
-    gs_test_shell_prints(
+    assert_shell_prints(
         wanted, message,
         "FIRST=\"train --steps 3 --timeout 90\" SECOND=\"%s\" " MPIRUN
         "-n 2 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 0 ]; then set -- $FIRST; else set -- $SECOND; fi; "
@@ -188,18 +188,18 @@ TEST(the_table_of_collectives_shows_mpi) {
                  {"-n 2", "-n 2, but mpirun started 3 processes", 2}};
     const char *folder = gs_test_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        gs_test_shell_prints(cases[i].status, cases[i].wanted,
-                             "unset POCL_CACHE_DIR; XDG_CACHE_HOME=%s " MPIRUN
-                             "-n 3 %s/gradsum collectives --seconds 0 %s",
-                             folder, GS_BUILD_DIR, cases[i].options);
+        assert_shell_prints(cases[i].status, cases[i].wanted,
+                            "unset POCL_CACHE_DIR; XDG_CACHE_HOME=%s " MPIRUN
+                            "-n 3 %s/gradsum collectives --seconds 0 %s",
+                            folder, GS_BUILD_DIR, cases[i].options);
     for (int r = 0; r < 3; r++) {
         const char *path = gs_test_format("%s/gradsum/pocl-rank-%d", folder, r);
         assert_int_equal(access(path, F_OK), 0);
     }
-    gs_test_shell_prints(1, "1 of 11 cells is wrong",
-                         "OCL_ICD_VENDORS=%s " MPIRUN
-                         "-n 3 %s/gradsum-test --wrong all_to_all --size 64 --seconds 0",
-                         folder, GS_BUILD_DIR);
+    assert_shell_prints(1, "1 of 11 cells is wrong",
+                        "OCL_ICD_VENDORS=%s " MPIRUN
+                        "-n 3 %s/gradsum-test --wrong all_to_all --size 64 --seconds 0",
+                        folder, GS_BUILD_DIR);
 }
 
 /* In every build, also in one without MPI. */
@@ -212,7 +212,7 @@ TEST(mpi_without_mpirun_is_refused) {
     static const char how[] = "libopenmpi-dev";
 #endif
     assert_fails(GS_E_USAGE, how, gs_comm_processes_create(&r, &c));
-    gs_test_program_prints(2, how, "launch -n 2 --transport mpi -- train --epochs 1");
+    assert_prints(2, how, "launch -n 2 --transport mpi -- train --epochs 1");
     r.transport = "carrier pigeon";
     assert_fails(GS_E_USAGE, "choose one of: auto, shm, gloo, mpi", gs_comm_processes_create(&r, &c));
 }

@@ -42,10 +42,9 @@ TEST(messages_have_any_length) {
 /* ---- where shared memory cannot be had ---- */
 
 TEST(the_library_wants_gloo) {
-    gs_test_program_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
-                           "launch -n 2 --transport shm -- train --sync gloo --steps 1");
-    gs_test_program_prints(0, "epoch 1",
-                           "launch -n 2 -- train --model softmax --sync gloo --epochs 1 --steps 1");
+    assert_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
+                  "launch -n 2 --transport shm -- train --sync gloo --steps 1");
+    assert_prints(0, "epoch 1", "launch -n 2 -- train --model softmax --sync gloo --epochs 1 --steps 1");
 }
 
 /* Two processes whose numbers mean different things: auto goes on over Gloo, shm says why not. */

@@ -199,7 +199,7 @@ static void more_workers_than_cores_are_named(void) {
         "launch -n 8 -- train --model softmax --steps 1",
         "compare --model softmax --steps 1 --devices-list 'cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu'"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        gs_test_program_prints(0, "8 threads of workers share 1 core:", commands[i]);
+        assert_prints(0, "8 threads of workers share 1 core:", commands[i]);
     const char *folder = gs_test_folder();
     char *output =
         gs_test_shell_output(0,
@@ -292,12 +292,12 @@ TEST(processes_are_bound) {
 
 static void the_run_says_so(void) {
     static const char bound[] = "bound    each worker to 1 CPU of its own (--bind none undoes it)";
-    gs_test_program_prints(0, bound, "train --model softmax --steps 1 --devices cpu,cpu");
-    gs_test_program_prints(0, bound, "launch -n 2 -- train --model softmax --steps 1");
-    gs_test_program_prints(0, "each rank is bound", "schemes -n 2 --over shm --seconds 0");
-    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: none, cores", "train --bind sockets");
-    gs_test_program_prints(2, "unknown --bind 'sockets'; choose one of: none, cores",
-                           "launch -n 2 --bind sockets -- train");
+    assert_prints(0, bound, "train --model softmax --steps 1 --devices cpu,cpu");
+    assert_prints(0, bound, "launch -n 2 -- train --model softmax --steps 1");
+    assert_prints(0, "each rank is bound", "schemes -n 2 --over shm --seconds 0");
+    assert_prints(2, "unknown --bind 'sockets'; choose one of: none, cores", "train --bind sockets");
+    assert_prints(2, "unknown --bind 'sockets'; choose one of: none, cores",
+                  "launch -n 2 --bind sockets -- train");
     static const char *const free_runs[] = {"train --model softmax --steps 1 --devices cpu,cpu --bind none",
                                             "launch -n 2 -- train --model softmax --steps 1 --bind none",
                                             "launch -n 2 --transport gloo -- train --model softmax --steps 1",

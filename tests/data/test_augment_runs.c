@@ -127,19 +127,19 @@ TEST(values_as_text) {
 TEST(bad_values) {
     static const char *const wrong[] = {"crop", "crop:0", "flip,flip", "rotate:5", "crop:4,", "FLIP"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        gs_test_program_prints(
+        assert_prints(
             2,
             "' is not a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or several of "
             "these with commas, each once, such as crop:4,flip",
             "train --augment '%s'", wrong[i]);
-    gs_test_program_prints(2, "--augment needs a value: LIST", "train --augment");
-    gs_test_program_prints(
-        2, "--augment crop:28: fashion-mnist-small (train) has images (1,28,28); wanted less than 28",
-        "train --augment flip,crop:28");
-    gs_test_program_prints(
+    assert_prints(2, "--augment needs a value: LIST", "train --augment");
+    assert_prints(2,
+                  "--augment crop:28: fashion-mnist-small (train) has images (1,28,28); wanted less than 28",
+                  "train --augment flip,crop:28");
+    assert_prints(
         2, "--augment cutout:28: fashion-mnist-small (train) has images (1,28,28); wanted less than 28",
         "profile --augment cutout:28");
-    gs_test_program_prints(2, "unknown option --augment", "eval --load x --augment flip");
+    assert_prints(2, "unknown option --augment", "eval --load x --augment flip");
     gs_settings s = tiny("cpu");
     s.augment.crop = -1;
     assert_train_fails(GS_E_USAGE, "--augment: 'crop:-1,flip,cutout:2' is not a list: wanted none, or", &s);
@@ -164,16 +164,16 @@ TEST(bad_values) {
 TEST(the_record_has_it) {
     char *output;
     const char *path = gs_test_format("%s/log", gs_test_folder());
-    gs_test_program_prints(0, "\"labels\":\"fine\",", "train --model softmax --steps 1 --json");
-    gs_test_program_prints(0, "\"augment\":null,", "train --model softmax --steps 1 --json");
-    gs_test_program_prints(0, "\"augment\":\"crop:2,flip\",",
-                           "train --model softmax --steps 1 --json --log %s --augment flip,crop:2", path);
+    assert_prints(0, "\"labels\":\"fine\",", "train --model softmax --steps 1 --json");
+    assert_prints(0, "\"augment\":null,", "train --model softmax --steps 1 --json");
+    assert_prints(0, "\"augment\":\"crop:2,flip\",",
+                  "train --model softmax --steps 1 --json --log %s --augment flip,crop:2", path);
     gs_test_shell(&output, "cat %s/run.json", path);
     assert_has(output, "\"augment\":\t\"crop:2,flip\",", "\"labels\":\t\"fine\",");
 }
 
 /* Nobody trains on other pictures than the others without a word. */
 TEST(ranks_must_agree) {
-    gs_test_ranks_print(2, "rank 1 and rank 0 differ in --augment (flip versus none)",
-                        "train --model softmax --steps 3 --threads 1", "", "--augment flip");
+    assert_ranks_print(2, "rank 1 and rank 0 differ in --augment (flip versus none)",
+                       "train --model softmax --steps 3 --threads 1", "", "--augment flip");
 }

@@ -238,10 +238,10 @@ TEST(a_model_carries_its_pairs) {
     const char *golden = gs_test_source("tests/golden/bpe");
     const char *path = in_folder(gs_test_folder(), "gpt.safetensors");
     const char *resumed = in_folder(gs_test_folder(), "more.safetensors");
-    gs_test_program_prints(0, "512 different tokens",
-                           "train --model gpt --data text:%s --tokenizer %s --context 8 --batch 16 --steps 2 "
-                           "--save %s --save-state",
-                           text, golden, path);
+    assert_prints(0, "512 different tokens",
+                  "train --model gpt --data text:%s --tokenizer %s --context 8 --batch 16 --steps 2 "
+                  "--save %s --save-state",
+                  text, golden, path);
     gs_weights_info saved;
     gs_vocabulary v;
     assert_ok(gs_safetensors_read_info(path, &saved));
@@ -257,16 +257,14 @@ TEST(a_model_carries_its_pairs) {
     assert_true(loss > 0 && loss < 2 * log(512));
     assert_near(field_of(output, "test_bits_per_token"), loss / log(2), 0, 1e-9);
     assert_near(field_of(same, "test_loss"), loss, 0, 0);
-    gs_test_program_prints(0, "bits per token", "eval --load %s --data text:%s", path, text);
-    gs_test_program_prints(0, "saved", "train --resume %s --data text:%s --steps 3 --save %s", path, text,
-                           resumed);
-    gs_test_program_prints(
-        2, "--tokens chars: the model was trained on byte pairs; wanted --tokens bpe, or none",
-        "eval --load %s --data text:%s --tokens chars", path, text);
-    gs_test_program_prints(2, "the model was trained on other byte pairs; wanted no --tokenizer",
-                           "eval --load %s --data text:%s --tokenizer %s", path, text, pairs_of(AB, "a b\n"));
-    gs_test_program_prints(2, "the model was trained on other byte pairs; wanted no --tokenizer",
-                           "generate --load %s --tokenizer %s", path, pairs_of(AB, "a b\n"));
+    assert_prints(0, "bits per token", "eval --load %s --data text:%s", path, text);
+    assert_prints(0, "saved", "train --resume %s --data text:%s --steps 3 --save %s", path, text, resumed);
+    assert_prints(2, "--tokens chars: the model was trained on byte pairs; wanted --tokens bpe, or none",
+                  "eval --load %s --data text:%s --tokens chars", path, text);
+    assert_prints(2, "the model was trained on other byte pairs; wanted no --tokenizer",
+                  "eval --load %s --data text:%s --tokenizer %s", path, text, pairs_of(AB, "a b\n"));
+    assert_prints(2, "the model was trained on other byte pairs; wanted no --tokenizer",
+                  "generate --load %s --tokenizer %s", path, pairs_of(AB, "a b\n"));
 
     output = gs_test_output(0,
                             "generate --load %s --prompt \"hackers won't\" --length 3 --json "
@@ -276,29 +274,28 @@ TEST(a_model_carries_its_pairs) {
     /* whole characters, as they were given */
     output = gs_test_output(0, "generate --load %s --prompt caf\xc3\xa9 --length 1 2>/dev/null", path);
     assert_int_equal(strncmp(output, "caf\xc3\xa9", 5), 0);
-    gs_test_program_prints(2, "--prompt: byte 1 (line 1) is 0xff, which begins no whole character",
-                           "generate --load %s --prompt \"$(printf '\\377')\" --length 1", path);
+    assert_prints(2, "--prompt: byte 1 (line 1) is 0xff, which begins no whole character",
+                  "generate --load %s --prompt \"$(printf '\\377')\" --length 1", path);
 }
 
 TEST(what_does_not_fit) {
     const char *text = text_file();
     const char *golden = gs_test_source("tests/golden/bpe");
     const char *weights = in_folder(gs_test_folder(), "few.safetensors");
-    gs_test_program_prints(2, "--tokens bpe needs a list of byte pairs: --tokenizer DIR",
-                           "train --model gpt --data text:%s --tokens bpe", text);
-    gs_test_program_prints(2, "has byte pairs: give one of them",
-                           "train --model gpt --data text:%s --tokens bytes --tokenizer %s", text, golden);
-    gs_test_program_prints(2, "--tokenizer is for a text", "train --tokenizer %s", golden);
-    gs_test_program_prints(1, "none/vocab.json: No such file",
-                           "train --model gpt --data text:%s --tokenizer none", text);
-    gs_test_program_prints(
-        1, "has 512 different tokens, but the model's embedding has 100 rows; wanted one for each",
-        "train --model 'embedding 100 8, linear 512' --data text:%s --tokenizer %s --context 8", text,
-        golden);
-    gs_test_program_prints(0, "saved",
-                           "train --model gpt --data text:%s --tokens bytes --context 8 --batch 8 --steps 1 "
-                           "--save %s",
-                           text, weights);
-    gs_test_program_prints(2, "the model was trained on bytes; wanted no --tokenizer",
-                           "generate --load %s --tokenizer %s", weights, golden);
+    assert_prints(2, "--tokens bpe needs a list of byte pairs: --tokenizer DIR",
+                  "train --model gpt --data text:%s --tokens bpe", text);
+    assert_prints(2, "has byte pairs: give one of them",
+                  "train --model gpt --data text:%s --tokens bytes --tokenizer %s", text, golden);
+    assert_prints(2, "--tokenizer is for a text", "train --tokenizer %s", golden);
+    assert_prints(1, "none/vocab.json: No such file", "train --model gpt --data text:%s --tokenizer none",
+                  text);
+    assert_prints(1, "has 512 different tokens, but the model's embedding has 100 rows; wanted one for each",
+                  "train --model 'embedding 100 8, linear 512' --data text:%s --tokenizer %s --context 8",
+                  text, golden);
+    assert_prints(0, "saved",
+                  "train --model gpt --data text:%s --tokens bytes --context 8 --batch 8 --steps 1 "
+                  "--save %s",
+                  text, weights);
+    assert_prints(2, "the model was trained on bytes; wanted no --tokenizer",
+                  "generate --load %s --tokenizer %s", weights, golden);
 }

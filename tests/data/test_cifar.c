@@ -173,39 +173,35 @@ TEST(program) {
     const char *ten = gs_test_folder(), *hundred = gs_test_folder();
     write_ten(ten);
     write_hundred(hundred);
-    gs_test_program_prints(0, "(CIFAR-10's format",
-                           "train --data %s --model lenet --epochs 1 --batch 4 --devices cpu,cpu --save %s/w",
-                           ten, ten);
-    gs_test_program_prints(0, "test accuracy", "eval --data %s --load %s/w", ten, ten);
+    assert_prints(0, "(CIFAR-10's format",
+                  "train --data %s --model lenet --epochs 1 --batch 4 --devices cpu,cpu --save %s/w", ten,
+                  ten);
+    assert_prints(0, "test accuracy", "eval --data %s --load %s/w", ten, ten);
     gs_weights_info saved;
     assert_ok(gs_safetensors_read_info(in_folder(ten, "w"), &saved));
     assert_int_equal(saved.scaling.mean.count, 3);
     gs_weights_info_free(&saved);
-    gs_test_program_prints(1, "holds a model for images (3,32,32), but fashion-mnist-small",
-                           "eval --load %s/w", ten);
-    gs_test_program_prints(0, "12 images to train on",
-                           "train --data %s --epochs 1 --batch 4 --labels coarse --model "
-                           "'conv 4 3x3 stride 4, relu, flatten, linear 20' --save %s/w",
-                           hundred, hundred);
-    gs_test_program_prints(1, "has 100 fine classes, but the model has 20; wanted --labels coarse",
-                           "eval --data %s --load %s/w", hundred, hundred);
-    gs_test_program_prints(0, "top-5", "eval --data %s --load %s/w --labels coarse", hundred, hundred);
-    gs_test_program_prints(0, "saved",
-                           "train --data %s --epochs 1 --batch 4 --model 'softmax 100' --save %s/f", hundred,
-                           hundred);
-    gs_test_program_prints(2, "holds a model of the 100 fine classes; leave --labels out",
-                           "eval --data %s --load %s/f --labels coarse", hundred, hundred);
+    assert_prints(1, "holds a model for images (3,32,32), but fashion-mnist-small", "eval --load %s/w", ten);
+    assert_prints(0, "12 images to train on",
+                  "train --data %s --epochs 1 --batch 4 --labels coarse --model "
+                  "'conv 4 3x3 stride 4, relu, flatten, linear 20' --save %s/w",
+                  hundred, hundred);
+    assert_prints(1, "has 100 fine classes, but the model has 20; wanted --labels coarse",
+                  "eval --data %s --load %s/w", hundred, hundred);
+    assert_prints(0, "top-5", "eval --data %s --load %s/w --labels coarse", hundred, hundred);
+    assert_prints(0, "saved", "train --data %s --epochs 1 --batch 4 --model 'softmax 100' --save %s/f",
+                  hundred, hundred);
+    assert_prints(2, "holds a model of the 100 fine classes; leave --labels out",
+                  "eval --data %s --load %s/f --labels coarse", hundred, hundred);
     char *output = gs_test_output(1, "train --data %s --epochs 1 --batch 4 --model softmax", hundred);
     assert_has(output, "but the model has 10 classes (0 to 9)");
     const char *python = gs_test_folder();
     write_bytes(python, "data_batch_1", "x", 1);
     write_bytes(python, "test_batch", "x", 1);
-    gs_test_program_prints(
-        1,
-        "has the Python version of CIFAR-10; wanted the binary version, which is published "
-        "beside it: cifar-10-binary.tar.gz",
-        "train --data %s", python);
-    gs_test_program_prints(2, "CIFAR-10, which has one label", "train --data %s --labels coarse", ten);
-    gs_test_program_prints(2, "unknown --labels 'rough'; choose one of: fine, coarse",
-                           "train --labels rough");
+    assert_prints(1,
+                  "has the Python version of CIFAR-10; wanted the binary version, which is published "
+                  "beside it: cifar-10-binary.tar.gz",
+                  "train --data %s", python);
+    assert_prints(2, "CIFAR-10, which has one label", "train --data %s --labels coarse", ten);
+    assert_prints(2, "unknown --labels 'rough'; choose one of: fine, coarse", "train --labels rough");
 }

@@ -212,8 +212,7 @@ TEST_AROUND(made_by_several_at_once, NULL, no_cache) {
 }
 
 TEST(bad_words) {
-    gs_test_program_prints(1, "did you mean colour-fashion?", "train --data color-fashion");
-    gs_test_program_prints(
-        2, "colour-fashion-small has one label for each image: only CIFAR-100 has coarse labels",
-        "train --data colour-fashion-small --labels coarse");
+    assert_prints(1, "did you mean colour-fashion?", "train --data color-fashion");
+    assert_prints(2, "colour-fashion-small has one label for each image: only CIFAR-100 has coarse labels",
+                  "train --data colour-fashion-small --labels coarse");
 }

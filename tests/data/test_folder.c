@@ -281,13 +281,13 @@ TEST(runs) {
                          folder);
     cJSON *speeds = gs_test_parse(one);
     assert_true(gs_test_field(speeds, "loader_samples_per_s")->valuedouble > 0);
-    gs_test_program_prints(2, "--skip-broken", "predict --skip-broken --load x -o y");
-    gs_test_program_prints(2, "--size is for image folders, and", "train --size 32 --epochs 1");
-    gs_test_program_prints(2, "--cache keeps the middle of each picture",
-                           RUN "%s --cache --augment resized_crop", folder);
-    gs_test_program_prints(2, "resized_crop: fashion-mnist-small (train) has images of one size",
-                           "train --epochs 1 --augment resized_crop");
-    gs_test_program_prints(0, "augment  resized_crop,flip", RUN "%s --augment flip,resized_crop", folder);
+    assert_prints(2, "--skip-broken", "predict --skip-broken --load x -o y");
+    assert_prints(2, "--size is for image folders, and", "train --size 32 --epochs 1");
+    assert_prints(2, "--cache keeps the middle of each picture", RUN "%s --cache --augment resized_crop",
+                  folder);
+    assert_prints(2, "resized_crop: fashion-mnist-small (train) has images of one size",
+                  "train --epochs 1 --augment resized_crop");
+    assert_prints(0, "augment  resized_crop,flip", RUN "%s --augment flip,resized_crop", folder);
 }
 
 /* A file that breaks only behind the first ranks' start still ends all of them, with one sentence. */
@@ -296,9 +296,9 @@ TEST(broken_runs) {
     const char *path = gs_test_format("%s/val/cow/x.PNG", folder);
     assert_int_equal(truncate(path, 60), 0); /* the test set is decoded after the first epoch */
     static const char wanted[] = "val/cow/x.PNG, file 2 of 2: the JPEG is damaged";
-    gs_test_program_prints(1, wanted, RUN "%s", folder);
-    gs_test_program_prints(1, wanted, RUN "%s --devices cpu,cpu", folder);
-    gs_test_program_prints(1, wanted, "launch -n 2 -- " RUN "%s", folder);
-    gs_test_program_prints(0, "1 file could not be decoded, and another took its place: val/cow/x.PNG",
-                           "launch -n 2 -- " RUN "%s --skip-broken", folder);
+    assert_prints(1, wanted, RUN "%s", folder);
+    assert_prints(1, wanted, RUN "%s --devices cpu,cpu", folder);
+    assert_prints(1, wanted, "launch -n 2 -- " RUN "%s", folder);
+    assert_prints(0, "1 file could not be decoded, and another took its place: val/cow/x.PNG",
+                  "launch -n 2 -- " RUN "%s --skip-broken", folder);
 }

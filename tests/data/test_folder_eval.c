@@ -22,7 +22,7 @@ static const char *make_set(void) {
 static char *train(const char *folder) {
     static char path[600];
     snprintf(path, sizeof path, "%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "saved", TRAIN "--save-state --size 16", folder, path);
+    assert_prints(0, "saved", TRAIN "--save-state --size 16", folder, path);
     return path;
 }
 
@@ -36,36 +36,33 @@ TEST(the_size_is_the_models) {
     char *unsaid = gs_test_output(0, "eval --threads 1 --load %s --data %s", w, folder);
     *strstr(said, ", 1 worker") = *strstr(unsaid, ", 1 worker") = 0; /* their speed */
     assert_string_equal(said, unsaid);
-    gs_test_program_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder,
-                           gs_test_folder());
-    gs_test_program_prints(0, "test accuracy", "eval --load %s --data %s --report %s/r.html", w, folder,
-                           gs_test_folder());
-    gs_test_program_prints(0, "done     4 steps", "train --load %s --data %s --epochs 2 --batch 4", w,
-                           folder);
-    gs_test_program_prints(0, "done     6 steps", "train --resume %s --epochs 3", w);
-    gs_test_program_prints(2, wrong, "eval --size 32 --load %s --data %s", w, folder);
-    gs_test_program_prints(2, same, "eval --size 32 --load %s --data %s", w, folder);
-    gs_test_program_prints(2, same, "predict --size 224 --load %s --data %s -o p.npy", w, folder);
-    gs_test_program_prints(2, same, "train --resume %s --epochs 3 --size 224", w);
-    gs_test_program_prints(2, "--size is for image folders", "train --size 224 --epochs 1");
+    assert_prints(0, "logits (4, 2)", "predict --load %s --data %s -o %s/p.npy", w, folder, gs_test_folder());
+    assert_prints(0, "test accuracy", "eval --load %s --data %s --report %s/r.html", w, folder,
+                  gs_test_folder());
+    assert_prints(0, "done     4 steps", "train --load %s --data %s --epochs 2 --batch 4", w, folder);
+    assert_prints(0, "done     6 steps", "train --resume %s --epochs 3", w);
+    assert_prints(2, wrong, "eval --size 32 --load %s --data %s", w, folder);
+    assert_prints(2, same, "eval --size 32 --load %s --data %s", w, folder);
+    assert_prints(2, same, "predict --size 224 --load %s --data %s -o p.npy", w, folder);
+    assert_prints(2, same, "train --resume %s --epochs 3 --size 224", w);
+    assert_prints(2, "--size is for image folders", "train --size 224 --epochs 1");
 }
 
 /* A model whose images are no squares fits no image folder; other data are as they were. */
 TEST(models_of_other_data) {
     const char *folder = make_set();
     const char *w = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "saved", "train --model softmax --steps 1 --threads 1 --save %s", w);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", w);
-    gs_test_program_prints(1, "holds a model for images (1,28,28), but ", "eval --load %s --data %s", w,
-                           folder);
+    assert_prints(0, "saved", "train --model softmax --steps 1 --threads 1 --save %s", w);
+    assert_prints(0, "test accuracy", "eval --load %s", w);
+    assert_prints(1, "holds a model for images (1,28,28), but ", "eval --load %s --data %s", w, folder);
 }
 
 /* ---- one folder too low ---- */
 
 /* `at` as --data, in the folder `cwd`. */
 static void assert_says(const char *cwd, const char *at, const char *part) {
-    gs_test_shell_prints(1, part, "cd %s && %s/gradsum train --data %s", cwd,
-                         realpath(GS_BUILD_DIR, (char[4096]){0}), at);
+    assert_shell_prints(1, part, "cd %s && %s/gradsum train --data %s", cwd,
+                        realpath(GS_BUILD_DIR, (char[4096]){0}), at);
 }
 
 TEST(pictures_in_the_wrong_place) {
@@ -121,8 +118,8 @@ TEST(classes_have_their_names) {
                 "\nlabel                   samples  accuracy  most often taken for\na\\x1b little black ant  "
                 "      2 ");
     const char *page = gs_test_format("%s/page.html", gs_test_folder());
-    gs_test_program_prints(0, "\"class_names\":[\"a\\u001b little black ant\",\"b\xc3\xa4r\"]",
-                           "eval --load %s --data %s --confusion --json --report %s", w, folder, page);
+    assert_prints(0, "\"class_names\":[\"a\\u001b little black ant\",\"b\xc3\xa4r\"]",
+                  "eval --load %s --data %s --confusion --json --report %s", w, folder, page);
     char *output = gs_test_shell_output(0, "cat %s", page);
     assert_has(output, "\"names\":[\"a\\\\x1b little black ant\",\"b\xc3\xa4r\"]");
 }
@@ -130,12 +127,12 @@ TEST(classes_have_their_names) {
 /* On the page of eval a picture has at most 96 pixels a side: of 224 each third one. */
 TEST(large_pictures_are_shown_small) {
     const char *folder = make_set(), *to = gs_test_folder();
-    gs_test_program_prints(0, "saved",
-                           "train --model 'softmax 2' --steps 1 --batch 4 --threads 1 --data %s --save "
-                           "%s/w.safetensors --size 224",
-                           folder, to);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s/w.safetensors --data %s --report %s/r.html",
-                           to, folder, to);
+    assert_prints(0, "saved",
+                  "train --model 'softmax 2' --steps 1 --batch 4 --threads 1 --data %s --save "
+                  "%s/w.safetensors --size 224",
+                  folder, to);
+    assert_prints(0, "test accuracy", "eval --load %s/w.safetensors --data %s --report %s/r.html", to, folder,
+                  to);
     char *page = gs_test_shell_output(0, "cat %s/r.html", to);
     const cJSON *worst = gs_test_field(gs_test_page_data(page), "worst");
     const cJSON *picture = gs_test_field(cJSON_GetArrayItem(worst, 0), "picture");
@@ -162,19 +159,18 @@ TEST(pictures_left_out_are_counted) {
     for (size_t k = 0; k < sizeof said / sizeof *said; k++) assert_has(output, said[k]);
     static const char of_val[] = "/val leaves pictures out that gradsum cannot read: 1 .gif",
                       run[] = "--size 16 --model 'softmax 4' --batch 2 --steps 1";
-    gs_test_program_prints(0, "saved", "train --data %s %s --save %s/w", folder, run, folder);
+    assert_prints(0, "saved", "train --data %s %s --save %s/w", folder, run, folder);
     static const char *const commands[] = {"eval", "predict"}, *const parts[] = {
                                                                    of_val, "/val has no pictures of bee: "};
     for (int k = 0; k < 4; k++)
-        gs_test_program_prints(0, parts[k % 2], "%s --data %s --load %s/w%s%s", commands[k / 2], folder,
-                               folder, k / 2 ? " -o " : "", k / 2 ? in_folder(folder, "p.npy") : "");
+        assert_prints(0, parts[k % 2], "%s --data %s --load %s/w%s%s", commands[k / 2], folder, folder,
+                      k / 2 ? " -o " : "", k / 2 ? in_folder(folder, "p.npy") : "");
     write_picture(folder, "val/bee/b.png", 1, 24, 20);
     write_picture(folder, "train/cow/x.png", 1, 24, 20);
     write_picture(folder, "train/dog/x.png", 1, 24, 20);
-    gs_test_program_prints(0, "(test) has no pictures of cow and 1 other class: ", "train --data %s %s",
-                           folder, run);
+    assert_prints(0, "(test) has no pictures of cow and 1 other class: ", "train --data %s %s", folder, run);
     assert_int_equal(remove(in_folder(folder, "train/cow/x.png")), 0);
     write_bytes(folder, "train/cow/x.bmp", "x", 1);
-    gs_test_program_prints(1, "the class folder cow has 1 picture, but no .jpg, .jpeg, .jfif or .png",
-                           "train --data %s --size 16 --model softmax --batch 2 --steps 1", folder);
+    assert_prints(1, "the class folder cow has 1 picture, but no .jpg, .jpeg, .jfif or .png",
+                  "train --data %s --size 16 --model softmax --batch 2 --steps 1", folder);
 }

@@ -256,17 +256,15 @@ TEST(throttling_changes_no_weight) {
 }
 
 TEST(the_program_throttles) {
-    gs_test_program_prints(0, "throttle each worker's loader supplies 50 MB", "%s",
-                           "train --model softmax --steps 3 --throttle 50");
-    gs_test_program_prints(0, "loader   workers waited for it ", "train --model softmax --steps 3");
-    gs_test_program_prints(0, "\"loader_wait\":", "train --model softmax --steps 3 --json");
-    gs_test_program_prints(0, "\"throttle_mb_per_s\":2.5",
-                           "train --model softmax --steps 3 --json --throttle 2.5");
-    gs_test_program_prints(0, "\"loader_wait\":", "%s",
-                           "compare --model softmax --steps 3 --devices-list cpu --json");
-    gs_test_program_prints(2, "--throttle: '0' is not a number from 0.001", "train --throttle 0");
-    gs_test_program_prints(2, "--throttle: 'fast' is not a number", "train --throttle fast");
-    gs_test_program_prints(2, "--throttle needs a value: MB/S", "train --throttle");
+    assert_prints(0, "throttle each worker's loader supplies 50 MB", "%s",
+                  "train --model softmax --steps 3 --throttle 50");
+    assert_prints(0, "loader   workers waited for it ", "train --model softmax --steps 3");
+    assert_prints(0, "\"loader_wait\":", "train --model softmax --steps 3 --json");
+    assert_prints(0, "\"throttle_mb_per_s\":2.5", "train --model softmax --steps 3 --json --throttle 2.5");
+    assert_prints(0, "\"loader_wait\":", "%s", "compare --model softmax --steps 3 --devices-list cpu --json");
+    assert_prints(2, "--throttle: '0' is not a number from 0.001", "train --throttle 0");
+    assert_prints(2, "--throttle: 'fast' is not a number", "train --throttle fast");
+    assert_prints(2, "--throttle needs a value: MB/S", "train --throttle");
 }
 
 /* Of any batch: every cut is at a multiple of G, parts follow each other, and differ by at most one group. */

@@ -304,30 +304,26 @@ TEST(sets_that_do_not_load) {
 
 TEST(program) {
     const char *folder = good_folder();
-    gs_test_program_prints(0, "5 images to train on, 2 to test",
-                           "train --data %s --model softmax --batch 2 --epochs 1 --save %s/w", folder,
-                           folder);
-    gs_test_program_prints(2, "test-images.npy would replace a file of --data ",
-                           "predict --load x --data %s -o %s/./test-images.npy", folder, folder);
+    assert_prints(0, "5 images to train on, 2 to test",
+                  "train --data %s --model softmax --batch 2 --epochs 1 --save %s/w", folder, folder);
+    assert_prints(2, "test-images.npy would replace a file of --data ",
+                  "predict --load x --data %s -o %s/./test-images.npy", folder, folder);
     const char *alone = gs_test_folder();
     write_split(alone, "test", TEST, "|u1", "4, 4", 16, "<i8");
-    gs_test_program_prints(0, "test accuracy", "eval --load %s/w --data %s", folder, alone);
-    gs_test_program_prints(1, "has no train-images.npy", "train --data %s", alone);
-    gs_test_program_prints(0, "5 images to train on, 2 to test",
-                           "train --data %s --model softmax --batch 2 --epochs 1 --augment flip,crop:1",
-                           folder);
+    assert_prints(0, "test accuracy", "eval --load %s/w --data %s", folder, alone);
+    assert_prints(1, "has no train-images.npy", "train --data %s", alone);
+    assert_prints(0, "5 images to train on, 2 to test",
+                  "train --data %s --model softmax --batch 2 --epochs 1 --augment flip,crop:1", folder);
     write_split(folder, "train", TRAIN, "<f4", "4, 4", 16, "|u1");
-    gs_test_program_prints(2, "(train) holds floats, ",
-                           "train --data %s --model softmax --batch 2 --epochs 1", folder);
+    assert_prints(2, "(train) holds floats, ", "train --data %s --model softmax --batch 2 --epochs 1",
+                  folder);
     write_split(folder, "test", TEST, "<f4", "4, 4", 16, "|u1");
-    gs_test_program_prints(0, "done ", "train --data %s --model softmax --batch 2 --epochs 1 --save %s/f",
-                           folder, folder);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s/f --data %s", folder, folder);
-    gs_test_program_prints(
-        2, "(train) holds floats, which are taken as they are: --mean and --std are for bytes",
-        "train --data %s --model softmax --mean 0.5", folder);
-    gs_test_program_prints(0, "logits (2, 10)", "predict --load %s/f --data %s -o %s/out.npy", folder, folder,
-                           folder);
+    assert_prints(0, "done ", "train --data %s --model softmax --batch 2 --epochs 1 --save %s/f", folder,
+                  folder);
+    assert_prints(0, "test accuracy", "eval --load %s/f --data %s", folder, folder);
+    assert_prints(2, "(train) holds floats, which are taken as they are: --mean and --std are for bytes",
+                  "train --data %s --model softmax --mean 0.5", folder);
+    assert_prints(0, "logits (2, 10)", "predict --load %s/f --data %s -o %s/out.npy", folder, folder, folder);
     gs_npy a;
     assert_ok(gs_npy_load(in_folder(folder, "out.npy"), &a));
     assert_string_equal(gs_npy_describe(&a).text, "float32 (2,10)");

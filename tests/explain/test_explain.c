@@ -82,12 +82,11 @@ TEST(a_run_and_its_layout_are_the_same) {
     const char *one = gs_test_format("%s/one", gs_test_folder());
     const char *two = gs_test_format("%s/two", gs_test_folder());
     const char *log = gs_test_format("%s/log", gs_test_folder());
-    gs_test_program_prints(0, "sha256", "%s --digest %s --log %s --trace-steps 2", RUN, one, log);
+    assert_prints(0, "sha256", "%s --digest %s --log %s --trace-steps 2", RUN, one, log);
     assert_has(gs_test_text(in_folder(log, "trace.json"), NULL), "1.linear");
-    gs_test_program_prints(0, "sha256", "launch -n 2 -- %s --digest %s", RUN, two);
-    gs_test_program_prints(0,
-                           "no difference beyond rounding\n  These runs are compared up to rounding: train ",
-                           "explain %s %s", two, one);
+    assert_prints(0, "sha256", "launch -n 2 -- %s --digest %s", RUN, two);
+    assert_prints(0, "no difference beyond rounding\n  These runs are compared up to rounding: train ",
+                  "explain %s %s", two, one);
 }
 
 /* With --exact all that is recorded has the same bits in all layouts, which the relu's kinks show soonest. */
@@ -96,12 +95,11 @@ TEST(exact_runs_are_the_same_to_the_bit) {
                                           "cpu,cpu --layout pp2 --recompute blocks"};
     for (int i = 0; i < 3; i++) {
         const char *folder = gs_test_format("%s/exact%d", gs_test_folder(), i);
-        gs_test_program_prints(
-            0, "sha256",
-            "train --model lenet --batch 60 --optimizer adam --clip 0.5 --steps 3 --threads 1 "
-            "--exact --digest %s --devices %s",
-            folder, layouts[i]);
-        gs_test_program_prints(0, "steps 1 to 3: the same, to the bit", "explain %s", folder);
+        assert_prints(0, "sha256",
+                      "train --model lenet --batch 60 --optimizer adam --clip 0.5 --steps 3 --threads 1 "
+                      "--exact --digest %s --devices %s",
+                      folder, layouts[i]);
+        assert_prints(0, "steps 1 to 3: the same, to the bit", "explain %s", folder);
     }
 }
 
@@ -111,9 +109,9 @@ static void layouts_agree(const char *model, const char *const *layouts, int cou
     const char *folder = gs_test_folder();
     mkdir(folder, 0700);
     for (int i = 0; i < count; i++) {
-        gs_test_program_prints(0, says, "train --model %s --threads 1 --digest %s/%d --devices %s", model,
-                               folder, i, layouts[i]);
-        if (i > 0) gs_test_program_prints(0, explained, "explain %s/%d %s/0", folder, i, folder);
+        assert_prints(0, says, "train --model %s --threads 1 --digest %s/%d --devices %s", model, folder, i,
+                      layouts[i]);
+        if (i > 0) assert_prints(0, explained, "explain %s/%d %s/0", folder, i, folder);
     }
 }
 
@@ -179,13 +177,12 @@ static void change_record(const char *folder, int rank, const char *begins) {
 /* With --sequence each of a group records its own tokens: what one of them has wrong is found. */
 TEST(a_difference_in_some_tokens_is_found) {
     const char *folder = gs_test_format("%s/tokens", gs_test_folder());
-    gs_test_program_prints(
-        0, "sha256",
-        "train --model \"embedding 155 16, positions, residual (layer_norm, linear 32, gelu, "
-        "linear 16), layer_norm, tied\" --data text:%s --context 8 --batch 8 --steps 2 "
-        "--threads 1 --devices cpu,cpu --tensor 2 --sequence --digest %s",
-        gs_test_text_file(), folder);
-    gs_test_program_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
+    assert_prints(0, "sha256",
+                  "train --model \"embedding 155 16, positions, residual (layer_norm, linear 32, gelu, "
+                  "linear 16), layer_norm, tied\" --data text:%s --context 8 --batch 8 --steps 2 "
+                  "--threads 1 --devices cpu,cpu --tensor 2 --sequence --digest %s",
+                  gs_test_text_file(), folder);
+    assert_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
     change_record(folder, 1, "\ny 2 5 0 64 ");
     change_record(folder, 1, "\ny 2 3 0 64 "); /* and so in the residual around that layer */
     char *text = gs_test_output(1, "explain %s", folder);
@@ -210,16 +207,15 @@ TEST(one_worker_makes_the_run_that_is_right) {
     for (int i = 0; i < (gs_test_has_opencl() ? 7 : 4); i++) {
         snprintf(folder, sizeof folder, "%s/alone%d", gs_test_folder(), i);
         const char *run = gs_test_format(runs[i], gs_test_text_file());
-        gs_test_program_prints(0, "sha256", "%s --digest %s", run, folder);
-        gs_test_program_prints(0, "no difference beyond rounding", "explain %s", folder);
+        assert_prints(0, "sha256", "%s --digest %s", run, folder);
+        assert_prints(0, "no difference beyond rounding", "explain %s", folder);
     }
     snprintf(folder, sizeof folder, "%s/local", gs_test_folder());
-    gs_test_program_prints(
-        0, "sha256",
-        "train --model \"conv 4 3x3, batch_norm, flatten, linear 10\" --batch 80 --steps 1 "
-        "--batch-norm local --digest %s",
-        folder);
-    gs_test_program_prints(2, "has --batch-norm local", "explain %s", folder);
+    assert_prints(0, "sha256",
+                  "train --model \"conv 4 3x3, batch_norm, flatten, linear 10\" --batch 80 --steps 1 "
+                  "--batch-norm local --digest %s",
+                  folder);
+    assert_prints(2, "has --batch-norm local", "explain %s", folder);
 }
 
 /* A step that f16's loss scaling leaves out, in all layouts: its gradients are NaN, and that is no difference. */
@@ -599,10 +595,10 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
                *two = gs_test_format("%s/wild2", gs_test_folder());
     static const char WILD[] = "train --model mlp --lr 1e6 --steps 8 --threads 1";
     static const char both[] = "both runs diverged, A in step 3 and B in step 3: nothing after step 3 was";
-    gs_test_program_prints(1, "diverged at step 3", "%s --digest %s", WILD, one);
-    gs_test_program_prints(1, "diverged at step 3", "%s --digest %s --devices cpu,cpu", WILD, two);
-    gs_test_program_prints(0, both, "explain %s %s", two, one);
-    gs_test_program_prints(0, both, "explain %s", two);
+    assert_prints(1, "diverged at step 3", "%s --digest %s", WILD, one);
+    assert_prints(1, "diverged at step 3", "%s --digest %s --devices cpu,cpu", WILD, two);
+    assert_prints(0, both, "explain %s %s", two, one);
+    assert_prints(0, both, "explain %s", two);
 }
 
 /* A record that was cut short is compared as far as it goes, and named. */
@@ -610,8 +606,8 @@ TEST(steps_that_a_record_lacks_are_told) {
     const char *one = gs_test_format("%s/whole", gs_test_folder()),
                *two = gs_test_format("%s/cut", gs_test_folder());
     const char *path = gs_test_format("%s/rank-1.digest", two);
-    gs_test_program_prints(0, "sha256", "%s --steps 5 --digest %s", RUN, one);
-    gs_test_program_prints(0, "sha256", "%s --steps 5 --digest %s --devices cpu,cpu", RUN, two);
+    assert_prints(0, "sha256", "%s --steps 5 --digest %s", RUN, one);
+    assert_prints(0, "sha256", "%s --steps 5 --digest %s --devices cpu,cpu", RUN, two);
     char *text = gs_test_text(path, NULL), *cut = strstr(text, "\nscore 4 ");
     assert_non_null(cut);
     cut[1] = '\0';
@@ -620,29 +616,28 @@ TEST(steps_that_a_record_lacks_are_told) {
         gs_test_format("steps 1 to 3: no difference beyond rounding\n  Steps 4 to 5 were not compared:\n"
                        "  %s ends with step 3",
                        path);
-    gs_test_program_prints(0, told, "explain %s %s", two, one);
-    gs_test_program_prints(0, told, "explain %s %s", one, two);
-    gs_test_program_prints(0, told, "explain %s", two);
+    assert_prints(0, told, "explain %s %s", two, one);
+    assert_prints(0, told, "explain %s %s", one, two);
+    assert_prints(0, told, "explain %s", two);
 }
 
 TEST(runs_of_two_trainings_are_refused) {
     const char *one = gs_test_format("%s/one", gs_test_folder());
     const char *other = gs_test_format("%s/other", gs_test_folder());
-    gs_test_program_prints(0, "sha256", "%s --digest %s", RUN, one);
-    gs_test_program_prints(0, "sha256", "%s --digest %s --seed 7", RUN, other);
-    gs_test_program_prints(2, "--seed is '7' in", "explain %s %s", other, one);
-    gs_test_program_prints(1, "is there already; wanted a new folder", "%s --digest %s", RUN, one);
+    assert_prints(0, "sha256", "%s --digest %s", RUN, one);
+    assert_prints(0, "sha256", "%s --digest %s --seed 7", RUN, other);
+    assert_prints(2, "--seed is '7' in", "explain %s %s", other, one);
+    assert_prints(1, "is there already; wanted a new folder", "%s --digest %s", RUN, one);
 }
 
 TEST(wrong_use_gets_a_sentence) {
     const char *folder = gs_test_folder();
-    gs_test_program_prints(2, "wanted one or two folders", "explain");
-    gs_test_program_prints(
-        1, "No such file or directory; wanted a folder that gradsum train --digest has written", "explain %s",
-        folder);
-    gs_test_program_prints(1, "cannot read", "explain %s %s", folder, folder);
-    gs_test_program_prints(2, "it does not work with --digest", "%s --sync local --every 2 --digest %s/a",
-                           RUN, folder);
-    gs_test_program_prints(2, "it does not work with --digest", "%s --sync async --digest %s/a", RUN, folder);
-    gs_test_program_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
+    assert_prints(2, "wanted one or two folders", "explain");
+    assert_prints(1, "No such file or directory; wanted a folder that gradsum train --digest has written",
+                  "explain %s", folder);
+    assert_prints(1, "cannot read", "explain %s %s", folder, folder);
+    assert_prints(2, "it does not work with --digest", "%s --sync local --every 2 --digest %s/a", RUN,
+                  folder);
+    assert_prints(2, "it does not work with --digest", "%s --sync async --digest %s/a", RUN, folder);
+    assert_prints(1, "cannot make the folder", "%s --digest %s/none/c", RUN, folder);
 }

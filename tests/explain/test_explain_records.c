@@ -92,8 +92,8 @@ TEST(records_that_were_changed_are_refused) {
     gs_digests run;
     const char *folder = gs_test_format("%s/one", gs_test_folder());
     const char *path = gs_test_format("%s/rank-0.digest", folder);
-    gs_test_program_prints(0, "sha256",
-                           "train --model \"flatten, linear 10\" --steps 2 --threads 1 --digest %s", folder);
+    assert_prints(0, "sha256", "train --model \"flatten, linear 10\" --steps 2 --threads 1 --digest %s",
+                  folder);
     assert_ok(gs_file_read(path, 1 << 20, &record, &bytes));
     is_refused_without(record, "updated 1 0 0", count);
     is_refused_without(record, "sum 2 1 0", count);

@@ -67,11 +67,11 @@ TEST(pipes_do_not_keep_us_waiting) {
     assert_int_equal(gs_cache_read("pipe", &data, &bytes), GS_CACHE_MISSING);
     unsetenv("GRADSUM_CACHE");
     alarm(0);
-    gs_test_shell_prints(1, "it is not a regular file",
-                         "cd %s && for NAME in memory training; do mkfifo $NAME.cl; done; GRADSUM_KERNELS=. "
-                         "timeout 200 %s/gradsum train --device cl --model softmax --steps 1",
-                         folder, GS_BUILD_DIR);
-    gs_test_program_prints(1, "pipe: it is not a regular file", "train --load %s", pipe);
+    assert_shell_prints(1, "it is not a regular file",
+                        "cd %s && for NAME in memory training; do mkfifo $NAME.cl; done; GRADSUM_KERNELS=. "
+                        "timeout 200 %s/gradsum train --device cl --model softmax --steps 1",
+                        folder, GS_BUILD_DIR);
+    assert_prints(1, "pipe: it is not a regular file", "train --load %s", pipe);
 }
 
 /* ---- files written whole or not at all ---- */

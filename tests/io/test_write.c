@@ -118,9 +118,9 @@ TEST(leftovers_are_removed) {
 /* ulimit -f: the program says so, and leaves nothing. */
 TEST(a_limit_on_files_is_told) {
     const char *folder = gs_test_folder();
-    gs_test_shell_prints(1, "/w: File too large",
-                         "ulimit -f 4; %s/gradsum train --model softmax --steps 1 --threads 1 --save %s/w",
-                         GS_BUILD_DIR, folder);
+    assert_shell_prints(1, "/w: File too large",
+                        "ulimit -f 4; %s/gradsum train --model softmax --steps 1 --threads 1 --save %s/w",
+                        GS_BUILD_DIR, folder);
     assert_int_equal(entries(folder), 0);
 }
 
@@ -130,11 +130,11 @@ TEST(what_cannot_be_written) {
     const char *pipe = in_folder(gs_test_folder(), "pipe"), *text = in_folder(gs_test_folder(), "text");
     char *output;
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    gs_test_program_prints(1, "it is not a regular file, but a pipe (FIFO)\n", "train --save %s", pipe);
-    gs_test_program_prints(1, "it is not a regular file, but a terminal or another device\n",
-                           "train --save /dev/null");
-    gs_test_program_prints(1, "/dev/stdout: it is not a regular file, but a pipe (FIFO)\n",
-                           "train --save /dev/stdout | cat; exit 1");
+    assert_prints(1, "it is not a regular file, but a pipe (FIFO)\n", "train --save %s", pipe);
+    assert_prints(1, "it is not a regular file, but a terminal or another device\n",
+                  "train --save /dev/null");
+    assert_prints(1, "/dev/stdout: it is not a regular file, but a pipe (FIFO)\n",
+                  "train --save /dev/stdout | cat; exit 1");
     static const char *const commands[] = {"train --save /dev/stdout >%s", "train --save %s >%s",
                                            "train --save %s 2>%s", "step --model softmax -o /dev/stdout >%s"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -197,6 +197,6 @@ TEST(a_record_without_room_stops) {
     if (status != 1 || !first || !strstr(output, "rank-1.digest: File too large; ") ||
         !strstr(output, wanted))
         fail_msg("exit status %d, wanted %s: %s", status, wanted, output);
-    gs_test_program_prints(0, "the same, to the bit", "explain %s/d %s/d", folder, folder);
+    assert_prints(0, "the same, to the bit", "explain %s/d %s/d", folder, folder);
     assert_int_equal(access(in_folder(folder, "w"), F_OK), 0);
 }

@@ -114,12 +114,11 @@ TEST(what_is_wrong_is_named) {
 }
 
 TEST(wrong_usage) {
-    gs_test_program_prints(2, "need --meet", "doctor --nodes 2");
-    gs_test_program_prints(2, "tcp://HOST:PORT", "doctor --meet file:/tmp --nodes 2 --node-rank 0");
-    gs_test_program_prints(2, "--meet needs --nodes", "doctor --meet tcp://a:1");
-    gs_test_program_prints(2, "--meet needs --node-rank", "doctor --meet tcp://a:1 --nodes 2");
-    gs_test_program_prints(2, "node ranks are 0 to 1", "doctor --meet tcp://a:1 --nodes 2 --node-rank 2");
-    gs_test_program_prints(2, "needs a port", "doctor --meet tcp --nodes 2 --node-rank 0");
-    gs_test_program_prints(2, "'doctor' is for one process, so launch cannot start it",
-                           "launch -n 2 -- doctor");
+    assert_prints(2, "need --meet", "doctor --nodes 2");
+    assert_prints(2, "tcp://HOST:PORT", "doctor --meet file:/tmp --nodes 2 --node-rank 0");
+    assert_prints(2, "--meet needs --nodes", "doctor --meet tcp://a:1");
+    assert_prints(2, "--meet needs --node-rank", "doctor --meet tcp://a:1 --nodes 2");
+    assert_prints(2, "node ranks are 0 to 1", "doctor --meet tcp://a:1 --nodes 2 --node-rank 2");
+    assert_prints(2, "needs a port", "doctor --meet tcp --nodes 2 --node-rank 0");
+    assert_prints(2, "'doctor' is for one process, so launch cannot start it", "launch -n 2 -- doctor");
 }

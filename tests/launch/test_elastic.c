@@ -69,8 +69,8 @@ TEST(the_slow_one_is_lost) {
 TEST(exact_by_a_file) {
     disturbed d;
     const char *folder = gs_test_folder();
-    gs_test_program_prints(
-        0, "saved", "train --exact " SMALL " --steps 2 --save %s/exact.safetensors --save-state", folder);
+    assert_prints(0, "saved", "train --exact " SMALL " --steps 2 --save %s/exact.safetensors --save-state",
+                  folder);
     const char *options = gs_test_format(
         "-n 4 --elastic 1 -- train --threads 1 --resume %s/exact.safetensors --steps 18", folder);
     kill_in_epoch_2(&d, options, 3, "delay:rank=3,operation=52," HELD);
@@ -213,5 +213,5 @@ TEST(what_it_goes_with) {
         {"--elastic 1 -- train --checkpoint x", "use launch --restarts with it"},
         {"--elastic 1 -- train --log x", "--log and --digest record one group of ranks"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        gs_test_program_prints(2, wrong[i].says, "launch -n 2 %s", wrong[i].options);
+        assert_prints(2, wrong[i].says, "launch -n 2 %s", wrong[i].options);
 }

@@ -109,20 +109,18 @@ TEST(a_stopped_leader_is_named) {
 }
 
 TEST(wrong_usage) {
-    gs_test_program_prints(2, "names one machine", "launch --hosts a -n 1 -- train");
-    gs_test_program_prints(2, "is not HOST or HOST:PROCESSES",
-                           "launch --hosts a,-oProxyCommand=x -n 1 -- train");
-    gs_test_program_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts a,b:x -n 1 -- train");
-    gs_test_program_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts 'a,b;c' -n 1 -- train");
-    gs_test_program_prints(2, "no number of processes on b; wanted b:N", "launch --hosts a:1,b -- train");
-    gs_test_program_prints(2, "by itself", "launch --hosts a,b -n 1 --nodes 2 -- train");
-    gs_test_program_prints(2, "has 3 numbers for 2 nodes",
-                           "launch --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 1,2,3 -- train");
-    gs_test_program_prints(
-        2, "how many processes each node has: leave out -n",
-        "launch -n 4 --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 2,2 -- train");
-    gs_test_program_prints(2, "is not a list of numbers", "launch --ranks 0 -- train");
-    gs_test_program_prints(2, "there is no secret in standard input",
-                           "launch --meet tcp -n 1 --secret-file - -- train </dev/null");
-    gs_test_program_prints(2, "--program is for", "launch --program x -n 1 -- train");
+    assert_prints(2, "names one machine", "launch --hosts a -n 1 -- train");
+    assert_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts a,-oProxyCommand=x -n 1 -- train");
+    assert_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts a,b:x -n 1 -- train");
+    assert_prints(2, "is not HOST or HOST:PROCESSES", "launch --hosts 'a,b;c' -n 1 -- train");
+    assert_prints(2, "no number of processes on b; wanted b:N", "launch --hosts a:1,b -- train");
+    assert_prints(2, "by itself", "launch --hosts a,b -n 1 --nodes 2 -- train");
+    assert_prints(2, "has 3 numbers for 2 nodes",
+                  "launch --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 1,2,3 -- train");
+    assert_prints(2, "how many processes each node has: leave out -n",
+                  "launch -n 4 --nodes 2 --node-rank 0 --meet tcp://127.0.0.1:1 --ranks 2,2 -- train");
+    assert_prints(2, "is not a list of numbers", "launch --ranks 0 -- train");
+    assert_prints(2, "there is no secret in standard input",
+                  "launch --meet tcp -n 1 --secret-file - -- train </dev/null");
+    assert_prints(2, "--program is for", "launch --program x -n 1 -- train");
 }

@@ -14,26 +14,26 @@
 #include <unistd.h>
 
 TEST(wrong_usage) {
-    gs_test_program_prints(2, "-n N is required", "launch -- train");
-    gs_test_program_prints(2, "'0' is not a whole number from 1 to 256", "launch -n 0 -- train");
-    gs_test_program_prints(2, "'-3' is not a whole number", "launch -n -3 -- train");
-    gs_test_program_prints(2, "'257' is not a whole number", "launch -n 257 -- train");
-    gs_test_program_prints(2, "'two' is not a whole number", "launch -n two -- train");
-    gs_test_program_prints(2, "'2x' is not a whole number", "launch -n 2x -- train");
-    gs_test_program_prints(2, "-n needs a value: N", "launch -n -- train");
-    gs_test_program_prints(2, "a command is required after '--'", "launch -n 2");
-    gs_test_program_prints(2, "a command is required after '--'", "launch -n 2 --");
-    gs_test_program_prints(2, "put '--' before the command", "launch -n 2 train");
-    gs_test_program_prints(2, "unknown option --workers", "launch --workers 2 -- train");
-    gs_test_program_prints(2, "--timeout: '0' is not", "launch -n 2 --timeout 0 -- train");
-    gs_test_program_prints(2, "--timeout: 'nan' is not", "launch -n 2 --timeout=nan -- train");
-    gs_test_program_prints(2, "unknown command 'trian'; did you mean 'train'?", "launch -n 2 -- trian");
-    gs_test_program_prints(2, "unknown command 'x'; launch can start: train, eval", "launch -n 2 -- x");
-    gs_test_program_prints(2, "--secret-file x: no secret is needed on one machine without --meet",
-                           "launch -n 2 --secret-file x -- train");
-    gs_test_program_prints(2, "--secret-file x: no secret is needed in a folder",
-                           "launch -n 2 --meet file:/no/such --secret-file x -- train");
-    gs_test_program_prints(0, "example:", "launch --help");
+    assert_prints(2, "-n N is required", "launch -- train");
+    assert_prints(2, "'0' is not a whole number from 1 to 256", "launch -n 0 -- train");
+    assert_prints(2, "'-3' is not a whole number", "launch -n -3 -- train");
+    assert_prints(2, "'257' is not a whole number", "launch -n 257 -- train");
+    assert_prints(2, "'two' is not a whole number", "launch -n two -- train");
+    assert_prints(2, "'2x' is not a whole number", "launch -n 2x -- train");
+    assert_prints(2, "-n needs a value: N", "launch -n -- train");
+    assert_prints(2, "a command is required after '--'", "launch -n 2");
+    assert_prints(2, "a command is required after '--'", "launch -n 2 --");
+    assert_prints(2, "put '--' before the command", "launch -n 2 train");
+    assert_prints(2, "unknown option --workers", "launch --workers 2 -- train");
+    assert_prints(2, "--timeout: '0' is not", "launch -n 2 --timeout 0 -- train");
+    assert_prints(2, "--timeout: 'nan' is not", "launch -n 2 --timeout=nan -- train");
+    assert_prints(2, "unknown command 'trian'; did you mean 'train'?", "launch -n 2 -- trian");
+    assert_prints(2, "unknown command 'x'; launch can start: train, eval", "launch -n 2 -- x");
+    assert_prints(2, "--secret-file x: no secret is needed on one machine without --meet",
+                  "launch -n 2 --secret-file x -- train");
+    assert_prints(2, "--secret-file x: no secret is needed in a folder",
+                  "launch -n 2 --meet file:/no/such --secret-file x -- train");
+    assert_prints(0, "example:", "launch --help");
 }
 
 /* One line for all of them, and what to use; no process is started. */
@@ -59,8 +59,8 @@ TEST(statuses_are_handed_on) {
     output = gs_test_output(2, "launch -n 2 -- train --steps x");
     assert_int_equal(gs_test_count(output, "gradsum train: --steps"), 1);
     assert_int_equal(gs_test_count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
-    gs_test_program_prints(1, "gradsum launch: rank ", "launch -n 2 -- train --data /no/such/folder");
-    gs_test_program_prints(1, "failed with exit status 1", "launch -n 2 -- train --data /no/such/folder");
+    assert_prints(1, "gradsum launch: rank ", "launch -n 2 -- train --data /no/such/folder");
+    assert_prints(1, "failed with exit status 1", "launch -n 2 -- train --data /no/such/folder");
     output = gs_test_shell_output(2,
                                   "GRADSUM_FAULT=usage:rank=2,operation=12 %s/gradsum launch -n 3 -- train "
                                   "--model softmax --threads 1 --steps 12",

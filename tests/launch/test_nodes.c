@@ -164,27 +164,24 @@ TEST(a_node_that_is_stopped_is_named) {
 }
 
 TEST(wrong_usage) {
-    gs_test_program_prints(2, "--nodes 2 needs --meet", "launch --nodes 2 --node-rank 0 -n 1 -- train");
-    gs_test_program_prints(2, "--nodes 2 needs --node-rank",
-                           "launch --nodes 2 --meet tcp://h:1 -n 1 -- train");
-    gs_test_program_prints(2, "--node-rank 2 of 2 nodes: node ranks are 0 to 1",
-                           "launch --nodes 2 --node-rank 2 --meet tcp://h:1 -n 1 -- train");
+    assert_prints(2, "--nodes 2 needs --meet", "launch --nodes 2 --node-rank 0 -n 1 -- train");
+    assert_prints(2, "--nodes 2 needs --node-rank", "launch --nodes 2 --meet tcp://h:1 -n 1 -- train");
+    assert_prints(2, "--node-rank 2 of 2 nodes: node ranks are 0 to 1",
+                  "launch --nodes 2 --node-rank 2 --meet tcp://h:1 -n 1 -- train");
     static const char *const alone[] = {"--restarts 1", "--elastic 1", "--elastic 1:4"};
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++) {
-        gs_test_program_prints(2, "or Slurm's --requeue starts train again",
-                               "launch --nodes 2 --node-rank 0 --meet tcp://h:1 -n 2 %s -- train", alone[i]);
-        gs_test_program_prints(2,
-                               "is for the processes of one machine; on several, torchrun --max-restarts N",
-                               "launch --hosts a,b -n 2 %s -- train", alone[i]);
+        assert_prints(2, "or Slurm's --requeue starts train again",
+                      "launch --nodes 2 --node-rank 0 --meet tcp://h:1 -n 2 %s -- train", alone[i]);
+        assert_prints(2, "is for the processes of one machine; on several, torchrun --max-restarts N",
+                      "launch --hosts a,b -n 2 %s -- train", alone[i]);
     }
-    gs_test_program_prints(2, "--meet: the place to meet is 'tcp://h'",
-                           "launch --meet tcp://h -n 1 -- train");
-    gs_test_program_prints(2, "--interface: this machine has no network interface",
-                           "launch --interface eth77 -n 1 -- train");
-    gs_test_program_prints(1, "can be reached from other machines, but there is one node",
-                           "launch --meet tcp://192.0.2.2:29400 -n 1 -- train");
-    gs_test_program_prints(1, "needs a port that all 2 nodes know",
-                           "launch --nodes 2 --node-rank 0 --meet tcp -n 1 -- train");
+    assert_prints(2, "--meet: the place to meet is 'tcp://h'", "launch --meet tcp://h -n 1 -- train");
+    assert_prints(2, "--interface: this machine has no network interface",
+                  "launch --interface eth77 -n 1 -- train");
+    assert_prints(1, "can be reached from other machines, but there is one node",
+                  "launch --meet tcp://192.0.2.2:29400 -n 1 -- train");
+    assert_prints(1, "needs a port that all 2 nodes know",
+                  "launch --nodes 2 --node-rank 0 --meet tcp -n 1 -- train");
 }
 
 /* Strangers call while two nodes train, which takes some seconds: the training ends as it should, and they are counted.

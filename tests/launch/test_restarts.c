@@ -38,7 +38,7 @@ TEST(killed_over_gloo) {
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10'"
     disturbed d;
     const char *weights = gs_test_format("%s/weights.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
+    assert_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
     const char *more = gs_test_format("train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
     const char *options =
         gs_test_format("-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ "
@@ -104,7 +104,7 @@ TEST(not_twice_without_a_step) {
 TEST(checkpoints_of_another_run_are_not_taken) {
     bool lost = false;
     const char *folder = gs_test_format("%s/other", gs_test_folder());
-    gs_test_program_prints(0, "sha256", "train %s --steps 2 --checkpoint %s", SMALL, folder);
+    assert_prints(0, "sha256", "train %s --steps 2 --checkpoint %s", SMALL, folder);
     const char *options =
         gs_test_format("-n 1 --restarts 2 -- train " SMALL " --steps 4 --checkpoint %s", folder);
     for (int i = 0; i < 20 && !lost; i++) {
@@ -135,18 +135,17 @@ TEST(ctrl_c_is_no_failure) {
 TEST(what_would_fail_again_is_not_started_again) {
     char *output = gs_test_output(2, "launch -n 2 --restarts 2 -- train --steps x");
     assert_null(strstr(output, "restart"));
-    gs_test_program_prints(1, "; not started again: it failed before its first step, and would again\n",
-                           "launch -n 2 --restarts 2 -- train --data /no/such/folder");
-    gs_test_program_prints(1, "; not started again: it would diverge again\n",
-                           "launch -n 2 --restarts 2 -- train %s --lr 100000 --model mlp", SMALL);
+    assert_prints(1, "; not started again: it failed before its first step, and would again\n",
+                  "launch -n 2 --restarts 2 -- train --data /no/such/folder");
+    assert_prints(1, "; not started again: it would diverge again\n",
+                  "launch -n 2 --restarts 2 -- train %s --lr 100000 --model mlp", SMALL);
 }
 
 TEST(what_it_goes_with) {
-    gs_test_program_prints(2, "--restarts: '-1' is not a whole number", "launch -n 2 --restarts -1 -- train");
-    gs_test_program_prints(2, "leave --meet out",
-                           "launch -n 2 --restarts 2 --meet file:/no/such/folder -- train");
-    gs_test_program_prints(2, "--restarts 2 is for train; 'eval' has nothing to go on with",
-                           "launch -n 2 --restarts 2 -- eval");
-    gs_test_program_prints(2, "does not know the best epoch before it",
-                           "launch -n 2 --restarts 2 -- train --keep best,3 --save x --checkpoint y");
+    assert_prints(2, "--restarts: '-1' is not a whole number", "launch -n 2 --restarts -1 -- train");
+    assert_prints(2, "leave --meet out", "launch -n 2 --restarts 2 --meet file:/no/such/folder -- train");
+    assert_prints(2, "--restarts 2 is for train; 'eval' has nothing to go on with",
+                  "launch -n 2 --restarts 2 -- eval");
+    assert_prints(2, "does not know the best epoch before it",
+                  "launch -n 2 --restarts 2 -- train --keep best,3 --save x --checkpoint y");
 }

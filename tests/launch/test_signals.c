@@ -13,7 +13,7 @@
 /* The command ended with `status` and printed `part`; `weights` (NULL: none) can be loaded. */
 static void assert_saved(const char *output, const char *status, const char *part, const char *weights) {
     assert_has(output, status, part);
-    if (weights) gs_test_program_prints(0, "test accuracy", "eval --load %s", weights);
+    if (weights) assert_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
 /* The terminal goes; Ctrl-C, which a shell has its background ignore. */
@@ -59,7 +59,7 @@ TEST(a_closed_output_saves_weights) {
 TEST(explain_leaves_no_folder) {
     char *output;
     const char *folder = gs_test_folder();
-    gs_test_program_prints(0, "sha256", "train --model softmax --threads 1 --steps 1 --digest %s/a", folder);
+    assert_prints(0, "sha256", "train --model softmax --threads 1 --steps 1 --digest %s/a", folder);
     gs_test_shell(&output,
                   "cd %s && mkdir tmp && sed -i 's/^option steps .*/option steps 0/; "
                   "s/^option epochs .*/option epochs 100000/; s/^end 1 .*/end 1/' a/rank-0.digest\n"

@@ -201,9 +201,9 @@ TEST_AROUND(bad_values_get_a_sentence, make_sets, NULL) {
         const char *sentence = gs_test_format(
             "--recompute: '%s' is not all, blocks, none, or a whole number of layers from 1 to 1000000",
             bad[i]);
-        gs_test_program_prints(2, sentence, "train --steps 1 --recompute=%s", bad[i]);
+        assert_prints(2, sentence, "train --steps 1 --recompute=%s", bad[i]);
     }
-    gs_test_program_prints(2, "--recompute needs a value: WHICH", "train --recompute");
+    assert_prints(2, "--recompute needs a value: WHICH", "train --recompute");
     gs_settings s = settings_of(*state, lenet, "cpu");
     gs_result r;
     s.recompute = -2;
@@ -216,19 +216,18 @@ TEST_AROUND(bad_values_get_a_sentence, make_sets, NULL) {
 TEST(it_says_what_it_costs) {
     static const char RUN[] = "--model \"flatten, 2 x residual (linear 784, tanh, linear 784), linear 10\" "
                               "--batch 64 --steps 1 --threads 1";
-    gs_test_program_prints(
-        0,
-        "again    --recompute blocks: backward repeats 50 % of forward's operations, in 2\n"
-        "         segments: a step has ",
-        "train %s --recompute blocks", RUN);
-    gs_test_program_prints(0, "--recompute all: nothing to compute again;",
-                           "train --model lenet --steps 1 --recompute all");
-    gs_test_program_prints(0, "\"recompute\":\"blocks\"", "train %s --recompute blocks --json", RUN);
-    gs_test_program_prints(0, "\"recompute\":null", "train %s --json", RUN);
+    assert_prints(0,
+                  "again    --recompute blocks: backward repeats 50 % of forward's operations, in 2\n"
+                  "         segments: a step has ",
+                  "train %s --recompute blocks", RUN);
+    assert_prints(0, "--recompute all: nothing to compute again;",
+                  "train --model lenet --steps 1 --recompute all");
+    assert_prints(0, "\"recompute\":\"blocks\"", "train %s --recompute blocks --json", RUN);
+    assert_prints(0, "\"recompute\":null", "train %s --json", RUN);
     static const char DEEP[] =
         "memory --model \"flatten, linear 32, 8 x residual (linear 64, tanh, linear 32), "
         "linear 10\" --threads 1";
-    gs_test_program_prints(0, "--recompute blocks", "%s", DEEP);
-    gs_test_program_prints(0, "backward repeats 29 % of forward", "%s", DEEP);
-    gs_test_program_prints(0, "buffers that layers share", "%s --layers --recompute all", DEEP);
+    assert_prints(0, "--recompute blocks", "%s", DEEP);
+    assert_prints(0, "backward repeats 29 % of forward", "%s", DEEP);
+    assert_prints(0, "buffers that layers share", "%s --layers --recompute all", DEEP);
 }

@@ -357,5 +357,5 @@ TEST(tokens_are_checked_where_they_enter) {
         gs_settings s = settings_of(set, "cpu");
         assert_train_fails(GS_E_FORMAT, wrong[i].message, &s);
     }
-    gs_test_program_prints(1, "embedding needs a row of token numbers", "train --model 'embedding 9 4'");
+    assert_prints(1, "embedding needs a row of token numbers", "train --model 'embedding 9 4'");
 }

@@ -104,17 +104,17 @@ TEST(without_hand_ins_it_says_so) {
     assert_fails(GS_E_FILE, "holds no hand-ins", gs_hand_ins_find(gs_test_folder(), &all));
     assert_fails(GS_E_FILE, "cannot read the folder /nowhere", gs_hand_ins_find("/nowhere", &all));
     gs_hand_ins_free(&all);
-    gs_test_program_prints(2, "a folder of hand-ins is required", "grade");
-    gs_test_program_prints(1, "cannot read the folder /nowhere", "grade /nowhere");
-    gs_test_program_prints(1, "holds no hand-ins", "grade %s", gs_test_folder());
-    gs_test_program_prints(1, "cannot read the folder", "grade %s", gs_test_source("README.md"));
+    assert_prints(2, "a folder of hand-ins is required", "grade");
+    assert_prints(1, "cannot read the folder /nowhere", "grade /nowhere");
+    assert_prints(1, "holds no hand-ins", "grade %s", gs_test_folder());
+    assert_prints(1, "cannot read the folder", "grade %s", gs_test_source("README.md"));
 }
 
 TEST(a_lab_that_is_not_there) {
     const char *folder = gs_test_format("%s/", gs_test_folder());
     write_file(folder, "lab-07.c", 9);
-    gs_test_program_prints(2, "--labs 77: unknown lab '77'", "grade %s --labs 77", folder);
-    gs_test_program_prints(2, "unknown lab '*'", "grade %s --labs '*'", folder);
+    assert_prints(2, "--labs 77: unknown lab '77'", "grade %s --labs 77", folder);
+    assert_prints(2, "unknown lab '*'", "grade %s --labs '*'", folder);
 }
 
 static gs_labs labs_of(const char *list) {
@@ -313,9 +313,8 @@ TEST(formats_have_names) {
     const gs_format *format;
     assert_ok(gs_format_find("junit", &format));
     assert_ptr_equal(format, &gs_format_junit);
-    gs_test_program_prints(2, "choose one of: csv, gradescope, json, junit, moodle; did you mean moodle?",
-                           "grade %s --format moodel", folder);
-    gs_test_program_prints(2, "--json and --format csv are both given", "grade %s --json --format csv",
-                           folder);
-    gs_test_program_prints(0, "CSV for Moodle's gradebook", "grade --help");
+    assert_prints(2, "choose one of: csv, gradescope, json, junit, moodle; did you mean moodle?",
+                  "grade %s --format moodel", folder);
+    assert_prints(2, "--json and --format csv are both given", "grade %s --json --format csv", folder);
+    assert_prints(0, "CSV for Moodle's gradebook", "grade --help");
 }

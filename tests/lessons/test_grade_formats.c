@@ -71,8 +71,8 @@ TEST(csv_and_moodle_have_these_columns) {
     assert_string_equal(note, "it fails: lab.c:1: error");
     const char *hand_in = in_folder(gs_test_folder(), "lab-07.c");
     write_text(hand_in, "int main");
-    gs_test_program_prints(2, "lab-07.c is there already, and holds no marks",
-                           "grade --trust $(dirname %s) -o %s", hand_in, hand_in);
+    assert_prints(2, "lab-07.c is there already, and holds no marks", "grade --trust $(dirname %s) -o %s",
+                  hand_in, hand_in);
 }
 
 /* Names and notes that somebody may have made to break a format. tests/lessons/hand_ins.sh parses some. */

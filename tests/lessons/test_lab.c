@@ -64,12 +64,11 @@ TEST(training_sums_by_the_replaced_scheme) {
 }
 
 TEST(schemes_are_timed_by_size) {
-    gs_test_program_prints(0, "\nring   ", "schemes -n 3 --seconds 0");
-    gs_test_program_prints(0, "\"scheme\":\"tree\",\"over\":\"gloo\",\"ranks\":2,\"bytes\":16777216,",
-                           "schemes -n 2 --over gloo --seconds 0 --json");
-    gs_test_program_prints(2, "unknown --over 'tcp'; choose one of: threads, shm, gloo",
-                           "schemes --over tcp");
-    gs_test_program_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
+    assert_prints(0, "\nring   ", "schemes -n 3 --seconds 0");
+    assert_prints(0, "\"scheme\":\"tree\",\"over\":\"gloo\",\"ranks\":2,\"bytes\":16777216,",
+                  "schemes -n 2 --over gloo --seconds 0 --json");
+    assert_prints(2, "unknown --over 'tcp'; choose one of: threads, shm, gloo", "schemes --over tcp");
+    assert_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
 }
 
 /* What is being measured is shown to a terminal alone (test_usage.c). */

@@ -247,17 +247,17 @@ TEST(predictions_are_kept) {
 
 TEST(the_command_predicts_runs_and_compares) {
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
-    gs_test_program_prints(0, "0a=VALUE answers without one", "lesson 0 </dev/null");
-    gs_test_program_prints(0, "0a=VALUE answers without one", "lesson 0 <&-");
-    gs_test_program_prints(2, "0a: 'many' is not a number of steps", "lesson 0 --answer 0a=many");
-    gs_test_program_prints(2, "lesson 0 has no question '9'", "lesson 0 --answer 0a=47,9=1");
-    gs_test_program_prints(2, "--answer is given twice", "lesson 0 --answer 0a=47 --answer=0b=no");
-    gs_test_program_prints(0, "0 of 3 predicted, 0 right", "lesson 0 --show"); /* one wrong: none is kept */
+    assert_prints(0, "0a=VALUE answers without one", "lesson 0 </dev/null");
+    assert_prints(0, "0a=VALUE answers without one", "lesson 0 <&-");
+    assert_prints(2, "0a: 'many' is not a number of steps", "lesson 0 --answer 0a=many");
+    assert_prints(2, "lesson 0 has no question '9'", "lesson 0 --answer 0a=47,9=1");
+    assert_prints(2, "--answer is given twice", "lesson 0 --answer 0a=47 --answer=0b=no");
+    assert_prints(0, "0 of 3 predicted, 0 right", "lesson 0 --show"); /* one wrong: none is kept */
     char *output = gs_test_output(0, "lesson 0 --answer 0a=48");
     assert_has(output, "done     47 steps", "\n0a   predicted  48 steps\n     outcome    47 steps\n",
                "too high by 1 steps. 6,000 / 128 is 46.9");
-    gs_test_program_prints(2, "0a: you have seen the outcome", "lesson 0 --answer 0a=47");
-    gs_test_program_prints(0, "1 of 3 predicted, 0 right", "lesson 0 --show");
+    assert_prints(2, "0a: you have seen the outcome", "lesson 0 --answer 0a=47");
+    assert_prints(0, "1 of 3 predicted, 0 right", "lesson 0 --show");
 
     output = gs_test_output(0, "lesson 0 --export");
     cJSON *o = gs_test_parse(output);
@@ -265,8 +265,8 @@ TEST(the_command_predicts_runs_and_compares) {
     assert_string_equal(gs_test_field(answer, "prediction")->valuestring, "48");
     assert_string_equal(gs_test_field(answer, "outcome")->valuestring, "47");
     assert_true(cJSON_IsFalse(gs_test_field(answer, "right")));
-    gs_test_program_prints(0, "", "lesson 0 --forget");
-    gs_test_program_prints(0, "0 of 3 predicted", "lesson 0 --show");
+    assert_prints(0, "", "lesson 0 --forget");
+    assert_prints(0, "0 of 3 predicted", "lesson 0 --show");
     unsetenv("XDG_DATA_HOME");
 }
 
@@ -289,17 +289,17 @@ TEST(it_asks_in_a_terminal) {
     char *output = gs_test_shell_output(
         0, "printf 'many\\n401,920\\n\\n' | script -qec '%s/gradsum lesson 2' /dev/null", GS_BUILD_DIR);
     assert_has(output, "'many' is not a number of parameters", "You were right.");
-    gs_test_program_prints(0, "1 of 3 predicted, 1 right", "lesson 2 --show");
+    assert_prints(0, "1 of 3 predicted, 1 right", "lesson 2 --show");
     unsetenv("XDG_DATA_HOME");
 }
 
 TEST(wrong_words_are_named) {
-    gs_test_program_prints(2, "there is no lesson 99", "lesson 99");
-    gs_test_program_prints(2, "'x' is not the number of a lesson", "lesson x");
-    gs_test_program_prints(2, "got 2 words", "lesson 1 2");
-    gs_test_program_prints(2, "exclude each other", "lesson 1 --show --forget");
-    gs_test_program_prints(2, "the number of a lesson is required", "lesson --forget");
-    gs_test_program_prints(0, "0  0 of 3 predicted   Lesson 0: start", "lesson");
+    assert_prints(2, "there is no lesson 99", "lesson 99");
+    assert_prints(2, "'x' is not the number of a lesson", "lesson x");
+    assert_prints(2, "got 2 words", "lesson 1 2");
+    assert_prints(2, "exclude each other", "lesson 1 --show --forget");
+    assert_prints(2, "the number of a lesson is required", "lesson --forget");
+    assert_prints(0, "0  0 of 3 predicted   Lesson 0: start", "lesson");
     char *output =
         gs_test_shell_output(1, "env -u HOME -u XDG_DATA_HOME %s/gradsum lesson 0 --show", GS_BUILD_DIR);
     assert_has(output, "neither XDG_DATA_HOME nor HOME is set");

@@ -65,9 +65,8 @@ TEST(fewer_lines_hold_means) {
     const char *folder = gs_test_new_log();
     const char *one = gs_test_format("%s", folder);
     const char *ten = gs_test_format("%s-10", folder);
-    gs_test_program_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s", one);
-    gs_test_program_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s --log-every 10",
-                           ten);
+    assert_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s", one);
+    assert_prints(0, "done", "train --model softmax --epochs 1 --exact --log %s --log-every 10", ten);
     cJSON *all = gs_test_metrics(one), *few = gs_test_metrics(ten);
     assert_int_equal(gs_test_count_kind(all, "step"), 47);
     assert_int_equal(gs_test_count_kind(few, "step"), 5);
@@ -100,9 +99,9 @@ TEST(what_was_sent_and_over_what) {
     const double B = 4 * (7850 + 4);
     const char *threads = gs_test_format("%s", folder);
     const char *processes = gs_test_format("%s-2", folder);
-    gs_test_program_prints(
-        0, "done", "train --model softmax --steps 3 --sync ps --devices cpu,cpu,cpu,cpu --log %s", threads);
-    gs_test_program_prints(0, "done", "launch -n 2 -- train --model softmax --steps 3 --log %s", processes);
+    assert_prints(0, "done", "train --model softmax --steps 3 --sync ps --devices cpu,cpu,cpu,cpu --log %s",
+                  threads);
+    assert_prints(0, "done", "launch -n 2 -- train --model softmax --steps 3 --log %s", processes);
     cJSON *four = gs_test_json(threads, "run.json"), *two = gs_test_json(processes, "run.json");
     const cJSON *ended = gs_test_field(four, "ended");
     assert_int_equal(gs_test_number(ended, "sent_bytes_a_step"), (3 + 1 + 1 + 1) * B / 4);
@@ -136,7 +135,7 @@ TEST(event_files_are_records) {
     char at[600], name[300] = "";
     size_t length;
     snprintf(at, sizeof at, "%s", folder);
-    gs_test_program_prints(0, "done", "train --model softmax --epochs 2 --log %s", at);
+    assert_prints(0, "done", "train --model softmax --epochs 2 --log %s", at);
     DIR *d = opendir(at);
     for (const struct dirent *e; (e = readdir(d));)
         if (strncmp(e->d_name, "events.out.tfevents.", 20) == 0) snprintf(name, sizeof name, "%s", e->d_name);

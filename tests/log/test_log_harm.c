@@ -7,44 +7,42 @@
 #include "tests/support/training.h"
 
 TEST(wrong_use_is_explained) {
-    gs_test_program_prints(2, "--log-every needs --log DIR", "train --log-every 5");
-    gs_test_program_prints(2, "--trace-steps needs --log DIR", "train --trace-steps 1-2");
-    gs_test_program_prints(2, "--log: '-' is no folder", "train --log -");
-    gs_test_program_prints(2, "--digest: '-' is no folder", "train --digest -");
-    gs_test_program_prints(2, "--checkpoint: '-' is no folder", "train --checkpoint=-");
+    assert_prints(2, "--log-every needs --log DIR", "train --log-every 5");
+    assert_prints(2, "--trace-steps needs --log DIR", "train --trace-steps 1-2");
+    assert_prints(2, "--log: '-' is no folder", "train --log -");
+    assert_prints(2, "--digest: '-' is no folder", "train --digest -");
+    assert_prints(2, "--checkpoint: '-' is no folder", "train --checkpoint=-");
     static const char *const ranges[] = {"0-3", "4-3",   "a",   "1-",
                                          "-3",  "1-2-3", "1,2", "99999999999999999999"};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        gs_test_program_prints(2, "FIRST-LAST", "train --log x --trace-steps=%s", ranges[i]);
+        assert_prints(2, "FIRST-LAST", "train --log x --trace-steps=%s", ranges[i]);
 }
 
 TEST(bad_targets_are_refused) {
     const char *folder = gs_test_folder();
     assert_int_equal(gs_test_shell(NULL, "echo keep > %s/file", folder), 0);
-    gs_test_program_prints(1, "it is a file; wanted a folder",
-                           "train --model softmax --steps 3 --log %s/file", folder);
-    gs_test_program_prints(1, "cannot create the folder: Not a directory",
-                           "train --steps 3 --log %s/file/log", folder);
-    gs_test_program_prints(1, "cannot create the folder: No such file or directory", "train --log %s/no/log",
-                           folder);
-    gs_test_program_prints(1, "cannot create the folder: No such file or directory",
-                           "train --log /proc/self/fd/log");
-    gs_test_program_prints(1, "cannot write", "train --log /proc/self");
+    assert_prints(1, "it is a file; wanted a folder", "train --model softmax --steps 3 --log %s/file",
+                  folder);
+    assert_prints(1, "cannot create the folder: Not a directory", "train --steps 3 --log %s/file/log",
+                  folder);
+    assert_prints(1, "cannot create the folder: No such file or directory", "train --log %s/no/log", folder);
+    assert_prints(1, "cannot create the folder: No such file or directory", "train --log /proc/self/fd/log");
+    assert_prints(1, "cannot write", "train --log /proc/self");
     assert_int_equal(gs_test_shell(NULL, "grep -qx keep %s/file", folder), 0);
 
-    gs_test_program_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
+    assert_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum > %s/before", folder, folder), 0);
-    gs_test_program_prints(1, "already holds a log (run.json); choose another one",
-                           "train --model softmax --steps 3 --log %s/log", folder);
+    assert_prints(1, "already holds a log (run.json); choose another one",
+                  "train --model softmax --steps 3 --log %s/log", folder);
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
 }
 
 /* A run that fails before its first step leaves no log behind, and the place can be used again. */
 TEST(a_run_that_never_began_leaves_nothing) {
     const char *folder = gs_test_folder();
-    gs_test_program_prints(1, "no/such/data", "train --data no/such/data --log %s/log", folder);
+    assert_prints(1, "no/such/data", "train --data no/such/data --log %s/log", folder);
     assert_false(gs_test_is_there(folder, "log"));
-    gs_test_program_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
+    assert_prints(0, "done", "train --model softmax --steps 3 --log %s/log", folder);
     assert_true(gs_test_is_there(in_folder(folder, "log"), "run.json"));
 }
 
@@ -79,7 +77,7 @@ TEST(a_full_disk_ends_the_log_alone) {
             cJSON_GetObjectItem(run, "ended"); /* it says both: the run has, and the log before it */
         assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "why")), "done");
         assert_non_null(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "log")), "File too large"));
-        gs_test_program_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
+        assert_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
         assert_int_equal(gs_test_shell(NULL, "grep -q 'The log is incomplete: ' %s/x.html", folder), 0);
     }
 }

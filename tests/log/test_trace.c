@@ -92,7 +92,7 @@ TEST(messages_are_those_of_the_formula) {
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
             const char *folder = gs_test_new_log(), *wire = wires[p == 1];
             int all = 0;
-            gs_test_program_prints(
+            assert_prints(
                 0, "done",
                 "%s train --model softmax --threads 1 --devices %s --sync %s --steps 4 --wire %s --log %s "
                 "--trace-steps 2-3",
@@ -135,9 +135,9 @@ TEST(every_layer_is_there) {
                                          "3.max_pool2d", "5.dropout",  "6.linear"};
     FOR_EACH_DEVICE (d) {
         const char *folder = gs_test_new_log();
-        gs_test_program_prints(
-            0, "done", "train --model '%s' --device %s --steps 2 --accumulate 2 --log %s --trace-steps 2",
-            model, d->name, folder);
+        assert_prints(0, "done",
+                      "train --model '%s' --device %s --steps 2 --accumulate 2 --log %s --trace-steps 2",
+                      model, d->name, folder);
         cJSON *trace = gs_test_json(folder, "trace.json");
         const cJSON *events = gs_test_field(trace, "traceEvents");
         for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
@@ -168,9 +168,8 @@ TEST(other_ways_to_make_a_step) {
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const char *folder = gs_test_new_log();
-        gs_test_program_prints(0, "done",
-                               "train --model lenet --devices cpu,cpu --threads 1 --steps 9 %s --log %s",
-                               ways[i].options, folder);
+        assert_prints(0, "done", "train --model lenet --devices cpu,cpu --threads 1 --steps 9 %s --log %s",
+                      ways[i].options, folder);
         cJSON *trace = gs_test_json(folder, "trace.json");
         const cJSON *events = gs_test_field(trace, "traceEvents"), *e;
         bool has_row = false;
@@ -190,7 +189,7 @@ TEST(other_ways_to_make_a_step) {
 TEST(no_trace_where_none_is_wanted) {
     const char *folder = gs_test_new_log();
     const char *at = gs_test_format("%s", folder);
-    gs_test_program_prints(0, "done", "train --model softmax --steps 9 --log %s --trace-steps none", at);
+    assert_prints(0, "done", "train --model softmax --steps 9 --log %s --trace-steps none", at);
     assert_false(gs_test_is_there(at, "trace.json"));
     assert_true(gs_test_is_there(at, "run.json"));
     cJSON *run = gs_test_json(at, "run.json");

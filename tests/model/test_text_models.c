@@ -182,13 +182,13 @@ TEST(perplexity_is_printed) {
     const char *where = gs_test_format("%s", text_file());
     const char *model = in_folder(gs_test_folder(), "m.safetensors");
 #define RUN "--model 'embedding 28 28' --context 10 --batch 7 --epochs 2 --threads 1"
-    gs_test_program_prints(0, "some.txt", "train " RUN " --data %s --save %s", where, model);
-    gs_test_program_prints(0, " tokens/s", "train " RUN " --data %s", where);
-    gs_test_program_prints(
+    assert_prints(0, "some.txt", "train " RUN " --data %s --save %s", where, model);
+    assert_prints(0, " tokens/s", "train " RUN " --data %s", where);
+    assert_prints(
         0, "(bytes): 77 windows of",
         "train --model 'embedding 256 256' --context 10 --tokens bytes --epochs 1 --batch 7 --data %s",
         where);
-    gs_test_program_prints(0, "\n' ' ", "eval --data %s --load %s --confusion", where, model);
+    assert_prints(0, "\n' ' ", "eval --data %s --load %s --confusion", where, model);
     char *output = gs_test_output(0, "train " RUN " --data %s --json | tail -n 1", where);
     cJSON *end = gs_test_parse(output);
     assert_near(gs_test_field(end, "test_perplexity")->valuedouble,
@@ -198,7 +198,7 @@ TEST(perplexity_is_printed) {
     assert_near(gs_test_field(end, "tokens_per_s")->valuedouble,
                 10 * gs_test_field(end, "samples_per_s")->valuedouble, 0, 1e-9);
 
-    gs_test_program_prints(0, " bits per character,\naccuracy ", "eval --load %s --data %s", model, where);
+    assert_prints(0, " bits per character,\naccuracy ", "eval --load %s --data %s", model, where);
     output = gs_test_output(0, "eval --load %s --data %s --json", model, where);
     end = gs_test_parse(output);
     const double loss = gs_test_field(end, "test_loss")->valuedouble;
@@ -223,25 +223,25 @@ TEST(ranks_with_other_windows) {
 TEST(every_command_takes_a_text_or_says_why_not) {
     const char *where = gs_test_format("%s", text_file());
     const char *folder = in_folder(gs_test_folder(), "log");
-    gs_test_program_prints(0, "done", "train " RUN " --log %s --data %s", folder, where);
+    assert_prints(0, "done", "train " RUN " --log %s --data %s", folder, where);
     char *output = gs_test_shell_output(0, "cat %s/run.json", folder);
     cJSON *run = gs_test_parse(output);
     assert_string_equal(gs_test_field(run, "tokens")->valuestring, "chars");
     assert_int_equal(gs_test_field(run, "context")->valueint, 10);
-    gs_test_program_prints(0, "open it in a browser", "report %s -o %s.html", folder, folder);
-    gs_test_program_prints(0, "cpu,cpu",
-                           "compare --model 'embedding 28 28' --context 10 --batch 7 --steps 5 "
-                           "--devices-list 'cpu; cpu,cpu' --data %s",
-                           where);
-    gs_test_program_prints(0, "batch",
-                           "sweep --model 'embedding 28 28' --context 10 --batch 7,14 --epochs 1 "
-                           "--target 99 --data %s",
-                           where);
-    gs_test_program_prints(0, "embedding 28 28",
-                           "profile --model 'embedding 28 28' --context 10 --batch 7 "
-                           "--threads 1 --data %s",
-                           where);
-    gs_test_program_prints(2, "does not begin with an embedding", "train --model mlp --data %s", where);
-    gs_test_program_prints(2, "is a text: step shows the gradients of images",
-                           "step -o %s.html --model softmax --data %s", folder, where);
+    assert_prints(0, "open it in a browser", "report %s -o %s.html", folder, folder);
+    assert_prints(0, "cpu,cpu",
+                  "compare --model 'embedding 28 28' --context 10 --batch 7 --steps 5 "
+                  "--devices-list 'cpu; cpu,cpu' --data %s",
+                  where);
+    assert_prints(0, "batch",
+                  "sweep --model 'embedding 28 28' --context 10 --batch 7,14 --epochs 1 "
+                  "--target 99 --data %s",
+                  where);
+    assert_prints(0, "embedding 28 28",
+                  "profile --model 'embedding 28 28' --context 10 --batch 7 "
+                  "--threads 1 --data %s",
+                  where);
+    assert_prints(2, "does not begin with an embedding", "train --model mlp --data %s", where);
+    assert_prints(2, "is a text: step shows the gradients of images",
+                  "step -o %s.html --model softmax --data %s", folder, where);
 }

@@ -249,13 +249,12 @@ TEST(mixed_devices) {
 
 TEST(the_program) {
     static const char run[] = "train --model softmax --epochs 1 --threads 1";
-    gs_test_program_prints(0, "\"gradient_norm\":", "%s --clip 0.5 --json", run);
-    gs_test_program_prints(0, "\"clip\":0.5", "%s --clip 0.5 --json", run);
-    gs_test_program_prints(0, "\"clip\":null", "%s --json", run);
-    gs_test_program_prints(0, "clip     gradients are shortened to a norm of at most 0.5\n", "%s --clip 0.5",
-                           run);
-    gs_test_program_prints(2, "--clip: '0' is not a number from 1e-06 to 1000000", "%s --clip 0", run);
-    gs_test_program_prints(1, "diverged at step",
-                           "train --model mlp --lr 1e6 --momentum 0.9999 --loss squared_error --clip 1e6 "
-                           "--weight-decay 1e5");
+    assert_prints(0, "\"gradient_norm\":", "%s --clip 0.5 --json", run);
+    assert_prints(0, "\"clip\":0.5", "%s --clip 0.5 --json", run);
+    assert_prints(0, "\"clip\":null", "%s --json", run);
+    assert_prints(0, "clip     gradients are shortened to a norm of at most 0.5\n", "%s --clip 0.5", run);
+    assert_prints(2, "--clip: '0' is not a number from 1e-06 to 1000000", "%s --clip 0", run);
+    assert_prints(1, "diverged at step",
+                  "train --model mlp --lr 1e6 --momentum 0.9999 --loss squared_error --clip 1e6 "
+                  "--weight-decay 1e5");
 }

@@ -122,28 +122,26 @@ TEST(other_modes_use_the_rates) {
 /* ---- the program ---- */
 
 TEST(wrong_usage) {
-    gs_test_program_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt",
-                           "train --lr-rule cube");
-    gs_test_program_prints(2, "--warmup: '-1' is not a number from 0", "train --lr-rule linear --warmup -1");
-    gs_test_program_prints(2, "--base-batch 64 needs --lr-rule", "train --base-batch 64 --lr-rule none");
-    gs_test_program_prints(2, "--base-batch: '0' is not", "train --lr-rule sqrt --base-batch 0");
+    assert_prints(2, "unknown --lr-rule 'cube'; choose one of: none, linear, sqrt", "train --lr-rule cube");
+    assert_prints(2, "--warmup: '-1' is not a number from 0", "train --lr-rule linear --warmup -1");
+    assert_prints(2, "--base-batch 64 needs --lr-rule", "train --base-batch 64 --lr-rule none");
+    assert_prints(2, "--base-batch: '0' is not", "train --lr-rule sqrt --base-batch 0");
 }
 
 TEST(start_says_the_rates) {
     static const char run[] = "train --model softmax --steps 2 --threads 1 --batch 512 --warmup 0.5";
-    gs_test_program_prints(
-        0, "lr 0.2 (linear rule: 0.05 x 512/128), after a warm-up from 0.05 over 6\n         steps",
-        "%s --lr-rule linear", run);
-    gs_test_program_prints(0, "lr 0.1 (sqrt rule: 0.05 x sqrt(512/128))", "%s --lr-rule sqrt", run);
-    gs_test_program_prints(0, "lr 0.05 (linear rule: 0.05 x 512/512); not higher: no warm-up",
-                           "%s --lr-rule linear --base-batch 512", run);
-    gs_test_program_prints(0, "\"lr_rule\":\"linear\",\"base_batch\":256",
-                           "%s --lr-rule linear --base-batch 256 --json", run);
-    gs_test_program_prints(0, "\"warmup_steps\":6", "%s --lr-rule linear --base-batch 256 --json", run);
+    assert_prints(0, "lr 0.2 (linear rule: 0.05 x 512/128), after a warm-up from 0.05 over 6\n         steps",
+                  "%s --lr-rule linear", run);
+    assert_prints(0, "lr 0.1 (sqrt rule: 0.05 x sqrt(512/128))", "%s --lr-rule sqrt", run);
+    assert_prints(0, "lr 0.05 (linear rule: 0.05 x 512/512); not higher: no warm-up",
+                  "%s --lr-rule linear --base-batch 512", run);
+    assert_prints(0, "\"lr_rule\":\"linear\",\"base_batch\":256",
+                  "%s --lr-rule linear --base-batch 256 --json", run);
+    assert_prints(0, "\"warmup_steps\":6", "%s --lr-rule linear --base-batch 256 --json", run);
 }
 
 static void ranks_must_agree_on(const char *mine, const char *theirs, const char *what) {
-    gs_test_ranks_print(2, what, "train --model softmax --steps 3 --threads 1", mine, theirs);
+    assert_ranks_print(2, what, "train --model softmax --steps 3 --threads 1", mine, theirs);
 }
 
 TEST(ranks_must_agree) {

@@ -196,16 +196,14 @@ TEST(all_ways_follow) {
 
 TEST(start_says_it) {
     static const char run[] = "train --model softmax --steps 3 --threads 1";
-    gs_test_program_prints(0, "rate     lr 0.05; along a cosine to 0 at step 3\n", "%s --schedule cosine",
-                           run);
-    gs_test_program_prints(0, "rate     lr 0.05, after a warm-up over 2 steps; linearly to 0.001 at step 3\n",
-                           "%s --schedule linear --final-lr 0.001 --warmup-steps 2", run);
-    gs_test_program_prints(0, "; after epochs 1, 2.5 x 0.1\n", "%s --schedule step:1,2.5@0.1", run);
-    gs_test_program_prints(0, "; not higher: no", "%s --lr-rule sqrt --warmup-steps 2 --schedule step:2@0.5",
-                           run);
-    gs_test_program_prints(0, "\"schedule\":\"cosine\",\"final_lr\":0,", "%s --schedule cosine --json", run);
-    gs_test_program_prints(0, "\"lr_first\":0.0125,\"lr_scaled\":0.05,\"warmup_steps\":3,",
-                           "%s --warmup-steps 3 --json", run);
+    assert_prints(0, "rate     lr 0.05; along a cosine to 0 at step 3\n", "%s --schedule cosine", run);
+    assert_prints(0, "rate     lr 0.05, after a warm-up over 2 steps; linearly to 0.001 at step 3\n",
+                  "%s --schedule linear --final-lr 0.001 --warmup-steps 2", run);
+    assert_prints(0, "; after epochs 1, 2.5 x 0.1\n", "%s --schedule step:1,2.5@0.1", run);
+    assert_prints(0, "; not higher: no", "%s --lr-rule sqrt --warmup-steps 2 --schedule step:2@0.5", run);
+    assert_prints(0, "\"schedule\":\"cosine\",\"final_lr\":0,", "%s --schedule cosine --json", run);
+    assert_prints(0, "\"lr_first\":0.0125,\"lr_scaled\":0.05,\"warmup_steps\":3,",
+                  "%s --warmup-steps 3 --json", run);
 }
 
 TEST(what_is_refused) {
@@ -229,9 +227,9 @@ TEST(what_is_refused) {
          "--schedule linear --warmup 5"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        gs_test_program_prints(2, wrong[i].says, "train --model softmax %s", wrong[i].options);
-    gs_test_program_prints(1, "from --lr 500000 and --schedule linear: try",
-                           "train --model mlp --lr 500000 --schedule linear --steps 5 --loss squared_error");
-    gs_test_program_prints(1, "from --lr 500000 and a warm-up: try",
-                           "train --model mlp --lr 500000 --warmup-steps 2 --loss squared_error");
+        assert_prints(2, wrong[i].says, "train --model softmax %s", wrong[i].options);
+    assert_prints(1, "from --lr 500000 and --schedule linear: try",
+                  "train --model mlp --lr 500000 --schedule linear --steps 5 --loss squared_error");
+    assert_prints(1, "from --lr 500000 and a warm-up: try",
+                  "train --model mlp --lr 500000 --warmup-steps 2 --loss squared_error");
 }

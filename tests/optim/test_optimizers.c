@@ -228,33 +228,29 @@ TEST(numbers_reach_the_optimiser) {
 
 TEST(usual_numbers) {
     static const char run[] = "train --model softmax --steps 1 --optimizer";
-    gs_test_program_prints(0, "SGD lr 0.05, momentum 0.9, weight decay 0,", "%s sgd", run);
-    gs_test_program_prints(0, "Nesterov lr 0.05, momentum 0.9, weight decay 0,", "%s nesterov", run);
-    gs_test_program_prints(
-        0, "Adam lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08,\n         weight decay 0,", "%s adam", run);
-    gs_test_program_prints(
-        0, "AdamW lr 0.002, beta1 0.9, beta2 0.99, epsilon 1e-08,\n         weight decay 0.01,",
-        "%s adamw --lr 0.002 --beta2 0.99", run);
-    gs_test_program_prints(0, "LARS lr 0.01, momentum 0.9, weight decay 0,", "%s lars", run);
-    gs_test_program_prints(
-        0, "LAMB lr 0.01, beta1 0.9, beta2 0.999, epsilon 1e-06,\n         weight decay 0.01,", "%s lamb",
-        run);
-    gs_test_program_prints(0, "\"optimizer\":\"adam\",\"lr\":0.001", "%s adam --json", run);
+    assert_prints(0, "SGD lr 0.05, momentum 0.9, weight decay 0,", "%s sgd", run);
+    assert_prints(0, "Nesterov lr 0.05, momentum 0.9, weight decay 0,", "%s nesterov", run);
+    assert_prints(0, "Adam lr 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08,\n         weight decay 0,",
+                  "%s adam", run);
+    assert_prints(0, "AdamW lr 0.002, beta1 0.9, beta2 0.99, epsilon 1e-08,\n         weight decay 0.01,",
+                  "%s adamw --lr 0.002 --beta2 0.99", run);
+    assert_prints(0, "LARS lr 0.01, momentum 0.9, weight decay 0,", "%s lars", run);
+    assert_prints(0, "LAMB lr 0.01, beta1 0.9, beta2 0.999, epsilon 1e-06,\n         weight decay 0.01,",
+                  "%s lamb", run);
+    assert_prints(0, "\"optimizer\":\"adam\",\"lr\":0.001", "%s adam --json", run);
 }
 
 TEST(what_an_optimiser_does_not_take) {
-    gs_test_program_prints(2,
-                           "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd, "
-                           "nesterov",
-                           "train --optimizer adam --momentum 0.9");
-    gs_test_program_prints(
-        2, "--beta1 0.5: the optimiser sgd does not take it; it is for --optimizer adam, adamw",
-        "train --beta1 0.5");
-    gs_test_program_prints(2, "--epsilon 1e-06: the optimiser nesterov does not take it",
-                           "train --optimizer nesterov --epsilon 1e-6");
-    gs_test_program_prints(2, "unknown --optimizer 'adm'; choose one of: sgd, nesterov, adam",
-                           "train --optimizer adm");
-    gs_test_program_prints(2, "--beta2: '1' is not a number from 0 to 0.999999",
-                           "train --optimizer adam --beta2 1");
-    gs_test_program_prints(2, "--epsilon: '0' is not a number", "train --optimizer adam --epsilon 0");
+    assert_prints(2,
+                  "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd, "
+                  "nesterov",
+                  "train --optimizer adam --momentum 0.9");
+    assert_prints(2, "--beta1 0.5: the optimiser sgd does not take it; it is for --optimizer adam, adamw",
+                  "train --beta1 0.5");
+    assert_prints(2, "--epsilon 1e-06: the optimiser nesterov does not take it",
+                  "train --optimizer nesterov --epsilon 1e-6");
+    assert_prints(2, "unknown --optimizer 'adm'; choose one of: sgd, nesterov, adam",
+                  "train --optimizer adm");
+    assert_prints(2, "--beta2: '1' is not a number from 0 to 0.999999", "train --optimizer adam --beta2 1");
+    assert_prints(2, "--epsilon: '0' is not a number", "train --optimizer adam --epsilon 0");
 }

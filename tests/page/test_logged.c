@@ -133,14 +133,14 @@ TEST(damage_is_told) {
     assert_int_equal(log.notes, 3);
     gs_logged_free(&log);
     gs_test_shell_output(0, "cd %s && rmdir *.json* && touch run.json metrics.jsonl", folder);
-    gs_test_program_prints(0, "no step and no epoch", "report %s -o %s/x.html", folder, folder);
+    assert_prints(0, "no step and no epoch", "report %s -o %s/x.html", folder, folder);
 }
 
 /* To open one would wait for its other end, forever. */
 TEST(pipes_do_not_keep_it_waiting) {
     const char *folder = gs_made_log();
     gs_test_shell_output(0, "cd %s && rm *.json* && mkfifo metrics.jsonl trace.json run.json", folder);
-    gs_test_program_prints(0, "", "report %s -o %s/x.html", folder, folder);
+    assert_prints(0, "", "report %s -o %s/x.html", folder, folder);
     gs_logged log;
     assert_ok(gs_logged_read(folder, &log));
     assert_true(has_note(&log, "run.json cannot be read"));

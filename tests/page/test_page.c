@@ -34,12 +34,12 @@ TEST(a_bad_target_is_explained) {
     assert_fails(GS_E_FILE, "Is a directory", gs_page_write(folder, &none, &json));
     assert_fails(GS_E_FILE, "No such file", gs_page_write(in_folder(folder, "no/page.html"), &none, &json));
     assert_fails(GS_E_FILE, "not a regular file", gs_page_write("/dev/null", &none, &json));
-    gs_test_program_prints(1, "Is a directory", "step -o %s", folder);
-    gs_test_program_prints(1, "cannot write", "step -o %s/no/page.html", folder);
+    assert_prints(1, "Is a directory", "step -o %s", folder);
+    assert_prints(1, "cannot write", "step -o %s/no/page.html", folder);
     write_times(in_folder(folder, "text"), "some text\n", 1);
-    gs_test_program_prints(2, "text is there already, and holds no page", "step -o %s/text", folder);
-    gs_test_program_prints(2, "text is there already, and holds no weights", "train --save %s/text", folder);
-    for (int i = 0; i < 2; i++) gs_test_program_prints(0, "", "step -o %s/page.html", folder);
+    assert_prints(2, "text is there already, and holds no page", "step -o %s/text", folder);
+    assert_prints(2, "text is there already, and holds no weights", "train --save %s/text", folder);
+    for (int i = 0; i < 2; i++) assert_prints(0, "", "step -o %s/page.html", folder);
 }
 
 /* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
@@ -134,15 +134,14 @@ TEST(every_scheme_is_in_it) {
 }
 
 TEST(wrong_use_is_explained) {
-    gs_test_program_prints(2, "-o shows: ps, sharded_ps, ring, tree,", "step --sync allreduce -o x.html");
-    gs_test_program_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
-    gs_test_program_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
-    gs_test_program_prints(2, "--wire is for the terminal", "step --wire f16 -o x.html");
-    gs_test_program_prints(2, "--json is for the terminal", "step --json -o x.html");
-    gs_test_program_prints(2, "--model is for a page: -o FILE", "step --model mlp");
-    gs_test_program_prints(2, "cannot be divided among 4 workers", "step --batch 3 -o %s/x.html",
-                           gs_test_folder());
-    gs_test_program_prints(2, "6000 samples", "step --batch 6001 -o %s/x.html", gs_test_folder());
-    gs_test_program_prints(2, "a page takes at most 10000000",
-                           "step --model 'flatten, linear 20000, linear 10' -o %s/x.html", gs_test_folder());
+    assert_prints(2, "-o shows: ps, sharded_ps, ring, tree,", "step --sync allreduce -o x.html");
+    assert_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
+    assert_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
+    assert_prints(2, "--wire is for the terminal", "step --wire f16 -o x.html");
+    assert_prints(2, "--json is for the terminal", "step --json -o x.html");
+    assert_prints(2, "--model is for a page: -o FILE", "step --model mlp");
+    assert_prints(2, "cannot be divided among 4 workers", "step --batch 3 -o %s/x.html", gs_test_folder());
+    assert_prints(2, "6000 samples", "step --batch 6001 -o %s/x.html", gs_test_folder());
+    assert_prints(2, "a page takes at most 10000000",
+                  "step --model 'flatten, linear 20000, linear 10' -o %s/x.html", gs_test_folder());
 }

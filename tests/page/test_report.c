@@ -10,31 +10,30 @@
 TEST(what_is_no_log_is_refused) {
     char folder[300], many[1200] = "";
     snprintf(folder, sizeof folder, "%s", gs_made_log());
-    gs_test_program_prints(1, "no/log: No such file", "report %s/no/log -o %s/x.html", folder, folder);
-    gs_test_program_prints(1, "is not a folder", "report %s/run.json -o %s/x.html", folder, folder);
-    gs_test_program_prints(1, "is not a training log: it has neither", "report %s -o %s/x.html",
-                           gs_test_folder(), folder);
-    gs_test_program_prints(2, "a log is required", "report -o x.html");
-    gs_test_program_prints(2, "-o FILE is required", "report %s", folder);
+    assert_prints(1, "no/log: No such file", "report %s/no/log -o %s/x.html", folder, folder);
+    assert_prints(1, "is not a folder", "report %s/run.json -o %s/x.html", folder, folder);
+    assert_prints(1, "is not a training log: it has neither", "report %s -o %s/x.html", gs_test_folder(),
+                  folder);
+    assert_prints(2, "a log is required", "report -o x.html");
+    assert_prints(2, "-o FILE is required", "report %s", folder);
     for (int i = 0; i < 65; i++) strcat(many, " .");
-    gs_test_program_prints(2, "65 logs; a page takes at most 64", "report %s -o x.html", many);
-    gs_test_program_prints(1, "Is a directory", "report %s -o %s", folder, folder);
-    gs_test_program_prints(1, "cannot write", "report %s -o %s/no/page.html", folder, folder);
-    gs_test_program_prints(1, "not a regular file", "report %s -o /dev/full", folder);
+    assert_prints(2, "65 logs; a page takes at most 64", "report %s -o x.html", many);
+    assert_prints(1, "Is a directory", "report %s -o %s", folder, folder);
+    assert_prints(1, "cannot write", "report %s -o %s/no/page.html", folder, folder);
+    assert_prints(1, "not a regular file", "report %s -o /dev/full", folder);
     GS_MADE_TEXT(folder, "run.json", "{\"format\":\"another\",\"version\":1}");
-    gs_test_program_prints(1, "its \"format\" is another, not gradsum-run", "report %s -o %s/x.html", folder,
-                           folder);
+    assert_prints(1, "its \"format\" is another, not gradsum-run", "report %s -o %s/x.html", folder, folder);
     GS_MADE_TEXT(folder, "run.json", "{\"format\":\"gradsum-run\",\"version\":2}");
-    gs_test_program_prints(1, "version 2 of the format; this gradsum reads version 1",
-                           "report %s -o %s/x.html", folder, folder);
+    assert_prints(1, "version 2 of the format; this gradsum reads version 1", "report %s -o %s/x.html",
+                  folder, folder);
 }
 
 /* Nor any other file that is no page, under whatever name. */
 TEST(a_page_replaces_no_file_of_its_log) {
     const char *folder = gs_made_log();
-    gs_test_program_prints(2, "and the name says .json", "report %s/ -o %s/./run.json", folder, folder);
-    gs_test_program_prints(2, "metrics.jsonl is there already, and holds no page",
-                           "report %s/ -o %s/./metrics.jsonl", folder, folder);
+    assert_prints(2, "and the name says .json", "report %s/ -o %s/./run.json", folder, folder);
+    assert_prints(2, "metrics.jsonl is there already, and holds no page", "report %s/ -o %s/./metrics.jsonl",
+                  folder, folder);
     GS_MADE_TEXT(folder, "events.out.tfevents.1.here", "curves");
     char *output =
         gs_test_shell_output(2,
@@ -42,9 +41,9 @@ TEST(a_page_replaces_no_file_of_its_log) {
                              "%s/gradsum report . -o another.html; S=$?; cat another.html; exit $S",
                              folder, GS_BUILD_DIR);
     assert_has(output, "another.html is there already, and holds no page", "curves");
-    gs_test_shell_prints(2, "holds no page",
-                         "cd %s && ln -s metrics.jsonl page.html && %s/gradsum report . -o page.html", folder,
-                         GS_BUILD_DIR);
+    assert_shell_prints(2, "holds no page",
+                        "cd %s && ln -s metrics.jsonl page.html && %s/gradsum report . -o page.html", folder,
+                        GS_BUILD_DIR);
 }
 
 TEST(a_full_disk_leaves_the_older_page) {
@@ -250,5 +249,5 @@ TEST(a_sweep_becomes_a_page) {
     assert_non_null(
         strstr(gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "name")->valuestring,
                "batch 128, seed "));
-    gs_test_program_prints(1, "cannot write", "sweep --batch 32 --report %s/no/x.html", folder);
+    assert_prints(1, "cannot write", "sweep --batch 32 --report %s/no/x.html", folder);
 }

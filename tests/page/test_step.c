@@ -197,8 +197,8 @@ TEST(json_has_every_message) {
             check_json(gs_sync_schemes()[i], workers, 12, "bf16");
         }
     }
-    gs_test_program_prints(0, "\"sync_chosen\":", "step --sync auto --json");
-    gs_test_program_prints(0, "\"as_formula\":true", "step --sync auto --wire bf16 --json");
+    assert_prints(0, "\"sync_chosen\":", "step --sync auto --json");
+    assert_prints(0, "\"as_formula\":true", "step --sync auto --wire bf16 --json");
 }
 
 /* ---- use ---- */
@@ -217,18 +217,18 @@ TEST(enter_shows_the_next_round) {
 }
 
 TEST(the_library_cannot_be_watched) {
-    gs_test_program_prints(0, "there are no messages to show", "step --sync gloo --no-pause");
-    gs_test_program_prints(0, "all*", "step --sync hierarchical --no-pause");
-    gs_test_program_prints(0, "\"watched\":false", "step --sync allreduce --json");
-    gs_test_program_prints(0, "Threads send nothing here", "step --sync allreduce --no-pause");
-    gs_test_program_prints(0, "One worker has nothing to sum", "step --workers 1 --no-pause");
+    assert_prints(0, "there are no messages to show", "step --sync gloo --no-pause");
+    assert_prints(0, "all*", "step --sync hierarchical --no-pause");
+    assert_prints(0, "\"watched\":false", "step --sync allreduce --json");
+    assert_prints(0, "Threads send nothing here", "step --sync allreduce --no-pause");
+    assert_prints(0, "One worker has nothing to sum", "step --workers 1 --no-pause");
 }
 
 TEST(wrong_use_is_explained) {
-    gs_test_program_prints(2, "--workers: '0' is not a whole number from 1 to 16", "step --workers 0");
-    gs_test_program_prints(2, "--workers: '17' is not a whole number from 1 to 16", "step --workers 17");
-    gs_test_program_prints(2, "--size: '0' is not a whole number from 1 to 1000000", "step --size 0");
-    gs_test_program_prints(2, "did you mean --size?", "step --sise 3");
-    gs_test_program_prints(2, "'ring' is not an option", "step ring");
-    gs_test_program_prints(0, "recursive_doubling", "step --help");
+    assert_prints(2, "--workers: '0' is not a whole number from 1 to 16", "step --workers 0");
+    assert_prints(2, "--workers: '17' is not a whole number from 1 to 16", "step --workers 17");
+    assert_prints(2, "--size: '0' is not a whole number from 1 to 1000000", "step --size 0");
+    assert_prints(2, "did you mean --size?", "step --sise 3");
+    assert_prints(2, "'ring' is not an option", "step ring");
+    assert_prints(0, "recursive_doubling", "step --help");
 }

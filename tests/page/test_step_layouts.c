@@ -163,27 +163,25 @@ TEST(a_group_divides_tokens) {
             assert_true(gs_test_number(cJSON_GetArrayItem(workers, w), "tokens") == 4);
         }
     }
-    gs_test_program_prints(
-        0, "part 0 has 0 to 3, part 1 has 4 to 7",
-        "step --json --threads 1 --model %s --data jargon --context 8 --batch 4 --micro-batches 2 "
-        "--layout pp2,tp2 --sequence",
-        transformer);
+    assert_prints(0, "part 0 has 0 to 3, part 1 has 4 to 7",
+                  "step --json --threads 1 --model %s --data jargon --context 8 --batch 4 --micro-batches 2 "
+                  "--layout pp2,tp2 --sequence",
+                  transformer);
 }
 
 TEST(what_cannot_be_shown_is_said) {
-    gs_test_program_prints(2, "there is no layout to be shown; wanted --pipeline P",
-                           "step --zero 0 --model lenet");
-    gs_test_program_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
-    gs_test_program_prints(2, "--json is for the terminal", "step --zero 3 --json -o /tmp/none.html");
-    gs_test_program_prints(2, "step keeps no weights", "step --zero 3 --save x");
-    gs_test_program_prints(2, "has 65 workers; wanted at most 64 here", "step --layout dp65,zero1");
-    gs_test_program_prints(0, "dp2,zero1: step 3 of mlp", "step --zero 1 --batch 8");
+    assert_prints(2, "there is no layout to be shown; wanted --pipeline P", "step --zero 0 --model lenet");
+    assert_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
+    assert_prints(2, "--json is for the terminal", "step --zero 3 --json -o /tmp/none.html");
+    assert_prints(2, "step keeps no weights", "step --zero 3 --save x");
+    assert_prints(2, "has 65 workers; wanted at most 64 here", "step --layout dp65,zero1");
+    assert_prints(0, "dp2,zero1: step 3 of mlp", "step --zero 1 --batch 8");
 }
 
 /* Replicas of a stage have names of their own; what a worker does behind its update is an all-gather with ZeRO 1, and
  * nothing with ZeRO 3. */
 TEST(rows_say_what_they_are) {
-    gs_test_program_prints(0, "\n3, s1 r1 ", "step --model mlp --layout dp2,pp2 --threads 1");
+    assert_prints(0, "\n3, s1 r1 ", "step --model mlp --layout dp2,pp2 --threads 1");
     for (int stage = 1; stage <= 3; stage += 2) {
         char *output = gs_test_output(0, "step --model mlp --zero %d --threads 1", stage);
         const char *line = strstr(output, "\nworker 0 ");
@@ -200,7 +198,7 @@ TEST(what_is_offloaded_is_traced) {
     for (int cl = 0; cl < (gs_test_has_opencl() ? 2 : 1); cl++) {
         const char *folder = gs_test_new_log();
         const double started = gs_seconds();
-        gs_test_program_prints(
+        assert_prints(
             0, "done",
             "train --model \"conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, "
             "flatten, "
@@ -236,8 +234,7 @@ TEST(what_is_offloaded_is_traced) {
 /* Activations grow in forward and are gone at the end; what is allocated stays the same. */
 TEST(memory_over_a_step) {
     const char *folder = gs_test_new_log();
-    gs_test_program_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3",
-                           folder);
+    assert_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3", folder);
     cJSON *trace = gs_test_json(folder, "trace.json");
     const cJSON *events = gs_test_field(trace, "traceEvents"), *e;
     double most = 0, last = -1, allocated = -1;

@@ -104,7 +104,7 @@ TEST(it_must_fit_the_workers_and_the_model) {
         {"--devices cpu,cpu --layout dp2,zero1 --sync ring", "does not work with --sync ring"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        gs_test_program_prints(2, cases[i].says, "train %s", cases[i].run);
+        assert_prints(2, cases[i].says, "train %s", cases[i].run);
 }
 
 /* Each process finds it by itself: none takes another one for lost. */
@@ -147,7 +147,7 @@ TEST(sums_are_as_the_layout_has_them) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *says = gs_test_format("\"sums\":\"%s\"", cases[i].says);
-        gs_test_program_prints(0, says, "train --model mlp --batch 16 --steps 1 --json %s", cases[i].run);
+        assert_prints(0, says, "train --model mlp --batch 16 --steps 1 --json %s", cases[i].run);
     }
 }
 
@@ -155,15 +155,14 @@ TEST(sums_are_as_the_layout_has_them) {
 TEST(what_tensor_says_is_whole) {
     static const char RUN[] = "train --model \"flatten, linear 24, relu, linear 10\" --batch 8 --steps 1 "
                               "--devices cpu,cpu";
-    gs_test_program_prints(0, "part of the weights (ZeRO 1)\n", "%s --layout tp2,zero1", RUN);
-    gs_test_program_prints(0, "1: nothing is divided, as there is one replica", "%s --layout tp2,zero1", RUN);
-    gs_test_program_prints(0, "worker 0 holds 0.03768 MB", "%s,cpu,cpu --layout tp2,pp2 --pipeline-cut 3",
-                           RUN);
+    assert_prints(0, "part of the weights (ZeRO 1)\n", "%s --layout tp2,zero1", RUN);
+    assert_prints(0, "1: nothing is divided, as there is one replica", "%s --layout tp2,zero1", RUN);
+    assert_prints(0, "worker 0 holds 0.03768 MB", "%s,cpu,cpu --layout tp2,pp2 --pipeline-cut 3", RUN);
 }
 
 TEST(each_device_is_named) {
     gs_test_need_opencl();
-    gs_test_program_prints(
+    assert_prints(
         0, "\n         cl:", "train --model mlp --batch 8 --steps 1 --devices cpu,cl --layout dp2,zero1");
 }
 
@@ -226,30 +225,26 @@ TEST(tables_fit_80_columns) {
 }
 
 TEST(layouts_are_listed) {
-    gs_test_program_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
-    gs_test_program_prints(0, "s need more than the 3 MB of --max-memory",
-                           "layout --model 'flatten, linear 100, relu, linear 10' --workers 2 --threads 1 "
-                           "--max-memory 3");
-    gs_test_program_prints(1, "no layout of 2 workers fits",
-                           "layout --model softmax --workers 2 --max-memory 1");
-    gs_test_program_prints(2, "--workers N is required", "layout --model lenet");
-    gs_test_program_prints(2, "'GPIPE' is not a schedule", "layout --workers 2 --pipeline-schedule GPIPE");
-    gs_test_program_prints(2, "'a,b' is no cut", "layout --workers 2 --pipeline-cut a,b");
-    gs_test_program_prints(2, "names 3 devices for 2 workers; wanted one, or 2",
-                           "layout --workers 2 --devices cpu,cpu,cpu");
-    gs_test_program_prints(
-        2, "no layout of 3 workers can run; dp3: ", "layout --workers 3 --exact --model softmax");
-    gs_test_program_prints(2, "layout lists every stage", "layout --workers 2 --zero 1");
+    assert_prints(0, "\"measured_sent_bytes\":", "layout --model softmax --workers 2 --run --json");
+    assert_prints(0, "s need more than the 3 MB of --max-memory",
+                  "layout --model 'flatten, linear 100, relu, linear 10' --workers 2 --threads 1 "
+                  "--max-memory 3");
+    assert_prints(1, "no layout of 2 workers fits", "layout --model softmax --workers 2 --max-memory 1");
+    assert_prints(2, "--workers N is required", "layout --model lenet");
+    assert_prints(2, "'GPIPE' is not a schedule", "layout --workers 2 --pipeline-schedule GPIPE");
+    assert_prints(2, "'a,b' is no cut", "layout --workers 2 --pipeline-cut a,b");
+    assert_prints(2, "names 3 devices for 2 workers; wanted one, or 2",
+                  "layout --workers 2 --devices cpu,cpu,cpu");
+    assert_prints(2, "no layout of 3 workers can run; dp3: ", "layout --workers 3 --exact --model softmax");
+    assert_prints(2, "layout lists every stage", "layout --workers 2 --zero 1");
 }
 
 TEST(places_are_drawn) {
-    gs_test_program_prints(0,
-                           "   2 cpu             1     0  3-11            61,550      all       all      1/2",
-                           "train --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --pipeline-cut flops "
-                           "--model lenet --steps 1");
-    gs_test_program_prints(0,
-                           "   1 cpu             0     1  all              7,850      1/2       1/2      1/2",
-                           "launch -n 2 -- train --layout dp2,zero3 --model softmax --steps 1");
+    assert_prints(0, "   2 cpu             1     0  3-11            61,550      all       all      1/2",
+                  "train --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --pipeline-cut flops "
+                  "--model lenet --steps 1");
+    assert_prints(0, "   1 cpu             0     1  all              7,850      1/2       1/2      1/2",
+                  "launch -n 2 -- train --layout dp2,zero3 --model softmax --steps 1");
     char *output = gs_test_output(0, "train --devices cpu,cpu --tensor 2 --model lenet --steps 1");
     assert_has(output, "rank device       part repl.  layers",
                "   1 cpu             1     0  all             31,328      all       all      all");

@@ -157,5 +157,5 @@ TEST(what_has_other_bits_is_refused) {
         {"--devices cpu,cl:0.0 --layout dp2", "only cpu is known to give the same bits"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        gs_test_program_prints(2, refused[i].says, "train --exact --model lenet %s", refused[i].run);
+        assert_prints(2, refused[i].says, "train --exact --model lenet %s", refused[i].run);
 }

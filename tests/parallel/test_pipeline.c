@@ -259,7 +259,7 @@ TEST(weights_are_saved_whole) {
                            "--save %s --save-state",
                            path, path);
     assert_string_equal(before, after);
-    gs_test_program_prints(0, "accuracy", "eval --load %s --devices cpu,cpu", path);
+    assert_prints(0, "accuracy", "eval --load %s --devices cpu,cpu", path);
 }
 
 static void stop_soon(gs_worker *w) {
@@ -315,10 +315,9 @@ TEST(replicas_of_a_stage_are_verified) {
         harm.at = cases[i].at;
         assert_train_fails(GS_E_DIFFER, cases[i].wanted, &s);
     }
-    gs_test_program_prints(
-        0, "sha256",
-        "train --exact --model \"" GPT
-        "\" --data jargon --context 16 --batch 24 --steps 3 --devices %s --layout dp2,pp2,zero1 "
-        "--verify 1",
-        four);
+    assert_prints(0, "sha256",
+                  "train --exact --model \"" GPT
+                  "\" --data jargon --context 16 --batch 24 --steps 3 --devices %s --layout dp2,pp2,zero1 "
+                  "--verify 1",
+                  four);
 }

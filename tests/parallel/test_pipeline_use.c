@@ -13,62 +13,53 @@
 /* ---- what cannot be ---- */
 
 TEST(bad_use_is_told) {
-    gs_test_program_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2",
-                           "train --pipeline 2");
-    gs_test_program_prints(2, "--pipeline 2: there are 3 workers; wanted a multiple of 2",
-                           "launch -n 3 -- train --pipeline 2");
-    gs_test_program_prints(
-        2, "has 3 layers with parameters, and each of 4 stages (interleaved: chunks) needs one",
-        "train --model mlp --devices cpu,cpu,cpu,cpu --pipeline 4");
-    gs_test_program_prints(2, "has 3 layers with parameters",
-                           "launch -n 4 -- train --model mlp --pipeline 4");
-    gs_test_program_prints(
-        2, "5 micro-batches for 2 stages: interleaved",
-        "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved "
-        "--micro-batches 5");
-    gs_test_program_prints(
-        2, "--micro-batches 70: more passes than the 64 samples in a pipeline's part of the batch",
-        "train --model lenet --devices cpu,cpu,cpu,cpu --pipeline 2 --micro-batches 70");
-    gs_test_program_prints(
-        2, "one of them has 500 samples, and at most 256 are computed at once; wanted more",
-        "train --model lenet --devices cpu,cpu --pipeline 2 --batch 1000 --micro-batches 2");
-    gs_test_program_prints(
-        2, "one of them has 10 samples, and at most 8 are computed at once; wanted a smaller",
-        "train --model \"conv 4096 1x1, 8 x relu, global_avg_pool, flatten, linear 10\" --batch 80 "
-        "--exact --steps 1 --devices cpu,cpu --pipeline 2");
-    gs_test_program_prints(2, "in 3 pipelines; wanted 1, 2, 4 or 8 pipelines",
-                           "train --exact --model lenet --devices cpu,cpu,cpu,cpu,cpu,cpu --pipeline 2");
-    gs_test_program_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, eager, interleaved",
-                           "train --pipeline 2 --pipeline-schedule ring:2");
-    gs_test_program_prints(2, "'gpipe:2' is not a schedule",
-                           "train --pipeline 2 --pipeline-schedule gpipe:2");
-    gs_test_program_prints(2, "'interleaved:4294967298' is not a schedule", /* 2^32 + 2 */
-                           "train --pipeline 2 --pipeline-schedule interleaved:4294967298");
-    gs_test_program_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
-    gs_test_program_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
-    gs_test_program_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");
-    gs_test_program_prints(2, "'3;7' is no cut; wanted measured, flops, or",
-                           "train --pipeline 2 --pipeline-cut '3;7'");
-    gs_test_program_prints(2, "begins 2 more runs of layers after the first, and the stages have 2 in all",
-                           "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 3,7");
-    gs_test_program_prints(
-        2, "no run of layers can begin at layer 4 there; wanted growing numbers out of 3, 7, 9, 11",
-        "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 4");
-    gs_test_program_prints(2, "no run of layers can begin at layer 3 there",
-                           "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
-    gs_test_program_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
-    gs_test_program_prints(2, "as many as --micro-batches says: it does not work with --accumulate 4",
-                           "train --pipeline 2 --accumulate 4");
-    gs_test_program_prints(2, "wanted 8, or no --micro-batches",
-                           "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");
-    gs_test_program_prints(2, "device 'cl:0.0': only cpu", "train --pipeline 2 --exact --devices cpu,cl:0.0");
-    gs_test_program_prints(
+    assert_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2", "train --pipeline 2");
+    assert_prints(2, "--pipeline 2: there are 3 workers; wanted a multiple of 2",
+                  "launch -n 3 -- train --pipeline 2");
+    assert_prints(2, "has 3 layers with parameters, and each of 4 stages (interleaved: chunks) needs one",
+                  "train --model mlp --devices cpu,cpu,cpu,cpu --pipeline 4");
+    assert_prints(2, "has 3 layers with parameters", "launch -n 4 -- train --model mlp --pipeline 4");
+    assert_prints(2, "5 micro-batches for 2 stages: interleaved",
+                  "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved "
+                  "--micro-batches 5");
+    assert_prints(2, "--micro-batches 70: more passes than the 64 samples in a pipeline's part of the batch",
+                  "train --model lenet --devices cpu,cpu,cpu,cpu --pipeline 2 --micro-batches 70");
+    assert_prints(2, "one of them has 500 samples, and at most 256 are computed at once; wanted more",
+                  "train --model lenet --devices cpu,cpu --pipeline 2 --batch 1000 --micro-batches 2");
+    assert_prints(2, "one of them has 10 samples, and at most 8 are computed at once; wanted a smaller",
+                  "train --model \"conv 4096 1x1, 8 x relu, global_avg_pool, flatten, linear 10\" --batch 80 "
+                  "--exact --steps 1 --devices cpu,cpu --pipeline 2");
+    assert_prints(2, "in 3 pipelines; wanted 1, 2, 4 or 8 pipelines",
+                  "train --exact --model lenet --devices cpu,cpu,cpu,cpu,cpu,cpu --pipeline 2");
+    assert_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, eager, interleaved",
+                  "train --pipeline 2 --pipeline-schedule ring:2");
+    assert_prints(2, "'gpipe:2' is not a schedule", "train --pipeline 2 --pipeline-schedule gpipe:2");
+    assert_prints(2, "'interleaved:4294967298' is not a schedule", /* 2^32 + 2 */
+                  "train --pipeline 2 --pipeline-schedule interleaved:4294967298");
+    assert_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
+    assert_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
+    assert_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");
+    assert_prints(2, "'3;7' is no cut; wanted measured, flops, or",
+                  "train --pipeline 2 --pipeline-cut '3;7'");
+    assert_prints(2, "begins 2 more runs of layers after the first, and the stages have 2 in all",
+                  "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 3,7");
+    assert_prints(2, "no run of layers can begin at layer 4 there; wanted growing numbers out of 3, 7, 9, 11",
+                  "train --model lenet --devices cpu,cpu --pipeline 2 --pipeline-cut 4");
+    assert_prints(2, "no run of layers can begin at layer 3 there",
+                  "train --model lenet --devices cpu,cpu,cpu --pipeline 3 --pipeline-cut 7,3");
+    assert_prints(2, "--pipeline: '1' is not a whole number from 2", "train --pipeline 1");
+    assert_prints(2, "as many as --micro-batches says: it does not work with --accumulate 4",
+                  "train --pipeline 2 --accumulate 4");
+    assert_prints(2, "wanted 8, or no --micro-batches",
+                  "train --model lenet --devices cpu,cpu --pipeline 2 --exact --micro-batches 4");
+    assert_prints(2, "device 'cl:0.0': only cpu", "train --pipeline 2 --exact --devices cpu,cl:0.0");
+    assert_prints(
         2, "wanted --batch-norm ghost:G (statistics of each G samples) or local",
         "train --model \"conv 4 3x3, batch_norm, relu, flatten, linear 10\" --devices cpu,cpu --pipeline 2");
-    gs_test_program_prints(2, "both wait forever; wanted gpipe, 1f1b or eager",
-                           "train --exact --model \"" GPT
-                           "\" --data jargon --context 16 --devices cpu,cpu --pipeline 2 "
-                           "--pipeline-schedule interleaved");
+    assert_prints(2, "both wait forever; wanted gpipe, 1f1b or eager",
+                  "train --exact --model \"" GPT
+                  "\" --data jargon --context 16 --devices cpu,cpu --pipeline 2 "
+                  "--pipeline-schedule interleaved");
 }
 
 /* Each process finds it by itself: none takes another one for lost. */
@@ -134,10 +125,10 @@ TEST(a_measured_cut_is_told) {
 TEST(the_bubble_is_shown) {
     static const char run[] =
         "train --model lenet --steps 3 --devices cpu,cpu --pipeline 2 --micro-batches 3";
-    gs_test_program_prints(0, "25.0 % by the formula", run);
-    gs_test_program_prints(0, "pipelines of 2 stages, 1F1B", run);
+    assert_prints(0, "25.0 % by the formula", run);
+    assert_prints(0, "pipelines of 2 stages, 1F1B", run);
     char *output = gs_test_output(0, "%s --json", run);
     assert_has(output, "\"bubble_formula\":0.25", "\"pipeline\":2");
     const char *folder = gs_test_format("%s/log", gs_test_folder());
-    gs_test_program_prints(0, "bubble", "%s --log %s --trace-steps 2-3", run, folder);
+    assert_prints(0, "bubble", "%s --log %s --trace-steps 2-3", run, folder);
 }

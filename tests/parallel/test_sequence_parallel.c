@@ -199,44 +199,40 @@ TEST(it_goes_with_offload) {
 
 TEST(bad_use_is_told) {
     const char *on = "--data jargon --steps 1 --devices cpu,cpu";
-    gs_test_program_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
+    assert_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
     gs_settings s = gs_test_settings("%s --model 'linear 4, relu, linear 10' --tensor 2 --sequence", two);
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
                  gs_tensor_check_workers(&s, (gs_shape){6, 1, 1, 0}, 2));
-    gs_test_program_prints(2, "layer 0 (flatten): with --sequence each worker",
-                           "train --model mlp --devices cpu,cpu --tensor 2 --sequence");
-    gs_test_program_prints(
-        2, "layer 0 (embedding 155 128 std 0.02): with --sequence its 9 tokens cannot be divided",
-        "train --model gpt --context 9 %s --tensor 2 --sequence", on);
-    gs_test_program_prints(
-        2, "layer 1 (linear 8): with --sequence each worker",
-        "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
-        "linear 155\" %s --tensor 2 --sequence",
-        on);
+    assert_prints(2, "layer 0 (flatten): with --sequence each worker",
+                  "train --model mlp --devices cpu,cpu --tensor 2 --sequence");
+    assert_prints(2, "layer 0 (embedding 155 128 std 0.02): with --sequence its 9 tokens cannot be divided",
+                  "train --model gpt --context 9 %s --tensor 2 --sequence", on);
+    assert_prints(2, "layer 1 (linear 8): with --sequence each worker",
+                  "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
+                  "linear 155\" %s --tensor 2 --sequence",
+                  on);
     for (int i = 0; i < 3; i++) /* what would give a worker the outputs for some tokens alone */
-        gs_test_program_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
-                               "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
-                               (const char *[]){"linear 16, gelu, linear 155",
-                                                "linear 16, gelu, linear 155, tanh",
-                                                "residual (linear 16, gelu, linear 155)"}[i],
-                               on);
+        assert_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
+                      "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
+                      (const char *[]){"linear 16, gelu, linear 155", "linear 16, gelu, linear 155, tanh",
+                                       "residual (linear 16, gelu, linear 155)"}[i],
+                      on);
     static const char layer[] = "layer 0 (flatten): with --sequence each worker";
-    gs_test_program_prints(1, "tp2 --sequence: --tensor 2: layer 0 (flatten): with --sequence",
-                           "layout --workers 2 --model mlp --max-memory 1 --sequence");
-    gs_test_program_prints(2, layer, "step --tensor 2 --model mlp --sequence");
-    gs_test_program_prints(2, layer,
-                           "simulate --flops 1TFLOP/s --workers 2 --layout tp2 --link 1us,1GB/s --model mlp "
-                           "--sequence");
-    gs_test_program_prints(2, "it needs --tensor T",
-                           "simulate --flops 1TFLOP/s --workers 2 --link 1us,1GB/s --model gpt --sequence");
+    assert_prints(1, "tp2 --sequence: --tensor 2: layer 0 (flatten): with --sequence",
+                  "layout --workers 2 --model mlp --max-memory 1 --sequence");
+    assert_prints(2, layer, "step --tensor 2 --model mlp --sequence");
+    assert_prints(2, layer,
+                  "simulate --flops 1TFLOP/s --workers 2 --layout tp2 --link 1us,1GB/s --model mlp "
+                  "--sequence");
+    assert_prints(2, "it needs --tensor T",
+                  "simulate --flops 1TFLOP/s --workers 2 --link 1us,1GB/s --model gpt --sequence");
 }
 
 TEST(what_it_says) {
-    gs_test_program_prints(
-        0, "all-gathers of",
-        "train --model \"%s\" --data text:%s --context 8 --batch 4 --steps 1 --devices cpu,cpu "
-        "--tensor 2 --sequence",
-        tied, gs_test_text_file());
+    assert_prints(0, "all-gathers of",
+                  "train --model \"%s\" --data text:%s --context 8 --batch 4 --steps 1 --devices cpu,cpu "
+                  "--tensor 2 --sequence",
+                  tied, gs_test_text_file());
 }
 
 /* A run that goes on with groups keeps it; one without them leaves it. */
@@ -254,5 +250,5 @@ TEST(resumed_with_another_layout) {
                    "cpu,cpu --tensor 2 --sequence --save %s --save-state",
                    words, gs_test_text_file(), path);
     for (size_t i = 0; i < sizeof then / sizeof *then; i++)
-        gs_test_program_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
+        assert_prints(0, then[i].says, "train --resume %s --steps 2 %s", path, then[i].more);
 }

@@ -242,8 +242,8 @@ TEST(bytes_of_convolutions) {
 
 TEST(what_it_says) {
     static const char run[] = "train --model mlp --steps 2 --devices cpu,cpu --tensor 2";
-    gs_test_program_prints(0, "in a step 1 all-reduce", run);
-    gs_test_program_prints(0, "535,818 parameters", run);
-    gs_test_program_prints(0, "\"tensor_sums_a_step\":1", "%s --json", run);
-    gs_test_program_prints(0, "\"tensor\":2", "%s --json", run);
+    assert_prints(0, "in a step 1 all-reduce", run);
+    assert_prints(0, "535,818 parameters", run);
+    assert_prints(0, "\"tensor_sums_a_step\":1", "%s --json", run);
+    assert_prints(0, "\"tensor\":2", "%s --json", run);
 }

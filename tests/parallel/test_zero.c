@@ -176,27 +176,24 @@ TEST(the_best_epoch_is_kept) {
 TEST(what_it_says) {
     static const char *const what[] = {"(ZeRO 1)", "(ZeRO 2)", "(ZeRO 3)"};
     for (int i = 0; i < 3; i++)
-        gs_test_program_prints(0, what[i], "train --model softmax --zero %d --devices cpu,cpu --steps 1",
-                               i + 1);
-    gs_test_program_prints(0, "3 (N - 1) / N x 0.0314 MB, with N = 2: a worker sends 47,100 bytes",
-                           "train --model softmax --zero 3 --devices cpu,cpu --steps 1");
-    gs_test_program_prints(0, "\"zero_sent_formula\":47100",
-                           "train --model softmax --zero 3 --devices cpu,cpu --steps 1 --json");
+        assert_prints(0, what[i], "train --model softmax --zero %d --devices cpu,cpu --steps 1", i + 1);
+    assert_prints(0, "3 (N - 1) / N x 0.0314 MB, with N = 2: a worker sends 47,100 bytes",
+                  "train --model softmax --zero 3 --devices cpu,cpu --steps 1");
+    assert_prints(0, "\"zero_sent_formula\":47100",
+                  "train --model softmax --zero 3 --devices cpu,cpu --steps 1 --json");
 }
 
 TEST(what_does_not_go_with_it) {
-    gs_test_program_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
-    gs_test_program_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
-    gs_test_program_prints(
+    assert_prints(2, "is not a whole number from 0 to 3", "train --zero 4");
+    assert_prints(2, "does not work with --sync local", "train --zero 2 --sync local --every 2");
+    assert_prints(
         2,
         "--batch-norm global: --exact with --zero computes a batch in parts, one after the other, and "
         "statistics of the global batch need all samples at once; wanted --batch-norm "
         "ghost:G (statistics of each G samples) or local; or --exact alone",
         "train --zero 1 --exact --model 'conv 2 9x9, batch_norm, flatten, linear 10'");
-    gs_test_program_prints(2, "wanted a batch of at most 2048",
-                           "train --zero 2 --exact --batch 3000 --steps 1");
-    gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
-                           "train --zero 2 --exact --devices cpu,cpu,cpu");
-    gs_test_program_prints(2, "only cpu is known to give the same bits",
-                           "train --zero 1 --exact --devices cl");
+    assert_prints(2, "wanted a batch of at most 2048", "train --zero 2 --exact --batch 3000 --steps 1");
+    assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
+                  "train --zero 2 --exact --devices cpu,cpu,cpu");
+    assert_prints(2, "only cpu is known to give the same bits", "train --zero 1 --exact --devices cl");
 }

@@ -142,26 +142,24 @@ TEST(by_the_program) {
                  "%s --model \"flatten, linear 16, tanh, linear 10\" --threads 1 --epochs 2 --batch 500",
                  runs[i][0]);
         const char *whole = gs_test_sha256("%s", arguments);
-        gs_test_program_prints(0, "the last of step 18",
-                               "%s --steps 18 --checkpoint %s --checkpoint-every 6 --keep 1", arguments,
-                               folder);
+        assert_prints(0, "the last of step 18", "%s --steps 18 --checkpoint %s --checkpoint-every 6 --keep 1",
+                      arguments, folder);
         assert_true(gs_checkpoint_is_there(folder, 18));
         assert_false(gs_checkpoint_is_there(folder, 6));
-        gs_test_program_prints(0, "\nepoch 2/2",
-                               "%s --threads 1 --resume %s --epochs 2 --checkpoint %s --keep 1", runs[i][1],
-                               folder, folder);
+        assert_prints(0, "\nepoch 2/2", "%s --threads 1 --resume %s --epochs 2 --checkpoint %s --keep 1",
+                      runs[i][1], folder, folder);
         assert_int_equal(entries(folder), 2);
         snprintf(arguments, sizeof arguments, "%s --resume %s", runs[i][1], folder);
-        gs_test_program_prints(0, "done     24 steps", "%s", arguments);
+        assert_prints(0, "done     24 steps", "%s", arguments);
         const char *both = gs_test_sha256("%s", arguments);
         assert_string_equal(whole, both);
     }
-    gs_test_program_prints(0, "\"checkpoint_step\":26,",
-                           "train --json --resume %s --steps 26 --epochs 3 --devices cpu,cpu --checkpoint %s",
-                           folder, folder);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", file_of(folder, 26));
-    gs_test_program_prints(0, "a new run begins",
-                           "train --model softmax --steps 1 --checkpoint %s/n --resume %s/n", folder, folder);
+    assert_prints(0, "\"checkpoint_step\":26,",
+                  "train --json --resume %s --steps 26 --epochs 3 --devices cpu,cpu --checkpoint %s", folder,
+                  folder);
+    assert_prints(0, "test accuracy", "eval --load %s", file_of(folder, 26));
+    assert_prints(0, "a new run begins", "train --model softmax --steps 1 --checkpoint %s/n --resume %s/n",
+                  folder, folder);
 }
 
 /* The same command each time: it begins, also with weights of its own, and goes on. A damaged checkpoint is none. */
@@ -169,21 +167,20 @@ TEST(resume_auto) {
 #define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
     const char *f = gs_test_folder();
     char again[1200];
-    gs_test_program_prints(0, "sha256", SMALL " --steps 3 --save %s/w.safetensors", f);
+    assert_prints(0, "sha256", SMALL " --steps 3 --save %s/w.safetensors", f);
     const char *whole = gs_test_sha256(SMALL " --load %s/w.safetensors --steps 30", f);
     snprintf(again, sizeof again,
              SMALL " --load %s/w.safetensors --checkpoint %s/auto --checkpoint-every 7 --resume auto", f, f);
-    gs_test_program_prints(0, "there is no checkpoint in", "%s --steps 14", again);
+    assert_prints(0, "there is no checkpoint in", "%s --steps 14", again);
     snprintf(again + strlen(again), sizeof again - strlen(again), " --steps 30");
     const char *both = gs_test_sha256("%s", again);
     assert_string_equal(whole, both);
-    gs_test_program_prints(0, "asks for no more, so nothing is", "%s", again);
-    gs_test_program_prints(
-        0, "a new run begins",
-        "devices >/dev/null; for i in %s/auto/*.safetensors; do echo x >>$i; done; " GS_BUILD_DIR
-        "/gradsum %s",
-        f, again);
-    gs_test_program_prints(2, "add --checkpoint DIR", "train --resume auto");
+    assert_prints(0, "asks for no more, so nothing is", "%s", again);
+    assert_prints(0, "a new run begins",
+                  "devices >/dev/null; for i in %s/auto/*.safetensors; do echo x >>$i; done; " GS_BUILD_DIR
+                  "/gradsum %s",
+                  f, again);
+    assert_prints(2, "add --checkpoint DIR", "train --resume auto");
 }
 
 /* A run may be killed after its last checkpoint, before the old ones are removed: nothing else is left to do. */
@@ -191,11 +188,11 @@ TEST(old_ones_are_removed_before_a_run) {
     const char *folder = gs_test_format("%s/old", gs_test_folder());
     static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";
     for (int steps = 1; steps <= 4; steps++)
-        gs_test_program_prints(0, "1 checkpoint", "%s --steps %d --resume %s --checkpoint %s --keep 4", run,
-                               steps, folder, folder);
+        assert_prints(0, "1 checkpoint", "%s --steps %d --resume %s --checkpoint %s --keep 4", run, steps,
+                      folder, folder);
     assert_int_equal(entries(folder), 8);
-    gs_test_program_prints(0, "done     4 steps", "%s --steps 4 --resume %s --checkpoint %s --keep 2", run,
-                           folder, folder);
+    assert_prints(0, "done     4 steps", "%s --steps 4 --resume %s --checkpoint %s --keep 2", run, folder,
+                  folder);
     assert_int_equal(entries(folder), 4);
     assert_true(gs_checkpoint_is_there(folder, 4) && gs_checkpoint_is_there(folder, 3));
 }
@@ -203,11 +200,10 @@ TEST(old_ones_are_removed_before_a_run) {
 TEST(wrong_use) {
     const char *folder = gs_test_folder();
     const char *at = gs_test_format("%s/c", folder);
-    gs_test_program_prints(0, "1 checkpoint",
-                           "train --model \"flatten, linear 8, tanh, linear 10\" --steps 5 --checkpoint %s",
-                           at);
-    gs_test_program_prints(0, "1 checkpoint", "train --resume %s --steps 7 --epochs 2 --checkpoint %s/later",
-                           at, folder);
+    assert_prints(0, "1 checkpoint",
+                  "train --model \"flatten, linear 8, tanh, linear 10\" --steps 5 --checkpoint %s", at);
+    assert_prints(0, "1 checkpoint", "train --resume %s --steps 7 --epochs 2 --checkpoint %s/later", at,
+                  folder);
     write_text(in_folder(folder, "file"), "text");
     const char *first = gs_test_format("%s", file_of(at, 5));
     const struct {
@@ -238,11 +234,10 @@ TEST(wrong_use) {
     };
     setenv("FOLDER", folder, 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_test_program_prints(wrong[i].status, wrong[i].message, "train --threads 1 %s", wrong[i].arguments);
+        assert_prints(wrong[i].status, wrong[i].message, "train --threads 1 %s", wrong[i].arguments);
     }
     unsetenv("FOLDER");
-    gs_test_program_prints(0, "the last of step 7", "train --resume %s --steps 7 --epochs 2 --checkpoint %s",
-                           at, at);
-    gs_test_program_prints(2, "it has a later checkpoint than", "train --resume %s --steps 9 --checkpoint %s",
-                           first, at);
+    assert_prints(0, "the last of step 7", "train --resume %s --steps 7 --epochs 2 --checkpoint %s", at, at);
+    assert_prints(2, "it has a later checkpoint than", "train --resume %s --steps 9 --checkpoint %s", first,
+                  at);
 }

@@ -17,14 +17,13 @@ static const char *path_in(const char *folder, int step, const char *ending) {
 
 /* Checkpoints of steps 5, 10 and 12: each run ends with one. */
 static void make_three(const char *folder) {
-    gs_test_program_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
-    gs_test_program_prints(
-        2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
-        "train --steps 1 --save %s/step-000000005.safetensors", folder);
-    gs_test_program_prints(0, "the last of step 10",
-                           "train --threads 1 --resume %s --steps 10 --checkpoint %s", folder, folder);
-    gs_test_program_prints(0, "the last of step 12",
-                           "train --threads 1 --resume %s --steps 12 --checkpoint %s", folder, folder);
+    assert_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
+    assert_prints(2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
+                  "train --steps 1 --save %s/step-000000005.safetensors", folder);
+    assert_prints(0, "the last of step 10", "train --threads 1 --resume %s --steps 10 --checkpoint %s",
+                  folder, folder);
+    assert_prints(0, "the last of step 12", "train --threads 1 --resume %s --steps 12 --checkpoint %s",
+                  folder, folder);
 }
 
 /* ---- damage ---- */
@@ -84,14 +83,12 @@ TEST(damaged) {
         assert_string_equal(whole, both);
     }
     flip(path_in(folder, 12, "safetensors")); /* a file that is named is checked too, but not replaced */
-    gs_test_program_prints(1, "is damaged: its SHA-256 is ", "train --resume %s",
-                           path_in(folder, 12, "safetensors"));
+    assert_prints(1, "is damaged: its SHA-256 is ", "train --resume %s", path_in(folder, 12, "safetensors"));
     empty(path_in(folder, 10, "safetensors"));
     cut(path_in(folder, 5, "safetensors"));
-    gs_test_program_prints(1, "is whole: ", "train --resume %s", folder);
+    assert_prints(1, "is whole: ", "train --resume %s", folder);
     cut(path_in(folder, 12, "safetensors"));
-    gs_test_program_prints(0, "done ", RUN "--steps 1 --checkpoint %s",
-                           folder); /* nothing in it can be lost */
+    assert_prints(0, "done ", RUN "--steps 1 --checkpoint %s", folder); /* nothing in it can be lost */
 }
 
 /* Manifests are damaged, and the files beside them are not: they stay. */
@@ -100,14 +97,14 @@ TEST(what_can_be_read_is_not_lost) {
     make_three(folder);
     for (int step = 5; step <= 12; step += step == 5 ? 5 : 2) empty(path_in(folder, step, "json"));
     for (int automatic = 0; automatic < 2; automatic++)
-        gs_test_program_prints(2, "000000012.json is damaged: it is empty; a state can still be read from ",
-                               RUN "--steps 16 --epochs 2 --checkpoint %s %s", folder,
-                               automatic ? "--resume auto" : "");
+        assert_prints(2, "000000012.json is damaged: it is empty; a state can still be read from ",
+                      RUN "--steps 16 --epochs 2 --checkpoint %s %s", folder,
+                      automatic ? "--resume auto" : "");
     assert_int_equal(entries(folder), 6);
     gs_test_shell_output(0, "cd %s && rm *.json *05.s* *10.s*", folder);
-    gs_test_program_prints(0, "the last of step 13",
-                           "train --threads 1 --resume %s --steps 13 --epochs 2 --checkpoint %s",
-                           path_in(folder, 12, "safetensors"), folder);
+    assert_prints(0, "the last of step 13",
+                  "train --threads 1 --resume %s --steps 13 --epochs 2 --checkpoint %s",
+                  path_in(folder, 12, "safetensors"), folder);
     assert_int_equal(entries(folder), 3);
 }
 
@@ -124,13 +121,13 @@ TEST(left_by_the_dead) {
         "echo other >notes.txt; echo never >step-000000098.safetensors",
         folder, GS_BUILD_DIR);
     assert_int_equal(entries(folder), 10);
-    gs_test_program_prints(0, "the last of step 13",
-                           "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
+    assert_prints(0, "the last of step 13", "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder,
+                  folder);
     assert_int_equal(entries(folder), 7); /* three checkpoints, and what is no one's */
     check_holds(in_folder(folder, "notes.txt"), "other\n");
     gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves that */
-    gs_test_program_prints(2, "has 3 files step-N.safetensors without their manifests step-N.json",
-                           "train --resume auto --checkpoint %s", folder);
+    assert_prints(2, "has 3 files step-N.safetensors without their manifests step-N.json",
+                  "train --resume auto --checkpoint %s", folder);
     assert_int_equal(entries(folder), 4);
 }
 
@@ -157,7 +154,7 @@ static void assert_signalled(const char *start, const char *act, const char *sta
     char arguments[600]; /* a run that was never stopped */
     snprintf(arguments, sizeof arguments, "train --threads 1 --resume %s --epochs 100000 --steps %d", folder,
              steps);
-    gs_test_program_prints(0, "done     ", "%s", arguments);
+    assert_prints(0, "done     ", "%s", arguments);
     gs_test_sha256("%s", arguments);
     gs_state_free(kept);
     free(file);
@@ -188,10 +185,10 @@ TEST(killed_while_writing) {
 TEST(a_full_disk) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     const char *whole = gs_test_sha256(RUN "--steps 16 --epochs 2");
-    gs_test_program_prints(1, "File too large; there is no older one",
-                           "devices >/dev/null; ulimit -f 40; " GS_BUILD_DIR "/gradsum " RUN "--steps 2 "
-                           "--checkpoint %s",
-                           folder);
+    assert_prints(1, "File too large; there is no older one",
+                  "devices >/dev/null; ulimit -f 40; " GS_BUILD_DIR "/gradsum " RUN "--steps 2 "
+                  "--checkpoint %s",
+                  folder);
     assert_int_equal(entries(folder), 0);
     make_three(folder);
     char *output =

@@ -127,27 +127,26 @@ TEST(by_the_program) {
         {"launch -n 2 -- train --exact --optimizer lamb --lr 0.02", "train --devices cpu,cpu,cpu,cpu"}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         const char *whole = gs_test_sha256("%s --model softmax --epochs 3", runs[i][0]);
-        gs_test_program_prints(0, "saved", "%s --model softmax --epochs 2 --steps 60 --save %s --save-state",
-                               runs[i][0], file("a.st"));
+        assert_prints(0, "saved", "%s --model softmax --epochs 2 --steps 60 --save %s --save-state",
+                      runs[i][0], file("a.st"));
         const char *arguments = gs_test_format("%s --resume %s --steps 100 --epochs 3 --save %s --save-state",
                                                runs[i][1], file("a.st"), file("b.st"));
-        gs_test_program_prints(0, "after step 60, in epoch 2 of 3", "%s", arguments);
+        assert_prints(0, "after step 60, in epoch 2 of 3", "%s", arguments);
         const char *both = gs_test_sha256("%s --resume %s --epochs 3", runs[i][1], file("b.st"));
         assert_string_equal(whole, both);
     }
     char *output = gs_test_output(0, "train --json --resume %s --epochs 3", file("b.st"));
     assert_has(output, "\"resumed_after_step\":100", "\"epoch\":3,", "\"steps_before\":6}"); /* of 47 */
-    gs_test_program_prints(0, "% without its first 6 steps", "train --resume %s --epochs 3", file("b.st"));
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", file("b.st"));
-    gs_test_program_prints(0, "", "predict --load %s -o %s", file("b.st"), file("p.npy"));
-    gs_test_program_prints(0, "done     5 steps", "train --load %s --steps 5", file("b.st"));
+    assert_prints(0, "% without its first 6 steps", "train --resume %s --epochs 3", file("b.st"));
+    assert_prints(0, "test accuracy", "eval --load %s", file("b.st"));
+    assert_prints(0, "", "predict --load %s -o %s", file("b.st"), file("p.npy"));
+    assert_prints(0, "done     5 steps", "train --load %s --steps 5", file("b.st"));
 }
 
 TEST(what_does_not_go_together) {
     const char *path = file("c.st");
-    gs_test_program_prints(
-        0, "saved", "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state",
-        path);
+    assert_prints(0, "saved",
+                  "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state", path);
     static const struct {
         const char *arguments, *message;
     } wrong[] = {
@@ -167,19 +166,18 @@ TEST(what_does_not_go_together) {
         {"--save x.st --save-state --keep best", "--keep best saves the weights of an earlier epoch"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        gs_test_program_prints(strstr(wrong[i].arguments, "colour") ? 1 : 2, wrong[i].message,
-                               "train --resume %s --epochs 2 %s", path, wrong[i].arguments);
+        assert_prints(strstr(wrong[i].arguments, "colour") ? 1 : 2, wrong[i].message,
+                      "train --resume %s --epochs 2 %s", path, wrong[i].arguments);
     }
     const char *adam = file("adam.st");
-    gs_test_program_prints(
-        0, "saved", "train --model softmax --threads 1 --steps 1 --optimizer adam --save %s --save-state",
-        adam);
-    gs_test_program_prints(2,
-                           "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd",
-                           "train --resume %s --epochs 2 --momentum 0.9", adam);
-    gs_test_ranks_print(2, "rank 1 runs without --resume, rank 0 with it",
-                        "train --model softmax --epochs 2 --momentum 0.5 --threads 1",
-                        gs_test_format("--resume %s", path), "");
+    assert_prints(0, "saved",
+                  "train --model softmax --threads 1 --steps 1 --optimizer adam --save %s --save-state",
+                  adam);
+    assert_prints(2, "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd",
+                  "train --resume %s --epochs 2 --momentum 0.9", adam);
+    assert_ranks_print(2, "rank 1 runs without --resume, rank 0 with it",
+                       "train --model softmax --epochs 2 --momentum 0.5 --threads 1",
+                       gs_test_format("--resume %s", path), "");
 }
 
 /* ---- files that are not as they should be ---- */
@@ -200,14 +198,13 @@ static const char *changed(const char *path, const char *behind, const char *fro
 
 TEST(damaged_files) {
     const char *path = file("d.st"), *weights = file("w.st");
-    gs_test_program_prints(
-        0, "saved", "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state",
-        path);
-    gs_test_program_prints(0, "saved", "train --model softmax --threads 1 --steps 5 --save %s", weights);
-    gs_test_program_prints(1, "holds weights alone: --save-state keeps the state of a run too",
-                           "train --resume %s", weights);
-    gs_test_program_prints(1, "no-such.st", "train --resume %s", file("no-such.st"));
-    gs_test_program_prints(1, "", "train --resume %s", gs_test_folder());
+    assert_prints(0, "saved",
+                  "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state", path);
+    assert_prints(0, "saved", "train --model softmax --threads 1 --steps 5 --save %s", weights);
+    assert_prints(1, "holds weights alone: --save-state keeps the state of a run too", "train --resume %s",
+                  weights);
+    assert_prints(1, "no-such.st", "train --resume %s", file("no-such.st"));
+    assert_prints(1, "", "train --resume %s", gs_test_folder());
     static const struct {
         const char *behind, *from, *to, *message;
         int status;
@@ -229,9 +226,8 @@ TEST(damaged_files) {
         {"\"state\"", "\\\"0.5\\\"", "\\\"0\\\"  ", "has 2 tensors of an optimiser's state; wanted 0", 1},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        gs_test_program_prints(changes[i].status, changes[i].message,
-                               "train --epochs 2 --threads 1 --resume %s",
-                               changed(path, changes[i].behind, changes[i].from, changes[i].to));
+        assert_prints(changes[i].status, changes[i].message, "train --epochs 2 --threads 1 --resume %s",
+                      changed(path, changes[i].behind, changes[i].from, changes[i].to));
     }
     char *output; /* without "state", such tensors are a model's */
     output = gs_test_output(1, "eval --load %s", changed(path, "\"state\":", "state", "stade"));

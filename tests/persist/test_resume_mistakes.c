@@ -59,7 +59,7 @@ TEST(no_more_is_asked_for) {
     };
     const char *a = in_folder(gs_test_folder(), "a.st");
     for (size_t i = 0; i < sizeof ended / sizeof *ended; i++) {
-        gs_test_program_prints(0, "saved", RUN "%s --save %s --save-state", ended[i].begun, a);
+        assert_prints(0, "saved", RUN "%s --save %s --save-state", ended[i].begun, a);
         const char *wanted = gs_test_format("\"message\":\"the run in %s has done ", a);
         char *output = gs_test_output(0, "train --json --resume %s %s", a, ended[i].asked);
         if (!strstr(output, wanted) || !strstr(output, ended[i].sentence)) fail_msg("row %zu: %s", i, output);
@@ -67,7 +67,7 @@ TEST(no_more_is_asked_for) {
         if (!strstr(output, wanted)) fail_msg("row %zu: %s", i, output);
         assert_has(output, "\"train_loss\":null");
         assert_null(strstr(output, "\"event\":\"epoch\""));
-        gs_test_program_prints(0, "\nepoch ", "train --resume %s %s", a, ended[i].more); /* it does go on */
+        assert_prints(0, "\nepoch ", "train --resume %s %s", a, ended[i].more); /* it does go on */
     }
 }
 
@@ -79,8 +79,8 @@ TEST(it_is_saved) {
     static const char *const ways[] = {"train", "launch -n 2 -- train", "train --devices cpu,cpu --zero 1",
                                        "train --devices cpu,cpu --sync local --every 4"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        gs_test_program_prints(
-            0, "saved", "%s --model softmax --batch 1000 --epochs 2 --save %s --save-state", ways[i], a);
+        assert_prints(0, "saved", "%s --model softmax --batch 1000 --epochs 2 --save %s --save-state",
+                      ways[i], a);
         output = gs_test_output(0, "%s --resume %s --save %s --save-state", ways[i], a, b);
         assert_has(output, "done     12 steps, test accuracy ");
         assert_null(strstr(output, "samples/s"));
@@ -95,24 +95,23 @@ TEST(it_is_saved) {
     assert_non_null(sum = strstr(output, "sha256 "));
     const char *after = gs_test_format("%.71s", sum);
     assert_string_equal(before, after);
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", b);
-    gs_test_program_prints(1, "holds weights alone", "train --resume %s", b);
+    assert_prints(0, "test accuracy", "eval --load %s", b);
+    assert_prints(1, "holds weights alone", "train --resume %s", b);
 }
 
 /* Other options are looked at as in a run that goes on. */
 TEST(it_is_checked) {
     const char *a = in_folder(gs_test_folder(), "a.st");
-    gs_test_program_prints(0, "saved",
-                           RUN "--warmup-steps 3 --schedule cosine --epochs 2 --save %s --save-state", a);
-    gs_test_program_prints(2, "--batch 64: the run in ", "train --resume %s --batch 64", a);
-    gs_test_program_prints(2, "--model: the run in ", "train --resume %s --model mlp", a);
-    gs_test_program_prints(1, "holds a model for images", "train --resume %s --data colour-fashion-small", a);
-    gs_test_program_prints(2, "--save-state needs --save FILE", "train --resume %s --save-state", a);
-    gs_test_program_prints(2, "would take the state out", "train --resume %s --save %s", a, a);
-    gs_test_program_prints(2, "is the folder of --checkpoint", "train --save %sc --checkpoint %sc", a, a);
-    gs_test_program_prints(1, "no/such", "train --resume %s --save /no/such/file", a);
-    gs_test_program_prints(0, "--steps 2 asks for no more", "train --resume %s --steps 2",
-                           a); /* less than the warm-up */
+    assert_prints(0, "saved", RUN "--warmup-steps 3 --schedule cosine --epochs 2 --save %s --save-state", a);
+    assert_prints(2, "--batch 64: the run in ", "train --resume %s --batch 64", a);
+    assert_prints(2, "--model: the run in ", "train --resume %s --model mlp", a);
+    assert_prints(1, "holds a model for images", "train --resume %s --data colour-fashion-small", a);
+    assert_prints(2, "--save-state needs --save FILE", "train --resume %s --save-state", a);
+    assert_prints(2, "would take the state out", "train --resume %s --save %s", a, a);
+    assert_prints(2, "is the folder of --checkpoint", "train --save %sc --checkpoint %sc", a, a);
+    assert_prints(1, "no/such", "train --resume %s --save /no/such/file", a);
+    assert_prints(0, "--steps 2 asks for no more", "train --resume %s --steps 2",
+                  a); /* less than the warm-up */
 }
 
 /* A library's caller gets the same. */

@@ -100,36 +100,36 @@ TEST(other_runs_have_other_options) {
 TEST(stages_have_zero_too) {
     static const char RUN[] = "memory --model \"flatten, linear 500, relu, linear 500, relu, linear 10\" "
                               "--devices cpu,cpu,cpu,cpu --optimizer adam --threads 1";
-    gs_test_program_prints(0, "--layout dp2,pp2,zero1 1/2 of vectors", "%s --layout dp2,pp2", RUN);
-    gs_test_program_prints(0, "--zero 1               1/2 of vectors", "%s --pipeline 2", RUN);
-    gs_test_program_prints(
+    assert_prints(0, "--layout dp2,pp2,zero1 1/2 of vectors", "%s --layout dp2,pp2", RUN);
+    assert_prints(0, "--zero 1               1/2 of vectors", "%s --pipeline 2", RUN);
+    assert_prints(
         0, "--layout dp2,pp2,zero2 1/2 of gradients too; windows",
         "memory --devices cpu,cpu,cpu,cpu --layout dp2,pp2 --threads 1 --model \"max_pool 4, flatten, %s%s\"",
         EIGHT_LAYERS, EIGHT_LAYERS "linear 10");
-    gs_test_program_prints(0, "with ZeRO 1: 8 + 8/2 bytes\n", "%s --layout dp2,pp2,zero1", RUN);
+    assert_prints(0, "with ZeRO 1: 8 + 8/2 bytes\n", "%s --layout dp2,pp2,zero1", RUN);
 }
 
 /* Processes find the same, though rank 0 takes more. */
 TEST(processes_choose_the_same) {
-    gs_test_program_prints(0, "--micro-batch ",
-                           "launch -n 2 -- train --model lenet --max-memory 5 --fit --steps 3 --threads 1 "
-                           "--save-state --save %s/fit.safetensors",
-                           gs_test_folder());
+    assert_prints(0, "--micro-batch ",
+                  "launch -n 2 -- train --model lenet --max-memory 5 --fit --steps 3 --threads 1 "
+                  "--save-state --save %s/fit.safetensors",
+                  gs_test_folder());
 }
 
 TEST(what_does_not_fit_is_refused_or_made_to_fit) {
     static const char RUN[] =
         "--model \"conv 16 3x3 pad 1, tanh, global_avg_pool, flatten, linear 10\" --batch 256 "
         "--steps 2 --threads 1";
-    gs_test_program_prints(1, "--max-memory 1: worker 0 (cpu) would take", "train %s --max-memory 1", RUN);
-    gs_test_program_prints(1, "MB (activations", "memory %s --max-memory 1", RUN);
-    gs_test_program_prints(1, "it would fit with --micro-batch", "train %s --max-memory 25", RUN);
-    gs_test_program_prints(0, "a worker computes at most", "train %s --max-memory 25 --fit", RUN);
-    gs_test_program_prints(0, "fit      --micro-batch", "train %s --max-memory 25 --fit", RUN);
-    gs_test_program_prints(0, "\"fit\":\"--micro-batch", "train %s --max-memory 25 --fit --json", RUN);
-    gs_test_program_prints(0, "--fit chose --micro-batch", "memory %s --max-memory 25 --fit", RUN);
-    gs_test_program_prints(0, "done     2 steps", "train %s --max-memory 1000", RUN);
-    gs_test_program_prints(1, "--fit finds nothing that makes it fit", "train %s --max-memory 1 --fit", RUN);
+    assert_prints(1, "--max-memory 1: worker 0 (cpu) would take", "train %s --max-memory 1", RUN);
+    assert_prints(1, "MB (activations", "memory %s --max-memory 1", RUN);
+    assert_prints(1, "it would fit with --micro-batch", "train %s --max-memory 25", RUN);
+    assert_prints(0, "a worker computes at most", "train %s --max-memory 25 --fit", RUN);
+    assert_prints(0, "fit      --micro-batch", "train %s --max-memory 25 --fit", RUN);
+    assert_prints(0, "\"fit\":\"--micro-batch", "train %s --max-memory 25 --fit --json", RUN);
+    assert_prints(0, "--fit chose --micro-batch", "memory %s --max-memory 25 --fit", RUN);
+    assert_prints(0, "done     2 steps", "train %s --max-memory 1000", RUN);
+    assert_prints(1, "--fit finds nothing that makes it fit", "train %s --max-memory 1 --fit", RUN);
 }
 
 /* A virtual shard in more passes would have other bits than --exact has where there is no limit. */
@@ -150,9 +150,8 @@ TEST(a_refusal_says_what_would_help) {
     const char *micro_batch = strstr(text, "it would fit with --micro-batch 128 (1"),
                *zero = strstr(text, " MB), --zero 1 (1"), *other = strstr(text, " MB), --optimizer sgd (1");
     if (!micro_batch || !zero || !other || zero < micro_batch || other < zero) fail_msg("%s", text);
-    gs_test_program_prints(1, " --zero 1 do together, with 1", "train %s --max-memory 11", RUN);
-    gs_test_program_prints(1, "even --micro-batch 1 --zero 1 would take ", "memory %s --max-memory 8 --fit",
-                           RUN);
+    assert_prints(1, " --zero 1 do together, with 1", "train %s --max-memory 11", RUN);
+    assert_prints(1, "even --micro-batch 1 --zero 1 would take ", "memory %s --max-memory 8 --fit", RUN);
 }
 
 /* ---- theory ---- */
@@ -208,7 +207,7 @@ TEST(the_list_is_of_plans) {
 
 TEST(train_shows_both) {
     static const char RUN[] = "train --model lenet --devices cpu,cpu --zero 2 --steps 2 --threads 1";
-    gs_test_program_prints(0, " predicted): weights 0.5 (0.5), ", RUN);
+    assert_prints(0, " predicted): weights 0.5 (0.5), ", RUN);
     char *text = gs_test_output(0, "%s --json", RUN);
     cJSON *end = gs_test_parse(strstr(text, "{\"event\":\"end\""));
     for (int i = 0; i < 2; i++) {

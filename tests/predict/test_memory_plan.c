@@ -284,20 +284,17 @@ TEST(a_loss_scale_is_planned) {
 /* ---- what is no plan ---- */
 
 TEST(bad_use_gets_a_sentence) {
-    gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
-                           "memory --fit --device cl");
-    gs_test_program_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
-                           "train --fit --device cl");
-    gs_test_program_prints(2, "--max-memory: '0' is not a whole number from 1", "train --max-memory 0");
-    gs_test_program_prints(2, "--micro-batch: '0' is not a whole number from 1", "train --micro-batch 0");
-    gs_test_program_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2",
-                           "memory --pipeline 2");
-    gs_test_program_prints(2, "'lenet' is not an option", "memory lenet");
-    gs_test_program_prints(2, "--batch 2 is the global batch: it cannot be divided among 3 workers",
-                           "memory --batch 2 --devices cpu,cpu,cpu");
-    gs_test_program_prints(1, "layer 0 (conv 8 99x99)",
-                           "memory --model \"conv 8 99x99, flatten, linear 10\"");
-    gs_test_program_prints(2, "device 'gpu'", "memory --device gpu");
+    assert_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
+                  "memory --fit --device cl");
+    assert_prints(2, "--fit says what to do at a limit: it needs --max-memory MB", "train --fit --device cl");
+    assert_prints(2, "--max-memory: '0' is not a whole number from 1", "train --max-memory 0");
+    assert_prints(2, "--micro-batch: '0' is not a whole number from 1", "train --micro-batch 0");
+    assert_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2", "memory --pipeline 2");
+    assert_prints(2, "'lenet' is not an option", "memory lenet");
+    assert_prints(2, "--batch 2 is the global batch: it cannot be divided among 3 workers",
+                  "memory --batch 2 --devices cpu,cpu,cpu");
+    assert_prints(1, "layer 0 (conv 8 99x99)", "memory --model \"conv 8 99x99, flatten, linear 10\"");
+    assert_prints(2, "device 'gpu'", "memory --device gpu");
 }
 
 /* Models that would need 5 to 60 GB are planned on any machine, in a moment: nothing is computed, not even what a

@@ -211,11 +211,10 @@ TEST(the_program_profiles) {
     assert_true(cJSON_GetObjectItem(o, "loader_samples_per_s")->valuedouble <= 3e6 / 785);
     assert_string_equal(cJSON_GetObjectItem(o, "bound")->valuestring, "loader");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(o, "layers")), 4);
-    gs_test_program_prints(0, "products bf16",
-                           "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision bf16");
-    gs_test_program_prints(
-        0, "\"precision\":\"f16\"",
-        "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision f16 --json");
+    assert_prints(0, "products bf16",
+                  "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision bf16");
+    assert_prints(0, "\"precision\":\"f16\"",
+                  "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision f16 --json");
 }
 
 /* Every layer has a plain time, and what one layer does of those after it counts there. */
@@ -254,21 +253,21 @@ TEST(the_program_profiles_plain_loops) {
     cJSON *o = gs_test_parse(output);
     cJSON *linear = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(o, "layers"), 1), "forward");
     assert_true(cJSON_GetObjectItem(linear, "plain_seconds")->valuedouble > 0);
-    gs_test_program_prints(0, "--plain", "profile --help");
+    assert_prints(0, "--plain", "profile --help");
 }
 
 TEST(wrong_use_of_profile_is_explained) {
-    gs_test_program_prints(0, "example:", "profile --help");
-    gs_test_program_prints(2,
-                           "profile measures one device at a time, and 'cpu,cpu,cpu' names 3; wanted one of "
-                           "them, as --device cpu",
-                           "profile --devices cpu,cpu,cpu");
-    gs_test_program_prints(2, "'0' is not a number from 0.01 to 60", "profile --seconds 0");
-    gs_test_program_prints(2, "there are: cpu", "profile --device gpu");
-    gs_test_program_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
-    gs_test_program_prints(2, "profile learns nothing", "profile --load w.safetensors");
-    gs_test_program_prints(2, "unknown option --epochs", "profile --epochs 3");
-    gs_test_program_prints(2, "'zebra' is not an option", "profile zebra");
-    gs_test_program_prints(2, "rellu", "profile --model 'flatten, rellu'");
-    gs_test_program_prints(1, "fashion-mnist-small", "profile --data no-such-data");
+    assert_prints(0, "example:", "profile --help");
+    assert_prints(2,
+                  "profile measures one device at a time, and 'cpu,cpu,cpu' names 3; wanted one of "
+                  "them, as --device cpu",
+                  "profile --devices cpu,cpu,cpu");
+    assert_prints(2, "'0' is not a number from 0.01 to 60", "profile --seconds 0");
+    assert_prints(2, "there are: cpu", "profile --device gpu");
+    assert_prints(2, "larger than the training set, which has 6000", "profile --batch 6001");
+    assert_prints(2, "profile learns nothing", "profile --load w.safetensors");
+    assert_prints(2, "unknown option --epochs", "profile --epochs 3");
+    assert_prints(2, "'zebra' is not an option", "profile zebra");
+    assert_prints(2, "rellu", "profile --model 'flatten, rellu'");
+    assert_prints(1, "fashion-mnist-small", "profile --data no-such-data");
 }

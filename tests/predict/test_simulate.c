@@ -310,6 +310,6 @@ TEST(bad_use_is_told) {
         const char *command = gs_test_format("simulate %s", cases[i].typed);
         char *percent = strstr(command, "%%");
         if (percent) memmove(percent, percent + 1, strlen(percent));
-        gs_test_program_prints(2, cases[i].says, "%s", command);
+        assert_prints(2, cases[i].says, "%s", command);
     }
 }

@@ -82,22 +82,22 @@ static void prints(int status, const char *part, const char *command) {
         fail_msg("%s\nwanted '%s' in:\n%s", command, part, output);
 }
 
-void gs_test_program_prints(int status, const char *part, const char *arguments, ...) {
+void assert_prints(int status, const char *part, const char *arguments, ...) {
     COMMAND(text, PROGRAM, arguments);
     prints(status, part, text);
 }
 
-void gs_test_shell_prints(int status, const char *part, const char *command, ...) {
+void assert_shell_prints(int status, const char *part, const char *command, ...) {
     COMMAND(text, "", command);
     prints(status, part, text);
 }
 
-void gs_test_ranks_print(int status, const char *part, const char *run, const char *of_0, const char *of_1) {
-    gs_test_shell_prints(status, part,
-                         "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
-                         "G='%s/gradsum %s'; GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G %s; S=$?; wait; "
-                         "exit $S",
-                         gs_test_folder(), GS_BUILD_DIR, run, of_0, of_1);
+void assert_ranks_print(int status, const char *part, const char *run, const char *of_0, const char *of_1) {
+    assert_shell_prints(status, part,
+                        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s; "
+                        "G='%s/gradsum %s'; GRADSUM_RANK=0 $G %s & GRADSUM_RANK=1 $G %s; S=$?; wait; "
+                        "exit $S",
+                        gs_test_folder(), GS_BUILD_DIR, run, of_0, of_1);
 }
 
 const cJSON *gs_test_field(const cJSON *object, const char *name) {

@@ -24,12 +24,12 @@ char *gs_test_shell_output(int status, const char *command, ...) GS_PRINTF(2, 3)
 void gs_test_fits(const char *output, size_t columns);
 
 /* It exits with `status` and prints `part` somewhere. */
-void gs_test_program_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);
-void gs_test_shell_prints(int status, const char *part, const char *command, ...) GS_PRINTF(3, 4);
+void assert_prints(int status, const char *part, const char *arguments, ...) GS_PRINTF(3, 4);
+void assert_shell_prints(int status, const char *part, const char *command, ...) GS_PRINTF(3, 4);
 
 /* Two ranks of "gradsum <run>", to which their own options are added. Rank 1 exits with `status`, and one of the two
  * prints `part`. */
-void gs_test_ranks_print(int status, const char *part, const char *run, const char *of_0, const char *of_1);
+void assert_ranks_print(int status, const char *part, const char *run, const char *of_0, const char *of_1);
 
 /* The member `name` of what it printed as JSON; fails when there is none. */
 const cJSON *gs_test_field(const cJSON *object, const char *name);

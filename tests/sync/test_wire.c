@@ -317,18 +317,18 @@ TEST(training_stays_near_f32) {
 }
 
 TEST(wrong_use_is_refused) {
-    gs_test_program_prints(0, "sha256", "train --exact --wire f32 --model softmax --steps 1");
-    gs_test_program_prints(2, "unknown option --wire", "eval --wire f16");
-    gs_test_ranks_print(2, "rank 1 has --wire f32, rank 0 f16", "train --model softmax --steps 3 --threads 1",
-                        "--wire f16", "");
+    assert_prints(0, "sha256", "train --exact --wire f32 --model softmax --steps 1");
+    assert_prints(2, "unknown option --wire", "eval --wire f16");
+    assert_ranks_print(2, "rank 1 has --wire f32, rank 0 f16", "train --model softmax --steps 3 --threads 1",
+                       "--wire f16", "");
 }
 
 TEST(a_step_can_be_watched) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (int workers = 2; workers <= 8; workers += 3)
-            gs_test_program_prints(0, "bf16", "step --no-pause --wire bf16 --workers %d --size 13 --sync %s",
-                                   workers, gs_sync_schemes()[i]->name);
-    gs_test_program_prints(0, "\"as_formula\":true", "step --json --wire f16 --workers 11 --sync ring");
-    gs_test_program_prints(2, "wanted at most 8 workers", "step --wire bf16 --workers 9");
-    gs_test_program_prints(2, "wanted at most 11 workers", "step --wire f16 --workers 12");
+            assert_prints(0, "bf16", "step --no-pause --wire bf16 --workers %d --size 13 --sync %s", workers,
+                          gs_sync_schemes()[i]->name);
+    assert_prints(0, "\"as_formula\":true", "step --json --wire f16 --workers 11 --sync ring");
+    assert_prints(2, "wanted at most 8 workers", "step --wire bf16 --workers 9");
+    assert_prints(2, "wanted at most 11 workers", "step --wire f16 --workers 12");
 }

@@ -179,24 +179,24 @@ TEST(bytes_are_told) {
 
 TEST(bytes_are_printed) {
     static const char args[] = "--model softmax --steps 3 --threads 1 --devices cpu,cpu --sync ring";
-    gs_test_program_prints(0, "sent     31,416 bytes per step by each worker", "train %s", args);
-    gs_test_program_prints(0, "sent     15,716 bytes", "train %s --wire bf16", args);
-    gs_test_program_prints(0, "wire     gradients travel as f16", "train %s --wire f16", args);
-    gs_test_program_prints(0, "alone    one worker has nobody to sum with",
-                           "train --model softmax --steps 1 --wire f16");
-    gs_test_program_prints(0, "\"sent_bytes_a_step\":15716", "train %s --wire f16 --json", args);
-    gs_test_program_prints(0, "\"wire\":\"f16\"", "train %s --wire f16 --json", args);
-    gs_test_program_prints(0, "sent     15,716 bytes",
-                           "launch -n 2 -- train --model softmax --steps 3 --sync ring --wire bf16");
-    gs_test_program_prints(0, "sent     15,716 bytes",
-                           "launch -n 2 -- train --model softmax --steps 3 --sync allreduce --wire f16");
+    assert_prints(0, "sent     31,416 bytes per step by each worker", "train %s", args);
+    assert_prints(0, "sent     15,716 bytes", "train %s --wire bf16", args);
+    assert_prints(0, "wire     gradients travel as f16", "train %s --wire f16", args);
+    assert_prints(0, "alone    one worker has nobody to sum with",
+                  "train --model softmax --steps 1 --wire f16");
+    assert_prints(0, "\"sent_bytes_a_step\":15716", "train %s --wire f16 --json", args);
+    assert_prints(0, "\"wire\":\"f16\"", "train %s --wire f16 --json", args);
+    assert_prints(0, "sent     15,716 bytes",
+                  "launch -n 2 -- train --model softmax --steps 3 --sync ring --wire bf16");
+    assert_prints(0, "sent     15,716 bytes",
+                  "launch -n 2 -- train --model softmax --steps 3 --sync allreduce --wire f16");
     /* four workers, chunks of 1963 values: 3 (4 * 1963 + 4 * 4) */
-    gs_test_program_prints(0, "sent     23,604 bytes",
-                           "launch -n 2 -- train --model softmax --devices cpu,cpu --threads 1 --steps 3 "
-                           "--sync hierarchical --wire bf16");
+    assert_prints(0, "sent     23,604 bytes",
+                  "launch -n 2 -- train --model softmax --devices cpu,cpu --threads 1 --steps 3 "
+                  "--sync hierarchical --wire bf16");
     static const char two[] = "compare --model softmax --steps 3 --threads 1 --devices-list 'cpu; cpu,cpu'";
-    gs_test_program_prints(0, "\"largest_difference\"", "%s --wire bf16 --json", two);
-    gs_test_program_prints(0, "\"sent_bytes_a_step\":15716", "%s --wire bf16 --json", two);
-    gs_test_program_prints(0, "cpu,cpu                 15,716         15,716\n", "%s --wire bf16", two);
-    gs_test_program_prints(0, "cpu,cpu                 31,416         31,416\n", "%s --sync tree", two);
+    assert_prints(0, "\"largest_difference\"", "%s --wire bf16 --json", two);
+    assert_prints(0, "\"sent_bytes_a_step\":15716", "%s --wire bf16 --json", two);
+    assert_prints(0, "cpu,cpu                 15,716         15,716\n", "%s --wire bf16", two);
+    assert_prints(0, "cpu,cpu                 31,416         31,416\n", "%s --sync tree", two);
 }

@@ -65,13 +65,13 @@ TEST(accumulation_saves_memory) {
     assert_ok(gs_train(&s, &(gs_observer){.start = look_at_micro_batch}, &r));
     assert_int_equal(micro_batch_seen, 750);
     gs_result_free(&r);
-    gs_test_program_prints(2, "--accumulate 65: more passes than the 64 samples",
-                           "train --devices cpu,cpu --accumulate 65");
-    gs_test_program_prints(2, "--accumulate 33: more passes than the 32 samples",
-                           "launch -n 2 -- train --devices cpu,cpu --accumulate 33");
-    gs_test_program_prints(2, "--accumulate: '0' is not a whole number", "train --accumulate 0");
-    gs_test_program_prints(2, "each of the 1 worker has 8; wanted at most 8", "train --exact --accumulate 9");
-    gs_test_program_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
+    assert_prints(2, "--accumulate 65: more passes than the 64 samples",
+                  "train --devices cpu,cpu --accumulate 65");
+    assert_prints(2, "--accumulate 33: more passes than the 32 samples",
+                  "launch -n 2 -- train --devices cpu,cpu --accumulate 33");
+    assert_prints(2, "--accumulate: '0' is not a whole number", "train --accumulate 0");
+    assert_prints(2, "each of the 1 worker has 8; wanted at most 8", "train --exact --accumulate 9");
+    assert_prints(0, "passes   4 over", "train --model softmax --steps 2 --accumulate 4");
 }
 
 /* ---- --slow ---- */
@@ -84,15 +84,15 @@ TEST(a_slow_worker_changes_nothing_but_time) {
     assert_same_bits(&fast, &slow, "--slow 1:5");
     /* no matter how fast the machine is: 20 steps of at least 5 ms each, in which 2 workers see 6000 + 333 samples */
     assert_true(slow.samples_per_s <= (6000 + 333) / (GS_TEST_STEPS * 5e-3));
-    gs_test_program_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
-                           "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
-    gs_test_program_prints(2, "there is no worker 2; workers are 0 to 1",
-                           "train --model softmax --steps 2 --devices cpu,cpu --slow 2:5");
-    gs_test_program_prints(2, "--slow: there is no worker 5; the only one is worker 0", "train --slow 5:50");
+    assert_prints(0, "slow     worker 1 sleeps 2.5 ms in each step",
+                  "train --model softmax --steps 2 --devices cpu,cpu --slow 1:2.5");
+    assert_prints(2, "there is no worker 2; workers are 0 to 1",
+                  "train --model softmax --steps 2 --devices cpu,cpu --slow 2:5");
+    assert_prints(2, "--slow: there is no worker 5; the only one is worker 0", "train --slow 5:50");
     static const char *const wrong[] = {"1",     ":5",    "1:",    "1:-5",      "-1:5",
                                         "1:5ms", "1:2:3", "1:1e3", "1:2000000", "x:5"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        gs_test_program_prints(2, "is not RANK:MS", "train --slow=%s", wrong[i]);
+        assert_prints(2, "is not RANK:MS", "train --slow=%s", wrong[i]);
 }
 
 /* The other one tells the time-out when it has come, and not when the sleeper wakes. */
@@ -147,8 +147,8 @@ TEST(ranks_must_agree_on_the_mode) {
          "rank 1 and rank 0 differ in --model (flatten, linear 10, tanh versus flatten, linear 10)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gs_test_ranks_print(2, cases[i][2], "train --model softmax --steps 3 --threads 1", cases[i][0],
-                            cases[i][1]);
+        assert_ranks_print(2, cases[i][2], "train --model softmax --steps 3 --threads 1", cases[i][0],
+                           cases[i][1]);
     }
 }
 
@@ -167,7 +167,7 @@ TEST(every_way_ends_without_weights) {
                                        "--zero 3 --accumulate 2",
                                        "--zero 3 --exact"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        gs_test_program_prints(
-            0, NOTHING, "train --model \"max_pool 7, flatten\" --devices cpu,cpu --steps 2 --epochs 1 %s",
-            ways[i]);
+        assert_prints(0, NOTHING,
+                      "train --model \"max_pool 7, flatten\" --devices cpu,cpu --steps 2 --epochs 1 %s",
+                      ways[i]);
 }

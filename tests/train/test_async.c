@@ -79,16 +79,15 @@ TEST_IN(accuracy, async_is_as_accurate) {
 
 TEST(async_tells_its_staleness) {
     static const char command[] = "--model softmax --steps 50 --threads 1 --sync async --staleness 2";
-    gs_test_program_prints(0, "stale    gradients, by", "train --devices cpu,cpu %s", command);
-    gs_test_program_prints(0, "\"steps_ahead\":[", "launch -n 2 -- train %s --json", command);
-    gs_test_program_prints(0, "\"staleness\":[", "launch -n 2 -- train --devices cpu,cpu %s --json", command);
-    gs_test_program_prints(2, "--sync async needs --staleness K", "train --sync async");
-    gs_test_program_prints(2, "--staleness works only with --sync async", "train --staleness 3");
-    gs_test_program_prints(2, "weights differ by design", "train --sync async --staleness 1 --verify 5");
-    gs_test_program_prints(2, "does not work with --sync async", "train --sync async --staleness 1 --exact");
-    gs_test_program_prints(2, "--every works only with --sync local",
-                           "train --sync async --staleness 1 --every 2");
-    gs_test_program_prints(2, "local, async", "train --sync nobody --steps 1");
+    assert_prints(0, "stale    gradients, by", "train --devices cpu,cpu %s", command);
+    assert_prints(0, "\"steps_ahead\":[", "launch -n 2 -- train %s --json", command);
+    assert_prints(0, "\"staleness\":[", "launch -n 2 -- train --devices cpu,cpu %s --json", command);
+    assert_prints(2, "--sync async needs --staleness K", "train --sync async");
+    assert_prints(2, "--staleness works only with --sync async", "train --staleness 3");
+    assert_prints(2, "weights differ by design", "train --sync async --staleness 1 --verify 5");
+    assert_prints(2, "does not work with --sync async", "train --sync async --staleness 1 --exact");
+    assert_prints(2, "--every works only with --sync local", "train --sync async --staleness 1 --every 2");
+    assert_prints(2, "local, async", "train --sync nobody --steps 1");
 }
 
 /* One worker fails: all end, with its message, also those that wait at the server. */

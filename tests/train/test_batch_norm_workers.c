@@ -236,12 +236,11 @@ TEST(what_cannot_be_is_refused) {
 }
 
 TEST(what_a_user_types) {
-    gs_test_program_prints(2, "--batch-norm: 'ghost:' is not global, local, or ghost:G",
-                           "train --batch-norm ghost:");
-    gs_test_program_prints(2, "'ghost:0' is not", "train --batch-norm ghost:0");
-    gs_test_program_prints(2, "'ghost:1x' is not", "train --batch-norm ghost:1x");
-    gs_test_ranks_print(2, "rank 1 and rank 0 differ in --batch-norm (local versus global)",
-                        "train --model softmax --steps 3 --threads 1", "", "--batch-norm local");
+    assert_prints(2, "--batch-norm: 'ghost:' is not global, local, or ghost:G", "train --batch-norm ghost:");
+    assert_prints(2, "'ghost:0' is not", "train --batch-norm ghost:0");
+    assert_prints(2, "'ghost:1x' is not", "train --batch-norm ghost:1x");
+    assert_ranks_print(2, "rank 1 and rank 0 differ in --batch-norm (local versus global)",
+                       "train --model softmax --steps 3 --threads 1", "", "--batch-norm local");
 }
 
 /* What was saved gives the same loss again, which needs the running statistics. */

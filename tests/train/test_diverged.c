@@ -76,7 +76,7 @@ TEST(the_best_epoch_is_saved) {
     s = gs_test_with(s, "--save %s --keep best", path);
     s.test_hook = harm_last_worker;
     assert_fails(GS_E_DIVERGED, "(the weights of epoch 1 are in ", gs_train(&s, NULL, &r));
-    gs_test_program_prints(0, "test accuracy", "eval --load %s", path);
+    assert_prints(0, "test accuracy", "eval --load %s", path);
 }
 
 TEST(keep_going_goes_on) {
@@ -95,9 +95,9 @@ static void sha256_of_file(const char *path, char *sha256) {
 TEST(a_good_file_is_kept) {
     char before[65], after[65];
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "saved", "train --model softmax --threads 1 --steps 3 --save %s", path);
+    assert_prints(0, "saved", "train --model softmax --threads 1 --steps 3 --save %s", path);
     sha256_of_file(path, before);
-    gs_test_program_prints(
+    assert_prints(
         1, "; wanted a finite number: try a smaller --lr than 1e+06, or --keep-going (nothing is written to ",
         "train " WILD " --save %s", path);
     sha256_of_file(path, after);
@@ -108,26 +108,26 @@ TEST(a_good_file_is_kept) {
     assert_null(strstr(output, "-nan"));
     sha256_of_file(path, after);
     assert_string_not_equal(before, after);
-    gs_test_program_prints(0, "loss nan", "eval --keep-going --load %s", path);
+    assert_prints(0, "loss nan", "eval --keep-going --load %s", path);
 }
 
 /* Inference with such weights is no result, unless that is wanted; an older file of logits stays. */
 TEST(inference_fails_too) {
     char *output;
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
+    assert_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
     static const char *const ways[] = {"", "--devices cpu,cpu,cpu --json"};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         output = gs_test_output(1, "eval %s --load %s", ways[i], path);
         assert_has(output, "gradsum eval: the test loss is nan; wanted a finite number: ",
                    " holds nan in 1.weight (--keep-going");
         assert_true(!strstr(output, "\"status\":\"diverged\"") == (i == 0));
-        gs_test_program_prints(1, "gradsum predict: logit 0 of sample 0 is nan; wanted a finite number",
-                               "predict --threads 1 %.20s --load %s -o %s.npy", ways[i], path, path);
+        assert_prints(1, "gradsum predict: logit 0 of sample 0 is nan; wanted a finite number",
+                      "predict --threads 1 %.20s --load %s -o %s.npy", ways[i], path, path);
         assert_int_not_equal(gs_test_shell(NULL, "test -e %s.npy", path), 0);
     }
-    gs_test_program_prints(0, "logits (1000, 10)", "predict --keep-going --load %s -o %s.npy", path, path);
-    gs_test_program_prints(1, "the other 1 ended too", "launch -n 2 -- eval --load %s", path);
+    assert_prints(0, "logits (1000, 10)", "predict --keep-going --load %s -o %s.npy", path, path);
+    assert_prints(1, "the other 1 ended too", "launch -n 2 -- eval --load %s", path);
 }
 
 /* Of a comparison and a sweep too; and once, on the last line. */
@@ -193,33 +193,31 @@ TEST(one_process_speaks) {
 
 /* Under a rule --lr is not the rate: batch 512 of 128 makes it four times as high, at the end of the warm-up. */
 TEST(the_rate_of_the_step_is_named) {
-    gs_test_program_prints(
-        1, "this step's rate was 4e+06, from --lr 1e+06 and --lr-rule linear: try a smaller one",
-        "train " WILD " --batch 512 --lr-rule linear");
-    gs_test_program_prints(1, "this step's rate was 1.00", /* 1.003e+06, say */
-                           "train " WILD " --batch 512 --lr-rule linear --warmup 1000");
+    assert_prints(1, "this step's rate was 4e+06, from --lr 1e+06 and --lr-rule linear: try a smaller one",
+                  "train " WILD " --batch 512 --lr-rule linear");
+    assert_prints(1, "this step's rate was 1.00", /* 1.003e+06, say */
+                  "train " WILD " --batch 512 --lr-rule linear --warmup 1000");
 }
 
 TEST(a_bad_file_is_named) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
-    gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
+    assert_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
     const char *wanted =
         gs_test_format("diverged at step 1: the loss is nan; wanted a finite number: %s (--load) already "
                        "holds nan in 1.weight",
                        path);
-    gs_test_program_prints(1, wanted, "train --model softmax --threads 1 --steps 3 --load %s", path);
-    gs_test_program_prints(0, "saved", "train " WILD " --keep-going --save-state --save %s", path);
-    gs_test_program_prints(1, " (--resume) already holds nan", "train --threads 1 --resume %s --epochs 50",
-                           path);
+    assert_prints(1, wanted, "train --model softmax --threads 1 --steps 3 --load %s", path);
+    assert_prints(0, "saved", "train " WILD " --keep-going --save-state --save %s", path);
+    assert_prints(1, " (--resume) already holds nan", "train --threads 1 --resume %s --epochs 50", path);
 }
 
 TEST(other_commands) {
-    gs_test_program_prints(1, "gradsum compare: cpu: diverged at step ", "compare --devices-list cpu " WILD);
-    gs_test_program_prints(0, "nan", "compare --devices-list cpu --keep-going " WILD);
-    gs_test_program_prints(0, "NaN", "sweep --batch 500,1000 " WILD);
-    gs_test_program_prints(1, "diverged at step ", "train --json " WILD);
+    assert_prints(1, "gradsum compare: cpu: diverged at step ", "compare --devices-list cpu " WILD);
+    assert_prints(0, "nan", "compare --devices-list cpu --keep-going " WILD);
+    assert_prints(0, "NaN", "sweep --batch 500,1000 " WILD);
+    assert_prints(1, "diverged at step ", "train --json " WILD);
     const char *log = gs_test_folder();
-    gs_test_program_prints(1, "diverged at step ", "train --log %s/log " WILD, log);
+    assert_prints(1, "diverged at step ", "train --log %s/log " WILD, log);
     char *output = gs_test_shell_output(0, "cat %s/log/run.json", log);
     assert_has(output, "failed: diverged at step ");
 }

@@ -33,12 +33,11 @@ TEST(exact_cuts_micro_batches_alike) {
 }
 
 TEST(exact_refuses_what_it_cannot_hold) {
-    gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8",
-                           "train --exact --devices cpu,cpu,cpu");
-    gs_test_program_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "launch -n 3 -- train --exact");
-    gs_test_program_prints(2, "--threads 2: splitting products over threads changes their bits",
-                           "train --exact --threads 2");
-    gs_test_program_prints(2, "device 'cl:0.0': only cpu", "train --exact --devices cpu,cl:0.0");
+    assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "train --exact --devices cpu,cpu,cpu");
+    assert_prints(2, "there are 3 workers; wanted 1, 2, 4 or 8", "launch -n 3 -- train --exact");
+    assert_prints(2, "--threads 2: splitting products over threads changes their bits",
+                  "train --exact --threads 2");
+    assert_prints(2, "device 'cl:0.0': only cpu", "train --exact --devices cpu,cl:0.0");
 }
 
 /* ---- --verify ---- */
@@ -90,7 +89,7 @@ TEST(verify_lets_a_sound_run_pass) {
     verified = gs_test_train(&s);
     assert_same_bits(&plain, &verified, "--verify 1");
     static const char command[] = "--model softmax --steps 7 --verify 3 --devices cpu,cpu";
-    gs_test_program_prints(0, "compared every 3 steps", "train %s", command);
-    gs_test_program_prints(0, "sha256", "launch -n 2 -- train %s", command);
-    gs_test_program_prints(2, "--verify: '0' is not a whole number", "train --verify 0");
+    assert_prints(0, "compared every 3 steps", "train %s", command);
+    assert_prints(0, "sha256", "launch -n 2 -- train %s", command);
+    assert_prints(2, "--verify: '0' is not a whole number", "train --verify 0");
 }

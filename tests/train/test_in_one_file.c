@@ -66,7 +66,7 @@ static void three_workers_and_a_server(void **state) {
 }
 
 static void fails(const char *part, const char *arguments) {
-    gs_test_shell_prints(1, part, "%s/in-one-file %s", GS_BUILD_DIR, arguments);
+    assert_shell_prints(1, part, "%s/in-one-file %s", GS_BUILD_DIR, arguments);
 }
 
 TEST(wrong_use_is_explained) {

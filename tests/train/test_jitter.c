@@ -32,10 +32,9 @@ TEST(jitter_is_read_and_printed) {
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         if (gs_jitter_read(wrong[i], &j)) fail_msg("'%s' was taken", wrong[i]);
-    gs_test_program_prints(2, "--jitter: '3:20' is not RANK:TIME@SHARE%, such as 3:20ms@5%",
-                           "train --jitter 3:20");
-    gs_test_program_prints(2, "--jitter: there is no worker 2; workers are 0 to 1",
-                           "train --model softmax --devices cpu,cpu --jitter 1:1ms@5%%,2:1ms@5%%");
+    assert_prints(2, "--jitter: '3:20' is not RANK:TIME@SHARE%, such as 3:20ms@5%", "train --jitter 3:20");
+    assert_prints(2, "--jitter: there is no worker 2; workers are 0 to 1",
+                  "train --model softmax --devices cpu,cpu --jitter 1:1ms@5%%,2:1ms@5%%");
 }
 
 enum { STEPS = 20000 };
@@ -91,8 +90,8 @@ TEST(a_run_pauses) {
         assert_true(r.samples_per_s <= (6000 + 333) / least);
         assert_same_bits(&calm, &r, syncs[i]);
     }
-    gs_test_program_prints(0, "jitter   worker 1 pauses 2.5 ms in 50 % of its steps",
-                           "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2.5ms@50%%");
-    gs_test_program_prints(0, "\"jitter\":\"1:2ms@50%\"",
-                           "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2ms@50%% --json");
+    assert_prints(0, "jitter   worker 1 pauses 2.5 ms in 50 % of its steps",
+                  "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2.5ms@50%%");
+    assert_prints(0, "\"jitter\":\"1:2ms@50%\"",
+                  "train --model softmax --steps 2 --devices cpu,cpu --jitter 1:2ms@50%% --json");
 }

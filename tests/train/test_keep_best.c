@@ -45,5 +45,5 @@ TEST(the_best_epoch_is_saved) {
 }
 
 TEST(wrong_use) {
-    gs_test_program_prints(2, "--keep best needs --save FILE", "train --keep best");
+    assert_prints(2, "--keep best needs --save FILE", "train --keep best");
 }

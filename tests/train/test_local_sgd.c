@@ -52,15 +52,13 @@ TEST(local_sgd_averages_and_learns) {
 }
 
 TEST(local_sgd_between_processes) {
-    gs_test_program_prints(
-        0, "weights averaged every 3 steps",
-        "launch -n 2 -- train --model softmax --steps 20 --sync local --every 3 --verify 6");
-    gs_test_program_prints(
-        0, "\"every\":3",
-        "launch -n 2 -- train --devices cpu,cpu --model softmax --steps 20 --sync local --every "
-        "3 --verify 3 --json");
-    gs_test_program_prints(2, "--sync local needs --every H", "train --sync local");
-    gs_test_program_prints(2, "--every works only with --sync local", "train --every 3");
-    gs_test_program_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
-    gs_test_program_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
+    assert_prints(0, "weights averaged every 3 steps",
+                  "launch -n 2 -- train --model softmax --steps 20 --sync local --every 3 --verify 6");
+    assert_prints(0, "\"every\":3",
+                  "launch -n 2 -- train --devices cpu,cpu --model softmax --steps 20 --sync local --every "
+                  "3 --verify 3 --json");
+    assert_prints(2, "--sync local needs --every H", "train --sync local");
+    assert_prints(2, "--every works only with --sync local", "train --every 3");
+    assert_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
+    assert_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
 }

@@ -236,20 +236,16 @@ TEST(the_scale_is_kept) {
 
 TEST(what_it_says) {
     const char *log = gs_test_format("%s/log", gs_test_folder());
-    gs_test_program_prints(0, "products of bf16", "train --model softmax --steps 1 --precision bf16");
-    gs_test_program_prints(0, "\"precision\":\"bf16\"",
-                           "train --model softmax --steps 1 --precision bf16 --json");
-    gs_test_program_prints(
-        0, "step 1: a gradient is not finite with a loss scale of 128; the update is left out",
-        "train --model '%s' --steps 8 --precision f16 --log %s", FAR_APART, log);
+    assert_prints(0, "products of bf16", "train --model softmax --steps 1 --precision bf16");
+    assert_prints(0, "\"precision\":\"bf16\"", "train --model softmax --steps 1 --precision bf16 --json");
+    assert_prints(0, "step 1: a gradient is not finite with a loss scale of 128; the update is left out",
+                  "train --model '%s' --steps 8 --precision f16 --log %s", FAR_APART, log);
     char *output =
         gs_test_shell_output(0, "grep -c '\"loss_scale\":128,\"skipped\":1' %s/metrics.jsonl", log);
     assert_string_equal(output, "1\n");
-    gs_test_program_prints(2, "unknown --precision 'f8'; choose one of: f32, bf16, f16",
-                           "train --precision f8");
-    gs_test_program_prints(2, "unknown option --precision", "eval --precision bf16");
-    gs_test_program_prints(0, "done",
-                           "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
+    assert_prints(2, "unknown --precision 'f8'; choose one of: f32, bf16, f16", "train --precision f8");
+    assert_prints(2, "unknown option --precision", "eval --precision bf16");
+    assert_prints(0, "done", "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }
 
 /* One pixel in each sample, of 1e8: infinite in f16, and so is its gradient with any scale; the loss is finite. */

@@ -281,10 +281,10 @@ TEST(a_record_is_the_same) {
         static const char RUN[] = "train --model \"flatten, linear 512, relu, linear 512, linear 10\" "
                                   "--steps 2 --batch 20 --threads 1 --optimizer adam";
         const char *d = devices[i];
-        gs_test_program_prints(0, "sha256", "%s --devices %s --digest %s/%s", RUN, d, folder, d);
-        gs_test_program_prints(0, "sha256", "%s --devices %s --digest %s/%s-off --offload optimizer%s", RUN,
-                               d, folder, d, i ? "" : ",weights,activations");
-        gs_test_program_prints(0, "the same, to the bit", "explain %s/%s-off %s/%s", folder, d, folder, d);
+        assert_prints(0, "sha256", "%s --devices %s --digest %s/%s", RUN, d, folder, d);
+        assert_prints(0, "sha256", "%s --devices %s --digest %s/%s-off --offload optimizer%s", RUN, d, folder,
+                      d, i ? "" : ",weights,activations");
+        assert_prints(0, "the same, to the bit", "explain %s/%s-off %s/%s", folder, d, folder, d);
     }
 }
 
@@ -371,11 +371,11 @@ TEST(the_program_ends_in_order) {
     assert_has(output, "--offload: no room for ");
     gs_test_shell(&output, "tail -c 5 %s", saved);
     assert_string_equal(output, "older");
-    gs_test_program_prints(
-        1, "--offload: cannot make a file in /proc/nowhere: No such file or directory; --offload-dir",
-        "train --steps 1 --offload optimizer --offload-dir /proc/nowhere");
-    gs_test_program_prints(1, "--offload: cannot make a file in /proc: ",
-                           "train --steps 1 --offload optimizer --offload-dir /proc");
+    assert_prints(1,
+                  "--offload: cannot make a file in /proc/nowhere: No such file or directory; --offload-dir",
+                  "train --steps 1 --offload optimizer --offload-dir /proc/nowhere");
+    assert_prints(1, "--offload: cannot make a file in /proc: ",
+                  "train --steps 1 --offload optimizer --offload-dir /proc");
 }
 
 /* ---- what it goes with ---- */
@@ -418,14 +418,13 @@ TEST(bad_use_gets_a_sentence) {
          "--pipeline would bring all weights of a stage again for each micro-batch"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        gs_test_program_prints(2, cases[i].says, "train --steps 1 %s", cases[i].options);
+        assert_prints(2, cases[i].says, "train --steps 1 %s", cases[i].options);
     static const char WIDE[] = "memory %s --model \"flatten, 9 x linear 600, linear 10\"";
-    gs_test_program_prints(0, "--offload optimizer", WIDE, "--optimizer adam");
-    gs_test_program_prints(0, "--offload activations", WIDE, "");
-    gs_test_program_prints(0, "--offload weights", WIDE, "");
+    assert_prints(0, "--offload optimizer", WIDE, "--optimizer adam");
+    assert_prints(0, "--offload activations", WIDE, "");
+    assert_prints(0, "--offload weights", WIDE, "");
     if (gs_mapped_is_memory("/dev/shm"))
-        gs_test_program_prints(
-            0, "in files in /dev/shm, which is memory itself",
-            "train --model lenet --steps 1 --batch 2 --offload optimizer --offload-dir /dev/shm");
-    gs_test_program_prints(0, "+ offloaded", "memory --optimizer adam --offload optimiser");
+        assert_prints(0, "in files in /dev/shm, which is memory itself",
+                      "train --model lenet --steps 1 --batch 2 --offload optimizer --offload-dir /dev/shm");
+    assert_prints(0, "+ offloaded", "memory --optimizer adam --offload optimiser");
 }

@@ -146,11 +146,10 @@ TEST(whoever_reads_weights_finds_them) {
         "linear 10\" --device cl --batch 20 --optimizer adam",
                       OFF[] = "--offload optimizer,activations,weights";
     const char *whole = gs_test_sha256("train %s --steps 4", RUN);
-    gs_test_program_prints(0, "sha256",
-                           "train %s --steps 2 --save %s/half.st --save-state --digest %s/off %s", RUN,
-                           folder, folder, OFF);
-    gs_test_program_prints(0, "sha256", "train %s --steps 2 --digest %s/on", RUN, folder);
-    gs_test_program_prints(0, "the same, to the bit", "explain %s/off %s/on", folder, folder);
+    assert_prints(0, "sha256", "train %s --steps 2 --save %s/half.st --save-state --digest %s/off %s", RUN,
+                  folder, folder, OFF);
+    assert_prints(0, "sha256", "train %s --steps 2 --digest %s/on", RUN, folder);
+    assert_prints(0, "the same, to the bit", "explain %s/off %s/on", folder, folder);
     assert_string_equal(whole, gs_test_sha256("train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN,
                                               folder, folder, OFF));
 }

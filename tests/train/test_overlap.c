@@ -264,10 +264,10 @@ TEST(the_hidden_share) {
 
 TEST_IN(bucket, it_is_shown) {
     static const char args[] = "--model lenet --steps 10 --threads 1";
-    gs_test_program_prints(0, "buckets  of at least 16 KB", "train %s --devices cpu,cpu --bucket 16", args);
-    gs_test_program_prints(0, "overlap  3 buckets; ", "train %s --devices cpu,cpu --bucket 16", args);
-    gs_test_program_prints(0, "\"hidden\":", "train %s --devices cpu,cpu --bucket 16 --json", args);
-    gs_test_program_prints(0, "overlap  3 buckets; ", "launch -n 2 -- train %s --bucket 16", args);
+    assert_prints(0, "buckets  of at least 16 KB", "train %s --devices cpu,cpu --bucket 16", args);
+    assert_prints(0, "overlap  3 buckets; ", "train %s --devices cpu,cpu --bucket 16", args);
+    assert_prints(0, "\"hidden\":", "train %s --devices cpu,cpu --bucket 16 --json", args);
+    assert_prints(0, "overlap  3 buckets; ", "launch -n 2 -- train %s --bucket 16", args);
     char *output = gs_test_output(0, "train %s --bucket 16", args);
     assert_null(strstr(output, "overlap")); /* one worker has nothing to sum */
     for (int bucket = 0; bucket <= 16; bucket += 16) {
@@ -276,12 +276,11 @@ TEST_IN(bucket, it_is_shown) {
         if (!!strstr(output, " hid ") != (bucket > 0)) fail_msg("--bucket %d: %s", bucket, output);
         gs_test_fits(output, 80);
     }
-    gs_test_program_prints(0, "\"hidden\":", "compare %s --devices-list 'cpu; cpu,cpu' --bucket 16 --json",
-                           args);
+    assert_prints(0, "\"hidden\":", "compare %s --devices-list 'cpu; cpu,cpu' --bucket 16 --json", args);
 }
 
 TEST_IN(bucket, wrong_use_is_refused) {
-    gs_test_program_prints(2, "--bucket: '1.5' is not a whole number", "train --bucket 1.5");
-    gs_test_ranks_print(2, "rank 1 and rank 0 differ in --bucket (none versus 4)",
-                        "train --model softmax --steps 3 --threads 1", "--bucket 4", "");
+    assert_prints(2, "--bucket: '1.5' is not a whole number", "train --bucket 1.5");
+    assert_ranks_print(2, "rank 1 and rank 0 differ in --bucket (none versus 4)",
+                       "train --model softmax --steps 3 --threads 1", "--bucket 4", "");
 }

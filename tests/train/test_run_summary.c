@@ -87,7 +87,7 @@ TEST(sets_have_equal_threads) {
         if (!first || !strstr(first + 1, text)) fail_msg("wanted '%s' twice: %s", text, output);
     }
     snprintf(text, sizeof text, "each cpu worker has %d thread", most);
-    gs_test_program_prints(0, text, "compare --model softmax --steps 9");
+    assert_prints(0, text, "compare --model softmax --steps 9");
 }
 
 /* What a training has computed is told, though its weights cannot be written (here: files of 4 KB at most). */
@@ -124,11 +124,10 @@ TEST(a_log_that_fails_has_an_end) {
 
 /* 0.05, not 0.05000000074505806. */
 TEST(numbers_as_they_were_typed) {
-    gs_test_program_prints(0, "\"lr_first\":0.05,\"lr_scaled\":0.05,",
-                           "train --model softmax --steps 1 --json");
-    gs_test_program_prints(0,
-                           "\"lr\":0.05,\"lr_rule\":\"none\",\"base_batch\":128,\"schedule\":\"constant\","
-                           "\"momentum\":0.9,\"weight_decay\":0.001,",
-                           "train --model softmax --steps 1 --json --weight-decay 0.001");
-    gs_test_program_prints(0, "\"lr\":0.05,", "sweep --model softmax --batch 512 --epochs 1 --json");
+    assert_prints(0, "\"lr_first\":0.05,\"lr_scaled\":0.05,", "train --model softmax --steps 1 --json");
+    assert_prints(0,
+                  "\"lr\":0.05,\"lr_rule\":\"none\",\"base_batch\":128,\"schedule\":\"constant\","
+                  "\"momentum\":0.9,\"weight_decay\":0.001,",
+                  "train --model softmax --steps 1 --json --weight-decay 0.001");
+    assert_prints(0, "\"lr\":0.05,", "sweep --model softmax --batch 512 --epochs 1 --json");
 }
