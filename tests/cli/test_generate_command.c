@@ -191,10 +191,9 @@ TEST(json_has_the_text) {
                         "\xc3\xa9\xf0\x9f\x98\x80\na\xc3\xa9\xf0\x9f\x98\x80");
 
     /* bytes that are no UTF-8: 0xfd to 0xff, then 0 */
-    output = gs_test_output(0,
-                            "generate --load %s --prompt \"$(printf '\\374')\" --length 5 --json "
-                            "2>/dev/null",
-                            make_file("more", 256, next_byte, "\"tokens\":\"bytes\""));
+    output =
+        gs_test_output(0, "generate --load %s --prompt \"$(printf '\\374')\" --length 5 --json 2>/dev/null",
+                       make_file("more", 256, next_byte, "\"tokens\":\"bytes\""));
     o = gs_test_parse(output);
     assert_string_equal(cJSON_GetArrayItem(gs_test_field(o, "texts"), 0)->valuestring,
                         "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\x01");
@@ -204,10 +203,9 @@ TEST(the_same_seed_the_same_text) {
     char *text[4];
     const char *file = chars_file();
     for (int i = 0; i < 4; i++) {
-        text[i] = gs_test_output(0,
-                                 "generate --load %s --temperature 40 --length 60 --seed %d --threads %d "
-                                 "2>/dev/null",
-                                 file, i < 3 ? 7 : 8, 1 + i % 2);
+        text[i] = gs_test_output(
+            0, "generate --load %s --temperature 40 --length 60 --seed %d --threads %d 2>/dev/null", file,
+            i < 3 ? 7 : 8, 1 + i % 2);
         assert_int_equal(strcmp(text[i], text[0]) == 0, i < 3);
     }
 }
@@ -220,11 +218,10 @@ TEST(what_is_wrong_is_said) {
     assert_prints(1, "cannot read no-such-file: No such file", "generate --load no-such-file");
     assert_prints(1, "cannot read /: Is a directory", "generate --load /");
     assert_prints(1, "cannot read no-such-file", "generate --load %s --prompt-file no-such-file", file);
-    assert_prints(
-        2,
-        "--prompt: byte 2 (line 1) is the character 'b' (U+0062), which is not among the 4 that the model "
-        "has seen",
-        "generate --load %s --prompt ab", file);
+    assert_prints(2,
+                  "--prompt: byte 2 (line 1) is the character 'b' (U+0062), which is not among the 4 that "
+                  "the model has seen",
+                  "generate --load %s --prompt ab", file);
     assert_prints(2, "--prompt: byte 2 (line 1) is 0xff, which begins no whole character of UTF-8\n",
                   "generate --load %s --prompt \"$(printf 'a\\377')\"", file);
     assert_prints(2, "--prompt: byte 1 (line 1) is 0xc3, which begins no whole character of UTF-8\n",

@@ -130,11 +130,10 @@ TEST(no_room_for_threads) {
 TEST(no_room_for_processes) {
     const char *as = somebody(), *output;
     if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
-    output = gs_test_shell_output(
-        1,
-        "TMPDIR=/tmp exec %s prlimit --nproc=20 %s/gradsum launch -n 64 --elastic 1:64 -- train "
-        "--model softmax 2>&1",
-        as, GS_BUILD_DIR);
+    output = gs_test_shell_output(1,
+                                  "TMPDIR=/tmp exec %s prlimit --nproc=20 %s/gradsum launch -n 64 --elastic "
+                                  "1:64 -- train --model softmax 2>&1",
+                                  as, GS_BUILD_DIR);
     assert_has(output, "gradsum launch: cannot start process ");
     if (strstr(output, "the others do not go on")) fail_msg("%s", output);
     /* With several nodes the others are told, at their meeting place. */

@@ -68,9 +68,8 @@ TEST(values_that_are_nearly_right) {
         {"model '0 x relu'", "expected how many times, a whole number from 1 up"},
         {"model 'block a = a; a, linear 10'", "a block cannot use itself"},
         {"train --lr-rule liner", "; did you mean linear?"},
-        {"train --save a.b/x.PT",
-         "a.b/x.PT: gradsum writes safetensors, and the name says .PT; wanted a name such as "
-         "a.b/x.safetensors"},
+        {"train --save a.b/x.PT", "a.b/x.PT: gradsum writes safetensors, and the name says .PT; wanted a "
+                                  "name such as a.b/x.safetensors"},
         {"train --save x.tar",
          "x.tar: gradsum writes safetensors, and the name says .tar; wanted a name such as x."},
         {"predict --load x -o -", "'-' is no file, and nothing goes to standard output; give a name"},
@@ -188,8 +187,7 @@ TEST(language_models_are_shown) {
     assert_prints(0, "embedding 96 128 std 0.02, positions std 0.02, 4 x layer, layer_norm, tied\n",
                   "model 'gpt 96' --text");
     assert_prints(2,
-                  "has images, but the model (gpt) takes a text: wanted --data jargon, or --data "
-                  "text:FILE",
+                  "has images, but the model (gpt) takes a text: wanted --data jargon, or --data text:FILE",
                   "train --model gpt");
 }
 

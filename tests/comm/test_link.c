@@ -261,9 +261,8 @@ TEST(training_gives_the_same_bits) {
     }
     const char *threads =
         gs_test_sha256("train --model softmax --steps 10 --devices cpu,cpu,cpu --threads 1 --sync ring");
-    const char *processes = gs_test_sha256(
-        "launch -n 3 --transport gloo -- train --model softmax --steps 10 --threads 1 --sync ring "
-        "--link 100us,1GB/s");
+    const char *processes = gs_test_sha256("launch -n 3 --transport gloo -- train --model softmax --steps 10 "
+                                           "--threads 1 --sync ring --link 100us,1GB/s");
     assert_string_equal(processes, threads);
 }
 

@@ -99,10 +99,9 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
         w.silent = silent;
         w.address = address;
         w.host = nowhere;
-        const char *wanted = gs_test_format(
-            "no answer within 10 s from rank 1; nothing gets through %s: the network is cut there, or a "
-            "machine is down",
-            cases[i].message);
+        const char *wanted = gs_test_format("no answer within 10 s from rank 1; nothing gets through %s: the "
+                                            "network is cut there, or a machine is down",
+                                            cases[i].message);
         assert_string_equal(explained(&w), wanted);
         pid[3] = 0x7ffffff0; /* there is no such process: this comes first */
         assert_string_equal(

@@ -111,13 +111,12 @@ TEST(old_word_is_not_believed) {
 TEST(the_other_ranks_of_a_training_end_at_once) {
     char *output, folder[400];
     gs_test_new_folder(folder);
-    gs_test_shell(
-        &output,
-        "export GRADSUM_WORLD_SIZE=3 GRADSUM_TIMEOUT=%d GRADSUM_RENDEZVOUS=%s\n"
-        "run() { rank=$1; shift; GRADSUM_RANK=$rank timeout 200 %s/gradsum train --model softmax --steps 1 "
-        "--threads 1 \"$@\" 2>&1; echo \"rank $rank: status $?\"; }\n"
-        "run 0 & run 1 --no-such-option & run 2; wait",
-        LONG, folder, GS_BUILD_DIR);
+    gs_test_shell(&output,
+                  "export GRADSUM_WORLD_SIZE=3 GRADSUM_TIMEOUT=%d GRADSUM_RENDEZVOUS=%s\n"
+                  "run() { rank=$1; shift; GRADSUM_RANK=$rank timeout 200 %s/gradsum train --model softmax "
+                  "--steps 1 --threads 1 \"$@\" 2>&1; echo \"rank $rank: status $?\"; }\n"
+                  "run 0 & run 1 --no-such-option & run 2; wait",
+                  LONG, folder, GS_BUILD_DIR);
     static const char *const wanted[] = {
         "gradsum train: unknown option --no-such-option",
         "rank 0: rank 1 failed before it joined: unknown option --no-such-option",
@@ -143,12 +142,11 @@ TEST(what_differs_is_named) {
     };
     const char *own = gs_test_folder();
     /* the same files, but the test set is trained on too: other data than by default */
-    assert_int_equal(
-        gs_test_shell(NULL,
-                      "for set in train t10k; do for part in images-idx3 labels-idx1; do "
-                      "ln -s \"%s/t10k-$part-ubyte.gz\" %s/$set-$part-ubyte.gz || exit 1; done; done",
-                      gs_test_source("datasets/fashion-mnist-small"), own),
-        0);
+    assert_int_equal(gs_test_shell(NULL,
+                                   "for set in train t10k; do for part in images-idx3 labels-idx1; do ln -s "
+                                   "\"%s/t10k-$part-ubyte.gz\" %s/$set-$part-ubyte.gz || exit 1; done; done",
+                                   gs_test_source("datasets/fashion-mnist-small"), own),
+                     0);
     assert_prints(0, "", "train --model softmax --steps 1 --threads 1 --save %s/weights", own);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output, folder[400], second[500];

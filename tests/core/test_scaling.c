@@ -50,9 +50,7 @@ TEST(other_channels) {
                   "train --threads 1 --steps 1 --mean 0.1,0.2,0.3");
     assert_prints(2, "--std has 2 numbers", "train --threads 1 --steps 1 --mean 0.5 --std 1,2");
     assert_prints(2, "--std: '1,0' is not a number from 1e-08", "train --std 1,0");
-    char *output = gs_test_output(0,
-                                  "train --threads 1 --steps 1 --model softmax --mean 0.25 --std 0.5 "
-                                  "--json --save %s/w",
-                                  folder);
+    char *output = gs_test_output(
+        0, "train --threads 1 --steps 1 --model softmax --mean 0.25 --std 0.5 --json --save %s/w", folder);
     assert_has(output, "\"mean\":0.25,", "\"std\":0.5,");
 }

@@ -127,11 +127,10 @@ TEST(values_as_text) {
 TEST(bad_values) {
     static const char *const wrong[] = {"crop", "crop:0", "flip,flip", "rotate:5", "crop:4,", "FLIP"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_prints(
-            2,
-            "' is not a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or several of "
-            "these with commas, each once, such as crop:4,flip",
-            "train --augment '%s'", wrong[i]);
+        assert_prints(2,
+                      "' is not a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or "
+                      "several of these with commas, each once, such as crop:4,flip",
+                      "train --augment '%s'", wrong[i]);
     assert_prints(2, "--augment needs a value: LIST", "train --augment");
     assert_prints(2,
                   "--augment crop:28: fashion-mnist-small (train) has images (1,28,28); wanted less than 28",

@@ -266,9 +266,7 @@ TEST(a_model_carries_its_pairs) {
     assert_prints(2, "the model was trained on other byte pairs; wanted no --tokenizer",
                   "generate --load %s --tokenizer %s", path, pairs_of(AB, "a b\n"));
 
-    output = gs_test_output(0,
-                            "generate --load %s --prompt \"hackers won't\" --length 3 --json "
-                            "2>/dev/null",
+    output = gs_test_output(0, "generate --load %s --prompt \"hackers won't\" --length 3 --json 2>/dev/null",
                             path);
     assert_true(field_of(output, "prompt_tokens") < 13);
     /* whole characters, as they were given */
@@ -293,8 +291,7 @@ TEST(what_does_not_fit) {
                   "train --model 'embedding 100 8, linear 512' --data text:%s --tokenizer %s --context 8",
                   text, golden);
     assert_prints(0, "saved",
-                  "train --model gpt --data text:%s --tokens bytes --context 8 --batch 8 --steps 1 "
-                  "--save %s",
+                  "train --model gpt --data text:%s --tokens bytes --context 8 --batch 8 --steps 1 --save %s",
                   text, weights);
     assert_prints(2, "the model was trained on bytes; wanted no --tokenizer",
                   "generate --load %s --tokenizer %s", weights, golden);

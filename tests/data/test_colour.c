@@ -46,12 +46,11 @@ TEST(the_same_bytes_everywhere) {
                "1e4049723d50b180053a387969c627209846c9c25a4732ab43e143d516ba90c6");
     gs_dataset d = {0};
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
-        assert_fails(
-            GS_E_FILE,
-            "colour-fashion is made of fashion-mnist (colour-fashion-small, of what comes with gradsum): "
-            "fashion-mnist is not installed (no folder /usr/share/datasets/fashion-mnist): apt-get install "
-            "dataset-fashion-mnist",
-            gs_colour_make("colour-fashion", GS_TRAIN, 1, &d));
+        assert_fails(GS_E_FILE,
+                     "colour-fashion is made of fashion-mnist (colour-fashion-small, of what comes with "
+                     "gradsum): fashion-mnist is not installed (no folder "
+                     "/usr/share/datasets/fashion-mnist): apt-get install dataset-fashion-mnist",
+                     gs_colour_make("colour-fashion", GS_TRAIN, 1, &d));
         return;
     }
     check_made("colour-fashion", GS_TRAIN, 1, 50000,

@@ -275,10 +275,9 @@ TEST(runs) {
     }
     assert_string_equal(sums[0], sums[1]);
     assert_string_equal(sums[2], sums[3]);
-    one = gs_test_output(0,
-                         "profile --size 16 --model softmax --batch 4 --threads 1 --cache "
-                         "--loaders 2 --json --data %s",
-                         folder);
+    one = gs_test_output(
+        0, "profile --size 16 --model softmax --batch 4 --threads 1 --cache --loaders 2 --json --data %s",
+        folder);
     cJSON *speeds = gs_test_parse(one);
     assert_true(gs_test_field(speeds, "loader_samples_per_s")->valuedouble > 0);
     assert_prints(2, "--skip-broken", "predict --skip-broken --load x -o y");

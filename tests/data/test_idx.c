@@ -139,8 +139,7 @@ TEST(wrong_places) {
     unlink(in_folder(folder, TRAIN_IMAGES));
     assert_fails(GS_E_FILE,
                  "has no pictures, .npy or CIFAR files, and none of MNIST's: train-images-idx3-ubyte, "
-                 "train-labels-idx1-ubyte, "
-                 "t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
+                 "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte",
                  gs_dataset_load(folder, GS_TRAIN, &d));
 
     assert_int_equal(mkdir(in_folder(folder, TRAIN_IMAGES), 0700), 0);

@@ -134,10 +134,9 @@ TEST(large_steps_are_no_difference) {
 /* Each part of a group records what it has, at the places in the whole. */
 TEST(parts_add_up_to_the_whole) {
     static const char drops[] =
-        "\"embedding 155 16, positions, dropout 0.1, 2 x residual (residual (layer_norm, "
-        "linear 48, attention 4 causal, linear 16, dropout 0.2), residual (layer_norm, "
-        "linear 32, gelu, linear 16)), layer_norm, tied\" --data text:%s --context 8 "
-        "--batch 12",
+        "\"embedding 155 16, positions, dropout 0.1, 2 x residual (residual (layer_norm, linear 48, "
+        "attention 4 causal, linear 16, dropout 0.2), residual (layer_norm, linear 32, gelu, linear 16)), "
+        "layer_norm, tied\" --data text:%s --context 8 --batch 12",
                       lenet[] = "lenet --batch 60 --optimizer adamw --clip 0.5",
                       gpt[] = "gpt --data text:%s --context 8 --batch 12 --optimizer adam",
                       norm[] = "\"conv 6 3x3, batch_norm, relu, conv 4 3x3, global_avg_pool, flatten, "

@@ -19,9 +19,7 @@ TEST(control_characters_become_text) {
         {"\xc2\x9b"
          "1m",
          "\\xc2\\x9b1m"},
-        {"\xe2\x80\xae"
-         "gpj",
-         "\\xe2\\x80\\xaegpj"},
+        {"\xe2\x80\xaegpj", "\\xe2\\x80\\xaegpj"},
         {"\xff\xc3", "\\xff\\xc3"},
         {"\xc0\x9b \xed\xa0\x80", "\\xc0\\x9b \\xed\\xa0\\x80"},
     };

@@ -171,13 +171,12 @@ TEST(a_removed_record_is_told) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         char *output;
-        gs_test_shell(
-            &output,
-            "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 --steps 200 "
-            "--slow 0:25 --digest d &\n"
-            "until [ -s d/rank-0.digest ]; do sleep 0.02; done; rm -r d\n"
-            "wait $!; echo status $?",
-            gs_test_folder(), GS_BUILD_DIR, starts[i]);
+        gs_test_shell(&output,
+                      "cd %s && exec 2>&1; %s/gradsum %s train --model softmax --threads 1 --epochs 1000 "
+                      "--steps 200 --slow 0:25 --digest d &\n"
+                      "until [ -s d/rank-0.digest ]; do sleep 0.02; done; rm -r d\n"
+                      "wait $!; echo status $?",
+                      gs_test_folder(), GS_BUILD_DIR, starts[i]);
         assert_has(output, "status 1", ".digest was removed while the run wrote it");
     }
 }

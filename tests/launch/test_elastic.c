@@ -91,11 +91,10 @@ TEST(too_few_are_left) {
 /* The next generation would only repeat it. */
 TEST(wrong_usage_ends_all) {
     char *output;
-    const int status = gs_test_shell(
-        &output,
-        "unset GRADSUM_CHECK; GRADSUM_FAULT=usage:rank=2,operation=12 %s/gradsum launch -n 3 --elastic 1:3 "
-        "-- train " SMALL " --steps 12",
-        GS_BUILD_DIR);
+    const int status = gs_test_shell(&output,
+                                     "unset GRADSUM_CHECK; GRADSUM_FAULT=usage:rank=2,operation=12 "
+                                     "%s/gradsum launch -n 3 --elastic 1:3 -- train " SMALL " --steps 12",
+                                     GS_BUILD_DIR);
     if (status != 2 || strstr(output, "generation") ||
         !strstr(output, "gradsum launch: rank 2 failed with exit status 2; the others do not go on: wrong "
                         "usage would fail again\n"))

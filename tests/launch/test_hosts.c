@@ -52,9 +52,8 @@ TEST(a_machine_that_cannot_be_reached_is_named) {
 TEST(signals_of_a_job) {
     char *output;
     assert_int_equal(run(&output, "trap '' HUP; $G launch --hosts 127.0.0.1,berta -n 1 $M -- $T --steps 12 "
-                                  "--slow 0:250 --checkpoint "
-                                  "points --checkpoint-every 1000 >out 2>&1 & "
-                                  "for i in $(seq 6000); do grep -q ^step out && break; sleep 0.05; done; "
+                                  "--slow 0:250 --checkpoint points --checkpoint-every 1000 >out 2>&1 & for "
+                                  "i in $(seq 6000); do grep -q ^step out && break; sleep 0.05; done; "
                                   "kill -HUP $!; kill -USR1 $!; "
                                   "wait $!; s=$?; cat out; ls points | grep -c json; exit $s"),
                      0);

@@ -124,11 +124,10 @@ TEST(the_folder_of_a_launch_is_removed) {
     /* no place for a cache: the folder in which the ranks meet must stay empty all the same */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
     for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
-        output =
-            gs_test_shell_output(0,
-                                 "unset POCL_CACHE_DIR XDG_CACHE_HOME; TMPDIR=%s env %s %s/gradsum launch "
-                                 "-n 2 -- train --model softmax --steps 1 --devices cpu",
-                                 tmp, homes[i], GS_BUILD_DIR);
+        output = gs_test_shell_output(0,
+                                      "unset POCL_CACHE_DIR XDG_CACHE_HOME; TMPDIR=%s env %s %s/gradsum "
+                                      "launch -n 2 -- train --model softmax --steps 1 --devices cpu",
+                                      tmp, homes[i], GS_BUILD_DIR);
         assert_int_equal(entries(tmp), 0);
     }
 }

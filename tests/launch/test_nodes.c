@@ -95,8 +95,7 @@ TEST(nodes_that_do_not_fit_are_named) {
           "or another node that was started as node rank 0"}},
         {"launch 0 --nodes 2 $M -n 1 -- $T & launch 1 --nodes 2 $M -n 3 -- $T",
          {"n0: gradsum train: rank ", "n1: gradsum train: rank ",
-          "is one of 6 processes, but rank 0 is one of 2: all "
-          "nodes need the same --nodes and -n"}},
+          "is one of 6 processes, but rank 0 is one of 2: all nodes need the same --nodes and -n"}},
         {"launch 0 --nodes 2 $M -n 1 --timeout 12 -- $T & GRADSUM_SECRET=another-secret-of-some-length "
          "launch 1 --nodes 2 $M -n 1 -- $T",
          {"n0: gradsum train: rank 0 waited 12 s for rank 1 of 2, which never arrived (at tcp://127.0.0.1:",
@@ -118,8 +117,7 @@ TEST(nodes_that_do_not_fit_are_named) {
           "it must be one of these two: tcp://HOST:PORT, ", "n0: exit 2"}},
         {"launch 1 --nodes 2 $M -n 1 --timeout 0.5 -- $T",
          {"rank 1: nobody could be reached at 127.0.0.1 port ",
-          "(Connection refused), where the ranks meet: start the "
-          "launch of node rank 0"}},
+          "(Connection refused), where the ranks meet: start the launch of node rank 0"}},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     const char *script[CASES];
@@ -189,11 +187,10 @@ TEST(wrong_usage) {
 TEST(a_training_goes_on_among_strangers) {
     char *output;
     int strangers = 0;
-    run_script(&output,
-               "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & "
-               "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & " UNTIL_IT_LISTENS
-               "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf hello%0999d $i >&3) "
-               "2>/dev/null; done'");
+    run_script(&output, "launch 1 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & "
+                        "launch 0 --nodes 2 $M -n 1 -- $T --steps 100 --slow 0:25 & " UNTIL_IT_LISTENS
+                        "bash -c 'for i in $(seq 40); do (exec 3<>/dev/tcp/127.0.0.1/'$P'; printf "
+                        "hello%0999d $i >&3) 2>/dev/null; done'");
     const char *count = strstr(output, "n0: gradsum launch: ");
     while (count && !strstr(count, " turned away, which did not prove to know the run's secret"))
         count = NULL;

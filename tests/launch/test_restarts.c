@@ -40,10 +40,8 @@ TEST(killed_over_gloo) {
     const char *weights = gs_test_format("%s/weights.safetensors", gs_test_folder());
     assert_prints(0, "sha256", "train %s --steps 2 %s --save %s", SMALL, NORMED, weights);
     const char *more = gs_test_format("train %s %s --exact --steps 60 --load %s", SMALL, NORMED, weights);
-    const char *options =
-        gs_test_format("-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ "
-                       "--checkpoint-every 2",
-                       more);
+    const char *options = gs_test_format(
+        "-n 4 --transport gloo --restarts 1 -- %s --slow 1:50 --checkpoint @ --checkpoint-every 2", more);
     gs_test_disturbed_start(&d, options);
     gs_test_disturbed_wait_for_step(&d, 2);
     gs_test_disturbed_send(&d, 3, SIGKILL);
@@ -63,10 +61,9 @@ TEST(without_checkpoints_it_begins_again) {
     gs_test_disturbed_wait(d.out, "epoch 1/9");
     gs_test_disturbed_send(&d, 0, SIGKILL);
     gs_test_disturbed_end(&d, 0);
-    options = gs_test_format(
-        "restart 1 of 1: it begins as before, because the command has no --checkpoint; its log is in "
-        "%s-restart-1",
-        log);
+    options = gs_test_format("restart 1 of 1: it begins as before, because the command has no --checkpoint; "
+                             "its log is in %s-restart-1",
+                             log);
     gs_test_disturbed_said(&d, options);
     options = gs_test_format("%s-restart-1/run.json", log);
     assert_int_equal(access(options, F_OK), 0);

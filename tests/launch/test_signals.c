@@ -73,13 +73,12 @@ TEST(explain_leaves_no_folder) {
 /* The signal comes to one thread, and another one sleeps. */
 TEST(a_signal_ends_a_pause) {
     char *output;
-    gs_test_shell(
-        &output,
-        "cd %s; %s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% --timeout 2000 "
-        "--steps 9 >out &\n" AWAIT_STEPS "kill -TERM $!\n"
-        "for i in $(seq 6000); do kill -0 $! 2>/dev/null || break; sleep 0.05; done\n"
-        "kill -KILL $!; wait $!; echo status $?",
-        gs_test_folder(), GS_BUILD_DIR);
+    gs_test_shell(&output,
+                  "cd %s; %s/gradsum train --model softmax --devices cpu,cpu --jitter 1:1000s@100%% "
+                  "--timeout 2000 --steps 9 >out &\n" AWAIT_STEPS "kill -TERM $!\n"
+                  "for i in $(seq 6000); do kill -0 $! 2>/dev/null || break; sleep 0.05; done\n"
+                  "kill -KILL $!; wait $!; echo status $?",
+                  gs_test_folder(), GS_BUILD_DIR);
     assert_saved(output, "status 143", "stopped by a signal after step", NULL);
 }
 

@@ -133,9 +133,8 @@ TEST(gradients) {
          "linear 4, dropout 0.2",
          {1, 4, 5, 0},
          wide},
-        {"conv 3 3x3 pad 1, dropout 0.3, sigmoid, residual (dropout 0.5, conv 3 3x3 pad 1, "
-         "dropout 0.25), avg_pool 2, residual (conv 4 1x1, dropout 0.1 | dropout 0.6, conv 4 "
-         "1x1), flatten, linear 3",
+        {"conv 3 3x3 pad 1, dropout 0.3, sigmoid, residual (dropout 0.5, conv 3 3x3 pad 1, dropout 0.25), "
+         "avg_pool 2, residual (conv 4 1x1, dropout 0.1 | dropout 0.6, conv 4 1x1), flatten, linear 3",
          {2, 6, 6, 0},
          wide},
         {"flatten, dropout 0.2, linear 5, dropout 0.5, relu, dropout 0.3, linear 4", {1, 4, 5, 0}, narrow},

@@ -8,9 +8,8 @@
 
 /* ---- models whose layers work in place, are fused, draw masks, take statistics, end in all ways ---- */
 
-static const char lenet[] =
-    "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, flatten, linear 20, relu, "
-    "linear 12, relu, linear 10";
+static const char lenet[] = "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, "
+                            "flatten, linear 20, relu, linear 12, relu, linear 10";
 static const char resnet[] =
     "block same C = residual (conv C 3x3 pad 1 no_bias, batch_norm, relu, conv C 3x3 pad 1, batch_norm), "
     "relu; block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, "
@@ -21,11 +20,10 @@ static const char gpt[] =
     "residual (layer_norm, linear 32, gelu, linear 8); "
     "embedding 23 8 std 0.02, positions std 0.02, dropout 0.1, 3 x layer, layer_norm, tied";
 static const char endings[] =
-    "conv 4 3x3 pad 1, tanh, residual (conv 4 3x3 pad 1, tanh), dropout 0.2, "
-    "residual (conv 4 3x3 pad 1, batch_norm, silu, conv 4 3x3 pad 1, relu, max_pool 2 | avg_pool 2), "
-    "residual (conv 4 1x1, residual (conv 4 3x3 pad 1, sigmoid, conv 4 1x1)), 2 x (conv 4 3x3 pad 1, gelu), "
-    "residual (dropout 0.3, conv 3 1x1, relu | conv 3 1x1), relu, residual (flatten, linear 48 | flatten), "
-    "flatten, linear 10";
+    "conv 4 3x3 pad 1, tanh, residual (conv 4 3x3 pad 1, tanh), dropout 0.2, residual (conv 4 3x3 pad 1, "
+    "batch_norm, silu, conv 4 3x3 pad 1, relu, max_pool 2 | avg_pool 2), residual (conv 4 1x1, residual "
+    "(conv 4 3x3 pad 1, sigmoid, conv 4 1x1)), 2 x (conv 4 3x3 pad 1, gelu), residual (dropout 0.3, conv 3 "
+    "1x1, relu | conv 3 1x1), relu, residual (flatten, linear 48 | flatten), flatten, linear 10";
 
 static const int ways[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3, 5, 100};
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -208,9 +206,8 @@ TEST_AROUND(bad_values_get_a_sentence, make_sets, NULL) {
     gs_result r;
     s.recompute = -2;
     assert_int_equal(gs_train(&s, NULL, &r), GS_E_USAGE);
-    assert_string_equal(gs_message(),
-                        "--recompute: '-2' is not all, blocks, none, or a whole number of layers "
-                        "from 1 to 1000000, such as 4");
+    assert_string_equal(gs_message(), "--recompute: '-2' is not all, blocks, none, or a whole number of "
+                                      "layers from 1 to 1000000, such as 4");
 }
 
 TEST(it_says_what_it_costs) {
@@ -224,9 +221,8 @@ TEST(it_says_what_it_costs) {
                   "train --model lenet --steps 1 --recompute all");
     assert_prints(0, "\"recompute\":\"blocks\"", "train %s --recompute blocks --json", RUN);
     assert_prints(0, "\"recompute\":null", "train %s --json", RUN);
-    static const char DEEP[] =
-        "memory --model \"flatten, linear 32, 8 x residual (linear 64, tanh, linear 32), "
-        "linear 10\" --threads 1";
+    static const char DEEP[] = "memory --model \"flatten, linear 32, 8 x residual (linear 64, tanh, linear "
+                               "32), linear 10\" --threads 1";
     assert_prints(0, "--recompute blocks", "%s", DEEP);
     assert_prints(0, "backward repeats 29 % of forward", "%s", DEEP);
     assert_prints(0, "buffers that layers share", "%s --layers --recompute all", DEEP);

@@ -104,9 +104,8 @@ TEST(wrong_questions_are_named) {
          "an expression with a group"},
         {BEGIN "\"as\": \"number\", \"runs\": [{\"command\": \"x\", \"find\": \"x\"}]}]",
          "an expression with a group"},
-        {BEGIN "\"as\": \"number\", " RUN
-               "}, " /* twice */ "{\"id\": \"7a\", \"question\": \"?\", \"because\": \".\", "
-               "\"as\": \"number\", " RUN "}]",
+        {BEGIN "\"as\": \"number\", " RUN "}, " /* twice */
+               "{\"id\": \"7a\", \"question\": \"?\", \"because\": \".\", \"as\": \"number\", " RUN "}]",
          "two boxes are called 7a"},
     };
     gs_boxes b;

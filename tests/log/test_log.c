@@ -209,9 +209,8 @@ TEST(a_comma_of_the_locale_changes_no_file) {
     snprintf(folder, sizeof folder, "%s", gs_test_folder());
     snprintf(command, sizeof command,
              "cd %s && printf 'LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\ngrouping 3\nEND "
-             "LC_NUMERIC\n' "
-             ">comma && localedef -c --no-archive -i ./comma ./comma_DE >localedef.log 2>&1; test -e "
-             "comma_DE/LC_NUMERIC",
+             "LC_NUMERIC\n' >comma && localedef -c --no-archive -i ./comma ./comma_DE >localedef.log 2>&1; "
+             "test -e comma_DE/LC_NUMERIC",
              folder);
     if (system(command) != 0)
         skip_because("localedef and its charmaps (Debian: locales), for a locale with a comma");

@@ -105,12 +105,11 @@ TEST(a_full_disk_is_told_all_the_same) {
 
 TEST(a_killed_run_leaves_what_it_wrote) {
     const char *folder = gs_test_folder();
-    gs_test_shell_output(
-        137,
-        "%s/gradsum train --model softmax --epochs 100000 --log %s/log >%s/out & "
-        "pid=$!; until grep -q '\"epoch\":3,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
-        "done; kill -9 $pid; wait $pid",
-        GS_BUILD_DIR, folder, folder, folder);
+    gs_test_shell_output(137,
+                         "%s/gradsum train --model softmax --epochs 100000 --log %s/log >%s/out & pid=$!; "
+                         "until grep -q '\"epoch\":3,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
+                         "done; kill -9 $pid; wait $pid",
+                         GS_BUILD_DIR, folder, folder, folder);
     cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_true(gs_test_count_kind(lines, "step") > 2 * 47);
@@ -120,13 +119,12 @@ TEST(a_killed_run_leaves_what_it_wrote) {
 
 TEST(an_interrupted_run_says_so) {
     const char *folder = gs_test_folder();
-    gs_test_shell_output(
-        128 + SIGTERM,
-        "%s/gradsum train --model softmax --devices cpu,cpu --epochs 100000 --trace-steps 2-1000000 "
-        "--log %s/log >%s/out & pid=$!; "
-        "until grep -q '\"step\":9,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
-        "done; kill -TERM $pid; wait $pid",
-        GS_BUILD_DIR, folder, folder, folder);
+    gs_test_shell_output(128 + SIGTERM,
+                         "%s/gradsum train --model softmax --devices cpu,cpu --epochs 100000 --trace-steps "
+                         "2-1000000 --log %s/log >%s/out & pid=$!; "
+                         "until grep -q '\"step\":9,' %s/log/metrics.jsonl 2>/dev/null; do sleep 0.02; "
+                         "done; kill -TERM $pid; wait $pid",
+                         GS_BUILD_DIR, folder, folder, folder);
     cJSON *lines = gs_test_metrics(in_folder(folder, "log")),
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "interrupted");

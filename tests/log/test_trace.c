@@ -92,11 +92,10 @@ TEST(messages_are_those_of_the_formula) {
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
             const char *folder = gs_test_new_log(), *wire = wires[p == 1];
             int all = 0;
-            assert_prints(
-                0, "done",
-                "%s train --model softmax --threads 1 --devices %s --sync %s --steps 4 --wire %s --log %s "
-                "--trace-steps 2-3",
-                places[p].launch, places[p].devices, (*s)->name, wire, folder);
+            assert_prints(0, "done",
+                          "%s train --model softmax --threads 1 --devices %s --sync %s --steps 4 --wire %s "
+                          "--log %s --trace-steps 2-3",
+                          places[p].launch, places[p].devices, (*s)->name, wire, folder);
             cJSON *trace = gs_test_json(folder, "trace.json");
             const cJSON *events = gs_test_field(trace, "traceEvents");
             for (int r = 0; r < places[p].workers; r++) {

@@ -61,18 +61,16 @@ TEST(stages_of_resnet50) {
     char list[256] = "";
     gs_model *m = gs_test_plan("resnet50", (gs_shape){3, 224, 224, 0});
     gs_layer_walk(m->net, stage, list);
-    assert_string_equal(list,
-                        "256:56 256:56 256:56 512:28 512:28 512:28 512:28 1024:14 1024:14 1024:14 1024:14 "
-                        "1024:14 1024:14 2048:7 2048:7 2048:7 ");
+    assert_string_equal(list, "256:56 256:56 256:56 512:28 512:28 512:28 512:28 1024:14 1024:14 1024:14 "
+                              "1024:14 1024:14 1024:14 2048:7 2048:7 2048:7 ");
 }
 
 /* A number after a name is that of the classes, and the saved text has it. */
 TEST(classes_of_a_name) {
     gs_model *m = gs_test_plan(" lenet  26", mnist);
     assert_int_equal(m->out.c, 26);
-    assert_string_equal(m->text,
-                        "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, flatten, "
-                        "linear 120, relu, linear 84, relu, linear 26");
+    assert_string_equal(m->text, "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, "
+                                 "flatten, linear 120, relu, linear 84, relu, linear 26");
 }
 
 /* Of a language model it is the vocabulary, which stands at the beginning. */
@@ -151,13 +149,11 @@ TEST(shapes_that_do_not_fit) {
     } wrong[] = {
         {"conv 64 3x3, relu, linear 10",
          "layer 2 (linear 10): the input is (64,26,26), linear needs a flat vector: put flatten before it"},
-        {"conv 4 29",
-         "layer 0 (conv 4 29x29): the input is (1,28,28): its height with padding is 28, smaller than the "
-         "window's 29"},
+        {"conv 4 29", "layer 0 (conv 4 29x29): the input is (1,28,28): its height with padding is 28, "
+                      "smaller than the window's 29"},
         {"relu, conv 4 28x31 pad 1x1", "its width with padding is 30, smaller than the window's 31"},
-        {"max_pool 3x2 pad 1x2",
-         "layer 0 (max_pool 3x2 pad 1x2): the padding of the width is 2; at most half of the "
-         "window's 2 is allowed"},
+        {"max_pool 3x2 pad 1x2", "layer 0 (max_pool 3x2 pad 1x2): the padding of the width is 2; at most "
+                                 "half of the window's 2 is allowed"},
         {"avg_pool 29", "layer 0 (avg_pool 29): the input is (1,28,28): its height"},
         {"flatten, max_pool 2", "layer 1 (max_pool 2): the input is (784,1,1): its height"},
         {"residual (conv 4 3x3 | flatten)", "layer 0 (residual): the body gives (4,26,26), but the shortcut "
@@ -170,9 +166,8 @@ TEST(shapes_that_do_not_fit) {
         {"residual (relu, linear 3)", "layer 0.body.1 (linear 3): the input is (1,28,28)"},
         {"conv 1000000 1 pad 1000000", "its output would be (1000000,2000028,2000028) for each sample; at "
                                        "most 2147483647 numbers are allowed"},
-        {"flatten, linear 1000000, linear 1000000",
-         "layer 2 (linear 1000000): its weight would have 1000000000000 "
-         "elements; at most 2147483647 are allowed"},
+        {"flatten, linear 1000000, linear 1000000", "layer 2 (linear 1000000): its weight would have "
+                                                    "1000000000000 elements; at most 2147483647 are allowed"},
         {"residual(residual(residual(residual(residual(residual(residual(relu)))))))",
          "a layer in it would have a name of 48 characters"},
     };

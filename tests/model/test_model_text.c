@@ -131,9 +131,8 @@ TEST(bad_texts) {
         {"5", "word 1 ('5', column 1): unknown model or layer; expected a model"},
         {"linear",
          "the end (column 7): expected the number of outputs of linear, a whole number from 1 to 1000000"},
-        {"linear ten",
-         "word 2 ('ten', column 8): expected the number of outputs of linear, a whole number from 1 to "
-         "1000000"},
+        {"linear ten", "word 2 ('ten', column 8): expected the number of outputs of linear, a whole number "
+                       "from 1 to 1000000"},
         {"linear 0", "word 2 ('0', column 8): expected the number of outputs"},
         {"linear -3", "word 2 ('-3', column 8): expected the number of outputs"},
         {"linear 1000001", "word 2 ('1000001', column 8): expected the number of outputs"},
@@ -148,9 +147,8 @@ TEST(bad_texts) {
         {",linear 10", "',' after word 0 (column 1): expected a layer, one of " LAYERS},
         {"relu,,relu", "',' after word 1 (column 6): expected a layer"},
         {"relu 3", "word 2 ('3', column 6): expected ',' or the end; this layer is written: relu"},
-        {"conv 3",
-         "the end (column 7): expected the size of conv's kernel, K or HxW with whole numbers from 1 to "
-         "1000000"},
+        {"conv 3", "the end (column 7): expected the size of conv's kernel, K or HxW with whole numbers from "
+                   "1 to 1000000"},
         {"conv 3 0", "word 3 ('0', column 8): expected the size of conv's kernel"},
         {"conv 3 3x", "word 3 ('3x', column 8): expected the size of conv's kernel"},
         {"conv 3 x3", "word 3 ('x3', column 8): expected the size of conv's kernel"},
@@ -163,30 +161,26 @@ TEST(bad_texts) {
          "word 6 ('stride', column 16): expected ',' or the end; this layer is written: conv "
          "OUT SIZE [stride SIZE] [pad SIZE] [groups G] [dilation SIZE] [no_bias]"},
         {"conv 8 3 strde 2", "word 4 ('strde', column 10): did you mean stride?"},
-        {"attention 2 casual",
-         "word 3 ('casual', column 13): did you mean causal? expected ',' or the end; this layer is written: "
-         "attention HEADS [causal]"},
+        {"attention 2 casual", "word 3 ('casual', column 13): did you mean causal? expected ',' or the end; "
+                               "this layer is written: attention HEADS [causal]"},
         {"embedding 7",
          "the end (column 12): expected the width of embedding's vectors, a whole number from 1 to 1000000"},
-        {"linear 3 std",
-         "the end (column 13): expected the standard deviation of the initial weights: a decimal from "
-         "0.0001 to 100, such as 0.02"},
+        {"linear 3 std", "the end (column 13): expected the standard deviation of the initial weights: a "
+                         "decimal from 0.0001 to 100, such as 0.02"},
         {"linear 3 std 0", "word 4 ('0', column 14): expected the standard deviation"},
         {"linear 3 std 101", "word 4 ('101', column 14): expected the standard deviation"},
         {"linear 3 std -1", "word 4 ('-1', column 14): expected the standard deviation"},
         {"positions std 2x", "word 3 ('2x', column 15): expected the standard deviation"},
-        {"linear 3 std 0.02 no_bias",
-         "word 5 ('no_bias', column 19): expected ',' or the end; this layer is written: "
-         "linear OUT [no_bias] [std S]"},
+        {"linear 3 std 0.02 no_bias", "word 5 ('no_bias', column 19): expected ',' or the end; this layer is "
+                                      "written: linear OUT [no_bias] [std S]"},
         {"relu std 1", "word 2 ('std', column 6): expected ',' or the end; this layer is written: relu"},
         {"embedding 7 3 sdt 1", "word 4 ('sdt', column 15): did you mean std?"},
         {"block std = relu; std",
          "word 2 ('std', column 7): expected the name of a block, but this word has a meaning"},
         {"gpt 0", "word 2 ('0', column 5): expected the end, or the size of the vocabulary, a whole number"},
         {"gpt2 96 1", "word 3 ('1', column 9): expected the end after the size of the vocabulary"},
-        {"gelu tan",
-         "word 2 ('tan', column 6): did you mean tanh? expected ',' or the end; this layer is written: "
-         "gelu [tanh]"},
+        {"gelu tan", "word 2 ('tan', column 6): did you mean tanh? expected ',' or the end; this layer is "
+                     "written: gelu [tanh]"},
         {"max_pool", "the end (column 9): expected the size of the pooling's window"},
         {"avg_pool 2 pad x", "word 4 ('x', column 16): expected the pooling's padding"},
         {"dropout", "the end (column 8): expected the probability that dropout clears a number: a decimal "

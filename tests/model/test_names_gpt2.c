@@ -238,8 +238,7 @@ TEST(wrong_files) {
         {"tied",
          CONTEXT,
          {.output = true, .difference = 1},
-         "lm_head.weight differs from wte.weight, but the model's "
-         "output layer is tied to its embedding"},
+         "lm_head.weight differs from wte.weight, but the model's output layer is tied to its embedding"},
         {"tied", CONTEXT, {.drop = "h.1.ln_2.bias"}, "h.1.ln_2.bias is missing in"},
         {"tied", CONTEXT, {.reshape = "h.1.mlp.c_fc.weight"}, "h.1.mlp.c_fc.weight is (128,32) in"},
         {"tied", CONTEXT, {.reshape = "h.0.attn.c_attn.weight"}, "h.0.mlp.c_fc.weight is (32,128) in"},
@@ -277,9 +276,8 @@ TEST(config_says_the_rest) {
     static const char *const texts[][2] = {
         {JARGON BLOCK BLOCK "layer_norm, tied",
          "\"n_layer\": 2, \"n_head\": 2, \"activation_function\": \"gelu\"\n"},
-        {JARGON ATTENTION(
-             "attention 4 causal") "residual (layer_norm, linear 8, gelu tanh, linear 4), layer_norm, "
-                                   "linear 155 no_bias",
+        {JARGON ATTENTION("attention 4 causal") "residual (layer_norm, linear 8, gelu tanh, linear 4), "
+                                                "layer_norm, linear 155 no_bias",
          "\"n_layer\": 1, \"n_head\": 4, \"n_inner\": 8, \"activation_function\": \"gelu_new\", "
          "\"tie_word_embeddings\": false\n"},
     };

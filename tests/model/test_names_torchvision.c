@@ -40,10 +40,9 @@ TEST(names_are_torchvisions) {
 
 /* ---- files ---- */
 
-static const char SMALL[] =
-    "conv 2 3 pad 1 no_bias, batch_norm, relu, residual (conv 2 3 pad 1, batch_norm), relu, "
-    "residual (conv 3 3 stride 2 pad 1 | conv 3 1 stride 2, batch_norm), relu, residual (conv 3 1), "
-    "global_avg_pool, flatten, linear 2";
+static const char SMALL[] = "conv 2 3 pad 1 no_bias, batch_norm, relu, residual (conv 2 3 pad 1, "
+                            "batch_norm), relu, residual (conv 3 3 stride 2 pad 1 | conv 3 1 stride 2, "
+                            "batch_norm), relu, residual (conv 3 1), global_avg_pool, flatten, linear 2";
 enum { ROOM = 400 };
 
 static gs_model *small(gs_names names, float *values) {

@@ -64,11 +64,10 @@ TEST(a_model_takes_its_own_text_alone) {
     fclose(f);
     gs_settings s = gs_test_options("--load %s --data %s", path, other);
     gs_result r;
-    assert_fails(
-        GS_E_FORMAT,
-        "x.txt: byte 202 (line 2) is the character '\xc3\x84' (U+00C4), which is not among the 28 that "
-        "the model has seen",
-        gs_eval(&s, NULL, &r));
+    assert_fails(GS_E_FORMAT,
+                 "x.txt: byte 202 (line 2) is the character '\xc3\x84' (U+00C4), which is not among the 28 "
+                 "that the model has seen",
+                 gs_eval(&s, NULL, &r));
     s = gs_test_with(s, "--data %s --tokens bytes", where);
     assert_fails(GS_E_USAGE, "--tokens bytes: the model was trained on characters; wanted --tokens chars",
                  gs_eval(&s, NULL, &r));
@@ -209,12 +208,11 @@ TEST(perplexity_is_printed) {
 TEST(ranks_with_other_windows) {
     const char *where = text_file(), *folder = gs_test_folder();
     char *output;
-    gs_test_shell(
-        &output,
-        "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s\n"
-        "run() { GRADSUM_RANK=$1 %s/gradsum train --model 'embedding 28 28' --batch 7 --steps 1 --threads 1 "
-        "--data %s --context $2 2>&1; }\nrun 0 10 & run 1 5; wait",
-        folder, GS_BUILD_DIR, where);
+    gs_test_shell(&output,
+                  "export GRADSUM_WORLD_SIZE=2 GRADSUM_TIMEOUT=200 GRADSUM_RENDEZVOUS=%s\n"
+                  "run() { GRADSUM_RANK=$1 %s/gradsum train --model 'embedding 28 28' --batch 7 --steps 1 "
+                  "--threads 1 --data %s --context $2 2>&1; }\nrun 0 10 & run 1 5; wait",
+                  folder, GS_BUILD_DIR, where);
     if (!strstr(output,
                 "rank 1 and rank 0 differ in --context (5 versus 10): start all with the same options"))
         fail_msg("%s", output);
@@ -233,14 +231,11 @@ TEST(every_command_takes_a_text_or_says_why_not) {
                   "compare --model 'embedding 28 28' --context 10 --batch 7 --steps 5 "
                   "--devices-list 'cpu; cpu,cpu' --data %s",
                   where);
-    assert_prints(0, "batch",
-                  "sweep --model 'embedding 28 28' --context 10 --batch 7,14 --epochs 1 "
-                  "--target 99 --data %s",
-                  where);
+    assert_prints(
+        0, "batch",
+        "sweep --model 'embedding 28 28' --context 10 --batch 7,14 --epochs 1 --target 99 --data %s", where);
     assert_prints(0, "embedding 28 28",
-                  "profile --model 'embedding 28 28' --context 10 --batch 7 "
-                  "--threads 1 --data %s",
-                  where);
+                  "profile --model 'embedding 28 28' --context 10 --batch 7 --threads 1 --data %s", where);
     assert_prints(2, "does not begin with an embedding", "train --model mlp --data %s", where);
     assert_prints(2, "is a text: step shows the gradients of images",
                   "step -o %s.html --model softmax --data %s", folder, where);

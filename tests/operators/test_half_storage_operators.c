@@ -146,9 +146,8 @@ TEST_AROUND(signs_of_a_relu, gs_test_to_f32, gs_test_to_f32) {
 /* ---- whole runs ---- */
 
 static const char mlp[] = "flatten, linear 60, relu, linear 50, relu, linear 10";
-static const char lenet[] =
-    "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, flatten, "
-    "linear 20, relu, linear 12, dropout 0.2, relu, linear 10";
+static const char lenet[] = "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, "
+                            "flatten, linear 20, relu, linear 12, dropout 0.2, relu, linear 10";
 static const char gpt[] = "block layer = residual (layer_norm, linear 96, attention 2 causal, linear 32), "
                           "residual (layer_norm, linear 128, gelu, linear 32); "
                           "embedding 40 32 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied";

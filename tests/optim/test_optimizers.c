@@ -242,8 +242,7 @@ TEST(usual_numbers) {
 
 TEST(what_an_optimiser_does_not_take) {
     assert_prints(2,
-                  "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd, "
-                  "nesterov",
+                  "--momentum 0.9: the optimiser adam does not take it; it is for --optimizer sgd, nesterov",
                   "train --optimizer adam --momentum 0.9");
     assert_prints(2, "--beta1 0.5: the optimiser sgd does not take it; it is for --optimizer adam, adamw",
                   "train --beta1 0.5");

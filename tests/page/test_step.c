@@ -205,10 +205,9 @@ TEST(json_has_every_message) {
 
 /* At a terminal it waits before each round; nothing more to read ends the waiting, not the table. */
 TEST(enter_shows_the_next_round) {
-    char *output = gs_test_shell_output(0,
-                                        "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring "
-                                        "--workers 3' /dev/null",
-                                        GS_BUILD_DIR);
+    char *output = gs_test_shell_output(
+        0, "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring --workers 3' /dev/null",
+        GS_BUILD_DIR);
     if (gs_test_count(output, "Enter: next round") != 4 || !strstr(output, "round 4 of 4"))
         fail_msg("%s", output);
     output = step("ring", 3, 8, "</dev/null"); /* into a pipe: never */

@@ -44,9 +44,8 @@ TEST(pictures_fit_80_columns) {
         "--model lenet --zero 2",
         "--model lenet --zero 3 --workers 3",
         "--model mlp --tensor 2",
-        "--model 'embedding 155 16, positions, residual (layer_norm, linear "
-        "48, attention 2 causal, linear 16), layer_norm, tied' --data jargon "
-        "--context 8 --tensor 2 --sequence",
+        "--model 'embedding 155 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear "
+        "16), layer_norm, tied' --data jargon --context 8 --tensor 2 --sequence",
         "--model lenet --layout dp2,pp2,zero1",
         "--model lenet --layout tp2,pp2 --micro-batches 2"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
@@ -198,13 +197,11 @@ TEST(what_is_offloaded_is_traced) {
     for (int cl = 0; cl < (gs_test_has_opencl() ? 2 : 1); cl++) {
         const char *folder = gs_test_new_log();
         const double started = gs_seconds();
-        assert_prints(
-            0, "done",
-            "train --model \"conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, "
-            "flatten, "
-            "linear 10\" --threads 1 --device %s --offload optimizer,activations,weights --optimizer adam "
-            "--steps 3 --log %s --trace-steps 3",
-            cl ? "cl" : "cpu", folder);
+        assert_prints(0, "done",
+                      "train --model \"conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, relu, conv 4 3x3, "
+                      "relu, flatten, linear 10\" --threads 1 --device %s --offload "
+                      "optimizer,activations,weights --optimizer adam --steps 3 --log %s --trace-steps 3",
+                      cl ? "cl" : "cpu", folder);
         const double run = 1e6 * (gs_seconds() - started); /* us, as in a trace */
         cJSON *trace = gs_test_json(folder, "trace.json");
         const cJSON *events = gs_test_field(trace, "traceEvents"), *e;

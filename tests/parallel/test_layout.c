@@ -208,9 +208,8 @@ static void fits_80_columns(const char *command, const char *says, int times) {
 }
 
 TEST(tables_fit_80_columns) {
-    static const char GPT[] =
-        "--model 'embedding 40 8, positions, residual (layer_norm, linear 24, attention 4 causal, linear 8), "
-        "tied' --context 8 --threads 1";
+    static const char GPT[] = "--model 'embedding 40 8, positions, residual (layer_norm, linear 24, "
+                              "attention 4 causal, linear 8), tied' --context 8 --threads 1";
     fits_80_columns("layout --model softmax --workers 2 --run", "\n  measured  ", 3);
     fits_80_columns(gs_test_format("layout %s --batch 8 --data text:%s --workers 4 --sequence --run", GPT,
                                    gs_test_text_file()),

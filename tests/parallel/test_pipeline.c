@@ -201,9 +201,8 @@ TEST(parts_and_windows_are_less_than_a_stage) {
     enum { LAYER = 64 * 64 + 64 };
     gs_settings s = gs_test_settings(four);
     gs_settings one = gs_test_settings("cpu");
-    s.model = one.model =
-        "flatten, linear 64, linear 64, linear 64, linear 64, linear 64, linear 64, linear 64, "
-        "linear 64, linear 64, linear 10";
+    s.model = one.model = "flatten, linear 64, linear 64, linear 64, linear 64, linear 64, linear 64, linear "
+                          "64, linear 64, linear 64, linear 10";
     s.batch = one.batch = 30; /* and of a pipeline's 8 micro-batches the last one is empty */
     s.steps = one.steps = 3;
     s.pipeline_cut = "6";
@@ -246,11 +245,10 @@ TEST(weights_are_saved_whole) {
              "--save %s --save-state",
              path);
     const char *after = gs_test_sha256("%s", command);
-    snprintf(
-        command, sizeof command,
-        "train --resume %s --epochs 2 --steps 70 --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --save %s "
-        "--save-state",
-        path, path);
+    snprintf(command, sizeof command,
+             "train --resume %s --epochs 2 --steps 70 --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 "
+             "--save %s --save-state",
+             path, path);
     after = gs_test_sha256("%s", command);
     after = gs_test_sha256("train --resume %s --epochs 2 --steps 80 --devices cpu,cpu --layout "
                            "dp2,zero3 --save %s --save-state",

@@ -94,9 +94,8 @@ TEST(other_updates) {
 /* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
 TEST(with_batch_norm) {
     static const layout layouts[] = {{two, 2}, {four, 2}};
-    gs_settings s = gs_test_settings(
-        "cpu --model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10' --batch "
-        "30 --steps 5");
+    gs_settings s = gs_test_settings("cpu --model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear "
+                                     "16, tanh, linear 10' --batch 30 --steps 5");
     same_within_rounding(&s, layouts, 2);
 }
 

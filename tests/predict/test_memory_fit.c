@@ -82,9 +82,8 @@ TEST(all_that_did_not_suffice_is_told) {
 /* A pipeline's batch is cut into more micro-batches. Where groups of batch_norm allow only some sizes, one of these. */
 TEST(other_runs_have_other_options) {
     char why[GS_FIT_TEXT];
-    gs_settings s =
-        gs_test_settings("cpu,cpu --model 'conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, flatten, "
-                         "linear 10' --batch 1024 --pipeline 2");
+    gs_settings s = gs_test_settings("cpu,cpu --model 'conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, "
+                                     "flatten, linear 10' --batch 1024 --pipeline 2");
     const int before = (int)(most_with(&s) / 1e6);
     const gs_settings cut = fitted(s, before, why, sizeof why);
     assert_true(cut.micro_batches == 16 && cut.micro_batch == 0);
@@ -118,9 +117,8 @@ TEST(processes_choose_the_same) {
 }
 
 TEST(what_does_not_fit_is_refused_or_made_to_fit) {
-    static const char RUN[] =
-        "--model \"conv 16 3x3 pad 1, tanh, global_avg_pool, flatten, linear 10\" --batch 256 "
-        "--steps 2 --threads 1";
+    static const char RUN[] = "--model \"conv 16 3x3 pad 1, tanh, global_avg_pool, flatten, linear 10\" "
+                              "--batch 256 --steps 2 --threads 1";
     assert_prints(1, "--max-memory 1: worker 0 (cpu) would take", "train %s --max-memory 1", RUN);
     assert_prints(1, "MB (activations", "memory %s --max-memory 1", RUN);
     assert_prints(1, "it would fit with --micro-batch", "train %s --max-memory 25", RUN);
@@ -143,9 +141,8 @@ TEST(exact_runs_keep_their_bits) {
 
 /* With the peak of each; and where no option suffices alone, those that do together. */
 TEST(a_refusal_says_what_would_help) {
-    static const char RUN[] =
-        "--model \"flatten, linear 400, linear 400, linear 10\" --optimizer adam --batch 512 "
-        "--devices cpu,cpu --steps 2 --threads 1";
+    static const char RUN[] = "--model \"flatten, linear 400, linear 400, linear 10\" --optimizer adam "
+                              "--batch 512 --devices cpu,cpu --steps 2 --threads 1";
     char *text = gs_test_output(1, "train %s --max-memory 15", RUN);
     const char *micro_batch = strstr(text, "it would fit with --micro-batch 128 (1"),
                *zero = strstr(text, " MB), --zero 1 (1"), *other = strstr(text, " MB), --optimizer sgd (1");

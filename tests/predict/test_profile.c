@@ -221,9 +221,8 @@ TEST(the_program_profiles) {
 TEST(plain_loops_are_beside_the_layers) {
     gs_settings s = gs_settings_default();
     gs_profile p;
-    s = gs_test_with(
-        s, "--model 'conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), linear 10' "
-           "--batch 20 --threads 1");
+    s = gs_test_with(s, "--model 'conv 3 3x3 pad 1, relu, max_pool 2, flatten, residual (linear 588, tanh), "
+                        "linear 10' --batch 20 --threads 1");
     assert_ok(gs_profile_run(&s, 0.001, &p));
     assert_ok(gs_profile_plain(&s, 0.001, &p));
     for (int i = 0; i < p.row_count; i++)

@@ -86,9 +86,8 @@ TEST(layouts_send_what_their_formulas_say) {
     assert_true(pipeline.efficiency > 0.2);
 }
 
-static const char text[] =
-    "embedding 40 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "
-    "residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied";
+static const char text[] = "embedding 40 16, positions, residual (layer_norm, linear 48, attention 2 causal, "
+                           "linear 16), residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied";
 
 /* All together: the worker with most sends what it sends in train, but for what train does not count: barriers, who
  * wishes to stop, and the counts of all workers. And no worker waits forever. */

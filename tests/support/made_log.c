@@ -1,16 +1,14 @@
 #include "tests/support/made_log.h"
 
-const char gs_made_run[] =
-    "{\"format\":\"gradsum-run\",\"version\":1,\"workers\":2,\"global_batch\":8,\"model\":\"mlp\","
-    "\"ended\":{\"why\":\"done\",\"steps\":3}}";
+const char gs_made_run[] = "{\"format\":\"gradsum-run\",\"version\":1,\"workers\":2,\"global_batch\":8,"
+                           "\"model\":\"mlp\",\"ended\":{\"why\":\"done\",\"steps\":3}}";
 const char gs_made_metrics[] =
     "{\"kind\":\"step\",\"step\":1,\"time\":0.5,\"loss\":2.5,\"accuracy\":0.25,\"samples_per_s\":100}\n"
     "{\"kind\":\"step\",\"step\":2,\"time\":0.75,\"loss\":null,\"samples_per_s\":300,\"share\":{\"sync\":0."
     "25,\"forward\":0.75}}\n"
     "{\"kind\":\"worker\",\"epoch\":1,\"worker\":1,\"samples_per_s\":50,\"share\":{\"sync\":1}}\n"
     "{\"kind\":\"epoch\",\"epoch\":1,\"step\":2,\"time\":0.8,\"train_loss\":2,\"test_loss\":1.5,\"test_"
-    "accuracy\":0.5,"
-    "\"samples_per_s\":200}\n"
+    "accuracy\":0.5,\"samples_per_s\":200}\n"
     "{\"kind\":\"of another version\"}\n";
 const char gs_made_trace[] =
     "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"

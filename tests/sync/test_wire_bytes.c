@@ -160,9 +160,8 @@ TEST(train_tells_what_the_formula_says) {
 }
 
 TEST(bytes_are_told) {
-    gs_settings s = gs_test_options("--devices cpu,cpu,cpu --steps 3 --threads 1 --sync ps --wire bf16 "
-                                    "--model '%s'",
-                                    MODEL);
+    gs_settings s = gs_test_options(
+        "--devices cpu,cpu,cpu --steps 3 --threads 1 --sync ps --wire bf16 --model '%s'", MODEL);
     gs_result r = gs_test_train(&s);
     double message = 2 * (double)r.params + 4 * GS_STATS; /* rank 0 sends two, each of the others one */
     assert_near(r.sent, 4 * message / 3, 1e-6, 0);

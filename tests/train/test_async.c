@@ -66,9 +66,8 @@ TEST(async_keeps_its_bound) {
  * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. The rate falls
  * to 0, since with large last steps the test result depends on which gradient came last. */
 TEST_IN(accuracy, async_is_as_accurate) {
-    gs_settings s = gs_test_options("--model 'flatten, linear 64, relu, linear 10' "
-                                    "--devices cpu,cpu,cpu,cpu --threads 1 --momentum 0 --lr 0.1 "
-                                    "--schedule cosine --epochs 8");
+    gs_settings s = gs_test_options("--model 'flatten, linear 64, relu, linear 10' --devices cpu,cpu,cpu,cpu "
+                                    "--threads 1 --momentum 0 --lr 0.1 --schedule cosine --epochs 8");
     gs_result synchronous = gs_test_train(&s);
     s = gs_test_with(s, "--sync async --staleness 4");
     gs_result r = gs_test_train(&s);

@@ -5,9 +5,8 @@
 
 /* The last of its 28 batches of 222 has 6 of 6000 samples, so that of 8 workers two have none; then epoch 2 begins. */
 enum { BATCH = 222, STEPS = 30, PARAMS = 4 * 9 + 8 + (4 * 49 + 1) * 8 + 16 + 90, STATE = 2 * (4 + 8) };
-static const char MODEL[] =
-    "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2 stride 2 pad 0, flatten, "
-    "linear 8, batch_norm, tanh, linear 10";
+static const char MODEL[] = "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2 stride 2 pad 0, "
+                            "flatten, linear 8, batch_norm, tanh, linear 10";
 
 static gs_settings settings(const char *devices) {
     gs_settings s = gs_test_settings("%s --batch %d --steps %d --model '%s'", devices, BATCH, STEPS, MODEL);
@@ -221,9 +220,8 @@ TEST(what_cannot_be_is_refused) {
     gs_test_train(&t);
 
     t = gs_test_with(s, "--batch-norm ghost:200 --accumulate 2");
-    assert_refused(
-        t, "a batch of 222 samples has 2 groups, which cannot be divided among 4 passes; wanted a G of at "
-           "most 55");
+    assert_refused(t, "a batch of 222 samples has 2 groups, which cannot be divided among 4 passes; wanted a "
+                      "G of at most 55");
     t.batch_norm.group = 16;
     t.micro_batch = 40;
     assert_refused(t, "64 samples are computed in micro-batches of 40, which are no whole groups; wanted a G "

@@ -202,10 +202,9 @@ TEST(the_rate_of_the_step_is_named) {
 TEST(a_bad_file_is_named) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     assert_prints(0, "saved", "train " WILD " --keep-going --save %s", path);
-    const char *wanted =
-        gs_test_format("diverged at step 1: the loss is nan; wanted a finite number: %s (--load) already "
-                       "holds nan in 1.weight",
-                       path);
+    const char *wanted = gs_test_format("diverged at step 1: the loss is nan; wanted a finite number: %s "
+                                        "(--load) already holds nan in 1.weight",
+                                        path);
     assert_prints(1, wanted, "train --model softmax --threads 1 --steps 3 --load %s", path);
     assert_prints(0, "saved", "train " WILD " --keep-going --save-state --save %s", path);
     assert_prints(1, " (--resume) already holds nan", "train --threads 1 --resume %s --epochs 50", path);

@@ -146,11 +146,10 @@ TEST(a_dry_run_copies_no_vector) {
 
 /* The update has three blocks, the last one smaller, and the model eight layers. */
 static gs_settings settings(const char *devices) {
-    gs_settings s = gs_test_with(
-        gs_test_settings("%s", devices),
-        "--model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear 10' "
-        "--batch 60 --steps 5 --epochs 1 --threads 1 "
-        "--optimizer adam");
+    gs_settings s =
+        gs_test_with(gs_test_settings("%s", devices),
+                     "--model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear "
+                     "10' --batch 60 --steps 5 --epochs 1 --threads 1 --optimizer adam");
     s.lr = s.momentum = (float)NAN;
     return s;
 }
@@ -225,9 +224,8 @@ TEST(the_same_bits_where_workers_hold_parts) {
 
 /* The same between processes. */
 TEST(processes_give_the_same_bits) {
-    static const char RUN[] =
-        "launch -n 2 -- train --model 'flatten, 6 x (linear 200, tanh), linear 10' --steps 3 "
-        "--batch 24 --threads 1 --optimizer adam --device %s %s %s";
+    static const char RUN[] = "launch -n 2 -- train --model 'flatten, 6 x (linear 200, tanh), linear 10' "
+                              "--steps 3 --batch 24 --threads 1 --optimizer adam --device %s %s %s";
     static const char *const layouts[] = {"--zero 3", "--pipeline 2"};
     for (int i = 0; i < (gs_test_has_opencl() ? 4 : 2); i++) {
         const char *device = i < 2 ? "cpu" : "cl", *layout = layouts[i % 2];
@@ -297,13 +295,11 @@ TEST(two_runs_share_a_folder) {
     char *output;
     const char *one = gs_test_format("sha256 %s", gs_test_sha256("%s", RUN)),
                *other = gs_test_format("sha256 %s", gs_test_sha256("%s --seed 2", RUN));
-    const int status =
-        gs_test_shell(&output,
-                      "cd %s && exec 2>&1; run='%s/gradsum %s --offload optimizer,activations,weights "
-                      "--offload-dir .'\n"
-                      "$run >out & " GS_TEST_AWAIT("step ") "$run --seed 2 || echo failed; wait $! || echo "
-                                                            "failed; cat out",
-                      folder, GS_BUILD_DIR, RUN);
+    const int status = gs_test_shell(
+        &output,
+        "cd %s && exec 2>&1; run='%s/gradsum %s --offload optimizer,activations,weights --offload-dir .'\n"
+        "$run >out & " GS_TEST_AWAIT("step ") "$run --seed 2 || echo failed; wait $! || echo failed; cat out",
+        folder, GS_BUILD_DIR, RUN);
     if (status != 0 || strstr(output, "failed") || !strstr(output, one) || !strstr(output, other))
         fail_msg("exit status %d, wanted %s and %s: %s", status, one, other, output);
 }

@@ -12,9 +12,8 @@
 /* Nine units, and an update of three blocks. */
 static gs_settings settings(const char *devices) {
     gs_settings s = gs_test_settings("%s", devices);
-    s.model =
-        "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, gelu, "
-        "linear 40, tanh, linear 30, linear 10";
+    s.model = "flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, "
+              "gelu, linear 40, tanh, linear 30, linear 10";
     s = gs_test_with(s, "--batch 60 --steps 5 --epochs 1 --optimizer adam");
     s.lr = s.momentum = (float)NAN;
     return s;
@@ -120,9 +119,8 @@ TEST(it_takes_less) {
         double most;
     } cases[] = {{GS_OFFLOAD_ACTIVATIONS, GS_MEMORY_ACTIVATIONS, 0.5},
                  {GS_OFFLOAD_WEIGHTS, GS_MEMORY_WEIGHTS, 0.7}};
-    gs_settings s =
-        gs_test_with(settings("cl"), "--model 'flatten, linear 700, 9 x (linear 700, tanh), linear 10' "
-                                     "--batch 200");
+    gs_settings s = gs_test_with(
+        settings("cl"), "--model 'flatten, linear 700, 9 x (linear 700, tanh), linear 10' --batch 200");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double took[2];
         for (int with = 0; with < 2; with++) {
@@ -141,9 +139,8 @@ TEST(it_takes_less) {
 TEST(whoever_reads_weights_finds_them) {
     gs_test_need_opencl();
     const char *folder = gs_test_folder();
-    static const char RUN[] =
-        "--model \"conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 512, linear 512, tanh, "
-        "linear 10\" --device cl --batch 20 --optimizer adam",
+    static const char RUN[] = "--model \"conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 512, linear "
+                              "512, tanh, linear 10\" --device cl --batch 20 --optimizer adam",
                       OFF[] = "--offload optimizer,activations,weights";
     const char *whole = gs_test_sha256("train %s --steps 4", RUN);
     assert_prints(0, "sha256", "train %s --steps 2 --save %s/half.st --save-state --digest %s/off %s", RUN,
@@ -158,9 +155,8 @@ TEST(whoever_reads_weights_finds_them) {
 
 /* As few kinds as suffice. */
 TEST(fit_offloads) {
-    static const char RUN[] =
-        "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" --optimizer adam "
-        "--batch 2 --micro-batch 1 --max-memory %d --fit --device %s";
+    static const char RUN[] = "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" "
+                              "--optimizer adam --batch 2 --micro-batch 1 --max-memory %d --fit --device %s";
     const char *devices[] = {"cpu", "cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
         static const struct {

@@ -7,9 +7,8 @@
 
 /* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples (so of 8 workers two have none), step
  * 20 begins epoch 2. Buckets of 1 KB: the last layer alone is smaller, the linear one before it is larger. */
-static const char MODEL[] =
-    "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | conv 4 1x1), flatten, "
-    "dropout 0.25, linear 16, tanh, linear 10";
+static const char MODEL[] = "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | "
+                            "conv 4 1x1), flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
 static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
 
@@ -245,11 +244,10 @@ TEST_IN(bucket, a_killed_process_is_told) {
 /* The wish to stop travels with the first bucket: all workers end after the same step. */
 TEST_IN(bucket, a_signal_ends_all_workers) {
     char *output;
-    gs_test_shell(
-        &output,
-        "cd %s; %s/gradsum train --model lenet --threads 1 --devices cpu,cpu --epochs 100000 --bucket 16 "
-        ">out & " GS_TEST_AWAIT("step ") "kill -TERM $!; wait $!; cat out",
-        gs_test_folder(), GS_BUILD_DIR);
+    gs_test_shell(&output,
+                  "cd %s; %s/gradsum train --model lenet --threads 1 --devices cpu,cpu --epochs 100000 "
+                  "--bucket 16 >out & " GS_TEST_AWAIT("step ") "kill -TERM $!; wait $!; cat out",
+                  gs_test_folder(), GS_BUILD_DIR);
     assert_has(output, "stopped by a signal after step", "sha256");
 }
 

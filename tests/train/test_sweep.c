@@ -145,9 +145,8 @@ TEST(divergence_is_seen) {
 
 /* Looking at the test set changes nothing in the training. */
 TEST(looks_change_nothing) {
-    gs_settings s =
-        gs_test_options("--model 'conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear 10' "
-                        "--devices cpu,cpu --threads 1 --batch 333 --steps 25");
+    gs_settings s = gs_test_options("--model 'conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear "
+                                    "10' --devices cpu,cpu --threads 1 --batch 333 --steps 25");
     gs_result plain, looked;
     plain = gs_test_train(&s);
     s.tests = 5;
