@@ -91,8 +91,7 @@ static double top_of_predictions(const char *weights) {
     const char *path = gs_test_format("%s/logits.npy", gs_test_folder());
     assert_prints(0, "columns  T-shirt/top, trouser, pullover, ", "predict --load %s --threads 1 -o %s",
                   weights, path);
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "rb");
     assert_int_equal(fread(head, 1, sizeof head, f), sizeof head);
     assert_int_equal(fseek(f, head[8] + 256 * head[9], SEEK_CUR), 0);
     assert_int_equal(fread(logits, sizeof *logits, COUNT * CLASSES, f), COUNT * CLASSES);

@@ -39,8 +39,7 @@ TEST(defaults_are_allowed_or_off) {
 /* Also where the text begins as a page that may be replaced does. */
 TEST(no_text_to_train_on_is_replaced) {
     const char *book = gs_test_format("%s/book.html", gs_test_folder());
-    FILE *f = fopen(book, "w");
-    assert_non_null(f);
+    FILE *f = gs_test_open(book, "w");
     fputs("<!doctype html>\n", f);
     for (int i = 0; i < 200; i++) fputs("the quick brown fox jumps over the lazy dog\n", f);
     assert_int_equal(fclose(f), 0);

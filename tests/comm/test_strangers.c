@@ -41,8 +41,7 @@ static bool listens(pid_t pid, struct sockaddr_in *at) {
     unsigned address, port, state;
     unsigned long number;
     bool found = false;
-    FILE *f = fopen("/proc/net/tcp", "r");
-    assert_non_null(f);
+    FILE *f = gs_test_open("/proc/net/tcp", "r");
     while (!found && fgets(line, sizeof line, f)) {
         if (sscanf(line, " %*d: %x:%x %*x:%*x %x %*s %*s %*s %*s %*s %lu", &address, &port, &state,
                    &number) != 4)

@@ -218,8 +218,7 @@ TEST(damaged_metadata) {
 /* A text of many words, with characters of several bytes. */
 static const char *text_file(void) {
     const char *path = in_folder(gs_test_folder(), "text.txt");
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "w");
     for (int i = 0; i < 80; i++) fprintf(f, "%d hackers won't caf\xc3\xa9 \xf0\x9f\x98\x80\n", i);
     assert_int_equal(fclose(f), 0);
     return path;

@@ -16,8 +16,7 @@ static unsigned char pixel(int id, int p) {
 
 /* A file of `count` records; sample i has id first + i, and the labels that follow from it. */
 static void write_records(const char *folder, const char *name, int first, int count, bool hundred) {
-    FILE *f = fopen(in_folder(folder, name), "wb");
-    assert_non_null(f);
+    FILE *f = gs_test_open(in_folder(folder, name), "wb");
     for (int i = first; i < first + count; i++) {
         if (hundred) fputc(i % 20, f);
         fputc(hundred ? (i + 90) % 100 : i % 10, f);

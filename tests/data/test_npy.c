@@ -12,8 +12,7 @@ static void write_npy_text(const char *path, const char *text, const void *data,
     size_t length = strlen(text);
     const char *padded = gs_test_format("%-*s\n", (int)((10 + length + 64) / 64 * 64 - 10 - 1), text);
     length = strlen(padded);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "wb");
     fwrite("\x93NUMPY\x01\x00", 1, 8, f);
     fputc((int)(length & 255), f);
     fputc((int)(length >> 8), f);
@@ -64,8 +63,7 @@ TEST(arrays_load) {
     check_array(path, "float32 (2,3)", 6, saved, sizeof saved);
     for (int version = 2; version <= 3; version++) { /* a length of four bytes */
         static const char text[] = "{'descr': '<i4', 'fortran_order': False, 'shape': (6,), }\n";
-        FILE *f = fopen(path, "wb");
-        assert_non_null(f);
+        FILE *f = gs_test_open(path, "wb");
         fprintf(f, "\x93NUMPY%c%c%c%c%c%c%s", version, 0, (int)sizeof text - 1, 0, 0, 0, text);
         fwrite(bytes, 1, 24, f);
         assert_int_equal(fclose(f), 0);

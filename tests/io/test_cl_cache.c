@@ -23,8 +23,7 @@ static int forget_folders(void **state) {
 }
 
 static size_t read_file(const char *path, char *bytes, size_t room) {
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "rb");
     size_t count = fread(bytes, 1, room, f);
     fclose(f);
     assert_true(count < room);

@@ -20,8 +20,7 @@ static gs_picture_reader *reader(void) {
 static unsigned char *golden_bytes(const char *name, size_t *bytes) {
     static char line[LINE];
     char of[64];
-    FILE *f = fopen(gs_test_source("tests/golden/pictures.txt"), "r");
-    assert_non_null(f);
+    FILE *f = gs_test_open(gs_test_source("tests/golden/pictures.txt"), "r");
     const int length = snprintf(of, sizeof of, "%s ", name);
     do
         if (!fgets(line, sizeof line, f)) fail_msg("no golden values of %s", name);

@@ -73,8 +73,7 @@ static pid_t writer_of(const char *path, bool killed) {
 }
 
 static void make_empty(const char *path) {
-    FILE *f = fopen(path, "wx");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "wx");
     assert_int_equal(fclose(f), 0);
 }
 

@@ -30,8 +30,7 @@ static void run_scripts(int count, const char *const *script, char **output) {
     char path[500], *all;
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/script%d", folder, i);
-        FILE *f = fopen(path, "w");
-        assert_non_null(f);
+        FILE *f = gs_test_open(path, "w");
         fprintf(f, PREAMBLE "%s\nwait\n", folder, GS_BUILD_DIR, gs_test_free_port(), script[i]);
         fclose(f);
     }

@@ -15,8 +15,7 @@
 
 static void write_file(const char *folder, const char *name, size_t bytes) {
     const char *path = gs_test_format("%s/%s", folder, name);
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "wb");
     for (size_t i = 0; i < bytes; i++) fputc(' ', f);
     fclose(f);
 }

@@ -32,8 +32,7 @@ typedef struct part {
 static const part *tensors(void) {
     static part t[PARTS];
     char line[200];
-    FILE *f = fopen(gs_test_source("tests/golden/gpt2.txt"), "r");
-    assert_non_null(f);
+    FILE *f = gs_test_open(gs_test_source("tests/golden/gpt2.txt"), "r");
     assert_non_null(fgets(line, sizeof line, f)); /* case names_and_shapes */
     for (int i = 0; i < PARTS; i++) {
         assert_non_null(fgets(line, sizeof line, f));

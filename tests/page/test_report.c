@@ -151,8 +151,7 @@ TEST(a_huge_run_json_is_left_out) {
 
 static void write_long(const char *folder, int steps) {
     const char *path = gs_test_format("%s/metrics.jsonl", folder);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
+    FILE *f = gs_test_open(path, "w");
     for (int s = 1; s <= steps; s++)
         fprintf(f,
                 "{\"kind\":\"step\",\"step\":%d,\"time\":%.9f,\"loss\":%.9f,\"accuracy\":%.9f,\"lr\":0.05,"

@@ -101,8 +101,8 @@ TEST(sharded_with_other_workers) {
     train_up_to(s, 7, file("half.st"));
     s.devices = "cpu,cpu";
     s.resume = file("half.st");
-    gs_result both = gs_test_train(&s);
-    assert_same_within_rounding(&whole, &both, "--zero 1, 3 workers and then 2");
+    gs_result r = gs_test_train(&s);
+    assert_same_within_rounding(&whole, &r, "--zero 1, 3 workers and then 2");
 }
 
 /* What is drawn, and what follows the step: rates, dropout (in gs_test_settings), changed images, running

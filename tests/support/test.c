@@ -220,6 +220,12 @@ const char *gs_test_folder(void) {
     return path;
 }
 
+FILE *gs_test_open(const char *path, const char *mode) {
+    FILE *f = fopen(path, mode);
+    if (!f) fail_msg("%s cannot be opened", path);
+    return f;
+}
+
 const char *gs_test_source(const char *relative) {
     return gs_test_format("%s/%s", GS_SOURCE_DIR, relative);
 }

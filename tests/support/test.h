@@ -141,6 +141,9 @@ char *gs_test_caught(void);
 void *gs_test_keep(void *memory);
 char *gs_test_format(const char *format, ...) GS_PRINTF(1, 2); /* a kept text */
 
+/* A file, which can be opened. */
+FILE *gs_test_open(const char *path, const char *mode);
+
 /* A new folder that is removed, with all in it, when the program ends. */
 const char *gs_test_folder(void);
 

@@ -132,8 +132,7 @@ void gs_test_goes_on(const gs_settings *s, int step, const gs_test_change *runs,
         gs_test_train(&part);
         part = divided(*s, &runs[i].then);
         part.resume = path;
-        const gs_result resumed = gs_test_train(&part);
-        assert_same_bits(&never_stopped, &resumed, runs[i].then.layout ? runs[i].then.layout : part.devices);
+        assert_trains_to(&never_stopped, &part, runs[i].then.layout ? runs[i].then.layout : part.devices);
     }
 }
 
@@ -149,6 +148,11 @@ double gs_test_difference(const gs_result *a, const gs_result *b) {
 void assert_same_bits(const gs_result *a, const gs_result *b, const char *what) {
     if (memcmp(a->weights, b->weights, a->params * sizeof(float)) != 0)
         fail_msg("%s: other bits; the weights differ by up to %g", what, gs_test_difference(a, b));
+}
+
+void assert_trains_to(const gs_result *wanted, const gs_settings *s, const char *what) {
+    const gs_result r = gs_test_train(s);
+    assert_same_bits(wanted, &r, what);
 }
 
 void assert_same_within_rounding(const gs_result *a, const gs_result *b, const char *what) {

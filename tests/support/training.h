@@ -41,6 +41,7 @@ void gs_test_exact(gs_settings s);
 
 double gs_test_difference(const gs_result *, const gs_result *); /* the largest of any weight */
 void assert_same_bits(const gs_result *, const gs_result *, const char *what);
+void assert_trains_to(const gs_result *, const gs_settings *, const char *what); /* these bits */
 void assert_same_within_rounding(const gs_result *, const gs_result *, const char *what);
 
 /* What the run took is what was planned, to the byte of each kind. */

@@ -25,8 +25,7 @@ static float *weights_of_the_file(const char *model, int workers, const char *sc
                              GS_BUILD_DIR, model, workers, scheme, (double)LEARNING_RATE, (int)STEPS, path);
     assert_has(output, "epoch 1  train loss");
     float *weights = gs_test_malloc((params + 1) * sizeof *weights);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
+    FILE *file = gs_test_open(path, "rb");
     assert_int_equal(fread(weights, sizeof *weights, params + 1, file), params);
     fclose(file);
     return weights;

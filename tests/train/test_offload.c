@@ -325,8 +325,7 @@ TEST(a_run_is_resumed) {
             (void)gs_test_train(&s);
             s = gs_test_with(s, "--resume %s --steps 5", half);
             s.offload = GS_OFFLOAD_OPTIMIZER;
-            const gs_result second = gs_test_train(&s);
-            assert_same_bits(&whole, &second, runs[i]);
+            assert_trains_to(&whole, &s, runs[i]);
         }
     }
 }
