@@ -171,7 +171,7 @@ int gs_layout_workers(const gs_settings *, int given);
 /* ---- output.c ---- */
 
 /* A run ends after the step that it is in, and saves, at Ctrl-C, SIGTERM, SIGHUP (the terminal has gone) and when
- * nobody reads its output any more (head); the second signal ends it at once. */
+ * nobody reads its output any more (head); another signal, a second or more after the first, ends it at once. */
 void gs_stop_on_signals(void);
 
 /* SIGUSR1, by which a job scheduler warns of the end of a job's time, asks for a checkpoint. It ends no run. */

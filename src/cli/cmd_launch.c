@@ -100,8 +100,11 @@ static gs_status check_elastic(gs_launch *l, const char *sizes) {
     if (!sizes) return GS_OK;
     GS_TRY(check_one_node(l, "--elastic"));
     if (!read_sizes(sizes, &l->elastic_min, &l->elastic_max))
-        return gs_fail(GS_E_USAGE, "--elastic: '%s' is not MIN or MIN:MAX, the fewest processes and the most",
-                       sizes);
+        return gs_fail(
+            GS_E_USAGE,
+            "--elastic: '%s' is not MIN or MIN:MAX, such as 2:3: the fewest processes, at least 1, "
+            "and the most, at least MIN",
+            sizes);
     if (l->meet)
         return gs_fail(GS_E_USAGE,
                        "--elastic: the processes meet again in a folder of their own; leave --meet out");

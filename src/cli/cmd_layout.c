@@ -149,10 +149,12 @@ static gs_status answer(question *q) {
     gs_show_activity(NULL, 0, "measuring the parts of a step, then predicting every layout");
     if (status == GS_OK)
         status = gs_layout_plan_create(&q->settings, q->devices, q->workers, on_layout, q, &plan);
-    if (status == GS_OK && plan.costs == 0)
-        status = gs_fail(plan.too_large ? GS_E_MEMORY : GS_E_USAGE, "no layout of %d workers %s%s%s",
-                         q->workers, plan.too_large ? "fits" : "can run", plan.refused ? "; " : "",
-                         plan.refused ? plan.why : "");
+    if (status == GS_OK && plan.costs == 0 && plan.too_large)
+        status =
+            gs_fail(GS_E_MEMORY, "no layout of %d workers fits --max-memory %d; the smallest needs %.1f MB",
+                    q->workers, q->settings.max_memory, plan.least / MB);
+    else if (status == GS_OK && plan.costs == 0)
+        status = gs_fail(GS_E_USAGE, "no layout of %d workers can run; %s", q->workers, plan.why);
     if (status == GS_OK) status = run_best(q, &plan, took);
     gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK && q->json) print_json(q, &plan, took);

@@ -208,6 +208,7 @@ static void print_rates(const gs_settings *s, const gs_worker *w) {
     if (p->warmup > 0)
         gs_append(text, size, ", after a warm-up from %.4g over %g steps", p->first, p->warmup);
     if (!ruled && c->warmup > 0) gs_append(text, size, ", after a warm-up over %g steps", c->warmup);
+    if (c->warmup > c->steps) gs_append(text, size, ": not reached, the run ends after %g", c->steps);
     if ((s->warmup > 0 || s->warmup_steps) && !(c->warmup > 0))
         gs_append(text, size, "; not higher: no warm-up");
     add_schedule(c, text, size);

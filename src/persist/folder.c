@@ -53,10 +53,14 @@ static bool step_of(const char *name, const char *ending, uint64_t *step) {
     return strcmp(again, name) == 0;
 }
 
+static const char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 uint64_t gs_checkpoint_step(const char *file) {
-    const char *slash = strrchr(file, '/');
     uint64_t step = 0;
-    return step_of(slash ? slash + 1 : file, WEIGHTS, &step) ? step : 0;
+    return step_of(name_of(file), WEIGHTS, &step) ? step : 0;
 }
 
 typedef struct steps {
@@ -147,10 +151,9 @@ static gs_status check(const char *folder, uint64_t step) {
 
 /* The manifest beside it, to be freed; NULL: there is none. */
 static char *manifest_of(const char *file) {
-    const char *slash = strrchr(file, '/');
     char *path;
     uint64_t step;
-    if (!step_of(slash ? slash + 1 : file, WEIGHTS, &step) ||
+    if (!step_of(name_of(file), WEIGHTS, &step) ||
         asprintf(&path, "%.*s%s", (int)(strlen(file) - strlen(WEIGHTS)), file, MANIFEST) < 0)
         return NULL;
     if (access(path, F_OK) == 0) return path;
@@ -168,13 +171,23 @@ gs_status gs_checkpoint_check_file(const char *file) {
     return status;
 }
 
-gs_status gs_checkpoint_check_save(const char *file) {
+static bool lies_in(const char *file, const char *folder) {
+    char *of_file;
+    if (asprintf(&of_file, "%.*s.", (int)(name_of(file) - file), file) < 0) return false;
+    const bool same = gs_file_is_same(of_file, folder);
+    free(of_file);
+    return same;
+}
+
+gs_status gs_checkpoint_check_save(const char *file, const char *folder) {
     char *target = realpath(file, NULL), *manifest = target ? manifest_of(target) : NULL;
-    const bool is_one = manifest != NULL;
+    uint64_t step;
+    const bool is_one = manifest, may_be = folder && step_of(name_of(file), WEIGHTS, &step);
     free(target);
     free(manifest);
-    if (!is_one) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--save %s is a checkpoint, and would be lost; choose another name", file);
+    if (!is_one && !(may_be && lies_in(file, folder))) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--save %s is a checkpoint%s, and would be lost; choose another name", file,
+                   is_one ? "" : " by its name, in the folder of --checkpoint");
 }
 
 bool gs_checkpoint_is_there(const char *folder, uint64_t step) {
@@ -295,7 +308,7 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 /* Remove what was never finished, or not wholly removed: a file without its manifest, of which a killed run leaves no
  * second one where there is no manifest at all. Then somebody has copied files, or removed the manifests. The file that
  * the run goes on from stays. */
-static gs_status clean(const char *folder, const char *resume) {
+static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     steps s;
     char *path;
     gs_temporary_clean_folder(folder);
@@ -308,25 +321,18 @@ static gs_status clean(const char *folder, const char *resume) {
                     folder, s.count, WEIGHTS, MANIFEST);
     for (size_t i = 0; i < s.count && status == GS_OK; i++) {
         if (gs_checkpoint_is_there(folder, s.step[i])) continue;
-        if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK && !(resume && gs_file_is_same(path, resume)))
-            unlink(path);
+        if (path_of(folder, s.step[i], WEIGHTS, &path) == GS_OK &&
+            !(resume && gs_file_is_same(path, resume)) && unlink(path) == 0)
+            gs_append(note, GS_CHECKPOINT_NOTE, "%s%s, which has no manifest, was removed", *note ? "; " : "",
+                      path);
         free(path);
     }
     free(s.step);
     return status;
 }
 
-static bool lies_in(const char *file, const char *folder) {
-    const char *slash = strrchr(file, '/');
-    char *of_file;
-    if (asprintf(&of_file, "%.*s.", slash ? (int)(slash - file) + 1 : 0, file) < 0) return false;
-    const bool same = gs_file_is_same(of_file, folder);
-    free(of_file);
-    return same;
-}
-
-/* Another run replaces what is damaged only where no state can be read from it any more. */
-static gs_status check_damaged(const char *folder, uint64_t step) {
+/* Another run replaces what is damaged only where no state can be read from it any more, and notes it. */
+static gs_status check_damaged(const char *folder, uint64_t step, char note[GS_CHECKPOINT_NOTE]) {
     char why[GS_CHECKPOINT_NOTE], *path;
     gs_state *state;
     snprintf(why, sizeof why, "%s", gs_message());
@@ -337,12 +343,15 @@ static gs_status check_damaged(const char *folder, uint64_t step) {
                 "--checkpoint %s: %s; a state can still be read from %s, and a new run would replace it; "
                 "choose another folder, or move that file away and go on from it with --resume FILE",
                 folder, why, path);
+    else
+        gs_append(note, GS_CHECKPOINT_NOTE, "%s%s; this run will replace it", *note ? "; " : "", why);
     gs_state_free(state);
     free(path);
     return lost ? GS_OK : GS_E_USAGE;
 }
 
-static gs_status check_others(const char *folder, const char *resume, uint64_t step) {
+static gs_status check_others(const char *folder, const char *resume, uint64_t step,
+                              char note[GS_CHECKPOINT_NOTE]) {
     const bool ours = resume && lies_in(resume, folder);
     steps s;
     gs_status status = list(folder, MANIFEST, &s);
@@ -350,7 +359,7 @@ static gs_status check_others(const char *folder, const char *resume, uint64_t s
         const uint64_t found = s.step[i - 1];
         if (ours && found <= step) break;
         if (check(folder, found) != GS_OK)
-            status = ours ? GS_OK : check_damaged(folder, found); /* ours will be written again */
+            status = ours ? GS_OK : check_damaged(folder, found, note); /* ours will be written again */
         else
             status = gs_fail(GS_E_USAGE,
                              "--checkpoint %s: it has a %s%s, after step %" PRIu64
@@ -363,8 +372,10 @@ static gs_status check_others(const char *folder, const char *resume, uint64_t s
 }
 
 gs_status gs_checkpoint_check_new(const char *folder) {
-    return check_others(folder, NULL, 0);
+    char note[GS_CHECKPOINT_NOTE] = ""; /* the run says it */
+    return check_others(folder, NULL, 0, note);
 }
+
 static char *lock_of(const char *folder) {
     char *path;
     return asprintf(&path, "%s/.lock", folder) < 0 ? NULL : path;
@@ -409,15 +420,16 @@ void gs_checkpoint_unlock(const char *folder, FILE *lock) {
 }
 
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
-                                FILE **lock) {
+                                char note[GS_CHECKPOINT_NOTE], FILE **lock) {
+    *note = '\0';
     *lock = NULL;
     char *path;
     if (!gs_file_make_folders(folder) || !gs_checkpoint_is_folder(folder))
         return gs_fail(GS_E_FILE, "--checkpoint %s: cannot make this folder: %s", folder,
                        errno == EEXIST ? "there is a file of that name" : strerror(errno));
     GS_TRY(lock_folder(folder, lock));
-    GS_TRY(clean(folder, resume));
-    GS_TRY(check_others(folder, resume, step));
+    GS_TRY(clean(folder, resume, note));
+    GS_TRY(check_others(folder, resume, step, note));
     GS_TRY(path_of(folder, step, MANIFEST, &path));
     const gs_status status = gs_file_check_target(path, GS_FILE_ANY);
     free(path);

@@ -47,8 +47,9 @@ uint64_t gs_checkpoint_step(const char *file);
 
 /* Of a file that lies beside a manifest: is it what was written? GS_E_FORMAT. Any other file is taken as it is. */
 gs_status gs_checkpoint_check_file(const char *file);
-/* GS_E_USAGE: it lies there, and would no longer be what its manifest says. */
-gs_status gs_checkpoint_check_save(const char *file);
+/* GS_E_USAGE: it lies beside a manifest, or has the name of a checkpoint in `folder` (NULL: none), and would no longer
+ * be what the manifest says. */
+gs_status gs_checkpoint_check_save(const char *file, const char *folder);
 
 /* GS_E_USAGE: the folder has checkpoints that a new run there would lose. */
 gs_status gs_checkpoint_check_new(const char *folder);
@@ -57,8 +58,9 @@ gs_status gs_checkpoint_check_new(const char *folder);
  * folder is made if it is not there, what killed runs have left in it is removed (of this run's checkpoints all but the
  * `keep` newest), and a file can be written. GS_E_FILE; GS_E_USAGE: another run writes there now; or it has checkpoints
  * of another run, damaged ones included if a state can be read from them, or later ones of the same, which would be
- * mixed up. *lock is to be closed by gs_checkpoint_unlock in any case, which removes an empty folder. */
-gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep, FILE **lock);
+ * mixed up. note: what was removed, or will be replaced; "": nothing. *lock is to be closed by gs_checkpoint_unlock in any case, which removes an empty folder. */
+gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
+                                char note[GS_CHECKPOINT_NOTE], FILE **lock);
 void gs_checkpoint_unlock(const char *folder, FILE *lock); /* NULL is allowed */
 
 /* Is there one of this step, with a manifest? */

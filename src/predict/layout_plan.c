@@ -395,10 +395,8 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
         snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
     if (status != GS_OK) return GS_OK;
     const int limit = p->memory.settings.max_memory;
-    if (limit && cost->memory > 1e6 * limit)
-        p->too_large++;
-    else
-        p->costs++;
+    if (!limit || cost->memory <= 1e6 * limit) return p->costs++, GS_OK;
+    p->least = p->too_large++ ? fmin(p->least, cost->memory) : cost->memory;
     return GS_OK;
 }
 

@@ -146,7 +146,8 @@ typedef struct gs_layout_plan {
     gs_layout_measured *measured; /* what was measured */
     gs_layout_cost *cost;         /* those that can run and fit, fastest first */
     int costs;
-    int too_large;       /* how many need more than settings->max_memory */
+    int too_large;       /* how many need more than settings->max_memory, */
+    double least;        /* and the bytes of the smallest of them */
     gs_layout_tell tell; /* NULL: nobody asks */
     void *context;
     int layouts; /* how many there are */

@@ -409,7 +409,7 @@ gs_status gs_run_prepare(gs_run *run) {
     }
     if (!s->save) return GS_OK;
     GS_TRY(gs_file_check_target(s->save, GS_FILE_WEIGHTS));
-    GS_TRY(gs_checkpoint_check_save(s->save));
+    GS_TRY(gs_checkpoint_check_save(s->save, s->checkpoint));
     gs_model *plan; /* have all its tensors the names that are wanted? */
     GS_TRY(gs_run_plan_to_save(run, &plan));
     gs_model_free(plan);

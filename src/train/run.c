@@ -233,9 +233,13 @@ static gs_status plan_memory(gs_run *run) {
 static gs_status prepare_checkpoints(gs_run *run) {
     const gs_settings *s = &run->settings;
     const bool first = !s->processes || s->processes->rank == 0;
+    const gs_observer *o = run->observer;
+    char note[GS_CHECKPOINT_NOTE];
     if (!s->checkpoint || !first) return GS_OK;
-    return gs_checkpoint_prepare(s->checkpoint, s->resume, run->state ? run->state->step : 0,
-                                 gs_checkpoints_kept(s), &run->lock);
+    GS_TRY(gs_checkpoint_prepare(s->checkpoint, s->resume, run->state ? run->state->step : 0,
+                                 gs_checkpoints_kept(s), note, &run->lock));
+    if (*note && o && o->note) o->note(o->context, note);
+    return GS_OK;
 }
 
 gs_status gs_train_check(const gs_settings *settings) {

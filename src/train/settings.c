@@ -1,5 +1,6 @@
 /* Which settings are allowed, and which go together, before anything is computed; the learning rates that they make. */
 #include "core/text.h"
+#include "io/file.h"
 #include "layer/memory/recompute.h"
 #include "train/internal.h"
 #include "train/tensor.h"
@@ -198,7 +199,7 @@ static gs_status check_state(const gs_settings *s) {
     if (s->save && s->checkpoint && strcmp(s->save, s->checkpoint) == 0)
         return gs_fail(GS_E_USAGE, "--save %s is the folder of --checkpoint; wanted the name of a file",
                        s->save);
-    if (s->save && s->resume && strcmp(s->save, s->resume) == 0 && !s->save_state)
+    if (s->save && s->resume && gs_file_is_same(s->save, s->resume) && !s->save_state)
         return gs_fail(GS_E_USAGE,
                        "--save %s would take the state out of the file that --resume goes on from; give "
                        "--save-state too, or another name",

@@ -200,7 +200,7 @@ TEST(what_it_goes_with) {
         {"--elastic 2: -- train", "--elastic: '2:' is not MIN or MIN:MAX"},
         {"--elastic 4294967298 -- train", "--elastic: '4294967298' is not MIN or MIN:MAX"}, /* 2^32 + 2 */
         {"--elastic 0 -- train", "--elastic: '0' is not MIN or MIN:MAX"},
-        {"--elastic 2:1 -- train", "--elastic: '2:1' is not MIN or MIN:MAX"},
+        {"--elastic 2:1 -- train", "--elastic: '2:1' is not MIN or MIN:MAX, such as 2:3: the fewest "},
         {"--elastic 1:3 -- train", "--elastic 1:3: more than the 2 processes of -n"},
         {"--elastic 1 --restarts 2 -- train", "use only one of them"},
         {"--elastic 1 --meet file:/no/such -- train", "leave --meet out"},

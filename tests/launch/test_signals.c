@@ -16,16 +16,18 @@ static void assert_saved(const char *output, const char *status, const char *par
     if (weights) assert_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
-/* The terminal goes; Ctrl-C, which a shell has its background ignore. */
+/* The terminal goes; Ctrl-C, which a shell has its background ignore; the two signals of `timeout`. */
 TEST(a_signal_saves_weights) {
-    static const char *const cases[][3] = {{"HUP", "status 129", "cpu"}, {"INT", "status 130", "cpu,cpu"}};
+    static const char *const cases[][3] = {{"HUP $!", "status 129", "cpu"},
+                                           {"INT $!", "status 130", "cpu,cpu"},
+                                           {"TERM $! $!", "status 143", "cpu"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell(&output,
                       "cd %s; env --default-signal=INT %s/gradsum train --model lenet --epochs 100000 "
                       "--threads 1 --devices %s --save %s >out &\n" AWAIT_STEPS
-                      "kill -%s $!; wait $!; echo status $?",
+                      "kill -%s; wait $!; echo status $?",
                       gs_test_folder(), GS_BUILD_DIR, cases[i][2], path, cases[i][0]);
         assert_saved(output, cases[i][1], "stopped by a signal after step", path);
     }
@@ -65,7 +67,7 @@ TEST(explain_leaves_no_folder) {
                   "s/^option epochs .*/option epochs 100000/; s/^end 1 .*/end 1/' a/rank-0.digest\n"
                   "TMPDIR=$PWD/tmp %s/gradsum explain a & until find tmp -name '*.digest' -size +0 "
                   "2>/dev/null | grep -q .; do sleep 0.02; done\n"
-                  "kill -TERM $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
+                  "kill -TERM $! $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
                   folder, GS_BUILD_DIR);
     assert_saved(output, "status 143\nnothing is left", "was stopped by a signal after step", NULL);
 }

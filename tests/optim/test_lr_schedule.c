@@ -202,6 +202,8 @@ TEST(start_says_it) {
     assert_prints(0, "; after epochs 1, 2.5 x 0.1\n", "%s --schedule step:1,2.5@0.1", run);
     assert_prints(0, "; not higher: no", "%s --lr-rule sqrt --warmup-steps 2 --schedule step:2@0.5", run);
     assert_prints(0, "\"schedule\":\"cosine\",\"final_lr\":0,", "%s --schedule cosine --json", run);
+    assert_prints(0, "after a warm-up over 12 steps: not reached, the run ends after 3",
+                  "train --model softmax --warmup-steps 12 --steps 3");
     assert_prints(0, "\"lr_first\":0.0125,\"lr_scaled\":0.05,\"warmup_steps\":3,",
                   "%s --warmup-steps 3 --json", run);
 }

@@ -228,7 +228,8 @@ TEST(layouts_are_listed) {
     assert_prints(0, "s need more than the 3 MB of --max-memory",
                   "layout --model 'flatten, linear 100, relu, linear 10' --workers 2 --threads 1 "
                   "--max-memory 3");
-    assert_prints(1, "no layout of 2 workers fits", "layout --model softmax --workers 2 --max-memory 1");
+    assert_prints(1, "no layout of 2 workers fits --max-memory 1; the smallest needs ",
+                  "layout --model softmax --workers 2 --max-memory 1");
     assert_prints(2, "--workers N is required", "layout --model lenet");
     assert_prints(2, "'GPIPE' is not a schedule", "layout --workers 2 --pipeline-schedule GPIPE");
     assert_prints(2, "'a,b' is no cut", "layout --workers 2 --pipeline-cut a,b");

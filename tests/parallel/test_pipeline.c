@@ -245,10 +245,13 @@ TEST(weights_are_saved_whole) {
              "--save %s --save-state",
              path);
     const char *after = gs_test_sha256("%s", command);
-    snprintf(command, sizeof command,
-             "train --resume %s --epochs 2 --steps 70 --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 "
-             "--save %s --save-state",
-             path, path);
+    assert_prints(2, "; --layout dpN goes on without stages, on N workers",
+                  "train --resume %s --epochs 2 --devices cpu", path);
+    snprintf(
+        command, sizeof command,
+        "train --resume %s --epochs 2 --steps 70 --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --save %s "
+        "--save-state",
+        path, path);
     after = gs_test_sha256("%s", command);
     after = gs_test_sha256("train --resume %s --epochs 2 --steps 80 --devices cpu,cpu --layout "
                            "dp2,zero3 --save %s --save-state",

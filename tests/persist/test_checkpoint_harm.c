@@ -20,6 +20,9 @@ static void make_three(const char *folder) {
     assert_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
     assert_prints(2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
                   "train --steps 1 --save %s/step-000000005.safetensors", folder);
+    assert_prints(2, "step-000000010.safetensors is a checkpoint by its name, in the folder of ",
+                  RUN "--resume %s --steps 10 --checkpoint %s --save %s/step-000000010.safetensors", folder,
+                  folder, folder);
     assert_prints(0, "the last of step 10", "train --threads 1 --resume %s --steps 10 --checkpoint %s",
                   folder, folder);
     assert_prints(0, "the last of step 12", "train --threads 1 --resume %s --steps 12 --checkpoint %s",
@@ -88,7 +91,8 @@ TEST(damaged) {
     cut(path_in(folder, 5, "safetensors"));
     assert_prints(1, "is whole: ", "train --resume %s", folder);
     cut(path_in(folder, 12, "safetensors"));
-    assert_prints(0, "done ", RUN "--steps 1 --checkpoint %s", folder); /* nothing in it can be lost */
+    assert_prints(0, "000000012.safetensors is damaged: it has 2000 bytes, and ",
+                  RUN "--steps 1 --checkpoint %s", folder); /* nothing in it can be lost */
 }
 
 /* Manifests are damaged, and the files beside them are not: they stay. */
@@ -121,8 +125,8 @@ TEST(left_by_the_dead) {
         "echo other >notes.txt; echo never >step-000000098.safetensors",
         folder, GS_BUILD_DIR);
     assert_int_equal(entries(folder), 10);
-    assert_prints(0, "the last of step 13", "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder,
-                  folder);
+    assert_prints(0, "000000098.safetensors, which has no manifest",
+                  "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
     assert_int_equal(entries(folder), 7); /* three checkpoints, and what is no one's */
     check_holds(in_folder(folder, "notes.txt"), "other\n");
     gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves that */

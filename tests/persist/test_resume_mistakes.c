@@ -108,6 +108,7 @@ TEST(it_is_checked) {
     assert_prints(1, "holds a model for images", "train --resume %s --data colour-fashion-small", a);
     assert_prints(2, "--save-state needs --save FILE", "train --resume %s --save-state", a);
     assert_prints(2, "would take the state out", "train --resume %s --save %s", a, a);
+    assert_prints(2, "would take the state out", "train --resume %s --save /.%s", a, a);
     assert_prints(2, "is the folder of --checkpoint", "train --save %sc --checkpoint %sc", a, a);
     assert_prints(1, "no/such", "train --resume %s --save /no/such/file", a);
     assert_prints(0, "--steps 2 asks for no more", "train --resume %s --steps 2",

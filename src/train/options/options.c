@@ -182,7 +182,7 @@ const gs_run_option gs_run_table[] = {
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_LAYOUT, .json = {"pipeline_cut", "pipeline_cut"}, .null = true,
      .log_with = "pipeline"},
     {"micro-batches", GS_OPTION_INT, AT(micro_batches), 1, 1e6, "M",
-     "with --pipeline: cut a pipeline's part of the batch into M (default 4 P)",
+     "cut a pipeline's part of the batch into M (default 4 for each stage)",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_LAYOUT | GS_BY_SIMULATE, .off = "none",
      .json = {NULL, "micro_batches"}, .log_with = "micro-batches", .resume = GS_RESUME_FILLED},
     {"tensor", GS_OPTION_INT, AT(tensor), 2, GS_TENSOR_MOST, "T",
@@ -191,8 +191,8 @@ const gs_run_option gs_run_table[] = {
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP, .off = "none", .json = {"tensor", "tensor"}, .null = true,
      .log_with = "tensor", .resume = GS_RESUME_FILLED},
     {"sequence", GS_OPTION_FLAG, AT(sequence), 0, 0, NULL,
-     "with --tensor, of a text: outside of these pairs each worker of a group has some tokens of each "
-     "sequence",
+     "of a text, with tensor groups: outside of the pairs that they share each worker of a group has some "
+     "tokens of each sequence",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP | GS_BY_SIMULATE, .json = {"sequence", "sequence"},
      .log_with = "sequence", .resume = GS_RESUME_FILLED},
     {"micro-batch", GS_OPTION_COUNT, AT(micro_batch), 1, 1e15, "M",

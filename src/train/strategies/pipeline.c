@@ -125,9 +125,10 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     if (workers % each != 0)
         return gs_fail(GS_E_USAGE,
                        "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each "
-                       "%sstage of each pipeline (--devices, or launch -n)",
+                       "%sstage of each pipeline (--devices, or launch -n)%s",
                        s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), each,
-                       s->tensor > 1 ? "part of each " : "");
+                       s->tensor > 1 ? "part of each " : "",
+                       s->resume ? "; --layout dpN goes on without stages, on N workers" : "");
     const int pipelines = workers / each;
     if (s->exact && GS_EXACT_SHARDS % pipelines != 0)
         return gs_fail(GS_E_USAGE,
