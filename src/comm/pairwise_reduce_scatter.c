@@ -46,3 +46,16 @@ gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void
     }
     return GS_OK;
 }
+
+gs_status gs_all_reduce_in_parts(gs_comm *c, const gs_call *call, void *data, gs_scratch *received) {
+    unsigned char *whole = data;
+    const size_t at = begin_of(c, call, NULL, c->rank), bytes = begin_of(c, call, NULL, c->rank + 1) - at;
+    GS_TRY(gs_pairwise_reduce_scatter(c, call, whole, whole + at, NULL, received));
+    for (int k = 1; k < c->size; k++) {
+        const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
+        const size_t theirs = begin_of(c, call, NULL, from);
+        GS_TRY(gs_collective_send(c, call, whole + at, bytes, to));
+        GS_TRY(gs_collective_recv(c, call, whole + theirs, begin_of(c, call, NULL, from + 1) - theirs, from));
+    }
+    return GS_OK;
+}

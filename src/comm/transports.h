@@ -106,6 +106,9 @@ gs_status gs_threads_with_first(gs_comm *, const gs_call *call, void *shared, gs
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
 
+/* all_reduce of long arrays: each rank sums its part, and gives it to the others. */
+gs_status gs_all_reduce_in_parts(gs_comm *, const gs_call *call, void *data, gs_scratch *received);
+
 /* ---- levels.c: what two_level/ and threads_in_processes/ share ----
  *
  *     group 0               group 1
@@ -144,5 +147,5 @@ double gs_levels_patience(double timeout);
 
 /* ---- mpi/mpi.c ---- */
 
-/* Most elements that one call of MPI moves: MPI counts with int. Tests make it small. */
+/* Most bytes that one call of MPI moves: MPI counts with int. Tests make it small. */
 extern size_t gs_mpi_most;

@@ -7,7 +7,6 @@
 #include "comm/waits.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/shard.h"
 #include "core/thread.h"
 
 #include <mpi.h>
@@ -25,9 +24,9 @@
 enum {
     COPIES = 2, /* messages of a pair of ranks that may be under way */
     SHORT_COPIES = 2 * COPIES,
-    SHORT_MESSAGE = 64, /* bytes of a message that is kept apart */
-    TAG_BITS = 11,      /* of a rank in a tag: a process holds at most 2048 workers */
-    EXCHANGE = 0,       /* a tag that no pair of ranks has: see tag_of */
+    SHORT_MESSAGE = 64,   /* bytes of a message that is kept apart */
+    TAG_BITS = 11,        /* of a rank in a tag: a process holds at most 2048 workers */
+    SHORT_ARRAYS = 32768, /* bytes of all ranks' arrays together */
 };
 
 /* Channels. Each has a communicator of its own, so that none takes what was meant for another. */
@@ -58,7 +57,7 @@ typedef struct mpi_state {
     int level;        /* what MPI allows to threads */
     MPI_Comm channel[CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
-    pthread_mutex_t lock; /* guards all that follows but `failed` and the last two lines */
+    pthread_mutex_t lock; /* guards all that follows but `failed` and the last line */
     atomic_bool failed;   /* once true, code and message do not change */
     gs_status code;
     char message[GS_FAILURE_TEXT];
@@ -66,7 +65,6 @@ typedef struct mpi_state {
     char heard[GS_FAILURE_TEXT];
     mailbox **mailboxes; /* [size], a list for each peer */
     gs_scratch scratch;  /* of the collective under way */
-    int *place, *count;  /* [size] of the collective under way: where a part begins, and how long it is */
 } mpi_state;
 
 /* ---- MPI of this process: begun once, ended once ---- */
@@ -332,135 +330,8 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, int count, 
     return result;
 }
 
-/* Collectives over MPI that move elements without changing them: MPI's own. MPI counts with int, so longer parts go by
- * messages (collectives.c), which are cut into pieces. */
-
+/* See transports.h. */
 size_t gs_mpi_most = (size_t)1 << 30;
-
-/* moved, never combined */
-static MPI_Datatype mpi_unit(gs_type type) {
-    size_t width = gs_type_size(type);
-    return width == 1 ? MPI_UINT8_T : width == 4 ? MPI_UINT32_T : MPI_UINT64_T;
-}
-
-/* broadcast (of `out`), all_gather, all_to_all, barrier */
-static gs_status mpi_move(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const mpi_state *s = c->state;
-    MPI_Comm comm = s->channel[COLLECTIVES];
-    MPI_Datatype unit = mpi_unit(call->type);
-    MPI_Request request;
-    const int count = (int)call->count;
-    const size_t own = (size_t)c->rank * call->count * gs_type_size(call->type);
-    int error;
-    switch (call->operation) {
-    case GS_BROADCAST:
-        error = MPI_Ibcast(out, count, unit, call->root, comm, &request);
-        break;
-    case GS_ALL_GATHER:
-        error = MPI_Iallgather(in == (unsigned char *)out + own ? MPI_IN_PLACE : in, count, unit, out, count,
-                               unit, comm, &request);
-        break;
-    case GS_ALL_TO_ALL:
-        error = MPI_Ialltoall(in, count, unit, out, count, unit, comm, &request);
-        break;
-    default:
-        error = MPI_Ibarrier(comm, &request);
-    }
-    GS_TRY(mpi_check(c, call, error));
-    return mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
-}
-
-/* Reductions over MPI, in an order that is the same in every run.
- *
- * MPI_Allreduce must give all ranks the same bits. That a second run gives them again is only recommended (MPI 3.1,
- * 5.9.1), and what MPI_MIN makes of a NaN is not specified. So MPI moves the values, and they are combined here:
- *
- *     short arrays     everyone gets the arrays of all, and combines them in the order of the ranks
- *     long ones        reduce-scatter by pairwise exchange, as in pairwise_reduce_scatter.c, then the parts are
- *                      gathered: 2 (N - 1) / N B bytes sent by a rank, for arrays of B bytes
- *
- * That costs no time: Open MPI 4.1 between two processes of one machine, 2 MiB of f32, took 460 to 600 us for its
- * MPI_Iallreduce, and 350 us for the exchange and MPI_Iallgather; at 1 KiB both took 2 us.
- */
-
-enum { SHORT = 32768 /* bytes of all ranks' arrays together */ };
-
-/* ---- short arrays ---- */
-
-static bool is_short(const gs_comm *c, const gs_call *call) {
-    return call->count <= SHORT / gs_type_size(call->type) / (size_t)c->size;
-}
-
-static gs_status all_reduce_short(gs_comm *c, const gs_call *call, void *data) {
-    mpi_state *s = c->state;
-    size_t bytes = call->count * gs_type_size(call->type);
-    int count = (int)call->count;
-    MPI_Datatype unit = mpi_unit(call->type);
-    MPI_Request request;
-    GS_TRY(gs_scratch_for(&s->scratch, call, SHORT));
-    GS_TRY(mpi_check(c, call,
-                     MPI_Iallgather(data, count, unit, s->scratch.memory, count, unit,
-                                    s->channel[COLLECTIVES], &request)));
-    GS_TRY(mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE));
-    memcpy(data, s->scratch.memory, bytes);
-    for (int r = 1; r < c->size; r++)
-        gs_combine_of(call->type, call->reduction)(
-            data, data, (unsigned char *)s->scratch.memory + (size_t)r * bytes, call->count);
-    return GS_OK;
-}
-
-/* ---- long ones ---- */
-
-/* Leaves this rank's part of `all` of all ranks, reduced, at the beginning of the scratch memory; `all` stays as it
- * is. */
-static gs_status exchange(gs_comm *c, const gs_call *call, const unsigned char *all) {
-    mpi_state *s = c->state;
-    MPI_Comm comm = s->channel[COLLECTIVES];
-    MPI_Datatype unit = mpi_unit(call->type);
-    const gs_shard own = gs_shard_of(call->count, c->rank, c->size);
-    const size_t width = gs_type_size(call->type), bytes = own.count * width;
-    GS_TRY(gs_scratch_for(&s->scratch, call, 2 * bytes + 1));
-    unsigned char *sum = s->scratch.memory, *received = sum + bytes;
-    memcpy(sum, all + own.first * width, bytes);
-    for (int k = 1; k < c->size; k++) {
-        const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
-        const gs_shard theirs = gs_shard_of(call->count, to, c->size);
-        MPI_Request both[2];
-        GS_TRY(mpi_check(c, call, MPI_Irecv(received, (int)own.count, unit, from, EXCHANGE, comm, &both[0])));
-        GS_TRY(mpi_check(
-            c, call,
-            MPI_Isend(all + theirs.first * width, (int)theirs.count, unit, to, EXCHANGE, comm, &both[1])));
-        GS_TRY(mpi_wait(c, call, -1, 2, both, MPI_STATUS_IGNORE));
-        gs_combine_of(call->type, call->reduction)(sum, sum, received, own.count);
-    }
-    return GS_OK;
-}
-
-static gs_status mpi_all_reduce(gs_comm *c, const gs_call *call, unsigned char *data) {
-    mpi_state *s = c->state;
-    const size_t width = gs_type_size(call->type);
-    MPI_Request request;
-    if (is_short(c, call)) return all_reduce_short(c, call, data);
-    for (int r = 0; r < c->size; r++) {
-        const gs_shard part = gs_shard_of(call->count, r, c->size);
-        s->place[r] = (int)part.first;
-        s->count[r] = (int)part.count;
-    }
-    GS_TRY(exchange(c, call, data));
-    memcpy(data + (size_t)s->place[c->rank] * width, s->scratch.memory, (size_t)s->count[c->rank] * width);
-    GS_TRY(mpi_check(c, call,
-                     MPI_Iallgatherv(MPI_IN_PLACE, 0, mpi_unit(call->type), data, s->count, s->place,
-                                     mpi_unit(call->type), s->channel[COLLECTIVES], &request)));
-    return mpi_wait(c, call, -1, 1, &request, MPI_STATUS_IGNORE);
-}
-
-static gs_status mpi_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine) {
-    const mpi_state *s = c->state;
-    const size_t count = gs_shard_of(call->count, c->rank, c->size).count;
-    GS_TRY(exchange(c, call, all));
-    if (count > 0) memcpy(mine, s->scratch.memory, count * gs_type_size(call->type));
-    return GS_OK;
-}
 
 /* Messages over MPI. MPI_Isend needs its data unchanged until it has left, but send must not wait for the receiver, so
  * a copy is sent. The copies of a pair of ranks take turns and keep their memory, so a message like an earlier one
@@ -521,10 +392,17 @@ static gs_status wait_for_copy(gs_comm *c, const gs_call *call, int process, cop
     return GS_OK;
 }
 
+/* The rank to blame where the peer does not answer; -1: in such a collective it may itself wait for another. */
+static int blamed(const gs_envelope *e) {
+    const gs_operation o = e->call->operation;
+    const bool waits = gs_is_collective(e) && o != GS_REDUCE && o != GS_GATHER && o != GS_SCATTER;
+    return waits ? -1 : e->peer;
+}
+
 /* Has another rank failed? */
 static gs_status look(gs_comm *c) {
     const mpi_state *s = c->state;
-    mpi_listen(c);
+    if (c->size > 1) mpi_listen(c);
     return atomic_load(&s->failed) ? mpi_failed(s) : GS_OK;
 }
 
@@ -536,7 +414,7 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
     copy *k = &box->copies[bytes > SHORT_MESSAGE ? box->turn++ % COPIES
                                                  : COPIES + box->short_turn++ % SHORT_COPIES];
-    GS_TRY(wait_for_copy(c, e->call, e->peer, k));
+    GS_TRY(wait_for_copy(c, e->call, blamed(e), k));
     if (!make_room(k, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
     memcpy(k->data, data, bytes);
@@ -559,7 +437,7 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
         int error = MPI_Irecv((unsigned char *)data + at, wanted, MPI_BYTE, e->peer, tag_of(e),
                               s->channel[channel_of(e)], &request);
         GS_TRY(mpi_check(c, e->call, error));
-        GS_TRY(mpi_wait(c, e->call, e->peer, 1, &request, &status));
+        GS_TRY(mpi_wait(c, e->call, blamed(e), 1, &request, &status));
         GS_TRY(mpi_check(c, e->call, MPI_Get_count(&status, MPI_BYTE, &got)));
         if (got != wanted) return mpi_fail_call(c, e->call, "the message received is shorter");
     }
@@ -595,24 +473,17 @@ static void mpi_free_mailboxes(mpi_state *s, int size) {
 
 /* ---- collectives ---- */
 
+/* Made of messages: MPI_Allreduce need not give the same bits in a second run (MPI 3.1, 5.9.1), and what MPI_MIN makes
+ * of a NaN is not specified. Long arrays are summed in parts. */
 static gs_status mpi_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
-    const mpi_state *s = c->state;
-    if (c->size > 1) mpi_listen(c);
-    if (atomic_load(&s->failed)) return mpi_failed(s);
-    if (call->count == 0 && call->operation != GS_BARRIER) return GS_OK;
-    if (c->size == 1 || call->count > gs_mpi_most) return gs_collective_by_messages(c, call, in, out);
-    switch (call->operation) {
-    case GS_ALL_REDUCE:
-        return mpi_all_reduce(c, call, out);
-    case GS_REDUCE:
-    case GS_GATHER:
-    case GS_SCATTER:
-        return gs_collective_by_messages(c, call, in, out);
-    case GS_REDUCE_SCATTER:
-        return mpi_reduce_scatter(c, call, in, out);
-    default:
-        return mpi_move(c, call, in, out);
-    }
+    mpi_state *s = c->state;
+    GS_TRY(look(c));
+    if (c->size > 1 && call->operation == GS_REDUCE_SCATTER)
+        return gs_pairwise_reduce_scatter(c, call, in, out, NULL, &s->scratch);
+    if (call->operation == GS_ALL_REDUCE &&
+        call->count > SHORT_ARRAYS / gs_type_size(call->type) / (size_t)c->size)
+        return gs_all_reduce_in_parts(c, call, out, &s->scratch);
+    return gs_collective_by_messages(c, call, in, out);
 }
 
 /* ---- failing, making, freeing ---- */
@@ -636,8 +507,6 @@ static void free_state(mpi_state *s, int size) {
     mpi_free_mailboxes(s, size);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
-    free(s->count);
-    free(s->place);
     free(s->pid);
     free(s);
 }
@@ -645,7 +514,7 @@ static void free_state(mpi_state *s, int size) {
 /* All ranks have sent and received everything: nothing is under way when the communicators are freed. */
 static void close_communicators(gs_comm *c) {
     mpi_state *s = c->state;
-    if (c->size == 1 || mpi_flush(c) != GS_OK || gs_comm_barrier(c) != GS_OK) return;
+    if (c->size == 1 || gs_comm_barrier(c) != GS_OK || mpi_flush(c) != GS_OK) return;
     int error = MPI_Cancel(&s->inbox);
     if (error == MPI_SUCCESS) error = MPI_Wait(&s->inbox, MPI_STATUS_IGNORE);
     for (int i = 0; i < CHANNELS && error == MPI_SUCCESS; i++) error = MPI_Comm_free(&s->channel[i]);
@@ -741,12 +610,10 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     s->noun = "rank";
     s->level = level;
     s->inbox = MPI_REQUEST_NULL;
-    s->count = malloc(size * sizeof *s->count);
-    s->place = malloc(size * sizeof *s->place);
     s->pid = calloc(size, sizeof *s->pid);
     s->mailboxes = calloc(size, sizeof *s->mailboxes);
     gs_status status = GS_OK;
-    if (!s->count || !s->place || !s->pid || !s->mailboxes)
+    if (!s->pid || !s->mailboxes)
         status = gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     else if (r->size > 1)
         status = open_communicators(&s->comm);

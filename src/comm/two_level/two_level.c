@@ -18,7 +18,6 @@
 #include "comm/shm/shm.h"
 #include "comm/split.h"
 #include "comm/transports.h"
-#include "core/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,21 +37,6 @@ typedef struct two_level {
 
 /* ---- collectives ---- */
 
-/* Between the leaders: each sums a part of the array, and gives it to the others. */
-static gs_status sum_of_parts(two_level *h, const gs_call *call, unsigned char *data) {
-    gs_comm *c = h->levels.leaders;
-    const size_t width = gs_type_size(call->type);
-    const gs_shard own = gs_shard_of(call->count, c->rank, c->size);
-    GS_TRY(gs_pairwise_reduce_scatter(c, call, data, data + own.first * width, NULL, &h->received));
-    for (int k = 1; k < c->size; k++) {
-        const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
-        const gs_shard theirs = gs_shard_of(call->count, from, c->size);
-        GS_TRY(gs_collective_send(c, call, data + own.first * width, own.count * width, to));
-        GS_TRY(gs_collective_recv(c, call, data + theirs.first * width, theirs.count * width, from));
-    }
-    return GS_OK;
-}
-
 static gs_status all_reduce(two_level *h, const gs_call *call, void *data) {
     gs_call inside = *call;
     const bool is_short =
@@ -62,8 +46,9 @@ static gs_status all_reduce(two_level *h, const gs_call *call, void *data) {
     if (h->levels.inside)
         GS_TRY(gs_levels_finish(&h->levels, gs_call_run(h->levels.inside, &inside, NULL, data)));
     if (h->levels.leaders)
-        GS_TRY(gs_levels_finish(&h->levels, is_short ? gs_call_run(h->levels.leaders, call, NULL, data)
-                                                     : sum_of_parts(h, call, data)));
+        GS_TRY(gs_levels_finish(
+            &h->levels, is_short ? gs_call_run(h->levels.leaders, call, NULL, data)
+                                 : gs_all_reduce_in_parts(h->levels.leaders, call, data, &h->received)));
     inside.operation = GS_BROADCAST;
     return h->levels.inside
                ? gs_levels_finish(&h->levels, gs_call_run(&h->levels.patient, &inside, NULL, data))
