@@ -11,11 +11,15 @@
  *               counted, formula   [rounds, messages, bytes] of each worker
  */
 #include "cli/step/step.h"
+#include "comm/ranks.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
+#include "train/internal.h"
+#include "train/run.h"
+#include "train/strategy.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -30,80 +34,41 @@ typedef struct gradients {
     float *gradient[GS_STEP_WORKERS]; /* of worker r */
 } gradients;
 
-/* What step.c of src/train/ does up to the sum, for one worker after the other on one replica: before the update all
- * replicas are the same. */
+/* Of settings->model on ->data with ->batch and ->seed. */
 typedef struct maker {
     const gs_settings *settings;
     gs_dataset *set;
-    gs_comm *alone;
-    gs_worker worker;
-    uint32_t *order;
+    gradients *out;
 } maker;
 
-static gs_status check_batch(const maker *m, int workers) {
-    size_t batch = m->settings->batch;
+static gs_status check_sizes(const maker *m) {
+    const gs_settings *s = m->settings;
+    gradients *g = m->out;
     if (m->set->text)
         return gs_fail(GS_E_USAGE, "%s is a text: step shows the gradients of images", m->set->name);
-    if (batch > m->set->count)
-        return gs_fail(GS_E_USAGE, "--batch %zu is larger than the training set, which has %zu sample%s",
-                       batch, m->set->count, gs_s(m->set->count));
-    if (batch < (size_t)workers)
-        return gs_fail(GS_E_USAGE, "--batch %zu is the global batch: it cannot be divided among %d workers",
-                       batch, workers);
-    return GS_OK;
-}
-
-/* Forward and backward over samples first .. first + n - 1 of the batch. */
-static gs_status add_gradient(maker *m, size_t first, size_t n) {
-    gs_worker *w = &m->worker;
-    gs_pass pass = {.n = n, .training = true, .seed = m->settings->seed, .first = first};
-    gs_mem logits;
-    GS_TRY(gs_dataset_gather(m->set, m->order + first, 0, n, w->input.host_inputs, w->input.host_targets));
-    GS_TRY(gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n));
-    GS_TRY(gs_model_forward(w->model, &pass, w->input.x, &logits));
-    GS_TRY(gs_model_loss(w->model, &pass, logits, w->input.targets));
-    return gs_model_backward(w->model, &pass, logits, w->input.targets);
-}
-
-static gs_status of_worker(maker *m, gradients *g, int rank) {
-    gs_shard mine = gs_shard_of(m->settings->batch, rank, g->workers);
-    gs_device *d = m->worker.device;
-    gs_model *model = m->worker.model;
-    size_t most = m->worker.input.most;
-    g->gradient[rank] = malloc(g->size * sizeof(float));
-    if (!g->gradient[rank]) return gs_fail(GS_E_MEMORY, "no memory for the gradient of worker %d", rank);
-    GS_TRY(gs_model_clear_gradients(model));
-    for (size_t done = 0, n; done < mine.count; done += n) {
-        n = mine.count - done < most ? mine.count - done : most;
-        GS_TRY(add_gradient(m, mine.first + done, n));
-    }
-    return d->ops->read(d, g->gradient[rank], model->gradients, g->size * sizeof(float));
-}
-
-static gs_status check_labels(const maker *m, gradients *g) {
-    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = m->settings->model, .in = m->set->shape},
-                           &g->model));
-    int classes = (int)gs_shape_size(g->model->out);
+    GS_TRY(gs_check_set(s, m->set));
+    GS_TRY(gs_run_check_sizes(&(gs_run){.train_set = m->set}, s, g->workers));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = m->set->shape}, &g->model));
     g->size = g->model->saved + GS_STATS;
     if (g->size > GS_STEP_PAGE_FLOATS)
-        return gs_fail(GS_E_USAGE, "--model %s has %zu floats to sum; a page takes at most %d",
-                       m->settings->model, g->size, GS_STEP_PAGE_FLOATS);
-    return gs_dataset_check_labels(m->set, classes);
+        return gs_fail(GS_E_USAGE, "--model %s has %zu floats to sum; a page takes at most %d", s->model,
+                       g->size, GS_STEP_PAGE_FLOATS);
+    return gs_dataset_check_labels(m->set, (int)gs_shape_size(g->model->out));
 }
 
-static gs_status make_all(maker *m, gradients *g) {
-    const gs_settings *s = m->settings;
-    GS_TRY(gs_load_set(s, GS_TRAIN, &m->set));
-    GS_TRY(check_batch(m, g->workers));
-    GS_TRY(check_labels(m, g));
-    if (!(m->order = malloc(m->set->count * sizeof *m->order)))
-        return gs_fail(GS_E_MEMORY, "no memory for the order of %zu samples", m->set->count);
-    GS_TRY(gs_comm_workers_create(1, NULL, s->timeout, &m->alone));
-    GS_TRY(gs_worker_create(&m->worker, s, "cpu", m->alone, s->threads, gs_dataset_scaling(m->set), m->set,
-                            NULL));
-    gs_epoch_order(s->seed, 1, m->set->count, m->order);
-    for (int r = 0; r < g->workers; r++) GS_TRY(of_worker(m, g, r));
-    return GS_OK;
+/* A worker of the run, up to the sum (train/step.c). */
+static gs_status of_worker(void *maker_, int rank, gs_comm **comm) {
+    const maker *m = maker_;
+    const size_t bytes = m->out->size * sizeof(float);
+    float *host = m->out->gradient[rank] = malloc(bytes);
+    gs_worker w;
+    if (!host) return gs_fail(GS_E_MEMORY, "no memory for the gradient of worker %d", rank);
+    GS_TRY(gs_worker_create(&w, m->settings, "cpu", *comm, gs_worker_threads(m->settings, m->out->workers),
+                            gs_dataset_scaling(m->set), m->set, NULL));
+    gs_status status = gs_gradient(&w);
+    if (status == GS_OK) status = w.device->ops->read(w.device, host, w.model->gradients, bytes);
+    gs_worker_free(&w);
+    return status;
 }
 
 static void free_gradients(gradients *g) {
@@ -112,16 +77,15 @@ static void free_gradients(gradients *g) {
     *g = (gradients){0};
 }
 
-/* Of settings->model on ->data with ->batch and ->seed, over `workers`. On failure *out is empty. */
+/* On failure *out is empty. */
 static gs_status make_gradients(const gs_settings *settings, int workers, gradients *out) {
-    maker m = {.settings = settings};
+    maker m = {.settings = settings, .out = out};
     *out = (gradients){.workers = workers};
-    gs_status status = make_all(&m, out);
+    gs_status status = gs_load_set(settings, GS_TRAIN, &m.set);
+    if (status == GS_OK) status = check_sizes(&m);
+    if (status == GS_OK) status = gs_ranks_run(workers, settings->timeout, of_worker, &m);
     if (status != GS_OK) free_gradients(out);
-    gs_worker_free(&m.worker);
-    gs_comm_free(m.alone);
     gs_dataset_free(m.set);
-    free(m.order);
     return status;
 }
 
