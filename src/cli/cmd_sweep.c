@@ -231,22 +231,20 @@ static void add_devices(cJSON *about, const gs_settings *s) {
 
 /* What a log's run.json would say. */
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
-    const gs_settings *s = &w->settings;
-    cJSON *optimizer =
-        GS_JSON_OBJECT(GS_FIELD("lr", gs_report_number(r->rates.plan.scaled)),
-                       GS_FIELD("momentum", gs_report_number((double)gs_settings_numbers(s).momentum)),
-                       GS_FIELD("lr_rule", gs_lr_rule_name(s->lr_rule)));
+    gs_settings s = gs_settings_with_numbers(&w->settings, r->batch);
+    s.batch = r->batch;
+    s.seed = r->seed;
+    s.lr = (float)r->rates.plan.scaled;
     cJSON *ended =
         GS_JSON_OBJECT(GS_FIELD("why", r->diverged ? "diverged" : "done"), GS_FIELD("steps", r->result.steps),
                        GS_FIELD("test_accuracy", gs_report_number(r->result.test_accuracy)));
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("program", "gradsum " GRADSUM_VERSION),
-                              GS_FIELD("host_cores", gs_cpu_cores()),
-                              GS_FIELD("model", s->model ? s->model : "mlp"), GS_FIELD("data", s->data),
-                              GS_FIELD("global_batch", r->batch), GS_FIELD("epochs", s->epochs),
-                              GS_FIELD("workers", r->result.workers), GS_FIELD("sync", s->sync),
-                              GS_FIELD("seed", r->seed), GS_FIELD("optimizer", optimizer));
-    add_devices(o, s);
-    return GS_JSON_ADD(o, GS_FIELD("ended", ended));
+    cJSON *o =
+        GS_JSON_OBJECT(GS_FIELD("program", "gradsum " GRADSUM_VERSION),
+                       GS_FIELD("host_cores", gs_cpu_cores()), GS_FIELD("model", s.model ? s.model : "mlp"),
+                       GS_FIELD("workers", r->result.workers), GS_FIELD("ended", ended));
+    gs_run_options_json(&s, GS_JSON_LOG, o);
+    add_devices(o, &s);
+    return o;
 }
 
 static gs_status add_run(cJSON *report, const gs_sweep *w, const gs_sweep_run *r) {
