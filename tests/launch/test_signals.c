@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #define AWAIT_STEPS GS_TEST_AWAIT("step ") "\n"
+/* The second as soon as the first is taken: before that they would be one (proc(5): 4000 is SIGTERM). */
+#define TERM_TWICE                                                                                           \
+    "kill -TERM $!; while grep -q 'ShdPnd:.*4000' /proc/$!/status; do :; done; kill -TERM $! 2>/dev/null"
 
 /* The command ended with `status` and printed `part`; `weights` (NULL: none) can be loaded. */
 static void assert_saved(const char *output, const char *status, const char *part, const char *weights) {
@@ -18,16 +21,15 @@ static void assert_saved(const char *output, const char *status, const char *par
 
 /* The terminal goes; Ctrl-C, which a shell has its background ignore; the two signals of `timeout`. */
 TEST(a_signal_saves_weights) {
-    static const char *const cases[][3] = {{"HUP $!", "status 129", "cpu"},
-                                           {"INT $!", "status 130", "cpu,cpu"},
-                                           {"TERM $! $!", "status 143", "cpu"}};
+    static const char *const cases[][3] = {{"kill -HUP $!", "status 129", "cpu"},
+                                           {"kill -INT $!", "status 130", "cpu,cpu"},
+                                           {TERM_TWICE, "status 143", "cpu"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *output;
         const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
         gs_test_shell(&output,
                       "cd %s; env --default-signal=INT %s/gradsum train --model lenet --epochs 100000 "
-                      "--threads 1 --devices %s --save %s >out &\n" AWAIT_STEPS
-                      "kill -%s; wait $!; echo status $?",
+                      "--threads 1 --devices %s --save %s >out &\n" AWAIT_STEPS "%s; wait $!; echo status $?",
                       gs_test_folder(), GS_BUILD_DIR, cases[i][2], path, cases[i][0]);
         assert_saved(output, cases[i][1], "stopped by a signal after step", path);
     }
@@ -66,8 +68,8 @@ TEST(explain_leaves_no_folder) {
                   "cd %s && mkdir tmp && sed -i 's/^option steps .*/option steps 0/; "
                   "s/^option epochs .*/option epochs 100000/; s/^end 1 .*/end 1/' a/rank-0.digest\n"
                   "TMPDIR=$PWD/tmp %s/gradsum explain a & until find tmp -name '*.digest' -size +0 "
-                  "2>/dev/null | grep -q .; do sleep 0.02; done\n"
-                  "kill -TERM $! $!; wait $!; echo status $?; ls -A tmp; echo nothing is left",
+                  "2>/dev/null | grep -q .; do sleep 0.02; done\n" TERM_TWICE
+                  "; wait $!; echo status $?; ls -A tmp; echo nothing is left",
                   folder, GS_BUILD_DIR);
     assert_saved(output, "status 143\nnothing is left", "was stopped by a signal after step", NULL);
 }
