@@ -58,7 +58,8 @@ gs_status gs_checkpoint_check_new(const char *folder);
  * folder is made if it is not there, what killed runs have left in it is removed (of this run's checkpoints all but the
  * `keep` newest), and a file can be written. GS_E_FILE; GS_E_USAGE: another run writes there now; or it has checkpoints
  * of another run, damaged ones included if a state can be read from them, or later ones of the same, which would be
- * mixed up. note: what was removed, or will be replaced; "": nothing. *lock is to be closed by gs_checkpoint_unlock in any case, which removes an empty folder. */
+ * mixed up. note: what was removed, or will be replaced; "": nothing. *lock is to be closed by gs_checkpoint_unlock in
+ * any case, which removes an empty folder. */
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
                                 char note[GS_CHECKPOINT_NOTE], FILE **lock);
 void gs_checkpoint_unlock(const char *folder, FILE *lock); /* NULL is allowed */
