@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 #include "train/train.h"            /* training, step by step; begin here */
-#include "persist/state.h"          /* to go on with a run */
+#include "persist/state_file.h"     /* to go on with a run */
 #include "train/strategy.h"         /* ways to make a step; to write one */
 #include "predict/profile.h"        /* where the time of training goes */
 #include "predict/memory.h"         /* what memory a run will take */

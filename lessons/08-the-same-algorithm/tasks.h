@@ -3,7 +3,8 @@
 #pragma once
 
 #include "lab.h"
-#include "train/internal.h"
+#include "core/shard.h"
+#include "train/strategy.h"
 
 /* Task 8.1. part[0] = the sum of all parts, `count` floats each, in a binary tree of neighbours:
  *

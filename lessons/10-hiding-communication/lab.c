@@ -1,6 +1,6 @@
 /* Lesson 10: hiding the communication. tasks.h and README.md say what to write.
  *
- * This file and given.c take the place of the library's functions of src/train/buckets.h and src/sync/wire.h:
+ * This file and given.c take the place of the library's functions of src/train/reducers/buckets.h and src/sync/wire.h:
  * `build/lessons/10/gradsum train --bucket 16 --wire bf16` cuts the gradients with gs_buckets_plan and rounds them with
  * to_bf16. Here values are converted one by one; the library does the same for eight at a time. */
 #include "tasks.h"

@@ -1,6 +1,6 @@
 /* What lesson 10 asks for, in lab.c:
  *
- *     10.1   gs_buckets_plan   where the gradients are cut: src/train/buckets.h
+ *     10.1   gs_buckets_plan   where the gradients are cut: src/train/reducers/buckets.h
  *     10.2   hidden_share      when the sums of the buckets are over: below
  *     10.3   to_bf16           f32 -> bf16, to nearest even: below, and src/sync/wire.h
  *     10.4   to_f16            f32 -> f16, the same
@@ -9,7 +9,7 @@
 
 #include "lab.h"
 #include "sync/wire.h"
-#include "train/buckets.h"
+#include "train/reducers/buckets.h"
 
 /* The backward of one step, on the clock, and the buckets that are summed meanwhile. Times are in seconds. */
 typedef struct timeline {

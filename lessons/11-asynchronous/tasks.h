@@ -14,7 +14,7 @@
 
 #include "lab.h"
 #include "train/strategies/clocks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 
 /* An epoch in which each worker makes `steps` steps. Workers and steps count from 0: step i of worker r takes
  * takes[r * steps + i] seconds. Messages take no time. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "train/buckets.h"
+#include "train/reducers/buckets.h"
 
 /* Rows of drawn numbers (lab_number, lab_pick). */
 enum { SHAPES_ROW, ORDER_ROW, WEIGHTS_ROW, SAYS_ROW, JUNK_ROW };

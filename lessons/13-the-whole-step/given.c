@@ -14,8 +14,7 @@
 #include <string.h>
 #include "core/clock.h"
 #include "data/order.h"
-#include "train/buckets.h"
-#include "train/internal.h"
+#include "train/reducers/buckets.h"
 #include "train/timeline.h"
 
 typedef struct whole {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "cpu/cpu.h"
 #include "layer/make.h"
-#include "train/internal.h"
 
 typedef struct batch_norm {
     gs_layer base;

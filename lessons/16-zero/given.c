@@ -1,12 +1,11 @@
 /* Lab 16, as given: zero1_step becomes the step of --zero 1. In the open source the library's is
- * src/train/zero.c. */
+ * src/train/reducers/zero.c. */
 #include "tasks.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include "cpu/cpu.h"
 #include "lab.h"
-#include "train/internal.h"
 #include "train/tensor.h"
 #include "train/strategy.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include "cpu/cpu.h"
 #include "parallel/tensor.h"
-#include "train/internal.h"
 
 /* ---- 18.1: what of a tensor is whose ---- */
 

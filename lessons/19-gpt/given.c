@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cpu/cpu.h"
-#include "train/internal.h"
 
 /* ---- attention ---- */
 

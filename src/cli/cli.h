@@ -9,7 +9,7 @@
 #include "core/nearest.h"
 #include "gradsum.h"
 #include "train/options/options.h"
-#include "persist/state.h"
+#include "persist/state_file.h"
 
 struct cJSON;
 

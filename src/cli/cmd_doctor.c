@@ -14,7 +14,6 @@
 #include "data/source.h"
 #include "device.h"
 #include "io/json.h"
-#include "train/internal.h"
 
 #include <cblas.h>
 #include <stdarg.h>

@@ -76,7 +76,7 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
 static bool is_usual(const gs_run_option *o, const char *value) {
     const gs_settings usual = gs_settings_default();
     char room[GS_OPTION_TEXT_MOST];
-    const char *text = gs_option_text(o->kind, (const char *)&usual + o->at, room, sizeof room);
+    const char *text = gs_run_option_text(o, &usual, room);
     return strcmp(text ? text : "", value) == 0;
 }
 

@@ -3,7 +3,7 @@
 #include "core/text.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "train/internal.h"
+#include "train/run.h"
 
 #include <math.h>
 #include <signal.h>

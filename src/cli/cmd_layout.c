@@ -3,6 +3,7 @@
 #include "io/json.h"
 #include "predict/layout_plan.h"
 #include "train/strategy.h"
+#include "train/settings.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "io/json.h"
 #include "predict/memory.h"
-#include "predict/cut.h"
+#include "parallel/cut.h"
 
 #include <stdio.h>
 #include <string.h>

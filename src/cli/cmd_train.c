@@ -3,6 +3,7 @@
 #include "io/json.h"
 #include "persist/snapshots.h"
 #include "predict/memory.h"
+#include "train/settings.h"
 
 #include <signal.h>
 #include <stdio.h>

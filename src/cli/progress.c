@@ -12,7 +12,9 @@
 #include "model/model_text.h"
 #include "predict/layout_plan.h"
 #include "train/offload.h"
-#include "predict/cut.h"
+#include "parallel/cut.h"
+#include "train/settings.h"
+#include "train/worker_report.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -126,6 +126,9 @@ static inline bool gs_dataset_is_numbers(const gs_dataset *d) {
     return d->inputs || d->text;
 }
 
+/* Checksum of all samples and targets. */
+uint32_t gs_data_checksum(const gs_dataset *);
+
 /* Bytes of one sample and of its targets, as gs_dataset_gather writes them. */
 static inline size_t gs_dataset_input_bytes(const gs_dataset *d) {
     return gs_shape_size(d->shape) * (gs_dataset_is_numbers(d) ? sizeof(float) : 1);

@@ -7,7 +7,6 @@
 #include "layer/memory/half_storage.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
-#include "parallel/tensor.h"
 
 typedef struct binding {
     gs_device *device;
@@ -182,8 +181,7 @@ static gs_status bind_activations(gs_layer *root, gs_buffer_plan *plan) {
     gs_buffer_plan_backward(root, plan, GS_NO_BUFFER);
     GS_TRY(allocate_arena(root, &plan->lifetimes, y));
     placing p = {&plan->lifetimes, root->arena, root->device, plan->max_batch};
-    GS_TRY(gs_layer_walk(root, bind_y_and_dx, &p));
-    return gs_tensor_bind(root, plan->max_batch);
+    return gs_layer_walk(root, bind_y_and_dx, &p);
 }
 
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,

@@ -121,6 +121,7 @@ static gs_status bind(gs_model *m) {
         GS_TRY(allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights));
     if (!m->stage) GS_TRY(allocate_like_weights(m, GS_MEMORY_GRADIENTS, GS_STATS, &m->gradients));
     GS_TRY(gs_layer_bind(m->net, m->device, m->weights, m->gradients, m->max_batch, false));
+    GS_TRY(gs_tensor_bind(m->net, m->max_batch));
     GS_TRY(gs_model_offload_create(m));
     if (!m->has_loss) return GS_OK;
     size_t logits = m->max_batch * gs_shape_size(m->out);

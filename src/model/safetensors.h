@@ -18,7 +18,7 @@
 /* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
 
-/* More tensors in the same file: the state of a run (persist/state.h), which readers of weights skip. */
+/* What else lies in the same file: the state of a run (persist/state_file.h), which readers of weights pass over. */
 enum { GS_EXTRA_MOST = 4, GS_EXTRA_NAME = GS_PARAM_NAME + 64 };
 
 /* A file that was written. */

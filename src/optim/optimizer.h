@@ -28,7 +28,7 @@ typedef struct gs_held_shard {
     bool counted;              /* in a sum over the workers it is this one that counts it */
 } gs_held_shard;
 
-/* All parts that a worker holds and updates, where each worker holds others (train/zero.h). */
+/* All parts that a worker holds and updates, where each worker holds others (train/reducers/zero.h). */
 typedef struct gs_held {
     const gs_held_shard *part;
     int parts;

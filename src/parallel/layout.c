@@ -2,7 +2,6 @@
 
 #include "comm/split.h"
 #include "core/text.h"
-#include "train/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@ static const struct {
     int least, most;
     size_t at;
 } terms[] = {{"dp", 1, GS_LAYOUT_WORKERS, offsetof(gs_layout, dp)},
-             {"tp", 1, GS_TENSOR_MOST, offsetof(gs_layout, tp)},
+             {"tp", 1, GS_LAYOUT_PARTS, offsetof(gs_layout, tp)},
              {"pp", 1, GS_LAYOUT_STAGES, offsetof(gs_layout, pp)},
              {"zero", 0, GS_LAYOUT_ZERO, offsetof(gs_layout, zero)}};
 enum { TERMS = sizeof terms / sizeof *terms };
@@ -70,47 +69,7 @@ const char *gs_layout_text(const gs_layout *l, char text[GS_LAYOUT_TEXT]) {
     return text;
 }
 
-/* ---- in a run ---- */
-
-/* given 0: that option was not given. */
-static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
-    if (given == 0 || given == of_layout) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
-                   of_layout, option, given);
-}
-
-gs_status gs_layout_settle(gs_settings *s) {
-    gs_layout l;
-    if (!s->layout) return GS_OK;
-    GS_TRY(gs_layout_read(s->layout, &l));
-    GS_TRY(agree(s->layout, "pp", l.pp, "pipeline", s->pipeline));
-    GS_TRY(agree(s->layout, "zero", l.zero, "zero", s->zero));
-    GS_TRY(agree(s->layout, "tp", l.tp, "tensor", s->tensor));
-    s->pipeline = l.pp > 1 ? l.pp : 0;
-    s->tensor = l.tp > 1 ? l.tp : 0;
-    s->zero = l.zero;
-    return GS_OK;
-}
-
-gs_layout gs_layout_of(const gs_settings *s, int workers) {
-    const int stages = s->pipeline > 1 ? s->pipeline : 1, parts = s->tensor > 1 ? s->tensor : 1;
-    return (gs_layout){workers / stages / parts, parts, stages, s->zero};
-}
-
-gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char *options) {
-    gs_layout l;
-    char other[32] = "";
-    if (!s->layout) return GS_OK;
-    GS_TRY(gs_layout_read(s->layout, &l));
-    const int wanted = l.dp * l.tp * l.pp; /* at most 2^24 */
-    if (wanted == workers) return GS_OK;
-    if (workers % (l.tp * l.pp) == 0) snprintf(other, sizeof other, ", or dp%d", workers / (l.tp * l.pp));
-    return gs_fail(GS_E_USAGE,
-                   "--layout %s needs %d x %d x %d = %d worker%s (dp x tp x pp), and there %s %d; wanted %d "
-                   "(%s)%s",
-                   s->layout, l.dp, l.tp, l.pp, wanted, gs_s((unsigned)wanted), workers == 1 ? "is" : "are",
-                   workers, wanted, options, other);
-}
+/* ---- ranks ---- */
 
 gs_coordinates gs_coordinates_of(const gs_layout *l, int rank) {
     return (gs_coordinates){.tp = rank % l->tp, .dp = rank / l->tp % l->dp, .pp = rank / (l->tp * l->dp)};

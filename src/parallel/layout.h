@@ -22,9 +22,8 @@
 
 #include <stddef.h>
 
-struct gs_settings;
-
-enum { GS_LAYOUT_WORKERS = 4096, GS_LAYOUT_STAGES = 64, GS_LAYOUT_ZERO = 3 }; /* at most */
+/* At most */
+enum { GS_LAYOUT_WORKERS = 4096, GS_LAYOUT_PARTS = 64, GS_LAYOUT_STAGES = 64, GS_LAYOUT_ZERO = 3 };
 
 typedef struct gs_layout {
     int dp, tp, pp, zero;
@@ -37,16 +36,6 @@ gs_status gs_layout_read(const char *text, gs_layout *out);
 /* "dp2,pp4,zero1": what is 1, or zero 0, is left out, except for a lone "dp1". */
 enum { GS_LAYOUT_TEXT = 64 };
 const char *gs_layout_text(const gs_layout *, char text[GS_LAYOUT_TEXT]);
-
-/* Settings that name a layout get its pipeline, tensor and zero. Doing it twice changes nothing. GS_E_USAGE: as
- * gs_layout_read; or they have another --pipeline, --tensor or --zero already. */
-gs_status gs_layout_settle(struct gs_settings *);
-
-/* The layout that settings, settled, give so many workers. */
-gs_layout gs_layout_of(const struct gs_settings *, int workers);
-
-/* GS_E_USAGE: settings->layout is for another number of workers. */
-gs_status gs_layout_check_workers(const struct gs_settings *, int workers, const char *options);
 
 /* Where a worker is in the mesh dp x tp x pp: its replica, its part of tensors, its stage. */
 typedef struct gs_coordinates {

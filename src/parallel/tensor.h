@@ -144,7 +144,7 @@ gs_status gs_tensor_sum_to(const gs_layer *, const gs_pass *, gs_shape shape, gs
 /* The most floats of a sample that the layer's ranks add up or gather at once, or of those in 16 bits (half) alone. */
 size_t gs_tensor_floats(const gs_layer *, bool half);
 
-/* The end of bind: room for such sums, and for all tokens, in the root's arena. GS_E_MEMORY. */
+/* After gs_layer_bind: room for such sums, and for all tokens, in the root's arena. GS_E_MEMORY. */
 gs_status gs_tensor_bind(gs_layer *root, size_t max_batch);
 
 /* What each of them does differently from the plain layer; NULL: the same. A table lies in the file with the

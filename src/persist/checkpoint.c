@@ -11,7 +11,7 @@
 #include "data/text_set.h"
 #include "persist/folder.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 
 /* What the thread writes. */
 typedef struct write_job {

@@ -1,4 +1,4 @@
-/* --checkpoint DIR: what a run needs to go on (persist/state.h), in a folder, now and then.
+/* --checkpoint DIR: what a run needs to go on (train/state.h), in a folder, now and then.
  *
  *     steps    | 1 .. 100 | copy | 101 .. 200 | copy | 201 .. 217 | copy          SIGTERM: it ends here
  *     written               \--> step-100       \--> step-200       \--> step-217
@@ -29,13 +29,7 @@
  */
 #pragma once
 
-#include "persist/every.h"
-#include "persist/folder.h"
 #include "train/train.h"
-
-#define GS_ASKS_TO_STOP 1.0f
-#define GS_ASKS_FOR_CHECKPOINT (1.0f / 4096)
-#define GS_SAYS_CHECKPOINT 0.5f
 
 /* How many checkpoints stay in the folder. */
 int gs_checkpoints_kept(const gs_settings *);

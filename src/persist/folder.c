@@ -19,6 +19,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "io/temporary.h"
+#include "persist/state_file.h"
 
 #define PREFIX "step-"
 static const char WEIGHTS[] = ".safetensors", MANIFEST[] = ".json";

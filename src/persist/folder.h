@@ -1,7 +1,7 @@
 /* A folder of checkpoints, each of two files:
  *
  *     step-000000200.safetensors    weights, the optimiser's vectors and the state of the run, as --save-state writes
- *                                   them (persist/state.h): also a file for --resume, eval and Python
+ *                                   them (persist/state_file.h): also a file for --resume, eval and Python
  *     step-000000200.json           its manifest: step, place in the epoch, settings, bytes and SHA-256 of that file
  *
  * Both are written whole or not at all (io/file.h), the manifest last. So a checkpoint without a manifest was never
@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-#include "persist/state.h"
+#include "train/state.h"
 
 enum { GS_CHECKPOINT_NOTE = 700 }; /* bytes of a sentence about a folder, at most */
 

@@ -8,34 +8,32 @@
 #include "io/file.h"
 #include "persist/snapshot_id.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 
 typedef struct copy {
     bool valid;
     gs_state state;
-    float *weights;
-    size_t saved; /* floats in them */
+    size_t saved; /* floats in its weights */
 } copy;
 
 struct gs_snapshots {
     copy copy[GS_SNAPSHOTS]; /* the newest first */
-    bool settled;            /* the newest is what this generation began with, or a later step of it */
 };
 
 /* ---- memory ---- */
 
 static void free_copy(copy *c) {
     for (int i = 0; i < c->state.vectors; i++) free(c->state.vector[i]);
-    free(c->weights);
+    free(c->state.weights);
     *c = (copy){0};
 }
 
 static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
-    if (c->weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
+    if (c->state.weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
         return GS_OK;
     free_copy(c);
-    c->weights = malloc(saved * sizeof(float) + 1);
-    bool made = c->weights != NULL;
+    c->state.weights = malloc(saved * sizeof(float) + 1);
+    bool made = c->state.weights != NULL;
     for (int i = 0; i < vectors && made; i++) {
         c->state.vector[i] = malloc(params * sizeof(float) + 1);
         made = c->state.vector[i] != NULL;
@@ -55,10 +53,6 @@ void gs_snapshots_free(gs_snapshots *c) {
     if (!c) return;
     for (int i = 0; i < GS_SNAPSHOTS; i++) free_copy(&c->copy[i]);
     free(c);
-}
-
-const float *gs_snapshots_weights(const gs_snapshots *c) {
-    return c->settled ? c->copy[0].weights : NULL;
 }
 
 /* ---- what it goes with ---- */
@@ -102,7 +96,7 @@ static gs_status keep(gs_worker *w) {
     copy *new = &c->copy[0];
     new->valid = false;
     GS_TRY(make_copy(new, w->model->saved, w->model->params, o->vectors));
-    GS_TRY(gs_model_read_weights(w->model, new->weights));
+    GS_TRY(gs_model_read_weights(w->model, new->state.weights));
     for (int i = 0; i < o->vectors; i++)
         GS_TRY(gs_optimizer_copy_vector(o, i, 0, o->held, new->state.vector[i], NULL));
     new->state.step = w->step;
@@ -129,7 +123,7 @@ static void hash_copy(const copy *c, char hash[GS_SNAPSHOT_HASH]) {
     sha256_init(&h);
     sha256_update(&h, sizeof numbers, (const void *)numbers);
     sha256_update(&h, sizeof c->state.loss_scale, (const void *)&c->state.loss_scale);
-    sha256_update(&h, c->saved * sizeof(float), (const void *)c->weights);
+    sha256_update(&h, c->saved * sizeof(float), (const void *)c->state.weights);
     for (int i = 0; i < c->state.vectors; i++)
         sha256_update(&h, c->state.params * sizeof(float), (const void *)c->state.vector[i]);
     gs_sha256_end(&h, hash);
@@ -184,7 +178,7 @@ static gs_status take_up(gs_snapshots *c, const gs_snapshot_id *wanted) {
 
 static gs_status receive(const gs_snapshots *c, gs_comm *processes, int from) {
     const copy *now = &c->copy[0];
-    GS_TRY(gs_comm_broadcast(processes, now->weights, now->saved, GS_F32, from));
+    GS_TRY(gs_comm_broadcast(processes, now->state.weights, now->saved, GS_F32, from));
     for (int i = 0; i < now->state.vectors; i++)
         GS_TRY(gs_comm_broadcast(processes, now->state.vector[i], now->state.params, GS_F32, from));
     return GS_OK;
@@ -202,7 +196,6 @@ static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all
     if (first < 0) return GS_OK;
     GS_TRY(take_up(c, gs_snapshot_id_of_step(all + (size_t)first * GS_SNAPSHOTS, step)));
     if (processes) GS_TRY(receive(c, processes, first));
-    c->settled = true;
     *begin = &c->copy[0].state;
     return GS_OK;
 }
@@ -210,7 +203,6 @@ static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all
 gs_status gs_snapshots_settle(gs_snapshots *c, gs_comm *processes, const gs_state **begin) {
     const int size = processes ? processes->size : 1;
     if (!c) return GS_OK;
-    c->settled = false;
     gs_snapshot_id *all = calloc((size_t)size * GS_SNAPSHOTS, sizeof *all);
     if (!all) return gs_fail(GS_E_MEMORY, "--elastic: no memory for %d processes", size);
     gs_status status = settle(c, processes, all, size, begin);

@@ -9,14 +9,14 @@
  *
  * A step is a sum over all ranks: nobody ends step k + 1 before all have ended step k. So the steps of survivors are at
  * most one apart, and copies of the last two are enough: weights, batch_norm's statistics, the optimiser's vectors, the
- * loss scale. Their place in the epoch follows from the step (persist/state.h). At each meeting the survivors compare
- * the SHA-256 of their copies. The price is memory for two copies, and a copy in each step.
+ * loss scale. Their place in the epoch follows from the step (train/state.h). At each meeting the survivors compare the
+ * SHA-256 of their copies. The price is memory for two copies, and a copy in each step.
  *
  * Only where each process has it all: one worker in each, the all-reduce or --exact.
  */
 #pragma once
 
-#include "persist/state.h"
+#include "train/state.h"
 
 typedef struct gs_snapshots gs_snapshots;
 
@@ -27,10 +27,7 @@ void gs_snapshots_free(gs_snapshots *); /* NULL is allowed */
 /* GS_E_USAGE: such a run cannot be elastic. */
 gs_status gs_snapshots_check(const gs_settings *);
 
-/* The processes have met (NULL: this one is alone): from which step do they go on? *begin: the state of it, in the
- * snapshots; it stays as it is if none has one. GS_E_DIFFER: the survivors' states are not the same. Nothing where
- * there are none. */
+/* The processes have met (NULL: this one is alone): from which step do they go on? *begin: the state of it and its
+ * weights, in the carry; it stays as it is if none has one. GS_E_DIFFER: the survivors' states are not the same.
+ * Nothing where `snapshots` is NULL. */
 gs_status gs_snapshots_settle(gs_snapshots *, gs_comm *processes, const gs_state **begin);
-
-/* The weights that belong to it; NULL: none has been settled. */
-const float *gs_snapshots_weights(const gs_snapshots *);

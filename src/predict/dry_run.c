@@ -4,7 +4,7 @@
 
 #include "core/memory.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 
 static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
     if (!r->on || r->failed != GS_OK) return r->failed;
@@ -85,13 +85,7 @@ static gs_status summed(void *context, const gs_sync *s) {
     return add(r, item);
 }
 
-/* ---- devices and jobs ---- */
-
-gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, gs_device **out) {
-    GS_TRY(gs_device_open(name, threads, out));
-    if (s->dry_run) gs_device_set_dry(*out);
-    return GS_OK;
-}
+/* ---- jobs ---- */
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     static const gs_dry_run_what what[] = {
@@ -101,17 +95,12 @@ static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
 }
 
-gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
-    gs_dry_run *r = w->settings->dry_run;
-    return r && room > 0 ? gs_jobs_create_dry(told, r, out) : gs_jobs_create(room, out);
-}
-
 /* ---- the micro-batches of a step ---- */
 
 /* Of a micro-batch that is as large as one of the two before it, and not the last of its part, a dry run for memory
  * learns nothing: it is left out. In a pipeline each is a micro-batch. */
-gs_status gs_dry_run_next(gs_worker *w, const gs_loaded **next) {
-    gs_dry_run *r = w->settings->dry_run;
+static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
+    gs_dry_run *r = gs_rehearsal_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
     const bool all = r->writes || gs_has_stages(w);
     do
@@ -126,14 +115,15 @@ gs_status gs_dry_run_next(gs_worker *w, const gs_loaded **next) {
 /* ---- begin, free ---- */
 
 void gs_dry_run_begin(gs_dry_run *r, bool writes) {
-    *r = (gs_dry_run){.writes = writes,
+    *r = (gs_dry_run){.calls = {next_piece, told},
+                      .writes = writes,
                       .layers = {r, before_layer, after_layer, NULL},
                       .updates = {r, before_update, after_update},
                       .comm = {r, called, summed}};
 }
 
 static gs_status watch(const gs_worker *w, gs_layer *net) {
-    gs_dry_run *r = w->settings->dry_run;
+    gs_dry_run *r = gs_rehearsal_of(w);
     if (r && r->writes) gs_layer_watch_begin(net, &r->layers);
     return GS_OK;
 }

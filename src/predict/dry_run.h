@@ -42,6 +42,7 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 }
 
 typedef struct gs_dry_run {
+    gs_dry_calls calls; /* first: settings->dry run points to it */
     gs_dry_run_item *item;
     size_t items, room;
     double sent;     /* bytes, as a run counts them */
@@ -67,7 +68,11 @@ void gs_dry_run_free(gs_dry_run *);
 /* ---- used by dry_run_calls.c ---- */
 
 void gs_dry_run_begin(gs_dry_run *, bool writes);
-/* As gs_loader_next. */
-gs_status gs_dry_run_next(struct gs_worker *, const gs_loaded **);
+
+/* The one that a worker is in; NULL: it is in a run. */
+static inline gs_dry_run *gs_rehearsal_of(const gs_worker *w) {
+    return (gs_dry_run *)w->settings->dry_run;
+}
+
 /* Watch the worker's layers and updates. */
 void gs_dry_run_watch(gs_dry_run *, struct gs_worker *);

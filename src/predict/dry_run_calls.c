@@ -4,7 +4,10 @@
 
 #include "core/shard.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/evaluate.h"
+#include "train/settings.h"
+#include "train/strategy.h"
+#include "train/worker_report.h"
 #include "predict/memory.h"
 #include "predict/dry_run.h"
 #include "train/run.h"
@@ -44,11 +47,12 @@ static gs_status dry_weights(gs_worker *w) {
 
 /* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
 static gs_status dry_step(gs_worker *w, uint64_t done) {
+    gs_dry_run *r = gs_rehearsal_of(w);
     gs_score unused;
     w->step = w->schedule.done = done;
     w->in_step = true;
-    w->settings->dry_run->at = gs_schedule_begin(&w->schedule);
-    w->settings->dry_run->taken = 0;
+    r->at = gs_schedule_begin(&w->schedule);
+    r->taken = 0;
     gs_status status = w->strategy->apart ? gs_gradient(w) : w->strategy->step(w, &unused);
     w->in_step = false;
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
@@ -99,7 +103,7 @@ gs_status gs_dry_run_create(const gs_settings *settings, gs_shape in, int target
     gs_comm *comm;
     char device[48];
     gs_dry_run_begin(out, true);
-    s.dry_run = out;
+    s.dry_run = &out->calls;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
@@ -182,7 +186,7 @@ static gs_status dry_worker(const gs_run *run, const gs_settings *s, gs_dry_run 
     gs_memory_worker *out = &plan->worker[i];
     gs_settings settings = *s;
     const char *device = run->worker[comm->rank % run->local].device;
-    settings.dry_run = r;
+    settings.dry_run = &r->calls;
     settings.begin = NULL;
     settings.load = NULL;
     GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
@@ -199,11 +203,6 @@ static gs_status dry_worker(const gs_run *run, const gs_settings *s, gs_dry_run 
 }
 
 /* ---- all workers ---- */
-
-int gs_run_all_workers(const gs_run *run) {
-    const gs_rendezvous *p = run->settings.processes;
-    return run->local * (p && p->size > 1 ? p->size : 1);
-}
 
 static double bytes_of(const gs_dataset *set) {
     return set->source ? 0 : (double)set->count * (double)gs_sample_bytes(set);

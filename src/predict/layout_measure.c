@@ -18,7 +18,7 @@
 #include "core/cores.h"
 #include "core/median.h"
 #include "core/memory.h"
-#include "train/internal.h"
+#include "train/connect.h"
 #include "predict/layout_plan.h"
 #include "train/tensor.h"
 #include "predict/profile.h"

@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "train/internal.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 #include "parallel/virtual_time.h"
 #include "predict/dry_run.h"
-#include "train/strategies/pipeline.h"
+#include "train/stages.h"
 #include "train/tensor.h"
 
 /* ---- who holds what ---- */
@@ -28,7 +29,7 @@ static void name_layers(const gs_partition *own, char *text, size_t size) {
     }
 }
 
-/* Of a worker as far as plans look at it: gs_partition_plan, gs_stage_cut. */
+/* Of a worker as far as plans look at it: gs_partition_plan, gs_stages_of. */
 static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
     const gs_layout l = gs_layout_of(s, workers);
     return (gs_worker){.settings = s,
@@ -78,7 +79,7 @@ typedef struct prediction {
     double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
     double batch; /* samples that a worker sees in a step */
     /* In stages: of each run, the mean of its micro-batches; and over the stages. */
-    gs_pipeline_worker pipeline;
+    gs_stages pipeline;
     double forward[GS_RUNS], backward[GS_RUNS];
     double work, calls, rest; /* all work of layers, the most calls within it, the most that comes after */
 } prediction;
@@ -237,24 +238,21 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     const gs_pipeline_schedule *schedule;
     int chunks, first[GS_RUNS + 1];
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    GS_TRY(gs_pipeline_cut(m, NULL, times->both, s->pipeline * chunks, first));
+    GS_TRY(gs_pipeline_cut(m->net, NULL, times->both, s->pipeline * chunks, first));
     gs_pipeline_cut_text(s->pipeline * chunks, first, text);
     return GS_OK;
 }
 
 /* The instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, double *seconds) {
-    const gs_pipeline_schedule *schedule;
     const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
     gs_pipeline_run run = {0};
-    int chunks;
-    GS_TRY(gs_pipeline_read(p->settings->pipeline_schedule, &schedule, &chunks));
     gs_instructions *list = calloc((size_t)p->pipeline.shape.stages + 1, sizeof *list);
     if (!list)
         return gs_fail(GS_E_MEMORY, "no memory for the schedules of %d stages", p->pipeline.shape.stages);
     gs_status status = GS_OK;
     for (int s = 0; s < p->pipeline.shape.stages && status == GS_OK; s++)
-        status = gs_instructions_create(schedule, &p->pipeline.shape, s, &list[s]);
+        status = gs_instructions_create(p->pipeline.schedule, &p->pipeline.shape, s, &list[s]);
     if (status == GS_OK) status = gs_pipeline_in_virtual_time(&p->pipeline.shape, list, &times, &run);
     for (int s = 0; s < p->pipeline.shape.stages; s++) gs_instructions_free(&list[s]);
     free(list);
@@ -287,7 +285,7 @@ static gs_status predict(prediction *p, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     double played = 0;
     const gs_worker w = planned_worker(p->settings, p->model, p->measured->workers);
-    if (l->pp > 1) GS_TRY(gs_stage_cut(&w, 0, &p->pipeline));
+    if (l->pp > 1) GS_TRY(gs_stages_of(&w, &p->pipeline));
     for (int i = 0; i < l->pp; i++) GS_TRY(add_stage(p, i, out));
     const double alone = p->work * p->busy / p->measured->workers + p->calls;
     if (l->pp > 1) GS_TRY(play(p, &played));
@@ -412,7 +410,7 @@ static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int
 }
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
-    for (int tp = 1; tp <= p->workers && tp <= GS_TENSOR_MOST; tp++)
+    for (int tp = 1; tp <= p->workers && tp <= GS_LAYOUT_PARTS; tp++)
         for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
             GS_TRY(try_with_zero(p, m, pp, tp));
     if (!p->cost) {

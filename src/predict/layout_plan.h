@@ -39,7 +39,7 @@
 
 #include "sync/sync.h"
 #include "predict/memory.h"
-#include "predict/cut.h"
+#include "parallel/cut.h"
 #include "predict/times.h"
 
 /* What a worker of a run holds. */

@@ -8,22 +8,11 @@
 #include "core/text.h"
 #include "core/usable.h"
 #include "layer/memory/recompute.h"
-#include "train/internal.h"
+#include "train/connect.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 #include "train/offload.h"
 #include "train/run.h"
-
-gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t bytes) {
-    const gs_memory_place place = w->device->ops->host_memory ? GS_ON_DEVICE : GS_ON_HOST;
-    return gs_ledger_add(&w->device->memory, place, kind, memory, bytes);
-}
-
-void *gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes) {
-    const bool untouched = w->settings->dry_run && bytes > GS_DRY_READ;
-    void *memory = malloc(untouched ? GS_DRY_READ : bytes + 1);
-    if (memory && gs_book_host(w, kind, memory, bytes) == GS_OK) return memory;
-    free(memory);
-    return NULL;
-}
 
 /* ---- plans ---- */
 

@@ -54,6 +54,11 @@ void gs_memory_plan_free(gs_memory_plan *);
  * would be refused. */
 gs_status gs_memory_plan_again(const gs_memory_plan *, const gs_settings *, gs_memory_plan *out);
 
+/* plan->worker = what each worker takes with these settings, which may be others than the run's own: those of this
+ * process, or `all`, where the other processes are taken to have the same devices as this one. GS_E_USAGE: the settings
+ * do not go together. *plan is to be freed in any case; the run must live as long. */
+gs_status gs_run_dry(struct gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
+
 /* The largest need of a device among the workers, and which worker's it is (NULL: nobody asks). */
 double gs_memory_most(const gs_memory_plan *, int *worker);
 
@@ -88,14 +93,11 @@ void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
  * (2), also of the weights (3): 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
 double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
 
-/* As long as `why` can be: five levers, each with what it costs and what it would take with those before it. */
-enum { GS_FIT_TEXT = 900 };
-
 /* With settings->fit and workers on cpu, max_memory becomes the part of a worker of what this process may use
  * (core/usable.h), unless it is less. The memory of other devices is not known: GS_E_USAGE without max_memory. */
 gs_status gs_memory_limit(gs_settings *);
 
 /* GS_E_MEMORY: settings->max_memory is set and less than a worker would need. The message has the largest kinds, and
  * what would make it fit, cheapest first. With settings->fit, the cheapest of it is put into *settings instead, *plan
- * becomes the plan with it, and `why` says what was chosen and why; else that is "". */
+ * becomes the plan with it, and `why` says what was chosen and why; else that is "". size: GS_FIT_TEXT. */
 gs_status gs_memory_check(gs_settings *, gs_memory_plan *plan, char *why, size_t size);

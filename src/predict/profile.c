@@ -4,7 +4,8 @@
 #include "core/usable.h"
 #include "layer/make.h"
 #include "model/model_text.h"
-#include "train/internal.h"
+#include "train/run.h"
+#include "train/settings.h"
 #include "train/strategy.h"
 
 #include <limits.h>

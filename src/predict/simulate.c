@@ -8,7 +8,7 @@
 #include "core/memory.h"
 #include "layer/make.h"
 #include "model/model_text.h"
-#include "train/internal.h"
+#include "train/settings.h"
 #include "predict/memory.h"
 #include "predict/dry_run.h"
 #include "predict/message_lists.h"

@@ -8,7 +8,6 @@
 #include "core/median.h"
 #include "core/philox.h"
 #include "layer/watch.h"
-#include "train/internal.h"
 
 enum { LEAST = 5, MOST = 50 };
 static const double ENOUGH = 1e-2; /* seconds for each slice */
@@ -197,7 +196,7 @@ static gs_status find_pieces(bench *b) {
     b->slice = malloc(layers * sizeof *b->slice);
     if (!b->point || !b->slice) return no_memory(net->children);
     for (size_t i = 0; i < layers; i++) b->slice[i] = -1;
-    b->slices = gs_pipeline_cut_points(b->model, b->point);
+    b->slices = gs_pipeline_cut_points(b->model->net, b->point);
     for (int p = 0; p < b->slices; p++)
         for (int i = b->point[p]; i < b->point[p + 1]; i++) b->slice[net->child[i]->number] = p;
     b->numbers = 2 * (size_t)b->slices + 1;

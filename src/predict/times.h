@@ -1,4 +1,4 @@
-/* What the layers of a model take, measured: forward and backward of one micro-batch, slice by slice (predict/cut.h).
+/* What the layers of a model take, measured: forward and backward of one micro-batch, slice by slice (parallel/cut.h).
  *
  * The whole model goes forward and backward again and again, on a device that is opened for this, with images drawn at
  * random (of a text: the first token again and again). The clock is read around each layer, once the device has
@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "predict/cut.h"
+#include "parallel/cut.h"
 #include "train/train.h"
 
 typedef struct gs_layer_times {

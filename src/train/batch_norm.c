@@ -1,5 +1,7 @@
 #include "train/batch_norm.h"
-#include "train/internal.h"
+#include "train/evaluate.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The workers of a run before it begins: on which devices and cores they are, and how they reach each other. */
 #include "comm/inject/inject.h"
 #include "core/cores.h"
-#include "train/internal.h"
+#include "train/connect.h"
 
 #include <string.h>
 

@@ -16,7 +16,8 @@
  * Inference with such weights fails likewise: its numbers would say nothing.
  */
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
+#include "train/diverged.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* The epochs of one worker: steps, and the tests within and after them. Who else watches a run: hooks.h. */
 #include "core/clock.h"
 #include "train/hooks.h"
-#include "train/internal.h"
-#include "train/run.h"
-#include "persist/state.h"
+#include "train/strategy.h"
+#include "train/worker_report.h"
+#include "train/state.h"
 
 #include <math.h>
 
@@ -102,8 +102,8 @@ gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
         GS_TRY(end_epoch(w, &e, &clock));
         GS_HOOKS(after_epoch, w, &e);
     }
-    gs_busy busy = w->run ? w->run->busy : (gs_busy){.cpus = 1};
-    busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->run ? w->run->processes_here : 1));
+    gs_busy busy = w->process ? w->process->busy : (gs_busy){.cpus = 1};
+    busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->process ? w->process->processes_here : 1));
     clock = gs_seconds();
     e.epoch = (int)((w->step + steps - 1) / steps);
     if (s->begin && gs_state_has_ended(s->begin, s, NULL, 0)) /* it is only tested */

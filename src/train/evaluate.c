@@ -1,7 +1,9 @@
 #include "train/train.h"
 
 #include "core/shard.h"
-#include "train/internal.h"
+#include "train/diverged.h"
+#include "train/evaluate.h"
+#include "train/strategy.h"
 #include "train/reducer.h"
 
 #include <stdlib.h>

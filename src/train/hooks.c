@@ -1,7 +1,9 @@
 /* The list of hooks, and the short ones: progress and the log, a test's own, and the weights that a run ends with. */
 #include "train/hooks.h"
-#include "train/internal.h"
-#include "persist/state.h"
+#include "train/diverged.h"
+#include "train/strategy.h"
+#include "train/worker_report.h"
+#include "train/state.h"
 #include "train/timeline.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
 
 #include <string.h>
 #include "core/text.h"
-#include "train/internal.h"
 
 static const struct {
     const char *word;

@@ -6,7 +6,7 @@
 
 #include "core/thread.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 
 gs_status gs_ordered_sums_create(gs_worker *w, size_t count) {
     gs_ordered_sums *o = &w->ordered_sums;

@@ -7,8 +7,8 @@
 #include "core/shard.h"
 #include "parallel/tensor.h"
 #include "optim/offload.h"
-#include "train/internal.h"
-#include "train/strategies/pipeline.h"
+#include "train/strategy.h"
+#include "train/stages.h"
 
 /* ---- units ---- */
 
@@ -115,8 +115,8 @@ static gs_status add_state(gs_layer *l, void *context) {
 
 static gs_status cut_stage(const gs_worker *w, gs_coordinates coordinates, gs_partition *h) {
     gs_model *m = w->model;
-    gs_pipeline_worker p = {0};
-    GS_TRY(gs_stage_cut(w, coordinates.pp, &p));
+    gs_stages p;
+    GS_TRY(gs_stages_of(w, &p));
     GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
     h->states = p.shape.chunks;
     for (int c = 0; c < h->states; c++) {
@@ -238,7 +238,7 @@ gs_status gs_partition_divide(gs_worker *w) {
     gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: train/zero.c */
+    for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: train/reducers/zero.c */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }
@@ -306,7 +306,7 @@ static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_sh
 
 /* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
 static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) {
-    int64_t all[2 * GS_TENSOR_MOST] = {0};
+    int64_t all[2 * GS_LAYOUT_PARTS] = {0};
     GS_TRY(gs_comm_all_gather(c, x, all, count, GS_I64));
     for (size_t i = 0; i < count; i++) x[i] = all[i];
     for (size_t i = count; i < count * (size_t)c->size; i++) {

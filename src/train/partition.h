@@ -33,7 +33,7 @@ typedef struct gs_partition_unit {
     size_t rest_at; /* and the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
     int run;        /* which of this worker's runs of layers it is a part of; 0 without stages */
-    bool stays;     /* from its first use to its last one; another window holds it (train/zero.h) */
+    bool stays;     /* from its first use to its last one; another window holds it (train/reducers/zero.h) */
     gs_mem weights, gradients; /* of this worker: where its layers find them, whole */
 } gs_partition_unit;
 
@@ -113,6 +113,11 @@ bool gs_partition_find(const gs_partition *, const gs_param *, size_t *at);
 gs_status gs_partition_gather(struct gs_worker *, int i, float *whole);
 /* Each takes its part of it. */
 gs_status gs_partition_scatter(struct gs_worker *, int i, const float *whole);
+
+/* Has each worker a part of the weights alone? Then all take part where they are put together. */
+static inline bool gs_weights_are_divided(const gs_model *m) {
+    return m->weights_apart > 0 || m->undivided;
+}
 
 /* The weights and the state of the whole model, on all workers, between two steps. A dry run has no `host`: it books
  * what this takes beside it. */

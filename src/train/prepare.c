@@ -12,10 +12,13 @@
 #include "data/text_set.h"
 #include "io/file.h"
 #include "model/model_text.h"
-#include "train/internal.h"
+#include "train/connect.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 #include "train/options/options.h"
 #include "train/run.h"
-#include "persist/state.h"
+#include "persist/folder.h"
+#include "persist/state_file.h"
 
 /* ---- the data, and whether they suit the model and the loss ---- */
 
@@ -266,6 +269,11 @@ static gs_status check_saved(const gs_settings *s, const gs_weights_info *saved,
 
 /* ---- the run ---- */
 
+int gs_run_all_workers(const gs_run *run) {
+    const gs_rendezvous *p = run->settings.processes;
+    return run->local * (p && p->size > 1 ? p->size : 1);
+}
+
 gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int workers) {
     size_t count = run->train_set->count, batch = s->batch;
     if (batch > count)
@@ -355,11 +363,12 @@ static void count_threads(gs_run *run) {
     const bool apart = p && (p->own_cpus || (p->engine && may.cpus < sysconf(_SC_NPROCESSORS_ONLN)));
     const int nodes = p && p->nodes > 0 ? p->nodes : 1;
     char name[48];
-    run->processes_here = p && p->size > 1 && !apart ? (p->size + nodes - 1) / nodes : 1;
-    run->busy = (gs_busy){.cpus = may.cpus, .quota = may.quota};
+    gs_process *process = &run->process;
+    process->processes_here = p && p->size > 1 && !apart ? (p->size + nodes - 1) / nodes : 1;
+    process->busy = (gs_busy){.cpus = may.cpus, .quota = may.quota};
     for (int i = 0; i < run->local; i++)
         if (gs_devices_name(run->settings.devices, i, name) == GS_OK && strcmp(name, "cpu") == 0)
-            run->busy.threads += run->threads * run->processes_here;
+            process->busy.threads += run->threads * process->processes_here;
 }
 
 gs_status gs_run_prepare(gs_run *run) {

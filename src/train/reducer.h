@@ -1,7 +1,7 @@
 /* Reducers: how the gradients of a step become one sum over the replicas, and what of it each worker has afterwards.
  *
- *     all_reduce.c    all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
- *     train/zero.c     its own part: ZeRO 1, 2 and 3
+ *     reducers/all_reduce.c  all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
+ *     reducers/zero.c        its own part: ZeRO 1, 2 and 3
  *
  * Both add in the order of a tree with --exact (ordered_sums.h). A step calls them so (step.c):
  *
@@ -36,7 +36,7 @@ typedef struct gs_reducer {
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;
 
-extern const gs_reducer gs_reducer_all_reduce; /* and train/zero.h */
+extern const gs_reducer gs_reducer_all_reduce; /* and train/reducers/zero.h */
 
 /* The one that these settings choose; NULL: the strategy sums by itself. */
 const gs_reducer *gs_reducer_of(const gs_settings *);

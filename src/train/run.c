@@ -6,14 +6,20 @@
 #include "data/text_set.h"
 #include "io/file.h"
 #include "persist/snapshots.h"
-#include "train/internal.h"
+#include "persist/checkpoint.h"
+#include "persist/folder.h"
+#include "train/connect.h"
+#include "train/diverged.h"
+#include "train/settings.h"
+#include "predict/measured_cut.h"
 #include "predict/memory.h"
 #include "train/run.h"
-#include "persist/state.h"
+#include "persist/state_file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- the workers ---- */
 
@@ -52,9 +58,9 @@ static gs_status work(gs_run_worker *me) {
     GS_TRY(gs_worker_create(&me->worker, &run->settings, me->device, me->comm, run->threads, run->scaling,
                             run->train_set, run->test_set));
     me->worker.cpus = me->result.cpus = me->cpus;
-    me->worker.run = run;
+    me->worker.process = &run->process;
     if (me->comm->rank == 0 && run->observer) me->worker.observer = run->observer;
-    me->worker.planned = me->planned.use;
+    me->worker.planned = me->planned;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
     if (run->kind == GS_RUN_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
@@ -81,7 +87,7 @@ static void *worker_main(void *argument) {
     if (gs_error_keep(&me->error, work(me)) != GS_OK) {
         me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
         if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
-        atomic_store(&me->run->failed, true); /* after the reason: who sees it finds that */
+        atomic_store(&me->run->process.failed, true); /* after the reason: who sees it finds that */
     }
     gs_worker_free(&me->worker);
     return NULL;
@@ -222,7 +228,8 @@ static gs_status plan_memory(gs_run *run) {
     if (status == GS_OK) status = gs_memory_check(&run->settings, &plan, run->fit, sizeof run->fit);
     for (int i = 0; i < plan.workers && status == GS_OK; i++)
         for (int k = 0; k < run->local; k++)
-            if (plan.worker[i].rank == before + k) run->worker[k].planned = plan.worker[i];
+            if (plan.worker[i].rank == before + k)
+                memcpy(run->worker[k].planned, plan.worker[i].use, sizeof plan.worker[i].use);
     gs_memory_plan_free(&plan);
     for (int i = 0; i < run->local && limited && status != GS_OK; i++)
         if (run->worker[i].comm) gs_comm_abort(run->worker[i].comm, gs_message());

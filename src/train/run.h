@@ -1,15 +1,12 @@
-/* What the files run.c, prepare.c and dry_run_calls.c share: a run of this process. */
+/* A run of this process: its settings, its data sets and its workers. prepare.c prepares it, run.c starts it. */
 #pragma once
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include "core/busy.h"
+#include <stdio.h>
 #include "model/safetensors.h"
-#include "persist/folder.h"
-#include "predict/memory.h"
-#include "predict/cut.h"
-#include "persist/state.h"
+#include "parallel/cut.h"
+#include "train/state.h"
 
 typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_kind;
 
@@ -31,10 +28,8 @@ typedef struct gs_run {
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process, and */
     int threads;                /* what each has of the CPU's */
-    int processes_here;         /* processes of the run on this machine that use the same CPUs; at least 1 */
-    gs_busy busy;               /* what they all take of these, without `waited` */
+    gs_process process;         /* what its workers share */
     float *logits;              /* of the whole test set: GS_RUN_PREDICT */
-    atomic_bool failed;         /* a worker of this process has */
     struct gs_run_worker *worker;
 } gs_run;
 
@@ -43,9 +38,9 @@ typedef struct gs_run_worker {
     pthread_t thread;
     gs_comm *comm;
     char device[48];
-    cpu_set_t share;          /* CPUs to which it is bound, */
-    int cpus;                 /* how many; 0: it is not bound */
-    gs_memory_worker planned; /* all zero: nothing is */
+    cpu_set_t share;                         /* CPUs to which it is bound, */
+    int cpus;                                /* how many; 0: it is not bound */
+    gs_memory_use planned[GS_MEMORY_PLACES]; /* all zero: nothing is */
     gs_worker worker;
     gs_result result;
     gs_error error;
@@ -58,27 +53,33 @@ typedef struct gs_run_worker {
 gs_status gs_run_prepare(gs_run *);
 void gs_run_free(gs_run *);
 
+/* How many workers the run has in all its processes: each has as many as this one. */
+int gs_run_all_workers(const gs_run *);
+
 /* GS_E_USAGE: the training set is too small for these settings with so many workers. */
 gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
 
 /* The model with the names that the file settings.save is to have. */
 gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
-/* ---- dry_run_calls.c ---- */
+/* ---- prepare.c: data sets and weights in files ---- */
 
-/* How many workers the run has in all its processes: each has as many as this one. */
-int gs_run_all_workers(const gs_run *);
+/* *set: the caller's, or what was read from files into *loaded, which the caller frees. GS_E_USAGE, or as
+ * gs_dataset_load. */
+gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
 
-/* plan->worker = what each worker takes with these settings, which may be others than the run's own: those of this
- * process, or `all`, where the other processes are taken to have the same devices as this one. GS_E_USAGE: the settings
- * do not go together. *plan is to be freed in any case; the run must live as long. */
-gs_status gs_run_dry(gs_run *, const gs_settings *, bool all, gs_memory_plan *plan);
+/* "gpt" -> "gpt 65", where the data are a text of 65 different tokens: settings->model becomes *made, which the caller
+ * frees; NULL: it stays as it was. */
+gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 
-/* ---- predict/cut.c ---- */
+/* Do the targets of the set suit the outputs of settings->model and the loss? GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE. */
+gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
-/* Is this a run whose cut is to be measured, and which has no other mistake that would be found first? */
-bool gs_cut_is_open(const gs_run *);
+/* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
+ * long as *saved); of an image folder, the size that the model takes. GS_E_FORMAT: neither names a model, or the file's
+ * is not a model text; GS_E_USAGE: settings->folder.size is another one. */
+gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Settle run->settings.pipeline_cut, if it is open on all processes; else what differs is told later, with all other
- * options (options/agreement.c). processes NULL: there is this one alone. */
-gs_status gs_cut_settle(gs_run *, gs_comm *processes);
+/* Add to *r the files of the set that some rank could not decode, and whose place others took. All workers call it:
+ * each process knows its own. */
+gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

@@ -2,7 +2,8 @@
 #include "core/text.h"
 #include "io/file.h"
 #include "layer/memory/recompute.h"
-#include "train/internal.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 #include "train/tensor.h"
 #include "train/options/options.h"
 
@@ -56,6 +57,48 @@ gs_status gs_check_each_setting(const gs_settings *s) {
     if (!(s->timeout > 0) || isinf(s->timeout))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", s->timeout);
     return GS_OK;
+}
+
+/* ---- a layout ---- */
+
+/* given 0: that option was not given. */
+static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
+    if (given == 0 || given == of_layout) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
+                   of_layout, option, given);
+}
+
+gs_status gs_layout_settle(gs_settings *s) {
+    gs_layout l;
+    if (!s->layout) return GS_OK;
+    GS_TRY(gs_layout_read(s->layout, &l));
+    GS_TRY(agree(s->layout, "pp", l.pp, "pipeline", s->pipeline));
+    GS_TRY(agree(s->layout, "zero", l.zero, "zero", s->zero));
+    GS_TRY(agree(s->layout, "tp", l.tp, "tensor", s->tensor));
+    s->pipeline = l.pp > 1 ? l.pp : 0;
+    s->tensor = l.tp > 1 ? l.tp : 0;
+    s->zero = l.zero;
+    return GS_OK;
+}
+
+gs_layout gs_layout_of(const gs_settings *s, int workers) {
+    const int stages = s->pipeline > 1 ? s->pipeline : 1, parts = s->tensor > 1 ? s->tensor : 1;
+    return (gs_layout){workers / stages / parts, parts, stages, s->zero};
+}
+
+gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char *options) {
+    gs_layout l;
+    char other[32] = "";
+    if (!s->layout) return GS_OK;
+    GS_TRY(gs_layout_read(s->layout, &l));
+    const int wanted = l.dp * l.tp * l.pp; /* at most 2^24 */
+    if (wanted == workers) return GS_OK;
+    if (workers % (l.tp * l.pp) == 0) snprintf(other, sizeof other, ", or dp%d", workers / (l.tp * l.pp));
+    return gs_fail(GS_E_USAGE,
+                   "--layout %s needs %d x %d x %d = %d worker%s (dp x tp x pp), and there %s %d; wanted %d "
+                   "(%s)%s",
+                   s->layout, l.dp, l.tp, l.pp, wanted, gs_s((unsigned)wanted), workers == 1 ? "is" : "are",
+                   workers, wanted, options, other);
 }
 
 /* ---- the optimiser ---- */

@@ -99,7 +99,7 @@ static gs_status write_wish(gs_worker *w, float wish) {
 }
 
 gs_status gs_tell_wish_to_stop(gs_worker *w) {
-    float wish = gs_wishes(w, w->step + 1), all[GS_TENSOR_MOST] = {0};
+    float wish = gs_wishes(w, w->step + 1), all[GS_LAYOUT_PARTS] = {0};
     const int parts = w->groups.layout.tp;
     if (parts > 1) GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], &wish, all, 1, GS_F32));
     for (int i = 0; i < parts && parts > 1; i++)

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "train/internal.h"
+#include "train/settings.h"
 #include "parallel/layout.h"
-#include "train/zero.h"
+#include "train/reducers/zero.h"
 #include "train/tensor.h"
 
 static const gs_strategy *const all[] = {&gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local,

@@ -14,7 +14,6 @@
  */
 #pragma once
 
-#include "persist/checkpoint.h"
 #include "train/train.h"
 
 typedef struct gs_strategy {
@@ -78,15 +77,6 @@ const char *gs_strategy_option(const gs_settings *);
 /* "gradients summed by ring" */
 void gs_strategy_describe(const gs_settings *, char *text, size_t size);
 
-/* Two settings that do not go together, and why the first one does not allow the second. */
-typedef struct gs_conflict {
-    const char *option, *other, *why; /* "--zero", "--bucket", "cuts the gradients among the workers" */
-} gs_conflict;
-
-/* settings.c: conflict i of all such pairs; false: there are no more. GS_E_USAGE: the settings have one of them. */
-bool gs_conflict_of(int i, gs_conflict *);
-gs_status gs_check_pairs(const gs_settings *);
-
 /* Has each worker a stage of the model? */
 static inline bool gs_has_stages(const gs_worker *w) {
     return w->strategy->score != NULL;
@@ -112,6 +102,11 @@ const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 /* dw and counts = those of the next part that this worker has of a global batch, in micro-batches that fit its memory.
  * With --exact these are the leaves of its order, one after the other. */
 gs_status gs_gradient(gs_worker *);
+
+/* Wishes, as added to GS_STAT_STOP: their sums are exact (persist/checkpoint.h). */
+#define GS_ASKS_TO_STOP 1.0f
+#define GS_ASKS_FOR_CHECKPOINT (1.0f / 4096)
+#define GS_SAYS_CHECKPOINT 0.5f
 
 /* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or those of its hooks
  * (persist/checkpoint.h). Once in each step. */

@@ -1,7 +1,7 @@
 #include "train/sweep.h"
 #include "core/median.h"
 #include "core/memory.h"
-#include "train/internal.h"
+#include "train/settings.h"
 
 #include <inttypes.h>
 #include <math.h>

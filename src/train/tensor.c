@@ -35,9 +35,8 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "parallel/tensor.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 #include "train/timeline.h"
-#include "train/strategies/pipeline.h"
 
 struct gs_tensor_worker {
     gs_sync *sync;            /* of the group */

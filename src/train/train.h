@@ -1,42 +1,29 @@
 /* Training: every worker holds the whole model, sees its part of the data, and computes its gradient. The gradients are
  * summed, the sum reaches all workers, and all make the same update.
  *
+ *     run.c         the workers of this process: one thread each, and the processes beside it; sweep.c: several runs
+ *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker (run.h)
+ *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update
  *     strategies/   other steps: pipeline.c, local_sgd.c, async.c; the table of all is strategy.h
- *     reducer.h     how gradients are summed: all_reduce.c, train/zero.c; in which order with --exact: ordered_sums.h
- *     overlap.c     sums that begin while backward still runs; buckets.c: where the gradients are cut for that
- *     measure.c     the clock beside a step; how long steps take; pauses of a worker, drawn at random
- *     batch_norm.c  the statistics of batch_norm over the samples of all workers (batch_norm.h)
- *     digest/       what each step computed, as a few numbers (digest/digest.h)
- *     verify.c      are the weights of all workers still the same?
- *     diverged.c    is the loss still a number?
- *     result.h      what a step, an epoch and a run report
- *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker
- *     dry_run_calls.c  a run without computing, to know its memory; what it asks a rank to do (dry_run.h)
- *     memory/       that memory by kind, what would save some, and a limit (predict/memory.h)
- *     settings.c    which settings are allowed, and which go together; the learning rates that they make
- *     state.c       what a run needs to go on where it stopped (state.h)
- *     checkpoint/   that state in a folder, now and then, written beside training (persist/checkpoint.h)
- *     elastic/      a copy of it in memory, from which the ranks that are left go on (persist/snapshots.h)
- *     simulate/     a step of a cluster, in virtual time (predict/simulate.h)
- *     epochs.c      the epochs of one worker: order, steps, evaluation
+ *     reducers/     how gradients are summed (reducer.h): all_reduce.c, zero.c; overlap.c: while backward still runs
+ *     worker.h      a worker: device, replica of the model, optimiser, its rank; what it has of the model: partition.h
+ *     stages.h      a model cut into stages; tensor.h: layers that a group shares
+ *     ordered_sums.h       in which order gradients are summed with --exact
+ *     batch_norm.h  the statistics of batch_norm over the samples of all workers
+ *     offload.h     what lies outside of the device's memory
  *     evaluate.c    inference: the test set split over the workers
  *     ranking.c     which class is taken for which, and the samples that a model gets most wrong
- *     offload/      what lies outside of the device's memory (train/offload.h)
- *     worker.h      a worker: device, replica of the model, optimiser, its rank
  *     options/      the options that set all this: one table, with their defaults; do all workers have the same?
- *     layout/       which worker has which replica and stage, and who shares what with it (parallel/layout.h); what
- *                   that costs (predict/layout_plan.h)
- *     pipeline/     a model cut into stages: where; schedules, as lists of instructions
- *     tensor/       layers that a group shares (train/tensor.h)
- *     zero/         the reducer that divides what all hold (train/zero.h)
- *     profile/      where the time goes
- *     sweep/        the same training with several batches and seeds (train/sweep.h)
- *     worker_report.c  what each worker of a run did
- *     hooks.h       who watches a run: digest, verify, checkpoints, the log; hooks.c lists them
- *     timeline/     what each worker does during some steps, thread by thread (train/timeline.h)
- *     connect.c     the devices and cores of the workers of this process, and how they reach each other and others
- *     run.c         the workers of this process: one thread each, and the processes beside it
+ *     settings.h    which settings are allowed, and which go together; the layout and the learning rates that they make
+ *     state.h       what a run needs to go on where it stopped
+ *     connect.h     the devices and cores of the workers of this process, and how they reach each other and others
+ *     hooks.h       who watches a run: digest/ (what each step computed), verify.c (are all weights the same?),
+ *                   diverged.h (is the loss a number?), timeline.h, checkpoints, the log; hooks.c lists them
+ *     measure.c     the clock beside a step; how long steps take; pauses of a worker, drawn at random
+ *     result.h      what a step, an epoch and a run report; worker_report.h: what each worker did
+ *
+ * Above it: ../predict/ (what a run will take) and ../persist/ (its state in files).
  */
 #pragma once
 
@@ -47,16 +34,8 @@
 #include "model/names.h"
 #include "comm/create.h"
 #include "train/batch_norm.h"
-#include "persist/every.h"
+#include "train/options/every.h"
 #include "train/worker.h"
-
-/* What --recompute costs a worker: operations of a sample, in its layers alone. */
-typedef struct gs_recomputed {
-    double again, forward, backward;
-    int segments;
-} gs_recomputed;
-
-gs_recomputed gs_worker_recomputes(const struct gs_worker *);
 
 /* A worker that is made slow on purpose. */
 typedef struct gs_slow {
@@ -154,14 +133,14 @@ typedef struct gs_settings {
     gs_by_channel mean, std;
     bool bind;  /* each worker is bound to its own cores, if there are enough (gs_worker_share) */
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (ordered_sums.h) */
-    int zero;   /* ZeRO's stage, 1 to 3 (train/zero.h); 0: all workers hold all */
+    int zero;   /* ZeRO's stage, 1 to 3 (train/reducers/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
     const char
         *layout;    /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (parallel/layout.h); NULL: none */
     int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (strategies/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
-    const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (predict/cut.h) */
+    const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (parallel/cut.h) */
     int micro_batches;             /* of --pipeline: how many a batch is cut into; 0: four for each stage */
     gs_precision precision;        /* of the layers' products (device.h), in training and its tests */
     int tensor;    /* workers that share each pair of linear layers (train/tensor.c); 0: none do */
@@ -198,7 +177,7 @@ typedef struct gs_settings {
     bool fit;                /* with max_memory: settings change until the run fits (predict/memory.h) */
     bool plans;              /* a dry run comes first, so that workers report what was planned, too */
     /* Workers compute nothing, and their devices take no memory (predict/memory.h, dry_run.h). NULL: it is a run. */
-    struct gs_dry_run *dry_run;
+    struct gs_dry_calls *dry_run;
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum
@@ -212,10 +191,10 @@ enum {
     GS_KEEP_CHECKPOINTS = 3,
     GS_MICRO_BATCH = 256,     /* a larger part of a batch is computed in several (data/schedule.h), */
     GS_MICRO_BYTES = 1 << 30, /* or if the outputs of all its layers had more bytes */
-    GS_TENSOR_MOST = 64,      /* workers in a group of --tensor, at most */
     GS_TOP = 5,               /* top-5 accuracy, as ImageNet's */
     GS_EVAL_BLOCK = 128,      /* samples that inference handles at once, at most (gs_eval_block) */
     GS_EVAL_BYTES = 3 << 25,  /* of the outputs of all layers in it, at most */
+    GS_FIT_TEXT = 900,        /* of what --fit says: five levers, each with its cost and what it would take */
 };
 
 /* Load settings->data as the settings say: labels, tokens, context. As gs_dataset_load; GS_E_USAGE too: a

@@ -9,7 +9,7 @@
  */
 #include "comm/device.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

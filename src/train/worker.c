@@ -2,12 +2,13 @@
 
 #include "model/safetensors.h"
 #include "train/digest/digest.h"
-#include "persist/snapshots.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/diverged.h"
+#include "train/evaluate.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 #include "train/reducer.h"
-#include "predict/dry_run.h"
-#include "persist/state.h"
+#include "train/state.h"
 #include "train/timeline.h"
 #include "train/tensor.h"
 
@@ -21,10 +22,38 @@ int gs_worker_threads(const gs_settings *s, int local) {
     return threads > 0 ? threads : 1;
 }
 
+/* ---- devices, memory and threads, also where nothing is computed ---- */
+
+gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, gs_device **out) {
+    GS_TRY(gs_device_open(name, threads, out));
+    if (s->dry_run) gs_device_set_dry(*out);
+    return GS_OK;
+}
+
+gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t bytes) {
+    const gs_memory_place place = w->device->ops->host_memory ? GS_ON_DEVICE : GS_ON_HOST;
+    return gs_ledger_add(&w->device->memory, place, kind, memory, bytes);
+}
+
+void *gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes) {
+    const bool untouched = w->settings->dry_run && bytes > GS_DRY_READ;
+    void *memory = malloc(untouched ? GS_DRY_READ : bytes + 1);
+    if (memory && gs_book_host(w, kind, memory, bytes) == GS_OK) return memory;
+    free(memory);
+    return NULL;
+}
+
+gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
+    gs_dry_calls *dry = w->settings->dry_run;
+    return dry && room > 0 ? gs_jobs_create_dry(dry->job, dry, out) : gs_jobs_create(room, out);
+}
+
+/* ---- made ---- */
+
 static gs_status load_weights(gs_worker *w) {
     const gs_model *whole = gs_model_whole(w->model);
-    const float *snapshot = w->settings->snapshots ? gs_snapshots_weights(w->settings->snapshots) : NULL;
-    if (snapshot) return gs_model_write_weights(w->model, snapshot);
+    const gs_state *begin = w->settings->begin;
+    if (begin && begin->weights) return gs_model_write_weights(w->model, begin->weights);
     if (!w->settings->load) return GS_OK;
     float *host = malloc(whole->saved * sizeof(float) + 1);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", whole->params);
@@ -65,7 +94,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
-                            .together = gs_together(s),
+                            .together = gs_together(&s->batch_norm),
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);
@@ -94,11 +123,8 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
-    w->next = next_loaded;
-    if (s->dry_run) {
-        w->next = gs_dry_run_next;
-        return GS_OK;
-    }
+    w->next = s->dry_run ? s->dry_run->next : next_loaded;
+    if (s->dry_run) return GS_OK;
     return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 

@@ -1,7 +1,10 @@
 /* A worker: what it has of a run, its device and its replica of the model among it, and how samples come to it. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include "core/busy.h"
+#include "core/jobs.h"
 #include "data/loader.h"
 #include "optim/lr_schedule.h"
 #include "optim/optimizer.h"
@@ -43,13 +46,26 @@ typedef struct gs_divergence {
     bool together;             /* all workers know that the run has diverged */
 } gs_divergence;
 
+/* What the workers of this process share. */
+typedef struct gs_process {
+    int processes_here; /* processes of the run on this machine that use the same CPUs; at least 1 */
+    gs_busy busy;       /* what they all take of these, without `waited` */
+    atomic_bool failed; /* a worker of this process has */
+} gs_process;
+
+/* What a worker calls where it computes nothing (predict/dry_run.h). */
+typedef struct gs_dry_calls {
+    gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
+    void (*job)(void *dry_calls, gs_jobs_event, uint64_t ticket);     /* see gs_jobs_create_dry */
+} gs_dry_calls;
+
 /* One worker's part of a run. */
 typedef struct gs_worker {
     const struct gs_observer *observer; /* who is told of the run: on rank 0 alone; never NULL */
     const gs_settings *settings;
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */
-    const struct gs_run *run;               /* of this process (run.h); NULL: it was made without one */
+    const gs_process *process;              /* NULL: it was made without a run */
     size_t batch;                           /* the global batch, after 0 was replaced */
     size_t eval_block;                      /* samples that inference handles at once */
     gs_comm *comm;                          /* of all workers */
@@ -117,3 +133,19 @@ gs_status gs_worker_next(gs_worker *, gs_pass *);
 
 /* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */
 gs_status gs_warm_up(gs_worker *);
+
+/* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
+gs_status gs_prepare_steps(gs_worker *);
+
+/* ---- a worker's device, memory and thread; in a dry run nothing is behind them ---- */
+
+/* gs_device_open: in a dry run the device computes nothing. */
+gs_status gs_worker_device(const gs_settings *, const char *name, int threads, gs_device **out);
+
+/* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */
+gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
+/* malloc, and booked; in a dry run no memory. It may be freed with free when the worker goes. NULL: there is none. */
+void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
+
+/* gs_jobs_create: in a dry run there is no thread. */
+gs_status gs_worker_jobs(const gs_worker *, int room, gs_jobs **out);

@@ -1,7 +1,8 @@
 #include "layer/memory/recompute.h"
-#include "train/internal.h"
+#include "train/worker_report.h"
 #include "train/offload.h"
 #include "train/reducer.h"
+#include "train/strategy.h"
 #include "train/tensor.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "comm/call.h"
 #include "comm/transports.h"
 #include "tests/support/test.h"
-#include "train/internal.h"
+#include "train/worker_report.h"
 #include "train/timeline.h"
 
 #include <math.h>

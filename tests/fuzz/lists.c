@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include "cl/open.c"
 #include "fuzz.h"
-#include "train/internal.h"
 #include "train/sweep.h"
 
 static void devices(const char *text) {

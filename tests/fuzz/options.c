@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include "cli/cli.h"
 #include "fuzz.h"
-#include "train/internal.h"
+#include "train/settings.h"
 
 const gs_command gs_commands[] = {{0}}; /* in main.c, which the harnesses leave out */
 

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 #include "io/file.h"
 #include "log/internal.h"
-#include "train/internal.h"
+#include "train/worker_report.h"
 
 enum { WORKERS = 3 };
 

@@ -114,9 +114,11 @@ TEST(ctrl_c_is_no_loss) {
 TEST(a_carried_state_is_whole) {
     gs_settings s = gs_test_settings("cpu --optimizer adam");
     gs_result whole = gs_test_train(&s), both;
+    const gs_state *begin = NULL;
     s.steps = GS_TEST_STEPS - 7;
     assert_ok(gs_snapshots_create(&s.snapshots));
-    assert_null(gs_snapshots_weights(s.snapshots));
+    assert_ok(gs_snapshots_settle(s.snapshots, NULL, &begin));
+    assert_null(begin);
     both = gs_test_train(&s);
     s.steps = GS_TEST_STEPS;
     both = gs_test_train(&s);
@@ -135,11 +137,15 @@ static gs_snapshots *snapshots_of(uint64_t steps, uint64_t seed, size_t *params)
     return s.snapshots;
 }
 
+typedef struct survivor {
+    gs_snapshots *snapshots;
+    const gs_state *begin;
+} survivor;
+
 static gs_status settle_after_step_5(gs_comm *c, void *context) {
-    gs_snapshots **snapshots = context;
-    const gs_state *begin = NULL;
-    GS_TRY(gs_snapshots_settle(snapshots[c->rank], c, &begin));
-    RANK_CHECK(begin && begin->step == 5, "rank %d does not begin after step 5", c->rank);
+    survivor *me = (survivor *)context + c->rank;
+    GS_TRY(gs_snapshots_settle(me->snapshots, c, &me->begin));
+    RANK_CHECK(me->begin && me->begin->step == 5, "rank %d does not begin after step 5", c->rank);
     return GS_OK;
 }
 
@@ -148,28 +154,27 @@ TEST(the_last_step_that_all_have) {
     static const gs_test_layout layout = {"3 threads", 0, {3}};
     size_t params;
     gs_test_outcome outcome[GS_TEST_RANKS];
-    gs_snapshots *snapshots[3] = {snapshots_of(6, 1, &params), snapshots_of(5, 1, &params), NULL};
-    assert_ok(gs_snapshots_create(&snapshots[2]));
-    gs_test_run_ranks(&layout, 10, settle_after_step_5, snapshots, outcome);
+    survivor of[3] = {{snapshots_of(6, 1, &params), NULL}, {snapshots_of(5, 1, &params), NULL}, {NULL, NULL}};
+    assert_ok(gs_snapshots_create(&of[2].snapshots));
+    gs_test_run_ranks(&layout, 10, settle_after_step_5, of, outcome);
     for (int r = 0; r < 3; r++) {
         if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
-        assert_memory_equal(gs_snapshots_weights(snapshots[r]), gs_snapshots_weights(snapshots[1]),
-                            params * sizeof(float));
+        assert_memory_equal(of[r].begin->weights, of[1].begin->weights, params * sizeof(float));
     }
-    for (int r = 0; r < 3; r++) gs_snapshots_free(snapshots[r]);
+    for (int r = 0; r < 3; r++) gs_snapshots_free(of[r].snapshots);
 }
 
 TEST(other_weights_are_found) {
     static const gs_test_layout layout = {"2 threads", 0, {2}};
     size_t params;
     gs_test_outcome outcome[GS_TEST_RANKS];
-    gs_snapshots *snapshots[2] = {snapshots_of(5, 1, &params), snapshots_of(5, 2, &params)};
-    gs_test_run_ranks(&layout, 10, settle_after_step_5, snapshots, outcome);
+    survivor of[2] = {{snapshots_of(5, 1, &params), NULL}, {snapshots_of(5, 2, &params), NULL}};
+    gs_test_run_ranks(&layout, 10, settle_after_step_5, of, outcome);
     for (int r = 0; r < 2; r++) {
         assert_int_equal(outcome[r].status, GS_E_DIFFER);
         assert_non_null(
             strstr(outcome[r].message, "after step 5 the states of ranks 0 and 1 differ (SHA-256 "));
-        gs_snapshots_free(snapshots[r]);
+        gs_snapshots_free(of[r].snapshots);
     }
 }
 

@@ -3,7 +3,7 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
-#include "train/internal.h"
+#include "train/evaluate.h"
 
 /* ---- the same bits ---- */
 

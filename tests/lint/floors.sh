@@ -1,19 +1,29 @@
 #!/bin/sh
-# floors.sh: each #include "..." of src/, cpu/ and cl/ names a file of the same floor or of a lower one. The floors are
-# the rows of the table in src/README.md, the highest first.
+# floors.sh: each #include "..." of src/, cpu/ and cl/ names a file of the same floor or of a lower one, and no file
+# includes itself by way of others. The floors are the rows of the table in src/README.md, the highest first: folders
+# and single files.
 table=src/README.md
 find src cpu cl -name '*.[ch]' -o -name '*.cc' | sort | xargs awk -v table="$table" '
-    # src/comm/gloo/x.c -> src/comm/, cpu/add.c -> cpu/, src/backend.h as it is
-    function folder(path) {
-        if (match(path, /^src\/[^\/]*\//) || match(path, /^(cpu|cl)\//)) return substr(path, 1, RLENGTH)
-        return path
-    }
+    # src/train/run.c has a row of its own; else the row of src/train/, else that of src/
     function floor(path, of) {
-        of = folder(path)
-        if (of in row) return row[of]
-        if (!(of in told)) print "floors: " of " has no row in " table
-        told[of] = wrong = 1
+        for (of = path; of != ""; sub(/[^\/]*\/?$/, "", of)) if (of in row) return row[of]
+        if (!(path in told)) print "floors: " path " has no row in " table
+        told[path] = wrong = 1
         return 0
+    }
+    # Includes from `file` on, depth first; `way`: those that led to it
+    function visit(file, way, n, i, to) {
+        visited[file] = 1
+        n = split(includes[file], to, " ")
+        for (i = 1; i <= n; i++) {
+            if (to[i] in visited) {
+                if (!(to[i] in left)) {
+                    print "floors: a circle of includes: " substr(way, index(way, to[i])) file " " to[i]
+                    wrong = 1
+                }
+            } else visit(to[i], way file " ")
+        }
+        left[file] = 1
     }
     BEGIN {
         while ((getline line < table) > 0) {
@@ -32,6 +42,7 @@ find src cpu cl -name '*.[ch]' -o -name '*.cc' | sort | xargs awk -v table="$tab
         if (path !~ /^(cpu|cl)\//) path = flat || path ~ /\// ? "src/" path : ""
         if (path == "" || path ~ /\.pb-c\.h$/) next
         seen++
+        includes[FILENAME] = includes[FILENAME] " " path
         here = floor(FILENAME)
         there = floor(path)
         if (here > there && there) {
@@ -40,6 +51,7 @@ find src cpu cl -name '*.[ch]' -o -name '*.cc' | sort | xargs awk -v table="$tab
         }
     }
     END {
+        for (file in includes) if (!(file in visited)) visit(file, "")
         if (!wrong && !seen) { print "floors: no #include found"; wrong = 1 }
         exit wrong
     }'

@@ -1,7 +1,7 @@
-/* A model cut into runs of layers (predict/cut.h), and a model of which only a run is computed. */
+/* A model cut into runs of layers (parallel/cut.h), and a model of which only a run is computed. */
 #include "tests/support/on_devices.h"
 
-#include "predict/cut.h"
+#include "parallel/cut.h"
 #include "predict/times.h"
 
 static const gs_shape image = {1, 28, 28, 0};
@@ -9,7 +9,7 @@ static const gs_shape image = {1, 28, 28, 0};
 static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
     int first[9];
     gs_model *plan = gs_test_plan(text, in);
-    assert_ok(gs_pipeline_cut(plan, NULL, NULL, runs, first));
+    assert_ok(gs_pipeline_cut(plan->net, NULL, NULL, runs, first));
     for (int r = 0; r <= runs; r++)
         if (first[r] != wanted[r])
             fail_msg("%s in %d: run %d begins at %d, wanted %d", text, runs, r, first[r], wanted[r]);
@@ -44,10 +44,10 @@ TEST(no_cut_is_better) {
     gs_model *plan = gs_test_plan("linear 30, linear 70, relu, linear 20, linear 90, linear 40, linear 10",
                                   (gs_shape){50, 1, 1, 0});
     for (int turn = 0; turn < 50; turn++) {
-        gs_pipeline_flops(plan, cost);
+        gs_pipeline_flops(plan->net, cost);
         for (int i = 0; i < 7 && turn > 0; i++) cost[i] = (turn * (i + 3) * 7919) % 101;
-        assert_ok(turn > 0 ? gs_pipeline_cut(plan, NULL, cost, 3, first)
-                           : gs_pipeline_cut(plan, "flops", NULL, 3, first));
+        assert_ok(turn > 0 ? gs_pipeline_cut(plan->net, NULL, cost, 3, first)
+                           : gs_pipeline_cut(plan->net, "flops", NULL, 3, first));
         double best = 1e30;
         for (int a = 1; a < 6; a++)
             for (int b = a + 1; b < 7; b++) {
@@ -88,7 +88,8 @@ TEST(layers_are_measured) {
 TEST(too_many_runs_are_refused) {
     int first[9];
     gs_model *plan = gs_test_plan("lenet", image);
-    assert_fails(GS_E_USAGE, "has 5 layers with parameters", gs_pipeline_cut(plan, NULL, NULL, 6, first));
+    assert_fails(GS_E_USAGE, "has 5 layers with parameters",
+                 gs_pipeline_cut(plan->net, NULL, NULL, 6, first));
 }
 
 TEST(tied_layers_are_found) {
@@ -96,16 +97,16 @@ TEST(tied_layers_are_found) {
     gs_tied_runs tied;
     const gs_shape tokens = {1, 1, 1, 8};
     gs_model *plan = gs_test_plan("embedding 9 4, linear 4, layer_norm, tied", tokens);
-    assert_ok(gs_pipeline_cut(plan, NULL, NULL, 3, first));
-    assert_ok(gs_pipeline_tied(plan, 3, first, &tied));
+    assert_ok(gs_pipeline_cut(plan->net, NULL, NULL, 3, first));
+    assert_ok(gs_pipeline_tied(plan->net, 3, first, &tied));
     assert_true(tied.table && tied.lender == 0 && tied.borrower == 2);
-    assert_ok(gs_pipeline_cut(plan, NULL, NULL, 1, first));
-    assert_ok(gs_pipeline_tied(plan, 1, first, &tied));
+    assert_ok(gs_pipeline_cut(plan->net, NULL, NULL, 1, first));
+    assert_ok(gs_pipeline_tied(plan->net, 1, first, &tied));
     assert_null(tied.table);
     plan = gs_test_plan("embedding 9 4, linear 4, tied, linear 9", tokens);
-    assert_ok(gs_pipeline_cut(plan, NULL, NULL, 3, first));
+    assert_ok(gs_pipeline_cut(plan->net, NULL, NULL, 3, first));
     assert_fails(GS_E_USAGE, "layer 2 (tied) uses the table of layer 0",
-                 gs_pipeline_tied(plan, 3, first, &tied));
+                 gs_pipeline_tied(plan->net, 3, first, &tied));
 }
 
 /* ---- a stage ---- */
@@ -139,7 +140,7 @@ TEST(stages_compute_what_the_whole_does) {
         assert_ok(d->ops->read(d, wanted, whole->gradients, floats * sizeof *wanted));
 
         assert_ok(gs_model_clear_gradients(whole));
-        assert_ok(gs_pipeline_cut(whole, NULL, NULL, 2, first));
+        assert_ok(gs_pipeline_cut(whole->net, NULL, NULL, 2, first));
         for (int s = 0; s < 2; s++)
             stage[s] = gs_test_model(d, .of = whole, .max_batch = N, .first = first[s], .last = first[s + 1]);
         assert_false(stage[0]->has_loss);

@@ -2,7 +2,6 @@
  * test_layout_weights.c); files are whole; and copies stay alike. */
 #include "layer/layer.h"
 #include "tests/support/training.h"
-#include "train/internal.h"
 
 static const char four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
                   eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",

@@ -1,7 +1,6 @@
 /* --tensor: what it does not go with, and copies that are not alike. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
-#include "train/internal.h"
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
 

@@ -3,7 +3,7 @@
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
-#include "persist/state.h"
+#include "persist/state_file.h"
 
 /* The same path for the same name. */
 static const char *file(const char *name) {

@@ -6,6 +6,7 @@
 
 #include "predict/layout_plan.h"
 #include "train/partition.h"
+#include "train/settings.h"
 
 static const gs_shape image = {1, 28, 28, 0};
 static const char four[] = "flatten, linear 16, relu, linear 16, relu, linear 16, relu, linear 10";

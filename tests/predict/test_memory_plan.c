@@ -10,6 +10,7 @@
 #include "layer/memory/recompute.h"
 #include "predict/memory.h"
 #include "train/offload.h"
+#include "train/settings.h"
 
 /* ---- drawn runs ---- */
 

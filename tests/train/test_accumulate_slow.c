@@ -1,6 +1,5 @@
 /* --accumulate and --slow change nothing but time and memory; all ranks must agree on the way to make a step. */
 #include "tests/support/training.h"
-#include "train/internal.h"
 
 /* ---- --accumulate ---- */
 

@@ -4,7 +4,7 @@
 #include "tests/support/training.h"
 #include "predict/profile.h"
 #include "train/sweep.h"
-#include "train/internal.h"
+#include "train/settings.h"
 #include "train/strategy.h"
 #include "train/options/options.h"
 

@@ -459,8 +459,8 @@ static int judge(const gs_attempt *a, char text[SAID]) {
  *     attempt 2                                41 .. 57 .. 80          with --resume auto
  *
  * The folder is that of the command's --checkpoint; without one, or before the first checkpoint, an attempt begins as
- * the first did. Training is deterministic and a checkpoint has all that it needs (persist/state.h), so the last
- * attempt ends with the bits of a run in which no rank was lost.
+ * the first did. Training is deterministic and a checkpoint has all that it needs (train/state.h), so the last attempt
+ * ends with the bits of a run in which no rank was lost.
  *
  * What would fail again is not started again: bad usage, weights that have diverged or differ, what a rank finds wrong
  * before the first step, and two losses in turn without a step between them. Nor is what was asked to stop.

@@ -14,6 +14,7 @@
 #include "parallel/schedule.h"
 #include "train/tensor.h"
 #include "train/timeline.h"
+#include "train/settings.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -17,7 +17,6 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "page/page.h"
-#include "train/internal.h"
 #include "train/run.h"
 #include "train/strategy.h"
 

@@ -184,7 +184,7 @@ static void write_options(const gs_digest *d) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         const bool decides = o->resume != GS_RESUME_FREE || o->json[GS_JSON_START] || o->json[GS_JSON_LOG];
         if (strcmp(o->name, "model") == 0 || !decides) continue;
-        const char *text = gs_option_text(o->kind, (const char *)&s + o->at, room, sizeof room);
+        const char *text = gs_run_option_text(o, &s, room);
         fprintf(d->file, "option %s %s\n", o->name, text ? text : "");
     }
 }

@@ -1,9 +1,6 @@
 #include "data/text_set.h"
-#include "train/internal.h"
 #include "train/options/options.h"
-#include "persist/state.h"
-
-#include "data/source.h"
+#include "train/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,17 +37,6 @@ static bool differ(const gs_shown *a, const gs_shown *b) {
     return a->checksum != b->checksum || strcmp(a->begins, b->begins) != 0;
 }
 
-uint32_t gs_data_checksum(const gs_dataset *d) {
-    if (d->source) return d->source->checksum;
-    const gs_text *t = d->text;
-    if (t) return checksum(t->token, t->count * sizeof *t->token) ^ checksum(&t->context, sizeof t->context);
-    const void *inputs = d->inputs ? (void *)d->inputs : d->images;
-    const void *targets = d->targets ? (void *)d->targets : d->labels;
-    size_t target_bytes = d->targets ? gs_dataset_target_bytes(d) : (size_t)gs_dataset_labels_each(d);
-    return checksum(targets, d->count * target_bytes) ^
-           checksum(inputs, d->count * gs_dataset_input_bytes(d));
-}
-
 /* Of the whole model, also where this worker has a part of it. */
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     *sum = w->model->written;
@@ -72,7 +58,7 @@ static gs_shown show_option(const gs_run_option *o, const gs_settings *s) {
     if (o->agreement == GS_MAY_DIFFER) return show("");
     if (is_switch(o)) return show(usual ? "without" : "with");
     if (usual && o->off) return show(o->off);
-    return show(gs_option_text(o->kind, (const char *)s + o->at, text, sizeof text));
+    return show(gs_run_option_text(o, s, text));
 }
 
 static gs_status agreement_of(gs_worker *w, gs_agreement *a) {

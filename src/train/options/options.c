@@ -185,7 +185,7 @@ const gs_run_option gs_run_table[] = {
      "cut a pipeline's part of the batch into M (default 4 for each stage)",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_LAYOUT | GS_BY_SIMULATE, .off = "none",
      .json = {NULL, "micro_batches"}, .log_with = "micro-batches", .resume = GS_RESUME_FILLED},
-    {"tensor", GS_OPTION_INT, AT(tensor), 2, GS_TENSOR_MOST, "T",
+    {"tensor", GS_OPTION_INT, AT(tensor), 2, GS_LAYOUT_PARTS, "T",
      "T workers share each pair of linear layers or of convolutions, and the words of a text's last layer; "
      "more workers: several such groups, side by side",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP, .off = "none", .json = {"tensor", "tensor"}, .null = true,
@@ -316,8 +316,11 @@ gs_option gs_run_option_of(const gs_run_option *o, gs_settings *s) {
 bool gs_run_option_is_default(const gs_run_option *o, const gs_settings *s) {
     const gs_settings usual = gs_settings_default();
     char text[GS_OPTION_TEXT_MOST], usual_text[GS_OPTION_TEXT_MOST];
-    return strcmp(gs_option_text(o->kind, (const char *)s + o->at, text, sizeof text),
-                  gs_option_text(o->kind, (const char *)&usual + o->at, usual_text, sizeof usual_text)) == 0;
+    return strcmp(gs_run_option_text(o, s, text), gs_run_option_text(o, &usual, usual_text)) == 0;
+}
+
+const char *gs_run_option_text(const gs_run_option *o, const gs_settings *s, char text[GS_OPTION_TEXT_MOST]) {
+    return gs_option_text(o->kind, (const char *)s + o->at, text, GS_OPTION_TEXT_MOST);
 }
 
 gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {

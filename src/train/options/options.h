@@ -104,7 +104,8 @@ typedef struct gs_run_option {
     gs_resume resume;
 } gs_run_option;
 
-enum { GS_RUN_OPTIONS = 81 }; /* in the table, at most */
+enum { GS_RUN_OPTIONS = 81 };                  /* in the table, at most */
+enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* bytes of the text of a value that is no GS_OPTION_TEXT */
 
 extern const gs_run_option gs_run_table[];
 
@@ -116,6 +117,9 @@ gs_option gs_run_option_of(const gs_run_option *, gs_settings *);
 
 bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
 
+/* Its value there, as gs_option_text. */
+const char *gs_run_option_text(const gs_run_option *, const gs_settings *, char text[GS_OPTION_TEXT_MOST]);
+
 /* With the numbers that the optimiser takes where none is set, and a batch of all samples as this number. */
 gs_settings gs_settings_with_numbers(const gs_settings *, size_t batch);
 
@@ -126,8 +130,6 @@ struct cJSON;
 void gs_run_options_json(const gs_settings *, gs_json_file, struct cJSON *); /* adds fields */
 
 /* ---- values ---- */
-
-enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* bytes of the text of a value that is no GS_OPTION_TEXT */
 
 static inline bool gs_option_is_number(gs_option_kind kind) {
     return kind >= GS_OPTION_INT && kind <= GS_OPTION_DOUBLE;

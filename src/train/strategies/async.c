@@ -22,7 +22,8 @@
  */
 #include "core/clock.h"
 #include "core/thread.h"
-#include "train/internal.h"
+#include "train/diverged.h"
+#include "train/strategy.h"
 #include "train/strategies/clocks.h"
 #include "train/timeline.h"
 

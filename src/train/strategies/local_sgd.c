@@ -29,7 +29,8 @@
  * Jin, Yang, "On the linear speedup analysis of communication efficient momentum SGD for distributed non-convex
  * optimization" (ICML 2019).
  */
-#include "train/internal.h"
+#include "train/diverged.h"
+#include "train/strategy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

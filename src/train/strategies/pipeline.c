@@ -26,7 +26,7 @@
  * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
  * through the stages too.
  *
- * With --zero the replicas of a stage, one in each pipeline, divide its vectors (../zero/zero.h): gradients are
+ * With --zero the replicas of a stage, one in each pipeline, divide its vectors (../reducers/zero.h): gradients are
  * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do so unit by
  * unit in each micro-batch: they keep less, and send as many times the bytes as there are micro-batches.
  *
@@ -42,31 +42,12 @@
 #include "core/clock.h"
 #include "layer/watch.h"
 #include "train/hooks.h"
-#include "train/internal.h"
+#include "train/settings.h"
+#include "train/strategy.h"
 #include "parallel/virtual_time.h"
 #include "train/reducer.h"
 
 /* ---- settings ---- */
-
-enum { CHUNKS = 2 /* of interleaved, unless it says otherwise */ };
-
-gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks) {
-    const char *name = text ? text : gs_1f1b.name;
-    const size_t length = strcspn(name, ":");
-    *schedule = NULL;
-    for (const gs_pipeline_schedule *const *s = gs_pipeline_schedules(); *s; s++)
-        if (strlen((*s)->name) == length && strncmp((*s)->name, name, length) == 0) *schedule = *s;
-    *chunks = *schedule && (*schedule)->chunked ? CHUNKS : 1;
-    char end;
-    if (*schedule && !name[length]) return GS_OK;
-    if (*schedule && (*schedule)->chunked && sscanf(name + length, ":%6d%c", chunks, &end) == 1 &&
-        *chunks >= 1 && *chunks <= GS_RUNS)
-        return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--pipeline-schedule: '%s' is not a schedule; wanted gpipe, 1f1b, eager, interleaved, or "
-                   "interleaved:V with V from 1 to %d runs of layers in each stage",
-                   name, GS_RUNS);
-}
 
 /* What other strategies do not know. */
 static gs_status check_others(const gs_settings *s) {
@@ -87,23 +68,6 @@ static gs_status check(const gs_settings *s, bool chosen) {
     return gs_pipeline_cut_check(s->pipeline_cut);
 }
 
-static gs_status check_model(const gs_settings *s, const gs_model *plan, gs_pipeline *p) {
-    const int runs = p->stages * p->chunks;
-    int *first = malloc((GS_RUNS + 1) * sizeof *first);
-    gs_tied_runs tied = {NULL, 0, 0};
-    if (!first) return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-    gs_status status = gs_pipeline_cut(plan, s->pipeline_cut, NULL, runs, first);
-    if (status == GS_OK) status = gs_pipeline_tied(plan, runs, first, &tied);
-    if (tied.table) p->tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
-    free(first);
-    return status;
-}
-
-size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) {
-    const size_t part = gs_schedule_cut(batch, 0, gs_batch_shards(s, workers), gs_together(s)).count;
-    return gs_schedule_cut(part, 0, gs_passes(s), gs_together(s)).count;
-}
-
 /* A micro-batch is computed at once. */
 static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
     const size_t batch = s->batch ? s->batch : set->count;
@@ -119,8 +83,7 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
 }
 
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
-    const gs_pipeline_schedule *schedule;
-    gs_pipeline p = {.stages = s->pipeline};
+    gs_stages cut;
     const int each = gs_model_parallel_size(s);
     if (workers % each != 0)
         return gs_fail(GS_E_USAGE,
@@ -140,14 +103,13 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
                        "--micro-batches %d: with --exact the micro-batches of a pipeline are its part of the "
                        "%d virtual shards; wanted %d, or no --micro-batches",
                        s->micro_batches, GS_EXACT_SHARDS, GS_EXACT_SHARDS / pipelines);
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p.chunks));
-    p.micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
+    const int micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
     gs_model *plan;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
-    gs_status status = gs_context(check_model(s, plan, &p), "--pipeline %d", s->pipeline);
+    gs_status status = gs_context(gs_stages_cut(s, plan, micro_batches, &cut), "--pipeline %d", s->pipeline);
     gs_model_free(plan);
     GS_TRY(status);
-    GS_TRY(gs_context(gs_pipeline_check(schedule, &p), "--pipeline %d", s->pipeline));
+    GS_TRY(gs_context(gs_pipeline_check(cut.schedule, &cut.shape), "--pipeline %d", s->pipeline));
     return check_sizes(s, set, workers);
 }
 
@@ -160,43 +122,26 @@ static void describe(const gs_settings *s, char *text, size_t size) {
         snprintf(text + used, size - (size_t)used, " of %d runs in each", chunks);
 }
 
-/* ---- what a worker has of the model: the cut ---- */
-
-gs_status gs_stage_cut(const gs_worker *w, int stage, gs_pipeline_worker *p) {
-    const gs_settings *s = w->settings;
-    const gs_pipeline_schedule *schedule;
-    p->shape = (gs_pipeline){.stages = w->groups.layout.pp,
-                             .micro_batches = s->exact ? w->schedule.mine : w->schedule.passes};
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &p->shape.chunks));
-    p->stage = stage;
-    p->runs = p->shape.stages * p->shape.chunks;
-    GS_TRY(gs_pipeline_cut(gs_model_whole(w->model), s->pipeline_cut, NULL, p->runs,
-                           p->first)); /* as all parts do */
-    GS_TRY(gs_pipeline_tied(w->model, p->runs, p->first, &p->tied));
-    if (p->tied.table) p->shape.tied = s->exact ? GS_TIED_EACH : GS_TIED_ONCE;
-    return GS_OK;
-}
-
 /* ---- the layers of a micro-batch ---- */
 
 /* The parameter of a model that is the table. */
 static gs_param *table_of(const gs_pipeline_worker *p, const gs_model *m) {
     int i = 0;
-    while (m->param[i]->at != p->tied.table->at) i++;
+    while (m->param[i]->at != p->cut.tied.table->at) i++;
     return m->param[i];
 }
 
 const gs_param *gs_stage_table(const gs_pipeline_worker *p) {
-    return table_of(p, p->chunk[p->stage == 0 ? 0 : p->shape.chunks - 1].slot[0].model);
+    return table_of(p, p->chunk[p->stage == 0 ? 0 : p->cut.shape.chunks - 1].slot[0].model);
 }
 
 /* They find weights and gradients in this worker's arrays, and there is a copy of what they borrow. */
 static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            gs_model *m) {
     const gs_partition *own = p->own;
-    for (int i = p->first[c->run]; i < p->first[c->run + 1]; i++)
+    for (int i = p->cut.first[c->run]; i < p->cut.first[c->run + 1]; i++)
         GS_TRY(gs_partition_bind(own, m->net->child[i]));
-    if (own->copy && c->run == p->tied.borrower) {
+    if (own->copy && c->run == p->cut.tied.borrower) {
         gs_param *table = table_of(p, m);
         table->w = gs_partition_tail(own, own->weights, own->weights_cut, own->params);
         table->dw = gs_partition_tail(own, own->gradients, own->gradients_cut, own->params);
@@ -208,7 +153,7 @@ static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
 /* most: in an evaluation slot 0 has more samples than a micro-batch. */
 static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            size_t most, gs_stage_slot *s) {
-    const int first = p->first[c->run], last = p->first[c->run + 1];
+    const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
     const gs_model_config stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
     GS_TRY(gs_model_create(w->device, &stage, &s->model));
     GS_TRY(bind_slot(w, p, c, s->model));
@@ -218,7 +163,7 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     const size_t in = gs_bytes_of(most * gs_shape_size(s->model->in), net->memory.x_half),
                  out = gs_bytes_of(w->schedule.most * gs_shape_size(s->model->out), net->memory.y_half);
     if (c->run > 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, in, &s->x));
-    if (c->run < p->runs - 1) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out, &s->dy));
+    if (c->run < p->cut.runs - 1) GS_TRY(gs_alloc(w->device, GS_MEMORY_ACTIVATIONS, out, &s->dy));
     s->x.half = net->memory.x_half;
     s->dy.half = net->memory.y_half;
     return GS_OK;
@@ -226,10 +171,10 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
 
 static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
     p->own = &w->partition;
-    p->chunk = calloc((size_t)p->shape.chunks, sizeof *p->chunk);
-    if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->shape.chunks);
-    for (int c = 0; c < p->shape.chunks; c++)
-        p->chunk[c] = (gs_stage_chunk){.run = c * p->shape.stages + p->stage, .state = &p->own->state[c]};
+    p->chunk = calloc((size_t)p->cut.shape.chunks, sizeof *p->chunk);
+    if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->cut.shape.chunks);
+    for (int c = 0; c < p->cut.shape.chunks; c++)
+        p->chunk[c] = (gs_stage_chunk){.run = c * p->cut.shape.stages + p->stage, .state = &p->own->state[c]};
     for (int i = p->own->count - 1; i >= 0; i--) {
         gs_shard *params = &p->chunk[p->own->unit[i].run].params;
         *params = (gs_shard){p->own->unit[i].at, params->count + p->own->unit[i].count};
@@ -255,7 +200,7 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     const int inputs = p->chunk[0].slots;
     p->input = calloc((size_t)inputs + 1, sizeof *p->input);
     if (!p->input) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", inputs);
-    if (p->stage > 0 && p->stage < p->shape.stages - 1) return GS_OK;
+    if (p->stage > 0 && p->stage < p->cut.shape.stages - 1) return GS_OK;
     for (p->inputs = 0; p->inputs < inputs;) {
         gs_input *input = &p->input[p->inputs++];
         *input = w->input; /* except for what belongs to a micro-batch: */
@@ -263,30 +208,27 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
         input->x = input->targets = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
         if (p->stage == 0) GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, x, &input->x));
-        if (p->stage == p->shape.stages - 1)
+        if (p->stage == p->cut.shape.stages - 1)
             GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, most * w->input.target_bytes, &input->targets));
     }
     return GS_OK;
 }
 
-static gs_status make_lists(const gs_worker *w, gs_pipeline_worker *p) {
-    const gs_pipeline_schedule *schedule;
-    const size_t stages = (size_t)p->shape.stages;
-    int chunks;
-    GS_TRY(gs_pipeline_read(w->settings->pipeline_schedule, &schedule, &chunks));
+static gs_status make_lists(gs_pipeline_worker *p) {
+    const size_t stages = (size_t)p->cut.shape.stages;
     p->list = calloc(stages, sizeof *p->list);
     p->sent = calloc(stages, sizeof *p->sent);
-    p->micro_batch = calloc((size_t)p->shape.micro_batches, sizeof *p->micro_batch);
+    p->micro_batch = calloc((size_t)p->cut.shape.micro_batches, sizeof *p->micro_batch);
     if (!p->list || !p->sent || !p->micro_batch)
         return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the schedules of %zu stages", stages);
-    for (int s = 0; s < p->shape.stages; s++)
-        GS_TRY(gs_instructions_create(schedule, &p->shape, s, &p->list[s]));
+    for (int s = 0; s < p->cut.shape.stages; s++)
+        GS_TRY(gs_instructions_create(p->cut.schedule, &p->cut.shape, s, &p->list[s]));
     return GS_OK;
 }
 
 static size_t largest_chunk(const gs_pipeline_worker *p) {
     size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
-    for (int c = 0; c < p->shape.chunks && !p->own->gradients_cut; c++)
+    for (int c = 0; c < p->cut.shape.chunks && !p->own->gradients_cut; c++)
         if (p->chunk[c].params.count > most) most = p->chunk[c].params.count;
     return most;
 }
@@ -330,11 +272,12 @@ static gs_status agree_on_halves(const gs_worker *w) {
 }
 
 static gs_status make_stage(gs_worker *w, gs_pipeline_worker *p) {
-    GS_TRY(gs_stage_cut(w, w->groups.coordinates.pp, p));
+    p->stage = w->groups.coordinates.pp;
+    GS_TRY(gs_stages_of(w, &p->cut));
     GS_TRY(make_chunks(w, p));
     GS_TRY(agree_on_halves(w));
-    GS_TRY(make_lists(w, p));
-    for (int c = 0; c < p->shape.chunks; c++) GS_TRY(make_slots(w, p, c));
+    GS_TRY(make_lists(p));
+    for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
     return make_sums(w, p);
 }
@@ -351,12 +294,12 @@ static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
 static void free_stage(gs_worker *w) {
     gs_pipeline_worker *p = w->strategy_state;
     if (!p) return;
-    for (int c = 0; p->chunk && c < p->shape.chunks; c++) free_chunk(w, &p->chunk[c]);
+    for (int c = 0; p->chunk && c < p->cut.shape.chunks; c++) free_chunk(w, &p->chunk[c]);
     for (int i = 0; i < p->inputs; i++) {
         w->device->ops->free(w->device, p->input[i].x);
         w->device->ops->free(w->device, p->input[i].targets);
     }
-    for (int s = 0; p->list && s < p->shape.stages; s++) gs_instructions_free(&p->list[s]);
+    for (int s = 0; p->list && s < p->cut.shape.stages; s++) gs_instructions_free(&p->list[s]);
     while (p->kept) {
         gs_kept_message *next = p->kept->next;
         free(p->kept);
@@ -389,7 +332,7 @@ static void free_stage(gs_worker *w) {
 void gs_stage_record_pass(gs_pipeline_worker *p, const gs_instruction *i, double start) {
     gs_stage_record *r = &p->record;
     const double end = gs_seconds();
-    const int run = i->chunk * p->shape.stages + p->stage;
+    const int run = i->chunk * p->cut.shape.stages + p->stage;
     if (!r->in_step) {
         memset(&r->last, 0, sizeof r->last);
         r->began = start;
@@ -402,12 +345,12 @@ void gs_stage_record_pass(gs_pipeline_worker *p, const gs_instruction *i, double
 /* The first step has first touches, and threads that start: it counts only while there is no other one. */
 static void record_step(gs_pipeline_worker *p) {
     gs_stage_record *r = &p->record;
-    const int chunks = p->shape.chunks;
+    const int chunks = p->cut.shape.chunks;
     r->in_step = false;
     if (r->steps++ < 2) memset(&r->all, 0, sizeof r->all);
     r->all.span += r->last.span;
     for (int k = 0; k < 2 * chunks; k++) {
-        const int run = k / 2 * p->shape.stages + p->stage;
+        const int run = k / 2 * p->cut.shape.stages + p->stage;
         r->all.seconds[k % 2][run] += r->last.seconds[k % 2][run];
     }
 }
@@ -444,8 +387,8 @@ static gs_status report(gs_worker *w, gs_result *result) {
     const gs_pipeline_worker *p = w->strategy_state;
     gs_stage_times sum[] = {p->record.all, p->record.last}; /* of the workers of all pipelines */
     GS_TRY(gs_comm_all_reduce(w->comm, sum, sizeof sum / (sizeof(double)), GS_F64, GS_SUM));
-    GS_TRY(gs_bubble_of(&p->shape, p->list, &sum[0], &result->bubble));
-    return gs_bubble_of(&p->shape, p->list, &sum[1], &result->bubble_last);
+    GS_TRY(gs_bubble_of(&p->cut.shape, p->list, &sum[0], &result->bubble));
+    return gs_bubble_of(&p->cut.shape, p->list, &sum[1], &result->bubble_last);
 }
 
 /* ---- training ---- */
@@ -460,7 +403,7 @@ static gs_status create(gs_worker *w) {
  * And everyone can ask to stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
     const bool has_counts =
-        p->stage == p->shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
+        p->stage == p->cut.shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
     if (has_counts)
         GS_TRY(w->device->ops->read(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts));
@@ -489,7 +432,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
 /* One of each chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
     const gs_pipeline_worker *p = w->strategy_state;
-    return i < p->shape.chunks ? p->chunk[i].slot[0].model : NULL;
+    return i < p->cut.shape.chunks ? p->chunk[i].slot[0].model : NULL;
 }
 
 /* ---- the test set ---- */
@@ -500,7 +443,7 @@ static gs_model *model_of(const gs_worker *w, int i) {
 static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation operation, gs_mem x,
                          size_t numbers) {
     const bool sends = operation == GS_SEND;
-    const int peer = (p->stage + (sends ? 1 : p->shape.stages - 1)) % p->shape.stages;
+    const int peer = (p->stage + (sends ? 1 : p->cut.shape.stages - 1)) % p->cut.shape.stages;
     const gs_call call = {operation, gs_bytes_of(numbers, x.half), GS_U8, GS_SUM, peer};
     return gs_call_run_on_device(w->groups.comm[GS_PP], w->device, &call, sends ? x : GS_NONE,
                                  sends ? GS_NONE : x);
@@ -508,10 +451,10 @@ static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation
 
 static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
     const gs_pipeline_worker *p = w->strategy_state;
-    *scored = p->stage == p->shape.stages - 1;
-    for (int c = 0; c < p->shape.chunks; c++) {
+    *scored = p->stage == p->cut.shape.stages - 1;
+    for (int c = 0; c < p->cut.shape.chunks; c++) {
         const gs_stage_slot *s = &p->chunk[c].slot[0];
-        const bool first = p->chunk[c].run == 0, last = p->chunk[c].run == p->runs - 1;
+        const bool first = p->chunk[c].run == 0, last = p->chunk[c].run == p->cut.runs - 1;
         gs_mem y;
         if (!first) GS_TRY(pass_on(w, p, GS_RECV, s->x, pass->n * gs_shape_size(s->model->in)));
         GS_TRY(gs_model_forward(s->model, pass, first ? w->input.x : s->x, &y));

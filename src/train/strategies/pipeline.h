@@ -2,16 +2,8 @@
 #pragma once
 
 #include "optim/optimizer.h"
-#include "predict/cut.h"
-#include "parallel/schedule.h"
+#include "train/stages.h"
 #include "train/train.h"
-#include "train/tensor.h"
-
-/* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
-gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
-
-/* Samples in the largest micro-batch of a step. */
-size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
 
 /* A micro-batch on its way through a chunk: a stage of the model with activations of its own, the input that came and
  * the gradient of the output that came. The weights and the gradients are the worker's. */
@@ -55,10 +47,8 @@ typedef struct gs_stage_record {
 } gs_stage_record;
 
 typedef struct gs_pipeline_worker {
-    gs_pipeline shape;
+    gs_stages cut;
     int stage;
-    int runs, first[GS_RUNS + 1];
-    gs_tied_runs tied;
     gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
     size_t *sent; /* [p]: how many instructions of that list are past, as messages to here have shown */
     gs_kept_message *kept;
@@ -73,9 +63,6 @@ typedef struct gs_pipeline_worker {
 } gs_pipeline_worker;
 
 /* ---- pipeline.c ---- */
-
-/* How the model is cut: shape, runs, first and tied. GS_E_USAGE. */
-gs_status gs_stage_cut(const gs_worker *, int stage, gs_pipeline_worker *);
 
 /* The table that two runs use, where the layers of this worker find it. */
 const gs_param *gs_stage_table(const gs_pipeline_worker *);

@@ -7,7 +7,7 @@
 #include "comm/device.h"
 #include "comm/split.h"
 #include "core/clock.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 #include "train/reducer.h"
 #include "train/timeline.h"
 
@@ -20,14 +20,14 @@ static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
     from.done = w->step;
     gs_schedule_position at = gs_schedule_begin(&from);
     int parts = 0;
-    for (p->filled = 0; parts < w->schedule.mine && p->filled < p->shape.micro_batches; p->filled++) {
+    for (p->filled = 0; parts < w->schedule.mine && p->filled < p->cut.shape.micro_batches; p->filled++) {
         gs_micro_batch *micro_batch = &p->micro_batch[p->filled];
         if (!gs_schedule_next(&from, &at, micro_batch)) gs_bug("a step beyond the end of the run");
         parts += micro_batch->last;
     }
     if (parts < w->schedule.mine) gs_bug("a micro-batch is more than can be computed at once");
     w->micro_batch = p->micro_batch[0];
-    for (int k = p->filled; k < p->shape.micro_batches; k++) p->micro_batch[k] = (gs_micro_batch){.n = 0};
+    for (int k = p->filled; k < p->cut.shape.micro_batches; k++) p->micro_batch[k] = (gs_micro_batch){.n = 0};
 }
 
 static gs_pass pass_of(gs_worker *w, const gs_pipeline_worker *p, int k, bool fresh) {
@@ -93,7 +93,7 @@ static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     gs_stage_chunk *c = &p->chunk[i->chunk];
     gs_stage_slot *s = slot_of(p, i);
     const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_state);
-    const bool has_loss = c->run == p->runs - 1;
+    const bool has_loss = c->run == p->cut.runs - 1;
     const gs_input *input = p->inputs ? &p->input[i->micro_batch % p->inputs] : NULL;
     if (w->settings->exact && has_loss) GS_TRY(gs_model_clear_stats(w->model));
     if (pass.n > 0) {
@@ -113,7 +113,7 @@ static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruct
     gs_stage_slot *s = slot_of(p, i);
     const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_dw);
     const gs_mem targets =
-        c->run == p->runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].targets : GS_NONE;
+        c->run == p->cut.runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].targets : GS_NONE;
     if (pass.n > 0) {
         GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, targets, s->dy, &s->dx));
         c->has_dw = true;
@@ -172,10 +172,10 @@ static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
 /* How many bytes the message of `sent`, by stage `from`, has. Activations and gradients: those between two runs, as
  * all stages have them (memory/half_storage.h). */
 static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, int from) {
-    const int run = sent->chunk * p->shape.stages + from;
+    const int run = sent->chunk * p->cut.shape.stages + from;
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
-    if (!forward && sent->action != GS_DO_SEND_GRADIENT) return p->tied.table->count * sizeof(float);
-    const gs_layer *after = p->chunk[0].slot[0].model->net->child[p->first[forward ? run + 1 : run]];
+    if (!forward && sent->action != GS_DO_SEND_GRADIENT) return p->cut.tied.table->count * sizeof(float);
+    const gs_layer *after = p->chunk[0].slot[0].model->net->child[p->cut.first[forward ? run + 1 : run]];
     return gs_bytes_of(p->micro_batch[sent->micro_batch].n * gs_shape_size(after->in), after->memory.x_half);
 }
 
@@ -255,7 +255,7 @@ static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_
  * where it is to lie, which saves a copy. Two messages of one stage are never the same in a step, and those of two
  * stages differ too: activations come from the stage before, gradients from the one after. */
 static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
-    const gs_instruction wanted = gs_instruction_sent(&p->shape, i, p->stage);
+    const gs_instruction wanted = gs_instruction_sent(&p->cut.shape, i, p->stage);
     const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
     gs_kept_message *m;
     while (!(m = take_kept(p, &wanted))) {
@@ -290,10 +290,10 @@ static gs_status execute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
 static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
     const gs_backend *ops = w->device->ops;
     GS_TRY(gs_model_clear_stats(w->model));
-    if (p->tied.table && (p->stage == 0 || p->stage == p->shape.stages - 1))
-        GS_TRY(ops->fill(w->device, gs_stage_table(p)->dw, 0, p->tied.table->count));
-    for (int c = 0; c < p->shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
-    memset(p->sent, 0, (size_t)p->shape.stages * sizeof *p->sent);
+    if (p->cut.tied.table && (p->stage == 0 || p->stage == p->cut.shape.stages - 1))
+        GS_TRY(ops->fill(w->device, gs_stage_table(p)->dw, 0, p->cut.tied.table->count));
+    for (int c = 0; c < p->cut.shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
+    memset(p->sent, 0, (size_t)p->cut.shape.stages * sizeof *p->sent);
     next_pieces(w, p);
     return GS_OK;
 }
@@ -307,7 +307,7 @@ gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
     const gs_instructions *mine = &p->list[p->stage];
     GS_TRY(begin(w, p));
     for (size_t i = 0; mine->list[i].action != GS_DO_SUM; i++) GS_TRY(execute(w, p, &mine->list[i]));
-    for (int c = 0; c < p->shape.chunks; c++) {
+    for (int c = 0; c < p->cut.shape.chunks; c++) {
         GS_TRY(fill_if_empty(w, p, p->chunk[c].has_dw || p->own->gradients_cut, p->chunk[c].params));
         GS_TRY(fill_if_empty(w, p, p->chunk[c].has_state, state_of(&p->chunk[c])));
     }

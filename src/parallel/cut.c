@@ -1,4 +1,4 @@
-#include "predict/cut.h"
+#include "parallel/cut.h"
 
 #include <float.h>
 #include <stdio.h>
@@ -7,28 +7,24 @@
 
 #include "core/text.h"
 #include "layer/make.h"
-#include "train/internal.h"
-#include "predict/times.h"
-#include "train/run.h"
-#include "train/strategies/pipeline.h"
 
-void gs_pipeline_flops(const gs_model *plan, double *cost) {
-    for (int i = 0; i < plan->net->children; i++) {
-        const gs_layer_flops flops = gs_layer_flops_of(plan->net->child[i]);
+void gs_pipeline_flops(const gs_layer *net, double *cost) {
+    for (int i = 0; i < net->children; i++) {
+        const gs_layer_flops flops = gs_layer_flops_of(net->child[i]);
         cost[i] = flops.forward + flops.backward;
     }
 }
 
-int gs_pipeline_cut_points(const gs_model *plan, int *point) {
+int gs_pipeline_cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;
     point[count++] = 0;
-    for (int i = 0; i < plan->net->children; i++) {
-        if (!gs_layer_learns(plan->net->child[i])) continue;
+    for (int i = 0; i < net->children; i++) {
+        if (!gs_layer_learns(net->child[i])) continue;
         if (learns) point[count++] = i;
         learns = true;
     }
-    point[count] = plan->net->children;
+    point[count] = net->children;
     return count;
 }
 
@@ -151,17 +147,17 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 
 /* ---- how it is asked for ---- */
 
-gs_status gs_pipeline_cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first) {
-    const size_t children = (size_t)plan->net->children;
+gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *cost, int runs, int *first) {
+    const size_t children = (size_t)net->children;
     int *point = malloc((children + 2) * sizeof *point);
     double *flops = malloc(children * sizeof *flops);
     gs_status status = point && flops ? GS_OK : no_memory();
-    const int slices = status == GS_OK ? gs_pipeline_cut_points(plan, point) : 0;
+    const int slices = status == GS_OK ? gs_pipeline_cut_points(net, point) : 0;
     if (status == GS_OK) status = check_slices(slices, runs);
     if (status == GS_OK && !cost && how && *how >= '0' && *how <= '9') {
         status = cut_as_told(how, point, slices, runs, first);
     } else if (status == GS_OK) {
-        if (!cost) gs_pipeline_flops(plan, flops);
+        if (!cost) gs_pipeline_flops(net, flops);
         status = cut_best(cost ? cost : flops, point, slices, runs, first);
     }
     free(point);
@@ -177,26 +173,26 @@ static gs_status find_borrower(gs_layer *l, void *found) {
 }
 
 /* The run with this layer: numbers grow from child to child. */
-static int run_with(const gs_model *plan, int runs, const int *first, int number) {
+static int run_with(const gs_layer *net, int runs, const int *first, int number) {
     int r = 0;
-    while (r + 1 < runs && plan->net->child[first[r + 1]]->number <= number) r++;
+    while (r + 1 < runs && net->child[first[r + 1]]->number <= number) r++;
     return r;
 }
 
-static const gs_layer *owner_of(const gs_model *plan, gs_layer *l, const gs_param *table) {
+static const gs_layer *owner_of(gs_layer *l, const gs_param *table) {
     const gs_layer *found = table >= l->param && table < l->param + GS_LAYER_PARAMS ? l : NULL;
-    for (int i = 0; i < l->children && !found; i++) found = owner_of(plan, l->child[i], table);
+    for (int i = 0; i < l->children && !found; i++) found = owner_of(l->child[i], table);
     return found;
 }
 
-gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_tied_runs *out) {
+gs_status gs_pipeline_tied(gs_layer *net, int runs, const int *first, gs_tied_runs *out) {
     const gs_layer *borrower = NULL;
     *out = (gs_tied_runs){NULL, 0, 0};
-    GS_TRY(gs_layer_walk(plan->net, find_borrower, &borrower));
+    GS_TRY(gs_layer_walk(net, find_borrower, &borrower));
     if (!borrower) return GS_OK;
-    const gs_layer *owner = owner_of(plan, plan->net, borrower->borrowed);
-    out->lender = run_with(plan, runs, first, owner->number);
-    out->borrower = run_with(plan, runs, first, borrower->number);
+    const gs_layer *owner = owner_of(net, borrower->borrowed);
+    out->lender = run_with(net, runs, first, owner->number);
+    out->borrower = run_with(net, runs, first, borrower->number);
     if (out->lender == out->borrower) return GS_OK;
     out->table = borrower->borrowed;
     if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
@@ -205,95 +201,4 @@ gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_
         "layer %s (%s) uses the table of layer %s, and a cut lies between them; wanted one of them in "
         "the first of %d runs of layers and the other in the last; they are in %d and %d",
         borrower->name, borrower->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
-}
-
-/* ---- before a run: all workers must know where before they begin ---- */
-
-/* Times differ from worker to worker and from run to run. So the process of rank 0 measures (predict/times.h), cuts
- * the model, and tells the other processes where. From then on the cut is a setting like any other: the same run again
- * is the one with --pipeline-cut set to it. No result depends on it, only who computes what.
- */
-bool gs_cut_is_open(const gs_run *run) {
-    const gs_settings *s = &run->settings;
-    return run->kind == GS_RUN_TRAIN && s->pipeline > 1 && gs_pipeline_is_measured(s->pipeline_cut) &&
-           gs_check_workers(s, run->train_set, gs_run_all_workers(run)) == GS_OK;
-}
-
-/* ---- on rank 0 ---- */
-
-static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times,
-                     gs_cut_report *out) {
-    const gs_pipeline_schedule *schedule;
-    int chunks, first[GS_RUNS + 1];
-    gs_model *plan;
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    const int runs = s->pipeline * chunks;
-    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
-    const gs_status status = gs_pipeline_cut(plan, NULL, times->both, runs, first);
-    gs_model_free(plan);
-    GS_TRY(status);
-    out->samples = times->samples;
-    out->runs = runs;
-    for (int r = 0; r < runs; r++)
-        for (int i = first[r]; i < first[r + 1]; i++) {
-            out->forward[r] += times->forward[i];
-            out->backward[r] += times->backward[i];
-        }
-    for (int r = 0; r <= runs; r++) out->first[r] = first[r];
-    return GS_OK;
-}
-
-static gs_status measure(gs_run *run, gs_cut_report *out) {
-    const gs_settings *s = &run->settings;
-    const size_t batch = s->batch ? s->batch : run->train_set->count;
-    gs_layer_times times;
-    const gs_layer_bench bench = {.settings = s,
-                                  .data = run->train_set,
-                                  .device = run->worker[0].device,
-                                  .threads = run->threads,
-                                  .samples = gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run))};
-    gs_status status = gs_layer_times_of(&bench, &times);
-    if (status == GS_OK) status = cut(s, run->train_set, &times, out);
-    gs_layer_times_free(&times);
-    if (status == GS_E_MEMORY)
-        return gs_fail(status, "--pipeline-cut measured: %s (--pipeline-cut flops measures nothing)",
-                       gs_message());
-    return gs_context(status, "--pipeline-cut measured");
-}
-
-/* ---- on all ---- */
-
-/* What rank 0 tells: where it cut, or why it could not. */
-typedef struct told {
-    gs_error error;
-    gs_cut_report cut;
-} told;
-
-static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
-    int64_t wanted = mine;
-    GS_TRY(gs_comm_all_reduce(processes, &wanted, 1, GS_I64, GS_SUM));
-    *all = wanted == processes->size;
-    return GS_OK;
-}
-
-static gs_status share(gs_run *run, gs_comm *processes, told *t) {
-    if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
-    if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
-    t->error.message[sizeof t->error.message - 1] = 0;
-    return gs_error_again(&t->error);
-}
-
-gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
-    bool wanted = gs_cut_is_open(run);
-    if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
-    if (!wanted) return GS_OK;
-    told *t = calloc(1, sizeof *t);
-    if (!t) return gs_fail(GS_E_MEMORY, "no memory for the cut of a pipeline");
-    gs_status status = share(run, processes, t);
-    if (status == GS_OK) {
-        run->cut = t->cut;
-        run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
-    }
-    free(t);
-    return status;
 }

@@ -1,4 +1,4 @@
-#include "persist/state.h"
+#include "persist/state_file.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -10,69 +10,14 @@
 #include "core/text.h"
 #include "io/json.h"
 #include "model/safetensors.h"
-#include "train/internal.h"
+#include "train/settings.h"
 #include "train/options/options.h"
-
-void gs_state_free(gs_state *s) {
-    if (!s) return;
-    for (int i = 0; i < s->vectors; i++) free(s->vector[i]);
-    cJSON_Delete(s->options);
-    free(s);
-}
-
-static gs_status make_vectors(gs_state *s, int count, size_t params) {
-    s->params = params;
-    for (s->vectors = 0; s->vectors < count; s->vectors++)
-        if (!(s->vector[s->vectors] = malloc(params * sizeof(float) + 1)))
-            return gs_fail(GS_E_MEMORY, "no memory for the optimiser's state of %zu weights", params);
-    return GS_OK;
-}
-
-/* ---- options as text ---- */
-
-static const char *text_of(const gs_run_option *o, const gs_settings *s, char room[GS_OPTION_TEXT_MOST]) {
-    return gs_option_text(o->kind, (const char *)s + o->at, room, GS_OPTION_TEXT_MOST);
-}
-
-static cJSON *options_of(const gs_settings *s) {
-    char room[GS_OPTION_TEXT_MOST];
-    cJSON *options = cJSON_CreateObject();
-    for (const gs_run_option *o = gs_run_table; o->name; o++) {
-        if (o->resume == GS_RESUME_FREE || gs_run_option_is_default(o, s)) continue;
-        cJSON_AddStringToObject(options, o->name, text_of(o, s, room));
-    }
-    return options;
-}
 
 const char *gs_state_option(const gs_state *s, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(s->options, name));
 }
 
 /* ---- written ---- */
-
-gs_status gs_state_create(gs_worker *w, gs_state **out) {
-    *out = NULL;
-    if (w->comm->rank != 0) return GS_OK;
-    const gs_settings settings = gs_settings_with_numbers(w->settings, w->train_set->count);
-    gs_state *s = *out = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
-    s->samples = w->train_set->count;
-    s->data = gs_data_checksum(w->train_set);
-    s->options = options_of(&settings);
-    GS_TRY(make_vectors(s, w->optimizer->vectors, gs_model_whole(w->model)->params));
-    return gs_book_host(w, GS_MEMORY_OPTIMIZER, s, (size_t)s->vectors * s->params * sizeof(float));
-}
-
-gs_status gs_state_fill(gs_worker *w, gs_state *s) {
-    const gs_optimizer *o = w->optimizer;
-    for (int i = 0; i < o->vectors; i++) GS_TRY(gs_partition_gather(w, i, s ? s->vector[i] : NULL));
-    if (!s) return GS_OK;
-    s->step = w->step;
-    s->updates = o->updates;
-    s->loss_scale = o->loss_scale.scale;
-    s->good = o->loss_scale.good;
-    return GS_OK;
-}
 
 cJSON *gs_state_json(const gs_state *s) {
     char checksum[16];
@@ -182,7 +127,7 @@ static gs_status load(const char *path, const gs_model *model, const gs_settings
     const gs_optimizer_ops *ops = settings->optimizer;
     gs_extra_tensors extra = {.count =
                                   gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum)};
-    GS_TRY(make_vectors(s, extra.count, model->params));
+    GS_TRY(gs_state_make_vectors(s, extra.count, model->params));
     for (int i = 0; i < extra.count; i++) {
         extra.name[i] = ops->vector[i];
         extra.vector[i] = s->vector[i];
@@ -196,9 +141,9 @@ gs_status gs_state_check_option(const char *path, const gs_state *state, const g
                                 const gs_settings *given) {
     const gs_settings usual = gs_settings_default(), s = gs_settings_with_numbers(given, state->samples);
     char room[GS_OPTION_TEXT_MOST], usual_room[GS_OPTION_TEXT_MOST];
-    const char *kept = gs_state_option(state, o->name), *now = text_of(o, &s, room);
+    const char *kept = gs_state_option(state, o->name), *now = gs_run_option_text(o, &s, room);
     if (o->resume != GS_RESUME_AGREES) return GS_OK;
-    if (!kept) kept = text_of(o, &usual, usual_room);
+    if (!kept) kept = gs_run_option_text(o, &usual, usual_room);
     if (strcmp(kept, now) == 0) return GS_OK;
     if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* it has no such number */
     return gs_fail(GS_E_USAGE,
@@ -223,29 +168,6 @@ static gs_status check(const char *path, const gs_state *state, const gs_setting
                        " versus %08" PRIx32 "); wanted the same data",
                        train_set->name, path, checksum, state->data);
     return GS_OK;
-}
-
-bool gs_state_has_ended(const gs_state *state, const gs_settings *s, char *text, size_t size) {
-    const uint64_t batch = s->batch ? s->batch : state->samples;
-    const uint64_t epoch = batch ? gs_steps_of_epoch(state->samples, batch) : 0,
-                   all = (uint64_t)s->epochs * epoch;
-    const bool by_steps = s->steps && state->step >= s->steps, by_epochs = state->step >= all;
-    char asked[32], more[32];
-    if (!by_steps && !by_epochs) return false;
-    if (by_steps && (s->steps < all || !by_epochs))
-        snprintf(asked, sizeof asked, "--steps %" PRIu64, s->steps);
-    else
-        snprintf(asked, sizeof asked, "--epochs %d", s->epochs);
-    if (by_epochs && epoch)
-        snprintf(more, sizeof more, "--epochs %" PRIu64, state->step / epoch + 1);
-    else
-        snprintf(more, sizeof more, "--steps %" PRIu64, state->step + 1);
-    snprintf(text, size,
-             "the run in %s has done %" PRIu64
-             " step%s, and %s asks for no more, so nothing is trained; to go on, "
-             "give a larger total: %s",
-             s->resume ? s->resume : "memory", state->step, gs_s(state->step), asked, more);
-    return true;
 }
 
 static const gs_param *param_named(const gs_model *m, const char *name) {
@@ -307,22 +229,4 @@ gs_status gs_state_check_run(const gs_settings *s, const gs_weights_info *saved,
     gs_status status = load(s->resume, plan, s, state);
     gs_model_free(plan);
     return status;
-}
-
-/* ---- a worker goes on ---- */
-
-void gs_state_begin(gs_worker *w) {
-    const gs_state *s = w->settings->begin;
-    w->step = w->begun_at = w->schedule.done = s->step;
-    w->optimizer->updates = s->updates;
-    if (s->loss_scale > 0 && w->optimizer->loss_scale.scale > 0) {
-        w->optimizer->loss_scale.scale = s->loss_scale;
-        w->optimizer->loss_scale.good = (uint32_t)s->good;
-    }
-}
-
-gs_status gs_state_restore(gs_worker *w) {
-    const gs_state *s = w->settings->begin;
-    for (int i = 0; i < w->optimizer->vectors; i++) GS_TRY(gs_partition_scatter(w, i, s->vector[i]));
-    return GS_OK;
 }

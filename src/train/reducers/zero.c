@@ -1,4 +1,4 @@
-#include "train/zero.h"
+#include "train/reducers/zero.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "core/jobs.h"
 #include "core/shard.h"
 #include "layer/watch.h"
-#include "train/internal.h"
+#include "train/strategy.h"
 #include "train/tensor.h"
 #include "train/timeline.h"
 

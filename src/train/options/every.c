@@ -1,4 +1,4 @@
-#include "persist/every.h"
+#include "train/options/every.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "train/buckets.h"
+#include "train/reducers/buckets.h"
 
 int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket) {
     int buckets = 0;

@@ -10,21 +10,21 @@
 #pragma once
 
 #include <string.h>
-#include "model/model.h"
+#include "layer/layer.h"
 
 enum { GS_RUNS = 256 /* at most */, GS_CUT_TEXT = 8 * GS_RUNS };
 
 /* A table that is the weight of two layers in different runs (layer/tied.c). */
 typedef struct gs_tied_runs {
-    const gs_param *table; /* of the plan; NULL: there is none */
+    const gs_param *table; /* of the net; NULL: there is none */
     int lender, borrower;  /* runs */
 } gs_tied_runs;
 
-/* Run r has the children first[r] .. first[r + 1] - 1 of plan->net; `first` has room for runs + 1. how: as
+/* Run r has the children first[r] .. first[r + 1] - 1 of net; `first` has room for runs + 1. how: as
  * --pipeline-cut has it, "3,6" for runs that begin at layers 0, 3 and 6; else, and where it is yet to be measured, by
  * FLOPs. cost: what each child costs, [children], instead of `how`; or NULL. GS_E_USAGE: there are not so many layers
  * with parameters, or more than GS_RUNS are wanted; or no such cut is possible. */
-gs_status gs_pipeline_cut(const gs_model *plan, const char *how, const double *cost, int runs, int *first);
+gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *cost, int runs, int *first);
 
 /* GS_E_USAGE: not measured, flops, or a list of numbers. how NULL: measured. */
 gs_status gs_pipeline_cut_check(const char *how);
@@ -45,10 +45,10 @@ typedef struct gs_cut_report {
 
 /* The slices of which runs are made: slice i has the children point[i] .. point[i + 1] - 1. point: room for children +
  * 2. Returns how many they are. */
-int gs_pipeline_cut_points(const gs_model *plan, int *point);
+int gs_pipeline_cut_points(const gs_layer *net, int *point);
 
 /* cost[children]: FLOPs of a sample, forward and backward. */
-void gs_pipeline_flops(const gs_model *plan, double *cost);
+void gs_pipeline_flops(const gs_layer *net, double *cost);
 
 /* GS_E_USAGE: such a table is used by another run than the first and the last one. */
-gs_status gs_pipeline_tied(const gs_model *plan, int runs, const int *first, gs_tied_runs *out);
+gs_status gs_pipeline_tied(gs_layer *net, int runs, const int *first, gs_tied_runs *out);

@@ -1,7 +1,7 @@
 /* The reducer of plain data parallelism: each worker has the whole sum. */
 #include "comm/device.h"
-#include "train/internal.h"
-#include "train/overlap.h"
+#include "train/strategy.h"
+#include "train/reducers/overlap.h"
 #include "train/reducer.h"
 
 static gs_status create(gs_worker *w) {

@@ -1,10 +1,9 @@
-#include "train/overlap.h"
-#include "train/internal.h"
+#include "train/reducers/overlap.h"
 #include "train/timeline.h"
 
 #include "core/clock.h"
 #include "core/jobs.h"
-#include "train/buckets.h"
+#include "train/reducers/buckets.h"
 #include "train/strategy.h"
 
 #include <stdlib.h>

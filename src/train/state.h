@@ -15,17 +15,14 @@
  *
  * A run that has done all that is asked for makes no step: its weights are tested and saved as they are.
  *
- * It lies in the file of the weights (model/safetensors.h), as text in the metadata and as tensors
- * "optimizer.velocity.3.weight"; readers of weights ignore it. With --sync local, a run that ends between two
- * averages makes one there, which a run that does not stop would not make.
+ * With --sync local, a run that ends between two averages makes one there, which a run that does not stop would not
+ * make. How a state lies in a file: persist/state_file.h.
  */
 #pragma once
 
-#include "model/safetensors.h"
 #include "train/train.h"
 
 struct cJSON;
-struct gs_run_option;
 
 typedef struct gs_state {
     uint64_t step, updates;
@@ -36,38 +33,18 @@ typedef struct gs_state {
     int vectors;
     float *vector[GS_OPTIMIZER_VECTORS]; /* on the host, as the optimiser has them; NULL: not read yet */
     size_t params;                       /* floats in each */
+    float *weights;                      /* with persist/snapshots.h; else NULL: they are in settings->load */
     struct cJSON *options;               /* {"optimizer": "adam", ...}, as they can be typed */
 } gs_state;
 
+/* Room for `count` vectors of `params` floats. GS_E_MEMORY. */
+gs_status gs_state_make_vectors(gs_state *, int count, size_t params);
 void gs_state_free(gs_state *); /* NULL is allowed */
-
-/* ---- written ---- */
 
 /* Its memory, on rank 0 (else *out is NULL), to be freed in any case; and, between two steps, what the worker has now.
  * All workers call them. */
 gs_status gs_state_create(gs_worker *, gs_state **out);
 gs_status gs_state_fill(gs_worker *, gs_state *);
-
-/* All of it but the vectors, to be freed with cJSON_Delete. */
-struct cJSON *gs_state_json(const gs_state *);
-
-/* Weights (model->saved floats) and state in one file, whole or not at all. written: what was, or NULL. GS_E_FILE,
- * GS_E_MEMORY. */
-gs_status gs_state_save(const char *path, const gs_model *, const gs_optimizer_ops *, const float *weights,
-                        const gs_state *, gs_written *written);
-
-/* ---- read ---- */
-
-/* Read all but the vectors. GS_E_FILE; GS_E_FORMAT: the file is damaged, or holds weights alone. */
-gs_status gs_state_read(const char *path, gs_state **out);
-
-/* The text of an option of the run; NULL: it had its default. */
-const char *gs_state_option(const gs_state *, const char *name);
-
-/* GS_E_USAGE: this option is not that of the run, where it must be (gs_resume in options/options.h). The message names
- * the option and both values. */
-gs_status gs_state_check_option(const char *path, const gs_state *, const struct gs_run_option *,
-                                const gs_settings *);
 
 enum { GS_RUN_HAS_ENDED = 700 }; /* bytes of the next sentence, at most */
 

@@ -1,0 +1,93 @@
+#include "predict/measured_cut.h"
+
+#include <stdlib.h>
+
+#include "predict/times.h"
+#include "train/settings.h"
+#include "train/run.h"
+#include "train/stages.h"
+
+bool gs_cut_is_open(const gs_run *run) {
+    const gs_settings *s = &run->settings;
+    return run->kind == GS_RUN_TRAIN && s->pipeline > 1 && gs_pipeline_is_measured(s->pipeline_cut) &&
+           gs_check_workers(s, run->train_set, gs_run_all_workers(run)) == GS_OK;
+}
+
+/* ---- on rank 0 ---- */
+
+static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times,
+                     gs_cut_report *out) {
+    const gs_pipeline_schedule *schedule;
+    int chunks, first[GS_RUNS + 1];
+    gs_model *plan;
+    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
+    const int runs = s->pipeline * chunks;
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
+    const gs_status status = gs_pipeline_cut(plan->net, NULL, times->both, runs, first);
+    gs_model_free(plan);
+    GS_TRY(status);
+    out->samples = times->samples;
+    out->runs = runs;
+    for (int r = 0; r < runs; r++)
+        for (int i = first[r]; i < first[r + 1]; i++) {
+            out->forward[r] += times->forward[i];
+            out->backward[r] += times->backward[i];
+        }
+    for (int r = 0; r <= runs; r++) out->first[r] = first[r];
+    return GS_OK;
+}
+
+static gs_status measure(gs_run *run, gs_cut_report *out) {
+    const gs_settings *s = &run->settings;
+    const size_t batch = s->batch ? s->batch : run->train_set->count;
+    gs_layer_times times;
+    const gs_layer_bench bench = {.settings = s,
+                                  .data = run->train_set,
+                                  .device = run->worker[0].device,
+                                  .threads = run->threads,
+                                  .samples = gs_pipeline_micro_batch(s, batch, gs_run_all_workers(run))};
+    gs_status status = gs_layer_times_of(&bench, &times);
+    if (status == GS_OK) status = cut(s, run->train_set, &times, out);
+    gs_layer_times_free(&times);
+    if (status == GS_E_MEMORY)
+        return gs_fail(status, "--pipeline-cut measured: %s (--pipeline-cut flops measures nothing)",
+                       gs_message());
+    return gs_context(status, "--pipeline-cut measured");
+}
+
+/* ---- on all ---- */
+
+/* What rank 0 tells: where it cut, or why it could not. */
+typedef struct told {
+    gs_error error;
+    gs_cut_report cut;
+} told;
+
+static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
+    int64_t wanted = mine;
+    GS_TRY(gs_comm_all_reduce(processes, &wanted, 1, GS_I64, GS_SUM));
+    *all = wanted == processes->size;
+    return GS_OK;
+}
+
+static gs_status share(gs_run *run, gs_comm *processes, told *t) {
+    if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
+    if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
+    t->error.message[sizeof t->error.message - 1] = 0;
+    return gs_error_again(&t->error);
+}
+
+gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
+    bool wanted = gs_cut_is_open(run);
+    if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
+    if (!wanted) return GS_OK;
+    told *t = calloc(1, sizeof *t);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for the cut of a pipeline");
+    gs_status status = share(run, processes, t);
+    if (status == GS_OK) {
+        run->cut = t->cut;
+        run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
+    }
+    free(t);
+    return status;
+}
