@@ -7,9 +7,14 @@
 
 #include "cli/draw/wrapped.h"
 #include "core/nearest.h"
-#include "gradsum.h"
-#include "train/options/options.h"
+#include "core/version.h"
+#include "comm/create.h"
+#include "io/file.h"
+#include "model/safetensors.h"
 #include "persist/state_file.h"
+#include "predict/memory.h"
+#include "train/strategy.h"
+#include "train/options/options.h"
 
 struct cJSON;
 

@@ -7,7 +7,6 @@
  * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
  */
 #include "cli/cli.h"
-#include "comm/call.h"
 #include "comm/call_check.h"
 #include "comm/device.h"
 #include "comm/ranks.h"

@@ -6,13 +6,8 @@
 #include "comm/rendezvous/route.h"
 #include "comm/rendezvous/store.h"
 #include "comm/probe/probe.h"
-#include "core/busy.h"
 #include "core/text.h"
 #include "core/usable.h"
-#include "core/version.h"
-#include "data/dataset.h"
-#include "data/source.h"
-#include "device.h"
 #include "io/json.h"
 
 #include <cblas.h>

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/text.h"
-#include "io/file.h"
+#include "data/text_set.h"
 #include "io/json.h"
 #include "page/page.h"
 #include "page/report.h"

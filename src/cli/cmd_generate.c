@@ -1,8 +1,10 @@
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "io/file.h"
+#include "data/text_set.h"
 #include "io/json.h"
+#include "layer/layer.h"
+#include "model/generate.h"
 #include "train/run.h"
 
 #include <math.h>

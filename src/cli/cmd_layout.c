@@ -1,8 +1,8 @@
 /* gradsum layout: the ways to share a run among N workers, with what each costs. */
 #include "cli/cli.h"
 #include "io/json.h"
+#include "model/model_text.h"
 #include "predict/layout_plan.h"
-#include "train/strategy.h"
 #include "train/settings.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 #include "cli/cli.h"
 #include "io/json.h"
-#include "predict/memory.h"
 #include "parallel/cut.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 #include "cli/cli.h"
+#include "layer/layer.h"
+#include "model/model_text.h"
 
 #include <ctype.h>
 #include <stdio.h>

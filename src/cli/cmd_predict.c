@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "core/text.h"
-#include "io/file.h"
+#include "io/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "io/file.h"
 #include "page/report.h"
 
 #include <cjson/cJSON.h>

@@ -1,8 +1,8 @@
 /* gradsum simulate: a training step on a cluster that is not there. */
 #include "cli/cli.h"
 #include "core/units.h"
-#include "io/file.h"
 #include "io/json.h"
+#include "model/model_text.h"
 #include "page/page.h"
 #include "predict/failures.h"
 #include "predict/simulate.h"

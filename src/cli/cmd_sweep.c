@@ -1,7 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/chart.h"
 #include "core/decimal.h"
-#include "io/file.h"
 #include "io/json.h"
 #include "page/report.h"
 #include "train/sweep.h"

@@ -1,8 +1,7 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
-#include "io/json.h"
+#include "log/log.h"
 #include "persist/snapshots.h"
-#include "predict/memory.h"
 #include "train/settings.h"
 
 #include <signal.h>

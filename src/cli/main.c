@@ -1,6 +1,5 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/create.h"
 #include "comm/inject/inject.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/text.h"
 #include "data/text_set.h"
+#include "layer/layer.h"
 #include "model/model_text.h"
 #include "data/folder_list.h"
 #include "data/source.h"

@@ -335,17 +335,15 @@ const char *gs_class_name(const gs_class_names *n, int k, char room[GS_CLASS_NAM
     return room;
 }
 
-static uint32_t checksum(const void *data, size_t bytes) {
-    return (uint32_t)crc32_z(0, data, bytes);
-}
-
 uint32_t gs_data_checksum(const gs_dataset *d) {
-    if (d->source) return d->source->checksum;
     const gs_text *t = d->text;
-    if (t) return checksum(t->token, t->count * sizeof *t->token) ^ checksum(&t->context, sizeof t->context);
+    if (d->source) return d->source->checksum;
+    if (t)
+        return (uint32_t)(crc32_z(0, (const void *)t->token, t->count * sizeof *t->token) ^
+                          crc32_z(0, (const void *)&t->context, sizeof t->context));
     const void *inputs = d->inputs ? (void *)d->inputs : d->images;
     const void *targets = d->targets ? (void *)d->targets : d->labels;
-    size_t target_bytes = d->targets ? gs_dataset_target_bytes(d) : (size_t)gs_dataset_labels_each(d);
-    return checksum(targets, d->count * target_bytes) ^
-           checksum(inputs, d->count * gs_dataset_input_bytes(d));
+    const size_t target_bytes = d->targets ? gs_dataset_target_bytes(d) : (size_t)gs_dataset_labels_each(d);
+    return (uint32_t)(crc32_z(0, targets, d->count * target_bytes) ^
+                      crc32_z(0, inputs, d->count * gs_dataset_input_bytes(d)));
 }

@@ -11,7 +11,6 @@
 #include "data/order.h"
 #include "io/file.h"
 #include "core/text.h"
-#include "data/resize.h"
 #include "data/source.h"
 #include "data/view.h"
 #include "io/picture.h"

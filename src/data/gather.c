@@ -1,5 +1,4 @@
 /* Samples and their targets, as a batch wants them: read from files, windows of a text, or from memory. */
-#include "data/augment.h"
 #include "data/source.h"
 #include "data/text_set.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/philox.h"
-#include "core/text.h"
 #include "io/file.h"
 
 /* Where Debian's package jargon-text puts the Jargon File. */

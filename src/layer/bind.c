@@ -3,7 +3,6 @@
 
 #include "core/shard.h"
 #include "layer/memory/offload.h"
-#include "layer/memory/buffer_plan.h"
 #include "layer/memory/half_storage.h"
 #include "layer/make.h"
 #include "layer/memory/recompute.h"

@@ -13,61 +13,10 @@
 #include "backend.h"
 #include "core/shape.h"
 #include "layer/memory/plan.h"
+#include "layer/pass.h"
 #include "layer/traits.h"
 
-enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
-
-/* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
- * (running statistics), but saved with the parameters. In training, forward adds to the state's dw, or writes there if
- * the pass is fresh:
- *
- *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
- *
- * A pass that is `recomputing` (gs_pass) leaves it alone.
- *
- * So the state is the same on all workers, and a mean over the samples as the gradient is. */
-typedef struct gs_param {
-    char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
-    int ndim, dims[4];
-    size_t at, count; /* its place in the model's flat arrays */
-    float std;        /* of initial values that are normal; 0: they are not */
-    int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
-    float initial; /* ... this */
-    bool state;
-    gs_cut cut; /* what of it a rank of a tensor group has (parallel/tensor.h); its dims and count: of that */
-    int cut_blocks;  /* then: so many equal parts of dims[0] are each cut: 3 for q, k and v */
-    int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
-    bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
-    bool transposed; /* of two dimensions, and in a file it is turned over (names.h) */
-    gs_mem w, dw;    /* bound: places on the device; GS_NONE: the layer has no such tensor */
-} gs_param;
-
 enum { GS_LAYER_PARAMS = 8 }; /* at most, in one layer, its state included */
-
-/* What all layers share during one forward and backward over one micro-batch. */
-typedef struct gs_pass {
-    size_t n;      /* samples; at most the max_batch that the layer was bound for */
-    bool training; /* dropout is active */
-    bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
-    /* This forward is run once more, by backward (recompute.h): y shall become what it was. State is not added to
-     * again, and nothing is summed over workers. */
-    bool recomputing;
-    uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
-    size_t first;        /* place of the first of these samples in the global batch, for dropout */
-    /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss. */
-    float loss_scale;
-    size_t group; /* for batch_norm: so many samples share statistics; 0: all */
-    /* Inference, after gs_model_cache: all x and y are (n, tokens, ...), and these tokens come after `past` others.
-     * tokens 0: whole samples. */
-    size_t tokens, past;
-    /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: none are shared. */
-    gs_status (*sum_over_workers)(void *context, double *numbers, size_t count);
-    void *sum_context;
-    /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
-     * Each call has a smaller `first` than the one before, or the same; the last one has 0. NULL: nobody asks. */
-    gs_status (*final)(void *context, size_t first);
-    void *final_context;
-} gs_pass;
 
 typedef struct gs_layer_ops {
     const char *name; /* the operator's name everywhere: "conv2d" */

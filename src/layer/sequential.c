@@ -20,7 +20,6 @@
  */
 #include <stdio.h>
 #include "layer/memory/offload.h"
-#include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 #include "layer/watch.h"
 

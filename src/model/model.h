@@ -12,8 +12,10 @@
 #pragma once
 
 #include "core/scaling.h"
+#include "core/shape.h"
 #include "data/vocabulary.h"
-#include "parallel/tensor.h"
+#include "layer/pass.h"
+#include "parallel/group.h"
 
 /* The loss of a sample, and what its targets are: labels (one int32 for each sample, or for each of its tokens) or
  * values (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */

@@ -30,7 +30,8 @@
  */
 #pragma once
 
-#include "layer/layer.h"
+#include "core/shape.h"
+#include "layer/pass.h"
 
 /* The text that a name ("softmax", "lenet", "resnet20") stands for; NULL: no model has this name. */
 const char *gs_model_text(const char *name);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"
+#include "layer/layer.h"
 
 typedef struct naming {
     const gs_model *model;

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <string.h>
-#include "layer/layer.h"
+#include "layer/pass.h"
 
 enum { GS_RUNS = 256 /* at most */, GS_CUT_TEXT = 8 * GS_RUNS };
 

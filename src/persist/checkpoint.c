@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "core/jobs.h"
 #include "core/text.h"
 #include "data/text_set.h"
 #include "persist/folder.h"

@@ -32,16 +32,11 @@ static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
     if (c->state.weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
         return GS_OK;
     free_copy(c);
-    c->state.weights = malloc(saved * sizeof(float) + 1);
-    bool made = c->state.weights != NULL;
-    for (int i = 0; i < vectors && made; i++) {
-        c->state.vector[i] = malloc(params * sizeof(float) + 1);
-        made = c->state.vector[i] != NULL;
-        c->state.vectors = i + 1;
-    }
     c->saved = saved;
-    c->state.params = params;
-    return made ? GS_OK : gs_fail(GS_E_MEMORY, "--elastic: no memory for a copy of %zu weights", params);
+    GS_TRY(gs_context(gs_state_make_vectors(&c->state, vectors, params), "--elastic"));
+    c->state.weights = malloc(saved * sizeof(float) + 1);
+    return c->state.weights ? GS_OK
+                            : gs_fail(GS_E_MEMORY, "--elastic: no memory for a copy of %zu weights", params);
 }
 
 gs_status gs_snapshots_create(gs_snapshots **out) {

@@ -9,7 +9,6 @@
 
 #include "core/text.h"
 #include "io/json.h"
-#include "model/safetensors.h"
 #include "train/settings.h"
 #include "train/options/options.h"
 

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/shard.h"
 #include "train/hooks.h"
 #include "train/evaluate.h"
 #include "train/settings.h"
@@ -11,7 +10,6 @@
 #include "predict/memory.h"
 #include "predict/dry_run.h"
 #include "train/run.h"
-#include "train/tensor.h"
 
 /* ---- the calls of a worker ---- */
 

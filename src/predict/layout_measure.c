@@ -22,7 +22,6 @@
 #include "predict/layout_plan.h"
 #include "train/tensor.h"
 #include "predict/profile.h"
-#include "core/jobs.h"
 
 /* How many workers compute at once while others wait for a core. Devices of OpenCL are not measured together. */
 static int at_once(const gs_layout_measured *p) {

@@ -18,22 +18,21 @@ bool gs_cut_is_open(const gs_run *run) {
 static gs_status cut(const gs_settings *s, const gs_dataset *set, const gs_layer_times *times,
                      gs_cut_report *out) {
     const gs_pipeline_schedule *schedule;
-    int chunks, first[GS_RUNS + 1];
+    int chunks;
     gs_model *plan;
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
     const int runs = s->pipeline * chunks;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
-    const gs_status status = gs_pipeline_cut(plan->net, NULL, times->both, runs, first);
+    const gs_status status = gs_pipeline_cut(plan->net, NULL, times->both, runs, out->first);
     gs_model_free(plan);
     GS_TRY(status);
     out->samples = times->samples;
     out->runs = runs;
     for (int r = 0; r < runs; r++)
-        for (int i = first[r]; i < first[r + 1]; i++) {
+        for (int i = out->first[r]; i < out->first[r + 1]; i++) {
             out->forward[r] += times->forward[i];
             out->backward[r] += times->backward[i];
         }
-    for (int r = 0; r <= runs; r++) out->first[r] = first[r];
     return GS_OK;
 }
 

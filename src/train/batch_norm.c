@@ -1,4 +1,5 @@
 #include "train/batch_norm.h"
+#include "layer/layer.h"
 #include "train/evaluate.h"
 #include "train/settings.h"
 #include "train/strategy.h"

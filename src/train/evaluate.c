@@ -1,6 +1,5 @@
-#include "train/train.h"
+#include "layer/layer.h"
 
-#include "core/shard.h"
 #include "train/diverged.h"
 #include "train/evaluate.h"
 #include "train/strategy.h"

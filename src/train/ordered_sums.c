@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/thread.h"
+#include "layer/layer.h"
 #include "train/hooks.h"
 #include "train/strategy.h"
 

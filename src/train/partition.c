@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/device.h"
-#include "core/shard.h"
 #include "parallel/tensor.h"
 #include "optim/offload.h"
 #include "train/strategy.h"

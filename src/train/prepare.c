@@ -11,6 +11,7 @@
 #include "data/source.h"
 #include "data/text_set.h"
 #include "io/file.h"
+#include "layer/layer.h"
 #include "model/model_text.h"
 #include "train/connect.h"
 #include "train/settings.h"

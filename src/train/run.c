@@ -1,10 +1,8 @@
-#include "train/train.h"
 
 #include "core/clock.h"
 #include "core/cores.h"
 #include "core/thread.h"
 #include "data/text_set.h"
-#include "io/file.h"
 #include "persist/snapshots.h"
 #include "persist/checkpoint.h"
 #include "persist/folder.h"

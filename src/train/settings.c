@@ -1,7 +1,6 @@
 /* Which settings are allowed, and which go together, before anything is computed; the learning rates that they make. */
 #include "core/text.h"
 #include "io/file.h"
-#include "layer/memory/recompute.h"
 #include "train/settings.h"
 #include "train/strategy.h"
 #include "train/tensor.h"

@@ -12,8 +12,8 @@ gs_status gs_check_settings(const gs_settings *);
 
 /* ... and what depends on how many there are, and on the training set. */
 gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
-gs_status gs_check_pauses(const gs_settings *,
-                          int workers); /* of --slow and --jitter: is there each worker? */
+/* Of --slow and --jitter: is there each worker? */
+gs_status gs_check_pauses(const gs_settings *, int workers);
 
 /* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
 gs_status gs_check_optimizer(const gs_settings *);

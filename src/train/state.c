@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/error.h"
 #include "train/options/options.h"
 
 void gs_state_free(gs_state *s) {

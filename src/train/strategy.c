@@ -4,7 +4,6 @@
 
 #include "core/text.h"
 #include "train/settings.h"
-#include "parallel/layout.h"
 #include "train/reducers/zero.h"
 #include "train/tensor.h"
 

@@ -33,7 +33,6 @@
 
 #include "comm/device.h"
 #include "core/clock.h"
-#include "core/text.h"
 #include "parallel/tensor.h"
 #include "train/strategy.h"
 #include "train/timeline.h"

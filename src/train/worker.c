@@ -1,7 +1,6 @@
 #include "train/worker.h"
 
 #include "model/safetensors.h"
-#include "train/digest/digest.h"
 #include "train/hooks.h"
 #include "train/diverged.h"
 #include "train/evaluate.h"

@@ -2,9 +2,6 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-#include "data/dataset.h"
-#include "train/ranking.h"
-
 #include <cjson/cJSON.h>
 #include <math.h>
 

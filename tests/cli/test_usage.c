@@ -1,6 +1,5 @@
 /* The program's help: defaults, names that are nearly right, and results that do not reach standard output. */
 #include "tests/support/program.h"
-#include "train/options/options.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Communication: every operation over every transport, and what happens when a rank fails. */
+#include "core/philox.h"
 #include "tests/support/heap.h"
 #include "tests/support/ranks.h"
-#include "comm/call.h"
 
 #include <math.h>
 #include <stdatomic.h>

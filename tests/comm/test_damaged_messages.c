@@ -1,7 +1,5 @@
 /* Other ranks that say what no program of this version would: a damaged message, or one of another version. It must end
  * in a sentence, and never outside of a table or a string. The harnesses of tests/fuzz/ look for more of that kind. */
-#include "comm/call.h"
-#include "comm/transports.h"
 #include "tests/support/test.h"
 #include "train/worker_report.h"
 #include "train/timeline.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "comm/inject/inject.h"
-#include "comm/transports.h"
 
 static const gs_test_layout layouts[] = {
     {"2 threads", 0, {2}}, {"3 processes", 3, {1, 1, 1}}, {"processes of 1 and 2 threads", 2, {1, 2}}};

@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "comm/call.h"
-
 enum { COUNT = 300000, MOST_THREADS = 2, MOST_RANKS = 4 };
 
 static void *kill_this_process(void *argument) {

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <time.h>
 #include "core/clock.h"
-#include "core/units.h"
 
 static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
                                          {"3 threads", 0, {3}},

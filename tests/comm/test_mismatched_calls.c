@@ -2,8 +2,6 @@
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
-#include "comm/call.h"
-
 static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
                                          {"3 processes", 3, {1, 1, 1}},
                                          {"2 processes of 2 threads", 2, {2, 2}},

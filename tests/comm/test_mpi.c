@@ -5,8 +5,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "comm/call.h"
-
 /* Why MPI cannot be tested here; NULL: it can. */
 static const char *reason_to_skip(void) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

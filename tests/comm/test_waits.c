@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "comm/call.h"
 #include "core/process.h"
 #include "comm/waits.h"
 

@@ -1,4 +1,6 @@
 /* The ledger of a device's memory: nothing escapes it, and activations share what they take. */
+#include "layer/layer.h"
+#include "layer/memory/arena.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/draw.h"
 #include "tests/support/program.h"

@@ -1,4 +1,5 @@
 /* How much memory a process has used, and how values are copied between cores. */
+#include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -7,7 +8,6 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "model/model.h"
 
 enum { FAT = 400 << 20 };
 

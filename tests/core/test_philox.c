@@ -1,5 +1,6 @@
 #include <math.h>
 #include "core/normal.h"
+#include "core/philox.h"
 #include "tests/support/test.h"
 
 /* Known answers published with Random123 (kat_vectors, philox4x32 10). */

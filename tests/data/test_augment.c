@@ -5,7 +5,6 @@
 #include "tests/support/tiny_set.h"
 
 #include "core/philox.h"
-#include "data/loader.h"
 #include "data/order.h"
 
 enum { COUNT = 37, MOST_BYTES = 3 * 7 * 9 * (int)sizeof(float), SEED = 11 };

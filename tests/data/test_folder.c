@@ -2,10 +2,7 @@
  * or on a cache, and what a broken file does to a run. */
 #include "data/decoded.h"
 #include "data/folder_list.h"
-#include "data/folder_set.h"
-#include "data/loader.h"
 #include "data/source.h"
-#include "io/file.h"
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
 #include "tests/support/program.h"

@@ -2,8 +2,6 @@
 #include "tests/support/training.h"
 
 #include <math.h>
-#include "data/loader.h"
-#include "core/shard.h"
 #include "data/order.h"
 
 enum { COUNT = 103, PIXELS = 6, EPOCHS = 3, SEED = 7 };

@@ -1,11 +1,11 @@
 /* .npy files as data: what loads, what does not, and runs on them. */
+#include "io/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "data/npy_set.h"
 
 /* A file of version 1 with this header text and these bytes; the text is filled up as NumPy does. */
 static void write_npy_text(const char *path, const char *text, const void *data, size_t bytes) {

@@ -1,3 +1,4 @@
+#include "data/order.h"
 #include "tests/support/test.h"
 
 TEST(parts_are_disjoint_and_complete) {

@@ -1,7 +1,7 @@
 /* A text as a data set: its windows against Python's, and files that are none. */
 #include <unistd.h>
 #include <zlib.h>
-#include "data/order.h"
+#include "data/text_set.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include "tests/support/some_text.h"

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "explain/digests.h"
-#include "io/file.h"
 
 static void write_record(const char *folder, const char *text) {
     mkdir(folder, 0700);

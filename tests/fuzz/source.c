@@ -1,6 +1,7 @@
 /* The text of a hand-in after the preprocessor, the list of what it includes, and its symbols. */
 #include "source_check.h"
 #include "fuzz.h"
+#include "sync/scheme.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 #include "core/text.h"
 #include "data/idx.h"
+#include "io/cache.h"
+#include "io/npy.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 

@@ -2,7 +2,6 @@
  * And processes that torchrun, Slurm or the user has started, by their environment.
  */
 #include "tests/support/program.h"
-#include "comm/create.h"
 #include "tests/support/launched.h"
 
 #include <unistd.h>

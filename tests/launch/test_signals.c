@@ -2,7 +2,6 @@
  * 128 + N. */
 #include "tests/support/launched.h"
 #include "tests/support/training.h"
-#include "train/train.h"
 
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,6 +1,8 @@
 /* Gradients of whole networks by finite differences, of every parameter and of the input: what one operator's test
  * cannot see is how layers pass dx on, share buffers, and draw dropout's mask a second time. */
 #include <math.h>
+#include "core/philox.h"
+#include "layer/make.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/test.h"

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "cpu/round16.h"
-#include "model/model.h"
-#include "sync/wire.h"
+#include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/test.h"

@@ -4,7 +4,6 @@
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
 #include "parallel/schedule.h"
-#include "predict/memory.h"
 
 /* ---- models whose layers work in place, are fused, draw masks, take statistics, end in all ways ---- */
 

@@ -1,4 +1,5 @@
 /* Shapes of sequences: what their layers make of a shape, and which they refuse. */
+#include "layer/make.h"
 #include "tests/support/test.h"
 
 static void check_out(const char *text, gs_shape in, gs_shape want, size_t params) {

@@ -1,5 +1,6 @@
 /* Sequences of tokens: what the tables of cases and of models cannot see of their operators and layers. */
 #include <math.h>
+#include "layer/make.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"

@@ -1,6 +1,7 @@
 /* The embedding's table as the weight of the output layer too (layer/tied.c): one tensor, and its gradient a sum of
  * two. Beside PyTorch's: the model `tied` in tests/support/model_cases.h. */
 #include <math.h>
+#include "layer/make.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"

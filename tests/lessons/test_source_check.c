@@ -1,6 +1,7 @@
 /* What a hand-in may contain: words, files that it includes, symbols, and what its kernels say. What gets past these
  * checks is a mistake. tests/lessons/labs.sh has whole hand-ins that try to cheat.
  */
+#include "sync/scheme.h"
 #include "tests/support/test.h"
 
 #include "lessons/source_check.h"

@@ -1,6 +1,8 @@
 /* Whole models: shapes and names, and initial values. */
 #include <math.h>
 #include "core/normal.h"
+#include "core/philox.h"
+#include "layer/make.h"
 #include "model/model_text.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/test.h"

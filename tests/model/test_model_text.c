@@ -1,3 +1,5 @@
+#include "layer/make.h"
+#include "model/model_text.h"
 #include "tests/support/operators.h"
 #include "tests/support/test.h"
 

@@ -1,4 +1,5 @@
 /* Whole models, trained for a few steps beside PyTorch. */
+#include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/golden.h"
 #include "tests/support/operators.h"

@@ -1,8 +1,6 @@
 /* Weights with the names of Hugging Face's GPT-2 (model/names.h). A file is written here as transformers does it,
  * from the names and shapes in tests/golden/gpt2.txt (tests/torch/gpt2.py), with its logits. */
 #include "core/text.h"
-#include "model/names.h"
-#include "model/safetensors.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
 #include "tests/support/on_devices.h"

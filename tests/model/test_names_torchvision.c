@@ -1,6 +1,4 @@
 /* Weights with the names of torchvision (model/names.h). */
-#include "model/names.h"
-#include "model/safetensors.h"
 #include "tests/support/files.h"
 #include "tests/support/test.h"
 

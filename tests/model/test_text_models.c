@@ -1,5 +1,7 @@
 /* Models of text: what they carry of it, which texts they fit, and what the commands say of both. */
 #include <math.h>
+#include "data/text_set.h"
+#include "model/model_text.h"
 #include "tests/support/files.h"
 #include "tests/support/some_text.h"
 #include "tests/support/training.h"

@@ -1,6 +1,7 @@
 /* The parts of a backend that are not in the table of operators: memory, data and dropout. */
 #include <math.h>
 #include "cl/cl.h"
+#include "core/philox.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 

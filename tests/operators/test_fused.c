@@ -3,6 +3,7 @@
 #include <math.h>
 #include "cl/cl.h"
 #include "layer/make.h"
+#include "model/model_text.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/test.h"

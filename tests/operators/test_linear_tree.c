@@ -3,8 +3,6 @@
 
 #include "tests/support/on_devices.h"
 
-#include "backend.h"
-
 enum { N = 71, IN = 48, OUT = 36, BLOCK = OUT / 3 };
 
 static float numbers[4][N * IN + N * OUT + IN * OUT];

@@ -1,4 +1,3 @@
-#include "core/jobs.h"
 #include "cpu/pool.h"
 #include "tests/support/test.h"
 

@@ -1,6 +1,7 @@
 /* The norm of all gradients, with the same bits everywhere, and clipping by it. */
 #include <float.h>
 #include <math.h>
+#include "optim/norm.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/golden.h"
 #include "tests/support/operators.h"

@@ -5,7 +5,6 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include "page/logged.h"
 
 TEST(what_is_no_log_is_refused) {
     char folder[300], many[1200] = "";

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "layer/memory/buffer_plan.h"
-#include "model/model.h"
 #include "tests/support/devices.h"
 #include "tests/support/test.h"
 #include "tests/support/training.h"

@@ -1,6 +1,7 @@
 /* --tensor T --sequence: a group divides the tokens of what it does not divide otherwise (parallel/sequence.h). */
 #include <math.h>
 
+#include "layer/memory/recompute.h"
 #include "tests/support/counted.h"
 #include "tests/support/devices.h"
 #include "tests/support/files.h"

@@ -2,6 +2,7 @@
  * bit. */
 #include <math.h>
 
+#include "layer/memory/recompute.h"
 #include "tests/support/counted.h"
 #include "tests/support/devices.h"
 #include "tests/support/ranks.h"

@@ -3,7 +3,6 @@
 
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
-#include "train/strategy.h"
 
 /* A tied table, which is needed first and last, and blocks. */
 #define TIED                                                                                                 \

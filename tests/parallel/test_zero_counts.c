@@ -7,7 +7,6 @@
 #include "tests/support/heap.h"
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
-#include "train/strategy.h"
 
 /* ---- memory ---- */
 

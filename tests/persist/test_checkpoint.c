@@ -7,7 +7,6 @@
 #include <dirent.h>
 
 #include "persist/folder.h"
-#include "train/offload.h"
 
 /* The step of the first checkpoint in the folder, by its name. */
 static uint64_t first_step(const char *folder) {

@@ -3,8 +3,6 @@
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
-#include "persist/state_file.h"
-
 /* The same path for the same name. */
 static const char *file(const char *name) {
     static const char *folder;

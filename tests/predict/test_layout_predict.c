@@ -1,11 +1,11 @@
 /* What a layout's step takes, from parts that are made up: layers and calls of round numbers, so that each formula of
  * predict/layout_plan.h gives a figure that can be reckoned by hand. Nothing is measured. */
+#include "layer/layer.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 
 #include "predict/layout_plan.h"
-#include "train/partition.h"
 #include "train/settings.h"
 
 static const gs_shape image = {1, 28, 28, 0};

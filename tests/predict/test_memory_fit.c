@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "predict/memory.h"
-
 static gs_settings wide_settings(const char *devices) {
     gs_settings s = gs_test_settings("%s --model 'flatten, linear 400, linear 400, linear 10' "
                                      "--optimizer adam --lr 0.001 --batch 512 --steps 2",

@@ -8,8 +8,6 @@
 
 #include "core/memory.h"
 #include "layer/memory/recompute.h"
-#include "predict/memory.h"
-#include "train/offload.h"
 #include "train/settings.h"
 
 /* ---- drawn runs ---- */

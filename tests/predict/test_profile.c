@@ -1,5 +1,6 @@
 /* gradsum profile: the device's limits as operators, what follows from them, and the table. Nothing here asks how long
  * anything took. */
+#include "predict/profile.h"
 #include "tests/support/training.h"
 
 #include <cjson/cJSON.h>

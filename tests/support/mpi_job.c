@@ -8,8 +8,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "comm/call.h"
-
 #ifdef GRADSUM_MPI
 #include "comm/transports.h"
 #endif

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <jpeglib.h>
 #include <png.h>
-#include "io/file.h"
 
 unsigned char *make_jpeg(const unsigned char *x, int w, int h, jpeg_form form, size_t *bytes) {
     struct jpeg_compress_struct info;

@@ -3,7 +3,8 @@
  */
 #pragma once
 
-#include "gradsum.h"
+#include "comm/comm.h"
+#include "sync/sync.h"
 
 /* Return a failure unless `condition`. */
 #define RANK_CHECK(condition, ...)                                                                           \

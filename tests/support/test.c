@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "layer/layer.h"
+#include "model/model_text.h"
 
 void gs_test_near(double got, double want, double absolute, double relative, const char *what,
                   const char *file, int line) {

@@ -16,7 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "gradsum.h"
+#include "comm/create.h"
+#include "core/version.h"
+#include "io/file.h"
+#include "model/safetensors.h"
+#include "persist/state_file.h"
+#include "predict/memory.h"
+#include "train/strategy.h"
 
 #define TEST(name) TEST_AROUND(name, NULL, NULL)
 

@@ -1,4 +1,5 @@
 /* Values that travel as 16 bits: the conversions, bit by bit; every scheme with them; training with them. */
+#include "core/philox.h"
 #include "tests/support/training.h"
 #include "tests/support/ranks.h"
 

@@ -1,5 +1,7 @@
 /* What a program needs that uses the library and not the command line: a model of layers, data from memory, targets. */
 #include <math.h>
+#include "layer/make.h"
+#include "model/model_text.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/test.h"

@@ -3,7 +3,6 @@
 #include "tests/support/training.h"
 
 #include <math.h>
-#include "persist/state_file.h"
 
 /* ---- the scale itself ---- */
 

@@ -1,6 +1,7 @@
 /* State that is not learned, in every way to train: the same on all workers, and the mean over the samples of all. */
 #include <math.h>
 #include "data/order.h"
+#include "layer/make.h"
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 

@@ -5,8 +5,6 @@
 #include "tests/support/heap.h"
 #include "tests/support/ranks.h"
 
-#include "comm/call.h"
-
 #ifndef GS_TEST_HEAP
 TEST(steps_allocate_nothing) {
     skip_because("a sanitizer, or a C library that is not glibc, brings its own malloc");

@@ -11,7 +11,6 @@
 
 #include "io/mapped.h"
 #include "layer/memory/recompute.h"
-#include "predict/memory.h"
 #include "train/offload.h"
 
 /* ---- a file without a name, and the thread that fetches ---- */

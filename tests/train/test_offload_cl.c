@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "layer/memory/recompute.h"
-#include "predict/memory.h"
 #include "train/offload.h"
 
 /* Nine units, and an update of three blocks. */

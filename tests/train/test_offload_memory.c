@@ -8,8 +8,6 @@
 #include "layer/memory/recompute.h"
 #include "layer/watch.h"
 #include "optim/offload.h"
-#include "predict/memory.h"
-#include "train/offload.h"
 
 /* What is elsewhere is all of it, and here is less. */
 TEST(the_ledger_says_what_is_elsewhere) {

@@ -1,5 +1,6 @@
 /* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when.
  * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
+#include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/training.h"
 

@@ -2,6 +2,7 @@
  * them must count neither two parameters for each layer nor one velocity. */
 #include <inttypes.h>
 #include <math.h>
+#include "layer/make.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/test.h"
 #include "tests/support/training.h"

@@ -5,7 +5,6 @@
 #include "predict/profile.h"
 #include "train/sweep.h"
 #include "train/settings.h"
-#include "train/strategy.h"
 #include "train/options/options.h"
 
 /* All functions that take settings refuse them, with the sentence of the command line. */

@@ -1,8 +1,6 @@
 /* How long a step takes: which ones count, and which is the middle one. */
 #include "tests/support/program.h"
 
-#include "train/train.h"
-
 TEST(median_of) {
     gs_step_times p = {0};
     double now = 100;

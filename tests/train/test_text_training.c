@@ -1,6 +1,7 @@
 /* Training on the windows of a text: against a loop of the test's own, and by any number of workers. */
 #include <math.h>
 #include "data/order.h"
+#include "data/text_set.h"
 #include "tests/support/some_text.h"
 #include "tests/support/training.h"
 

@@ -5,7 +5,6 @@
  */
 #include "cli/launch/launch.h"
 #include "cli/cli.h"
-#include "comm/create.h"
 #include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
 #include "core/process.h"

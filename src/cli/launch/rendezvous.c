@@ -2,12 +2,10 @@
  * environment that says who they are. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
-#include "comm/create.h"
 #include "comm/rendezvous/route.h"
 #include "comm/rendezvous/secret.h"
 #include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
-#include "io/file.h"
 
 #include <errno.h>
 #include <math.h>

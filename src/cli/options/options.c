@@ -2,7 +2,6 @@
 #include "cli/launch/shared.h"
 #include "core/text.h"
 #include "data/npy_set.h"
-#include "io/file.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "comm/ranks.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "io/file.h"
+#include "data/order.h"
 #include "io/json.h"
 #include "page/page.h"
 #include "train/run.h"

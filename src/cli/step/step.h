@@ -11,7 +11,6 @@
 
 #include "cli/cli.h"
 #include <stdint.h>
-#include "gradsum.h"
 
 enum { GS_STEP_WORKERS = 16, GS_STEP_FLOATS = 1000000, GS_STEP_PAGE_FLOATS = 10000000 };
 

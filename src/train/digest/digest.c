@@ -12,8 +12,6 @@
 
 #include "parallel/tensor.h"
 #include "layer/watch.h"
-#include "model/model.h"
-#include "sync/wire.h"
 #include "train/hooks.h"
 #include "train/options/options.h"
 #include "train/strategy.h"

@@ -20,7 +20,7 @@
  */
 #pragma once
 
-#include "layer/layer.h"
+#include "core/error.h"
 #include "train/digest/sketch.h"
 
 struct gs_worker;

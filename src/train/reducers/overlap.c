@@ -2,7 +2,7 @@
 #include "train/timeline.h"
 
 #include "core/clock.h"
-#include "core/jobs.h"
+#include "layer/layer.h"
 #include "train/reducers/buckets.h"
 #include "train/strategy.h"
 

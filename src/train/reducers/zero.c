@@ -5,8 +5,6 @@
 
 #include "comm/device.h"
 #include "core/clock.h"
-#include "core/jobs.h"
-#include "core/shard.h"
 #include "layer/watch.h"
 #include "train/strategy.h"
 #include "train/tensor.h"

@@ -1,4 +1,5 @@
 /* A worker executes the instructions of its stage: see pipeline.c. */
+#include "layer/layer.h"
 #include "train/strategies/pipeline.h"
 
 #include <stdlib.h>
