@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device.h"
+#include "operands.h"
 
 typedef struct gs_tensor_group {
     int size, rank; /* size 0: nothing is divided; 1: this worker is alone */

@@ -103,7 +103,7 @@ double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t s
 /* Ctrl-C, also where another thread has got the signal; or another worker has given up waiting for this one, which then
  * learns of it in its next sum. */
 static bool is_woken(const gs_worker *w) {
-    return gs_stop_requested || (w->process && atomic_load(&w->process->failed));
+    return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }
 
 /* --slow: as if this worker's machine were slower; --jitter: as if it did something else now and then. */

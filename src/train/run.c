@@ -85,7 +85,8 @@ static void *worker_main(void *argument) {
     if (gs_error_keep(&me->error, work(me)) != GS_OK) {
         me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
         if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
-        atomic_store(&me->run->process.failed, true); /* after the reason: who sees it finds that */
+        /* After the reason: who sees it finds that. */
+        __atomic_store_n(&me->run->process.failed, true, __ATOMIC_SEQ_CST);
     }
     gs_worker_free(&me->worker);
     return NULL;

@@ -1,7 +1,6 @@
 /* A worker: what it has of a run, its device and its replica of the model among it, and how samples come to it. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include "core/busy.h"
 #include "core/jobs.h"
@@ -50,7 +49,7 @@ typedef struct gs_divergence {
 typedef struct gs_process {
     int processes_here; /* processes of the run on this machine that use the same CPUs; at least 1 */
     gs_busy busy;       /* what they all take of these, without `waited` */
-    atomic_bool failed; /* a worker of this process has */
+    bool failed;        /* a worker of this process has; set and read atomically */
 } gs_process;
 
 /* What a worker calls where it computes nothing (predict/dry_run.h). */
