@@ -104,10 +104,9 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "weights averaged every %d step%s", s->every, s->every > 1 ? "s" : "");
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (chosen == (s->every > 0)) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--sync local and --every H, the steps from one average to the next, need each other");
+static gs_status check(const gs_settings *s) {
+    if (s->every > 0) return GS_OK;
+    return gs_fail(GS_E_USAGE, "--sync local needs --every H: the steps from one average to the next");
 }
 
 const gs_strategy gs_strategy_local = {.name = "local",

@@ -378,11 +378,11 @@ static void describe(const gs_settings *s, char *text, size_t size) {
              s->sync);
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (chosen && s->optimizer != &gs_sgd)
+static gs_status check(const gs_settings *s) {
+    if (s->optimizer != &gs_sgd)
         return gs_fail(GS_E_USAGE, "lab 13 makes the update of sgd, not of %s", s->optimizer->name);
-    if (chosen && (gs_settings_numbers(s).weight_decay != 0 || s->accumulate > 1 || s->wire != GS_WIRE_F32 ||
-                   s->loss != GS_SOFTMAX_CROSS_ENTROPY))
+    if (gs_settings_numbers(s).weight_decay != 0 || s->accumulate > 1 || s->wire != GS_WIRE_F32 ||
+        s->loss != GS_SOFTMAX_CROSS_ENTROPY)
         return gs_fail(GS_E_USAGE, "lab 13 knows no --weight-decay, no --accumulate, no --wire, and no loss "
                                    "but softmax cross-entropy");
     return GS_OK;

@@ -21,8 +21,7 @@ static size_t held(const gs_worker *w) {
     return (w->model->params + ranks - 1) / ranks;
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (!chosen) return GS_OK;
+static gs_status check(const gs_settings *s) {
     if (s->zero != 1 || s->optimizer != &gs_sgd || s->momentum <= 0 || s->weight_decay > 0 || s->clip > 0)
         return gs_fail(GS_E_USAGE, "lab 16: --zero is zero1_step of lab.c; wanted --zero 1 and sgd with a "
                                    "momentum, without --weight-decay and --clip");

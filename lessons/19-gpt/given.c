@@ -139,8 +139,8 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     snprintf(text, size, "the mean gradient made by lab 19");
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (chosen && (s->bucket || s->wire != GS_WIRE_F32))
+static gs_status check(const gs_settings *s) {
+    if (s->bucket || s->wire != GS_WIRE_F32)
         return gs_fail(GS_E_USAGE, "lab 19 sums after backward, in f32: without --bucket and --wire");
     return GS_OK;
 }

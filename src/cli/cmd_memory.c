@@ -47,13 +47,13 @@ static void print_layers(const gs_memory_plan *p) {
                l->state / MB, l->activations / MB);
     }
     printf("%-12s %-27s %9s %9s %9s %9.3f\n", "all",
-           p->stages > 1 ? "of its stage, and shared" : "buffers that layers share", "", "", "",
+           p->layout.pp > 1 ? "of its stage, and shared" : "buffers that layers share", "", "", "",
            p->shared / MB);
-    if (p->zero < 2)
+    if (p->layout.zero < 2)
         printf("gradients are as large as the weights\n");
     else
         printf("a worker holds 1/%d of the %sgradients, and windows of whole layers\n",
-               p->all_workers / p->tensor, p->zero > 2 ? "weights and " : "");
+               p->all_workers / p->layout.tp, p->layout.zero > 2 ? "weights and " : "");
 }
 
 static void print_options(const gs_memory_options *o) {
@@ -77,20 +77,20 @@ static void print_text(const gs_memory_plan *p, bool layers) {
     const double each = gs_memory_bytes_each(p, sum, sizeof sum);
     gs_print_fact("model", "%s parameters, %.4g bytes each with gradient and optimiser",
                   gs_thousands((double)p->params), each);
-    if (p->zero) gs_print_fact("", "with ZeRO %d: %s bytes", p->zero, sum);
+    if (p->layout.zero) gs_print_fact("", "with ZeRO %d: %s bytes", p->layout.zero, sum);
     gs_print_fact("batch", "%zu, of which a worker computes up to %zu at once, and %zu in a test", p->batch,
                   p->worker[0].micro_batch, p->worker[0].eval_block);
-    if (p->stages > 1)
+    if (p->layout.pp > 1)
         gs_print_fact("stages",
                       "%d, each on %d of the %d workers, stage 0 on the first; a worker holds the layers of "
                       "its stage%s",
-                      p->stages, p->all_workers / p->stages, p->all_workers,
+                      p->layout.pp, p->all_workers / p->layout.pp, p->all_workers,
                       gs_pipeline_is_measured(p->settings.pipeline_cut)
                           ? ", cut by counted FLOPs (train measures, and then says which --pipeline-cut)"
                           : "");
-    if (p->tensor > 1)
-        gs_print_fact("tensor", "%d workers share linear layers: each holds %s of the parameters", p->tensor,
-                      gs_thousands((double)p->own));
+    if (p->layout.tp > 1)
+        gs_print_fact("tensor", "%d workers share linear layers: each holds %s of the parameters",
+                      p->layout.tp, gs_thousands((double)p->own));
     for (int i = 0; i < p->workers; i += COLUMNS)
         print_workers(p, i, i + COLUMNS < p->workers ? i + COLUMNS : p->workers);
     if (p->set_bytes > 0)

@@ -86,3 +86,10 @@ void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
         gs_status gs_try_status = (call);                                                                    \
         if (gs_try_status != GS_OK) return gs_try_status;                                                    \
     } while (0)
+
+/* pointer = `count` elements, or one more, of zero bytes, to be freed with free. GS_E_MEMORY: "no memory for " and what
+ * follows: GS_NEW(sum, n, "a sum of %zu floats", n). */
+#define GS_NEW(pointer, count, ...)                                                                          \
+    (((pointer) = calloc((size_t)(count) + 1, sizeof *(pointer)))                                            \
+         ? GS_OK                                                                                             \
+         : (gs_fail(GS_E_MEMORY, "no memory for " __VA_ARGS__), GS_E_MEMORY))

@@ -5,9 +5,9 @@
 static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, gs_mem in, gs_mem *out,
                      const gs_layer_watcher *w) {
     if (w) {
-        GS_TRY(w->before(w->context, l, direction, pass, in));
+        if (w->before) GS_TRY(w->before(w->context, l, direction, pass, in));
         GS_TRY(run(l, direction, pass, in, out, w->next));
-        return w->after(w->context, l, direction, pass, *out);
+        return w->after ? w->after(w->context, l, direction, pass, *out) : GS_OK;
     }
     *out = direction == GS_FORWARD ? gs_layer_y(l, in) : gs_layer_dx(l, in);
     if (direction == GS_BACKWARD) return l->ops->backward(l, pass, in, out);

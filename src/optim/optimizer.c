@@ -103,9 +103,9 @@ gs_status gs_optimizer_update(gs_optimizer *o, double samples) {
 
 gs_status gs_optimizer_update_watched(gs_optimizer *o, size_t first, size_t count, float scale) {
     if (!o->watcher) return o->ops->update(o, first, count, scale);
-    GS_TRY(o->watcher->before(o->watcher->context, o, first, count, scale));
+    if (o->watcher->before) GS_TRY(o->watcher->before(o->watcher->context, o, first, count, scale));
     GS_TRY(o->ops->update(o, first, count, scale));
-    return o->watcher->after(o->watcher->context, o, first, count);
+    return o->watcher->after ? o->watcher->after(o->watcher->context, o, first, count) : GS_OK;
 }
 
 gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first, size_t count) {
@@ -130,7 +130,7 @@ static gs_status update_one(gs_optimizer *o, double samples, const gs_held_shard
     gs_model *m = o->model;
     const gs_mem weights = m->weights, gradients = m->gradients;
     const gs_optimizer kept = *o;
-    if (p->count == 0 && o->watcher) /* it hears of the scale all the same */
+    if (p->count == 0 && o->watcher && o->watcher->before) /* it hears of the scale all the same */
         return o->watcher->before(o->watcher->context, o, p->first, 0,
                                   (float)(o->clip_factor / divisor(o, samples)));
     if (p->count == 0) return GS_OK;

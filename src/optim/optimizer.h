@@ -57,7 +57,7 @@ typedef struct gs_optimizer_ops {
 } gs_optimizer_ops;
 
 /* Told of each update of parameters first .. first + count - 1, before it and after it; where the model's arrays lie is
- * as `update` sees it. scale: what the gradients are multiplied by. */
+ * as `update` sees it. scale: what the gradients are multiplied by. Either function may be NULL. */
 typedef struct gs_update_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_optimizer *, size_t first, size_t count, float scale);

@@ -63,15 +63,12 @@ static gs_status check_slices(int slices, int runs) {
                    slices, gs_s((unsigned)slices), runs, slices < GS_RUNS ? slices : GS_RUNS);
 }
 
-static gs_status no_memory(void) {
-    return gs_fail(GS_E_MEMORY, "no memory to cut a model");
-}
-
 static gs_status cut_best(const double *cost, const int *point, int slices, int runs, int *first) {
     const size_t row = (size_t)slices + 1;
-    double *best = malloc(row * (size_t)runs * sizeof *best);
-    int *from = calloc(row * (size_t)runs, sizeof *from);
-    const gs_status status = best && from ? GS_OK : no_memory();
+    double *best;
+    int *from = NULL;
+    gs_status status = GS_NEW(best, row * (size_t)runs, "a cut of %d runs", runs);
+    if (status == GS_OK) status = GS_NEW(from, row * (size_t)runs, "a cut of %d runs", runs);
     if (status == GS_OK) {
         find_best(cost, point, slices, runs, best, from);
         first[runs] = point[slices];
@@ -149,9 +146,10 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
 
 gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *cost, int runs, int *first) {
     const size_t children = (size_t)net->children;
-    int *point = malloc((children + 2) * sizeof *point);
-    double *flops = malloc(children * sizeof *flops);
-    gs_status status = point && flops ? GS_OK : no_memory();
+    int *point;
+    double *flops = NULL;
+    gs_status status = GS_NEW(point, children + 1, "a cut of %zu layers", children);
+    if (status == GS_OK) status = GS_NEW(flops, children, "a cut of %zu layers", children);
     const int slices = status == GS_OK ? gs_pipeline_cut_points(net, point) : 0;
     if (status == GS_OK) status = check_slices(slices, runs);
     if (status == GS_OK && !cost && how && *how >= '0' && *how <= '9') {

@@ -78,8 +78,7 @@ gs_status gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_
                                  gs_instructions *out) {
     enum { EACH = 8 /* of a micro-batch through a chunk, forward and backward */, LAST = 4 };
     *out = (gs_instructions){.room = EACH * (size_t)p->micro_batches * (size_t)p->chunks + LAST};
-    out->list = malloc(out->room * sizeof *out->list);
-    if (!out->list) return gs_fail(GS_E_MEMORY, "no memory for a schedule of %zu instructions", out->room);
+    GS_TRY(GS_NEW(out->list, out->room, "a schedule of %zu instructions", out->room));
     GS_TRY(schedule->order(p, stage, out));
     then_update(out, p, stage);
     return GS_OK;

@@ -61,8 +61,8 @@ static gs_status plan_part(gs_layer *l, gs_shape in);
  * each other lies in f32, unless it is a sum that can be made in a place of its own. */
 static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
                               const gs_layer *first) {
-    gs_layer_shard *p = l->shard = calloc(1, sizeof *p);
-    if (!p) return gs_fail(GS_E_MEMORY, "no memory for the part of a layer");
+    GS_TRY(GS_NEW(l->shard, 1, "the part of a layer"));
+    gs_layer_shard *p = l->shard;
     *p = (gs_layer_shard){
         t, role, .blocks = 1, .first = first, .plain = l->ops, .ops = *l->ops, .plan = l->ops->plan};
     gs_layer_ops *ops = &p->ops;

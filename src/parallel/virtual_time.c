@@ -100,19 +100,17 @@ static gs_status is_stuck(const simulation *s) {
 
 static gs_status make(simulation *s) {
     const size_t p = (size_t)s->pipeline->stages;
-    s->next = calloc(p, sizeof *s->next);
-    s->clock = calloc(p, sizeof *s->clock);
-    s->busy = calloc(p, sizeof *s->busy);
-    s->channels = calloc(p * p, sizeof *s->channels);
-    if (!s->next || !s->clock || !s->busy || !s->channels)
-        return gs_fail(GS_E_MEMORY, "no memory for a pipeline of %zu stages", p);
+    GS_TRY(GS_NEW(s->next, p, "a pipeline of %zu stages", p));
+    GS_TRY(GS_NEW(s->clock, p, "a pipeline of %zu stages", p));
+    GS_TRY(GS_NEW(s->busy, p, "a pipeline of %zu stages", p));
+    GS_TRY(GS_NEW(s->channels, p * p, "messages between %zu stages", p));
     for (size_t from = 0; from < p; from++)
         for (size_t i = 0; i < s->lists[from].count; i++) {
             const gs_instruction *sends = &s->lists[from].list[i];
             if (!gs_action_sends(sends->action)) continue;
             channel *c = channel_of(s, (int)from, sends->peer);
-            if (!c->messages && !(c->messages = calloc(s->lists[from].count, sizeof *c->messages)))
-                return gs_fail(GS_E_MEMORY, "no memory for %zu messages", s->lists[from].count);
+            const size_t most = s->lists[from].count;
+            if (!c->messages) GS_TRY(GS_NEW(c->messages, most, "%zu messages", most));
         }
     return GS_OK;
 }

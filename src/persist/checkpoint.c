@@ -1,7 +1,6 @@
 #include "persist/checkpoint.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,27 +8,14 @@
 #include "core/text.h"
 #include "data/text_set.h"
 #include "persist/folder.h"
+#include "train/diverged.h"
 #include "train/hooks.h"
 #include "train/strategy.h"
 
-/* What the thread writes. */
-typedef struct write_job {
-    const char *folder;
-    gs_model *plan; /* what the weights are of */
-    const gs_optimizer_ops *ops;
-    uint64_t per_epoch; /* steps */
-    int keep;
-    bool any_value; /* write weights that are not finite, too */
-    float *weights; /* the copy, */
-    gs_state *state;
-} write_job;
-
-/* What it has done so far. */
+/* What the thread has done so far. */
 typedef struct written {
-    int written, failed;
-    uint64_t step, bytes; /* of the last one that was written */
-    double seconds;       /* of writing, in all */
-    bool last_failed;
+    gs_checkpoint_report report;
+    double seconds;    /* of writing, in all */
     char message[600]; /* of the last failure */
 } written;
 
@@ -49,10 +35,13 @@ typedef struct gs_checkpoints {
     double longest;     /* of one of them */
     int copies, failed; /* failed: of these failures the observer was told */
     float *weights;     /* the copy; on other ranks what is read and thrown away; NULL: not needed */
-    write_job job;      /* on rank 0, as are the next */
-    gs_jobs *writer;    /* else NULL, and in a dry run */
-    uint64_t ticket;    /* of the last write */
-    written done;       /* the thread's while it writes */
+    const gs_settings *settings;
+    uint64_t per_epoch; /* steps */
+    gs_model *plan;     /* what the weights are of; on rank 0, as are the next */
+    gs_state *state;
+    gs_jobs *writer; /* else NULL */
+    uint64_t ticket; /* of the last write */
+    written done;    /* the thread's while it writes */
 } gs_checkpoints;
 
 volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
@@ -60,38 +49,37 @@ volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
 /* ---- the thread ---- */
 
 /* A run with such weights will soon be said to have diverged; the checkpoints before it must stay. */
-static gs_status check_values(const write_job *j) {
-    for (int p = 0; p < j->plan->saved_count && !j->any_value; p++) {
-        const gs_param *param = j->plan->param[p];
-        for (size_t i = 0; i < param->count; i++)
-            if (!isfinite(j->weights[param->at + i]))
-                return gs_fail(GS_E_DIVERGED, "a value in %s is not finite", param->name);
-    }
-    return GS_OK;
+static gs_status check_values(const gs_checkpoints *c) {
+    const char *name;
+    if (c->settings->keep_going || !gs_find_bad(c->plan, c->plan->saved_count, c->weights, &name))
+        return GS_OK;
+    return gs_fail(GS_E_DIVERGED, "a value in %s is not finite", name);
 }
 
 static gs_status write_one(void *checkpoints, const gs_job *job) {
     gs_checkpoints *c = checkpoints;
-    const write_job *j = &c->job;
+    const gs_settings *s = c->settings;
     written *d = &c->done;
+    uint64_t bytes;
     (void)job;
     const double start = gs_seconds();
-    gs_status status = check_values(j);
+    gs_status status = check_values(c);
     if (status == GS_OK)
-        status = gs_checkpoint_write(j->folder, j->plan, j->ops, j->weights, j->state, j->per_epoch, j->keep,
-                                     &d->bytes);
+        status = gs_checkpoint_write(s->checkpoint, c->plan, s->optimizer, c->weights, c->state, c->per_epoch,
+                                     gs_checkpoints_kept(s), &bytes);
     d->seconds += gs_seconds() - start;
-    d->last_failed = status != GS_OK;
+    d->report.lost = status != GS_OK;
     if (status == GS_OK) {
-        d->written++;
-        d->step = j->state->step;
+        d->report.written++;
+        d->report.step = c->state->step;
+        d->report.bytes = (double)bytes;
         return GS_OK;
     }
-    d->failed++;
-    snprintf(d->message, sizeof d->message, "no checkpoint of step %" PRIu64 ": %s", j->state->step,
+    d->report.failed++;
+    snprintf(d->message, sizeof d->message, "no checkpoint of step %" PRIu64 ": %s", c->state->step,
              gs_message());
     gs_append(d->message, sizeof d->message, "; %s",
-              gs_checkpoint_is_empty(j->folder) ? "there is no older one" : "the older ones stay");
+              gs_checkpoint_is_empty(s->checkpoint) ? "there is no older one" : "the older ones stay");
     return GS_OK; /* training goes on */
 }
 
@@ -125,39 +113,25 @@ int gs_checkpoints_kept(const gs_settings *s) {
 }
 
 static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
-    const gs_settings *s = w->settings;
-    GS_TRY(make_plan(w, &c->job.plan));
-    GS_TRY(gs_state_create(w, &c->job.state));
-    c->job.folder = s->checkpoint;
-    c->job.ops = s->optimizer;
-    c->job.per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
-    c->job.keep = gs_checkpoints_kept(s);
-    c->job.any_value = s->keep_going;
-    c->job.weights = c->weights;
-    return gs_context(gs_jobs_create(1, &c->writer), "--checkpoint");
-}
-
-/* The memory that a dry run books: no name stands for the vectors there. */
-static gs_status book_vectors(gs_worker *w, gs_checkpoints *c) {
-    const size_t params = gs_model_whole(w->model)->params;
-    return gs_book_host(w, GS_MEMORY_OPTIMIZER, &c->job,
-                        (size_t)w->optimizer->vectors * params * sizeof(float));
+    GS_TRY(make_plan(w, &c->plan));
+    GS_TRY(gs_state_create(w, &c->state));
+    return gs_context(gs_worker_jobs(w, 1, &c->writer), "--checkpoint");
 }
 
 static gs_status book(gs_worker *w) {
     const bool first = w->comm->rank == 0;
     const size_t bytes = gs_model_whole(w->model)->saved * sizeof(float);
     if (!w->settings->checkpoint) return GS_OK;
-    gs_checkpoints *c = w->checkpoints = calloc(1, sizeof *c);
-    if (!c) return gs_fail(GS_E_MEMORY, "no memory for --checkpoint");
+    GS_TRY(GS_NEW(w->checkpoints, 1, "--checkpoint"));
+    gs_checkpoints *c = w->checkpoints;
+    c->settings = w->settings;
+    c->per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     c->seen = gs_checkpoint_requested;
     c->last = w->step;
     c->moment = gs_seconds();
-    if ((first || gs_weights_are_divided(w->model)) &&
-        !(c->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes)))
-        return gs_fail(GS_E_MEMORY, "--checkpoint: no memory for a copy of the weights");
-    if (!first) return GS_OK;
-    return w->settings->dry_run ? book_vectors(w, c) : create_on_first(w, c);
+    if (first || gs_weights_are_divided(w->model))
+        GS_TRY(gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes, &c->weights));
+    return first ? create_on_first(w, c) : GS_OK;
 }
 
 static void free_checkpoints(gs_worker *w) {
@@ -165,8 +139,8 @@ static void free_checkpoints(gs_worker *w) {
     if (!c) return;
     if (c->writer) gs_jobs_wait(c->writer, c->ticket);
     gs_jobs_free(c->writer);
-    gs_state_free(c->job.state);
-    gs_model_free(c->job.plan);
+    gs_state_free(c->state);
+    gs_model_free(c->plan);
     free(c->weights);
     free(c);
     w->checkpoints = NULL;
@@ -175,7 +149,7 @@ static void free_checkpoints(gs_worker *w) {
 /* ---- taken ---- */
 
 static gs_status copy(gs_worker *w, gs_checkpoints *c) {
-    GS_TRY(gs_state_fill(w, c->job.state));
+    GS_TRY(gs_state_fill(w, c->state));
     return c->weights ? gs_partition_weights(w, c->weights) : GS_OK;
 }
 
@@ -198,8 +172,8 @@ static gs_status take(gs_worker *w, gs_checkpoints *c) {
 static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (!c->writer || !gs_jobs_is_done(c->writer, c->ticket)) return;
     const written *d = &c->done;
-    if (d->failed == c->failed) return;
-    c->failed = d->failed;
+    if (d->report.failed == c->failed) return;
+    c->failed = d->report.failed;
     if (observer->note) observer->note(observer->context, d->message);
 }
 
@@ -226,18 +200,13 @@ static gs_status end(gs_worker *w, gs_event *e) {
     if (!c->writer) return GS_OK;
     gs_jobs_wait(c->writer, c->ticket);
     tell_failure(c, w->observer);
-    const written *d = &c->done;
-    e->result->checkpoints =
-        (gs_checkpoint_report){.on = true,
-                               .written = d->written,
-                               .failed = d->failed,
-                               .step = d->step,
-                               .bytes = (double)d->bytes,
-                               .copied = c->copies > 0 ? c->copied / c->copies : 0,
-                               .longest = c->longest,
-                               .wrote = d->written > 0 ? d->seconds / (d->written + d->failed) : 0,
-                               .share = e->seconds > 0 ? c->copied / e->seconds : 0,
-                               .lost = d->last_failed};
+    gs_checkpoint_report *r = &e->result->checkpoints;
+    *r = c->done.report;
+    r->on = true;
+    r->copied = c->copies > 0 ? c->copied / c->copies : 0;
+    r->longest = c->longest;
+    r->wrote = r->written > 0 ? c->done.seconds / (r->written + r->failed) : 0;
+    r->share = e->seconds > 0 ? c->copied / e->seconds : 0;
     return GS_OK;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "io/file.h"
@@ -66,20 +67,12 @@ uint64_t gs_checkpoint_step(const char *file) {
 
 typedef struct steps {
     uint64_t *step; /* ascending */
-    size_t count;
+    size_t count, room;
 } steps;
 
 static int ascending(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
-}
-
-static bool add(steps *s, uint64_t step) {
-    uint64_t *more = realloc(s->step, (s->count + 1) * sizeof *more);
-    if (!more) return false;
-    s->step = more;
-    s->step[s->count++] = step;
-    return true;
 }
 
 /* The steps of all files with this ending. s->step is to be freed, even after a failure. */
@@ -90,7 +83,9 @@ static gs_status list(const char *folder, const char *ending, steps *s) {
     DIR *d = opendir(folder);
     if (!d) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
     for (const struct dirent *e = readdir(d); e && memory; e = readdir(d))
-        if (step_of(e->d_name, ending, &step)) memory = add(s, step);
+        if (step_of(e->d_name, ending, &step) &&
+            (memory = gs_grow(&s->step, s->count, &s->room, sizeof *s->step)))
+            s->step[s->count++] = step;
     closedir(d);
     if (!memory) return gs_fail(GS_E_MEMORY, "no memory for a list of the checkpoints in %s", folder);
     if (s->count > 0) qsort(s->step, s->count, sizeof *s->step, ascending);

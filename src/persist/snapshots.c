@@ -32,16 +32,13 @@ static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
     if (c->state.weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
         return GS_OK;
     free_copy(c);
+    GS_TRY(GS_NEW(c->state.weights, saved, "a copy of %zu weights (--elastic)", saved));
     c->saved = saved;
-    GS_TRY(gs_context(gs_state_make_vectors(&c->state, vectors, params), "--elastic"));
-    c->state.weights = malloc(saved * sizeof(float) + 1);
-    return c->state.weights ? GS_OK
-                            : gs_fail(GS_E_MEMORY, "--elastic: no memory for a copy of %zu weights", params);
+    return gs_state_make_vectors(&c->state, vectors, params);
 }
 
 gs_status gs_snapshots_create(gs_snapshots **out) {
-    *out = calloc(1, sizeof **out);
-    return *out ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for --elastic");
+    return GS_NEW(*out, 1, "--elastic");
 }
 
 void gs_snapshots_free(gs_snapshots *c) {
@@ -58,7 +55,9 @@ gs_status gs_snapshots_check(const gs_settings *s) {
         return gs_fail(GS_E_USAGE,
                        "%s: --elastic needs workers that each hold the whole state; wanted --sync allreduce "
                        "or --exact, without --zero, --tensor and --pipeline",
-                       gs_strategy_option(s));
+                       s->tensor > 1 ? "--tensor"
+                       : s->zero     ? "--zero"
+                                     : gs_strategy_of(s)->option);
     if (!s->exact && strcmp(s->sync, gs_sync_allreduce.name) != 0)
         return gs_fail(GS_E_USAGE, "--sync %s: --elastic works with --sync allreduce, and with --exact",
                        s->sync);
@@ -198,8 +197,8 @@ static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all
 gs_status gs_snapshots_settle(gs_snapshots *c, gs_comm *processes, const gs_state **begin) {
     const int size = processes ? processes->size : 1;
     if (!c) return GS_OK;
-    gs_snapshot_id *all = calloc((size_t)size * GS_SNAPSHOTS, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "--elastic: no memory for %d processes", size);
+    gs_snapshot_id *all;
+    GS_TRY(GS_NEW(all, size * GS_SNAPSHOTS, "the copies of %d processes (--elastic)", size));
     gs_status status = settle(c, processes, all, size, begin);
     free(all);
     return status;

@@ -109,9 +109,7 @@ gs_status gs_state_read(const char *path, gs_state **out) {
                     "%s holds weights alone: --save-state keeps the state of a run too; to begin a new run "
                     "with these weights, use --load",
                     path);
-    else if (status == GS_OK && !(*out = calloc(1, sizeof **out)))
-        status = gs_fail(GS_E_MEMORY, "%s: no memory for the state of a run", path);
-    else if (status == GS_OK)
+    else if (status == GS_OK && (status = GS_NEW(*out, 1, "the state of the run in %s", path)) == GS_OK)
         status = parse(path, saved.state, *out);
     gs_weights_info_free(&saved);
     if (status == GS_OK) return GS_OK;

@@ -47,42 +47,31 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
                                           .samples = pass->n});
 }
 
-static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
-                             gs_mem out) {
-    (void)context, (void)l, (void)direction, (void)pass, (void)out;
-    return GS_OK;
-}
-
 static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
                                float scale) {
     (void)o, (void)first, (void)scale;
     return add(context, (gs_dry_run_item){.what = GS_DRY_UPDATE, .params = count});
 }
 
-static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
-    (void)context, (void)o, (void)first, (void)count;
-    return GS_OK;
-}
-
 /* ---- calls to others ---- */
 
-static gs_status called(void *context, const gs_comm *comm, const gs_call *call) {
-    gs_dry_run *r = context;
-    const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
-    gs_dry_run_item item = {.what = message ? GS_DRY_MESSAGE : GS_DRY_CALL, .message = *call};
-    if (comm->size == 1 || !r->on) return GS_OK;
+static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item item) {
+    if (!r->on) return GS_OK;
     while (item.axis < GS_WORLD && r->worker->groups.comm[item.axis] != comm) item.axis++;
-    item.key = (gs_message_lists_key){.call = *call, .ranks = comm->size};
+    item.key.ranks = comm->size;
     return add(r, item);
+}
+
+static gs_status called(void *context, const gs_comm *comm, const gs_call *call) {
+    const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
+    const gs_dry_run_what what = message ? GS_DRY_MESSAGE : GS_DRY_CALL;
+    if (comm->size == 1) return GS_OK;
+    return add_call(context, comm, (gs_dry_run_item){.what = what, .message = *call, .key.call = *call});
 }
 
 static gs_status summed(void *context, const gs_sync *s) {
-    gs_dry_run *r = context;
-    gs_dry_run_item item = {.what = GS_DRY_CALL};
-    if (!r->on) return GS_OK;
-    while (item.axis < GS_WORLD && r->worker->groups.comm[item.axis] != s->comm) item.axis++;
-    item.key = (gs_message_lists_key){.scheme = s->scheme, .array = s->array, .ranks = s->comm->size};
-    return add(r, item);
+    const gs_message_lists_key key = {.scheme = s->scheme, .array = s->array};
+    return add_call(context, s->comm, (gs_dry_run_item){.what = GS_DRY_CALL, .key = key});
 }
 
 /* ---- jobs ---- */
@@ -117,8 +106,8 @@ static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
 void gs_dry_run_begin(gs_dry_run *r, bool writes) {
     *r = (gs_dry_run){.calls = {next_piece, told},
                       .writes = writes,
-                      .layers = {r, before_layer, after_layer, NULL},
-                      .updates = {r, before_update, after_update},
+                      .layers = {r, before_layer, NULL, NULL},
+                      .updates = {r, before_update, NULL},
                       .comm = {r, called, summed}};
 }
 

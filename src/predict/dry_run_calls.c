@@ -13,30 +13,6 @@
 
 /* ---- the calls of a worker ---- */
 
-static gs_status dry_test(gs_worker *w, size_t n) {
-    gs_pass pass = {.n = n};
-    gs_mem logits;
-    bool scored;
-    if (n == 0) return GS_OK;
-    w->device->fixed_order = true;
-    const gs_status status = gs_has_stages(w) ? w->strategy->score(w, &pass, &scored)
-                                              : gs_model_forward(w->model, &pass, w->input.x, &logits);
-    w->device->fixed_order = false;
-    if (status != GS_OK || gs_has_stages(w)) return status;
-    return gs_model_loss(w->model, &pass, logits, w->input.targets);
-}
-
-/* Which blocks of the test set are this worker's. */
-static gs_status dry_tests(gs_worker *w) {
-    const size_t all = w->test_set->count, blocks = (all + w->eval_block - 1) / w->eval_block;
-    const gs_shard mine = gs_eval_blocks(w, blocks);
-    if (mine.count == 0) return GS_OK;
-    const size_t last = all - (blocks - 1) * w->eval_block;
-    const bool has_last = mine.first + mine.count == blocks;
-    if (mine.count > 1 || !has_last) GS_TRY(dry_test(w, w->eval_block));
-    return has_last ? dry_test(w, last) : GS_OK;
-}
-
 /* A copy of the weights, as read_weights makes it. */
 static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
@@ -62,18 +38,18 @@ static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
     const int alike =
         more && (gs_has_stages(w) || offload) ? 2 : 1; /* the second with the first's scratch memory */
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
+    gs_score unused;
     for (int i = 0; i < times; i++) {
         for (int k = 0; k < alike; k++) GS_TRY(dry_step(w, 0));
         if (last && more) GS_TRY(dry_step(w, steps - 1));
-        if (tests > 0) GS_TRY(dry_tests(w));
+        if (tests > 0) GS_TRY(gs_evaluate(w, w->test_set, &unused, NULL));
     }
     return GS_OK;
 }
 
 static gs_status dry_calls(gs_worker *w) {
     const gs_settings *s = w->settings;
-    const gs_model *whole = gs_model_whole(w->model);
-    gs_optimizer *o = w->optimizer;
+    gs_state *unused;
     const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
     const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_weights_are_divided(w->model));
@@ -87,36 +63,55 @@ static gs_status dry_calls(gs_worker *w) {
         GS_TRY(dry_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
         if (i == 0 && keeps) GS_TRY(dry_weights(w));
     }
-    if (s->save_state && w->comm->rank == 0)
-        GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, o, (size_t)o->vectors * whole->params * sizeof(float)));
+    if (s->save_state) GS_TRY(gs_state_create(w, &unused));
     return keeps ? GS_OK : dry_weights(w);
 }
 
-/* A set of shapes alone is all that a dry run looks at. */
-gs_status gs_dry_run_create(const gs_settings *settings, gs_shape in, int targets, int workers, int rank,
-                            gs_dry_run *out) {
-    const gs_dataset set = {.count = settings->batch, .shape = in, .labels_each = targets};
-    gs_settings s = *settings;
+/* A worker that is not there: its settings, its data, and what goes through its calls. */
+typedef struct player {
+    const gs_settings *settings;
+    const gs_dataset *train_set, *test_set;
+    int threads, workers, rank;
+    gs_status (*play)(gs_worker *, void *context);
+    void *context;
+} player;
+
+static gs_status play(const player *p, gs_dry_run *r) {
+    gs_settings s = *p->settings;
     gs_worker w;
     gs_comm *comm;
     char device[48];
-    gs_dry_run_begin(out, true);
-    s.dry_run = &out->calls;
+    s.dry_run = &r->calls;
     s.begin = NULL;
     s.load = NULL;
-    GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
-    GS_TRY(gs_comm_dry_create(rank, workers, &out->comm, &comm));
-    gs_status status = gs_worker_create(&w, &s, device, comm, 1, GS_NOT_SCALED, &set, &set);
+    GS_TRY(gs_devices_name(s.devices, p->rank % gs_devices_count(s.devices), device));
+    GS_TRY(gs_comm_dry_create(p->rank, p->workers, &r->comm, &comm));
+    gs_status status =
+        gs_worker_create(&w, &s, device, comm, p->threads, GS_NOT_SCALED, p->train_set, p->test_set);
     if (status == GS_OK) {
-        gs_dry_run_watch(out, &w);
-        status = gs_prepare_steps(&w);
-        out->on = true;
-        if (status == GS_OK) status = dry_step(&w, 0);
-        out->sent = w.measured.sent;
+        status = p->play(&w, p->context);
         gs_worker_free(&w);
     }
     gs_comm_free(comm);
-    return status == GS_OK ? out->failed : status;
+    return status;
+}
+
+static gs_status play_step(gs_worker *w, void *dry_run) {
+    gs_dry_run *r = dry_run;
+    gs_dry_run_watch(r, w);
+    GS_TRY(gs_prepare_steps(w));
+    r->on = true;
+    GS_TRY(dry_step(w, 0));
+    r->sent = w->measured.sent;
+    return r->failed;
+}
+
+/* A set of shapes alone is all that a dry run looks at. */
+gs_status gs_dry_run_create(const gs_settings *s, gs_shape in, int targets, int workers, int rank,
+                            gs_dry_run *out) {
+    const gs_dataset set = {.count = s->batch, .shape = in, .labels_each = targets};
+    gs_dry_run_begin(out, true);
+    return play(&(player){s, &set, &set, 1, workers, rank, play_step, out}, out);
 }
 
 /* ---- what they took ---- */
@@ -163,8 +158,7 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     }
     listing to = {p, gs_layer_count(w->model->net),
                   params > 0 ? (double)w->optimizer->held / (double)params : 1};
-    p->layer = calloc(to.room, sizeof *p->layer);
-    if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu layers", to.room);
+    GS_TRY(GS_NEW(p->layer, to.room, "a list of %zu layers", to.room));
     p->params = gs_model_whole(w->model)->params;
     p->own = params;
     p->vectors = w->optimizer->vectors;
@@ -178,26 +172,18 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-static gs_status dry_worker(const gs_run *run, const gs_settings *s, gs_dry_run *r, gs_comm *comm,
-                            gs_memory_plan *plan, int i) {
-    gs_worker w;
-    gs_memory_worker *out = &plan->worker[i];
-    gs_settings settings = *s;
-    const char *device = run->worker[comm->rank % run->local].device;
-    settings.dry_run = &r->calls;
-    settings.begin = NULL;
-    settings.load = NULL;
-    GS_TRY(gs_worker_create(&w, &settings, device, comm, run->threads, GS_NOT_SCALED, run->train_set,
-                            run->test_set));
-    gs_status status = dry_calls(&w);
-    snprintf(out->device, sizeof out->device, "%s", device);
-    for (int p = 0; p < GS_MEMORY_PLACES; p++) out->use[p] = w.device->memory.peak[p];
-    out->rank = comm->rank;
-    out->micro_batch = w.schedule.most;
-    out->eval_block = w.eval_block;
-    if (status == GS_OK && i == 0) status = list_layers(plan, &w);
-    gs_worker_free(&w);
-    return status;
+/* The next one of the plan. */
+static gs_status play_run(gs_worker *w, void *memory_plan) {
+    gs_memory_plan *plan = memory_plan;
+    gs_memory_worker *out = &plan->worker[plan->workers++];
+    GS_TRY(dry_calls(w));
+    GS_TRY(gs_devices_name(w->settings->devices, w->comm->rank % gs_devices_count(w->settings->devices),
+                           out->device));
+    for (int p = 0; p < GS_MEMORY_PLACES; p++) out->use[p] = w->device->memory.peak[p];
+    out->rank = w->comm->rank;
+    out->micro_batch = w->schedule.most;
+    out->eval_block = w->eval_block;
+    return plan->workers == 1 ? list_layers(plan, w) : GS_OK;
 }
 
 /* ---- all workers ---- */
@@ -218,28 +204,22 @@ gs_status gs_run_dry(gs_run *run, const gs_settings *s, bool all, gs_memory_plan
     const gs_rendezvous *p = run->settings.processes;
     const int workers = gs_run_all_workers(run),
               first = all || workers == run->local ? 0 : p->rank * run->local;
-    *plan = (gs_memory_plan){.run = run,
-                             .settings = *s,
-                             .all_workers = workers,
-                             .stages = s->pipeline > 1 ? s->pipeline : 1,
-                             .tensor = s->tensor > 1 ? s->tensor : 1,
-                             .zero = workers > 1 ? s->zero : 0};
+    *plan = (gs_memory_plan){
+        .run = run, .settings = *s, .all_workers = workers, .layout = gs_layout_of(s, workers)};
+    if (workers == 1) plan->layout.zero = 0;
     plan->settings.train_set = run->train_set;
     plan->settings.test_set = run->test_set;
     GS_TRY(check(run, s, workers));
-    plan->workers = all ? workers : run->local;
-    plan->worker = calloc((size_t)plan->workers, sizeof *plan->worker);
-    if (!plan->worker) return gs_fail(GS_E_MEMORY, "no memory for the plans of %d workers", plan->workers);
+    const int count = all ? workers : run->local;
+    GS_TRY(GS_NEW(plan->worker, count, "the plans of %d workers", count));
     plan->set_bytes = bytes_of(run->train_set);
     if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
-    for (int i = 0; i < plan->workers; i++) {
+    for (int i = 0; i < count; i++) {
         gs_dry_run r;
-        gs_comm *comm;
         gs_dry_run_begin(&r, false);
-        GS_TRY(gs_comm_dry_create(first + i, workers, &r.comm, &comm));
-        const gs_status status = dry_worker(run, s, &r, comm, plan, i);
-        gs_comm_free(comm);
-        GS_TRY(status);
+        GS_TRY(play(
+            &(player){s, run->train_set, run->test_set, run->threads, workers, first + i, play_run, plan},
+            &r));
     }
     return GS_OK;
 }

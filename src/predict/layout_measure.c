@@ -71,8 +71,7 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
 static gs_status measure_all(const gs_layout_measured *p, const gs_settings *s, size_t samples,
                              gs_layer_times *out) {
     crew c = {p, s, samples, at_once(p), NULL};
-    if (!(c.times = calloc((size_t)c.ranks, sizeof *c.times)))
-        return gs_fail(GS_E_MEMORY, "no memory to measure layers on %d workers", c.ranks);
+    GS_TRY(GS_NEW(c.times, c.ranks, "the times of layers on %d workers", c.ranks));
     const gs_status status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
     *out = c.times[0];
     for (int i = 1; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
@@ -123,7 +122,7 @@ typedef struct caller {
     gs_sync *sync;
     float *mine, *of_all;
     gs_token_shards tokens;
-    gs_jobs *jobs; /* of a thread beside, if that makes the call; else NULL */
+    gs_jobs *jobs; /* with a thread, if that makes the call */
 } caller;
 
 static gs_status message(const caller *c) {
@@ -156,7 +155,6 @@ static gs_status call_job(void *context, const gs_job *job) {
 /* As in a run: a call beside layers is given to the thread, and awaited. */
 static gs_status call_as_in_a_run(caller *c) {
     uint64_t number;
-    if (!c->jobs) return call_once(c);
     GS_TRY(gs_jobs_give(c->jobs, (gs_job){.run = call_job, .context = c}, &number));
     return gs_jobs_wait(c->jobs, number);
 }
@@ -186,10 +184,9 @@ static gs_status allocate(caller *c) {
     const gs_layout_call *call = &c->b->call;
     const size_t floats = call->floats, bytes = floats * sizeof(float);
     const gs_sync_array array = {floats, c->b->measured->settings->wire, GS_STATS};
-    c->mine = calloc(floats + 1, sizeof(float));
-    c->of_all = calloc(floats + 1, sizeof(float)); /* sums of 0 stay 0 */
-    if (!c->mine || !c->of_all) return gs_fail(GS_E_MEMORY, "no memory for messages of %zu floats", floats);
-    if (call->background) GS_TRY(gs_jobs_create(1, &c->jobs));
+    GS_TRY(GS_NEW(c->mine, floats, "messages of %zu floats", floats));
+    GS_TRY(GS_NEW(c->of_all, floats, "messages of %zu floats", floats)); /* sums of 0 stay 0 */
+    GS_TRY(gs_jobs_create(call->background ? 1 : 0, &c->jobs));
     if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
     if (!call->samples) return GS_OK;
     GS_TRY(gs_device_open("cpu", 1, &c->device));

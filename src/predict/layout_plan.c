@@ -247,9 +247,8 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
 static gs_status play(const prediction *p, double *seconds) {
     const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
     gs_pipeline_run run = {0};
-    gs_instructions *list = calloc((size_t)p->pipeline.shape.stages + 1, sizeof *list);
-    if (!list)
-        return gs_fail(GS_E_MEMORY, "no memory for the schedules of %d stages", p->pipeline.shape.stages);
+    gs_instructions *list;
+    GS_TRY(GS_NEW(list, p->pipeline.shape.stages, "the schedules of %d stages", p->pipeline.shape.stages));
     gs_status status = GS_OK;
     for (int s = 0; s < p->pipeline.shape.stages && status == GS_OK; s++)
         status = gs_instructions_create(p->pipeline.schedule, &p->pipeline.shape, s, &list[s]);
@@ -298,8 +297,8 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
                             size_t batch, gs_layout_cost *out) {
     gs_settings s = *settings;
     const gs_layout l = gs_layout_of(&s, measured->workers);
-    prediction *p = malloc(sizeof *p);
-    if (!p) return gs_fail(GS_E_MEMORY, "no memory for the stages of a pipeline");
+    prediction *p;
+    GS_TRY(GS_NEW(p, 1, "the stages of a pipeline"));
     *p = (prediction){.measured = measured,
                       .settings = &s,
                       .model = m,
@@ -340,8 +339,7 @@ static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *setti
 /* The parts that all layouts are made of. */
 static gs_status measure(gs_layout_plan *p) {
     const gs_settings *s = &p->memory.settings;
-    p->measured = calloc(1, sizeof *p->measured);
-    if (!p->measured) return gs_fail(GS_E_MEMORY, "no memory to measure the parts of a step");
+    GS_TRY(GS_NEW(p->measured, 1, "the parts of a step"));
     *p->measured = (gs_layout_measured){.settings = s,
                                         .devices = p->devices,
                                         .workers = p->workers,
@@ -414,8 +412,8 @@ static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
         for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
             GS_TRY(try_with_zero(p, m, pp, tp));
     if (!p->cost) {
-        p->cost = calloc((size_t)p->layouts + 1, sizeof *p->cost);
-        return p->cost ? try_all(p, m) : gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
+        GS_TRY(GS_NEW(p->cost, p->layouts, "a list of %d layouts", p->layouts));
+        return try_all(p, m);
     }
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
@@ -455,18 +453,11 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
     return gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = s->train_set->shape}, plan);
 }
 
-/* What is right in no layout is an error, and not the reason to refuse one. */
-static gs_status check_pipelines(const gs_settings *s) {
-    const gs_pipeline_schedule *schedule;
-    int chunks;
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    return gs_pipeline_cut_check(s->pipeline_cut);
-}
-
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
     *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
-    GS_TRY(check_pipelines(settings));
+    GS_TRY(gs_strategy_pipeline.check(
+        settings)); /* wrong in all layouts: an error, and no reason to refuse one */
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
     const gs_settings *s = &p->memory.settings;

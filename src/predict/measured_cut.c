@@ -80,8 +80,8 @@ gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
     bool wanted = gs_cut_is_open(run);
     if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
     if (!wanted) return GS_OK;
-    told *t = calloc(1, sizeof *t);
-    if (!t) return gs_fail(GS_E_MEMORY, "no memory for the cut of a pipeline");
+    told *t;
+    GS_TRY(GS_NEW(t, 1, "the cut of a pipeline"));
     gs_status status = share(run, processes, t);
     if (status == GS_OK) {
         run->cut = t->cut;

@@ -18,18 +18,14 @@
 
 gs_status gs_memory_plan_create(const gs_settings *settings, gs_memory_plan *plan) {
     *plan = (gs_memory_plan){0};
-    gs_run *run = calloc(1, sizeof *run);
-    if (!run) return gs_fail(GS_E_MEMORY, "no memory for a plan");
+    gs_run *run;
+    GS_TRY(GS_NEW(run, 1, "a plan"));
     *run = (gs_run){.kind = GS_RUN_TRAIN, .settings = *settings};
     gs_status status = gs_run_prepare(run);
     if (status == GS_OK) status = gs_run_dry(run, &run->settings, true, plan);
     plan->run = run;
     plan->owns_run = true;
     return status;
-}
-
-gs_status gs_memory_plan_again(const gs_memory_plan *of, const gs_settings *s, gs_memory_plan *out) {
-    return gs_run_dry(of->run, s, of->workers == of->all_workers, out);
 }
 
 void gs_memory_plan_free(gs_memory_plan *p) {
@@ -82,7 +78,7 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
         all = p->worker[i].micro_batch > all ? p->worker[i].micro_batch : all;
     size_t m = all;
     for (int i = 0; i < degree; i++) m = (m + 1) / 2;
-    if (p->stages > 1 || p->settings.exact || m <= 1) return false;
+    if (p->layout.pp > 1 || p->settings.exact || m <= 1) return false;
     m = (m + 1) / 2;
     s->micro_batch = m;
     o->costs = smaller;
@@ -93,8 +89,8 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
 
 /* Twice as many micro-batches in a pipeline, four times, eight times; at most one for each sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
-    const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)gs_memory_dp(p));
-    if (p->stages == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
+    const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)p->layout.dp);
+    if (p->layout.pp == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
     s->micro_batches = now << (degree + 1) < share ? now << (degree + 1) : share;
     o->costs = smaller;
     snprintf(o->option, sizeof o->option, "--micro-batches %d", s->micro_batches);
@@ -105,7 +101,7 @@ static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *
 /* ---- ZeRO ---- */
 
 static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
-    const bool stages = p->stages > 1;
+    const bool stages = p->layout.pp > 1;
     const char *const what[] = {stages ? "vectors" : "vectors; no copy for sums", "gradients too; windows",
                                 "weights too; windows"};
     const char *const costs[] = {"sum, update and gathering of weights one after the other",
@@ -113,9 +109,9 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
                                  stages ? "weights come twice in each micro-batch"
                                         : "half as many bytes again between workers"};
     const char *usual = gs_settings_default().sync;
-    const int dp = gs_memory_dp(p);
-    if (dp == 1 || gs_strategy_of(&p->settings)->apart || p->zero + degree >= 3) return false;
-    s->zero = p->zero + 1 + degree;
+    const int dp = p->layout.dp, zero = p->layout.zero + 1 + degree;
+    if (dp == 1 || gs_strategy_of(&p->settings)->apart || zero > 3) return false;
+    s->zero = zero;
     s->sync = usual;
     snprintf(o->option, sizeof o->option, "--zero %d%s%.20s", s->zero,
              strcmp(p->settings.sync, usual) ? ", no --sync " : "",
@@ -189,7 +185,7 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
     snprintf(o->option, sizeof o->option, "%s%s%s", p->vectors > 1 ? "--optimizer sgd" : "",
              p->vectors > 1 && keeps == 0 ? " " : "", keeps == 0 ? "--momentum 0" : "");
     snprintf(o->formula, sizeof o->formula, "%d x 4 bytes x parameters%s", degree + 1,
-             p->zero > 0 || p->tensor > 1 ? ", a part of them" : "");
+             p->layout.zero > 0 || p->layout.tp > 1 ? ", a part of them" : "");
     return true;
 }
 
@@ -209,7 +205,8 @@ enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
-    if (gs_memory_plan_again(plan, changed, &other) == GS_OK) most = gs_memory_most(&other, NULL);
+    if (gs_run_dry(plan->run, changed, plan->workers == plan->all_workers, &other) == GS_OK)
+        most = gs_memory_most(&other, NULL);
     if (again) *again = other.again;
     gs_memory_plan_free(&other);
     return most;
@@ -241,7 +238,7 @@ void gs_memory_options_find(const gs_memory_plan *plan, gs_memory_options *list)
 }
 
 double gs_memory_bytes_each(const gs_memory_plan *plan, char *text, size_t size) {
-    const int stage = plan->zero, n = gs_memory_dp(plan),
+    const int stage = plan->layout.zero, n = plan->layout.dp,
               parts = 4 * ((stage > 0 ? plan->vectors : 0) + (stage > 1) + (stage > 2)),
               all = 4 * (plan->vectors + 2) - parts;
     if (parts == 0) snprintf(text, size, "%d", all);
@@ -395,7 +392,7 @@ gs_status gs_memory_check(gs_settings *s, gs_memory_plan *plan, char *why, size_
     gs_memory_plan fitted;
     gs_settings chosen = plan->settings;
     (void)apply(&c, &chosen);
-    gs_status status = gs_memory_plan_again(plan, &chosen, &fitted);
+    gs_status status = gs_run_dry(plan->run, &chosen, plan->workers == plan->all_workers, &fitted);
     if (status != GS_OK) {
         gs_memory_plan_free(&fitted);
         return status;

@@ -38,9 +38,7 @@ typedef struct gs_memory_plan {
     size_t own;       /* and those of worker 0: with --tensor a part of them */
     int vectors;      /* that its optimiser keeps for each of them */
     int all_workers;  /* of all processes */
-    int stages;       /* of a pipeline, that share a part of each batch; else 1 */
-    int tensor;       /* workers that share each pair of linear layers; else 1 */
-    int zero;         /* ZeRO's stage; 0: all workers hold all */
+    gs_layout layout; /* of these; zero is 0 where there is one worker */
     size_t batch;     /* the global batch */
     double set_bytes; /* of both data sets in the host's memory, once for the process; 0: pictures in files */
 } gs_memory_plan;
@@ -50,10 +48,6 @@ typedef struct gs_memory_plan {
 gs_status gs_memory_plan_create(const gs_settings *, gs_memory_plan *plan);
 void gs_memory_plan_free(gs_memory_plan *);
 
-/* The same run with other settings: on the data sets of the first plan, which must live as long. GS_E_USAGE: such a run
- * would be refused. */
-gs_status gs_memory_plan_again(const gs_memory_plan *, const gs_settings *, gs_memory_plan *out);
-
 /* plan->worker = what each worker takes with these settings, which may be others than the run's own: those of this
  * process, or `all`, where the other processes are taken to have the same devices as this one. GS_E_USAGE: the settings
  * do not go together. *plan is to be freed in any case; the run must live as long. */
@@ -61,11 +55,6 @@ gs_status gs_run_dry(struct gs_run *, const gs_settings *, bool all, gs_memory_p
 
 /* The largest need of a device among the workers, and which worker's it is (NULL: nobody asks). */
 double gs_memory_most(const gs_memory_plan *, int *worker);
-
-/* Workers that hold the same, unless ZeRO divides it. */
-static inline int gs_memory_dp(const gs_memory_plan *p) {
-    return p->all_workers / p->stages / p->tensor;
-}
 
 /* ---- which settings take less ---- */
 

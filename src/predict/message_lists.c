@@ -111,13 +111,11 @@ gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_ke
     entry *e = lists->first;
     while (e && !is_same(&e->key, key)) e = e->next;
     if (!e) {
-        e = calloc(1, sizeof *e);
-        if (!e) return gs_fail(GS_E_MEMORY, "no memory for the messages of %d workers", key->ranks);
+        GS_TRY(GS_NEW(e, 1, "the messages of %d workers", key->ranks));
         e->key = *key;
         e->next = lists->first;
         lists->first = e;
-        e->list = calloc((size_t)key->ranks, sizeof *e->list);
-        if (!e->list) return gs_fail(GS_E_MEMORY, "no memory for the messages of %d workers", key->ranks);
+        GS_TRY(GS_NEW(e->list, key->ranks, "the messages of %d workers", key->ranks));
         GS_TRY(record_all(e));
     }
     *out = e->list;

@@ -154,31 +154,19 @@ static double bytes_of_sum(const gs_layer *l, double n) {
     return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
 }
 
-static double bytes_forward(const gs_layer *l, double n) {
+static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
     const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
-                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
+                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l)),
+                 out = floats(l->memory.y_half, numbers), params = (double)gs_layer_weights(l),
+                 weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
+                 index = numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* of the largest */
     if (gs_layer_is_view(l)) return 0;
-    if (l->children) return bytes_of_sum(l, n);
-    const double out = floats(l->memory.y_half, numbers) +
-                       numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* y, the index */
-    return 4 * (in + out + (double)gs_layer_weights(l));
-}
-
-static double bytes_backward(const gs_layer *l, double n) {
-    const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
-                 numbers = n * (double)gs_shape_size(gs_layer_y_shape(l));
-    const gs_epilogue then = l->epilogue;
-    double weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
-           params = (double)gs_layer_weights(l);
-    if (gs_layer_is_view(l)) return 0;
-    if (l->children) return l->needs_dx ? bytes_of_sum(l, n) : 0;
-    const int index = l->ops->extra_writes + (then.pool != NULL);
-    const double out =
-        floats(l->memory.y_half, numbers) * (1 + l->ops->extra_reads - l->ops->extra_writes + then.relu) +
-        numbers * index; /* dy, y, the index */
+    if (l->children) return direction == GS_FORWARD || l->needs_dx ? bytes_of_sum(l, n) : 0;
+    if (direction == GS_FORWARD) return 4 * (in + out + index + params);
+    /* dy and y, with the index */
+    const double read = out * (1 + l->ops->extra_reads - l->ops->extra_writes + l->epilogue.relu) + index;
     /* dy and x are read for dw, which is added to; w is read and dx written for dx */
-    if (params > 0) return 4 * (out + in + 2 * params + (l->needs_dx ? in + weights : 0));
-    return 4 * (out + in);
+    return 4 * (read + in + (params > 0 ? 2 * params + (l->needs_dx ? in + weights : 0) : 0));
 }
 
 /* As gs_model counts them: as much as forward for dx, and again for dw and db. If a layer does the relu or the pooling
@@ -236,19 +224,13 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     timed *t = &p->layer[l->number];
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
-    double bytes = direction == GS_FORWARD ? bytes_forward(l, n) : bytes_backward(l, n);
+    double bytes = bytes_of(l, direction, n);
     if (pass->recomputing && l->memory.rerun == GS_RERUN_INSIDE)
         flops = bytes = 0; /* the layers in it have counted theirs */
     const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
     add_to(&t->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
     p->inside = t->outside + took;
     p->mark = t->start + took;
-    return GS_OK;
-}
-
-static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
-                               float scale) {
-    (void)context, (void)o, (void)first, (void)count, (void)scale;
     return GS_OK;
 }
 
@@ -269,11 +251,10 @@ static gs_status note_one(gs_layer *l, void *context) {
 static gs_status time_layers(profiler *p) {
     gs_layer *net = p->worker.model->net;
     p->layers = (int)gs_layer_count(net);
-    p->layer = calloc((size_t)p->layers, sizeof *p->layer);
-    if (!p->layer) return gs_fail(GS_E_MEMORY, "no memory to measure %d layers", p->layers);
+    GS_TRY(GS_NEW(p->layer, p->layers, "the times of %d layers", p->layers));
     p->watcher = (gs_layer_watcher){p, before, after, NULL};
     gs_layer_watch_begin(net, &p->watcher);
-    p->updates = (gs_update_watcher){p, before_update, after_update};
+    p->updates = (gs_update_watcher){p, NULL, after_update};
     p->worker.optimizer->watcher = &p->updates;
     return gs_layer_walk(net, note_one, p);
 }
@@ -393,10 +374,9 @@ static gs_status measure_rows(profiler *p) {
     GS_TRY(time_layers(p));
     GS_TRY(steps(p, &count, &took, &samples));
     count++; /* the first one was measured too */
-    gs_profile_row *row = out->rows = calloc((size_t)p->layers + ROWS, sizeof *out->rows);
-    if (!row) return gs_fail(GS_E_MEMORY, "no memory for %d rows", p->layers + ROWS);
-    own_row(p, ROW_DATA, "data", count, row);
-    row = layer_rows(p, count, row + 1);
+    GS_TRY(GS_NEW(out->rows, p->layers + ROWS, "%d rows", p->layers + ROWS));
+    own_row(p, ROW_DATA, "data", count, out->rows);
+    gs_profile_row *row = layer_rows(p, count, out->rows + 1);
     own_row(p, ROW_LOSS, "loss", count, row);
     own_row(p, ROW_UPDATE, "update", count, row + 1);
     out->row_count = (int)(row + 2 - out->rows);

@@ -33,9 +33,7 @@ static gs_status check_sync(const gs_settings *s) {
 }
 
 static gs_status check_layout(const gs_simulation *s) {
-    const gs_layout l = gs_layout_of(&s->settings, s->workers);
     GS_TRY(gs_tensor_check(&s->settings));
-    if (l.pp == 1) GS_TRY(gs_strategy_pipeline.check(&s->settings, false)); /* no options of stages */
     gs_settings any = s->settings;
     any.sync = gs_settings_default().sync; /* stages and groups have no scheme */
     return gs_check_pairs(&any);
@@ -164,7 +162,7 @@ gs_status gs_simulated_work_create(const gs_simulation *s, gs_simulated_work *w)
     GS_TRY(s->flops > 0 ? from_flops(s, w) : measured(s, w));
     gs_settings named = s->settings;
     named.model = w->plan->text;
-    return gs_tensor_check_workers(&named, w->plan->in, s->workers);
+    return gs_tensor_check_workers(&named, w->plan->in);
 }
 
 void gs_simulated_work_free(gs_simulated_work *w) {
@@ -173,7 +171,8 @@ void gs_simulated_work_free(gs_simulated_work *w) {
     *w = (gs_simulated_work){0};
 }
 
-double gs_simulated_compute(const gs_simulated_work *w) {
+/* Seconds: forward, backward and update. */
+static double compute_of(const gs_simulated_work *w) {
     double all = w->times.update;
     for (int i = 0; i < w->times.layers; i++) all += w->times.forward[i] + w->times.backward[i];
     return all;
@@ -191,29 +190,30 @@ typedef struct role {
     double compute; /* seconds */
 } role;
 
-typedef struct scripts {
+/* A simulation. */
+typedef struct run {
+    const gs_simulation *sim;
+    const gs_simulated_work *work;
+    gs_simulated *out;
+    gs_layout layout;
     gs_virtual_script *script; /* [workers] */
     role *role;                /* [stage][part] */
     int roles;
     gs_message_lists lists;
-    int buckets;
-    double formula; /* seconds of the sums of gradients, by the scheme's formula; NAN: there is none */
-} scripts;
-
-/* What is being written: the script of a role. */
-typedef struct writer {
-    scripts *scripts;
-    const gs_simulation *sim;
-    const gs_simulated_work *work;
-    gs_layout layout;
-    role *role; /* at hand */
-    int rank;   /* of its first replica */
+    role *now; /* whose script is being written, */
+    int rank;  /* and of its first replica */
     bool in_job;
     gs_virtual_item compute; /* layers one after the other are one item */
-} writer;
+    gs_virtual *virtual;
+    int made; /* steps */
+    size_t room;
+    gs_status failed;
+    double last; /* when worker 0 ended the step before */
+    double step[GS_SIMULATED_STEPS + STEPS_MOST];
+} run;
 
-static void add(writer *w, gs_virtual_item item) {
-    w->role->item[w->role->items++] = item;
+static void add(run *w, gs_virtual_item item) {
+    w->now->item[w->now->items++] = item;
 }
 
 /* ---- seconds ---- */
@@ -227,27 +227,27 @@ static double seconds_of_layers(const gs_simulated_work *w, const gs_dry_run_ite
     return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
 }
 
-static void flush(writer *w) {
+static void flush(run *w) {
     if (w->compute.seconds > 0) add(w, w->compute);
     w->compute.seconds = 0;
 }
 
 /* Beside a thread that has the messages a worker's own time is another one. */
-static void add_compute(writer *w, double seconds, gs_simulated_kind kind, bool background) {
+static void add_compute(run *w, double seconds, gs_simulated_kind kind, bool background) {
     if (w->compute.kind != (int)kind) flush(w);
     w->compute.op = background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
     w->compute.kind = (int)kind;
     w->compute.seconds += seconds;
-    w->role->compute += seconds;
+    w->now->compute += seconds;
 }
 
 /* ---- calls to others ---- */
 
-static gs_status add_call(writer *w, const gs_dry_run_item *i, bool background) {
+static gs_status add_call(run *w, const gs_dry_run_item *i, bool background) {
     const gs_layout *l = &w->layout;
     const gs_virtual_list *list;
     const gs_virtual_item join = {.op = GS_VIRTUAL_JOIN};
-    GS_TRY(gs_message_lists_of(&w->scripts->lists, &i->key, &list));
+    GS_TRY(gs_message_lists_of(&w->lists, &i->key, &list));
     if (background && !w->in_job) add(w, join);
     add(w, (gs_virtual_item){.op = GS_VIRTUAL_LIST,
                              .stride = i->axis == GS_DP   ? l->tp
@@ -260,7 +260,7 @@ static gs_status add_call(writer *w, const gs_dry_run_item *i, bool background) 
 }
 
 /* Within the rank's own replica. */
-static void add_message(writer *w, const gs_call *message) {
+static void add_message(run *w, const gs_call *message) {
     add(w, (gs_virtual_item){.op = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
                              .peer = message->root - w->rank,
                              .bytes = message->count,
@@ -269,7 +269,7 @@ static void add_message(writer *w, const gs_call *message) {
 
 /* ---- a role ---- */
 
-static gs_status add_item(writer *w, const gs_dry_run_item *i, bool background) {
+static gs_status add_item(run *w, const gs_dry_run_item *i, bool background) {
     static const gs_virtual_op marks[] = {[GS_DRY_ASK] = GS_VIRTUAL_ASK,
                                           [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,
                                           [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
@@ -294,12 +294,11 @@ static gs_status add_item(writer *w, const gs_dry_run_item *i, bool background) 
     return GS_OK;
 }
 
-static gs_status write_role(writer *w) {
-    role *o = w->role;
+static gs_status write_role(run *w) {
+    role *o = w->now;
     const gs_dry_run *r = &o->dry_run;
     enum { MOST = 4 /* of a dry run: layers before it, and a call between two joins */ };
-    if (!(o->item = malloc((MOST * r->items + 2) * sizeof *o->item)))
-        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", w->sim->workers);
+    GS_TRY(GS_NEW(o->item, MOST * r->items + 2, "the steps of %d workers", w->sim->workers));
     w->in_job = false;
     add(w, (gs_virtual_item){.op = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
     for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->background));
@@ -318,24 +317,24 @@ static double formula_of(const gs_simulation *sim, const gs_simulated_work *w,
     return key->scheme->time(key->ranks, (double)key->array.count * sizeof(float), &m);
 }
 
-static void describe_sums(writer *w) {
-    const gs_dry_run *r = &w->scripts->role[0].dry_run;
+static void describe_sums(run *w) {
+    const gs_dry_run *r = &w->role[0].dry_run;
     const gs_layout *l = &w->layout;
-    scripts *s = w->scripts;
+    gs_simulated *o = w->out;
     for (size_t i = 0; i < r->items; i++) {
         const gs_dry_run_item *item = &r->item[i];
         if (item->what != GS_DRY_CALL || item->axis != GS_DP) continue;
-        if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) s->buckets++;
-        s->formula += formula_of(w->sim, w->work, &item->key);
+        if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) o->buckets++;
+        o->formula += formula_of(w->sim, w->work, &item->key);
     }
-    if (l->pp > 1 || (l->tp > 1 && !l->zero) || s->buckets == 0) s->buckets = 1;
-    if (l->pp > 1 || l->tp > 1 || l->zero) s->formula = NAN;
+    if (l->pp > 1 || (l->tp > 1 && !l->zero) || o->buckets == 0) o->buckets = 1;
+    if (l->pp > 1 || l->tp > 1 || l->zero) o->formula = NAN;
 }
 
 /* ---- all ---- */
 
 /* The step of the first replica of each part of each stage. */
-static gs_status dry_runs(writer *w) {
+static gs_status dry_runs(run *w) {
     const gs_layout *l = &w->layout;
     const gs_model *plan = w->work->plan;
     gs_settings s = w->sim->settings;
@@ -343,66 +342,52 @@ static gs_status dry_runs(writer *w) {
     if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
     s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     if (l->pp > 1) s.pipeline_cut = "flops";
-    for (int i = 0; i < w->scripts->roles; i++)
+    for (int i = 0; i < w->roles; i++)
         GS_TRY(gs_dry_run_create(&s, plan->in, gs_model_targets(plan), w->sim->workers,
                                  gs_rank_at(l, (gs_coordinates){0, i % l->tp, i / l->tp}),
-                                 &w->scripts->role[i].dry_run));
+                                 &w->role[i].dry_run));
     return GS_OK;
 }
 
-static gs_status write_scripts(writer *w) {
-    scripts *s = w->scripts;
+static gs_status write_scripts(run *w) {
     GS_TRY(dry_runs(w));
     describe_sums(w);
-    for (int i = 0; i < s->roles; i++) {
-        w->role = &s->role[i];
+    for (int i = 0; i < w->roles; i++) {
+        w->now = &w->role[i];
         w->rank = gs_rank_at(&w->layout, (gs_coordinates){0, i % w->layout.tp, i / w->layout.tp});
         GS_TRY(write_role(w));
     }
     for (int r = 0; r < w->sim->workers; r++) {
         const gs_coordinates at = gs_coordinates_of(&w->layout, r);
-        const role *o = &s->role[at.pp * w->layout.tp + at.tp];
-        s->script[r] = (gs_virtual_script){o->item, o->items, 0};
+        const role *o = &w->role[at.pp * w->layout.tp + at.tp];
+        w->script[r] = (gs_virtual_script){o->item, o->items, 0};
     }
     return GS_OK;
 }
 
-/* *s is to be freed in any case. GS_E_USAGE: the layout does not fit the model. */
-static gs_status create_scripts(const gs_simulation *sim, const gs_simulated_work *work, scripts *s) {
-    writer w = {.scripts = s, .sim = sim, .work = work, .layout = gs_layout_of(&sim->settings, sim->workers)};
-    *s = (scripts){.roles = w.layout.pp * w.layout.tp};
-    s->script = calloc((size_t)sim->workers, sizeof *s->script);
-    s->role = calloc((size_t)s->roles, sizeof *s->role);
-    if (!s->script || !s->role)
-        return gs_fail(GS_E_MEMORY, "no memory for the steps of %d workers", sim->workers);
-    const gs_status status = write_scripts(&w);
+/* GS_E_USAGE: the layout does not fit the model. */
+static gs_status create_scripts(run *w) {
+    w->layout = gs_layout_of(&w->sim->settings, w->sim->workers);
+    w->roles = w->layout.pp * w->layout.tp;
+    GS_TRY(GS_NEW(w->script, w->sim->workers, "the steps of %d workers", w->sim->workers));
+    GS_TRY(GS_NEW(w->role, w->roles, "the steps of %d workers", w->roles));
+    const gs_status status = write_scripts(w);
     return status == GS_E_SHAPE ? gs_fail(GS_E_USAGE, "%s", gs_message()) : status;
 }
 
-static void free_scripts(scripts *s) {
-    for (int i = 0; s->role && i < s->roles; i++) {
-        gs_dry_run_free(&s->role[i].dry_run);
-        free(s->role[i].item);
+static void free_run(run *w) {
+    for (int i = 0; w->role && i < w->roles; i++) {
+        gs_dry_run_free(&w->role[i].dry_run);
+        free(w->role[i].item);
     }
-    free(s->script);
-    free(s->role);
-    gs_message_lists_free(&s->lists);
+    free(w->script);
+    free(w->role);
+    gs_message_lists_free(&w->lists);
+    gs_virtual_free(w->virtual);
+    free(w);
 }
 
 /* ---- the timeline ---- */
-
-typedef struct run {
-    const gs_simulation *sim;
-    const gs_simulated_work *work;
-    gs_simulated *out;
-    scripts scripts;
-    gs_virtual *virtual;
-    int made; /* steps */
-    size_t room;
-    gs_status failed;
-    double last; /* when worker 0 ended the step before */
-    double step[GS_SIMULATED_STEPS + STEPS_MOST];
-} run;
 
 /* The workers that are shown: all, or evenly spaced ones. */
 static bool is_shown(const gs_simulation *s, int rank) {
@@ -445,10 +430,10 @@ static gs_status make_step(run *r, int step) {
     const gs_settings *s = &r->sim->settings;
     for (int i = 0; i < s->jitter.count; i++) {
         const int rank = s->jitter.pause[i].rank;
-        r->scripts.script[rank].pause = gs_jitter_seconds(&s->jitter, s->seed, rank, (uint64_t)step);
+        r->script[rank].pause = gs_jitter_seconds(&s->jitter, s->seed, rank, (uint64_t)step);
     }
     r->out->spans = 0;
-    GS_TRY(gs_virtual_play(r->virtual, r->scripts.script));
+    GS_TRY(gs_virtual_play(r->virtual, r->script));
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     r->made++;
     r->step[step] = a[0].ended - r->last;
@@ -531,7 +516,7 @@ static void summarise(run *r) {
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     double from = INFINITY, to = 0;
     summarise_steps(r);
-    for (int i = 0; i < r->scripts.roles; i++) o->compute = fmax(o->compute, r->scripts.role[i].compute);
+    for (int i = 0; i < r->roles; i++) o->compute = fmax(o->compute, r->role[i].compute);
     for (int w = 0; w < o->workers; w++) {
         o->communication = fmax(o->communication, a[w].communicating);
         o->sent_most = fmax(o->sent_most, a[w].sent[0] + a[w].sent[1]);
@@ -540,12 +525,10 @@ static void summarise(run *r) {
         from = fmin(from, a[w].first_sum);
         to = fmax(to, a[w].ended);
     }
-    const double alone = gs_simulated_compute(r->work);
+    const double alone = compute_of(r->work);
     o->exposed = fmax(0, o->step - o->compute);
     o->speed_up = o->step > 0 ? o->workers * alone / o->step : o->workers;
     o->efficiency = o->speed_up / o->workers;
-    o->formula = r->scripts.formula;
-    o->buckets = r->scripts.buckets;
     find_busiest(r, from, to);
     name_bottleneck(r);
     begin_at_0(o);
@@ -553,8 +536,8 @@ static void summarise(run *r) {
 
 gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_simulated *out) {
     *out = (gs_simulated){.workers = s->workers, .hosts = s->hosts};
-    run *r = calloc(1, sizeof *r);
-    if (!r) return gs_fail(GS_E_MEMORY, "no memory to simulate %d workers", s->workers);
+    run *r;
+    GS_TRY(GS_NEW(r, 1, "a simulation of %d workers", s->workers));
     r->sim = s;
     r->work = w;
     r->out = out;
@@ -565,12 +548,10 @@ gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_sim
                                         .gamma = w->gamma};
     const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, r};
     gs_status status = gs_virtual_create(&cluster, watcher, &r->virtual);
-    if (status == GS_OK) status = create_scripts(s, w, &r->scripts);
+    if (status == GS_OK) status = create_scripts(r);
     if (status == GS_OK) status = make_steps(r);
     if (status == GS_OK) summarise(r);
-    gs_virtual_free(r->virtual);
-    free_scripts(&r->scripts);
-    free(r);
+    free_run(r);
     return status;
 }
 

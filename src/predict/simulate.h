@@ -64,7 +64,6 @@ typedef struct gs_simulated_work {
 /* *out is to be freed in any case. As gs_train fails with one worker. */
 gs_status gs_simulated_work_create(const gs_simulation *, gs_simulated_work *out);
 void gs_simulated_work_free(gs_simulated_work *);
-double gs_simulated_compute(const gs_simulated_work *); /* seconds: forward, backward and update */
 
 /* ---- a step ---- */
 

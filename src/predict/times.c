@@ -34,8 +34,8 @@ static gs_status make_input(bench *b) {
     const gs_dataset *data = b->asked->data;
     const size_t n = b->asked->samples, floats = n * gs_shape_size(data->shape),
                  targets = n * gs_dataset_target_bytes(data);
-    float *host = malloc(floats * sizeof *host);
-    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", n);
+    float *host;
+    GS_TRY(GS_NEW(host, floats, "%zu samples", n));
     for (size_t i = 0; i < floats; i++) {
         uint32_t word[4];
         gs_philox(b->asked->settings->seed, gs_stream_hi(GS_STREAM_WEIGHTS, 0), i, word);
@@ -185,23 +185,17 @@ static gs_status make_model(bench *b) {
     return GS_OK;
 }
 
-static gs_status no_memory(int layers) {
-    return gs_fail(GS_E_MEMORY, "no memory for the times of %d layers", layers);
-}
-
 static gs_status find_pieces(bench *b) {
     const gs_layer *net = b->model->net;
     const size_t layers = gs_layer_count(net);
-    b->point = calloc((size_t)net->children + 2, sizeof *b->point);
-    b->slice = malloc(layers * sizeof *b->slice);
-    if (!b->point || !b->slice) return no_memory(net->children);
+    GS_TRY(GS_NEW(b->point, net->children + 1, "the slices of %d layers", net->children));
+    GS_TRY(GS_NEW(b->slice, layers, "the slices of %zu layers", layers));
     for (size_t i = 0; i < layers; i++) b->slice[i] = -1;
     b->slices = gs_pipeline_cut_points(b->model->net, b->point);
     for (int p = 0; p < b->slices; p++)
         for (int i = b->point[p]; i < b->point[p + 1]; i++) b->slice[net->child[i]->number] = p;
     b->numbers = 2 * (size_t)b->slices + 1;
-    b->turns = calloc(MOST * b->numbers, sizeof *b->turns);
-    return b->turns ? GS_OK : no_memory(net->children);
+    return GS_NEW(b->turns, MOST * b->numbers, "the times of %d layers", net->children);
 }
 
 static gs_status measure(bench *b, gs_layer_times *out) {
@@ -214,8 +208,8 @@ static gs_status measure(bench *b, gs_layer_times *out) {
     b->watcher = (gs_layer_watcher){b, before, after, NULL};
     gs_layer_watch_begin(b->model->net, &b->watcher);
     GS_TRY(make_turns(b, &count));
-    double *room = malloc(2 * (size_t)count * b->numbers * sizeof *room);
-    if (!room) return no_memory(out->layers);
+    double *room;
+    GS_TRY(GS_NEW(room, 2 * (size_t)count * b->numbers, "the times of %d layers", out->layers));
     const gs_status status = summarise(b, count, room, room + (size_t)count * b->numbers, out);
     free(room);
     return status;
@@ -237,8 +231,8 @@ gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {
 }
 
 gs_status gs_layer_times_create(int layers, gs_layer_times *out) {
-    double *all = calloc(4 * (size_t)layers + 1, sizeof *all);
-    if (!all) return no_memory(layers);
+    double *all;
+    GS_TRY(GS_NEW(all, 4 * layers, "the times of %d layers", layers));
     *out = (gs_layer_times){.layers = layers,
                             .forward = all,
                             .backward = all + layers,

@@ -124,9 +124,8 @@ static gs_status end(gs_worker *w, gs_event *e) {
 const gs_hook gs_hook_divergence = {
     .after_step = after_step, .after_steps = after_steps, .after_test = after_test, .end = end};
 
-/* The first value that is not finite, and the parameter that holds it; NULL: there is none. */
-static const float *find_bad(const gs_model *m, const float *weights, const char **name) {
-    for (int p = 0; p < m->param_count; p++) {
+const float *gs_find_bad(const gs_model *m, int params, const float *weights, const char **name) {
+    for (int p = 0; p < params; p++) {
         const float *x = weights + m->param[p]->at;
         *name = m->param[p]->name;
         for (size_t i = 0; i < m->param[p]->count; i++)
@@ -137,7 +136,8 @@ static const float *find_bad(const gs_model *m, const float *weights, const char
 
 void gs_look_at_loaded(gs_worker *w, const float *weights) {
     const char *name;
-    const float *bad = find_bad(gs_model_whole(w->model), weights, &name);
+    const gs_model *m = gs_model_whole(w->model);
+    const float *bad = gs_find_bad(m, m->param_count, weights, &name);
     w->diverged.loaded_bad = bad != NULL;
     if (bad)
         snprintf(w->diverged.loaded_bad_value, sizeof w->diverged.loaded_bad_value, "%g in %s",
@@ -147,7 +147,8 @@ void gs_look_at_loaded(gs_worker *w, const float *weights) {
 gs_status gs_check_weights(const gs_worker *w, const float *weights) {
     char what[120];
     const char *name;
-    const float *bad = w->settings->keep_going ? NULL : find_bad(gs_model_whole(w->model), weights, &name);
+    const gs_model *m = gs_model_whole(w->model);
+    const float *bad = w->settings->keep_going ? NULL : gs_find_bad(m, m->param_count, weights, &name);
     if (!bad) return GS_OK;
     snprintf(what, sizeof what, "a value in %s", name);
     return fail(w, w->step, what, (double)*bad);

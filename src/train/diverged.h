@@ -7,6 +7,10 @@
  * must end. */
 bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
 
+/* The first value of so many of the model's parameters and states that is not finite, and the name of the tensor that
+ * holds it; NULL: there is none. */
+const float *gs_find_bad(const gs_model *, int params, const float *weights, const char **name);
+
 /* Checks what was read from settings->load. Never fails; if the run diverges, the message then says that the file is to
  * blame. */
 void gs_look_at_loaded(gs_worker *, const float *weights);

@@ -13,6 +13,3 @@ size_t gs_samples_within(double most, size_t usual, double bytes);
 /* How many samples inference handles at once. It follows from the model alone, whatever the number of
  * workers, since how a set is cut decides the bits of its loss. */
 gs_status gs_eval_block(const char *model, gs_shape in, size_t *block);
-
-/* Of so many blocks of the test set, those that this worker goes through. */
-gs_shard gs_eval_blocks(const gs_worker *, size_t blocks);

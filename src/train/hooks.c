@@ -14,9 +14,8 @@
 static gs_status make_weights(gs_worker *w, gs_result *result) {
     const gs_model *whole = gs_model_whole(w->model);
     result->params = whole->params;
-    if (!result->weights) result->weights = gs_host_alloc(w, GS_MEMORY_WEIGHTS, whole->saved * sizeof(float));
     if (result->weights) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "no memory for a copy of %zu weights", result->params);
+    return gs_host_alloc(w, GS_MEMORY_WEIGHTS, whole->saved * sizeof(float), &result->weights);
 }
 
 static gs_status read_weights(gs_worker *w, gs_result *result) {

@@ -40,16 +40,6 @@ static bool is_named_before(const gs_jitter *j, int i) {
     return false;
 }
 
-static bool is_valid(const gs_jitter *j) {
-    bool valid = true;
-    for (int i = 0; valid && i < j->count; i++) {
-        const gs_pause *p = &j->pause[i];
-        valid = p->rank >= 0 && p->seconds > 0 && p->seconds <= 1000 && p->share > 0 && p->share <= 1 &&
-                !is_named_before(j, i);
-    }
-    return valid;
-}
-
 static const gs_unit percent[] = {{"%", 1, 100}, {0}};
 
 /* "3:20ms@5%"; *text is moved behind it. */
@@ -61,16 +51,19 @@ static bool read_pause(const char **text, gs_pause *p) {
     p->rank = (int)rank;
     *text = colon + 1;
     if (!gs_unit_read(text, gs_units_time, &p->seconds) || *(*text)++ != '@') return false;
-    return gs_unit_read(text, percent, &p->share);
+    return gs_unit_read(text, percent, &p->share) && p->seconds > 0 && p->seconds <= 1000 && p->share > 0 &&
+           p->share <= 1;
 }
 
 bool gs_jitter_read(const char *text, gs_jitter *j) {
     gs_jitter read = {0};
     do {
-        if (read.count == GS_PAUSES || !read_pause(&text, &read.pause[read.count])) return false;
+        if (read.count == GS_PAUSES || !read_pause(&text, &read.pause[read.count]) ||
+            is_named_before(&read, read.count))
+            return false;
         read.count++;
     } while (*text++ == ',');
-    if (text[-1] || !is_valid(&read)) return false;
+    if (text[-1]) return false;
     *j = read;
     return true;
 }

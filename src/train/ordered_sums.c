@@ -14,8 +14,7 @@ gs_status gs_ordered_sums_create(gs_worker *w, size_t count) {
     o->leaves = w->schedule.mine;
     o->device = w->device;
     for (int i = 0; 2 << i <= o->leaves; i++) {
-        o->level[i] = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, count * sizeof(float));
-        if (!o->level[i]) return gs_fail(GS_E_MEMORY, "--exact: no memory for a sum of %zu floats", count);
+        GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, count * sizeof(float), &o->level[i]));
         o->floats += count;
     }
     return GS_OK;
@@ -32,6 +31,15 @@ bool gs_ordered_sums_add(const gs_ordered_sums *o, size_t at, size_t count, int 
     if (k + 1 == o->leaves) return true;
     gs_host_copy(o->device, o->level[i] + at, x, count * sizeof *x);
     return false;
+}
+
+gs_status gs_order_add_here(gs_worker *w, gs_mem place, size_t at, size_t count, int k) {
+    const gs_backend *ops = w->device->ops;
+    void *x;
+    if (count == 0 || w->ordered_sums.leaves < 2) return GS_OK;
+    GS_TRY(ops->map(w->device, place, count * sizeof(float), &x));
+    (void)gs_ordered_sums_add(&w->ordered_sums, at, count, k, x);
+    return ops->unmap(w->device, place, x);
 }
 
 void gs_add_neighbours(const gs_device *d, float *x, size_t count, int workers) {
@@ -279,17 +287,15 @@ static gs_status make_shard(gs_virtual_shards *l, int i) {
 }
 
 gs_status gs_virtual_shards_create(gs_worker *w) {
-    gs_virtual_shards *l = w->virtual_shards = calloc(1, sizeof *l);
-    if (!l) return gs_fail(GS_E_MEMORY, "--exact: no memory for the virtual shards");
+    GS_TRY(GS_NEW(w->virtual_shards, 1, "the virtual shards of --exact"));
+    gs_virtual_shards *l = w->virtual_shards;
     l->worker = w;
     l->turn = WORKER;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->wake_worker, NULL);
     GS_TRY(gs_layer_walk(w->model->net, find_most, &l->most));
-    l->mine = malloc((size_t)w->schedule.mine * l->most * sizeof *l->mine);
-    l->gathered = calloc(GS_EXACT_SHARDS * l->most, sizeof *l->gathered);
-    if (!l->mine || !l->gathered)
-        return gs_fail(GS_E_MEMORY, "--exact: no memory for sums of %zu numbers", l->most);
+    GS_TRY(GS_NEW(l->mine, (size_t)w->schedule.mine * l->most, "sums of %zu numbers (--exact)", l->most));
+    GS_TRY(GS_NEW(l->gathered, GS_EXACT_SHARDS * l->most, "sums of %zu numbers (--exact)", l->most));
     for (int i = 0; i < w->schedule.mine; i++) GS_TRY(make_shard(l, i));
     return GS_OK;
 }

@@ -43,6 +43,7 @@
 #include <stddef.h>
 
 #include "device.h"
+#include "operands.h"
 
 struct gs_worker;
 struct gs_settings;
@@ -71,6 +72,9 @@ static inline int gs_ordered_sums_leaves(const gs_ordered_sums *o) {
 /* x: the floats at .. at + count - 1 of leaf k = 0, 1, ... It becomes the largest sum that it completes, and is kept.
  * True: it was the last leaf, and x is the sum of all. Ranges may be at different leaves. */
 bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k, float *x);
+
+/* The same of a range of the worker's gradients, which its device has at `place`. */
+gs_status gs_order_add_here(struct gs_worker *, gs_mem place, size_t at, size_t count, int k);
 
 /* GS_E_USAGE: --exact with settings whose bits are not known to be the same for any number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);

@@ -61,9 +61,8 @@ static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t
 }
 
 static gs_status make_lists(gs_partition *h, int units, int states) {
-    h->unit = calloc((size_t)units + 1, sizeof *h->unit);
-    h->state = calloc((size_t)states, sizeof *h->state);
-    return h->unit && h->state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a list of %d units", units);
+    GS_TRY(GS_NEW(h->unit, units, "a list of %d units", units));
+    return GS_NEW(h->state, states, "a list of %d states", states);
 }
 
 static void divide(gs_partition *h, bool zero, int dp) {
@@ -80,27 +79,6 @@ static void divide(gs_partition *h, bool zero, int dp) {
     }
 }
 
-gs_status gs_partition_cut(const gs_model *m, int zero, int dp, int dp_rank, gs_partition *h) {
-    *h = (gs_partition){.dp_rank = dp_rank,
-                        .states = 1,
-                        .copied = m->params,
-                        .counts = m->saved,
-                        .weights = m->weights,
-                        .gradients = m->gradients};
-    GS_TRY(make_lists(h, m->net->children, h->states));
-    *h->state = (gs_partition_state){
-        .first = m->params, .count = m->saved - m->params, .at = m->params, .end = m->net->children};
-    if (zero < 2)
-        h->unit[h->count++] = (gs_partition_unit){.count = m->params, .end = m->net->children};
-    else
-        cut_by_layers(m, 0, 0, m->net->children, largest_layer(m, 0, m->net->children), h);
-    h->params = m->params;
-    divide(h, zero > 0, dp);
-    return GS_OK;
-}
-
-/* ---- units of a stage ---- */
-
 static gs_status add_state(gs_layer *l, void *context) {
     gs_partition_state *state = context;
     for (int i = 0; i < l->params; i++) {
@@ -111,24 +89,29 @@ static gs_status add_state(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static gs_status cut_stage(const gs_worker *w, gs_coordinates coordinates, gs_partition *h) {
-    gs_model *m = w->model;
+gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
+    const gs_model *m = w->model;
+    const gs_coordinates coordinates = gs_coordinates_of(&w->groups.layout, rank);
     gs_stages p;
-    GS_TRY(gs_stages_of(w, &p));
+    *h = (gs_partition){.dp_rank = coordinates.dp, .weights = m->weights, .gradients = m->gradients};
+    GS_TRY(gs_stages_of(w, &p)); /* of one stage: all layers */
     GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
     h->states = p.shape.chunks;
     for (int c = 0; c < h->states; c++) {
         const int run = c * p.shape.stages + coordinates.pp, begin = p.first[run], end = p.first[run + 1];
-        const size_t first = m->net->child[begin]->at, count = end_of(m, end - 1) - first;
+        const size_t first = begin > 0 ? m->net->child[begin]->at : 0, count = end_of(m, end - 1) - first;
+        const bool together = w->settings->recompute && p.runs > 1;
         if (w->settings->zero > 1)
-            cut_by_layers(m, c, begin, end, w->settings->recompute ? count : largest_layer(m, begin, end), h);
+            cut_by_layers(m, c, begin, end, together ? count : largest_layer(m, begin, end), h);
         else
             h->unit[h->count++] = (gs_partition_unit){
                 .first = first, .count = count, .at = h->params, .begin = begin, .end = end, .run = c};
         h->params += count;
         h->state[c].begin = begin;
         h->state[c].end = end;
-        for (int i = begin; i < end; i++) (void)gs_layer_walk(m->net->child[i], add_state, &h->state[c]);
+        if (p.runs == 1) (void)gs_layer_walk(m->net, add_state, &h->state[c]); /* it may be one layer */
+        for (int i = begin; i < end && p.runs > 1; i++)
+            (void)gs_layer_walk(m->net->child[i], add_state, &h->state[c]);
     }
     if (p.tied.table && coordinates.pp == p.shape.stages - 1) h->copy = p.tied.table;
     h->copied = h->counts = h->params + (h->copy ? h->copy->count : 0);
@@ -140,14 +123,6 @@ static gs_status cut_stage(const gs_worker *w, gs_coordinates coordinates, gs_pa
     return GS_OK;
 }
 
-gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
-    const gs_layout *l = &w->groups.layout;
-    const gs_coordinates coordinates = gs_coordinates_of(l, rank);
-    *h = (gs_partition){.dp_rank = coordinates.dp};
-    return l->pp > 1 ? cut_stage(w, coordinates, h)
-                     : gs_partition_cut(w->model, w->settings->zero, l->dp, coordinates.dp, h);
-}
-
 void gs_partition_free(gs_partition *h) {
     free(h->unit);
     free(h->state);
@@ -155,12 +130,18 @@ void gs_partition_free(gs_partition *h) {
     *h = (gs_partition){0};
 }
 
-bool gs_partition_find(const gs_partition *h, const gs_param *param, size_t *at) {
+/* NULL: no unit has it. */
+static const gs_partition_unit *unit_with(const gs_partition *h, const gs_param *param) {
     for (int i = 0; i < h->count && !param->state; i++) {
         const gs_partition_unit *u = &h->unit[i];
-        *at = u->at + param->at - u->first;
-        if (param->at >= u->first && param->at < u->first + u->count) return true;
+        if (param->at >= u->first && param->at < u->first + u->count) return u;
     }
+    return NULL;
+}
+
+bool gs_partition_find(const gs_partition *h, const gs_param *param, size_t *at) {
+    const gs_partition_unit *u = unit_with(h, param);
+    if (u) return *at = u->at + param->at - u->first, true;
     for (int i = 0; i < h->states && param->state; i++) {
         const gs_partition_state *s = &h->state[i];
         *at = s->at + param->at - s->first;
@@ -171,6 +152,23 @@ bool gs_partition_find(const gs_partition *h, const gs_param *param, size_t *at)
 }
 
 /* ---- the arrays ---- */
+
+int gs_partition_ranges(const gs_partition *h, const gs_partition_unit *u, bool cut,
+                        gs_partition_range range[2]) {
+    range[0] = cut ? (gs_partition_range){u->first + u->own * (size_t)h->dp_rank, u->own, u->own_at}
+                   : (gs_partition_range){u->first, u->count, u->at};
+    range[1] = (gs_partition_range){u->first + u->count - u->rest, u->rest, u->rest_at};
+    return cut ? 2 : 1;
+}
+
+gs_status gs_partition_read(const gs_worker *w, const gs_partition_unit *u, float *unit) {
+    const gs_partition *h = &w->partition;
+    gs_partition_range r[2];
+    for (int i = 0, count = gs_partition_ranges(h, u, h->weights_cut, r); i < count; i++)
+        GS_TRY(w->device->ops->read(w->device, unit + r[i].first - u->first, gs_at(h->weights, r[i].at),
+                                    r[i].count * sizeof *unit));
+    return GS_OK;
+}
 
 /* What this worker has of an array: in whole units or in parts, and more behind the state. */
 static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t more, gs_mem *out) {
@@ -186,14 +184,9 @@ static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
     const gs_partition *h = &w->partition;
     const gs_backend *ops = w->device->ops;
     for (int i = 0; i < h->count; i++) {
-        const gs_partition_unit *u = &h->unit[i];
-        const gs_mem from = gs_at(whole, u->first);
-        if (!cut) {
-            GS_TRY(ops->copy(w->device, gs_at(to, u->at), from, u->count));
-            continue;
-        }
-        GS_TRY(ops->copy(w->device, gs_at(to, u->own_at), gs_at(from, u->own * (size_t)h->dp_rank), u->own));
-        GS_TRY(ops->copy(w->device, gs_at(to, u->rest_at), gs_at(from, u->count - u->rest), u->rest));
+        gs_partition_range r[2];
+        for (int k = 0, count = gs_partition_ranges(h, &h->unit[i], cut, r); k < count; k++)
+            GS_TRY(ops->copy(w->device, gs_at(to, r[k].at), gs_at(whole, r[k].first), r[k].count));
     }
     for (int i = 0; i < h->states; i++)
         GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->state[i].at),
@@ -247,16 +240,12 @@ static gs_status bind_layer(gs_layer *l, void *partition) {
     const gs_partition *h = partition;
     for (int i = 0; i < l->params; i++) {
         gs_param *p = &l->param[i];
+        const gs_partition_unit *u = unit_with(h, p);
         size_t at;
-        int k = 0;
         if (!gs_partition_find(h, p, &at)) continue;
-        while (k < h->count && (p->at < h->unit[k].first || p->at >= h->unit[k].first + h->unit[k].count))
-            k++;
-        const bool in_unit = !p->state && k < h->count;
-        p->w = in_unit ? gs_at(h->unit[k].weights, p->at - h->unit[k].first)
-                       : gs_partition_tail(h, h->weights, h->weights_cut, at);
-        p->dw = in_unit ? gs_at(h->unit[k].gradients, p->at - h->unit[k].first)
-                        : gs_partition_tail(h, h->gradients, h->gradients_cut, at);
+        p->w = u ? gs_at(u->weights, p->at - u->first) : gs_partition_tail(h, h->weights, h->weights_cut, at);
+        p->dw = u ? gs_at(u->gradients, p->at - u->first)
+                  : gs_partition_tail(h, h->gradients, h->gradients_cut, at);
     }
     return GS_OK;
 }
@@ -350,27 +339,23 @@ gs_status gs_partition_list(gs_worker *w) {
     gs_partition *h = &w->partition;
     /* A border is in one part, or rest, each. */
     const size_t most = 2 * (size_t)h->count + (m->undivided ? 2 * (size_t)m->param_count : 0);
-    gs_held_shard *to = h->part = calloc(most + 1, sizeof *h->part);
-    if (!h->part) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu parts", most);
-    for (int i = 0; i < h->count; i++) {
-        const gs_partition_unit *u = &h->unit[i];
-        const size_t rest_first = u->first + u->count - u->rest;
+    GS_TRY(GS_NEW(h->part, most, "a list of %zu parts", most));
+    gs_held_shard *to = h->part;
+    for (int i = 0; i < 2 * h->count; i++) {
+        const gs_partition_unit *u = &h->unit[i / 2];
+        gs_partition_range part[2];
+        (void)gs_partition_ranges(h, u, true, part);
+        const gs_partition_range r = part[i % 2];
+        const size_t whole_at = u->at + r.first - u->first;
+        const bool common = i % 2 == 1 && gs_updates_are_divided(w);
         to = add_part(m,
-                      (gs_held_shard){.first = u->first + u->own * (size_t)h->dp_rank,
-                                      .count = u->own,
-                                      .weights = gs_partition_own(h, h->weights, h->weights_cut, u),
-                                      .gradients = gs_partition_own(h, h->gradients, h->gradients_cut, u),
-                                      .vector_at = u->own_at,
-                                      .counted = true},
-                      to);
-        to = add_part(m,
-                      (gs_held_shard){.first = rest_first,
-                                      .count = u->rest,
-                                      .weights = gs_partition_rest(h->weights, h->weights_cut, u),
-                                      .gradients = gs_partition_rest(h->gradients, h->gradients_cut, u),
-                                      .vector_at = u->rest_at,
-                                      .common = gs_updates_are_divided(w),
-                                      .counted = h->dp_rank == 0 || !gs_updates_are_divided(w)},
+                      (gs_held_shard){.first = r.first,
+                                      .count = r.count,
+                                      .weights = gs_at(h->weights, h->weights_cut ? r.at : whole_at),
+                                      .gradients = gs_at(h->gradients, h->gradients_cut ? r.at : whole_at),
+                                      .vector_at = r.at,
+                                      .common = common,
+                                      .counted = h->dp_rank == 0 || !common},
                       to);
     }
     h->update = (gs_held){h->part, (int)(to - h->part), reduce_norms, w};
@@ -437,8 +422,7 @@ static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t a
 }
 
 static gs_status take(gs_worker *w, size_t floats, float **memory) {
-    *memory = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, floats * sizeof **memory);
-    return *memory ? GS_OK : gs_fail(GS_E_MEMORY, "--tensor: no memory for %zu floats", floats);
+    return gs_host_alloc(w, GS_MEMORY_COMMUNICATION, floats * sizeof **memory, memory);
 }
 
 static void drop(gs_worker *w, float *memory) {
@@ -492,12 +476,12 @@ static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t cou
 static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     gs_partition h;
     gs_status status = gs_partition_plan(w, rank, &h);
-    for (int k = 0; k < h.count && status == GS_OK; k++) {
-        const gs_partition_unit *u = &h.unit[k];
-        float *to = whole ? whole + u->first : NULL;
-        status = move_range(w, rank, i, u->own_at, u->own, to ? to + u->own * (size_t)h.dp_rank : NULL);
-        if (status == GS_OK && h.dp_rank == 0)
-            status = move_range(w, rank, i, u->rest_at, u->rest, to ? to + u->count - u->rest : NULL);
+    for (int k = 0; k < 2 * h.count && status == GS_OK; k++) {
+        gs_partition_range part[2];
+        (void)gs_partition_ranges(&h, &h.unit[k / 2], true, part);
+        const gs_partition_range r = part[k % 2];
+        if (k % 2 == 0 || h.dp_rank == 0)
+            status = move_range(w, rank, i, r.at, r.count, whole ? whole + r.first : NULL);
     }
     gs_partition_free(&h);
     return status;
@@ -526,11 +510,10 @@ gs_status gs_partition_gather(gs_worker *w, int i, float *whole) {
 static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
     const gs_partition *h = &w->partition;
     for (int k = 0; k < h->count; k++) {
-        const gs_partition_unit *u = &h->unit[k];
-        const float *own = whole + u->first + u->own * (size_t)h->dp_rank,
-                    *rest = whole + u->first + u->count - u->rest;
-        GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, u->own_at, u->own, NULL, own));
-        GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, u->rest_at, u->rest, NULL, rest));
+        gs_partition_range r[2];
+        for (int part = 0, count = gs_partition_ranges(h, &h->unit[k], true, r); part < count; part++)
+            GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, r[part].at, r[part].count, NULL,
+                                            whole + r[part].first));
     }
     return GS_OK;
 }
@@ -553,13 +536,9 @@ gs_status gs_partition_scatter(gs_worker *w, int i, const float *whole) {
 /* Of this worker's stage, on all replicas. */
 static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) {
     const gs_partition *h = &w->partition;
-    const gs_backend *ops = w->device->ops;
-    float *own = to + u->own * (size_t)h->dp_rank;
-    if (!h->weights_cut) return ops->read(w->device, to, gs_at(h->weights, u->at), u->count * sizeof *to);
-    GS_TRY(ops->read(w->device, own, gs_at(h->weights, u->own_at), u->own * sizeof *to));
-    GS_TRY(
-        ops->read(w->device, to + u->count - u->rest, gs_at(h->weights, u->rest_at), u->rest * sizeof *to));
-    return u->own > 0 ? gs_comm_all_gather(w->groups.comm[GS_DP], own, to, u->own, GS_F32) : GS_OK;
+    GS_TRY(gs_partition_read(w, u, to));
+    if (!h->weights_cut || u->own == 0) return GS_OK;
+    return gs_comm_all_gather(w->groups.comm[GS_DP], to + u->own * (size_t)h->dp_rank, to, u->own, GS_F32);
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {

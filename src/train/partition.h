@@ -73,25 +73,26 @@ bool gs_updates_are_divided(const struct gs_worker *);
 /* As gs_optimizer_end_update, of the state that this worker has. */
 gs_status gs_partition_end_update(struct gs_worker *, double samples);
 
-/* The own part of a unit in an array, and the rest; cut: it is an array of parts. */
-static inline gs_mem gs_partition_own(const gs_partition *h, gs_mem array, bool cut,
-                                      const gs_partition_unit *u) {
-    return gs_at(array, cut ? u->own_at : u->at + u->own * (size_t)h->dp_rank);
-}
-static inline gs_mem gs_partition_rest(gs_mem array, bool cut, const gs_partition_unit *u) {
-    return gs_at(array, cut ? u->rest_at : u->at + u->count - u->rest);
-}
+/* The parameters first .. first + count - 1, which are at `at` of an array. */
+typedef struct gs_partition_range {
+    size_t first, count, at;
+} gs_partition_range;
+
+/* What this worker has of a unit in an array. cut: in one of parts, its own part and the rest; else all of it. Returns
+ * how many ranges these are. */
+int gs_partition_ranges(const gs_partition *, const gs_partition_unit *, bool cut,
+                        gs_partition_range range[2]);
+
+/* What this worker has of a unit's weights, to its places in `unit`, which has room for all of it. */
+gs_status gs_partition_read(const struct gs_worker *, const gs_partition_unit *, float *unit);
 
 /* What is behind the parameters, at `at` of an array of whole units. */
 static inline gs_mem gs_partition_tail(const gs_partition *h, gs_mem array, bool cut, size_t at) {
     return gs_at(array, cut ? at - h->params + h->own + h->rest : at);
 }
 
-/* Make the partition of a replica that has all layers. zero: 0 to 3. What is made is to be freed, even after a failure:
- * GS_E_MEMORY. */
-gs_status gs_partition_cut(const gs_model *, int zero, int dp, int dp_rank, gs_partition *);
-
-/* Make the partition of the world's rank `rank`, which has the same part of each tensor as this worker. */
+/* Make the partition of the world's rank `rank`, which has the same part of each tensor as this worker. What is made is
+ * to be freed, even after a failure: GS_E_MEMORY. */
 gs_status gs_partition_plan(const struct gs_worker *, int rank, gs_partition *);
 void gs_partition_free(gs_partition *);
 

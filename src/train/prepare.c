@@ -167,8 +167,8 @@ static gs_status check_sets_alike(const gs_settings *s, const gs_dataset *train,
 
 gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
     if (!set || !set->source || !set->source->is_broken) return GS_OK;
-    unsigned char *broken = malloc(set->count);
-    if (!broken) return gs_fail(GS_E_MEMORY, "no memory for %zu flags", set->count);
+    unsigned char *broken;
+    GS_TRY(GS_NEW(broken, set->count, "%zu flags", set->count));
     for (size_t i = 0; i < set->count; i++)
         broken[i] = __atomic_load_n(&set->source->is_broken[i], __ATOMIC_RELAXED);
     gs_status status = gs_comm_all_reduce(comm, broken, set->count, GS_U8, GS_MAX);
@@ -405,8 +405,7 @@ gs_status gs_run_prepare(gs_run *run) {
     run->local = gs_devices_count(s->devices);
     run->threads = gs_worker_threads(s, run->local);
     count_threads(run);
-    run->worker = calloc((size_t)run->local, sizeof *run->worker);
-    if (!run->worker) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
+    GS_TRY(GS_NEW(run->worker, run->local, "%d workers", run->local));
     for (int i = 0; i < run->local; i++) {
         run->worker[i].run = run;
         GS_TRY(gs_devices_name(s->devices, i, run->worker[i].device));

@@ -61,38 +61,14 @@ void gs_worst_add_logits(gs_worst *w, size_t first, const float *logits, const i
         gs_worst_add(w, judge(first + i, logits + i * (size_t)classes, labels[i], classes));
 }
 
-/* Each worker writes its list into its own rows and 0 elsewhere: their sum has the lists of all. */
-enum { SAMPLE, LABEL, TAKEN, LOSS, SURE, FINITE, IS_THERE, COLUMNS };
-
-static void write_rows(const gs_worst *w, double *row) {
-    for (int i = 0; i < w->count; i++, row += COLUMNS) {
-        const gs_wrong *s = &w->of[i];
-        const bool finite = isfinite(s->loss); /* a sum with an infinity is not exact */
-        row[SAMPLE] = (double)s->sample;
-        row[LABEL] = s->label;
-        row[TAKEN] = s->taken;
-        row[LOSS] = finite ? s->loss : 0;
-        row[SURE] = finite ? s->sure : 0;
-        row[FINITE] = finite;
-        row[IS_THERE] = 1;
-    }
-}
-
-static gs_wrong read_row(const double *row) {
-    const bool finite = row[FINITE] > 0;
-    return (gs_wrong){(size_t)row[SAMPLE], (int)row[LABEL], (int)row[TAKEN], finite ? row[LOSS] : INFINITY,
-                      finite ? row[SURE] : NAN};
-}
-
+/* What another rank has sent may be anything: its count is bounded. */
 gs_status gs_worst_of_all(gs_comm *comm, gs_worst *w) {
-    const size_t rows = (size_t)comm->size * GS_WORST;
-    double *all = calloc(rows * COLUMNS, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the worst samples of %d workers", comm->size);
-    write_rows(w, all + (size_t)comm->rank * GS_WORST * COLUMNS);
-    gs_status status = gs_comm_all_reduce(comm, all, rows * COLUMNS, GS_F64, GS_SUM);
+    gs_worst *all;
+    GS_TRY(GS_NEW(all, comm->size, "the worst samples of %d workers", comm->size));
+    const gs_status status = gs_comm_all_gather(comm, w, all, sizeof *w, GS_U8);
     w->count = 0;
-    for (size_t i = 0; status == GS_OK && i < rows; i++)
-        if (all[i * COLUMNS + IS_THERE] > 0) gs_worst_add(w, read_row(all + i * COLUMNS));
+    for (int r = 0; status == GS_OK && r < comm->size; r++)
+        for (int i = 0; i < all[r].count && i < GS_WORST; i++) gs_worst_add(w, all[r].of[i]);
     free(all);
     return status;
 }

@@ -24,9 +24,7 @@
 static gs_status make_confusion(gs_run_worker *me) {
     size_t classes = (size_t)me->worker.model->out.c;
     me->result.classes = (int)classes;
-    me->result.confusion = calloc(classes * classes, sizeof *me->result.confusion);
-    if (me->result.confusion) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "no memory for a confusion matrix (%zu,%zu)", classes, classes);
+    return GS_NEW(me->result.confusion, classes * classes, "a confusion matrix of %zu classes", classes);
 }
 
 static gs_status evaluate(gs_run_worker *me) {
@@ -100,8 +98,8 @@ static gs_status agree_on_cut(void *run, gs_comm *processes) {
 
 static gs_status connect_workers(gs_run *run) {
     static const char *const purposes[] = {"train", "eval", "predict"};
-    gs_comm **comms = calloc((size_t)run->local, sizeof *comms);
-    if (!comms) return gs_fail(GS_E_MEMORY, "no memory for %d workers", run->local);
+    gs_comm **comms;
+    GS_TRY(GS_NEW(comms, run->local, "%d workers", run->local));
     gs_status status =
         gs_connect_workers(&run->settings, purposes[run->kind], run->local, agree_on_cut, run, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
@@ -300,8 +298,7 @@ gs_status gs_predict_all(const gs_settings *settings, const gs_observer *observe
     if (status == GS_OK) {
         *rows = run.test_set->count;
         *columns = (int)gs_shape_size(plan->out);
-        run.logits = malloc(*rows * (size_t)*columns * sizeof(float));
-        if (!run.logits) status = gs_fail(GS_E_MEMORY, "no memory for logits (%zu,%d)", *rows, *columns);
+        status = GS_NEW(run.logits, *rows * (size_t)*columns, "logits (%zu,%d)", *rows, *columns);
     }
     if (status == GS_OK) status = run_workers(&run);
     if (status == GS_OK)

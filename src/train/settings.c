@@ -123,13 +123,19 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-gs_hyperparameters gs_settings_numbers(const gs_settings *s) {
-    gs_hyperparameters in_use = {0};
+gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {
+    gs_settings s = *given;
     for (int i = 0; i < NUMBERS; i++) {
-        float set = *(const float *)((const char *)s + numbers[i].at);
-        *(float *)((char *)&in_use + numbers[i].number) = isnan(set) ? usual_number(s->optimizer, i) : set;
+        float *set = (float *)((char *)&s + numbers[i].at);
+        if (isnan(*set)) *set = usual_number(s.optimizer, i);
     }
-    return in_use;
+    if (!s.batch) s.batch = batch;
+    return s;
+}
+
+gs_hyperparameters gs_settings_numbers(const gs_settings *given) {
+    const gs_settings s = gs_settings_with_numbers(given, 0);
+    return (gs_hyperparameters){s.lr, s.momentum, s.weight_decay, s.beta1, s.beta2, s.epsilon};
 }
 
 gs_status gs_check_optimizer(const gs_settings *s) {
@@ -169,29 +175,19 @@ gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
 static gs_status check_lr(const gs_settings *s) {
     char room[GS_LR_SCHEDULE_TEXT];
     const gs_lr_schedule *schedule = &s->schedule;
-    const char *named = gs_lr_schedule_text(schedule, room, sizeof room);
-    if (s->base_batch && s->lr_rule == GS_LR_NONE)
-        return gs_fail(GS_E_USAGE,
-                       "--base-batch %" PRIu64 " needs --lr-rule linear or sqrt: without a rule the "
-                       "learning rate does not follow the batch",
-                       s->base_batch);
     if (s->warmup > 0 && s->warmup_steps)
         return gs_fail(GS_E_USAGE,
                        "--warmup %g and --warmup-steps %" PRIu64
                        " both say how long the warm-up is; use only "
                        "one of them",
                        s->warmup, s->warmup_steps);
-    if (!isnan(s->final_lr) && !gs_lr_schedule_falls(schedule))
-        return gs_fail(GS_E_USAGE,
-                       "--final-lr %g needs --schedule linear or cosine: with %s the rate does not move "
-                       "towards one",
-                       (double)s->final_lr, named);
     const double last = schedule->drops > 0 ? schedule->drop[schedule->drops - 1] : 0;
     if (last >= s->epochs)
         return gs_fail(GS_E_USAGE,
                        "--schedule %s: the run has %d epoch%s, so the rate would not change after %g; wanted "
                        "epochs below %d",
-                       named, s->epochs, s->epochs > 1 ? "s" : "", last, s->epochs);
+                       gs_lr_schedule_text(schedule, room, sizeof room), s->epochs, s->epochs > 1 ? "s" : "",
+                       last, s->epochs);
     return GS_OK;
 }
 
@@ -208,28 +204,9 @@ gs_status gs_check_rates(const gs_settings *s, size_t samples) {
 
 /* ---- together ---- */
 
-/* What a link would have to slow is hidden in the transport. */
-static gs_status check_link(const gs_settings *s) {
-    bool hidden = strcmp(s->sync, gs_sync_gloo.name) == 0 || strcmp(s->sync, gs_sync_hierarchical.name) == 0;
-    if (!gs_link_is_there(&s->link) || !hidden) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--link slows messages, and those of --sync %s are the transport's own; wanted another "
-                   "scheme, such as ring",
-                   s->sync);
-}
-
-static gs_status check_loss(const gs_settings *s) {
-    if (s->label_smoothing <= 0 || s->loss == GS_SOFTMAX_CROSS_ENTROPY) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--label-smoothing %g: the loss is %s; smooth labels are for cross_entropy",
-                   (double)s->label_smoothing,
-                   s->loss == GS_REGRESSION ? "that of a regression" : "squared_error");
-}
-
 static gs_status check_state(const gs_settings *s) {
-    const bool timed = s->checkpoint_every.steps > 0 || s->checkpoint_every.seconds > 0;
-    if (!s->checkpoint && (timed || s->keep.checkpoints > 0))
-        return gs_fail(GS_E_USAGE, "--%s is for checkpoints: it needs --checkpoint DIR",
-                       timed ? "checkpoint-every" : "keep N");
+    if (!s->checkpoint && s->keep.checkpoints > 0)
+        return gs_fail(GS_E_USAGE, "--keep N is for checkpoints: it needs --checkpoint DIR");
     if (s->keep.best && s->tests == 0)
         return gs_fail(GS_E_USAGE,
                        "--keep best compares test results, and --tests 0 makes none; use only one of them");
@@ -246,9 +223,7 @@ static gs_status check_state(const gs_settings *s) {
                        "--save %s would take the state out of the file that --resume goes on from; give "
                        "--save-state too, or another name",
                        s->save);
-    if (!s->save_state) return GS_OK;
-    if (!s->save) return gs_fail(GS_E_USAGE, "--save-state needs --save FILE, to write the state in");
-    if (s->keep.best)
+    if (s->save_state && s->keep.best)
         return gs_fail(GS_E_USAGE,
                        "--keep best saves the weights of an earlier epoch, and --save-state the state that "
                        "belongs to the last ones; use only one of them");
@@ -256,10 +231,6 @@ static gs_status check_state(const gs_settings *s) {
 }
 
 static gs_status check_offload(const gs_settings *s) {
-    if (s->offload_dir && !s->offload)
-        return gs_fail(GS_E_USAGE,
-                       "--offload-dir %s says where --offload puts its files; wanted --offload too",
-                       s->offload_dir);
     if (s->offload <= GS_OFFLOADS) return GS_OK;
     return gs_fail(GS_E_USAGE, "offload is %u; wanted at most %d, a sum of gs_offload", s->offload,
                    GS_OFFLOADS);
@@ -284,7 +255,16 @@ static gs_status check_offload(const gs_settings *s) {
     X(ACCUMULATE, "--accumulate", s->accumulate > 1)                                                         \
     X(WHOLE, "--optimizer", s->optimizer->whole)                                                             \
     X(VECTORS, "--offload optimizer", (s->offload & GS_OFFLOAD_OPTIMIZER) != 0)                              \
-    X(WEIGHTS, "--offload weights", (s->offload & GS_OFFLOAD_WEIGHTS) != 0)
+    X(WEIGHTS, "--offload weights", (s->offload & GS_OFFLOAD_WEIGHTS) != 0)                                  \
+    X(LINK, "--link", gs_link_is_there(&s->link))                                                            \
+    X(GLOO, "--sync gloo", strcmp(s->sync, gs_sync_gloo.name) == 0)                                          \
+    X(HIERARCHICAL, "--sync hierarchical", strcmp(s->sync, gs_sync_hierarchical.name) == 0)                  \
+    X(OFFLOAD, "--offload", s->offload != 0)                                                                 \
+    X(RULE, "--lr-rule", s->lr_rule != GS_LR_NONE)                                                           \
+    X(FALLING, "--schedule", gs_lr_schedule_falls(&s->schedule))                                             \
+    X(CLASSES, "--loss", s->loss == GS_SOFTMAX_CROSS_ENTROPY)                                                \
+    X(SAVE, "--save", s->save != NULL)                                                                       \
+    X(CHECKPOINTS, "--checkpoint", s->checkpoint != NULL)
 #define CHOICE(choice, name, is) choice,
 #define OPTION(choice, name, is) name,
 #define IS(choice, name, is) is,
@@ -299,6 +279,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
 #define STEPS "lets each worker go on by itself, and a record is of steps that all make together"
+#define HIDDEN "slows messages, and those of this scheme are the transport's own"
 #define BLOCKS "needs whole tensors, and an update goes block by block then"
 static const struct {
     int a, b;
@@ -332,6 +313,8 @@ static const struct {
     {ASYNC, DIGEST, STEPS},
     {ASYNC, VECTORS, "updates at a server, which alone has the vectors"},
     {ASYNC, WEIGHTS, "replaces all weights in each step by those of a server"},
+    {LINK, GLOO, HIDDEN},
+    {LINK, HIERARCHICAL, HIDDEN},
     {WHOLE, VECTORS, BLOCKS},
     {WHOLE, WEIGHTS, BLOCKS},
 };
@@ -342,6 +325,39 @@ bool gs_conflict_of(int i, gs_conflict *out) {
     const int a = conflicts[i].a;
     *out = (gs_conflict){a == WHOLE ? "lamb, lars" : option[a], option[conflicts[i].b], conflicts[i].why};
     return true;
+}
+
+/* Options that mean something with one choice alone. */
+#define STAGES "is for --pipeline P, which cuts the model into P stages"
+static const struct {
+    const char *option;
+    int choice;
+    const char *why;
+} needs[] = {
+    {"staleness", ASYNC, "works only with --sync async"},
+    {"every", LOCAL, "works only with --sync local"},
+    {"micro-batches", PIPELINE, STAGES},
+    {"pipeline-cut", PIPELINE, STAGES},
+    {"pipeline-schedule", PIPELINE, STAGES},
+    {"sequence", TENSOR, "divides sequences among the workers of a group: it needs --tensor T"},
+    {"base-batch", RULE, "needs --lr-rule: without a rule the learning rate does not follow the batch"},
+    {"final-lr", FALLING, "needs --schedule linear or cosine: no other moves the rate towards one"},
+    {"label-smoothing", CLASSES, "is for --loss cross_entropy"},
+    {"checkpoint-every", CHECKPOINTS, "is for checkpoints: it needs --checkpoint DIR"},
+    {"save-state", SAVE, "needs --save FILE, to write the state in"},
+    {"offload-dir", OFFLOAD, "says where --offload puts its files; wanted --offload too"},
+};
+
+static gs_status check_needs(const gs_settings *s) {
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        const gs_run_option *o = gs_run_option_named(needs[i].option);
+        char text[GS_OPTION_TEXT_MOST];
+        if (is_chosen(s, needs[i].choice) || gs_run_option_is_default(o, s)) continue;
+        const bool flag = o->kind == GS_OPTION_FLAG;
+        const char *value = gs_option_text(o->kind, (const char *)s + o->at, text, sizeof text);
+        return gs_fail(GS_E_USAGE, "--%s%s%s %s", o->name, flag ? "" : " ", flag ? "" : value, needs[i].why);
+    }
+    return GS_OK;
 }
 
 /* Its value, with a space before it, where the option alone does not say what was given. */
@@ -367,23 +383,19 @@ gs_status gs_check_pairs(const gs_settings *s) {
                        : a == ZERO && b == WEIGHTS && s->zero < 3 ? "; --zero 3 divides them"
                                                                   : "");
     }
-    return GS_OK;
+    return check_needs(s);
 }
 
 gs_status gs_check_settings(const gs_settings *s) {
     const gs_strategy *chosen = gs_strategy_of(s);
     GS_TRY(gs_check_pairs(s));
-    GS_TRY(check_loss(s));
     GS_TRY(check_state(s));
     GS_TRY(gs_check_optimizer(s));
     GS_TRY(check_lr(s));
-    GS_TRY(check_link(s));
     GS_TRY(check_offload(s));
     GS_TRY(gs_tensor_check(s));
     GS_TRY(gs_exact_check(s));
-    for (const gs_strategy *const *other = gs_strategies(); *other; other++)
-        if ((*other)->check && strcmp((*other)->name, chosen->name) != 0) GS_TRY((*other)->check(s, false));
-    return chosen->check ? chosen->check(s, true) : GS_OK;
+    return chosen->check ? chosen->check(s) : GS_OK;
 }
 
 /* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
@@ -407,16 +419,37 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
     return GS_OK;
 }
 
+/* Do they divide into replicas, and the virtual shards of --exact among these? */
+static gs_status check_replicas(const gs_settings *s, int workers) {
+    const int each = gs_model_parallel_size(s), replicas = workers / each;
+    if (workers % each != 0)
+        return gs_fail(GS_E_USAGE,
+                       "--%s %d: there %s %d worker%s; wanted a multiple of %d, a worker for each %s%s "
+                       "(--devices, or launch -n)%s",
+                       s->pipeline > 1 ? "pipeline" : "tensor", s->pipeline > 1 ? s->pipeline : s->tensor,
+                       workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), each,
+                       s->tensor < 2     ? ""
+                       : s->pipeline > 1 ? "part of each "
+                                         : "part of a group",
+                       s->pipeline > 1 ? "stage of each pipeline" : "",
+                       s->resume && s->pipeline > 1 ? "; --layout dpN goes on without stages, on N workers"
+                                                    : "");
+    if (!s->exact || GS_EXACT_SHARDS % replicas == 0) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--exact: there are %d %s; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch "
+                   "divide evenly",
+                   replicas,
+                   s->pipeline > 1 ? "pipelines"
+                   : s->tensor > 1 ? "groups"
+                                   : "workers",
+                   GS_EXACT_SHARDS);
+}
+
 gs_status gs_check_workers(const gs_settings *s, const gs_dataset *train_set, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     GS_TRY(gs_layout_check_workers(s, workers, "--devices or launch -n"));
-    if (s->exact && gs_model_parallel_size(s) == 1 && GS_EXACT_SHARDS % workers != 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "%s: there are %d workers; wanted 1, 2, 4 or 8, so that the %d virtual shards of a batch divide "
-            "evenly",
-            gs_strategy_option(s), workers, GS_EXACT_SHARDS);
-    GS_TRY(gs_tensor_check_workers(s, train_set->shape, workers));
+    GS_TRY(check_replicas(s, workers));
+    GS_TRY(gs_tensor_check_workers(s, train_set->shape));
     if (strategy->check_workers) GS_TRY(strategy->check_workers(s, train_set, workers));
     if (s->exact) GS_TRY(check_passes(s, workers));
     if (s->regrouped) return GS_OK;

@@ -33,7 +33,8 @@ size_t gs_pipeline_micro_batch(const gs_settings *s, size_t batch, int workers) 
 }
 
 gs_status gs_stages_cut(const gs_settings *s, const gs_model *m, int micro_batches, gs_stages *cut) {
-    *cut = (gs_stages){.shape = {.stages = s->pipeline, .micro_batches = micro_batches}};
+    *cut =
+        (gs_stages){.shape = {.stages = s->pipeline > 1 ? s->pipeline : 1, .micro_batches = micro_batches}};
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &cut->schedule, &cut->shape.chunks));
     cut->runs = cut->shape.stages * cut->shape.chunks;
     GS_TRY(gs_pipeline_cut(gs_model_whole(m)->net, s->pipeline_cut, NULL, cut->runs, cut->first));

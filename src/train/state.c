@@ -18,8 +18,7 @@ void gs_state_free(gs_state *s) {
 gs_status gs_state_make_vectors(gs_state *s, int count, size_t params) {
     s->params = params;
     for (s->vectors = 0; s->vectors < count; s->vectors++)
-        if (!(s->vector[s->vectors] = malloc(params * sizeof(float) + 1)))
-            return gs_fail(GS_E_MEMORY, "no memory for the optimiser's state of %zu weights", params);
+        GS_TRY(GS_NEW(s->vector[s->vectors], params, "the optimiser's state of %zu weights", params));
     return GS_OK;
 }
 
@@ -34,16 +33,18 @@ static cJSON *options_of(const gs_settings *s) {
 }
 
 gs_status gs_state_create(gs_worker *w, gs_state **out) {
+    const size_t params = gs_model_whole(w->model)->params, floats = (size_t)w->optimizer->vectors * params;
     *out = NULL;
     if (w->comm->rank != 0) return GS_OK;
+    GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, out, floats * sizeof(float)));
+    if (w->settings->dry_run) return GS_OK;
     const gs_settings settings = gs_settings_with_numbers(w->settings, w->train_set->count);
-    gs_state *s = *out = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the state of a run");
+    GS_TRY(GS_NEW(*out, 1, "the state of a run"));
+    gs_state *s = *out;
     s->samples = w->train_set->count;
     s->data = gs_data_checksum(w->train_set);
     s->options = options_of(&settings);
-    GS_TRY(gs_state_make_vectors(s, w->optimizer->vectors, gs_model_whole(w->model)->params));
-    return gs_book_host(w, GS_MEMORY_OPTIMIZER, s, (size_t)s->vectors * s->params * sizeof(float));
+    return gs_state_make_vectors(s, w->optimizer->vectors, params);
 }
 
 gs_status gs_state_fill(gs_worker *w, gs_state *s) {

@@ -41,8 +41,8 @@ typedef struct gs_state {
 gs_status gs_state_make_vectors(gs_state *, int count, size_t params);
 void gs_state_free(gs_state *); /* NULL is allowed */
 
-/* Its memory, on rank 0 (else *out is NULL), to be freed in any case; and, between two steps, what the worker has now.
- * All workers call them. */
+/* Its memory, on rank 0 (else *out is NULL, and in a dry run, which books it), to be freed in any case; and, between
+ * two steps, what the worker has now. All workers call them. */
 gs_status gs_state_create(gs_worker *, gs_state **out);
 gs_status gs_state_fill(gs_worker *, gs_state *);
 

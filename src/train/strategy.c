@@ -7,9 +7,6 @@
 #include "train/reducers/zero.h"
 #include "train/tensor.h"
 
-static const gs_strategy *const all[] = {&gs_strategy_synchronous, &gs_strategy_pipeline, &gs_strategy_local,
-                                         &gs_strategy_async, NULL};
-
 /* Which of them a run has, by the name of an option, or of --sync NAME. */
 static struct {
     const char *name;
@@ -20,10 +17,6 @@ static struct {
     ROW("synchronous", synchronous), ROW("zero", synchronous), ROW("exact", synchronous),
     ROW("pipeline", pipeline),       ROW("local", local),      ROW("async", async)};
 enum { NAMES = sizeof by_name / sizeof *by_name, OF_SYNC = 4 /* from here on chosen by --sync NAME */ };
-
-const gs_strategy *const *gs_strategies(void) {
-    return all;
-}
 
 gs_status gs_strategy_replace(const char *name, const gs_strategy *by) {
     if (by && strcmp(by->name, name) != 0)
@@ -50,13 +43,6 @@ const gs_strategy *gs_strategy_of(const gs_settings *s) {
 const gs_reducer *gs_reducer_of(const gs_settings *s) {
     if (gs_strategy_of(s)->apart) return NULL;
     return s->zero ? &gs_reducer_zero : &gs_reducer_all_reduce;
-}
-
-const char *gs_strategy_option(const gs_settings *s) {
-    if (s->tensor > 1) return "--tensor";
-    if (s->pipeline > 1) return "--pipeline";
-    if (s->zero) return s->exact ? "--exact --zero" : "--zero";
-    return s->exact ? "--exact" : gs_strategy_of(s)->option;
 }
 
 void gs_strategy_describe(const gs_settings *s, char *text, size_t size) {

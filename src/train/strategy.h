@@ -22,9 +22,8 @@ typedef struct gs_strategy {
     /* "weights averaged every 4 steps" */
     void (*describe)(const gs_settings *, char *text, size_t size);
 
-    /* GS_E_USAGE: chosen: other settings that do not go with it. Not chosen: settings that are for it alone. NULL: none
-     * are. */
-    gs_status (*check)(const gs_settings *, bool chosen);
+    /* GS_E_USAGE: other settings that do not go with it. NULL: all do. (What is for it alone: settings.c.) */
+    gs_status (*check)(const gs_settings *);
     /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
@@ -59,9 +58,6 @@ typedef struct gs_strategy {
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
 
-/* All strategies, then NULL. */
-const gs_strategy *const *gs_strategies(void);
-
 /* From now on runs of this name are the caller's. It is that of a strategy, or "zero" or "exact", which are synchronous
  * otherwise; of --pipeline, --zero and --exact the first one names a run. NULL restores the library's own. The new one
  * must live as long as it is used. Meant for trying a strategy in the running framework (lessons/): call it before any
@@ -70,9 +66,6 @@ gs_status gs_strategy_replace(const char *name, const gs_strategy *);
 
 /* The one that these settings choose. */
 const gs_strategy *gs_strategy_of(const gs_settings *);
-
-/* The option that chose how a run trains, for messages: "--tensor", "--exact --zero". */
-const char *gs_strategy_option(const gs_settings *);
 
 /* "gradients summed by ring" */
 void gs_strategy_describe(const gs_settings *, char *text, size_t size);

@@ -142,8 +142,7 @@ static void free_runs(gs_sweep *s) {
 
 static gs_status list_runs(gs_sweep *s) {
     free_runs(s);
-    s->run = calloc((size_t)s->batches * (size_t)s->seeds, sizeof *s->run);
-    if (!s->run) return gs_fail(GS_E_MEMORY, "no memory for a sweep of %d runs", s->batches * s->seeds);
+    GS_TRY(GS_NEW(s->run, s->batches * s->seeds, "a sweep of %d runs", s->batches * s->seeds));
     s->count = s->batches * s->seeds;
     for (int i = 0; i < s->count; i++) {
         s->run[i].batch = s->batch[i / s->seeds];

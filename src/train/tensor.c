@@ -198,29 +198,20 @@ static gs_status find_largest(gs_layer *l, void *most) {
     return GS_OK;
 }
 
-static gs_status make_ordered(gs_worker *w, size_t floats) {
-    w->tensor->ordered = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, floats * sizeof(float));
-    return w->tensor->ordered ? GS_OK : gs_fail(GS_E_MEMORY, "--sequence: no memory for %zu floats", floats);
-}
-
-/* Room for the sums of the layers that this worker has. */
-gs_status gs_tensor_create_sums(gs_worker *w) {
-    struct gs_tensor_worker *t = w->tensor;
+/* With room for the sums of the layers that this worker has. */
+gs_status gs_tensor_create(gs_worker *w) {
     gs_model *m;
     size_t most = 0;
+    GS_TRY(GS_NEW(w->tensor, 1, "--tensor"));
+    struct gs_tensor_worker *t = w->tensor;
+    w->scheme = scheme_of(w, gs_tensor_needs_order(w));
     for (int i = 0; (m = w->strategy->model ? w->strategy->model(w, i) : i == 0 ? w->model : NULL); i++)
         GS_TRY(gs_layer_walk(m->net, find_largest, &most));
     most *= w->input.most;
-    if (w->settings->sequence && most > 0) GS_TRY(make_ordered(w, most));
+    if (w->settings->sequence && most > 0)
+        GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof(float), &t->ordered));
     GS_TRY(gs_sync_create(scheme_of(w, false), w->groups.comm[GS_TP], most, &t->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
-}
-
-gs_status gs_tensor_create(gs_worker *w) {
-    w->tensor = calloc(1, sizeof *w->tensor);
-    if (!w->tensor) return gs_fail(GS_E_MEMORY, "no memory for --tensor");
-    w->scheme = scheme_of(w, gs_tensor_needs_order(w));
-    return GS_OK;
 }
 
 void gs_tensor_free(gs_worker *w) {
@@ -247,8 +238,9 @@ void gs_tensor_tell(const gs_worker *w, gs_result *result) {
 /* ---- what it goes with ---- */
 
 /* What all of a group compute must be the same on all of them. */
-static gs_status check_devices(const gs_settings *s) {
+gs_status gs_tensor_check(const gs_settings *s) {
     char first[48], name[48];
+    if (s->tensor < 2) return GS_OK;
     GS_TRY(gs_devices_name(s->devices, 0, first));
     for (int i = 1; i < gs_devices_count(s->devices); i++) {
         GS_TRY(gs_devices_name(s->devices, i, name));
@@ -259,14 +251,6 @@ static gs_status check_devices(const gs_settings *s) {
                            s->tensor, first, name);
     }
     return GS_OK;
-}
-
-gs_status gs_tensor_check(const gs_settings *s) {
-    if (s->tensor > 1) return check_devices(s);
-    return s->sequence
-               ? gs_fail(GS_E_USAGE,
-                         "--sequence divides sequences among the workers of a group: it needs --tensor T")
-               : GS_OK;
 }
 
 static gs_status check_part(const gs_settings *s, const gs_model *part) {
@@ -293,20 +277,12 @@ static gs_status check_model(const gs_settings *s, gs_shape in) {
                  : ", or two convolutions with only element-wise layers, poolings and batch_norm between");
 }
 
-gs_status gs_tensor_check_workers(const gs_settings *s, gs_shape in, int workers) {
+gs_status gs_tensor_check_workers(const gs_settings *s, gs_shape in) {
     if (s->tensor < 2) return GS_OK;
-    if (workers % s->tensor != 0)
+    if (s->exact && GS_EXACT_SHARDS % s->tensor != 0)
         return gs_fail(GS_E_USAGE,
-                       "--tensor %d: there %s %d worker%s; wanted a multiple of %d, a group of workers for "
-                       "each part of a batch (--devices, or launch -n)",
-                       s->tensor, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), s->tensor);
-    if (workers % gs_model_parallel_size(s) != 0) return GS_OK; /* a pipeline refuses them */
-    const int groups = workers / gs_model_parallel_size(s);
-    if (s->exact && (GS_EXACT_SHARDS % s->tensor != 0 || GS_EXACT_SHARDS % groups != 0))
-        return gs_fail(
-            GS_E_USAGE,
-            "--tensor %d --exact: there are %d workers, in %d group%s; wanted 2, 4 or 8 workers in a group, "
-            "and 1, 2, 4 or 8 groups, so that the %d parts of sums and of batches divide evenly",
-            s->tensor, workers, groups, gs_s((unsigned)groups), GS_EXACT_SHARDS);
+                       "--tensor %d --exact: wanted 2, 4 or 8 workers in a group, so that the %d parts of "
+                       "sums divide evenly",
+                       s->tensor, GS_EXACT_SHARDS);
     return gs_context(check_model(s, in), "--tensor %d", s->tensor);
 }

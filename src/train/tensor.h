@@ -32,12 +32,11 @@ gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem pa
 
 /* ---- a worker of a group ---- */
 
-/* worker->tensor, before its strategy is made; and what its sums need, afterwards. */
+/* worker->tensor, after its strategy is made. */
 gs_status gs_tensor_create(gs_worker *);
-gs_status gs_tensor_create_sums(gs_worker *);
 void gs_tensor_free(gs_worker *);
 void gs_tensor_tell(const gs_worker *, gs_result *);
 
-/* GS_E_USAGE: --tensor or --sequence with settings, workers or samples (of the shape `in`) that do not go with it. */
+/* GS_E_USAGE: --tensor or --sequence with settings, a model or samples (of the shape `in`) that do not go with it. */
 gs_status gs_tensor_check(const gs_settings *);
-gs_status gs_tensor_check_workers(const gs_settings *, gs_shape in, int workers);
+gs_status gs_tensor_check_workers(const gs_settings *, gs_shape in);

@@ -21,9 +21,9 @@ typedef struct row {
 
 struct gs_timeline {
     gs_worker *worker;
-    uint64_t first, last; /* steps */
-    double began;         /* the moment when training began */
-    uint64_t step;        /* that is recorded, if worker->recorded */
+    gs_step_range traced;
+    double began;  /* the moment when training began */
+    uint64_t step; /* that is recorded, if worker->recorded */
     gs_layer_watcher layers;
     double *layer_start; /* by a layer's number */
     gs_sync_observer sync;
@@ -169,7 +169,7 @@ static void see_transfer(void *context, uint64_t step, const gs_offload_transfer
 void gs_timeline_message(gs_worker *w, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start) {
     gs_timeline *t = w->timeline;
-    if (!t || step < t->first || step > t->last) return;
+    if (!t || step < t->traced.first || step > t->traced.last) return;
     add(t, (gs_span){.start = start,
                      .end = gs_seconds(),
                      .step = step,
@@ -257,8 +257,7 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     if (!t || !t->layer_start || (arena && !t->there))
         return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
     t->rows = rows;
-    t->first = w->settings->trace.first;
-    t->last = w->settings->trace.last;
+    t->traced = w->settings->trace;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};
     t->layers = (gs_layer_watcher){t, before_layer, after_layer, NULL};
@@ -304,10 +303,8 @@ void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
 static gs_status join(const gs_timeline *t, gs_rank_timeline *out) {
     *out = (gs_rank_timeline){.samples = t->samples, .lost = t->lost};
     for (int i = 0; i < t->rows; i++) out->count += t->row[i].count;
-    out->span = malloc(out->count * sizeof *out->span + 1);
-    out->memory = malloc(t->samples * sizeof *out->memory + 1);
-    if (!out->span || !out->memory)
-        return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu spans", out->count);
+    GS_TRY(GS_NEW(out->span, out->count, "a timeline of %zu spans", out->count));
+    GS_TRY(GS_NEW(out->memory, t->samples, "a timeline of %zu samples", t->samples));
     if (t->samples > 0) memcpy(out->memory, t->sample, t->samples * sizeof *out->memory);
     size_t done = 0;
     for (int i = 0; i < t->rows; i++) {
@@ -409,12 +406,12 @@ static gs_status check(const gs_worker *w, int rank, const gs_rank_timeline *par
 gs_status gs_timeline_gather(gs_worker *w, gs_rank_timeline **parts) {
     gs_comm *c = w->comm;
     const int count = c->rank == 0 ? c->size : 1;
-    gs_rank_timeline *all = calloc((size_t)count, sizeof *all);
+    gs_rank_timeline *all;
     *parts = NULL;
     gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
     settle(w);
-    gs_status status = all ? join(w->timeline, all)
-                           : gs_fail(GS_E_MEMORY, "no memory for the timelines of %d workers", count);
+    GS_TRY(GS_NEW(all, count, "the timelines of %d workers", count));
+    gs_status status = join(w->timeline, all);
     if (status == GS_OK && c->rank != 0) status = send(c, all);
     for (int r = 1; r < count && status == GS_OK; r++) {
         status = receive(c, r, &all[r]);
@@ -432,8 +429,8 @@ gs_status gs_timeline_gather(gs_worker *w, gs_rank_timeline **parts) {
 static gs_status before_step(gs_worker *w) {
     gs_timeline *t = w->timeline;
     uint64_t step = w->step + 1;
-    if (!t || step < t->first || step > t->last) return GS_OK;
-    if (step == t->first) gs_loader_watch(w->loader, &t->loader);
+    if (!t || step < t->traced.first || step > t->traced.last) return GS_OK;
+    if (step == t->traced.first) gs_loader_watch(w->loader, &t->loader);
     GS_TRY(w->device->ops->finish(w->device)); /* what the step before has left */
     gs_layer_watch_begin(w->model->net, &t->layers);
     w->sync->observer = &t->sync;
@@ -452,7 +449,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     if (!w->recorded) return GS_OK;
     add(t, (gs_span){.start = t->step_start, .end = gs_seconds(), .step = t->step, .kind = GS_SPAN_STEP});
     stop_watching(t);
-    if (t->step == t->last) gs_loader_watch(w->loader, NULL);
+    if (t->step == t->traced.last) gs_loader_watch(w->loader, NULL);
     return GS_OK;
 }
 

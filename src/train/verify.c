@@ -74,9 +74,9 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
         gs_has_stages(w) && !w->partition.weights_cut; /* else each has put the whole model together */
     const gs_model *m = own ? w->model : gs_model_whole(w->model);
     size_t count = (size_t)m->saved_count;
-    uint32_t *mine = calloc(count, sizeof *mine);
-    uint32_t *all = calloc(count * (size_t)w->comm->size, sizeof *all);
-    gs_status status = mine && all ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %zu checksums", count);
+    uint32_t *mine, *all = NULL;
+    gs_status status = GS_NEW(mine, count, "%zu checksums", count);
+    if (status == GS_OK) status = GS_NEW(all, count * (size_t)w->comm->size, "%zu checksums of all", count);
     for (size_t p = 0; status == GS_OK && p < count; p++) mine[p] = checksum_of(w, weights, m->param[p]);
     if (status == GS_OK) status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
     /* All wait here until all know: a worker that has already ended would be taken for the failure itself. */
@@ -119,8 +119,8 @@ static gs_status compare_repeated(gs_worker *w, const float *weights) {
 /* Each has made a copy of the parts of all. */
 static gs_status compare_copies(gs_worker *w) {
     const size_t saved = gs_model_whole(w->model)->saved;
-    float *weights = malloc(saved * sizeof *weights + 1);
-    if (!weights) return gs_fail(GS_E_MEMORY, "--verify: no memory for a copy of %zu weights", saved);
+    float *weights;
+    GS_TRY(GS_NEW(weights, saved, "a copy of %zu weights (--verify)", saved));
     gs_status status = gs_partition_weights(w, weights);
     if (status == GS_OK) status = compare(w, weights, saved);
     free(weights);

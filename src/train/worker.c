@@ -34,12 +34,12 @@ gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t b
     return gs_ledger_add(&w->device->memory, place, kind, memory, bytes);
 }
 
-void *gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes) {
+gs_status gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes, void *memory) {
     const bool untouched = w->settings->dry_run && bytes > GS_DRY_READ;
-    void *memory = malloc(untouched ? GS_DRY_READ : bytes + 1);
-    if (memory && gs_book_host(w, kind, memory, bytes) == GS_OK) return memory;
-    free(memory);
-    return NULL;
+    void *made = malloc(untouched ? GS_DRY_READ : bytes + 1);
+    memcpy(memory, &made, sizeof made);
+    if (made) return gs_book_host(w, kind, made, bytes);
+    return gs_fail(GS_E_MEMORY, "no memory for %zu bytes of %s", bytes, gs_memory_word(kind));
 }
 
 gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
@@ -54,8 +54,8 @@ static gs_status load_weights(gs_worker *w) {
     const gs_state *begin = w->settings->begin;
     if (begin && begin->weights) return gs_model_write_weights(w->model, begin->weights);
     if (!w->settings->load) return GS_OK;
-    float *host = malloc(whole->saved * sizeof(float) + 1);
-    if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", whole->params);
+    float *host;
+    GS_TRY(GS_NEW(host, whole->saved, "%zu weights", whole->params));
     gs_status status = gs_safetensors_load(w->settings->load, whole, host);
     if (status == GS_OK) gs_look_at_loaded(w, host);
     if (status == GS_OK) status = gs_model_write_weights(w->model, host);
@@ -73,12 +73,9 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
         GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features, &w->input.bytes));
     GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features * sizeof(float), &w->input.x));
     GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, target_bytes, &w->input.targets));
-    w->input.host_inputs = gs_host_alloc(w, GS_MEMORY_DATA, input_bytes);
-    w->input.host_targets = gs_host_alloc(w, GS_MEMORY_DATA, target_bytes);
-    w->checksums = calloc((size_t)w->comm->size, sizeof *w->checksums);
-    if (!w->input.host_inputs || !w->input.host_targets || !w->checksums)
-        return gs_fail(GS_E_MEMORY, "no memory for the batches of a worker");
-    return GS_OK;
+    GS_TRY(gs_host_alloc(w, GS_MEMORY_DATA, input_bytes, &w->input.host_inputs));
+    GS_TRY(gs_host_alloc(w, GS_MEMORY_DATA, target_bytes, &w->input.host_targets));
+    return GS_NEW(w->checksums, w->comm->size, "the checksums of %d workers", w->comm->size);
 }
 
 /* Its part of each batch, which is also that of the other stages of its pipeline; or, with
@@ -238,8 +235,23 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *targets,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
+    if (!w->settings->dry_run) /* which has no room for them */
+        GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n);
+}
+
+gs_pass gs_worker_pass(gs_worker *w, const gs_micro_batch *p, bool fresh) {
+    gs_pass pass = {.n = p->n,
+                    .training = true,
+                    .fresh = fresh,
+                    .seed = w->settings->seed,
+                    .step = w->step,
+                    .first = p->offset,
+                    .loss_scale = w->optimizer->loss_scale.scale,
+                    .final = p->last ? w->final : NULL,
+                    .final_context = w->final_context};
+    gs_batch_norm_begin(w, &pass); /* nothing for a model without batch_norm */
+    return pass;
 }
 
 gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
@@ -248,16 +260,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
     const gs_micro_batch *p = &next->micro_batch;
     w->micro_batch = *p;
     w->measured.samples += (double)p->n;
-    *pass = (gs_pass){.n = p->n,
-                      .training = true,
-                      .fresh = pass->fresh,
-                      .seed = w->settings->seed,
-                      .step = w->step,
-                      .first = p->offset,
-                      .loss_scale = w->optimizer->loss_scale.scale,
-                      .final = p->last ? w->final : NULL,
-                      .final_context = w->final_context};
-    gs_batch_norm_begin(w, pass); /* nothing for a model without batch_norm */
+    *pass = gs_worker_pass(w, p, pass->fresh);
     GS_HOOKS(loaded, w, next);
     return p->n > 0 ? gs_worker_write(w, next->inputs, next->targets, p->n) : GS_OK;
 }
@@ -265,11 +268,10 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
 gs_status gs_prepare_steps(gs_worker *w) {
     gs_comm *replicas = w->groups.comm[GS_DP]; /* of plain data parallelism: all workers */
     w->groups.met = true;
-    if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
     GS_TRY(gs_partition_divide(w));
     if (w->reducer) GS_TRY(w->reducer->create(w));
     if (w->strategy->create) GS_TRY(w->strategy->create(w));
-    if (w->tensor) GS_TRY(gs_tensor_create_sums(w));
+    if (w->groups.layout.tp > 1) GS_TRY(gs_tensor_create(w));
     GS_TRY(gs_partition_list(w));
     const gs_sync_array sums = {w->sync_most, w->settings->wire, gs_model_tail(w->model)};
     GS_TRY(gs_sync_create_wire(w->scheme, replicas, sums, &w->sync));

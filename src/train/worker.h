@@ -130,6 +130,9 @@ gs_status gs_worker_load(gs_worker *, const gs_dataset *, size_t first, size_t n
 /* The same with the next samples of this worker's schedule, as worker->micro_batch says; *pass goes through them. */
 gs_status gs_worker_next(gs_worker *, gs_pass *);
 
+/* What goes through the samples of a micro-batch in training. */
+gs_pass gs_worker_pass(gs_worker *, const gs_micro_batch *, bool fresh);
+
 /* Go through a step on zeros without changing anything, so that kernels are compiled before the clock runs. */
 gs_status gs_warm_up(gs_worker *);
 
@@ -143,8 +146,9 @@ gs_status gs_worker_device(const gs_settings *, const char *name, int threads, g
 
 /* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */
 gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
-/* malloc, and booked; in a dry run no memory. It may be freed with free when the worker goes. NULL: there is none. */
-void *gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes);
+/* malloc, and booked; in a dry run no memory. It may be freed with free when the worker goes. `memory` is the address
+ * of the pointer to it. GS_E_MEMORY. */
+gs_status gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes, void *memory);
 
 /* gs_jobs_create: in a dry run there is no thread. */
 gs_status gs_worker_jobs(const gs_worker *, int room, gs_jobs **out);

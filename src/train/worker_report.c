@@ -45,11 +45,10 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
         mine.report.memory[i] = w->device->memory.peak[i];
         if (w->planned) mine.report.planned[i] = w->planned[i];
     }
-    *out = calloc((size_t)w->comm->size, sizeof **out);
-    part *all = calloc((size_t)w->comm->size, sizeof *all);
-    gs_status status = GS_OK;
-    if (!*out || !all) status = gs_fail(GS_E_MEMORY, "no memory for a report of %d workers", w->comm->size);
-    if (status == GS_OK) status = gather(w, &mine, all, *out);
+    part *all;
+    GS_TRY(GS_NEW(*out, w->comm->size, "a report of %d workers", w->comm->size));
+    GS_TRY(GS_NEW(all, w->comm->size, "a report of %d workers", w->comm->size));
+    const gs_status status = gather(w, &mine, all, *out);
     for (int r = 0; r < w->comm->size && status == GS_OK; r++) *busy = gs_busy_worse(*busy, all[r].busy);
     free(all);
     return status;
@@ -61,8 +60,7 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
     snprintf(mine.device, sizeof mine.device, "%s", w->device->name);
     snprintf(mine.description, sizeof mine.description, "%s", w->device->description);
     gethostname(mine.host, sizeof mine.host - 1);
-    *out = calloc((size_t)w->comm->size, sizeof **out);
-    if (!*out) return gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", w->comm->size);
+    GS_TRY(GS_NEW(*out, w->comm->size, "the devices of %d workers", w->comm->size));
     GS_TRY(gs_comm_all_gather(w->comm, &mine, *out, sizeof mine, GS_U8));
     for (int r = 0; r < w->comm->size; r++) {
         gs_device_report *d = &(*out)[r];

@@ -79,7 +79,7 @@ TEST(wrong_names_are_explained) {
     assert_prints(1, "there are: cpu", "train --device cl:9.9");
     assert_prints(2, "an empty name", "train --devices cpu,,cpu");
     assert_prints(2, "set 2 of", "compare --devices-list 'cpu; ; cpu'");
-    assert_prints(2, "--label-smoothing 0.1: the loss is squared_error; smooth labels are for cross_entropy",
+    assert_prints(2, "--label-smoothing 0.1 is for --loss cross_entropy",
                   "train --loss squared_error --label-smoothing 0.1");
 }
 

@@ -29,16 +29,16 @@ TEST(bad_use_is_told) {
     assert_prints(2, "one of them has 10 samples, and at most 8 are computed at once; wanted a smaller",
                   "train --model \"conv 4096 1x1, 8 x relu, global_avg_pool, flatten, linear 10\" --batch 80 "
                   "--exact --steps 1 --devices cpu,cpu --pipeline 2");
-    assert_prints(2, "in 3 pipelines; wanted 1, 2, 4 or 8 pipelines",
+    assert_prints(2, "there are 3 pipelines; wanted 1, 2, 4 or 8",
                   "train --exact --model lenet --devices cpu,cpu,cpu,cpu,cpu,cpu --pipeline 2");
     assert_prints(2, "'ring:2' is not a schedule; wanted gpipe, 1f1b, eager, interleaved",
                   "train --pipeline 2 --pipeline-schedule ring:2");
     assert_prints(2, "'gpipe:2' is not a schedule", "train --pipeline 2 --pipeline-schedule gpipe:2");
     assert_prints(2, "'interleaved:4294967298' is not a schedule", /* 2^32 + 2 */
                   "train --pipeline 2 --pipeline-schedule interleaved:4294967298");
-    assert_prints(2, "--micro-batches is for --pipeline P", "train --micro-batches 4");
-    assert_prints(2, "--pipeline-schedule is for --pipeline P", "train --pipeline-schedule gpipe");
-    assert_prints(2, "--pipeline-cut is for --pipeline P", "train --pipeline-cut 3");
+    assert_prints(2, "--micro-batches 4 is for --pipeline P", "train --micro-batches 4");
+    assert_prints(2, "--pipeline-schedule gpipe is for --pipeline P", "train --pipeline-schedule gpipe");
+    assert_prints(2, "--pipeline-cut 3 is for --pipeline P", "train --pipeline-cut 3");
     assert_prints(2, "'3;7' is no cut; wanted measured, flops, or",
                   "train --pipeline 2 --pipeline-cut '3;7'");
     assert_prints(2, "begins 2 more runs of layers after the first, and the stages have 2 in all",

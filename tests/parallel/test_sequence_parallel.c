@@ -203,7 +203,7 @@ TEST(bad_use_is_told) {
     assert_prints(2, "it needs --tensor T", "train --model gpt %s --sequence", on);
     gs_settings s = gs_test_settings("%s --model 'linear 4, relu, linear 10' --tensor 2 --sequence", two);
     assert_fails(GS_E_USAGE, "--sequence: the model takes no sequences",
-                 gs_tensor_check_workers(&s, (gs_shape){6, 1, 1, 0}, 2));
+                 gs_tensor_check_workers(&s, (gs_shape){6, 1, 1, 0}));
     assert_prints(2, "layer 0 (flatten): with --sequence each worker",
                   "train --model mlp --devices cpu,cpu --tensor 2 --sequence");
     assert_prints(2, "layer 0 (embedding 155 128 std 0.02): with --sequence its 9 tokens cannot be divided",

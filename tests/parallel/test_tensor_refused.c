@@ -36,7 +36,7 @@ TEST(bad_use_is_told) {
                   "train --model lenet --tensor 7 --devices %s,cpu,cpu,cpu", four);
     assert_prints(2, "there are 2 workers; wanted a multiple of 4, a worker for each part of each stage",
                   "train --model mlp --tensor 2 --pipeline 2 --devices %s", two);
-    assert_prints(2, "--micro-batches is for --pipeline P",
+    assert_prints(2, "--micro-batches 2 is for --pipeline P",
                   "train --model mlp --tensor 2 --micro-batches 2 --devices %s", two);
     assert_prints(2, "devices of one kind, not cpu and cl", "train --tensor 2 --devices cpu,cl");
     assert_prints(2, "wanted 2, 4 or 8 workers in a group",

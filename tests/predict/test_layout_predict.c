@@ -179,8 +179,10 @@ TEST(shared_statistics_are_calls_in_each_pass) {
 static double zero_calls(int zero, double *after) {
     gs_partition units;
     double background = 0;
-    gs_model *plan = gs_test_plan(four, image);
-    assert_ok(gs_partition_cut(plan, zero, 2, 0, &units));
+    const gs_settings s = {.zero = zero};
+    const gs_worker w = {
+        .settings = &s, .model = gs_test_plan(four, image), .groups.layout = {.dp = 2, .tp = 1, .pp = 1}};
+    assert_ok(gs_partition_plan(&w, 0, &units));
     *after = all(ALL_REDUCE, units.rest + GS_STATS, 2);
     for (int i = 0; i < units.count; i++) {
         const size_t floats = 2 * units.unit[i].own;

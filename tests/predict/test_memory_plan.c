@@ -305,7 +305,7 @@ TEST(a_plan_takes_no_memory) {
         double least; /* GB */
     } cases[] = {{WIDE, "--devices cpu,cpu --exact", 45},
                  {WIDE, "--devices cpu,cpu --exact --zero 3", 32},
-                 {WIDE, "--devices cpu,cpu --exact --pipeline 2", 51},
+                 {WIDE, "--devices cpu,cpu --exact --pipeline 2", 44},
                  {WIDE, "--devices cpu,cpu --pipeline 2", 25},
                  {"conv 2048 3x3 pad 1, conv 8192 3x3 pad 1, max_pool 2, conv 4096 3x3 pad 1, "
                   "global_avg_pool, flatten, linear 10",

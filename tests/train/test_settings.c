@@ -192,6 +192,9 @@ TEST(what_does_not_go_together_is_refused) {
                {"--digest", "--digest x"},
                {"--accumulate", "--accumulate 2"},
                {"lamb, lars", "--optimizer lamb"},
+               {"--link", "--link 1us,1GB/s"},
+               {"--sync gloo", NULL},
+               {"--sync hierarchical", NULL},
                {"--offload optimizer", NULL},
                {"--offload weights", NULL}};
     enum { ALL = sizeof all / sizeof *all };

@@ -238,8 +238,7 @@ static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     if (all > d->room_count) {
         free(d->room);
         d->room_count = 0;
-        d->room = malloc(all * sizeof *d->room);
-        if (!d->room) return gs_fail(GS_E_MEMORY, "--digest: no memory for %zu numbers", count);
+        GS_TRY(GS_NEW(d->room, all, "%zu numbers (--digest)", count));
         d->room_count = all;
     }
     if (!x.half) return device->ops->read(device, d->room, x, count * sizeof *d->room);
@@ -512,8 +511,8 @@ static gs_status end(gs_worker *w, gs_event *e) {
     const gs_observer *observer = w->observer;
     if (!d) return GS_OK;
     const size_t ranks = (size_t)w->comm->size;
-    char *all = malloc(ranks * GS_DIGEST_WHY);
-    if (!all) return gs_fail(GS_E_MEMORY, "--digest: no memory for the notes of %zu ranks", ranks);
+    char *all;
+    GS_TRY(GS_NEW(all, ranks * GS_DIGEST_WHY, "the notes of %zu ranks (--digest)", ranks));
     const gs_status status = gs_comm_all_gather(w->comm, d->stopped, all, GS_DIGEST_WHY, GS_U8);
     tell(w);
     for (size_t r = 0; status == GS_OK && r < ranks; r++) {
@@ -550,17 +549,15 @@ static gs_status watch(const gs_worker *w, gs_layer *net) {
 static gs_status create(gs_worker *w) {
     const gs_model *m = w->model;
     if (!w->settings->digest) return GS_OK;
-    gs_digest *d = w->digest = calloc(1, sizeof *d);
-    if (!d) return gs_fail(GS_E_MEMORY, "no memory for --digest");
+    GS_TRY(GS_NEW(w->digest, 1, "--digest"));
+    gs_digest *d = w->digest;
     d->worker = w;
     const size_t layers = gs_layer_count(m->net), params = (size_t)m->saved_count;
     d->numbers = (int)(layers > params ? layers : params);
     const size_t count = (size_t)d->numbers;
-    d->table = calloc(cells_of(d), sizeof *d->table);
-    d->layer = calloc(count, sizeof *d->layer);
-    d->param = calloc(count, sizeof *d->param);
-    if (!d->table || !d->layer || !d->param)
-        return gs_fail(GS_E_MEMORY, "--digest: no memory for the numbers of %zu layers", layers);
+    GS_TRY(GS_NEW(d->table, cells_of(d), "the numbers of %zu layers (--digest)", layers));
+    GS_TRY(GS_NEW(d->layer, count, "%zu layers (--digest)", layers));
+    GS_TRY(GS_NEW(d->param, count, "%zu tensors (--digest)", params));
     d->layers = (gs_layer_watcher){d, before_layer, after_layer, NULL};
     d->updates = (gs_update_watcher){d, before_update, after_update};
     w->optimizer->watcher = &d->updates;

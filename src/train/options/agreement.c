@@ -138,8 +138,8 @@ static void end_texts(gs_agreement *a) {
 gs_status gs_agree(gs_worker *w, bool *found_by_all) {
     *found_by_all = false;
     if (w->comm->size == 1) return GS_OK;
-    gs_agreement mine, *all = calloc((size_t)w->comm->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the settings of %d ranks", w->comm->size);
+    gs_agreement mine, *all;
+    GS_TRY(GS_NEW(all, w->comm->size, "the settings of %d ranks", w->comm->size));
     gs_status status = agreement_of(w, &mine);
     if (status == GS_OK) status = gs_comm_all_gather(w->comm, &mine, all, sizeof mine, GS_U8);
     *found_by_all = status == GS_OK;

@@ -10,19 +10,17 @@
 static const uint64_t STEPS_MOST = 1000000000000000; /* as of --steps */
 static const double SECONDS_LEAST = 0.001, SECONDS_MOST = 1e6;
 
-static bool is_valid(const gs_checkpoint_every *e) {
-    if (e->steps > 0) return e->steps <= STEPS_MOST && !(e->seconds > 0);
-    return !(e->seconds > 0) ? e->seconds >= 0 : e->seconds >= SECONDS_LEAST && e->seconds <= SECONDS_MOST;
-}
-
 bool gs_checkpoint_every_read(const char *text, gs_checkpoint_every *out) {
     gs_checkpoint_every e = {0};
     const size_t digits = strspn(text, "0123456789");
-    if (digits > 0 && digits <= 16 && !text[digits])
+    const bool counts = digits > 0 && digits <= 16 && !text[digits];
+    if (counts)
         e.steps = strtoull(text, NULL, 10);
     else if (!gs_unit_read(&text, gs_units_time, &e.seconds) || *text)
         return false;
-    if ((e.steps == 0 && !(e.seconds > 0)) || !is_valid(&e)) return false;
+    if (counts ? e.steps < 1 || e.steps > STEPS_MOST
+               : !(e.seconds >= SECONDS_LEAST && e.seconds <= SECONDS_MOST))
+        return false;
     *out = e;
     return true;
 }

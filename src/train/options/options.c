@@ -323,19 +323,6 @@ const char *gs_run_option_text(const gs_run_option *o, const gs_settings *s, cha
     return gs_option_text(o->kind, (const char *)s + o->at, text, GS_OPTION_TEXT_MOST);
 }
 
-gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {
-    gs_settings s = *given;
-    const gs_hyperparameters n = gs_settings_numbers(given);
-    s.lr = n.lr;
-    s.momentum = n.momentum;
-    s.weight_decay = n.weight_decay;
-    s.beta1 = n.beta1;
-    s.beta2 = n.beta2;
-    s.epsilon = n.epsilon;
-    if (!s.batch) s.batch = batch;
-    return s;
-}
-
 gs_settings gs_settings_in_use(const gs_worker *w) {
     gs_settings s = gs_settings_with_numbers(w->settings, w->batch);
     s.batch = w->batch; /* of an evaluation 0 */

@@ -22,14 +22,8 @@ static void free_overlap(gs_worker *w) {
 }
 
 static gs_status add(gs_worker *w, int k) {
-    const gs_model *m = w->model;
-    const gs_backend *ops = w->device->ops;
-    const size_t count = m->saved + GS_STATS;
-    void *dw;
     if (gs_ordered_sums_leaves(&w->ordered_sums) == 1) return GS_OK;
-    GS_TRY(ops->map(w->device, m->gradients, count * sizeof(float), &dw));
-    (void)gs_ordered_sums_add(&w->ordered_sums, 0, count, k, dw);
-    GS_TRY(ops->unmap(w->device, m->gradients, dw));
+    GS_TRY(gs_order_add_here(w, w->model->gradients, 0, w->model->saved + GS_STATS, k));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 

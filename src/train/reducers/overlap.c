@@ -44,29 +44,24 @@ static gs_status cut(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float),
            layers = (size_t)m->net->children;
-    size_t *layer = malloc((layers + 1) * sizeof *layer);
-    o->bucket = malloc((layers + 1) * sizeof *o->bucket);
-    o->host = malloc((layers + 1) * sizeof *o->host);
-    bool there = layer && o->bucket && o->host;
-    for (size_t i = 0; i < layers && there; i++) layer[i] = m->net->child[i]->at;
-    if (there) o->buckets = gs_buckets_plan(layer, (int)layers, m->saved + GS_STATS, least, o->bucket);
+    size_t *layer;
+    GS_TRY(GS_NEW(o->bucket, layers, "the buckets of %zu layers", layers));
+    GS_TRY(GS_NEW(o->host, layers, "the buckets of %zu layers", layers));
+    GS_TRY(GS_NEW(layer, layers, "the buckets of %zu layers", layers));
+    for (size_t i = 0; i < layers; i++) layer[i] = m->net->child[i]->at;
+    o->buckets = gs_buckets_plan(layer, (int)layers, m->saved + GS_STATS, least, o->bucket);
     free(layer);
-    return there ? GS_OK : gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu layers", layers);
+    return GS_OK;
 }
 
 /* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
  * writes to the rest of the gradients: so from such a device a bucket is copied. Where operators work on the host's
  * memory, a place is a pointer. */
-static bool is_host_memory(const gs_device *d) {
-    return d->ops->host_memory != NULL;
-}
-
 static gs_status create(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t count = m->saved + GS_STATS;
-    if (!is_host_memory(m->device) &&
-        !(o->copy = gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy)))
-        return gs_fail(GS_E_MEMORY, "--bucket: no memory for %zu gradients", count);
+    if (!m->device->ops->host_memory)
+        GS_TRY(gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy, &o->copy));
     GS_TRY(cut(o));
     return gs_context(gs_worker_jobs(o->worker, o->buckets, &o->jobs), "--bucket");
 }
@@ -115,8 +110,9 @@ static gs_status release(void *overlap, size_t first) {
 }
 
 gs_status gs_overlap_create(gs_worker *w) {
-    gs_overlap *o = w->reducer_state = calloc(1, sizeof *o);
-    if (!o) return gs_fail(GS_E_MEMORY, "no memory for --bucket");
+    gs_overlap *o;
+    GS_TRY(GS_NEW(o, 1, "--bucket"));
+    w->reducer_state = o;
     o->worker = w;
     GS_TRY(create(o));
     w->final = release;

@@ -166,12 +166,7 @@ static gs_status gather(zero_reducer *z, const gs_job *e) {
     void *host;
     GS_TRY(d->ops->map(d, weights, u->count * sizeof(float), &host));
     float *all = host, *own = all + u->own * (size_t)z->own->dp_rank;
-    if (z->stage > 2) {
-        status = d->ops->read(d, own, gs_at(z->own->weights, u->own_at), u->own * sizeof(float));
-        if (status == GS_OK)
-            status = d->ops->read(d, all + u->count - u->rest, gs_at(z->own->weights, u->rest_at),
-                                  u->rest * sizeof(float));
-    }
+    if (z->stage > 2) status = gs_partition_read(z->worker, u, all);
     if (e->counted) count_sent(z->worker, (double)u->own);
     if (status == GS_OK && u->own > 0)
         status = gs_comm_all_gather(z->worker->groups.comm[GS_DP], own, all, u->own, GS_F32);
@@ -199,18 +194,6 @@ static gs_status run_job(void *zero, const gs_job *e) {
 }
 
 /* ---- what all hold ---- */
-
-static gs_status add_tail(zero_reducer *z, int k) {
-    const gs_model *m = z->worker->model;
-    gs_device *d = z->worker->device;
-    const gs_mem tail = gs_at(m->gradients, m->params);
-    const size_t count = gs_model_tail(m);
-    void *x;
-    if (z->worker->ordered_sums.leaves < 2) return GS_OK;
-    GS_TRY(d->ops->map(d, tail, count * sizeof(float), &x));
-    add_leaf(z, x, m->params, count, k);
-    return d->ops->unmap(d, tail, x);
-}
 
 /* `count` of this worker's gradients, from `at` on. */
 static gs_status sum_range(zero_reducer *z, size_t at, size_t count) {
@@ -260,9 +243,8 @@ static gs_status make_window(zero_reducer *z, size_t floats) {
 static gs_status make_windows(zero_reducer *z) {
     size_t most[2] = {0, 0};
     int turns = 0;
-    z->unit = calloc((size_t)z->own->count, sizeof *z->unit);
-    z->window = calloc((size_t)z->own->count + 2, sizeof *z->window);
-    if (!z->unit || !z->window) return gs_fail(GS_E_MEMORY, "--zero: no memory for %d units", z->own->count);
+    GS_TRY(GS_NEW(z->unit, z->own->count, "%d units (--zero)", z->own->count));
+    GS_TRY(GS_NEW(z->window, z->own->count + 2, "windows of %d units (--zero)", z->own->count));
     for (int i = 0; i < z->own->count; i++) {
         const gs_partition_unit *u = &z->own->unit[i];
         if (u->stays) continue;
@@ -446,9 +428,8 @@ enum { ROOM = 16 /* collectives that wait */ };
 
 /* Buffers of gradients. */
 static gs_status floats(zero_reducer *z, size_t count, float **out) {
-    *out = gs_host_alloc(z->worker, GS_MEMORY_COMMUNICATION, count * sizeof **out);
     z->held_gradients += count;
-    return *out ? GS_OK : gs_fail(GS_E_MEMORY, "--zero: no memory for %zu floats", count);
+    return gs_host_alloc(z->worker, GS_MEMORY_COMMUNICATION, count * sizeof **out, out);
 }
 
 static size_t largest_part(const zero_reducer *z) {
@@ -491,12 +472,14 @@ static bool has_passes(const gs_worker *w) {
 /* Between jobs the worker must make no collective or message of its own, nor may its layers; and where its device has
  * memory of its own, no thread but the worker's may call it. */
 static bool has_thread(const gs_worker *w) {
-    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && !w->tensor && !gs_has_stages(w);
+    return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && w->groups.layout.tp == 1 &&
+           !gs_has_stages(w);
 }
 
 static gs_status create(gs_worker *w) {
-    zero_reducer *z = w->reducer_state = calloc(1, sizeof *z);
-    if (!z) return gs_fail(GS_E_MEMORY, "no memory for --zero");
+    zero_reducer *z;
+    GS_TRY(GS_NEW(z, 1, "--zero"));
+    w->reducer_state = z;
     z->worker = w;
     z->stage = w->settings->zero;
     z->own = &w->partition;
@@ -528,7 +511,8 @@ static gs_status add(gs_worker *w, int k) {
     gs_job job = {
         .what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_leaves(&w->ordered_sums)};
     if (z->stage > 1) GS_TRY(join_leaf(z));
-    GS_TRY(add_tail(z, k));
+    const gs_model *m = w->model;
+    GS_TRY(gs_order_add_here(w, gs_at(m->gradients, m->params), m->params, gs_model_tail(m), k));
     for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(run_job(z, &job));
     return GS_OK;
 }

@@ -21,7 +21,7 @@
  * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD has no bound.
  */
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/jobs.h"
 #include "train/diverged.h"
 #include "train/strategy.h"
 #include "train/strategies/clocks.h"
@@ -53,12 +53,9 @@ typedef struct server {
     pthread_cond_t changed;
     gs_device *device; /* cpu, one thread: the updates are made here */
     gs_mem weights, velocity, gradient;
-    float *state;          /* of the layers */
-    size_t params, saved;  /* of the model: without the state, and with it */
-    size_t samples, batch; /* numbers of the training set and of a global batch */
-    int targets;           /* of each sample */
-    gs_lr_rates rates;
-    float momentum, weight_decay;
+    float *state;            /* of the layers */
+    size_t params, saved;    /* of the model: without the state, and with it */
+    const gs_worker *worker; /* rank 0's */
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient, while it waits to be applied */
     int waiting, *who;     /* how many do, and room for the ranks of these */
@@ -70,17 +67,14 @@ typedef struct server {
 
 /* The weights and the state that the run begins with. */
 static gs_status take_initial(server *s, gs_model *m) {
-    size_t state = (s->saved - s->params) * sizeof *s->state;
-    float *initial = malloc(s->saved * sizeof *initial + 1);
-    s->state = malloc(state + 1);
-    if (!initial || !s->state) {
-        free(initial);
-        return gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu floats", s->saved);
-    }
+    const size_t state = s->saved - s->params;
+    float *initial;
+    GS_TRY(GS_NEW(s->state, state, "a parameter server's state of %zu floats", state));
+    GS_TRY(GS_NEW(initial, s->saved, "a parameter server of %zu floats", s->saved));
     gs_status status = gs_model_read_weights(m, initial);
     if (status == GS_OK)
         status = s->device->ops->write(s->device, s->weights, initial, s->params * sizeof(float));
-    if (status == GS_OK) memcpy(s->state, initial + s->params, state);
+    if (status == GS_OK) memcpy(s->state, initial + s->params, state * sizeof *s->state);
     free(initial);
     return status;
 }
@@ -89,38 +83,30 @@ static gs_status fill_server(server *s, const gs_worker *w) {
     size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
     s->params = w->model->params;
     s->saved = w->model->saved;
-    s->samples = w->train_set->count;
-    s->batch = w->batch;
-    s->targets = gs_model_targets(w->model);
-    s->rates = w->rates;
-    s->momentum = w->optimizer->momentum;
-    s->weight_decay = w->optimizer->weight_decay;
+    s->worker = w;
     /* Between reading the weights and applying the gradient, each of the others can make 2 K + 1 steps: from K behind
      * to K + 1 ahead. */
     s->seen.counts = (workers - 1) * (2 * bound + 1) + 1;
     s->seen.leads = bound + 1;
-    s->seen.count = calloc(s->seen.counts, sizeof *s->seen.count);
-    s->seen.lead = calloc(s->seen.leads, sizeof *s->seen.lead);
+    GS_TRY(GS_NEW(s->seen.count, s->seen.counts, "counts of staleness up to %zu", s->seen.counts));
+    GS_TRY(GS_NEW(s->seen.lead, s->seen.leads, "counts of %zu steps ahead", bound));
     s->clocks = (gs_clocks){.workers = w->comm->size, .bound = bound, .count = s->seen.count};
-    s->clocks.clock = calloc(workers, sizeof *s->clocks.clock);
-    s->clocks.read = calloc(workers, sizeof *s->clocks.read);
-    s->given = calloc(workers, sizeof *s->given);
-    s->who = calloc(workers, sizeof *s->who);
-    gs_status status = GS_OK;
-    if (!s->seen.count || !s->seen.lead || !s->clocks.clock || !s->clocks.read || !s->given || !s->who)
-        status = gs_fail(GS_E_MEMORY, "no memory for a parameter server of %zu workers", workers);
-    if (status == GS_OK) status = gs_worker_device(w->settings, "cpu", 1, &s->device);
-    if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights);
-    if (status == GS_OK) status = s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity);
-    if (status == GS_OK)
-        status = s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient);
-    return status == GS_OK ? take_initial(s, w->model) : status;
+    GS_TRY(GS_NEW(s->clocks.clock, workers, "the clocks of %zu workers", workers));
+    GS_TRY(GS_NEW(s->clocks.read, workers, "the clocks of %zu workers", workers));
+    GS_TRY(GS_NEW(s->given, workers, "the gradients of %zu workers", workers));
+    GS_TRY(GS_NEW(s->who, workers, "a list of %zu workers", workers));
+    GS_TRY(gs_worker_device(w->settings, "cpu", 1, &s->device));
+    GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights));
+    GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
+    GS_TRY(s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient));
+    return take_initial(s, w->model);
 }
 
 /* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be freed. */
 static gs_status server_create(gs_worker *w, server **out) {
-    server *s = *out = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for a parameter server");
+    server *s;
+    GS_TRY(GS_NEW(s, 1, "a parameter server"));
+    *out = s;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
     GS_TRY(fill_server(s, w));
@@ -207,20 +193,22 @@ static float *sum_of_given(server *s) {
  * The layers' state moves by the same share: state = (1 - s) state + s mean, where the gradient brings s batch mean. */
 static gs_status apply(server *s, size_t step) {
     const gs_backend *ops = s->device->ops;
-    const float *sum = sum_of_given(s), *stats = sum + s->saved;
-    size_t left = s->samples - step * s->batch, batch = left < s->batch ? left : s->batch;
-    size_t rows = batch * (size_t)s->targets;
+    const gs_worker *w = s->worker;
+    const float *sum = sum_of_given(s), *stats = sum + s->saved, m = w->optimizer->momentum;
+    const size_t batch = gs_smaller(w->train_set->count - step * w->batch, w->batch);
+    const size_t rows = batch * (size_t)gs_model_targets(w->model);
     float share = stats[GS_STAT_SAMPLES] / (float)rows;
     for (int i = 0; i < GS_STATS; i++) s->stats[i] += stats[i];
     if (!(share > 0)) return GS_OK; /* an empty part changes nothing */
-    float momentum = powf(s->momentum, share);
-    float rate = s->momentum < 1 ? (1 - momentum) / (1 - s->momentum) : share;
-    float lr = gs_lr_of_step(&s->rates, s->before + step);
+    float momentum = powf(m, share);
+    float rate = m < 1 ? (1 - momentum) / (1 - m) : share;
+    float lr = gs_lr_of_step(&w->rates, s->before + step);
     for (size_t i = 0; i < s->saved - s->params; i++)
         s->state[i] = (1 - share) * s->state[i] + sum[s->params + i] / (float)batch;
     GS_TRY(ops->write(s->device, s->gradient, sum, s->params * sizeof *sum));
     return ops->sgd_update(s->device, s->weights, s->velocity, s->gradient, s->params,
-                           (float)(1.0 / (double)rows), lr * rate, momentum, s->weight_decay * share);
+                           (float)(1.0 / (double)rows), lr * rate, momentum,
+                           w->optimizer->weight_decay * share);
 }
 
 /* What a worker gets: not the current weights, but those expected at the time when its gradient will be applied. By
@@ -234,11 +222,12 @@ static gs_status apply(server *s, size_t step) {
  * the more the larger m is. W' = W where all wait for all (K = 0), and for workers that make no more steps. */
 static gs_status read_expected(server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
+    const float m = s->worker->optimizer->momentum;
     GS_TRY(ops->read(s->device, data, s->weights, s->params * sizeof *data));
     memcpy(data + s->params, s->state, (s->saved - s->params) * sizeof *data);
-    if (!later || s->clocks.bound == 0 || !(s->momentum < 1)) return GS_OK;
-    float q = powf(s->momentum, 1 / (float)s->clocks.workers);
-    float far = gs_lr_of_step(&s->rates, s->before + step) * (q - s->momentum) / (1 - s->momentum);
+    if (!later || s->clocks.bound == 0 || !(m < 1)) return GS_OK;
+    float q = powf(m, 1 / (float)s->clocks.workers);
+    float far = gs_lr_of_step(&s->worker->rates, s->before + step) * (q - m) / (1 - m);
     void *velocity;
     GS_TRY(ops->map(s->device, s->velocity, s->params * sizeof(float), &velocity));
     add_scaled(data, velocity, -far, s->params);
@@ -288,8 +277,7 @@ static gs_status server_exchange(server *s, int rank, float *data) {
 /* Without the zeros at the end. */
 static gs_status copy_of(const uint64_t *from, size_t *n, uint64_t **out) {
     while (*n > 1 && from[*n - 1] == 0) --*n;
-    *out = malloc(*n * sizeof **out);
-    if (!*out) return gs_fail(GS_E_MEMORY, "no memory for the distribution of staleness");
+    GS_TRY(GS_NEW(*out, *n, "the distribution of staleness"));
     memcpy(*out, from, *n * sizeof **out);
     return GS_OK;
 }
@@ -318,8 +306,7 @@ typedef struct async async;
 typedef struct connection {
     async *async;
     int rank;
-    bool running;
-    pthread_t thread;
+    gs_jobs *jobs; /* a thread of its own */
     float *data;
 } connection;
 
@@ -337,33 +324,21 @@ static size_t bytes_of(const async *a) {
 }
 
 static gs_status create(gs_worker *w) {
-    async *a = w->strategy_state = calloc(1, sizeof *a);
-    if (!a) return gs_fail(GS_E_MEMORY, "no memory for a parameter server");
+    async *a;
+    GS_TRY(GS_NEW(a, 1, "a parameter server"));
+    w->strategy_state = a;
     a->worker = w;
     a->saved = w->model->saved;
     w->sync_most = GS_STATS;
-    if (!(a->data = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a))))
-        return gs_fail(GS_E_MEMORY, "no memory for %zu floats", a->saved);
+    GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a), &a->data));
     if (w->comm->rank != 0) return GS_OK;
-    a->connections = calloc((size_t)w->comm->size, sizeof *a->connections);
-    if (!a->connections) return gs_fail(GS_E_MEMORY, "no memory for %d workers", w->comm->size);
+    GS_TRY(GS_NEW(a->connections, w->comm->size, "%d workers", w->comm->size));
     for (int r = 1; r < w->comm->size; r++) {
         a->connections[r] = (connection){.async = a, .rank = r};
-        a->connections[r].data = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a));
-        if (!a->connections[r].data)
-            return gs_fail(GS_E_MEMORY, "no memory for the gradients of %d workers", w->comm->size);
+        GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a), &a->connections[r].data));
+        GS_TRY(gs_worker_jobs(w, 1, &a->connections[r].jobs));
     }
     return server_create(w, &a->server);
-}
-
-/* Join all threads that run. They have ended, or soon will: after their last step, or because the comm or the server
- * failed. */
-static void join_all(async *a) {
-    for (int r = 1; a->connections && r < a->worker->comm->size; r++) {
-        connection *k = &a->connections[r];
-        if (k->running) pthread_join(k->thread, NULL);
-        k->running = false;
-    }
 }
 
 /* After a failure the comm has failed too. */
@@ -371,8 +346,10 @@ static void free_async(gs_worker *w) {
     async *a = w->strategy_state;
     if (!a) return;
     if (a->server) server_fail(a->server, &(gs_error){GS_E_PEER, "rank 0 has ended"});
-    join_all(a);
-    for (int r = 1; a->connections && r < a->worker->comm->size; r++) free(a->connections[r].data);
+    for (int r = 1; a->connections && r < a->worker->comm->size; r++) {
+        gs_jobs_free(a->connections[r].jobs);
+        free(a->connections[r].data);
+    }
     free(a->connections);
     server_free(a->server);
     free(a->data);
@@ -384,17 +361,11 @@ static bool is_stop(const async *a, const float *data) {
 }
 
 /* A message of a worker's step `step`, to or from `peer`, in the thread of row `row`. */
-static gs_status send(const async *a, const float *data, int peer, int row, uint64_t step) {
-    double start = gs_seconds();
-    GS_TRY(gs_comm_send(a->worker->comm, data, bytes_of(a), peer));
-    gs_timeline_message(a->worker, row, step, false, peer, bytes_of(a), start);
-    return GS_OK;
-}
-
-static gs_status receive(const async *a, float *data, int peer, int row, uint64_t step) {
-    double start = gs_seconds();
-    GS_TRY(gs_comm_recv(a->worker->comm, data, bytes_of(a), peer));
-    gs_timeline_message(a->worker, row, step, true, peer, bytes_of(a), start);
+static gs_status message(const async *a, float *data, int peer, bool receives, int row, uint64_t step) {
+    gs_comm *c = a->worker->comm;
+    const double start = gs_seconds();
+    GS_TRY(receives ? gs_comm_recv(c, data, bytes_of(a), peer) : gs_comm_send(c, data, bytes_of(a), peer));
+    gs_timeline_message(a->worker, row, step, receives, peer, bytes_of(a), start);
     return GS_OK;
 }
 
@@ -405,21 +376,22 @@ static gs_status serve(const connection *k) {
     bool stop = false;
     for (size_t i = 0; i < a->steps && !stop; i++) {
         uint64_t step = a->steps_before + i + 1;
-        GS_TRY(receive(a, k->data, k->rank, row, step));
+        GS_TRY(message(a, k->data, k->rank, true, row, step));
         GS_TRY(server_exchange(a->server, k->rank, k->data));
         stop = is_stop(a, k->data);
-        GS_TRY(send(a, k->data, k->rank, row, step));
+        GS_TRY(message(a, k->data, k->rank, false, row, step));
     }
     return GS_OK;
 }
 
-static void *connection_main(void *argument) {
-    const connection *k = argument;
+static gs_status serve_job(void *context, const gs_job *job) {
+    const connection *k = context;
     gs_error error = {0};
-    if (gs_error_keep(&error, serve(k)) == GS_OK) return NULL;
+    (void)job;
+    if (gs_error_keep(&error, serve(k)) == GS_OK) return GS_OK;
     server_fail(k->async->server, &error);
     gs_comm_abort(k->async->worker->comm, error.message);
-    return NULL;
+    return gs_error_again(&error);
 }
 
 static gs_status begin_epoch(gs_worker *w, size_t steps) {
@@ -428,11 +400,9 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
     a->steps_before = w->step;
     if (!a->server) return GS_OK;
     server_begin_epoch(a->server, steps);
-    for (int r = 1; r < w->comm->size; r++) {
-        connection *k = &a->connections[r];
-        k->running = gs_thread_start(&k->thread, connection_main, k) == 0;
-        if (!k->running) return gs_fail(GS_E_MEMORY, "cannot start a thread to serve worker %d", r);
-    }
+    for (int r = 1; r < w->comm->size; r++)
+        GS_TRY(gs_jobs_give(a->connections[r].jobs, (gs_job){.run = serve_job, .context = &a->connections[r]},
+                            NULL));
     return GS_OK;
 }
 
@@ -440,8 +410,8 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
 static gs_status exchange(async *a) {
     uint64_t step = a->worker->step + 1;
     if (a->server) return server_exchange(a->server, a->worker->comm->rank, a->data);
-    GS_TRY(send(a, a->data, 0, GS_ROW_COMPUTE, step));
-    return receive(a, a->data, 0, GS_ROW_COMPUTE, step);
+    GS_TRY(message(a, a->data, 0, false, GS_ROW_COMPUTE, step));
+    return message(a, a->data, 0, true, GS_ROW_COMPUTE, step);
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
@@ -459,7 +429,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
 static gs_status end_epoch(gs_worker *w, gs_score *total) {
     async *a = w->strategy_state;
     *total = gs_score_of(a->data + a->saved); /* of the last answer, which waited for all */
-    join_all(a);
+    for (int r = 1; a->server && r < w->comm->size; r++) (void)gs_jobs_wait_for_all(a->connections[r].jobs);
     return a->server ? server_status(a->server) : GS_OK;
 }
 
@@ -468,12 +438,7 @@ static gs_status report(gs_worker *w, gs_result *result) {
     return a->server ? server_staleness(a->server, &result->staleness) : GS_OK;
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (!chosen)
-        return s->staleness >= 0
-                   ? gs_fail(GS_E_USAGE, "--staleness works only with --sync async, not with --sync %s",
-                             s->sync)
-                   : GS_OK;
+static gs_status check(const gs_settings *s) {
     if (s->optimizer != &gs_sgd)
         return gs_fail(GS_E_USAGE,
                        "--sync async predicts how far momentum will move the weights, which is defined only "

@@ -41,8 +41,10 @@ typedef struct local {
 } local;
 
 static gs_status create(gs_worker *w) {
-    w->strategy_state = calloc(1, sizeof(local));
-    return w->strategy_state ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for local SGD");
+    local *l;
+    GS_TRY(GS_NEW(l, 1, "local SGD"));
+    w->strategy_state = l;
+    return GS_OK;
 }
 
 static void free_local(gs_worker *w) {
@@ -117,11 +119,7 @@ static gs_status end_epoch(gs_worker *w, gs_score *total) {
     return GS_OK;
 }
 
-static gs_status check(const gs_settings *s, bool chosen) {
-    if (!chosen)
-        return s->every
-                   ? gs_fail(GS_E_USAGE, "--every works only with --sync local, not with --sync %s", s->sync)
-                   : GS_OK;
+static gs_status check(const gs_settings *s) {
     if (!s->every)
         return gs_fail(GS_E_USAGE, "--sync local needs --every H: the steps from one average to the next");
     if (s->verify % (uint64_t)s->every != 0)

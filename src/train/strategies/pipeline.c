@@ -49,21 +49,9 @@
 
 /* ---- settings ---- */
 
-/* What other strategies do not know. */
-static gs_status check_others(const gs_settings *s) {
-    if (s->pipeline > 1) return GS_OK; /* with --tensor */
-    const char *option = s->micro_batches > 0   ? "micro-batches"
-                         : s->pipeline_cut      ? "pipeline-cut"
-                         : s->pipeline_schedule ? "pipeline-schedule"
-                                                : NULL;
-    if (!option) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--%s is for --pipeline P, which cuts the model into P stages", option);
-}
-
-static gs_status check(const gs_settings *s, bool chosen) {
+static gs_status check(const gs_settings *s) {
     const gs_pipeline_schedule *schedule;
     int chunks;
-    if (!chosen) return check_others(s);
     GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
     return gs_pipeline_cut_check(s->pipeline_cut);
 }
@@ -84,20 +72,7 @@ static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int wo
 
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     gs_stages cut;
-    const int each = gs_model_parallel_size(s);
-    if (workers % each != 0)
-        return gs_fail(GS_E_USAGE,
-                       "--pipeline %d: there %s %d worker%s; wanted a multiple of %d, a worker for each "
-                       "%sstage of each pipeline (--devices, or launch -n)%s",
-                       s->pipeline, workers == 1 ? "is" : "are", workers, gs_s((unsigned)workers), each,
-                       s->tensor > 1 ? "part of each " : "",
-                       s->resume ? "; --layout dpN goes on without stages, on N workers" : "");
-    const int pipelines = workers / each;
-    if (s->exact && GS_EXACT_SHARDS % pipelines != 0)
-        return gs_fail(GS_E_USAGE,
-                       "--pipeline %d --exact: there are %d workers, in %d pipelines; wanted 1, 2, 4 or 8 "
-                       "pipelines, so that the %d virtual shards of a batch divide evenly",
-                       s->pipeline, workers, pipelines, GS_EXACT_SHARDS);
+    const int pipelines = workers / gs_model_parallel_size(s);
     if (s->exact && s->micro_batches > 0 && s->micro_batches != GS_EXACT_SHARDS / pipelines)
         return gs_fail(GS_E_USAGE,
                        "--micro-batches %d: with --exact the micro-batches of a pipeline are its part of the "
@@ -171,8 +146,7 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
 
 static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
     p->own = &w->partition;
-    p->chunk = calloc((size_t)p->cut.shape.chunks, sizeof *p->chunk);
-    if (!p->chunk) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d chunks", p->cut.shape.chunks);
+    GS_TRY(GS_NEW(p->chunk, p->cut.shape.chunks, "%d chunks (--pipeline)", p->cut.shape.chunks));
     for (int c = 0; c < p->cut.shape.chunks; c++)
         p->chunk[c] = (gs_stage_chunk){.run = c * p->cut.shape.stages + p->stage, .state = &p->own->state[c]};
     for (int i = p->own->count - 1; i >= 0; i--) {
@@ -185,8 +159,7 @@ static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
 static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
     gs_stage_chunk *c = &p->chunk[number];
     const int slots = gs_instructions_alive(&p->list[p->stage], number);
-    c->slot = calloc((size_t)slots, sizeof *c->slot);
-    if (!c->slot) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", slots);
+    GS_TRY(GS_NEW(c->slot, slots, "%d micro-batches (--pipeline)", slots));
     while (c->slots < slots) {
         const size_t most = c->slots == 0 ? w->input.most : w->schedule.most;
         GS_TRY(make_slot(w, p, c, most, &c->slot[c->slots++]));
@@ -198,8 +171,7 @@ static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
 static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     const size_t most = w->schedule.most;
     const int inputs = p->chunk[0].slots;
-    p->input = calloc((size_t)inputs + 1, sizeof *p->input);
-    if (!p->input) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %d micro-batches", inputs);
+    GS_TRY(GS_NEW(p->input, inputs, "%d micro-batches (--pipeline)", inputs));
     if (p->stage > 0 && p->stage < p->cut.shape.stages - 1) return GS_OK;
     for (p->inputs = 0; p->inputs < inputs;) {
         gs_input *input = &p->input[p->inputs++];
@@ -215,13 +187,11 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
 }
 
 static gs_status make_lists(gs_pipeline_worker *p) {
-    const size_t stages = (size_t)p->cut.shape.stages;
-    p->list = calloc(stages, sizeof *p->list);
-    p->sent = calloc(stages, sizeof *p->sent);
-    p->micro_batch = calloc((size_t)p->cut.shape.micro_batches, sizeof *p->micro_batch);
-    if (!p->list || !p->sent || !p->micro_batch)
-        return gs_fail(GS_E_MEMORY, "--pipeline: no memory for the schedules of %zu stages", stages);
-    for (int s = 0; s < p->cut.shape.stages; s++)
+    const int stages = p->cut.shape.stages, batches = p->cut.shape.micro_batches;
+    GS_TRY(GS_NEW(p->list, stages, "the schedules of %d stages", stages));
+    GS_TRY(GS_NEW(p->sent, stages, "the messages of %d stages", stages));
+    GS_TRY(GS_NEW(p->micro_batch, batches, "%d micro-batches (--pipeline)", batches));
+    for (int s = 0; s < stages; s++)
         GS_TRY(gs_instructions_create(p->cut.schedule, &p->cut.shape, s, &p->list[s]));
     return GS_OK;
 }
@@ -236,13 +206,10 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
 /* What --exact needs: see ../ordered_sums.h. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
-    const size_t most = largest_chunk(p);
     w->sync_most = GS_STATS;
     if (!s->exact) return GS_OK;
-    p->whole = gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof *p->whole);
-    if (!p->whole) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for %zu floats", most);
     w->scheme = &gs_sync_recursive_doubling;
-    w->sync_most = most;
+    w->sync_most = largest_chunk(p);
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
@@ -310,7 +277,6 @@ static void free_stage(gs_worker *w) {
     free(p->chunk);
     free(p->input);
     free(p->micro_batch);
-    free(p->whole);
     free(p);
 }
 
@@ -394,8 +360,9 @@ static gs_status report(gs_worker *w, gs_result *result) {
 /* ---- training ---- */
 
 static gs_status create(gs_worker *w) {
-    gs_pipeline_worker *p = w->strategy_state = calloc(1, sizeof *p);
-    if (!p) return gs_fail(GS_E_MEMORY, "no memory for --pipeline");
+    gs_pipeline_worker *p;
+    GS_TRY(GS_NEW(p, 1, "--pipeline"));
+    w->strategy_state = p;
     return make_stage(w, p);
 }
 

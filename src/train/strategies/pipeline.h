@@ -58,7 +58,6 @@ typedef struct gs_pipeline_worker {
     int inputs;
     gs_micro_batch *micro_batch; /* [m]: those of this step; n 0: an empty one */
     int filled;                  /* how many the loader has */
-    float *whole;                /* of sums in the order of --exact: room for a part of the gradients */
     gs_stage_record record;
 } gs_pipeline_worker;
 

@@ -31,18 +31,6 @@ static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
     for (int k = p->filled; k < p->cut.shape.micro_batches; k++) p->micro_batch[k] = (gs_micro_batch){.n = 0};
 }
 
-static gs_pass pass_of(gs_worker *w, const gs_pipeline_worker *p, int k, bool fresh) {
-    gs_pass pass = {.n = p->micro_batch[k].n,
-                    .training = true,
-                    .fresh = fresh,
-                    .seed = w->settings->seed,
-                    .step = w->step,
-                    .first = p->micro_batch[k].offset,
-                    .loss_scale = w->optimizer->loss_scale.scale};
-    gs_batch_norm_begin(w, &pass);
-    return pass;
-}
-
 static gs_status load(gs_worker *w, gs_pipeline_worker *p, int k) {
     gs_pass unused = {0};
     if (k >= p->filled) return GS_OK;
@@ -72,16 +60,16 @@ static gs_shard counts_of(const gs_pipeline_worker *p) {
     return (gs_shard){p->own->counts, GS_STATS};
 }
 
-/* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
-static gs_status add_leaf(gs_worker *w, gs_pipeline_worker *p, gs_shard r, int k) {
+static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
     const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
-    if (r.count == 0 || w->settings->dry_run) return GS_OK;
-    if (p->micro_batch[k].n > 0)
-        GS_TRY(w->device->ops->read(w->device, p->whole, place, r.count * sizeof(float)));
-    else
-        memset(p->whole, 0, r.count * sizeof(float));
-    if (!gs_ordered_sums_add(&w->ordered_sums, r.first, r.count, k, p->whole)) return GS_OK;
-    return w->device->ops->write(w->device, place, p->whole, r.count * sizeof(float));
+    return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, place, 0, r.count);
+}
+
+/* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
+static gs_status add_leaf(gs_worker *w, const gs_pipeline_worker *p, gs_shard r, int k) {
+    const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    GS_TRY(fill_if_empty(w, p, p->micro_batch[k].n > 0, r));
+    return gs_order_add_here(w, place, r.first, r.count, k);
 }
 
 /* An empty micro-batch. Where the replicas of this stage do something together in a pass, others need this one. */
@@ -93,7 +81,8 @@ static gs_status join(gs_worker *w, const gs_instruction *i, gs_pass pass) {
 static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     gs_stage_chunk *c = &p->chunk[i->chunk];
     gs_stage_slot *s = slot_of(p, i);
-    const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_state);
+    const gs_pass pass =
+        gs_worker_pass(w, &p->micro_batch[i->micro_batch], w->settings->exact || !c->has_state);
     const bool has_loss = c->run == p->cut.runs - 1;
     const gs_input *input = p->inputs ? &p->input[i->micro_batch % p->inputs] : NULL;
     if (w->settings->exact && has_loss) GS_TRY(gs_model_clear_stats(w->model));
@@ -112,7 +101,7 @@ static gs_status forward(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
 static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     gs_stage_chunk *c = &p->chunk[i->chunk];
     gs_stage_slot *s = slot_of(p, i);
-    const gs_pass pass = pass_of(w, p, i->micro_batch, w->settings->exact || !c->has_dw);
+    const gs_pass pass = gs_worker_pass(w, &p->micro_batch[i->micro_batch], w->settings->exact || !c->has_dw);
     const gs_mem targets =
         c->run == p->cut.runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].targets : GS_NONE;
     if (pass.n > 0) {
@@ -297,11 +286,6 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
     memset(p->sent, 0, (size_t)p->cut.shape.stages * sizeof *p->sent);
     next_pieces(w, p);
     return GS_OK;
-}
-
-static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
-    const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
-    return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, place, 0, r.count);
 }
 
 gs_status gs_stage_run(gs_worker *w, gs_pipeline_worker *p) {
