@@ -171,7 +171,7 @@ int gs_cmd_memory(int argc, char **argv) {
                           "This is a dry run: it counts all that the run would allocate, and computes\n"
                           "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
                           "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
-                          "under way. At the end of a run `train` shows what it took.\n\n"
+                          "under way. At the end of a run `train` shows what it took, these too.\n\n"
                           "  weights, gradients, optimizer  4 bytes for each number\n"
                           "  state                          batch_norm's running statistics\n"
                           "  activations                    y and dx of the layers\n"

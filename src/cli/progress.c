@@ -163,7 +163,7 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
                 GS_FIELD("test_epoch", r->tested_epoch ? r->tested_epoch : NAN),
                 GS_FIELD("samples_per_s", r->samples_per_s), GS_FIELD("step_median_ms", r->step_median * 1e3),
                 GS_FIELD("loader_wait", r->waited), GS_FIELD("peak_memory_mb", gs_peak_memory() / 1e6),
-                GS_FIELD("weights_sha256", sha256));
+                GS_FIELD("message_copies_bytes", r->message_copies), GS_FIELD("weights_sha256", sha256));
     add_text(o, p, r->train_loss, r->tested_epoch ? r->test_loss : NAN, r->samples_per_s);
     if (r->kept_epoch)
         GS_JSON_ADD(o, GS_FIELD("kept_epoch", r->kept_epoch),
@@ -788,6 +788,9 @@ static void print_memory(const gs_result *r) {
         if (was_planned) gs_append(text, sizeof text, " (%.1f)", planned->bytes[k] / 1e6);
         before = ", ";
     }
+    if (r->message_copies >= 0.05e6)
+        gs_append(text, sizeof text, "; and %.1f MB of messages between all threads",
+                  r->message_copies / 1e6);
     gs_print_fact("memory", "%s", text);
 }
 

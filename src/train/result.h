@@ -200,6 +200,7 @@ typedef struct gs_result {
     gs_zero_report zero;
     gs_tensor_report tensor;
     gs_offload_report offload;
+    double message_copies; /* bytes that this process's threads kept for messages under way (comm/create.h) */
     gs_checkpoint_report checkpoints;
     bool digest_lost;         /* with settings->digest: the record of a rank has stopped before the end */
     double sent, sent_most;   /* bytes per step: mean over all workers, and the one with most; 0: not known */

@@ -187,6 +187,7 @@ static void add_offload(gs_offload_report *mean, const gs_offload_report *r, int
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     result->threads = run->threads;
+    result->message_copies = (double)gs_threads_copied();
     if (run->loaded[GS_TEST]) { /* it is freed without them */
         result->names = run->loaded[GS_TEST]->names;
         run->loaded[GS_TEST]->names = (gs_class_names){0};

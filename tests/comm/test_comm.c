@@ -186,6 +186,29 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
+/* Rank 1 reads nothing for a moment, and then all that rank 0 has sent: few of the messages are in memory at once. */
+static gs_status late_reader(gs_comm *c, void *context) {
+    (void)context;
+    enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
+    unsigned char *data = gs_test_scratch(LONG);
+    GS_TRY(gs_comm_barrier(c));
+    const size_t before = bytes_in_use();
+    if (c->rank == 1) usleep(100 * 1000);
+    for (int i = 0; i < COUNT; i++) {
+        if (c->rank == 0) memset(data, i, LONG);
+        GS_TRY(c->rank == 0 ? gs_comm_send(c, data, LONG, 1) : gs_comm_recv(c, data, LONG, 0));
+        RANK_CHECK(data[0] == i && data[LONG - 1] == i, "message %d begins with %d", i, data[0]);
+    }
+    GS_TRY(gs_comm_barrier(c));
+    RANK_CHECK(bytes_in_use() < before + FEW * LONG, "%d messages keep %zu MB", COUNT,
+               (bytes_in_use() - before) >> 20);
+    return gs_comm_barrier(c);
+}
+
+TEST(a_sender_waits_for_a_late_reader) {
+    gs_test_ranks_ok(&(gs_test_layout){"2 threads", 0, {2}}, late_reader, NULL);
+}
+
 const gs_test_check gs_test_comm_checks[] = {
     {"sums", sums}, {"moves", moves}, {"messages", messages}, {NULL, NULL}};
 

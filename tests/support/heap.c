@@ -5,6 +5,8 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "comm/create.h"
+
 gs_test_allocations gs_test_allocated;
 static atomic_size_t in_use, most;
 
@@ -13,7 +15,7 @@ size_t gs_test_heap(void) {
 }
 
 size_t gs_test_heap_most(void) {
-    return atomic_exchange(&most, atomic_load(&in_use));
+    return atomic_exchange(&most, 0);
 }
 
 static void count_one(size_t bytes, void *caller) {
@@ -27,7 +29,8 @@ static void count_one(size_t bytes, void *caller) {
 /* malloc_usable_size(NULL) is 0. */
 static void *given(void *memory) {
     const size_t bytes = malloc_usable_size(memory),
-                 now = bytes + atomic_fetch_add_explicit(&in_use, bytes, memory_order_relaxed);
+                 all = bytes + atomic_fetch_add_explicit(&in_use, bytes, memory_order_relaxed),
+                 copies = gs_threads_copied(), now = all > copies ? all - copies : 0;
     size_t before = atomic_load_explicit(&most, memory_order_relaxed);
     while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) continue;
     return memory;

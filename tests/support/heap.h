@@ -16,7 +16,7 @@
 /* Bytes that have been given and not taken back, by all threads. */
 size_t gs_test_heap(void);
 
-/* The most that it has been since the last call. */
+/* The most that it has been since the last call, without the copies of messages that threads keep (comm/create.h). */
 size_t gs_test_heap_most(void);
 
 /* While `counting`, each call that allocates is counted. */

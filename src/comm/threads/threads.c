@@ -18,7 +18,7 @@
  *
  * Ranks wait for each other by spinning for a moment (core/wait.h), then asleep, never longer than the timeout. A
  * barrier has a number: a waiting rank looks only at that number, which the last rank to arrive increments.
- * The sender of a message leaves a copy in a mailbox, so it never waits:
+ * The sender of a message leaves a copy in a mailbox. It waits only when UNREAD long ones of its messages are there:
  *
  *     rank 0   take a spare copy, fill it with the message  ->  mailbox 0 -> 1  ->  read it          rank 1
  *                     ^                                                               |
@@ -28,8 +28,9 @@
  * from run to run, and the maximum may occur late. But it is the sum over all ranks of the messages each has sent less
  * those it has received. The scheme alone determines how far ahead a rank is in this sense at each of its sends. So
  * whenever a rank is further ahead than ever before, one more copy is made, even if one is spare. This happens in the
- * first steps. After that a spare copy is there whenever one is needed. All have room for the longest message so far;
- * short messages have copies of their own, or a barrier's would be as long as a unit of ZeRO.
+ * first steps. After that a spare copy is there whenever one is needed. A rank that sends more than it receives has
+ * UNREAD copies for each of its mailboxes at most. Messages of very different lengths have pools of their own: or a
+ * barrier's byte, and each part of the weights, would have a copy as long as a block of a test.
  */
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -51,8 +52,12 @@ enum { LINE = 64 /* bytes of a cache line */ };
  * us with this size. */
 enum { BLOCK = 1024 };
 
-/* Pools of copies: of messages up to SHORT bytes, and of longer ones. */
-enum { POOLS = 2, SHORT = 4096 };
+/* Pools of copies: of messages up to SHORT bytes, of up to 8 times as many, and so on. */
+enum { POOLS = 8, SHORT = 4096 };
+
+/* Messages longer than SHORT in a mailbox before its sender waits (comm.h). Short ones may be notes of long ones
+ * (linked.c): for them nobody waits. */
+enum { UNREAD = 2 };
 
 static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
 
@@ -63,8 +68,8 @@ typedef struct rank_slot {
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has arrived at a barrier */
     bool left;                 /* its comm was freed; under the lock */
-    /* Messages sent, less those received: now, most so far, in each pool; under the lock */
-    int ahead[POOLS], most_ahead[POOLS];
+    /* In each pool; under the lock: messages sent, less those received, now and most so far; mailboxes sent to */
+    int ahead[POOLS], most_ahead[POOLS], ways[POOLS];
 } rank_slot;
 
 /* The copy of a message that is under way, or room for one. */
@@ -78,6 +83,8 @@ typedef struct copy {
 typedef struct mailbox {
     _Alignas(LINE) _Atomic(copy *) first; /* the oldest message; the receiver looks without the lock */
     copy *last;
+    atomic_int unread; /* long ones */
+    unsigned pools;    /* that it has had messages of: bit i is pool i */
 } mailbox;
 
 /* Under the lock. */
@@ -128,7 +135,7 @@ static void fail(team *t, const char *message) {
 
 /* ---- waiting ---- */
 
-/* What a rank waits for: the others at a barrier, or a message. */
+/* What a rank waits for: the others at a barrier, a message, or room for one. */
 typedef struct waiting {
     const gs_comm *c;
     const gs_call *call; /* for messages of failures: what waits */
@@ -138,10 +145,12 @@ typedef struct waiting {
      * others. */
     bool leaving;
     const mailbox *box; /* of the message; NULL: a barrier */
+    bool sends;         /* for room there */
     int peer;
 } waiting;
 
 static bool has_come(const waiting *w) {
+    if (w->sends) return atomic_load(&w->box->unread) < UNREAD;
     return w->box ? atomic_load(&w->box->first) != NULL
                   : atomic_load(&((team *)w->c->state)->barrier) != w->barrier;
 }
@@ -384,38 +393,54 @@ gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, g
 
 /* ---- messages ---- */
 
+static atomic_size_t copied; /* bytes of all copies of this process */
+
+size_t gs_threads_copied(void) {
+    return atomic_load(&copied);
+}
+
 static mailbox *mailbox_of(const team *t, const gs_envelope *e, int from, int to) {
     return &t->mailboxes[(gs_is_collective(e) * t->size + from) * t->size + to];
 }
 
+static size_t bytes_of(size_t room) {
+    return (sizeof(copy) + room + LINE - 1) / LINE * LINE;
+}
+
 static copy *new_copy(size_t room) {
-    size_t lines = (sizeof(copy) + room + LINE - 1) / LINE;
-    copy *k = lines * LINE > room ? aligned_alloc(LINE, lines * LINE) : NULL;
-    if (k) *k = (copy){.room = room};
+    const size_t bytes = bytes_of(room);
+    copy *k = bytes > room ? aligned_alloc(LINE, bytes) : NULL;
+    if (!k) return NULL;
+    *k = (copy){.room = room};
+    atomic_fetch_add(&copied, bytes);
     return k;
 }
 
 static void free_copies(copy *k) {
     while (k) {
         copy *next = k->next;
+        atomic_fetch_sub(&copied, bytes_of(k->room));
         free(k);
         k = next;
     }
 }
 
 static int pool_of(size_t bytes) {
-    return bytes > SHORT;
+    int i = 0;
+    while (i < POOLS - 1 && bytes > (size_t)SHORT << 3 * i) i++;
+    return i;
 }
 
 /* For a message from `rank`. NULL: out of memory. */
-static copy *take_copy(team *t, int rank, size_t bytes) {
+static copy *take_copy(team *t, mailbox *m, int rank, size_t bytes) {
     const int i = pool_of(bytes);
     rank_slot *s = &t->slots[rank];
     pool *p = &t->pool[i];
     copy *outgrown = NULL, *k = NULL;
     pthread_mutex_lock(&t->lock);
-    /* One that sends and hardly receives would get further and further ahead. */
-    if (++s->ahead[i] > s->most_ahead[i] && s->most_ahead[i] < 2 * t->size) {
+    s->ways[i] += !(m->pools >> i & 1);
+    m->pools |= 1U << i;
+    if (++s->ahead[i] > s->most_ahead[i] && s->most_ahead[i] < UNREAD * (i > 0 ? s->ways[i] : t->size)) {
         s->most_ahead[i]++;
         p->wanted++;
     }
@@ -442,19 +467,19 @@ static void give_back(team *t, int rank, copy *k) {
     pthread_mutex_lock(&t->lock);
     t->slots[rank].ahead[i]--;
     const bool is_outgrown = k->room < p->room;
-    if (!is_outgrown) {
-        k->next = p->spare;
-        p->spare = k;
-    }
+    k->next = is_outgrown ? NULL : p->spare;
+    if (!is_outgrown) p->spare = k;
     pthread_mutex_unlock(&t->lock);
-    if (is_outgrown) free(k);
+    if (is_outgrown) free_copies(k);
 }
 
 static gs_status threads_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     team *t = c->state;
     mailbox *m = mailbox_of(t, e, c->rank, e->peer);
     if (atomic_load(&t->failed)) return failure(t);
-    copy *k = take_copy(t, c->rank, bytes);
+    if (bytes > SHORT)
+        GS_TRY(wait_for(&(waiting){.c = c, .call = e->call, .box = m, .sends = true, .peer = e->peer}));
+    copy *k = take_copy(t, m, c->rank, bytes);
     if (!k)
         return gs_fail(GS_E_MEMORY, "rank %d: no memory for a message of %zu bytes to rank %d",
                        t->first_rank + c->rank, bytes, t->first_rank + e->peer);
@@ -467,6 +492,7 @@ static gs_status threads_send(gs_comm *c, const gs_envelope *e, const void *data
     else
         atomic_store(&m->first, k);
     m->last = k;
+    if (bytes > SHORT) atomic_fetch_add(&m->unread, 1);
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
     return GS_OK;
@@ -492,6 +518,7 @@ static gs_status threads_recv(gs_comm *c, const gs_envelope *e, void *data, size
     pthread_mutex_lock(&t->lock);
     copy *k = atomic_load(&m->first);
     atomic_store(&m->first, k->next);
+    if (k->bytes > SHORT && atomic_fetch_sub(&m->unread, 1) == UNREAD) pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
     const size_t sent = k->bytes;
     if (sent == bytes) gs_copy(data, k->data, bytes);
