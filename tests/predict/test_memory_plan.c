@@ -249,13 +249,12 @@ static const char *draw_large(int number, gs_settings *s) {
     s->recompute = recompute[one_of(&d, 4)];
     s->offload = (unsigned)one_of(&d, GS_OFFLOADS + 1);
     if (s->layout) s->offload &= GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS;
-    const bool stages = s->layout && strstr(s->layout, "pp");
+    const char *stages = s->layout ? strstr(s->layout, "pp") : NULL;
     if (s->layout && strstr(s->layout, "tp")) model = model / 2 * 2; /* they have a pair of linear layers */
-    const bool four = s->layout && strcmp(s->layout, "pp4") == 0;    /* stages: not for each model */
-    if (four) model = 2;
+    if (stages && stages[2] == '4') model = 2;                       /* the one with many layers */
     if (stages) {
         s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
-        s->pipeline_schedule = schedules[one_of(&d, model == 2 && !four ? 3 : 2)];
+        s->pipeline_schedule = schedules[one_of(&d, model == 2 && stages[2] == '2' ? 3 : 2)];
         s->micro_batches = 4 << one_of(&d, 2);
     }
     s->model = models[model];
