@@ -93,8 +93,8 @@ TEST(a_run_and_its_layout_are_the_same) {
 TEST(exact_runs_are_the_same_to_the_bit) {
     static const char *const layouts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu --layout dp2,tp2,zero3",
                                           "cpu,cpu --layout pp2 --recompute blocks"};
-    for (int i = 0; i < 3; i++) {
-        const char *folder = gs_test_format("%s/exact%d", gs_test_folder(), i);
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        const char *folder = gs_test_format("%s/exact", gs_test_folder());
         assert_prints(0, "sha256",
                       "train --model lenet --batch 60 --optimizer adam --clip 0.5 --steps 3 --threads 1 "
                       "--exact --digest %s --devices %s",
