@@ -295,18 +295,18 @@ static void backward_part(void *context, int part) {
                     .x_sample = t->rows.size};
     memset(dw, 0, t->scratch_part * sizeof(float));
     for (size_t first = r.begin; first < r.end; first += (size_t)t->samples) {
-        dots.samples = r.end - first < (size_t)t->samples ? (int)(r.end - first) : t->samples;
-        for (size_t i = 0; i < (size_t)dots.samples; i++) {
-            GS_ISA(gs_cpu_conv_rows_from_image)
-            (&t->rows, rows + i * dots.x_sample, t->x + (first + i) * t->in);
+        const size_t left = r.end - first, images = left < (size_t)t->samples ? left : (size_t)t->samples;
+        dots.samples = (int)images;
+        for (size_t i = 0; i < images; i++) {
+            const float *x = t->x + (first + i) * t->in;
+            GS_ISA(gs_cpu_conv_rows_from_image)(&t->rows, rows + i * dots.x_sample, x);
             copy_dy(t, dy + i * dots.y_sample, first + i, db);
         }
         GS_ISA(gs_cpu_dot_products)(&dots, dw, dy + t->margin, rows);
         float *memory = rows + (size_t)t->samples * dots.x_sample, *dx = t->dx ? t->dx + first * t->in : NULL;
         if (t->dx && t->fast)
-            GS_ISA(gs_cpu_winograd)
-            (&t->winograd, dx, dy + t->margin, dots.y_sample, (size_t)dots.samples, memory);
-        for (size_t i = 0; i < (size_t)dots.samples && t->dx && !t->fast; i++)
+            GS_ISA(gs_cpu_winograd)(&t->winograd, dx, dy + t->margin, dots.y_sample, images, memory);
+        for (size_t i = 0; i < images && t->dx && !t->fast; i++)
             image_gradient(t, dx + i * t->in, dy + i * dots.y_sample, memory);
     }
 }

@@ -412,9 +412,10 @@ static void backward_task(const group_work *t, float *scratch, int group, int ch
             copy_dy(t, dy + k * t->dy_planes, t->dy + (i + k) * t->out + g * dy_group, db);
         }
         if (by_rows)
-            for (size_t k = 0; k < images; k++)
-                GS_ISA(gs_cpu_dot_products)
-                (&dots, dw, dy + k * t->dy_planes + t->margin, planes + k * t->x_planes);
+            for (size_t k = 0; k < images; k++) {
+                const float *of_image = dy + k * t->dy_planes + t->margin;
+                GS_ISA(gs_cpu_dot_products)(&dots, dw, of_image, planes + k * t->x_planes);
+            }
         else
             GS_ISA(gs_cpu_dot_products)(&dots, dw, dy + t->margin, planes);
         for (size_t k = 0; k < images && t->dx; k++)

@@ -6,7 +6,8 @@
 enum { GS_TEST_MAX_DEVICES = 8 };
 
 /* The devices named by the environment variable GRADSUM_TEST_DEVICES (such as "cpu" or "cpu,cl:1.0"), by default
- * "cpu,cl", open until the last test has run; a device that cannot be opened fails the test. *count: how many; may be NULL; behind the last stands NULL. */
+ * "cpu,cl", open until the last test has run; a device that cannot be opened fails the test. NULL ends them. *count:
+ * how many; may be NULL. */
 gs_device *const *gs_test_devices(int *count);
 
 /* FOR_EACH_DEVICE(d) { ... } */
