@@ -54,11 +54,6 @@ static double passes_of(const gs_digests *d) {
     return accumulate > 1 ? accumulate : 1;
 }
 
-static double parts_of_batch(const gs_digests *d) {
-    const int stages = gs_digests_count(d, "pipeline"), parts = gs_digests_count(d, "tensor");
-    return (double)d->workers / (stages > 1 ? stages : 1) / (parts > 1 ? parts : 1);
-}
-
 static void find_ratio(gs_case *c) {
     if (c->kind >= GS_DIGEST_KINDS_COUNT) {
         c->ratio = gs_score_number(c->of_a, c->kind) / gs_score_number(c->of_b, c->kind);
@@ -76,11 +71,8 @@ static bool name_not_finite(const gs_case *c) {
     const bool number = c->kind >= GS_DIGEST_KINDS_COUNT;
     const bool a = isfinite(number ? gs_score_number(c->of_a, c->kind) : c->mine.squares),
                b = isfinite(number ? gs_score_number(c->of_b, c->kind) : c->right.squares);
-    const char *verb = number ? "is" : "holds";
-    if (!a && b)
-        return gs_name(c, "not finite", "it %s NaN or infinity in this run, and not in the right one", verb);
-    return a && !b &&
-           gs_name(c, "not finite", "it %s NaN or infinity in the right run, and not in this one", verb);
+    return a != b && gs_name(c, "not finite", "it %s NaN or infinity in %s run, and not in %s one",
+                             number ? "is" : "holds", a ? "the right" : "this", a ? "this" : "the right");
 }
 
 void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) {
@@ -94,7 +86,8 @@ void gs_causes_name(const gs_digests *a, const gs_digests *b, gs_difference *d) 
     c.of_a = gs_digests_score(a, c.rank, c.step);
     c.of_b = gs_digests_score(b, 0, c.step);
     c.passes = passes_of(a);
-    c.workers = parts_of_batch(a);
+    c.workers =
+        a->workers / fmax(gs_digests_count(a, "pipeline"), 1) / fmax(gs_digests_count(a, "tensor"), 1);
     find_ratio(&c);
     if (name_not_finite(&c)) return;
     if (question_of[d->kind] && question_of[d->kind](&c)) return;

@@ -14,11 +14,11 @@ typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* the rank that wrote it */
+    int of_rank; /* the rank that wrote it; that of rank 0 says what all have alike */
     size_t line;
     size_t begun;                               /* rows of earlier steps */
     bool scored;                                /* this step's score was read */
-    bool first;                                 /* it is rank 0's, which says what all have alike */
+    bool started;                               /* the head was read */
     size_t option_room, layer_room, param_room; /* of the run's arrays */
 } reader;
 
@@ -83,11 +83,11 @@ static bool begins(const char *line, const char *word) {
     return strncmp(line, word, strlen(word)) == 0;
 }
 
-static gs_status read_head(reader *r, char *line, bool *started) {
-    *started = strcmp(line, "start") == 0;
-    if (*started)
+static gs_status read_head(reader *r, const char *line) {
+    r->started = strcmp(line, "start") == 0;
+    if (r->started)
         return r->run->layers > 0 && r->run->params > 0 ? GS_OK : wrong(r, "comes before any layer");
-    if (!r->first) return GS_OK;
+    if (r->of_rank > 0) return GS_OK;
     if (begins(line, "option ")) return read_option(r, line);
     if (begins(line, "layer ")) return read_layer(r, line);
     if (begins(line, "param ")) return read_param(r, line);
@@ -130,7 +130,7 @@ static gs_status read_score(reader *r, const char *line) {
     if (sscanf(line, "score %" SCNu64 " %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf", &step, &s.loss, &s.correct,
                &s.samples, &s.lr, &s.scale, &s.norm, &s.updates, &s.loss_scale, &s.skipped, &s.held) != 11)
         return wrong(r, "is not 'score STEP' and ten numbers");
-    if (rank->steps == 0 && r->first) r->run->first = step;
+    if (rank->steps == 0 && r->of_rank == 0) r->run->first = step;
     if (step != r->run->first + rank->steps) return wrong(r, "is of a step that is not the next one");
     for (size_t i = r->begun; i < rank->rows; i++)
         if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
@@ -158,12 +158,6 @@ static gs_status read_end(reader *r, const char *line) {
     return GS_OK;
 }
 
-static gs_status read_step_line(reader *r, const char *line) {
-    if (begins(line, "score ")) return read_score(r, line);
-    if (!begins(line, "end ")) return read_row(r, line);
-    return read_end(r, line);
-}
-
 /* ---- a file, and all of a run ---- */
 
 static gs_status read_first_line(reader *r, const char *line) {
@@ -177,32 +171,33 @@ static gs_status read_first_line(reader *r, const char *line) {
     if (workers > GS_DIGEST_RANKS)
         return gs_fail(GS_E_FORMAT, "%s is of %d workers; wanted at most %d", r->path, workers,
                        GS_DIGEST_RANKS);
-    if (r->first) r->run->workers = workers;
+    if (r->of_rank == 0) r->run->workers = workers;
     if (rank != r->of_rank || workers != r->run->workers)
         return gs_fail(GS_E_FORMAT, "%s is of rank %d of %d; wanted rank %d of %d", r->path, rank, workers,
                        r->of_rank, r->run->workers);
     return GS_OK;
 }
 
+static gs_status read_line(reader *r, const char *line) {
+    if (r->line == 1) return read_first_line(r, line);
+    if (!r->started) return read_head(r, line);
+    if (begins(line, "score ")) return read_score(r, line);
+    return begins(line, "end ") ? read_end(r, line) : read_row(r, line);
+}
+
 static gs_status read_lines(reader *r, FILE *file) {
     char *line = NULL;
     size_t room = 0;
     ssize_t length;
-    bool started = false;
     gs_status status = GS_OK;
     while (status == GS_OK && (length = getline(&line, &room, file)) > 0) {
         r->line++;
         if (line[length - 1] != '\n') break; /* the writer was killed here */
         line[length - 1] = 0;
-        if (r->line == 1)
-            status = read_first_line(r, line);
-        else if (started)
-            status = read_step_line(r, line);
-        else
-            status = read_head(r, line, &started);
+        status = read_line(r, line);
     }
     free(line);
-    if (status == GS_OK && !started)
+    if (status == GS_OK && !r->started)
         return r->line == 0 ? gs_fail(GS_E_FORMAT, "%s is no record of gradsum train --digest", r->path)
                             : gs_fail(GS_E_FORMAT, "%s ends before its first step", r->path);
     return status;
@@ -213,7 +208,7 @@ static gs_status read_rank(gs_digests *run, int rank) {
     uint64_t size;
     FILE *file;
     snprintf(path, sizeof path, "%s/rank-%d.digest", run->folder, rank);
-    reader r = {.run = run, .rank = &run->rank[rank], .path = path, .of_rank = rank, .first = rank == 0};
+    reader r = {.run = run, .rank = &run->rank[rank], .path = path, .of_rank = rank};
     gs_status status = gs_file_open_stream(path, &file, &size);
     if (status == GS_E_FILE && rank == 0)
         return gs_fail(status, "%s; wanted a folder that gradsum train --digest has written", gs_message());

@@ -217,9 +217,8 @@ static bool computed_differs(search *s, int kind, int number) {
     if (kind == GS_DIGEST_y) s->y_apart = gs_sketch_distance(&a, &b);
     const double least = dw ? size_of_all(s, kind) : 0.05 * sqrt(isfinite(b.squares) ? b.squares : 0);
     for (int part = first; part < end; part++) {
-        if (!part_differs(s, kind, number, GS_ALL_RANKS, part, least)) continue;
-        any = true;
-        if (!dw) bad[part] = true;
+        bad[part - first] = part_differs(s, kind, number, GS_ALL_RANKS, part, least);
+        any |= bad[part - first];
     }
     if (!any) return false;
     const bool alike = are_divided_alike(s);
@@ -347,15 +346,12 @@ static bool forward_differs_in(search *s, int first, int end) {
     return false;
 }
 
-static bool forward_differs(search *s) {
-    return computed_differs(s, GS_DIGEST_x, 0) || forward_differs_in(s, 0, s->b->layers);
-}
-
 static bool step_differs(search *s) {
     gs_sketch dy;
     s->y_apart = s->of_outputs = 0;
     if (score_differs(s, GS_DIFFERS_lr) || computed_differs(s, GS_DIGEST_samples, 0) ||
-        computed_differs(s, GS_DIGEST_answers, 0) || held_differs(s, GS_DIGEST_weight) || forward_differs(s))
+        computed_differs(s, GS_DIGEST_answers, 0) || held_differs(s, GS_DIGEST_weight) ||
+        computed_differs(s, GS_DIGEST_x, 0) || forward_differs_in(s, 0, s->b->layers))
         return true;
     if (gs_digest_of_run(s->b, s->step, GS_DIGEST_dy, 0, &dy) && dy.squares > 0 && isfinite(s->y_apart))
         s->of_outputs = fmin(OF_OUTPUTS * s->y_apart / sqrt(dy.squares), MOST_OF_OUTPUTS);
