@@ -222,14 +222,11 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
     gs_comm *first = r->comm[FIRST];
     double spent = 0;
     for (int run = 0; !is_enough(t, run, spent); run++) {
-        double seconds, *all = calloc((size_t)t->ranks, sizeof *all);
-        if (!all) return gs_fail(GS_E_MEMORY, "no memory for the times of %d ranks", t->ranks);
-        gs_status status = run_once(r, at, operation, &seconds);
-        if (status == GS_OK) status = gs_comm_all_gather(first, &seconds, all, 1, GS_F64);
+        double seconds, all[GS_TABLE_RANKS];
+        GS_TRY(run_once(r, at, operation, &seconds));
+        GS_TRY(gs_comm_all_gather(first, &seconds, all, 1, GS_F64));
         for (int i = 0; i < t->ranks; i++)
             if (all[i] > seconds) seconds = all[i]; /* it is over when the last rank is done */
-        free(all);
-        GS_TRY(status);
         spent += seconds;
         if (run > 0 && seconds < mine->seconds) mine->seconds = seconds; /* the first run warms up */
         if (mine->error.status != GS_OK) continue;
@@ -271,11 +268,8 @@ static gs_status open_rank(rank *r) {
     gs_table *t = r->t;
     size_t bytes = ((size_t)t->size / 4 + (size_t)t->ranks) * 4;
     if (t->mpirun.size > 1) GS_TRY(join_processes(r));
-    r->host_in = malloc(bytes);
-    r->host_out = malloc(bytes);
-    if (!r->host_in || !r->host_out)
-        return gs_fail(GS_E_MEMORY, "no memory for two arrays of %zu bytes for each of %d ranks", bytes,
-                       t->ranks);
+    GS_TRY(GS_NEW(r->host_in, bytes, "an array of %zu bytes for each of %d ranks", bytes, t->ranks));
+    GS_TRY(GS_NEW(r->host_out, bytes, "two arrays of %zu bytes for each of %d ranks", bytes, t->ranks));
     if (t->has_cl) {
         GS_TRY(gs_device_open(t->device, 1, &r->device));
         GS_TRY(r->device->ops->alloc(r->device, bytes, &r->in));

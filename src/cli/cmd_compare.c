@@ -16,26 +16,23 @@ typedef struct gs_row {
     int base;          /* the row that it is compared with in speed */
 } gs_row;
 
-/* Cut "cpu; cpu,cpu" into rows. */
+/* Cut "cpu; cpu,cpu" into rows, to be freed in any case. */
 static gs_status rows_of(const char *list, gs_row **out, int *count) {
     *count = 1;
     for (const char *c = list; *c; c++) *count += *c == ';';
-    gs_row *rows = calloc((size_t)*count, sizeof *rows);
-    if (!rows) return gs_fail(GS_E_MEMORY, "no memory for %d rows", *count);
+    GS_TRY(GS_NEW(*out, *count, "%d rows", *count));
+    gs_row *rows = *out;
     const char *from = list;
     for (int i = 0; i < *count; i++) {
         from += strspn(from, " ");
         size_t length = strcspn(from, ";"), next = length;
         while (length > 0 && from[length - 1] == ' ') length--;
-        if (length == 0 || length >= sizeof rows[i].devices) {
-            free(rows);
+        if (length == 0 || length >= sizeof rows[i].devices)
             return gs_fail(GS_E_USAGE, "--devices-list: set %d of '%s' is %s", i + 1, list,
                            length ? "too long" : "empty");
-        }
         memcpy(rows[i].devices, from, length);
         from += next + (from[next] == ';');
     }
-    *out = rows;
     return GS_OK;
 }
 

@@ -156,11 +156,11 @@ static gs_status find_vocabulary(job *j, int tokens) {
 static gs_status encode_prompt(job *j, const char *where) {
     uint16_t *tokens;
     GS_TRY(gs_vocabulary_encode(j->vocabulary, j->prompt, j->prompt_bytes, where, &tokens, &j->prompt_count));
-    j->prompt_tokens = calloc(j->prompt_count + 1, sizeof *j->prompt_tokens);
-    for (size_t i = 0; j->prompt_tokens && i < j->prompt_count; i++) j->prompt_tokens[i] = tokens[i];
+    gs_status status =
+        GS_NEW(j->prompt_tokens, j->prompt_count, "the %zu tokens of %s", j->prompt_count, where);
+    for (size_t i = 0; status == GS_OK && i < j->prompt_count; i++) j->prompt_tokens[i] = tokens[i];
     free(tokens);
-    if (j->prompt_tokens) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", where, j->prompt_count);
+    return status;
 }
 
 static gs_status read_prompt(job *j) {
@@ -235,8 +235,7 @@ static gs_status open_all(job *j) {
     /* no loss is asked for; this one needs the least memory */
     gs_model_config config = {.max_batch = (size_t)j->ask->texts, .loss = GS_REGRESSION};
     GS_TRY(check(j, &s, &config));
-    j->tokens = calloc((size_t)j->ask->length * config.max_batch, sizeof *j->tokens);
-    if (!j->tokens) return gs_fail(GS_E_MEMORY, "no memory for %d tokens", j->ask->length);
+    GS_TRY(GS_NEW(j->tokens, (size_t)j->ask->length * config.max_batch, "%d tokens", j->ask->length));
     GS_TRY(gs_device_open(s.devices, s.threads, &j->device));
     GS_TRY(gs_model_create(j->device, &config, &j->model));
     GS_TRY(load_weights(j));

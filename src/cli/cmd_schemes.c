@@ -152,8 +152,7 @@ static gs_status measure_all(rank *r, int number) {
     GS_TRY(gs_comm_barrier(r->comm));
     signals(SIG_UNBLOCK); /* the folder is gone */
     if (t->bind) gs_cores_bind_share(number, t->ranks);
-    if (!(r->data = malloc(sizes[SIZES - 1] * sizeof *r->data)))
-        return gs_fail(GS_E_MEMORY, "no memory for %zu floats", sizes[SIZES - 1]);
+    GS_TRY(GS_NEW(r->data, sizes[SIZES - 1], "%zu floats", sizes[SIZES - 1]));
     GS_TRY(gs_sync_create(t->scheme[0], r->comm, sizes[SIZES - 1], &r->sync));
     for (int size = 0; size < SIZES; size++) GS_TRY(measure(r, size));
     return GS_OK;

@@ -30,8 +30,8 @@ static int compare_sizes(const void *a, const void *b) {
 gs_status gs_step_chunks(const gs_step_record *s, size_t **bounds, int *chunks) {
     size_t room = 1, used = 0, unique = 0;
     for (int i = 0; i < s->count; i++) room += (size_t)s->events[i].count + 1;
-    size_t *b = malloc(room * sizeof *b);
-    if (!b) return gs_fail(GS_E_MEMORY, "no memory for the chunks of a step");
+    size_t *b;
+    GS_TRY(GS_NEW(b, room, "the chunks of a step"));
     for (int i = 0; i < s->count; i++) {
         const gs_step_event *e = &s->events[i];
         for (int p = 0; p < e->count; p++) b[used++] = e->parts[p].first;
@@ -64,10 +64,6 @@ static uint32_t workers_in(float value) {
     return value >= 0 && value < (float)(1 << GS_STEP_WORKERS) ? (uint32_t)value : 0;
 }
 
-static gs_status no_memory(void) {
-    return gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
-}
-
 /* Cut data into parts of equal elements; returns how many. parts NULL: only count. */
 static int cut(const float *data, size_t first, size_t count, gs_step_part *parts) {
     int n = 0;
@@ -85,8 +81,7 @@ static int cut(const float *data, size_t first, size_t count, gs_step_part *part
 /* What 2^r has become: parts of equal elements. */
 static gs_status equal_parts(gs_step_event *e, size_t first, size_t count, const float *data) {
     e->count = cut(data, first, count, NULL);
-    e->parts = malloc(((size_t)e->count + 1) * sizeof *e->parts);
-    if (!e->parts) return no_memory();
+    GS_TRY(GS_NEW(e->parts, e->count, "the parts of a message"));
     cut(data, first, count, e->parts);
     return GS_OK;
 }
@@ -119,9 +114,8 @@ static gs_status chunk_parts(const gs_step_record *step, gs_step_event *e, size_
     int from = gs_step_chunk_at(step->bounds, first), to = gs_step_chunk_at(step->bounds, first + count);
     int bars = GS_STEP_BARS / step->chunks;
     e->count = to - from;
-    e->parts = malloc((size_t)e->count * sizeof *e->parts + 1);
-    e->values = malloc((size_t)e->count * sizeof *e->values + 1);
-    if (!e->parts || !e->values) return no_memory();
+    GS_TRY(GS_NEW(e->parts, e->count, "the parts of a message"));
+    GS_TRY(GS_NEW(e->values, e->count, "the values of a message"));
     for (int p = 0; p < e->count; p++) {
         size_t begin = step->bounds[from + p], n = step->bounds[from + p + 1] - begin;
         e->parts[p] = (gs_step_part){begin, n, 0};
@@ -140,7 +134,7 @@ static void record(worker *w, int round, int from, int to, size_t first, size_t 
     if (w->status != GS_OK) return;
     gs_step_event e = {.round = round, .from = from, .to = to, .place = w->sent};
     if (!gs_grow(&w->events, (size_t)w->count, &w->room, sizeof *w->events))
-        w->status = no_memory();
+        w->status = gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
     else if (w->step->gradient)
         w->status = chunk_parts(w->step, &e, first, count, data);
     else
@@ -216,8 +210,7 @@ static bool is_sum_of_gradients(const gs_step_record *step, const worker *w, con
 static gs_status gather(gs_step_record *step, worker *workers) {
     int count = 0;
     for (int i = 0; i < step->workers; i++) count += workers[i].count;
-    step->events = malloc(((size_t)count + 1) * sizeof *step->events);
-    if (!step->events) return no_memory();
+    GS_TRY(GS_NEW(step->events, count, "the messages of one step"));
     step->scheme = workers[0].sync->scheme;
     snprintf(step->why, sizeof step->why, "%s", workers[0].sync->why);
     step->rounds = (int)workers[0].sync->counted.rounds;
@@ -253,8 +246,8 @@ gs_status gs_step_run(gs_step_record *step) {
         gs_bug("gs_step_run: %d workers, %zu floats", n, step->size);
     gs_status status = GS_OK;
     for (int i = 0; i < n; i++) {
-        workers[i] = (worker){.step = step, .data = malloc(step->size * sizeof(float))};
-        if (!workers[i].data) status = no_memory();
+        workers[i].step = step;
+        if (status == GS_OK) status = GS_NEW(workers[i].data, step->size, "the arrays of %d workers", n);
     }
     if (status == GS_OK) status = gs_ranks_run(n, GS_TIMEOUT, work, workers);
     if (status == GS_OK) status = gather(step, workers);
