@@ -73,8 +73,7 @@ static gs_status note_one(gs_layer *layer, void *context) {
 static gs_status name_layers(traced *l) {
     if (l->layout.tp > 1) GS_TRY(gs_layout_tp_model(&l->settings, l->plan, 0, &l->divided));
     gs_layer *net = (l->divided ? l->divided : l->plan)->net;
-    l->layer = calloc(gs_layer_count(net) + 1, sizeof *l->layer);
-    if (!l->layer) return gs_fail(GS_E_MEMORY, "no memory for a list of layers");
+    GS_TRY(GS_NEW(l->layer, gs_layer_count(net), "a list of layers"));
     return gs_layer_walk(net, note_one, l->layer);
 }
 
@@ -138,10 +137,6 @@ typedef struct facts {
     double measured, formula; /* a pipeline's bubble, a share; else bytes that worker 0 sent */
     const gs_bubble *bubble;  /* of a pipeline: the same by cause; else NULL */
 } facts;
-
-static void head(facts *f, const char *const *words) {
-    for (; *words; words++) cJSON_AddItemToArray(f->head, cJSON_CreateString(*words));
-}
 
 /* The next cell of a row. */
 GS_PRINTF(2, 3) static void cell(cJSON *to, const char *format, ...) {
@@ -272,18 +267,12 @@ static void say_bubble(const traced *l, facts *f, int micro) {
 
 static void pipeline(const traced *l, facts *f) {
     const bool groups = l->layout.tp > 1; /* which send beside that what their sums take */
-    const char *const words[] = {"worker",
-                                 "layers",
-                                 "forward ms",
-                                 "backward ms",
-                                 "waits ms",
-                                 "sends B",
-                                 groups ? "group sums B" : NULL,
-                                 NULL};
+    static const char *const words[] = {"worker",   "layers",  "forward ms",  "backward ms",
+                                        "waits ms", "sends B", "group sums B"};
     const double all = time_of_pipeline(l);
     char place[PLACE];
     int micro = 0;
-    head(f, words);
+    f->head = cJSON_CreateStringArray(words, groups ? 7 : 6);
     for (int r = 0; r < l->workers; r++) {
         gs_layout_share share;
         const sum forward = sum_of(l, r, GS_SPAN_STAGE_FORWARD),
@@ -306,10 +295,10 @@ static void pipeline(const traced *l, facts *f) {
 /* ---- ZeRO ---- */
 
 static void zero(const traced *l, facts *f) {
-    static const char *const words[] = {"worker",     "all-gathers", "bytes sent", "reduce-scatters",
-                                        "bytes sent", "together",    NULL};
+    static const char *const words[] = {"worker",          "all-gathers", "bytes sent",
+                                        "reduce-scatters", "bytes sent",  "together"};
     const gs_zero_report *z = &l->result.zero;
-    head(f, words);
+    f->head = cJSON_CreateStringArray(words, 6);
     for (int r = 0; r < l->workers; r++) {
         cJSON *row = new_row(f);
         const sum gathers = sum_of(l, r, GS_SPAN_UNIT_GATHER), sums = sum_of(l, r, GS_SPAN_UNIT_REDUCE);
@@ -400,13 +389,13 @@ static void say_others(const traced *l, facts *f, int in_pairs) {
 
 static void tensor(const traced *l, facts *f) {
     const bool sequence = l->settings.sequence;
-    const char *const words[] = {"columns",    "rows",           "sums", "floats summed",
-                                 "bytes sent", "by the formula", NULL},
-                      *const of_tokens[] = {"columns", "rows",       "sums",           "all-gathers",
-                                            "floats",  "bytes sent", "by the formula", NULL};
+    static const char *const words[] = {"columns",       "rows",       "sums",
+                                        "floats summed", "bytes sent", "by the formula"},
+                             *const of_tokens[] = {"columns", "rows",       "sums",          "all-gathers",
+                                                   "floats",  "bytes sent", "by the formula"};
     const int layers = (int)gs_layer_count(l->divided->net);
     int columns = -1, in_pairs = 0;
-    head(f, sequence ? of_tokens : words);
+    f->head = sequence ? cJSON_CreateStringArray(of_tokens, 7) : cJSON_CreateStringArray(words, 6);
     for (int i = 0; i < layers; i++) {
         const gs_layer *y = l->layer[i];
         if (gs_tensor_role_of(y) == GS_TENSOR_COLUMNS) columns = i;
@@ -437,18 +426,6 @@ static void tensor(const traced *l, facts *f) {
     say_others(l, f, in_pairs);
     cell(f->sentences, "A worker holds %.3f MB of weights, of the model's %.3f MB.",
          l->result.tensor.held / MB, l->result.tensor.model / MB);
-}
-
-static facts facts_of(const traced *l) {
-    facts all = {.head = cJSON_CreateArray(), .rows = cJSON_CreateArray(), .sentences = cJSON_CreateArray()};
-    facts *f = &all;
-    if (l->kind == PIPELINE)
-        pipeline(l, f);
-    else if (l->kind == TENSOR)
-        tensor(l, f);
-    else
-        zero(l, f);
-    return all;
 }
 
 /* ---- pictures in 80 columns ---- */
@@ -653,6 +630,20 @@ static void show_tensor(const traced *s) {
 
 /* ---- all ---- */
 
+static const struct {
+    const char *name;
+    void (*count)(const traced *, facts *);
+    void (*show)(const traced *);
+} kinds[] = {[PIPELINE] = {"pipeline", pipeline, show_pipeline},
+             [TENSOR] = {"tensor", tensor, show_tensor},
+             [ZERO] = {"zero", zero, show_zero}};
+
+static facts facts_of(const traced *l) {
+    facts all = {.rows = cJSON_CreateArray(), .sentences = cJSON_CreateArray()};
+    kinds[l->kind].count(l, &all);
+    return all;
+}
+
 /* Columns as wide as their widest cell, two blanks apart; numbers to the right. */
 static void print_table(facts *f) {
     enum { COLUMNS = 8 };
@@ -683,12 +674,7 @@ static void print_all(const traced *s) {
            (unsigned long long)s->settings.steps,
            gs_model_is_name(s->settings.model) ? s->settings.model : "the model", s->memory.batch,
            s->workers);
-    if (s->kind == PIPELINE)
-        show_pipeline(s);
-    else if (s->kind == TENSOR)
-        show_tensor(s);
-    else
-        show_zero(s);
+    kinds[s->kind].show(s);
     printf("\n");
     print_table(&f);
     cJSON_ArrayForEach(sentence, f.sentences) {
@@ -700,8 +686,6 @@ static void print_all(const traced *s) {
 }
 
 /* ---- as JSON, and as a page ---- */
-
-static const char *const kinds[] = {"pipeline", "tensor", "zero"};
 
 /* Microseconds from the beginning of the step, in tenths. */
 static cJSON *time_of(const traced *l, double at) {
@@ -781,7 +765,7 @@ static cJSON *json_of_layout(const traced *l) {
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
     while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the run has read it */
     cJSON *o = GS_JSON_OBJECT(
-        GS_FIELD("kind", kinds[l->kind]), GS_FIELD("layout", l->name),
+        GS_FIELD("kind", kinds[l->kind].name), GS_FIELD("layout", l->name),
         GS_FIELD("model", gs_model_is_name(l->settings.model) ? l->settings.model : "a model of your own"),
         GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch),
         GS_FIELD("step", l->settings.steps), GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp),

@@ -105,11 +105,8 @@ static cJSON *number(double x) {
     return gs_json_rounded(x, 4);
 }
 
-static cJSON *integers(int count, const double *x) {
-    return cJSON_CreateDoubleArray(x, count);
-}
 #define INTEGERS(...)                                                                                        \
-    integers(sizeof((double[]){__VA_ARGS__}) / sizeof(double), (const double[]){__VA_ARGS__})
+    cJSON_CreateDoubleArray((const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
 
 static cJSON *floats(int count, const float *x) {
     cJSON *a = cJSON_CreateArray();
