@@ -228,7 +228,7 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
     float *x = numbers_of(set, sample);
     unsigned char *y = malloc(bytes);
     char *text = calloc(1, BASE64_ENCODE_RAW_LENGTH(bytes) + 1);
-    cJSON *picture = cJSON_CreateNull();
+    cJSON *picture = NULL;
     if (x && y && text) {
         const int h = s.h / by, w = s.w / by;
         for (int i = 0; i < s.c * h * w; i++) { /* the middle of each by x by pixels */
@@ -236,14 +236,13 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
             y[i] = (unsigned char)lrintf(x[(i / (h * w) * s.h + row) * s.w + column]);
         }
         base64_encode_raw(text, bytes, y);
-        cJSON_Delete(picture);
         picture =
             GS_JSON_OBJECT(GS_FIELD("h", h), GS_FIELD("w", w), GS_FIELD("c", s.c), GS_FIELD("bytes", text));
     }
     free(x);
     free(y);
     free(text);
-    return picture;
+    return picture ? picture : cJSON_CreateNull();
 }
 
 /* ---- the page ---- */

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "core/text.h"
 #include "layer/layer.h"
 #include "model/model_text.h"
 
@@ -117,24 +118,17 @@ static void print_grammar(void) {
         "a model from a file:\n--model \"$(cat FILE)\"\n");
 }
 
-/* "softmax, mlp, ..." */
-static const char *names_of_models(char *list, size_t size) {
-    size_t used = 0;
-    *list = '\0';
-    for (const char *const *name = gs_model_names(); *name && used < size; name++)
-        used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "", *name);
-    return list;
-}
-
 static gs_status one_word(int words) {
-    char list[120];
+    char list[120] = ""; /* "softmax, mlp, ..." */
     if (words == 1) return GS_OK;
     if (words > 1)
         return gs_fail(GS_E_USAGE, "wanted one name or text, got %d (put a text in quotes)", words);
+    for (const char *const *name = gs_model_names(); *name; name++)
+        gs_append(list, sizeof list, "%s%s", *list ? ", " : "", *name);
     return gs_fail(GS_E_USAGE,
                    "a model is required: a name (%s), or layers in quotes, such as \"flatten, linear 10\"; "
                    "gradsum model --help",
-                   names_of_models(list, sizeof list));
+                   list);
 }
 
 static int show_text(const char *name_or_text) {

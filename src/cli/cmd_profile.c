@@ -173,19 +173,15 @@ static gs_status answer(const question *q) {
     GS_TRY(gs_profile_run(&q->settings, q->seconds, &profile));
     const gs_status status = q->plain ? gs_profile_plain(&q->settings, q->seconds, &profile) : GS_OK;
     gs_show_activity(NULL, 0, NULL);
-    if (status != GS_OK) {
-        gs_profile_free(&profile);
-        return status;
-    }
-    if (q->json) {
+    if (status == GS_OK && q->json) {
         print_json(&profile, q->plain);
-    } else {
+    } else if (status == GS_OK) {
         print_speeds(&profile);
         print_rows(&profile);
         if (q->plain) print_plain(&profile);
     }
     gs_profile_free(&profile);
-    return GS_OK;
+    return status;
 }
 
 int gs_cmd_profile(int argc, char **argv) {

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/step/step.h"
+#include "core/text.h"
 #include "io/json.h"
 
 #include <stdio.h>
@@ -84,19 +85,15 @@ static uint32_t all_workers(const table *t) {
 
 /* 0b1011 -> "0+1+3"; three and more in a row: "0-2" */
 static void workers_text(uint32_t workers, char text[CELL]) {
-    int used = 0;
-    if (!workers) snprintf(text, CELL, "?");
+    snprintf(text, CELL, "%s", workers ? "" : "?");
     for (int r = 0; r < GS_STEP_WORKERS; r++) {
         if (!(workers >> r & 1)) continue;
         int last = r;
         while (workers >> (last + 1) & 1) last++;
-        const char *plus = used ? "+" : "";
-        if (last - r < 2) {
-            used += snprintf(text + used, (size_t)(CELL - used), "%s%d", plus, r);
-        } else {
-            used += snprintf(text + used, (size_t)(CELL - used), "%s%d-%d", plus, r, last);
-            r = last;
-        }
+        gs_append(text, CELL, "%s%d", *text ? "+" : "", r);
+        if (last - r < 2) continue;
+        gs_append(text, CELL, "-%d", last);
+        r = last;
     }
 }
 
@@ -211,9 +208,7 @@ static void show_holds(table *t, int round) {
         }
         printf("\n");
         for (int r = 0; r < s->workers && now[r]; r++) {
-            char label[24];
-            snprintf(label, sizeof label, "worker %d", r);
-            printf("%-*s", t->label, label);
+            printf("worker %-*d", t->label - 7, r);
             for (int c = from; c < to; c++) {
                 char text[CELL];
                 cell_text(t, content(t, now[r], c), text);
@@ -294,10 +289,8 @@ static void show_totals(const table *t) {
            "counted", "formula");
     for (int r = 0; r < s->workers; r++) {
         const gs_sync_cost *c = &s->counted[r];
-        char label[24];
-        snprintf(label, sizeof label, "worker %d", r);
         gs_sync_cost_of(s->scheme, s->workers, r, gs_step_array(s), &formula);
-        printf("%-*s %7zu %7zu  %8zu %8zu  %12zu %12zu\n", t->label, label, c->rounds, formula.rounds,
+        printf("worker %-*d %7zu %7zu  %8zu %8zu  %12zu %12zu\n", t->label - 7, r, c->rounds, formula.rounds,
                c->messages, formula.messages, c->bytes, formula.bytes);
     }
 }

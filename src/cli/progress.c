@@ -728,8 +728,8 @@ static void print_workers(const gs_screen *s, const gs_result *r) {
         int length = (int)strlen(r->worker[i].device);
         if (length > width) width = length;
     }
-    bool fits = width <= (room > 9 ? room : 9);
-    if (!fits) width = room > 9 ? room : 9;
+    if (room < 9) room = 9;
+    if (width > room) width = room;
     printf("\n%4s %-*s %9s %8s  share of the time in %%\n", "", width, "", "", "without");
     printf("%4s %-*s %9s %8s", "rank", width, "device", "samples/s", "sync");
     for (int p = 0; p < GS_PHASES; p++) printf(" %4s", short_names[p]);
