@@ -43,7 +43,7 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The bits of OpenBLAS's product depend on how many rows it is given, so a steady cut does not ask how many threads
+/* The bits of OpenBLAS's product depend on how many rows it is given, so a fixed cut does not ask how many threads
  * there are. The parts are larger then: OpenBLAS packs all of the shorter side for each, which took 15 % of mlp's
  * time with 32. */
 static int forward_parts(gs_device *d, size_t longer) {

@@ -151,9 +151,10 @@ static gs_status answer(question *q) {
     if (status == GS_OK)
         status = gs_layout_plan_create(&q->settings, q->devices, q->workers, on_layout, q, &plan);
     if (status == GS_OK && plan.costs == 0 && plan.too_large)
-        status =
-            gs_fail(GS_E_MEMORY, "no layout of %d workers fits --max-memory %d; the smallest needs %.1f MB",
-                    q->workers, q->settings.max_memory, plan.least / MB);
+        status = gs_fail(GS_E_MEMORY,
+                         "no layout of %d workers fits --max-memory %d; the smallest needs %.1f MB%s%s",
+                         q->workers, q->settings.max_memory, plan.least / MB,
+                         plan.refused ? "; refused: " : "", plan.refused ? plan.why : "");
     else if (status == GS_OK && plan.costs == 0)
         status = gs_fail(GS_E_USAGE, "no layout of %d workers can run; %s", q->workers, plan.why);
     if (status == GS_OK) status = run_best(q, &plan, took);

@@ -228,11 +228,12 @@ static void add_devices(cJSON *about, const gs_settings *s) {
                 devices, GS_JSON_OBJECT(GS_FIELD("worker", i), GS_FIELD("device", (const char *)name)));
 }
 
-/* What a log's run.json would say. */
+/* What a log's run.json would say; lr is the scaled one. */
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
     gs_settings s = gs_settings_with_numbers(&w->settings, r->batch);
     s.batch = r->batch;
     s.seed = r->seed;
+    if (s.lr_rule != GS_LR_NONE) s.base_batch = base_batch_of(&s);
     s.lr = (float)r->rates.plan.scaled;
     cJSON *ended =
         GS_JSON_OBJECT(GS_FIELD("why", r->diverged ? "diverged" : "done"), GS_FIELD("steps", r->result.steps),

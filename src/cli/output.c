@@ -104,7 +104,7 @@ double gs_share_of_run(const gs_settings *s, int epoch, uint64_t done, uint64_t 
 static const double AGAIN = 1;
 
 static void stop(int signal_number) {
-    static const char note[] = "\ngradsum: stopping after the test; once more ends it now\n";
+    static const char note[] = "\ngradsum: stopping after the test; once more, a second later, ends it now\n";
     static double first;
     const double now = gs_seconds();
     if (first > 0 && now - first > AGAIN) {

@@ -446,7 +446,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
     if (*w->sync->why) gs_print_fact("sync", "%s chose %s: %s", s->sync, w->sync->scheme->name, w->sync->why);
     print_step(s, w);
     if (w->settings->micro_batch)
-        gs_print_fact("pieces", "a worker computes at most %zu samples at once", w->schedule.most);
+        gs_print_fact("at once", "a worker computes at most %zu samples", w->schedule.most);
     if (w->fit && *w->fit) gs_print_fact("fit", "%s", w->fit);
     if (s->resume && !*p->ended)
         gs_print_fact("resume", "%s: after step %s, in epoch %" PRIu64 " of %d", s->resume,
@@ -694,8 +694,8 @@ static void print_measured(const gs_result *r) {
     if (r->offload.on)
         gs_print_fact(
             "offload",
-            "%.1f MB of a worker; %.0f %% of the time to bring and put back hidden behind its work (per "
-            "step: %.1f MB brought; busy %.3f ms, waited for %.3f ms)",
+            "%.1f MB of a worker; %.0f %% of the time to fetch and write back hidden behind its work (per "
+            "step: %.1f MB fetched; busy %.3f ms, waited for %.3f ms)",
             1e-6 * r->offload.bytes, 100 * gs_offload_hidden(r->offload.in_step),
             1e-6 * r->offload.in_step.bytes, 1e3 * r->offload.in_step.busy, 1e3 * r->offload.in_step.waited);
     print_bubble(&r->bubble);

@@ -3,7 +3,8 @@
  *     owner       give 1, compute | give 2, compute | wait for 1: done  | wait for 2 |
  *     its thread  | job 1                 | job 2                       |
  *
- * Collectives of units and buckets (ZeRO, --bucket), files of checkpoints, and pages of files are such jobs. Only the
+ * Collectives of units and buckets (ZeRO, --bucket), files of checkpoints, pages of files, and the connections of a
+ * parameter server are such jobs. Only the
  * owner gives jobs and waits for them. */
 #pragma once
 

@@ -12,7 +12,7 @@
  *
  * Where the backend can, linear and conv2d do the work of the relu and the max_pool2d after them too (gs_epilogue in
  * backend.h). Those layers are then neither bound nor called. The y of such a layer is what they would have given, and
- * its backward reads it, so that the layer after them may not write over it. On a device with `one_by_one` none does;
+ * its backward reads it, so that the layer after them may not write over it. On a device with `no_fusion` none does;
  * the bits are the same, but where y has 16 bits and rounds to 0: fused, dy passes if y was above 0 before.
  *
  * In a stage of a pipeline the outermost sequence has some of its layers elsewhere: it begins with the first and ends
@@ -23,7 +23,7 @@
 #include "layer/make.h"
 #include "layer/watch.h"
 
-static void plan_places(gs_layer *l) {
+static void plan_in_place(gs_layer *l) {
     for (int i = 0; i < l->children; i++) {
         gs_layer *c = l->child[i];
         gs_buffers own = c->ops->buffers, before = i > 0 ? l->child[i - 1]->ops->buffers : GS_VIEW;
@@ -44,7 +44,7 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
         l->out = l->child[i]->out;
         needs_dx = needs_dx || gs_layer_learns(l->child[i]);
     }
-    plan_places(l);
+    plan_in_place(l);
     return GS_OK;
 }
 

@@ -11,7 +11,7 @@ typedef enum gs_direction { GS_FORWARD, GS_BACKWARD, GS_DIRECTIONS } gs_directio
 
 /* Called for containers too: before their layers and after them. Not called for a layer whose work one before it does
  * (gs_layer.fused). in: x, or dy; out: y, or dx, which is GS_NONE where the layer needs none.
- * Both may be NULL. */
+ * Either function may be NULL. */
 typedef struct gs_layer_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem in);

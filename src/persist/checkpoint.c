@@ -130,7 +130,7 @@ static gs_status book(gs_worker *w) {
     c->last = w->step;
     c->moment = gs_seconds();
     if (first || gs_weights_are_divided(w->model))
-        GS_TRY(gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes, &c->weights));
+        GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes, &c->weights), "--checkpoint"));
     return first ? create_on_first(w, c) : GS_OK;
 }
 

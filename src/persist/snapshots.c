@@ -34,7 +34,7 @@ static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
     free_copy(c);
     GS_TRY(GS_NEW(c->state.weights, saved, "a copy of %zu weights (--elastic)", saved));
     c->saved = saved;
-    return gs_state_make_vectors(&c->state, vectors, params);
+    return gs_context(gs_state_make_vectors(&c->state, vectors, params), "--elastic");
 }
 
 gs_status gs_snapshots_create(gs_snapshots **out) {

@@ -9,7 +9,7 @@
  *
  * A step is a sum over all ranks: nobody ends step k + 1 before all have ended step k. So the steps of survivors are at
  * most one apart, and copies of the last two are enough: weights, batch_norm's statistics, the optimiser's vectors, the
- * loss scale. Their place in the epoch follows from the step (train/state.h). At each meeting the survivors compare the
+ * loss scale. Their place in the epoch follows from the step (train/state.h). At each rendezvous the survivors compare the
  * SHA-256 of their copies. The price is memory for two copies, and a copy in each step.
  *
  * Only where each process has it all: one worker in each, the all-reduce or --exact.
@@ -28,6 +28,6 @@ void gs_snapshots_free(gs_snapshots *); /* NULL is allowed */
 gs_status gs_snapshots_check(const gs_settings *);
 
 /* The processes have met (NULL: this one is alone): from which step do they go on? *begin: the state of it and its
- * weights, in the carry; it stays as it is if none has one. GS_E_DIFFER: the survivors' states are not the same.
+ * weights, in the snapshots; it stays as it is if none has one. GS_E_DIFFER: the survivors' states are not the same.
  * Nothing where `snapshots` is NULL. */
 gs_status gs_snapshots_settle(gs_snapshots *, gs_comm *processes, const gs_state **begin);

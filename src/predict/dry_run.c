@@ -89,7 +89,7 @@ static void told(void *context, gs_jobs_event event, uint64_t ticket) {
 /* Of a micro-batch that is as large as one of the two before it, and not the last of its part, a dry run for memory
  * learns nothing: it is left out. In a pipeline each is a micro-batch. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
-    gs_dry_run *r = gs_rehearsal_of(w);
+    gs_dry_run *r = gs_dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
     const bool all = r->writes || gs_has_stages(w);
     do
@@ -112,7 +112,7 @@ void gs_dry_run_begin(gs_dry_run *r, bool writes) {
 }
 
 static gs_status watch(const gs_worker *w, gs_layer *net) {
-    gs_dry_run *r = gs_rehearsal_of(w);
+    gs_dry_run *r = gs_dry_run_of(w);
     if (r && r->writes) gs_layer_watch_begin(net, &r->layers);
     return GS_OK;
 }

@@ -42,7 +42,7 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 }
 
 typedef struct gs_dry_run {
-    gs_dry_calls calls; /* first: settings->dry run points to it */
+    gs_dry_calls calls; /* first: settings->dry_run points to it */
     gs_dry_run_item *item;
     size_t items, room;
     double sent;     /* bytes, as a run counts them */
@@ -70,7 +70,7 @@ void gs_dry_run_free(gs_dry_run *);
 void gs_dry_run_begin(gs_dry_run *, bool writes);
 
 /* The one that a worker is in; NULL: it is in a run. */
-static inline gs_dry_run *gs_rehearsal_of(const gs_worker *w) {
+static inline gs_dry_run *gs_dry_run_of(const gs_worker *w) {
     return (gs_dry_run *)w->settings->dry_run;
 }
 

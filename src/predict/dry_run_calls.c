@@ -21,7 +21,7 @@ static gs_status dry_weights(gs_worker *w) {
 
 /* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
 static gs_status dry_step(gs_worker *w, uint64_t done) {
-    gs_dry_run *r = gs_rehearsal_of(w);
+    gs_dry_run *r = gs_dry_run_of(w);
     gs_score unused;
     w->step = w->schedule.done = done;
     w->in_step = true;

@@ -456,8 +456,8 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
     *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
-    GS_TRY(gs_strategy_pipeline.check(
-        settings)); /* wrong in all layouts: an error, and no reason to refuse one */
+    /* What is wrong in all layouts is an error, and no reason to refuse one. */
+    GS_TRY(gs_strategy_pipeline.check(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
     const gs_settings *s = &p->memory.settings;

@@ -5,8 +5,8 @@
  * A ledger holds what a worker allocates on its device, and on the host for its samples and for messages. Not in it:
  * the data set, which a process has once; the program and its libraries; what OpenCL keeps for itself; what a transport
  * keeps of messages under way. How much that is depends on which messages meet, so a plan cannot say it; a run reports
- * what its threads kept (gs_result.message_copies). A worker has at most two long messages under way to each other one, and two
- * that are parts of sums; in a ring or between two workers it is one.
+ * what its threads kept (gs_result.message_copies). To each other worker at most two long messages are under way, and
+ * two more that are shards of sums; in a ring, or between two workers, one.
  */
 #pragma once
 

@@ -14,7 +14,8 @@ gs_status gs_ordered_sums_create(gs_worker *w, size_t count) {
     o->leaves = w->schedule.mine;
     o->device = w->device;
     for (int i = 0; 2 << i <= o->leaves; i++) {
-        GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, count * sizeof(float), &o->level[i]));
+        GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, count * sizeof(float), &o->level[i]),
+                          "--exact"));
         o->floats += count;
     }
     return GS_OK;
@@ -33,7 +34,7 @@ bool gs_ordered_sums_add(const gs_ordered_sums *o, size_t at, size_t count, int 
     return false;
 }
 
-gs_status gs_order_add_here(gs_worker *w, gs_mem place, size_t at, size_t count, int k) {
+gs_status gs_ordered_sums_add(gs_worker *w, gs_mem place, size_t at, size_t count, int k) {
     const gs_backend *ops = w->device->ops;
     void *x;
     if (count == 0 || w->ordered_sums.leaves < 2) return GS_OK;

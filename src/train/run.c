@@ -1,4 +1,4 @@
-
+/* A run in this process: its workers as threads, what comes before them and after them. */
 #include "core/clock.h"
 #include "core/cores.h"
 #include "core/thread.h"

@@ -279,7 +279,7 @@ static bool is_chosen(const gs_settings *s, int choice) {
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
 #define STEPS "lets each worker go on by itself, and a record is of steps that all make together"
-#define HIDDEN "slows messages, and those of this scheme are the transport's own"
+#define HIDDEN "slows messages, and a transport's own scheme hides them from it"
 #define BLOCKS "needs whole tensors, and an update goes block by block then"
 static const struct {
     int a, b;
@@ -333,16 +333,19 @@ static const struct {
     const char *option;
     int choice;
     const char *why;
+    const char *found; /* the option whose value stands against it; NULL: one that is not set */
 } needs[] = {
-    {"staleness", ASYNC, "works only with --sync async"},
-    {"every", LOCAL, "works only with --sync local"},
+    {"staleness", ASYNC, "works only with --sync async", "sync"},
+    {"every", LOCAL, "works only with --sync local", "sync"},
     {"micro-batches", PIPELINE, STAGES},
     {"pipeline-cut", PIPELINE, STAGES},
     {"pipeline-schedule", PIPELINE, STAGES},
     {"sequence", TENSOR, "divides sequences among the workers of a group: it needs --tensor T"},
-    {"base-batch", RULE, "needs --lr-rule: without a rule the learning rate does not follow the batch"},
-    {"final-lr", FALLING, "needs --schedule linear or cosine: no other moves the rate towards one"},
-    {"label-smoothing", CLASSES, "is for --loss cross_entropy"},
+    {"base-batch", RULE,
+     "needs --lr-rule linear or sqrt: without a rule the learning rate does not follow the batch"},
+    {"final-lr", FALLING, "needs --schedule linear or cosine: no other moves the rate towards one",
+     "schedule"},
+    {"label-smoothing", CLASSES, "is for --loss cross_entropy and classes", "loss"},
     {"checkpoint-every", CHECKPOINTS, "is for checkpoints: it needs --checkpoint DIR"},
     {"save-state", SAVE, "needs --save FILE, to write the state in"},
     {"offload-dir", OFFLOAD, "says where --offload puts its files; wanted --offload too"},
@@ -355,7 +358,10 @@ static gs_status check_needs(const gs_settings *s) {
         if (is_chosen(s, needs[i].choice) || gs_run_option_is_default(o, s)) continue;
         const bool flag = o->kind == GS_OPTION_FLAG;
         const char *value = gs_option_text(o->kind, (const char *)s + o->at, text, sizeof text);
-        return gs_fail(GS_E_USAGE, "--%s%s%s %s", o->name, flag ? "" : " ", flag ? "" : value, needs[i].why);
+        gs_fail(GS_E_USAGE, "--%s%s%s %s", o->name, flag ? "" : " ", flag ? "" : value, needs[i].why);
+        if (!needs[i].found) return GS_E_USAGE;
+        o = gs_run_option_named(needs[i].found);
+        return gs_fail(GS_E_USAGE, "%s; --%s is %s", gs_message(), o->name, gs_run_option_text(o, s, text));
     }
     return GS_OK;
 }
@@ -380,6 +386,7 @@ gs_status gs_check_pairs(const gs_settings *s) {
                        conflicts[i].why, b == STATE ? state : option[b], value_of(s, b, of_b),
                        a == WHOLE                                 ? "; wanted another optimiser, such as adam"
                        : b == F16                                 ? "; bf16 skips none"
+                       : a == LINK                                ? "; wanted another scheme, such as ring"
                        : a == ZERO && b == WEIGHTS && s->zero < 3 ? "; --zero 3 divides them"
                                                                   : "");
     }

@@ -209,7 +209,8 @@ gs_status gs_tensor_create(gs_worker *w) {
         GS_TRY(gs_layer_walk(m->net, find_largest, &most));
     most *= w->input.most;
     if (w->settings->sequence && most > 0)
-        GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof(float), &t->ordered));
+        GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof(float), &t->ordered),
+                          "--tensor"));
     GS_TRY(gs_sync_create(scheme_of(w, false), w->groups.comm[GS_TP], most, &t->sync));
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, t->sync, gs_sync_bytes(t->sync));
 }

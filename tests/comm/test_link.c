@@ -52,7 +52,9 @@ TEST(other_texts_are_refused) {
     }
     assert_prints(2, "--link: '5' is not LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s)",
                   "train --link 5");
-    assert_prints(2, "those of this scheme are the transport's own: it does not work with --sync gloo",
+    assert_prints(2,
+                  "a transport's own scheme hides them from it: it does not work with --sync gloo; wanted "
+                  "another scheme",
                   "train --link 1ms,1MB/s --sync gloo --devices cpu,cpu");
 }
 

@@ -7,11 +7,11 @@ FUZZ(in) {
     char why[256] = "";
     long pid[RANKS];
     answer answers[RANKS];
-    bool places = fuzz_byte(in) % 2;
+    bool machines = fuzz_byte(in) % 2;
     gs_comm liar = fuzz_comm(in, 0, RANKS);
     gs_shm m = {.rank = 0, .size = RANKS, .noun = "rank", .pid = pid};
-    if (places)
-        learn_places(&liar, &m, why, sizeof why);
+    if (machines)
+        learn_machines(&liar, &m, why, sizeof why);
     else if (gs_comm_all_gather(&liar, &(answer){.can = 1}, answers, sizeof *answers, GS_U8) == GS_OK)
         hear_answers(answers, RANKS, why, sizeof why);
 }

@@ -38,7 +38,7 @@ find src cpu cl -name '*.[ch]' -o -name '*.cc' | sort | xargs awk -v table="$tab
     /^[ \t]*#[ \t]*include[ \t]+"/ {
         split($0, part, "\"")
         path = part[2]
-        flat = path ~ /^(backend|device|operators|gradsum)\.h$/
+        flat = path ~ /^(backend|device|operands|operators|gradsum)\.h$/
         if (path !~ /^(cpu|cl)\//) path = flat || path ~ /\// ? "src/" path : ""
         if (path == "" || path ~ /\.pb-c\.h$/) next
         seen++

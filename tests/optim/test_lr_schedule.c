@@ -214,8 +214,13 @@ TEST(what_is_refused) {
     } wrong[] = {
         {"--schedule: 'cos' is not constant, linear, cosine, or step:EPOCHS@FACTOR", "--schedule cos"},
         {"--schedule: 'step:30' is not constant, linear", "--schedule step:30"},
-        {"--final-lr 0.01 needs --schedule linear or cosine: no other moves the rate", "--final-lr 0.01"},
-        {"--final-lr 0.01 needs --schedule linear or cosine: no other moves the rate",
+        {"--final-lr 0.01 needs --schedule linear or cosine: no other moves the rate towards one; --schedule "
+         "is "
+         "constant",
+         "--final-lr 0.01"},
+        {"--final-lr 0.01 needs --schedule linear or cosine: no other moves the rate towards one; --schedule "
+         "is "
+         "step:1@0.1",
          "--schedule step:1@0.1 --final-lr 0.01"},
         {"--warmup 2 and --warmup-steps 10 both say how long", "--warmup 2 --warmup-steps 10"},
         {"--warmup-steps: '0' is not a whole number from 1", "--warmup-steps 0"},

@@ -1,4 +1,4 @@
-/* Pipeline schedules: lists of instructions, and the same in virtual time (train/pipeline/). */
+/* Pipeline schedules: lists of instructions, and the same in virtual time (parallel/schedule.h, parallel/virtual_time.h). */
 #include "tests/support/draw.h"
 #include "tests/support/test.h"
 

@@ -81,10 +81,12 @@ TEST(async_tells_its_staleness) {
     assert_prints(0, "\"steps_ahead\":[", "launch -n 2 -- train %s --json", command);
     assert_prints(0, "\"staleness\":[", "launch -n 2 -- train --devices cpu,cpu %s --json", command);
     assert_prints(2, "--sync async needs --staleness K", "train --sync async");
-    assert_prints(2, "--staleness 3 works only with --sync async", "train --staleness 3");
+    assert_prints(2, "--staleness 3 works only with --sync async; --sync is allreduce",
+                  "train --staleness 3");
     assert_prints(2, "weights differ by design", "train --sync async --staleness 1 --verify 5");
     assert_prints(2, "does not work with --sync async", "train --sync async --staleness 1 --exact");
-    assert_prints(2, "--every 2 works only with --sync local", "train --sync async --staleness 1 --every 2");
+    assert_prints(2, "--every 2 works only with --sync local; --sync is async",
+                  "train --sync async --staleness 1 --every 2");
     assert_prints(2, "local, async", "train --sync nobody --steps 1");
 }
 

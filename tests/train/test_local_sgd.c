@@ -58,7 +58,7 @@ TEST(local_sgd_between_processes) {
                   "launch -n 2 -- train --devices cpu,cpu --model softmax --steps 20 --sync local --every "
                   "3 --verify 3 --json");
     assert_prints(2, "--sync local needs --every H", "train --sync local");
-    assert_prints(2, "--every 3 works only with --sync local", "train --every 3");
+    assert_prints(2, "--every 3 works only with --sync local; --sync is allreduce", "train --every 3");
     assert_prints(2, "wanted a multiple of --every 4", "train --sync local --every 4 --verify 6");
     assert_prints(2, "does not work with --sync local", "train --sync local --every 4 --exact");
 }

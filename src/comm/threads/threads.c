@@ -29,8 +29,8 @@
  * those it has received. The scheme alone determines how far ahead a rank is in this sense at each of its sends. So
  * whenever a rank is further ahead than ever before, one more copy is made, even if one is spare. This happens in the
  * first steps. After that a spare copy is there whenever one is needed. A rank that sends more than it receives has
- * UNREAD copies for each of its mailboxes at most. Messages of very different lengths have pools of their own: or a
- * barrier's byte, and each part of the weights, would have a copy as long as a block of a test.
+ * UNREAD copies for each of its mailboxes at most. Messages of very different lengths have pools of their own.
+ * Otherwise a barrier's byte, and each part of the weights, would need a copy as long as a block of a test.
  */
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -409,18 +409,21 @@ static size_t bytes_of(size_t room) {
 
 static copy *new_copy(size_t room) {
     const size_t bytes = bytes_of(room);
-    copy *k = bytes > room ? aligned_alloc(LINE, bytes) : NULL;
-    if (!k) return NULL;
-    *k = (copy){.room = room};
     atomic_fetch_add(&copied, bytes);
+    copy *k = bytes > room ? aligned_alloc(LINE, bytes) : NULL;
+    if (k)
+        *k = (copy){.room = room};
+    else
+        atomic_fetch_sub(&copied, bytes);
     return k;
 }
 
 static void free_copies(copy *k) {
     while (k) {
         copy *next = k->next;
-        atomic_fetch_sub(&copied, bytes_of(k->room));
+        const size_t bytes = bytes_of(k->room);
         free(k);
+        atomic_fetch_sub(&copied, bytes);
         k = next;
     }
 }
@@ -461,10 +464,11 @@ static copy *take_copy(team *t, mailbox *m, int rank, size_t bytes) {
 }
 
 /* `rank` has read the message. */
-static void give_back(team *t, int rank, copy *k) {
+static void give_back(team *t, mailbox *m, int rank, copy *k) {
     const int i = pool_of(k->bytes);
     pool *p = &t->pool[i];
     pthread_mutex_lock(&t->lock);
+    if (k->bytes > SHORT && atomic_fetch_sub(&m->unread, 1) == UNREAD) pthread_cond_broadcast(&t->changed);
     t->slots[rank].ahead[i]--;
     const bool is_outgrown = k->room < p->room;
     k->next = is_outgrown ? NULL : p->spare;
@@ -518,11 +522,10 @@ static gs_status threads_recv(gs_comm *c, const gs_envelope *e, void *data, size
     pthread_mutex_lock(&t->lock);
     copy *k = atomic_load(&m->first);
     atomic_store(&m->first, k->next);
-    if (k->bytes > SHORT && atomic_fetch_sub(&m->unread, 1) == UNREAD) pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
     const size_t sent = k->bytes;
     if (sent == bytes) gs_copy(data, k->data, bytes);
-    give_back(t, c->rank, k);
+    give_back(t, m, c->rank, k);
     return sent == bytes ? GS_OK : has_other_length(c, e, bytes, sent);
 }
 

@@ -61,7 +61,9 @@ static gs_status create(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t count = m->saved + GS_STATS;
     if (!m->device->ops->host_memory)
-        GS_TRY(gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy, &o->copy));
+        GS_TRY(
+            gs_context(gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy, &o->copy),
+                       "--bucket"));
     GS_TRY(cut(o));
     return gs_context(gs_worker_jobs(o->worker, o->buckets, &o->jobs), "--bucket");
 }

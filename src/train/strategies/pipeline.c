@@ -3,13 +3,13 @@
  *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update       F: forward, its y goes to the next stage
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update       B: backward, its dx goes to the one before
  *
- * A schedule (../pipeline/schedule.h) is a list of instructions for each stage, which its worker executes one after the
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes one after the
  * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
- * as can be (../pipeline/cut.h). Each micro-batch that is forward and not yet backward needs
+ * as can be (parallel/cut.h). Each micro-batch that is forward and not yet backward needs
  * activations of its own, of the stage's layers: gs_model_config.
  *
  * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
- * (../layout/layout.h), and each pipeline has a part of the batch:
+ * (parallel/layout.h), and each pipeline has a part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
@@ -30,7 +30,7 @@
  * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do so unit by
  * unit in each micro-batch: they keep less, and send as many times the bytes as there are micro-batches.
  *
- * Sources: see schedule.h.
+ * Sources: see parallel/schedule.h.
  */
 #include "train/strategies/pipeline.h"
 
