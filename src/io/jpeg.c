@@ -21,7 +21,6 @@ typedef struct decoder {
     char message[JMSG_LENGTH_MAX + 32];
     bool lost; /* a warning said that data is missing or wrong; `message` is the first */
     unsigned char *cmyk;
-    size_t cmyk_room;
 } decoder;
 
 /* ---- what libjpeg calls ---- */
@@ -163,12 +162,9 @@ static gs_status decode_rows(decoder *d, unsigned char *to, int width, int heigh
 
 static gs_status decode(void *decoder_of, unsigned char *to, int width, int height) {
     decoder *d = decoder_of;
-    const size_t row = (size_t)width * 4;
-    if (d->info.out_color_space == JCS_CMYK && row > d->cmyk_room) {
+    if (d->info.out_color_space == JCS_CMYK) {
         free(d->cmyk);
-        d->cmyk = malloc(row);
-        d->cmyk_room = d->cmyk ? row : 0;
-        if (!d->cmyk) return gs_fail(GS_E_MEMORY, "no memory for a row of %d pixels", width);
+        GS_TRY(GS_NEW(d->cmyk, (size_t)width * 4, "a row of %d pixels", width));
     }
     if (setjmp(d->failed)) return broken(d);
     return decode_rows(d, to, width, height);

@@ -20,7 +20,6 @@ typedef struct decoder {
     const unsigned char *data;
     size_t left;
     png_bytep *rows;
-    size_t rows_room;
     char message[160];
 } decoder;
 
@@ -110,12 +109,8 @@ static gs_status size(void *decoder_of, int shrink, int *width, int *height) {
 
 static gs_status decode(void *decoder_of, unsigned char *to, int width, int height) {
     decoder *d = decoder_of;
-    if ((size_t)height > d->rows_room) {
-        free(d->rows);
-        d->rows = malloc((size_t)height * sizeof *d->rows);
-        d->rows_room = d->rows ? (size_t)height : 0;
-        if (!d->rows) return gs_fail(GS_E_MEMORY, "no memory for %d rows", height);
-    }
+    free(d->rows);
+    GS_TRY(GS_NEW(d->rows, height, "%d rows", height));
     for (int i = 0; i < height; i++) d->rows[i] = to + (size_t)i * (size_t)width * 3;
     if (setjmp(png_jmpbuf(d->png))) return broken(d);
     png_read_image(d->png, d->rows);
