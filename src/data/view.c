@@ -4,17 +4,13 @@
 
 #include <math.h>
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
 /* `full` pixels of all, of which the middle is cut out; halves to even, as Python rounds. */
 static gs_resize_axis middle(int pixels, int full, int size) {
     return (gs_resize_axis){0, pixels, full, (int)rint((full - size) / 2.0)};
 }
 
 gs_view gs_view_centre(int width, int height, int size) {
-    const int64_t edge = ((int64_t)size * 256 + 112) / 224, side = least(width, height);
+    const int64_t edge = ((int64_t)size * 256 + 112) / 224, side = width < height ? width : height;
     return (gs_view){middle(width, (int)(edge * width / side), size),
                      middle(height, (int)(edge * height / side), size)};
 }

@@ -85,9 +85,8 @@ static gs_status read_header(tensor_file *f, uint64_t size) {
     f->data_at = LENGTH_BYTES + length;
     f->data_bytes = size - f->data_at;
 
-    char *text = calloc(length + 1, 1);
-    if (!text)
-        return gs_fail(GS_E_MEMORY, "%s: no memory for a header of %" PRIu64 " bytes", f->path, length);
+    char *text;
+    GS_TRY(GS_NEW(text, length, "a header of %" PRIu64 " bytes, of %s", length, f->path));
     gs_status st = tensor_file_read(f, text, length);
     if (st == GS_OK) st = gs_context(gs_json_object("the header", text, length, &f->header), "%s", f->path);
     free(text);
@@ -169,8 +168,7 @@ static int by_name(const void *a, const void *b) {
 /* Every tensor on its own, then all together: they fill the data without overlap or gap, as the format
  * demands. */
 static gs_status read_tensors(tensor_file *f) {
-    f->tensors = calloc((size_t)cJSON_GetArraySize(f->header) + 1, sizeof *f->tensors);
-    if (!f->tensors) return gs_fail(GS_E_MEMORY, "%s: no memory for the list of tensors", f->path);
+    GS_TRY(GS_NEW(f->tensors, cJSON_GetArraySize(f->header), "the list of tensors of %s", f->path));
     const cJSON *item;
     cJSON_ArrayForEach(item, f->header) {
         if (strcmp(item->string, "__metadata__") == 0)
@@ -508,8 +506,7 @@ static gs_status vocabulary_of(const tensor_file *f, const char *tokens, gs_voca
 static gs_status read_vocabulary(const tensor_file *f, gs_weights_info *s) {
     const cJSON *tokens = cJSON_GetObjectItemCaseSensitive(f->metadata, "tokens");
     if (!tokens) return GS_OK;
-    s->vocabulary = calloc(1, sizeof *s->vocabulary);
-    if (!s->vocabulary) return gs_fail(GS_E_MEMORY, "%s: no memory for the vocabulary", f->path);
+    GS_TRY(GS_NEW(s->vocabulary, 1, "the vocabulary of %s", f->path));
     return gs_context(vocabulary_of(f, text_of(tokens), s->vocabulary), "%s", f->path);
 }
 
@@ -798,11 +795,6 @@ static bool write_all(sink *s, const gs_model *model, const char *header, const 
     return true;
 }
 
-static void tell(sink *s, gs_written *written) {
-    written->bytes = s->bytes;
-    gs_sha256_end(s->hash, written->sha256);
-}
-
 gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
                                     const gs_extra_tensors *extra) {
     char *header = header_text(model, extra);
@@ -818,7 +810,10 @@ gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, con
         st = gs_file_writer_commit(&w);
     else
         gs_file_writer_discard(&w);
-    if (st == GS_OK && extra->written) tell(&s, extra->written);
+    if (st == GS_OK && extra->written) {
+        extra->written->bytes = s.bytes;
+        gs_sha256_end(&hash, extra->written->sha256);
+    }
     free(header);
     return st;
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/shard.h"
 #include "optim/norm.h"
 
 /* Without gs_held: all, or in a warm-up as much as there are vectors for. */
@@ -13,10 +14,6 @@ static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     return i == 0;
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 /* A tensor may reach over several parts, and a part over several tensors: both are gone through in order. */
 bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     const gs_model *m = o->model;
@@ -25,13 +22,13 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     for (int in = t->in; part_of(o, in, &part); in++, number = 0)
         for (; number < m->param_count; number++) {
             const gs_param *p = m->param[number];
-            const size_t first = larger(p->at, part.first), end_p = p->at + p->count,
-                         end = part.first + part.count;
-            if (first >= (end_p < end ? end_p : end)) continue;
+            const size_t first = p->at > part.first ? p->at : part.first,
+                         end = gs_smaller(p->at + p->count, part.first + part.count);
+            if (first >= end) continue;
             const size_t skipped = first - part.first;
             *t = (gs_tensor_shard){p,
                                    number,
-                                   (end_p < end ? end_p : end) - first,
+                                   end - first,
                                    gs_at(part.weights, skipped),
                                    gs_at(part.gradients, skipped),
                                    part.vector_at + skipped,
