@@ -174,19 +174,16 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
         if (!token[i]) gs_bug("%s: no token %zu", where, i);
         bytes += strlen(token[i]);
     }
-    gs_bpe *b = m->bpe = calloc(1, sizeof *b);
-    m->found = calloc((size_t)1 << m->bits, sizeof *m->found);
-    if (b) {
-        *b = (gs_bpe){.users = 1, .size = (int)size, .bits = bits_for(merges)};
-        b->bytes = malloc(bytes + 1);
-        b->begin = calloc(size + 1, sizeof *b->begin);
-        b->merge = calloc(merges + 1, sizeof *b->merge);
-        b->pair = calloc((size_t)1 << b->bits, sizeof *b->pair);
-        b->words = compile_words();
-    }
-    if (!b || !m->found || !b->bytes || !b->begin || !b->merge || !b->pair || !b->words)
-        return gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens and %zu merges", where, size, merges);
-    return add_tokens(m, where);
+    GS_TRY(GS_NEW(m->found, (size_t)1 << m->bits, "%s: %zu tokens", where, size));
+    GS_TRY(GS_NEW(m->bpe, 1, "%s", where));
+    gs_bpe *b = m->bpe;
+    *b = (gs_bpe){.users = 1, .size = (int)size, .bits = bits_for(merges)};
+    GS_TRY(GS_NEW(b->bytes, bytes, "%s: %zu tokens", where, size));
+    GS_TRY(GS_NEW(b->begin, size, "%s: %zu tokens", where, size));
+    GS_TRY(GS_NEW(b->merge, merges, "%s: %zu merges", where, merges));
+    GS_TRY(GS_NEW(b->pair, (size_t)1 << b->bits, "%s: %zu merges", where, merges));
+    b->words = compile_words();
+    return b->words ? add_tokens(m, where) : gs_fail(GS_E_MEMORY, "no memory for the words of %s", where);
 }
 
 /* ---- merges ---- */

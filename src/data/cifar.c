@@ -175,9 +175,8 @@ static gs_status make_samples(const char *path, const content *c, gs_labels labe
                        c->of->name);
     GS_TRY(count_records(path, c, &samples));
     d->shape = (gs_shape){3, 32, 32, 0};
-    d->images = malloc(samples * PIXELS + 1);
-    d->labels = malloc(samples + 1);
-    if (!d->images || !d->labels) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu samples", path, samples);
+    GS_TRY(GS_NEW(d->images, samples * PIXELS, "%zu samples of %s", samples, path));
+    GS_TRY(GS_NEW(d->labels, samples, "%zu samples of %s", samples, path));
     for (int i = 0; i < c->files; i++)
         for (size_t r = 0; r < c->bytes[i] / ((size_t)c->of->labels + PIXELS); r++)
             GS_TRY(copy_record(path, c, i, r, labels, d));

@@ -121,10 +121,8 @@ static void describe(gs_dataset *d, size_t count) {
 static gs_status colour(const gs_dataset *grey, gs_split split, uint64_t seed, gs_dataset *d) {
     GS_TRY(check_grey(grey));
     const size_t count = grey->count < MOST ? grey->count : MOST;
-    d->images = malloc(count * RECORD);
-    d->labels = malloc(count);
-    if (!d->images || !d->labels)
-        return gs_fail(GS_E_MEMORY, "%s: no memory for %zu pictures in colour", grey->name, count);
+    GS_TRY(GS_NEW(d->images, count * RECORD, "%zu pictures in colour of %s", count, grey->name));
+    GS_TRY(GS_NEW(d->labels, count, "%zu pictures in colour of %s", count, grey->name));
     for (size_t i = 0; i < count; i++)
         gs_colour_picture(seed, split, (uint32_t)i, grey->images + i * GS_COLOUR_GREY,
                           d->images + i * GS_COLOUR_PICTURE);

@@ -86,8 +86,7 @@ static gs_status take_tools(gs_decode_pool *c, spare **out) {
     if (s) c->spares = s->behind;
     pthread_mutex_unlock(&c->lock);
     if (s) return GS_OK;
-    s = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the tools of a thread");
+    GS_TRY(GS_NEW(s, 1, "the tools of a thread"));
     gs_status status = c->tools.create(&s->tools);
     if (status != GS_OK) free(s);
     if (status == GS_OK) *out = s;
@@ -131,10 +130,8 @@ gs_status gs_decode_pool_create(int threads, gs_decode_pool_tools tools, gs_deco
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wanted, NULL);
     pthread_cond_init(&c->done, NULL);
-    c->thread = calloc((size_t)threads, sizeof *c->thread);
-    c->own = calloc((size_t)threads, sizeof *c->own);
-    gs_status status =
-        c->thread && c->own ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for %d loaders", threads);
+    gs_status status = GS_NEW(c->thread, threads, "%d loaders", threads);
+    if (status == GS_OK) status = GS_NEW(c->own, threads, "%d loaders", threads);
     for (int i = 1; i < threads && status == GS_OK; i++) status = start_helper(c);
     if (status == GS_OK) return GS_OK;
     gs_decode_pool_free(c);

@@ -144,11 +144,10 @@ size_t gs_loader_bytes(const gs_dataset *set, size_t most) {
 static gs_status create(gs_loader *l) {
     size_t input = gs_dataset_input_bytes(l->set), most = l->schedule.most;
     l->slots = slots_of(l->set, most);
-    l->order = malloc(l->set->count * sizeof *l->order);
-    l->inputs = malloc(l->slots * most * input);
-    l->targets = malloc(l->slots * most * gs_dataset_target_bytes(l->set));
-    if (!l->order || !l->inputs || !l->targets)
-        return gs_fail(GS_E_MEMORY, "no memory for a loader of %zu times %zu samples", l->slots, most);
+    const size_t samples = l->slots * most;
+    GS_TRY(GS_NEW(l->order, l->set->count, "the order of %zu samples", l->set->count));
+    GS_TRY(GS_NEW(l->inputs, samples * input, "a loader of %zu samples", samples));
+    GS_TRY(GS_NEW(l->targets, samples * gs_dataset_target_bytes(l->set), "a loader of %zu samples", samples));
     l->running = gs_thread_start(&l->thread, loader_main, l) == 0;
     return l->running ? GS_OK : gs_fail(GS_E_MEMORY, "cannot start a thread for the loader");
 }

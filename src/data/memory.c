@@ -54,8 +54,7 @@ static gs_status copy_inputs(gs_dataset *d, gs_shape shape, const float *inputs)
 }
 
 static gs_status named(const char *name, size_t count, gs_dataset **out) {
-    *out = calloc(1, sizeof **out);
-    if (!*out) return gs_fail(GS_E_MEMORY, "%s: no memory", name);
+    GS_TRY(GS_NEW(*out, 1, "%s", name));
     snprintf((*out)->name, sizeof(*out)->name, "%s", name);
     (*out)->count = count;
     return GS_OK;

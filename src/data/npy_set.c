@@ -131,8 +131,7 @@ static gs_status take_labels(const char *path, const char *images, const gs_npy 
     if (a->size[0] != d->count)
         return gs_fail(GS_E_FORMAT, "%s has %zu label%s, but %s has %zu image%s", path, a->size[0],
                        gs_s(a->size[0]), images, d->count, gs_s(d->count));
-    d->labels = malloc(d->count);
-    if (!d->labels) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu labels", path, d->count);
+    GS_TRY(GS_NEW(d->labels, d->count, "%zu labels of %s", d->count, path));
     for (size_t i = 0; i < d->count; i++) {
         const uint64_t label = whole(a, i);
         const bool negative = a->kind != 'u' && (int64_t)label < 0;

@@ -111,8 +111,7 @@ static gs_status load(const char *path, gs_split split, const gs_text_options *o
 gs_status gs_text_load(const char *where, gs_split split, const gs_text_options *o, gs_dataset *d) {
     const char *path;
     GS_TRY(find_file(where, &path));
-    d->text = calloc(1, sizeof *d->text);
-    if (!d->text) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
+    GS_TRY(GS_NEW(d->text, 1, "%s", where));
     GS_TRY(load(path, split, o, d->text));
     describe(d->text, split, d);
     return GS_OK;

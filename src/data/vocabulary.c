@@ -80,8 +80,7 @@ static gs_status characters_of(const char *text, size_t bytes, const char *where
         return gs_fail(GS_E_FORMAT,
                        "%s has %d different characters; at most %d can be tokens (--tokens bytes has 256)",
                        where, v->size, GS_VOCABULARY_MOST);
-    v->character = malloc((size_t)v->size * sizeof *v->character);
-    if (!v->character) return gs_fail(GS_E_MEMORY, "%s: no memory for %d characters", where, v->size);
+    GS_TRY(GS_NEW(v->character, v->size, "%d characters of %s", v->size, where));
     for (uint32_t code = 0, count = 0; count < (uint32_t)v->size; code++)
         if (is_seen(seen, code)) v->character[count++] = code;
     return GS_OK;
@@ -209,8 +208,7 @@ gs_status gs_vocabulary_decode(const gs_vocabulary *v, const uint16_t *tokens, s
     char room[LONGEST + 1];
     for (size_t i = 0; i < count; i++, all += length) gs_vocabulary_piece(v, tokens[i], room, &length);
     *bytes = 0;
-    *text = malloc(all + 1);
-    if (!*text) return gs_fail(GS_E_MEMORY, "no memory for the text of %zu tokens", count);
+    GS_TRY(GS_NEW(*text, all, "the text of %zu tokens", count));
     for (size_t i = 0; i < count; i++, *bytes += length) {
         const char *piece = gs_vocabulary_piece(v, tokens[i], room, &length);
         memcpy(*text + *bytes, piece, length);

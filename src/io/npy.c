@@ -179,8 +179,8 @@ static gs_status read_start(reader *r, size_t *bytes) {
 static gs_status read_header(reader *r) {
     size_t bytes = 0;
     GS_TRY(read_start(r, &bytes));
-    char *text = calloc(bytes + 1, 1);
-    if (!text) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu bytes", r->path, bytes);
+    char *text;
+    GS_TRY(GS_NEW(text, bytes, "%zu bytes of %s", bytes, r->path));
     gs_status status = read_bytes(r, text, bytes);
     r->at = text;
     if (status == GS_OK) status = read_dictionary(r);

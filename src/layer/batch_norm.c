@@ -55,9 +55,8 @@ static gs_status batch_norm_bind(gs_layer *l, size_t max_batch) {
     const size_t c = (size_t)me->sizes.c, groups = max_batch > 0 ? max_batch : 1;
     GS_TRY(gs_layer_alloc(l, groups, two, &me->moments));
     GS_TRY(gs_layer_alloc(l, groups, two, &me->sums));
-    me->shared = malloc((1 + 2 * c) * sizeof *me->shared);
-    me->host = malloc(2 * c * sizeof *me->host);
-    return me->shared && me->host ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for sums of %zu channels", c);
+    GS_TRY(GS_NEW(me->shared, 1 + 2 * c, "sums of %zu channels", c));
+    return GS_NEW(me->host, 2 * c, "sums of %zu channels", c);
 }
 
 static void batch_norm_unbind(gs_layer *l) {

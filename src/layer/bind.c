@@ -115,10 +115,8 @@ static gs_status allocate_offloaded(gs_layer *root, gs_lifetimes *lifetimes, siz
     size_t end = 0;
     void *memory;
     a->copies = !root->device->ops->host_memory;
-    a->offloaded_floats = calloc(count + 1, sizeof *a->offloaded_floats);
-    a->offloaded_at = calloc(count + 1, sizeof *a->offloaded_at);
-    if (!a->offloaded_floats || !a->offloaded_at)
-        return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", count);
+    GS_TRY(GS_NEW(a->offloaded_floats, count, "a list of %zu buffers", count));
+    GS_TRY(GS_NEW(a->offloaded_at, count, "a list of %zu buffers", count));
     if (a->copies)
         gs_offload_plan(root, lifetimes);
     else
@@ -167,8 +165,7 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
 
 static gs_status bind_activations(gs_layer *root, gs_buffer_plan *plan) {
     size_t y = 0;
-    root->arena = calloc(1, sizeof *root->arena);
-    if (!root->arena) return gs_fail(GS_E_MEMORY, "no memory for an arena");
+    GS_TRY(GS_NEW(root->arena, 1, "an arena"));
     GS_TRY(gs_half_storage_plan(root));
     GS_TRY(gs_layer_walk(root, take_y, plan));
     GS_TRY(gs_recompute_plan(root, &plan->lifetimes));

@@ -256,10 +256,8 @@ static gs_status begin(gs_events *e, const char *folder) {
 }
 
 gs_status gs_events_open(const char *folder, gs_events **out) {
-    gs_events *e = calloc(1, sizeof *e);
-    *out = e;
-    if (!e) return gs_fail(GS_E_MEMORY, "no memory for a log");
-    return begin(e, folder);
+    GS_TRY(GS_NEW(*out, 1, "a log"));
+    return begin(*out, folder);
 }
 
 static void free_events(gs_events *e) {

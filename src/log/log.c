@@ -293,8 +293,7 @@ static gs_status check_folder(gs_log *log) {
 static gs_status begin(gs_log *log) {
     const char *folder = log->options.folder;
     log->path_size = strlen(folder) + 64;
-    log->path = malloc(log->path_size);
-    if (!log->path) return gs_fail(GS_E_MEMORY, "no memory for a log");
+    GS_TRY(GS_NEW(log->path, log->path_size, "a log"));
     GS_TRY(check_folder(log));
     log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe");
     if (!log->metrics)
@@ -314,9 +313,8 @@ static void discard(gs_log *log) {
 }
 
 gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
-    gs_log *log = calloc(1, sizeof *log);
-    *out = log;
-    if (!log) return gs_fail(GS_E_MEMORY, "no memory for a log");
+    GS_TRY(GS_NEW(*out, 1, "a log"));
+    gs_log *log = *out;
     log->options = *options;
     log->cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;

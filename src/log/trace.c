@@ -291,8 +291,7 @@ gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_devi
                          const gs_rank_timeline *parts, int workers) {
     writer w = {.rank0 = rank0, .devices = devices, .parts = parts, .workers = workers};
     gs_file_writer file;
-    w.layer = calloc(gs_layer_count(rank0->model->net), sizeof *w.layer);
-    if (!w.layer) return gs_fail(GS_E_MEMORY, "no memory for a trace");
+    GS_TRY(GS_NEW(w.layer, gs_layer_count(rank0->model->net), "a trace"));
     gs_layer_walk(rank0->model->net, note_one, w.layer);
     gs_status status = gs_file_writer_open(path, &file);
     if (status == GS_OK) {

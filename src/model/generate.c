@@ -67,12 +67,10 @@ static gs_status check_sampling(const gs_sampling *s) {
 
 static gs_status allocate(gs_generator *g) {
     const size_t tokens = g->texts * g->context, logits = g->texts * (size_t)g->vocabulary;
-    g->window = calloc(tokens, sizeof *g->window);
-    g->x = calloc(tokens, sizeof *g->x);
-    g->logits = calloc(logits, sizeof *g->logits);
-    g->scratch = calloc((size_t)g->vocabulary, sizeof *g->scratch);
-    if (!g->window || !g->x || !g->logits || !g->scratch)
-        return gs_fail(GS_E_MEMORY, "no memory for %zu tokens and %zu logits", tokens, logits);
+    GS_TRY(GS_NEW(g->window, tokens, "%zu tokens", tokens));
+    GS_TRY(GS_NEW(g->x, tokens, "%zu tokens", tokens));
+    GS_TRY(GS_NEW(g->logits, logits, "%zu logits", logits));
+    GS_TRY(GS_NEW(g->scratch, g->vocabulary, "%d logits", g->vocabulary));
     GS_TRY(g->model->device->ops->alloc(g->model->device, tokens * sizeof *g->x, &g->input));
     return gs_model_cache(g->model);
 }

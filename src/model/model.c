@@ -69,8 +69,7 @@ static gs_status plan(gs_model *m, const gs_model_config *w) {
     m->flops_forward = flops.forward;
     m->flops_backward = flops.backward;
     const size_t layers = gs_layer_count(m->net);
-    m->param = calloc(layers * GS_LAYER_PARAMS, sizeof(gs_param *));
-    if (!m->param) return gs_fail(GS_E_MEMORY, "out of memory for the parameters of %zu layers", layers);
+    GS_TRY(GS_NEW(m->param, layers * GS_LAYER_PARAMS, "the parameters of %zu layers", layers));
     GS_TRY(gs_layer_walk(m->net, collect_parameters, m));
     m->saved_count = m->param_count;
     GS_TRY(gs_layer_walk(m->net, collect_state, m));
@@ -140,8 +139,7 @@ static gs_status write_initial_values(gs_model *m, uint64_t seed) {
         gs_model_initial_values(m, seed, host);
         return gs_model_unmap_weights(m, host);
     }
-    host = malloc((gs_model_whole(m)->saved + 1) * sizeof *host);
-    if (!host) return gs_fail(GS_E_MEMORY, "out of memory for %zu initial values", m->params);
+    GS_TRY(GS_NEW(host, gs_model_whole(m)->saved, "%zu initial values", m->params));
     gs_model_initial_values(gs_model_whole(m), seed, host);
     const gs_status st = gs_model_write_weights(m, host);
     free(host);

@@ -234,17 +234,15 @@ static gs_status bind_weights(gs_layer *l, void *context) {
 gs_status gs_model_offload_create(gs_model *m) {
     gs_layer *net = m->net;
     if (!m->offloaded_weights && !net->arena->offloaded) return GS_OK;
-    gs_model_offload *o = m->offload = calloc(1, sizeof *o);
-    if (!o) return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of layers");
+    GS_TRY(GS_NEW(m->offload, 1, "a list of layers (--offload)"));
+    gs_model_offload *o = m->offload;
     const size_t layers = gs_layer_count(net);
     *o = (gs_model_offload){
         .model = m, .hooks = {.begins = begins, .context = o}, .units = gs_offload_units(net)};
-    o->unit = calloc((size_t)o->units + 1, sizeof *o->unit);
-    o->piece = calloc(layers + 1, sizeof *o->piece);
-    o->window = calloc((size_t)o->units + 2, sizeof *o->window);
-    o->holds = calloc((size_t)o->units + 2, sizeof *o->holds);
-    if (!o->unit || !o->piece || !o->window || !o->holds)
-        return gs_fail(GS_E_MEMORY, "--offload: no memory for a list of %zu layers", layers);
+    GS_TRY(GS_NEW(o->unit, o->units, "a list of %d units (--offload)", o->units));
+    GS_TRY(GS_NEW(o->piece, layers, "a list of %zu layers (--offload)", layers));
+    GS_TRY(GS_NEW(o->window, o->units + 1, "a list of %d units (--offload)", o->units));
+    GS_TRY(GS_NEW(o->holds, o->units + 1, "a list of %d units (--offload)", o->units));
     GS_TRY(look_at_children(o));
     if (m->weights_in_windows) {
         GS_TRY(make_windows(o));

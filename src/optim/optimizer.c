@@ -22,10 +22,8 @@ gs_status gs_optimizer_create(const gs_optimizer_ops *ops, gs_model *model, floa
 
 static gs_status make_room_for_norms(gs_optimizer *o) {
     const size_t count = (size_t)o->model->param_count;
-    o->norms = calloc(2 * count + 1, sizeof *o->norms);
-    o->squares = calloc(3 * count + 1, sizeof *o->squares);
-    if (o->norms && o->squares) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "%s: no memory for the norms of %zu tensors", o->ops->name, count);
+    GS_TRY(GS_NEW(o->norms, 2 * count, "the norms of %zu tensors (%s)", count, o->ops->name));
+    return GS_NEW(o->squares, 3 * count, "the norms of %zu tensors (%s)", count, o->ops->name);
 }
 
 gs_status gs_optimizer_create_held(const gs_optimizer_ops *ops, gs_model *model, size_t held, float lr,

@@ -137,10 +137,6 @@ bool gs_sync_cost_of(const gs_sync_scheme *scheme, int ranks, int rank, gs_sync_
     return true;
 }
 
-static gs_status no_memory(size_t most) {
-    return gs_fail(GS_E_MEMORY, "no memory to sum %zu floats", most);
-}
-
 size_t gs_sync_bytes(const gs_sync *s) {
     const gs_sync_array most = {s->most, s->wire, s->tail};
     if (s->comm && s->comm->size == 1) return 0; /* nothing comes in */
@@ -149,11 +145,10 @@ size_t gs_sync_bytes(const gs_sync *s) {
 }
 
 static gs_status make_buffers(gs_sync *s, gs_sync_array most) {
-    s->scratch = malloc(gs_sync_scratch_floats(most.count) * sizeof *s->scratch);
-    if (!s->scratch) return no_memory(most.count);
+    GS_TRY(GS_NEW(s->scratch, gs_sync_scratch_floats(most.count), "a sum of %zu floats", most.count));
     for (int i = 0; i < 2 && most.wire != GS_WIRE_F32; i++)
-        if (!(s->packed[i] = malloc(gs_sync_packed_bytes(&most, s->comm->size))))
-            return no_memory(most.count);
+        GS_TRY(GS_NEW(s->packed[i], gs_sync_packed_bytes(&most, s->comm->size) / sizeof *s->packed[i],
+                      "a sum of %zu floats", most.count));
     return GS_OK;
 }
 
@@ -162,8 +157,8 @@ gs_status gs_sync_create(const gs_sync_scheme *scheme, gs_comm *c, size_t most, 
 }
 
 gs_status gs_sync_create_wire(const gs_sync_scheme *scheme, gs_comm *c, gs_sync_array most, gs_sync **out) {
-    gs_sync *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(most.count);
+    gs_sync *s;
+    GS_TRY(GS_NEW(s, 1, "a sum of %zu floats", most.count));
     *s = (gs_sync){.scheme = scheme, .comm = c, .most = most.count, .wire = most.wire, .tail = most.tail};
     gs_status status = c->size > 1 && !c->ops->dry ? make_buffers(s, most) : GS_OK;
     if (status == GS_OK && scheme == &gs_sync_auto && !c->ops->dry) status = gs_sync_choose(s);
