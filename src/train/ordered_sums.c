@@ -34,7 +34,7 @@ bool gs_ordered_sums_add(const gs_ordered_sums *o, size_t at, size_t count, int 
     return false;
 }
 
-gs_status gs_ordered_sums_add(gs_worker *w, gs_mem place, size_t at, size_t count, int k) {
+gs_status gs_ordered_sums_add_here(gs_worker *w, gs_mem place, size_t at, size_t count, int k) {
     const gs_backend *ops = w->device->ops;
     void *x;
     if (count == 0 || w->ordered_sums.leaves < 2) return GS_OK;

@@ -74,7 +74,7 @@ static inline int gs_ordered_sums_leaves(const gs_ordered_sums *o) {
 bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k, float *x);
 
 /* The same of a range of the worker's gradients, which its device has at `place`. */
-gs_status gs_ordered_sums_add(struct gs_worker *, gs_mem place, size_t at, size_t count, int k);
+gs_status gs_ordered_sums_add_here(struct gs_worker *, gs_mem place, size_t at, size_t count, int k);
 
 /* GS_E_USAGE: --exact with settings whose bits are not known to be the same for any number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);

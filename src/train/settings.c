@@ -337,18 +337,18 @@ static const struct {
 } needs[] = {
     {"staleness", ASYNC, "works only with --sync async", "sync"},
     {"every", LOCAL, "works only with --sync local", "sync"},
-    {"micro-batches", PIPELINE, STAGES},
-    {"pipeline-cut", PIPELINE, STAGES},
-    {"pipeline-schedule", PIPELINE, STAGES},
-    {"sequence", TENSOR, "divides sequences among the workers of a group: it needs --tensor T"},
+    {"micro-batches", PIPELINE, STAGES, NULL},
+    {"pipeline-cut", PIPELINE, STAGES, NULL},
+    {"pipeline-schedule", PIPELINE, STAGES, NULL},
+    {"sequence", TENSOR, "divides sequences among the workers of a group: it needs --tensor T", NULL},
     {"base-batch", RULE,
-     "needs --lr-rule linear or sqrt: without a rule the learning rate does not follow the batch"},
+     "needs --lr-rule linear or sqrt: without a rule the learning rate does not follow the batch", NULL},
     {"final-lr", FALLING, "needs --schedule linear or cosine: no other moves the rate towards one",
      "schedule"},
     {"label-smoothing", CLASSES, "is for --loss cross_entropy and classes", "loss"},
-    {"checkpoint-every", CHECKPOINTS, "is for checkpoints: it needs --checkpoint DIR"},
-    {"save-state", SAVE, "needs --save FILE, to write the state in"},
-    {"offload-dir", OFFLOAD, "says where --offload puts its files; wanted --offload too"},
+    {"checkpoint-every", CHECKPOINTS, "is for checkpoints: it needs --checkpoint DIR", NULL},
+    {"save-state", SAVE, "needs --save FILE, to write the state in", NULL},
+    {"offload-dir", OFFLOAD, "says where --offload puts its files; wanted --offload too", NULL},
 };
 
 static gs_status check_needs(const gs_settings *s) {

@@ -23,7 +23,7 @@ static void free_overlap(gs_worker *w) {
 
 static gs_status add(gs_worker *w, int k) {
     if (gs_ordered_sums_leaves(&w->ordered_sums) == 1) return GS_OK;
-    GS_TRY(gs_ordered_sums_add(w, w->model->gradients, 0, w->model->saved + GS_STATS, k));
+    GS_TRY(gs_ordered_sums_add_here(w, w->model->gradients, 0, w->model->saved + GS_STATS, k));
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 

@@ -512,7 +512,7 @@ static gs_status add(gs_worker *w, int k) {
         .what = REDUCE, .part = k, .first = true, .last = k + 1 == gs_ordered_sums_leaves(&w->ordered_sums)};
     if (z->stage > 1) GS_TRY(join_leaf(z));
     const gs_model *m = w->model;
-    GS_TRY(gs_ordered_sums_add(w, gs_at(m->gradients, m->params), m->params, gs_model_tail(m), k));
+    GS_TRY(gs_ordered_sums_add_here(w, gs_at(m->gradients, m->params), m->params, gs_model_tail(m), k));
     for (; job.unit < z->own->count && z->stage == 1; job.unit++) GS_TRY(run_job(z, &job));
     return GS_OK;
 }

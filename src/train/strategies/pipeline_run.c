@@ -69,7 +69,7 @@ static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, 
 static gs_status add_leaf(gs_worker *w, const gs_pipeline_worker *p, gs_shard r, int k) {
     const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
     GS_TRY(fill_if_empty(w, p, p->micro_batch[k].n > 0, r));
-    return gs_ordered_sums_add(w, place, r.first, r.count, k);
+    return gs_ordered_sums_add_here(w, place, r.first, r.count, k);
 }
 
 /* An empty micro-batch. Where the replicas of this stage do something together in a pass, others need this one. */
