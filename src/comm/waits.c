@@ -178,7 +178,7 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
 
 /* ---- ranks in messages ---- */
 
-int gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark) {
+void gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark) {
     int marked = 0, nth = 0;
     for (int i = 0; i < count; i++) marked += mark[i];
     const char *plural = marked == 1 ? "" : noun[strlen(noun) - 1] == 's' ? "es" : "s";
@@ -188,7 +188,6 @@ int gs_append_ranks(char *text, size_t size, const char *noun, int first, int co
         nth++;
         gs_append(text, size, "%s%d", nth == 1 ? " " : nth == marked ? " and " : ", ", first + i);
     }
-    return marked;
 }
 
 static bool is_new(int i, const bool *mark, const char (*host)[GS_HOST]) {

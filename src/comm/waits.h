@@ -53,7 +53,7 @@ void gs_waits_explain(const gs_waits *, char *text, size_t size);
 
 /* Append those of 0 .. count-1 that are marked to `text`, which takes `size` bytes; mark[i] is called
  * first + i, and a rank is called `noun`. Returns how many there are. */
-int gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
+void gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
 
 /* Append " on host anna" or " on hosts anna, bert" for those marked; nothing where the names are not known (""). */
 void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]);

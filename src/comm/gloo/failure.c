@@ -306,17 +306,13 @@ static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
 
 /* ---- failing ---- */
 
-gs_status gs_gloo_failed(const gs_gloo_state *s) {
-    return gs_fail(s->code, "%s", s->message);
-}
-
 /* With the lock held, and for the first failure only. */
 static void set_failed(const gs_comm *c, gs_status code, const char *message) {
     gs_gloo_state *s = c->state;
-    snprintf(s->message, sizeof s->message, "%s", message);
-    s->code = code;
+    snprintf(s->error.message, sizeof s->error.message, "%s", message);
+    s->error.status = code;
     atomic_store(&s->failed, true);
-    if (s->gloo) close_all(c, s->message);
+    if (s->gloo) close_all(c, s->error.message);
 }
 
 void gs_gloo_abort(gs_comm *c, const char *message) {
@@ -335,7 +331,7 @@ gs_status gs_gloo_check_peers(gs_comm *c) {
                 set_failed(c, GS_E_PEER, words);
         pthread_mutex_unlock(&s->lock);
     }
-    return atomic_load(&s->failed) ? gs_gloo_failed(s) : GS_OK;
+    return atomic_load(&s->failed) ? gs_error_again(&s->error) : GS_OK;
 }
 
 /* The connection that broke may be the second one to a peer (direct.c). Wait until the first one breaks too: it is
@@ -422,5 +418,5 @@ gs_status gs_gloo_diagnose(gs_comm *c, gs_gloo_code code, int peer, const char *
         set_failed(c, code == GS_GLOO_MEMORY ? GS_E_MEMORY : GS_E_PEER, message);
     }
     pthread_mutex_unlock(&s->lock);
-    return gs_gloo_failed(s);
+    return gs_error_again(&s->error);
 }

@@ -87,17 +87,16 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *
 
 /* Note what messages and the watchdog need from the rank infos. */
 static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s) {
-    s->pid = calloc((size_t)size, sizeof *s->pid);
-    s->address = calloc((size_t)size, sizeof *s->address);
-    s->host = calloc((size_t)size, sizeof *s->host);
-    s->heard = calloc((size_t)size, sizeof *s->heard);
-    const bool room = s->pid && s->address && s->host && s->heard;
-    for (int r = 0; room && r < size; r++) {
+    GS_TRY(GS_NEW(s->pid, size, "the numbers of %d processes", size));
+    GS_TRY(GS_NEW(s->address, size, "the addresses of %d processes", size));
+    GS_TRY(GS_NEW(s->host, size, "the hosts of %d processes", size));
+    GS_TRY(GS_NEW(s->heard, size, "what %d processes say", size));
+    for (int r = 0; r < size; r++) {
         s->pid[r] = all[r].pid;
         snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].machine, " "), all[r].machine);
         snprintf(s->address[r], GS_ADDRESS, "%s", all[r].address);
     }
-    s->process = room ? gs_processes_watch(size, s->pid) : NULL;
+    s->process = gs_processes_watch(size, s->pid);
     return s->process ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to watch %d processes", size);
 }
 
@@ -143,7 +142,7 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
     gs_gloo_state *s = c->state;
     gs_gloo_code code;
     const int timeout = gs_gloo_milliseconds(c->timeout);
-    if (atomic_load(&s->failed)) return gs_gloo_failed(s);
+    if (atomic_load(&s->failed)) return gs_error_again(&s->error);
     if (call->count == 0 && call->operation != GS_BARRIER) return GS_OK;
     if (c->size == 1) return gs_collective_by_messages(c, call, in, out);
     switch (call->operation) {
@@ -168,7 +167,7 @@ static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in
 
 static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *data, size_t bytes) {
     gs_gloo_state *s = c->state;
-    if (atomic_load(&s->failed)) return gs_gloo_failed(s);
+    if (atomic_load(&s->failed)) return gs_error_again(&s->error);
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code == GS_GLOO_OK) return GS_OK;
@@ -177,7 +176,7 @@ static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *
 
 static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, size_t bytes) {
     gs_gloo_state *s = c->state;
-    if (atomic_load(&s->failed)) return gs_gloo_failed(s);
+    if (atomic_load(&s->failed)) return gs_error_again(&s->error);
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code != GS_GLOO_OK)

@@ -32,9 +32,8 @@ typedef struct gs_gloo_state {
     gs_gloo_mailbox *mailboxes;
     const char *noun;     /* what messages call a rank: "rank" or "process" */
     pthread_mutex_t lock; /* of the failure */
-    atomic_bool failed;   /* once true, code and message do not change */
-    gs_status code;
-    char message[GS_FAILURE_TEXT];
+    atomic_bool failed;   /* once true, error does not change */
+    gs_error error;
     gs_scratch scratch;          /* of the collective under way */
     char (*address)[GS_ADDRESS]; /* [size] */
     char (*host)[GS_HOST];       /* [size] */
@@ -81,9 +80,6 @@ gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *format
 /* Another rank's failure message, once it has come: this rank fails with it too. Else GS_OK. For who waits
  * outside of Gloo; from any thread. */
 gs_status gs_gloo_check_peers(gs_comm *);
-
-/* After a failure: that failure. */
-gs_status gs_gloo_failed(const gs_gloo_state *);
 
 /* See gs_transport. */
 void gs_gloo_abort(gs_comm *, const char *message);

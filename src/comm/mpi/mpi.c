@@ -58,9 +58,8 @@ typedef struct mpi_state {
     MPI_Comm channel[CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
     pthread_mutex_t lock; /* guards all that follows but `failed` and the last line */
-    atomic_bool failed;   /* once true, code and message do not change */
-    gs_status code;
-    char message[GS_FAILURE_TEXT];
+    atomic_bool failed;   /* once true, error does not change */
+    gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */
     char heard[GS_FAILURE_TEXT];
     mailbox **mailboxes; /* [size], a list for each peer */
@@ -188,11 +187,6 @@ static const double SLEEPLESS = 5e-3, TELLING = 0.5, LISTENING = 0.05; /* second
 
 /* ---- failing ---- */
 
-/* GS_E_PEER (or what it was) with the first message. */
-static gs_status mpi_failed(const mpi_state *s) {
-    return gs_fail(s->code, "%s", s->message);
-}
-
 /* Send the message to all and give it a moment to leave. */
 static void tell_all(gs_comm *c) {
     mpi_state *s = c->state;
@@ -200,8 +194,8 @@ static void tell_all(gs_comm *c) {
     for (int r = 0; r < c->size; r++) {
         MPI_Request request = MPI_REQUEST_NULL;
         int done = 0;
-        if (r == c->rank || MPI_Isend(s->message, GS_FAILURE_TEXT, MPI_BYTE, r, 0, s->channel[OF_FAILURES],
-                                      &request) != MPI_SUCCESS)
+        if (r == c->rank || MPI_Isend(s->error.message, GS_FAILURE_TEXT, MPI_BYTE, r, 0,
+                                      s->channel[OF_FAILURES], &request) != MPI_SUCCESS)
             continue;
         while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && gs_seconds() < end)
             sched_yield();
@@ -211,8 +205,8 @@ static void tell_all(gs_comm *c) {
 static void fail_locked(gs_comm *c, gs_status code, const char *message, bool tell) {
     mpi_state *s = c->state;
     if (atomic_load(&s->failed)) return;
-    snprintf(s->message, sizeof s->message, "%s", message);
-    s->code = code;
+    snprintf(s->error.message, sizeof s->error.message, "%s", message);
+    s->error.status = code;
     atomic_fetch_add(&s->waiting, 1);
     atomic_store(&s->failed, true);
     mpi_break();
@@ -251,7 +245,7 @@ static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why)
     char message[GS_FAILURE_TEXT];
     snprintf(message, sizeof message, "%s %d: %s: %s", s->noun, c->rank, gs_call_text(call, false), why);
     mpi_fail(c, GS_E_PEER, message, true);
-    return mpi_failed(c->state);
+    return gs_error_again(&s->error);
 }
 
 /* `error` is what a call of MPI returned: anything but MPI_SUCCESS becomes a failure of `call`. */
@@ -303,7 +297,7 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
     double start = 0;
     for (unsigned tests = 1;; tests++) {
         bool done;
-        if (atomic_load(&s->failed)) return mpi_failed(s);
+        if (atomic_load(&s->failed)) return gs_error_again(&s->error);
         GS_TRY(mpi_check(c, call, test_all(count, requests, &done, status)));
         if (done) return GS_OK;
         if (tests % INBOX_INTERVAL == 0) mpi_listen(c);
@@ -403,7 +397,7 @@ static int blamed(const gs_envelope *e) {
 static gs_status look(gs_comm *c) {
     const mpi_state *s = c->state;
     if (c->size > 1) mpi_listen(c);
-    return atomic_load(&s->failed) ? mpi_failed(s) : GS_OK;
+    return atomic_load(&s->failed) ? gs_error_again(&s->error) : GS_OK;
 }
 
 static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
@@ -602,21 +596,16 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(check_rendezvous(r));
     int level = MPI_THREAD_MULTIPLE;
     if (r->size > 1) GS_TRY(agree_with(r, &level));
-    size_t size = (size_t)r->size;
-    mpi_state *s = calloc(1, sizeof *s);
-    if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
+    mpi_state *s;
+    GS_TRY(GS_NEW(s, 1, "the connections between processes"));
     pthread_mutex_init(&s->lock, NULL);
     s->comm = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
     s->level = level;
     s->inbox = MPI_REQUEST_NULL;
-    s->pid = calloc(size, sizeof *s->pid);
-    s->mailboxes = calloc(size, sizeof *s->mailboxes);
-    gs_status status = GS_OK;
-    if (!s->pid || !s->mailboxes)
-        status = gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
-    else if (r->size > 1)
-        status = open_communicators(&s->comm);
+    gs_status status = GS_NEW(s->pid, r->size, "the numbers of %d processes", r->size);
+    if (status == GS_OK) status = GS_NEW(s->mailboxes, r->size, "messages of %d processes", r->size);
+    if (status == GS_OK && r->size > 1) status = open_communicators(&s->comm);
     if (status != GS_OK) {
         if (!atomic_load(&s->failed)) free_state(s, r->size);
         return status;

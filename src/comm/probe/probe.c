@@ -255,14 +255,12 @@ static gs_status look_around(probing *x, const char *facts) {
 static gs_status make(const gs_rendezvous *r, gs_probe *p, probing *x) {
     const size_t n = (size_t)r->size;
     *p = (gs_probe){.size = r->size, .rank = r->rank};
-    p->host = calloc(n, sizeof *p->host);
-    p->link = calloc(n * n, sizeof *p->link);
-    x->all = calloc(n, sizeof *x->all);
-    x->socket = malloc(n * sizeof *x->socket);
-    x->present = calloc(n, sizeof *x->present);
-    x->why = calloc(n, sizeof *x->why);
-    if (p->host && p->link && x->all && x->socket && x->present && x->why) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "no memory for %d machines", r->size);
+    GS_TRY(GS_NEW(p->host, n, "%d machines", r->size));
+    GS_TRY(GS_NEW(p->link, n * n, "%d machines", r->size));
+    GS_TRY(GS_NEW(x->all, n, "%d machines", r->size));
+    GS_TRY(GS_NEW(x->socket, n, "%d machines", r->size));
+    GS_TRY(GS_NEW(x->present, n, "%d machines", r->size));
+    return GS_NEW(x->why, n, "%d machines", r->size);
 }
 
 gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe_waits *waits, void *context,

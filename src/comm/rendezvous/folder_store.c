@@ -41,14 +41,15 @@ int gs_rank_of_key(const char *name, const char *what, int size) {
     return rank >= 0 && rank < size && strcmp(name, own) == 0 ? (int)rank : -1;
 }
 
-static void path_of(const gs_rendezvous *r, const char *name, char path[PATH]) {
-    snprintf(path, PATH, "%s/%s", r->directory, name);
+/* rank -1: `what` is the whole name. */
+static const char *path_of(const gs_rendezvous *r, const char *what, int rank, char path[PATH]) {
+    snprintf(path, PATH, rank < 0 ? "%s/%s" : "%s/%s-%d", r->directory, what, rank);
+    return path;
 }
 
 static void remove_file(const gs_rendezvous *r, const char *what, int rank) {
     char path[PATH];
-    snprintf(path, PATH, rank < 0 ? "%s/%s" : "%s/%s-%d", r->directory, what, rank);
-    unlink(path);
+    unlink(path_of(r, what, rank, path));
 }
 
 /* ---- opening ---- */
@@ -99,7 +100,7 @@ static gs_status read_file(const gs_folder_store *f, const char *name, char valu
                            bool *whole) {
     char path[PATH];
     struct stat s;
-    path_of(f->r, name, path);
+    path_of(f->r, name, -1, path);
     *whole = false;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0 && errno == ENOENT) return GS_OK;
@@ -125,7 +126,7 @@ static gs_status read_file(const gs_folder_store *f, const char *name, char valu
 gs_status gs_folder_store_put(gs_folder_store *f, const char *key, char *value, bool *there) {
     char path[PATH], text[GS_STORE_VALUE + 1];
     struct stat s;
-    path_of(f->r, key, path);
+    path_of(f->r, key, -1, path);
     const int length = snprintf(text, sizeof text, "%s\n", value);
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     *there = file < 0 && errno == EEXIST;
@@ -188,8 +189,7 @@ gs_status gs_folder_store_poll(gs_folder_store *f, double seconds, gs_store_seen
 
 static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     char path[PATH];
-    snprintf(path, PATH, "%s/%s-%d", r->directory, what, rank);
-    return access(path, F_OK) == 0;
+    return access(path_of(r, what, rank, path), F_OK) == 0;
 }
 
 /* Remove all, once each rank has been here. But word of early failure stays until all others have read it; without any
@@ -213,9 +213,7 @@ static void tidy(const gs_rendezvous *r, bool met, bool word) {
 
 static bool mark_left(const gs_rendezvous *r, int rank, char left[PATH]) {
     char path[PATH];
-    snprintf(path, PATH, "%s/rank-%d", r->directory, rank);
-    snprintf(left, PATH, "%s/left-%d", r->directory, rank);
-    return rename(path, left) == 0;
+    return rename(path_of(r, "rank", rank, path), path_of(r, "left", rank, left)) == 0;
 }
 
 void gs_folder_store_leave(const gs_folder_store *f, bool met) {

@@ -105,9 +105,8 @@ static gs_status make(const gs_rendezvous *r, gs_rendezvous_state **out) {
     if (!m) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
     m->r = r;
     m->listener = -1;
-    m->all = calloc((size_t)r->size, sizeof *m->all);
-    m->missing = calloc((size_t)r->size, sizeof *m->missing);
-    if (!m->all || !m->missing) return gs_fail(GS_E_MEMORY, "no memory to meet %d processes", r->size);
+    GS_TRY(GS_NEW(m->all, r->size, "%d processes that meet", r->size));
+    GS_TRY(GS_NEW(m->missing, r->size, "%d processes that meet", r->size));
     return open_store(m);
 }
 

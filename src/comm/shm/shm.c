@@ -94,13 +94,6 @@ static gs_status open_segment(gs_segment *s, long pid, int file) {
     return map(s, own);
 }
 
-static void close_segment(gs_segment *s) {
-    if (!s->base) return;
-    munmap(s->base, SEGMENT_BYTES);
-    close(s->file);
-    *s = (gs_segment){0};
-}
-
 /* Allocate memory for these bytes now. Without this, a process that touches them on a machine out of memory would be
  * killed. GS_E_MEMORY. Reserving twice is no mistake. */
 static gs_status reserve(const gs_segment *s, size_t at, size_t bytes) {
@@ -389,21 +382,32 @@ static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     return NULL;
 }
 
-static gs_status find_mailbox(gs_shm *m, const gs_envelope *e, bool sends, gs_shm_mailbox **box) {
-    if (has_failed(m)) return failure(m);
-    begin(m, e->call);
-    if ((*box = mailbox_of(m, e, sends))) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "%s %d: %s: only %d pairs of ranks can send to each other in shared memory",
-                   m->noun, m->first + m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);
-}
-
-/* ---- sending ---- */
-
 static bool has_room(const shm_wait *w, int rank) {
     gs_shm_mailbox *b = w->what;
     (void)rank;
     return atomic_load(&b->sent) - atomic_load(&b->taken) < GS_SHM_COPIES;
 }
+
+static bool has_copy(const shm_wait *w, int rank) {
+    gs_shm_mailbox *b = w->what;
+    (void)rank;
+    return atomic_load(&b->sent) != atomic_load(&b->taken);
+}
+
+/* Wait until the mailbox has room for a copy, if this rank sends; else until it has one. */
+static gs_status wait_at_mailbox(gs_comm *c, const gs_envelope *e, bool sends, gs_shm_mailbox **box) {
+    gs_shm *m = c->state;
+    shm_wait w = {.shm = m, .from = e->peer, .call = e->call, .timeout = c->timeout};
+    if (has_failed(m)) return failure(m);
+    begin(m, e->call);
+    w.is = sends ? has_room : has_copy;
+    w.what = *box = mailbox_of(m, e, sends);
+    if (*box) return wait_for(&w);
+    return gs_fail(GS_E_MEMORY, "%s %d: %s: only %d pairs of ranks can send to each other in shared memory",
+                   m->noun, m->first + m->rank, gs_operation_name(e->call->operation), GS_SHM_MAILBOXES);
+}
+
+/* ---- sending ---- */
 
 /* Another process may have written anything here. It must not point outside the mailbox, or outside the segment. */
 static bool lies_within(uint64_t at, uint64_t bytes) {
@@ -442,10 +446,7 @@ static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
 static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     gs_shm *m = c->state;
     gs_shm_mailbox *b;
-    GS_TRY(find_mailbox(m, e, true, &b));
-    shm_wait w = {
-        .is = has_room, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
-    GS_TRY(wait_for(&w));
+    GS_TRY(wait_at_mailbox(c, e, true, &b));
     int buffer = free_buffer(b);
     uint64_t at = (uint64_t)((unsigned char *)b->small[buffer] - m->segment.base);
     if (bytes > GS_SHM_SHORT) {
@@ -474,19 +475,10 @@ static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes,
     return failure(m);
 }
 
-static bool has_copy(const shm_wait *w, int rank) {
-    gs_shm_mailbox *b = w->what;
-    (void)rank;
-    return atomic_load(&b->sent) != atomic_load(&b->taken);
-}
-
 static gs_status shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     gs_shm *m = c->state;
     gs_shm_mailbox *b;
-    GS_TRY(find_mailbox(m, e, false, &b));
-    shm_wait w = {
-        .is = has_copy, .shm = m, .from = e->peer, .what = b, .call = e->call, .timeout = c->timeout};
-    GS_TRY(wait_for(&w));
+    GS_TRY(wait_at_mailbox(c, e, false, &b));
     uint32_t taken = atomic_load(&b->taken);
     const gs_shm_copy *k = &b->copy[taken % GS_SHM_COPIES];
     if (k->bytes != bytes) return has_other_length(m, e, bytes, k->bytes);
@@ -676,25 +668,6 @@ typedef struct process_info {
     double quota;   /* and for how much of the time (core/usable.h) */
 } process_info;
 
-typedef struct answer {
-    int32_t can;
-    char text[TEXT];
-} answer;
-
-/* Where things lie in the segment. */
-typedef struct layout {
-    size_t boxes, waits, stages, messages;
-} layout;
-
-static layout layout_of(size_t size) {
-    layout l;
-    l.boxes = pages(sizeof(gs_shm_header) + size * sizeof(gs_shm_rank_slot));
-    l.waits = l.boxes + pages(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox));
-    l.stages = l.waits + pages(size * size * sizeof(uint64_t));
-    l.messages = l.stages + size * 2 * HALF;
-    return l;
-}
-
 /* Is there a CPU for each process? Then a waiting process can spin without taking anything from the others. */
 static bool has_a_cpu_each(const process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
@@ -733,46 +706,43 @@ static gs_status watch_processes(gs_shm *m) {
     return GS_OK;
 }
 
-static void find_parts(gs_shm *m) {
-    const layout l = layout_of((size_t)m->size);
+/* Where things lie in the segment. Returns where messages begin. */
+static size_t find_parts(gs_shm *m) {
+    const size_t size = (size_t)m->size, slots = size * sizeof(gs_shm_rank_slot);
+    const size_t boxes = pages(sizeof(gs_shm_header) + slots),
+                 waits = boxes + pages(GS_SHM_MAILBOXES * sizeof(gs_shm_mailbox)),
+                 stages = waits + pages(size * size * sizeof(uint64_t));
     unsigned char *base = m->segment.base;
     m->header = (gs_shm_header *)base;
-    m->mailboxes = (gs_shm_mailbox *)(base + l.boxes);
-    m->waits = (_Atomic uint64_t *)(base + l.waits);
-    m->stage = base + l.stages;
+    m->mailboxes = (gs_shm_mailbox *)(base + boxes);
+    m->waits = (_Atomic uint64_t *)(base + waits);
+    m->stage = base + stages;
     m->half = HALF;
+    return stages + size * 2 * HALF;
 }
 
 static gs_status make_segment(gs_shm *m) {
-    const size_t used = layout_of((size_t)m->size).messages;
     GS_TRY(create_segment(&m->segment));
+    const size_t used = find_parts(m);
     GS_TRY(reserve(&m->segment, 0, used));
-    find_parts(m);
     atomic_store(&m->header->used, used);
     return GS_OK;
 }
 
-/* The first one that could not says why. */
-static void hear_answers(const answer *all, int ranks, char *why, size_t size) {
-    for (int r = 0; r < ranks && !why[0]; r++)
-        if (!all[r].can) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r].text);
-}
-
+/* Each answers with why it cannot, or "". */
 static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
     int32_t file = -1;
-    answer mine = {.can = 1}, *all = calloc((size_t)gloo->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the answers of %d processes", gloo->size);
+    char mine[TEXT] = "", (*all)[TEXT];
+    GS_TRY(GS_NEW(all, gloo->size, "the answers of %d processes", gloo->size));
     gs_status can = gloo->rank == 0 ? make_segment(m) : GS_OK;
     if (can == GS_OK && gloo->rank == 0) file = m->segment.file;
     gs_status status = gs_comm_broadcast(gloo, &file, 1, GS_I32, 0);
     if (status == GS_OK && gloo->rank > 0 && file >= 0) can = open_segment(&m->segment, m->pid[0], file);
     if (status == GS_OK && can == GS_OK) can = watch_processes(m);
-    if (can != GS_OK) {
-        mine.can = 0;
-        snprintf(mine.text, sizeof mine.text, "%s", gs_message());
-    }
-    if (status == GS_OK) status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
-    if (status == GS_OK) hear_answers(all, gloo->size, why, size);
+    if (can != GS_OK) snprintf(mine, sizeof mine, "%s", gs_message());
+    if (status == GS_OK) status = gs_comm_all_gather(gloo, mine, all, TEXT, GS_U8);
+    for (int r = 0; status == GS_OK && r < gloo->size && !why[0]; r++)
+        if (all[r][0]) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r]);
     free(all);
     if (status == GS_OK && !why[0]) find_parts(m);
     return status;
@@ -780,7 +750,10 @@ static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size)
 
 static void close_shared(gs_shm *m) {
     gs_processes_unwatch(m->size, m->watch);
-    close_segment(&m->segment);
+    if (m->segment.base) {
+        munmap(m->segment.base, SEGMENT_BYTES);
+        close(m->segment.file);
+    }
     free(m->pid);
     free(m);
 }
@@ -814,21 +787,16 @@ static const gs_transport transport_shm = {
 
 /* Other failures are those of gloo. */
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size) {
-    gs_shm *m = calloc(1, sizeof *m);
-    long *pid = calloc((size_t)gloo->size, sizeof *pid);
+    gs_shm *m;
     why[0] = '\0';
     *out = NULL;
-    if (!m || !pid) {
-        free(m);
-        free(pid);
-        return gs_fail(GS_E_MEMORY, "no memory to share memory with");
-    }
+    GS_TRY(GS_NEW(m, 1, "shared memory"));
     *m = (gs_shm){.comm = {&transport_shm, gloo->rank, gloo->size, gloo->timeout, m},
                   .rank = gloo->rank,
                   .size = gloo->size,
-                  .noun = "rank",
-                  .pid = pid};
-    gs_status status = learn_machines(gloo, m, why, size);
+                  .noun = "rank"};
+    gs_status status = GS_NEW(m->pid, gloo->size, "the numbers of %d processes", gloo->size);
+    if (status == GS_OK) status = learn_machines(gloo, m, why, size);
     if (status == GS_OK && !why[0]) status = share_segment(gloo, m, why, size);
     if (status == GS_OK && !why[0])
         *out = &m->comm;

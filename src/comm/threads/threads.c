@@ -284,11 +284,6 @@ static gs_status begin(gs_comm *c, const gs_call *call, const void *read, void *
     return GS_OK;
 }
 
-/* All have done their part. */
-static gs_status end(gs_comm *c) {
-    return barrier(c, true);
-}
-
 static void *place(const void *buffer, size_t at) {
     return buffer ? (unsigned char *)buffer + at : NULL;
 }
@@ -373,14 +368,14 @@ static gs_status threads_collective(gs_comm *c, const gs_call *call, const void 
     }
     GS_TRY(begin(c, call, in, out));
     take_part(c, call, in, out);
-    return end(c);
+    return barrier(c, true); /* all have done their part */
 }
 
 gs_status gs_threads_reduce_to_first(gs_comm *c, const gs_call *call, const void *data, void *result) {
     if (c->size == 1) gs_copy_unless_there(result, data, call->count * gs_type_size(call->type));
     GS_TRY(begin(c, call, data, result));
     reduce_own_slice(c, call, 0, 0);
-    return end(c);
+    return barrier(c, true); /* all have done their part */
 }
 
 gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, gs_threads_move move,
@@ -388,7 +383,7 @@ gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, g
     const team *t = c->state;
     GS_TRY(begin(c, call, NULL, shared));
     if (move) move(context, t->slots[0].write);
-    return end(c);
+    return barrier(c, true); /* all have done their part */
 }
 
 /* ---- messages ---- */

@@ -24,6 +24,7 @@ typedef struct shared_state {
     gs_comm *processes;
     atomic_int members;          /* threads of this process that are not freed yet */
     gs_scratch shared, received; /* the leader's, for the collective under way */
+    struct member *member;       /* [local] */
     int first[]; /* [processes + 1]: first rank of each process; the last entry is the world's size */
 } shared_state;
 
@@ -215,6 +216,7 @@ static void free_shared(shared_state *s) {
     gs_comm_free(s->processes);
     gs_scratch_free(&s->shared);
     gs_scratch_free(&s->received);
+    free(s->member);
     free(s);
 }
 
@@ -222,7 +224,6 @@ static void workers_free(gs_comm *c) {
     member *m = c->state;
     shared_state *s = m->s;
     gs_comm_free(m->levels.inside);
-    free(m);
     if (atomic_fetch_sub(&s->members, 1) == 1) free_shared(s);
 }
 
@@ -251,28 +252,22 @@ static gs_status count_ranks(shared_state *s, int local) {
 
 static gs_status create_members(shared_state *s, int local, double timeout, gs_comm **comms) {
     int first = s->first[s->processes->rank], size = s->first[s->processes->size];
-    gs_comm **locals = calloc((size_t)local, sizeof *locals);
-    gs_status status = locals ? gs_threads_create(local, first, timeout + gs_levels_patience(timeout), locals)
-                              : gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
+    gs_comm **locals;
+    GS_TRY(GS_NEW(s->member, local, "%d workers", local));
+    GS_TRY(GS_NEW(locals, local, "%d workers", local));
+    gs_status status = gs_threads_create(local, first, timeout + gs_levels_patience(timeout), locals);
     for (int i = 0; status == GS_OK && i < local; i++) {
-        member *m = malloc(sizeof *m);
-        if (m) {
-            *m = (member){.s = s};
-            m->levels = (gs_levels){.comm = {&transport_workers, first + i, size, timeout, m},
-                                    .inside = locals[i],
-                                    .patient = *locals[i],
-                                    .leaders = i == 0 ? s->processes : NULL,
-                                    .outside = s->processes,
-                                    .first = s->first};
-            /* The leader's waits between the processes are bounded there, each by the timeout; a failure wakes us. */
-            m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
-            comms[i] = &m->levels.comm;
-            continue;
-        }
-        status = gs_fail(GS_E_MEMORY, "no memory for %d workers", local);
-        while (--i >= 0) free(comms[i]->state);
-        for (int k = 0; k < local; k++) gs_comm_free(locals[k]);
-        break;
+        member *m = &s->member[i];
+        m->s = s;
+        m->levels = (gs_levels){.comm = {&transport_workers, first + i, size, timeout, m},
+                                .inside = locals[i],
+                                .patient = *locals[i],
+                                .leaders = i == 0 ? s->processes : NULL,
+                                .outside = s->processes,
+                                .first = s->first};
+        /* The leader's waits between the processes are bounded there, each by the timeout; a failure wakes us. */
+        m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
+        comms[i] = &m->levels.comm;
     }
     free(locals);
     return status;

@@ -164,16 +164,14 @@ static gs_status find_leaders(two_level *h) {
 }
 
 gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm **out) {
-    two_level *h = calloc(1, sizeof *h);
+    two_level *h;
     bool fits = false;
     int32_t can = 0;
     *out = NULL;
-    if (!h || !(h->levels.first = malloc(((size_t)gloo->size + 1) * sizeof *h->levels.first))) {
-        free(h);
-        return gs_fail(GS_E_MEMORY, "no memory for %d processes", gloo->size);
-    }
+    GS_TRY(GS_NEW(h, 1, "%d processes", gloo->size));
     h->levels.outside = gloo;
-    gs_status status = learn_machines(h, machine, &fits);
+    gs_status status = GS_NEW(h->levels.first, gloo->size + 1, "%d processes", gloo->size);
+    if (status == GS_OK) status = learn_machines(h, machine, &fits);
     if (status == GS_OK && fits) status = share_memory(h, &can);
     if (status == GS_OK && fits) status = gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN); /* can all? */
     if (status == GS_OK && can) status = find_leaders(h);
