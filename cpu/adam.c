@@ -18,11 +18,5 @@ static void update_part(void *context, int part) {
 
 gs_status GS_ISA(gs_cpu_adam_update)(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                                      gs_adam_step step) {
-    const gs_update_work t = {.w = gs_cpu_floats(w),
-                              .m = gs_cpu_floats(m),
-                              .v = gs_cpu_floats(v),
-                              .dw = gs_cpu_floats(dw),
-                              .count = count,
-                              .step = step};
-    return gs_cpu_update(d, t, update_part);
+    return gs_cpu_update(d, w, m, v, dw, count, (gs_update_work){.step = step}, update_part);
 }

@@ -64,25 +64,32 @@ static void fetch_next(const head *h, int i, int j, int piece) {
  * diagonal is left out: there a query would see keys after it. The sums are the same, since these weigh 0.
  */
 
+/* c = `rows` rows of `a`, which lie `row` floats apart, times `columns` columns of what is transposed */
+static void multiply(const head *h, float *c, size_t c_row, const float *a, size_t row, int rows,
+                     const float *t, int columns) {
+    const gs_matmul m = {.rows = rows,
+                         .depth = h->d,
+                         .columns = columns,
+                         .a = a,
+                         .a_block = GS_TILE_ROWS * row,
+                         .a_row = row,
+                         .a_column = 1,
+                         .b = t,
+                         .b_row = TILE,
+                         .c = c,
+                         .c_row = c_row,
+                         .strip = h->strip};
+    GS_ISA(gs_cpu_matmul)(&m);
+}
+
 /* tile (key, query) = rows of `keys` times what is transposed */
 static void tile_of(const head *h, float *tile, const float *keys, size_t row, int count, const float *t,
                     int lanes, bool diagonal) {
     const int band = diagonal ? SIDE : count;
     for (int j = 0; j < count; j += band) {
         const int first = diagonal ? j : 0;
-        GS_ISA(gs_cpu_matmul)
-        (&(gs_matmul){.rows = least(band, count - j),
-                      .depth = h->d,
-                      .columns = lanes - first,
-                      .a = keys + (size_t)j * row,
-                      .a_block = GS_TILE_ROWS * row,
-                      .a_row = row,
-                      .a_column = 1,
-                      .b = t + first,
-                      .b_row = TILE,
-                      .c = tile + j * TILE + first,
-                      .c_row = TILE,
-                      .strip = h->strip});
+        multiply(h, tile + j * TILE + first, TILE, keys + (size_t)j * row, row, least(band, count - j),
+                 t + first, lanes - first);
     }
 }
 
@@ -91,19 +98,7 @@ static void dots(const head *h, float *to, const float *rows, size_t row, int co
                  float *room) {
     for (int i = 0; i < count; i += SIDE) {
         const int here = least(SIDE, count - i);
-        GS_ISA(gs_cpu_matmul)
-        (&(gs_matmul){.rows = here,
-                      .depth = h->d,
-                      .columns = SIDE,
-                      .a = rows + (size_t)i * row,
-                      .a_block = GS_TILE_ROWS * row,
-                      .a_row = row,
-                      .a_column = 1,
-                      .b = t + i,
-                      .b_row = TILE,
-                      .c = room,
-                      .c_row = SIDE,
-                      .strip = h->strip});
+        multiply(h, room, SIDE, rows + (size_t)i * row, row, here, t + i, SIDE);
         for (int k = 0; k < here; k++) to[i + k] = room[k * SIDE + k];
     }
 }

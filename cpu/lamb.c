@@ -17,11 +17,5 @@ static void direction_part(void *context, int part) {
 
 gs_status GS_ISA(gs_cpu_lamb_direction)(gs_device *d, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
                                         gs_adam_step step) {
-    const gs_update_work t = {.w = gs_cpu_floats(w),
-                              .m = gs_cpu_floats(m),
-                              .v = gs_cpu_floats(v),
-                              .dw = gs_cpu_floats(dw),
-                              .count = count,
-                              .step = step};
-    return gs_cpu_update(d, t, direction_part);
+    return gs_cpu_update(d, w, m, v, dw, count, (gs_update_work){.step = step}, direction_part);
 }

@@ -15,13 +15,6 @@ static void update_part(void *context, int part) {
 
 gs_status GS_ISA(gs_cpu_nesterov_update)(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count,
                                          float scale, float lr, float momentum, float weight_decay) {
-    const gs_update_work t = {.w = gs_cpu_floats(w),
-                              .v = gs_cpu_floats(v),
-                              .dw = gs_cpu_floats(dw),
-                              .count = count,
-                              .scale = scale,
-                              .lr = lr,
-                              .momentum = momentum,
-                              .weight_decay = weight_decay};
-    return gs_cpu_update(d, t, update_part);
+    const gs_update_work t = {.scale = scale, .lr = lr, .momentum = momentum, .weight_decay = weight_decay};
+    return gs_cpu_update(d, w, GS_NONE, v, dw, count, t, update_part);
 }

@@ -24,7 +24,14 @@ typedef struct gs_update_work {
     gs_adam_step step;
 } gs_update_work;
 
-static inline gs_status gs_cpu_update(gs_device *d, gs_update_work t, void (*part)(void *, int)) {
-    t.parts = gs_cpu_fine_parts(d, t.count, 1 << 15, 1 << 16);
+/* t: what is no array. */
+static inline gs_status gs_cpu_update(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
+                                      gs_update_work t, void (*part)(void *, int)) {
+    t.w = gs_cpu_floats(w);
+    t.m = gs_cpu_floats(m);
+    t.v = gs_cpu_floats(v);
+    t.dw = gs_cpu_floats(dw);
+    t.count = count;
+    t.parts = gs_cpu_fine_parts(d, count, 1 << 15, 1 << 16);
     return gs_cpu_run(d, t.parts, part, &t);
 }
