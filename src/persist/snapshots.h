@@ -9,8 +9,8 @@
  *
  * A step is a sum over all ranks: nobody ends step k + 1 before all have ended step k. So the steps of survivors are at
  * most one apart, and copies of the last two are enough: weights, batch_norm's statistics, the optimiser's vectors, the
- * loss scale. Their place in the epoch follows from the step (train/state.h). At each rendezvous the survivors compare the
- * SHA-256 of their copies. The price is memory for two copies, and a copy in each step.
+ * loss scale. Their place in the epoch follows from the step (train/state.h). At each rendezvous the survivors compare
+ * the SHA-256 of their copies. The price is memory for two copies, and a copy in each step.
  *
  * Only where each process has it all: one worker in each, the all-reduce or --exact.
  */

@@ -17,7 +17,8 @@ lessons             47942
 code() {
     find "$@" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cl' -o -name '*.clh' \) -exec cat {} + | wc -l
 }
-train=$(code src/train src/parallel src/predict src/persist) comm=$(code src/comm) cli=$(code src/cli) explain=$(code src/explain) operators=$(code cpu cl)
+train=$(code src/train src/parallel src/predict src/persist) comm=$(code src/comm) cli=$(code src/cli)
+explain=$(code src/explain) operators=$(code cpu cl)
 rest=$(($(code src) - train - comm - cli - explain))
 lines="training          $train
 src/comm $comm

@@ -1,4 +1,4 @@
-/* Pipeline schedules: lists of instructions, and the same in virtual time (parallel/schedule.h, parallel/virtual_time.h). */
+/* Pipeline schedules: lists of instructions (parallel/schedule.h), and in virtual time (parallel/virtual_time.h). */
 #include "tests/support/draw.h"
 #include "tests/support/test.h"
 

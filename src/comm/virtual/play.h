@@ -11,8 +11,8 @@
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
  * A line of one rank takes messages as linked.c does (gs_port), in the order in which they are received. A line that
- * several ranks share takes them in the order of time, across ranks: a host's outgoing line in the order in which they are
- * sent, its incoming line in the order in which they arrive; of two at the same moment that of the lower rank goes first.
+ * several ranks share takes them in the order of time, across ranks: a host's outgoing line in order of sending, its
+ * incoming line in the order of arrival; of two at the same moment that of the lower rank goes first.
  *
  * Ranks are executed one after the other, each until it has to wait for a message that has not been sent. A message
  * that wants a shared line waits until no rank can go on; then the earliest is let through. Nothing can come before it
