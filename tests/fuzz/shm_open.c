@@ -6,12 +6,12 @@ FUZZ(in) {
     enum { RANKS = 3 };
     char why[256] = "";
     long pid[RANKS];
-    answer answers[RANKS];
+    char answers[RANKS][TEXT], mine[TEXT] = "";
     bool machines = fuzz_byte(in) % 2;
     gs_comm liar = fuzz_comm(in, 0, RANKS);
     gs_shm m = {.rank = 0, .size = RANKS, .noun = "rank", .pid = pid};
     if (machines)
         learn_machines(&liar, &m, why, sizeof why);
-    else if (gs_comm_all_gather(&liar, &(answer){.can = 1}, answers, sizeof *answers, GS_U8) == GS_OK)
+    else if (gs_comm_all_gather(&liar, mine, answers, TEXT, GS_U8) == GS_OK)
         hear_answers(answers, RANKS, why, sizeof why);
 }

@@ -730,6 +730,11 @@ static gs_status make_segment(gs_shm *m) {
 }
 
 /* Each answers with why it cannot, or "". */
+static void hear_answers(char (*all)[TEXT], int ranks, char *why, size_t size) {
+    for (int r = 0; r < ranks && !why[0]; r++)
+        if (all[r][0]) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r]);
+}
+
 static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
     int32_t file = -1;
     char mine[TEXT] = "", (*all)[TEXT];
@@ -741,8 +746,7 @@ static gs_status share_segment(gs_comm *gloo, gs_shm *m, char *why, size_t size)
     if (status == GS_OK && can == GS_OK) can = watch_processes(m);
     if (can != GS_OK) snprintf(mine, sizeof mine, "%s", gs_message());
     if (status == GS_OK) status = gs_comm_all_gather(gloo, mine, all, TEXT, GS_U8);
-    for (int r = 0; status == GS_OK && r < gloo->size && !why[0]; r++)
-        if (all[r][0]) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r]);
+    if (status == GS_OK) hear_answers(all, gloo->size, why, size);
     free(all);
     if (status == GS_OK && !why[0]) find_parts(m);
     return status;
