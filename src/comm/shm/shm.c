@@ -445,7 +445,7 @@ static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
 
 static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     gs_shm *m = c->state;
-    gs_shm_mailbox *b;
+    gs_shm_mailbox *b = NULL;
     GS_TRY(wait_at_mailbox(c, e, true, &b));
     int buffer = free_buffer(b);
     uint64_t at = (uint64_t)((unsigned char *)b->small[buffer] - m->segment.base);
@@ -477,7 +477,7 @@ static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes,
 
 static gs_status shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     gs_shm *m = c->state;
-    gs_shm_mailbox *b;
+    gs_shm_mailbox *b = NULL;
     GS_TRY(wait_at_mailbox(c, e, false, &b));
     uint32_t taken = atomic_load(&b->taken);
     const gs_shm_copy *k = &b->copy[taken % GS_SHM_COPIES];
