@@ -15,7 +15,7 @@ CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CXX      := $(if $(filter default,$(origin CXX)),g++,$(CXX))
 VERSION  := $(shell sed -n 's/^.define GRADSUM_VERSION "\(.*\)"$$/\1/p' src/core/version.h)
 
-# Every compiler shall round a * b and then + c, but for the products (below). tests/flags.mk has other flags, for the
+# Every compiler shall round a * b and then + c, except in products (below). tests/flags.mk has other flags, for the
 # project's own checks.
 OPTIMIZE   = -O3 -g
 FLAGS      = $(OPTIMIZE) -fPIC -MMD -MP -ffp-contract=off -Wall -Wextra $(CHECKED)

@@ -10,7 +10,7 @@
 gs_status gs_comm_threads_create(int size, double timeout, gs_comm **comms);
 
 /* Bytes that the threads of this process keep for copies of messages under way. They are kept until the comms are
- * freed, so at the end of a run this is the most that it was, but for copies that have given way to longer ones. */
+ * freed, so at the end of a run this is the most that it was, except for copies that longer ones replaced. */
 size_t gs_threads_copied(void);
 
 /* Where a process stands among its peers, and how they meet. */

@@ -64,7 +64,7 @@ struct gs_layer {
     int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
-    /* Likewise, of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/half_storage.h). */
+    /* Of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/half_storage.h). */
     bool half_ends;
 
     /* before plan: of a layer that a tensor group divides (parallel/tensor.h); NULL: it is whole */

@@ -48,7 +48,7 @@ static inline size_t gs_together(const gs_batch_norm_groups *g) {
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 
 /* The most samples that a worker computes at once: micro_batch, or what is usual; fewer where samples are large. This
- * follows from the model alone, whatever the number of workers, since the cut decides the bits of the gradients. Where
+ * follows from the model alone, for any number of workers, since the cut decides the bits of the gradients. Where
  * a layer takes statistics of a batch, the cut decides more than that: there the size of samples does not count, and
  * with statistics of the global batch the limit is higher. `in`: the shape of a sample. */
 gs_status gs_largest_micro_batch(const struct gs_settings *, gs_shape in, size_t *most);

@@ -10,6 +10,6 @@ gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes);
 /* `usual` samples, or so many halves of it that each having `bytes` bytes, they have at most `most`; at least 1. */
 size_t gs_samples_within(double most, size_t usual, double bytes);
 
-/* How many samples inference handles at once. It follows from the model alone, whatever the number of
+/* How many samples inference handles at once. It follows from the model alone, for any number of
  * workers, since how a set is cut decides the bits of its loss. */
 gs_status gs_eval_block(const char *model, gs_shape in, size_t *block);

@@ -14,7 +14,7 @@ static gs_status begin_to_read_score(gs_worker *);
 
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
-    for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, but for --exact */
+    for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, except with --exact */
         /* dw of this worker's samples; virtual_shards: of all leaves together, as batch_norm needs them all */
         GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
         GS_TRY(sum->add(w, k));

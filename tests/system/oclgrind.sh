@@ -59,7 +59,7 @@ jobs() {
         for tiles in cpu16 gpu; do echo "$tiles $group"; done
     done
     echo "cpu16 half_storage_operators" # numbers in 16 bits
-    [ -n "$few" ] || echo "cpu16 half_storage" # likewise, of what goes from layer to layer
+    [ -n "$few" ] || echo "cpu16 half_storage" # of what goes from layer to layer
     echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
 }
 jobs >"$folder/jobs"
