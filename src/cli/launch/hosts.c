@@ -161,7 +161,8 @@ static void become(const fleet *f, int node, const char *command, int input, con
     else
         execlp("ssh", "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", f->host[node].name,
                command, (char *)NULL);
-    gs_launch_say("cannot start %s: %s", node == 0 ? "sh" : "ssh (Debian: openssh-client)", strerror(errno));
+    gs_tell("launch", "cannot start %s: %s", node == 0 ? "sh" : "ssh (Debian: openssh-client)",
+            strerror(errno));
     _exit(127);
 }
 
@@ -201,7 +202,7 @@ static void send_all(fleet *f, int number) {
 static void tell_all(const fleet *f, char what) {
     for (int i = 0; i < f->count; i++)
         if (f->host[i].input >= 0 && write(f->host[i].input, &what, 1) < 0)
-            gs_launch_say("%s cannot be reached: %s", f->host[i].name, strerror(errno));
+            gs_tell("launch", "%s cannot be reached: %s", f->host[i].name, strerror(errno));
 }
 
 static void reap(fleet *f) {
@@ -258,7 +259,7 @@ static void say_failure(const fleet *f) {
                  h->name);
     if (f->failed > 0 && (status == 127 || status == 126))
         snprintf(why, sizeof why, ": gradsum could not be started there; --program says where it is");
-    gs_launch_say("node rank %d (%s) failed with exit status %d%s", f->failed, h->name, status, why);
+    gs_tell("launch", "node rank %d (%s) failed with exit status %d%s", f->failed, h->name, status, why);
 }
 
 static int outcome(const fleet *f, int stopped_by) {
@@ -288,7 +289,7 @@ int gs_launch_hosts(const gs_launch *launch) {
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < f.count && status == GS_OK; i++) status = start(&f, i, &before);
     if (status != GS_OK) {
-        gs_launch_say("%s", gs_message());
+        gs_tell("launch", "%s", gs_message());
         f.failed = 0;
         send_all(&f, SIGTERM);
     }

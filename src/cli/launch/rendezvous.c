@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +16,6 @@
 #include <unistd.h>
 
 static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
-
-void gs_launch_say(const char *format, ...) {
-    char text[4000] = "gradsum launch: ";
-    const size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, sizeof text - used, format, args);
-    va_end(args);
-    gs_print_sentence(stderr, text);
-}
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each of `size`
  * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank
@@ -108,7 +97,7 @@ static gs_status use_store(const gs_launch *l, gs_endpoint *m, gs_launch_rendezv
     if (l->node == 0) {
         GS_TRY(gs_store_server_create(m, 1, key, &r->server));
         m->port = gs_store_server_port(r->server);
-        gs_launch_say("the ranks meet at %s", gs_store_server_where(r->server));
+        gs_tell("launch", "the ranks meet at %s", gs_store_server_where(r->server));
     }
     snprintf(r->where, sizeof r->where, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", m->host,
              m->port);
@@ -126,8 +115,8 @@ gs_status gs_launch_rendezvous_create(const gs_launch *l, gs_launch_rendezvous *
 static void end_store(gs_store_server *server, int members) {
     const long strangers = gs_store_server_strangers(server);
     if (strangers > 0)
-        gs_launch_say("%ld connection%s turned away, which did not prove to know the run's secret", strangers,
-                      strangers == 1 ? " was" : "s were");
+        gs_tell("launch", "%ld connection%s turned away, which did not prove to know the run's secret",
+                strangers, strangers == 1 ? " was" : "s were");
     if (members > 0) gs_store_server_linger(server, members, LINGER);
     gs_store_server_free(server);
 }
