@@ -151,23 +151,27 @@ static void print_confusion(FILE *out, const gs_screen *screen, const gs_result 
         print_list(out, r, larger(LABEL, name));
 }
 
+/* The classes' names, if they have some. */
+static void add_names(cJSON *o, const char *field, const gs_result *r) {
+    char room[GS_CLASS_NAME];
+    cJSON *names = cJSON_AddArrayToObject(o, field);
+    for (int k = 0; k < r->classes && r->names.count > 0; k++)
+        cJSON_AddItemToArray(
+            names, gs_json_text(k < r->names.count ? r->names.name[k] : gs_class_name(&r->names, k, room)));
+}
+
 /* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names"
  * where there are some. */
 static void confusion_json(const gs_result *r, cJSON *o) {
     cJSON *matrix = cJSON_AddArrayToObject(o, "confusion"),
-          *by_class = cJSON_AddArrayToObject(o, "class_accuracy"),
-          *names = r->names.count ? cJSON_AddArrayToObject(o, "class_names") : NULL;
-    char room[GS_CLASS_NAME];
+          *by_class = cJSON_AddArrayToObject(o, "class_accuracy");
     for (int label = 0; label < r->classes; label++) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         cJSON *row = cJSON_CreateDoubleArray(r->confusion + (size_t)label * (size_t)r->classes, r->classes);
         cJSON_AddItemToArray(matrix, row);
-        if (names)
-            cJSON_AddItemToArray(names, cJSON_CreateString(label < r->names.count
-                                                               ? r->names.name[label]
-                                                               : gs_class_name(&r->names, label, room)));
-        cJSON_AddItemToArray(by_class, samples > 0 ? cJSON_CreateNumber(accuracy) : cJSON_CreateNull());
+        cJSON_AddItemToArray(by_class, gs_json_number(accuracy));
     }
+    if (r->names.count) add_names(o, "class_names", r);
 }
 
 /* ---- the result ---- */
@@ -257,13 +261,6 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
  *     worst      [{sample, label, taken, loss (null: infinite), sure,
  *                  picture: {h, w, c: 1 or 3, bytes: base64 of (c, h, w)}, or null}]
  */
-static void add_names(cJSON *o, const gs_result *r) {
-    char room[GS_CLASS_NAME];
-    cJSON *names = cJSON_AddArrayToObject(o, "names");
-    for (int k = 0; k < r->classes && r->names.count > 0; k++)
-        cJSON_AddItemToArray(names, cJSON_CreateString(gs_class_name(&r->names, k, room)));
-}
-
 static void add_confusion(cJSON *o, const gs_result *r) {
     cJSON *cells = cJSON_AddArrayToObject(o, "confusion");
     for (int label = 0; label < r->classes; label++)
@@ -294,7 +291,7 @@ static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset
                 GS_FIELD("accuracy", gs_report_number(r->test_accuracy)),
                 GS_FIELD("top5", gs_report_number(r->top_accuracy)),
                 GS_FIELD("loss", gs_report_number(r->test_loss)));
-    add_names(o, r);
+    add_names(o, "names", r);
     add_confusion(o, r);
     add_worst(o, r, set);
     return o;

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool can_be_exact(const gs_digests *d) {
     return !strstr(gs_digests_option(d, "precision"), "f16") &&
@@ -139,7 +138,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
 }
 
 static gs_status explain_alone(const char *of_a, bool *differ) {
-    char folder[400] = "", file[440];
+    char folder[400] = "";
     gs_digests a = {0};
     gs_stop_on_signals(); /* the folder is to be removed */
     gs_status status = gs_digests_read(of_a, &a);
@@ -147,10 +146,7 @@ static gs_status explain_alone(const char *of_a, bool *differ) {
     if (status == GS_OK) status = train_one_worker(&a, folder);
     gs_digests_free(&a);
     if (status == GS_OK) status = explain(of_a, folder, differ);
-    if (!*folder) return status;
-    snprintf(file, sizeof file, "%s/rank-0.digest", folder);
-    (void)unlink(file);
-    (void)rmdir(folder);
+    if (*folder) gs_file_remove_folder(folder);
     return status;
 }
 
