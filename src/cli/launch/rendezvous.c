@@ -6,8 +6,10 @@
 #include "comm/rendezvous/secret.h"
 #include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
+#include "io/cache.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,30 +21,24 @@ static const double LINGER = 1; /* s for other nodes to hear why this one has fa
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each of `size`
  * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank
- * makes itself a temporary one (gs_cl_choose_cache). NULL: no memory. */
-static char *cache_of(int rank, int size) {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *users = getenv("POCL_CACHE_DIR");
-    char *path = NULL;
-    int length = 0;
-    if (users && *users && size == 1) return strdup(users);
+ * makes itself a temporary one (gs_cl_choose_cache). */
+static const char *cache_of(int rank, int size, char path[PATH_MAX]) {
+    const char *users = getenv("POCL_CACHE_DIR");
+    char name[32];
+    bool fits;
+    if (users && *users && size == 1) return users;
+    snprintf(name, sizeof name, "pocl-rank-%d", rank);
     if (users && *users)
-        length = asprintf(&path, "%s/rank-%d", users, rank);
-    else if (xdg && *xdg)
-        length = asprintf(&path, "%s/gradsum/pocl-rank-%d", xdg, rank);
-    else if (home && *home)
-        length = asprintf(&path, "%s/.cache/gradsum/pocl-rank-%d", home, rank);
-    if (length < 0) return NULL;
-    if (path && gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0) return path;
-    free(path);
-    return strdup("");
+        fits = snprintf(path, PATH_MAX, "%s/rank-%d", users, rank) < PATH_MAX;
+    else
+        fits = gs_cache_path(name, path, PATH_MAX);
+    return fits && gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0 ? path : "";
 }
 
 void gs_launch_cache_under_mpirun(void) {
     gs_rendezvous r;
-    if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || !r.engine) return;
-    char *cache = cache_of(r.rank, r.size);
-    if (cache) setenv("POCL_CACHE_DIR", cache, 1);
-    free(cache);
+    if (gs_rendezvous_from_environment(&r) == GS_OK && r.size > 1 && r.engine)
+        setenv("POCL_CACHE_DIR", cache_of(r.rank, r.size, (char[PATH_MAX]){0}), 1);
 }
 
 const char *gs_launch_option(const gs_launch *launch, const char *name) {
@@ -138,16 +134,14 @@ bool gs_launch_set_number(const char *name, int value) {
 
 gs_status gs_launch_set_environment(const gs_launch_rendezvous *r, const gs_launch *launch, int rank) {
     char timeout[32];
-    char *cache = cache_of(rank, launch->size);
     snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
-    bool set = cache && gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
+    bool set = gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
                gs_launch_set_number("GRADSUM_LOCAL_RANK", rank) &&
                setenv("GRADSUM_RENDEZVOUS", r->where, 1) == 0 && setenv("GRADSUM_STORE", "launch", 1) == 0 &&
                (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
-               setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
+               setenv("POCL_CACHE_DIR", cache_of(rank, launch->size, (char[PATH_MAX]){0}), 1) == 0 &&
                setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
                (!(launch->timeout > 0) || setenv("GRADSUM_TIMEOUT", timeout, 1) == 0) &&
                setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0;
-    free(cache);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }
