@@ -194,6 +194,17 @@ void gs_show_activity(gs_activity *, double share, const char *format, ...)
 /* How much of a training is done, for an observer's step. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
 
+/* For commands that train several times, one after another. */
+typedef struct gs_shown_run {
+    gs_activity work; /* of all runs */
+    const gs_settings *settings;
+    const char *what;
+    int run, runs; /* from 0 */
+} gs_shown_run;
+
+/* For an observer whose context is a gs_shown_run: "cpu,cpu (2 of 3)". */
+void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_score *);
+
 /* {"weights": bytes, ..., "total": bytes} */
 struct cJSON *gs_memory_json(const gs_memory_use *);
 
