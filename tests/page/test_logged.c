@@ -71,7 +71,6 @@ TEST(cut_traces_are_read) {
     assert_int_equal(before, 7);
 }
 
-/* Lines that are no JSON, too long, or have zeros in them; files that are folders; a run.json that is no JSON. */
 /* No more memory is taken than for a line of a log. */
 TEST(what_is_too_long_is_left_out) {
     enum { SPACES = 100000 };
@@ -88,6 +87,7 @@ TEST(what_is_too_long_is_left_out) {
     gs_logged_free(&log);
 }
 
+/* Lines that are no JSON, too long, or have zeros in them; files that are folders; a run.json that is no JSON. */
 TEST(damage_is_told) {
     const char *folder = gs_made_log();
     char *text = gs_test_malloc(200000);
