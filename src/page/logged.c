@@ -187,8 +187,8 @@ static gs_status read_metrics(gs_logged *log, const char *path) {
 }
 
 /* ---- trace.json: the events of a trace in Chrome's format, found one by one, so that of a file that was cut off all
- * that is whole is found. What is kept: complete events ("X"), names of processes and threads ("M"), counters ("C"), and
- * the two ends of arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and
+ * that is whole is found. What is kept: complete events ("X"), names of processes and threads ("M"), counters ("C"),
+ * and the two ends of arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and
  * chrome://tracing read ---- */
 
 static double number_of(const cJSON *o, const char *name) {
@@ -201,7 +201,8 @@ static gs_status add_event(gs_logged_trace *t, const cJSON *e, size_t at, size_t
     const char kind = cJSON_IsString(phase) && strlen(phase->valuestring) == 1 ? *phase->valuestring : '-';
     const bool is_bar = kind == 'X';
     const double time = kind == 'M' ? 0 : number_of(e, "ts"), took = is_bar ? number_of(e, "dur") : 0;
-    if (!strchr("XMCsf", kind) || !isfinite(time) || !(took >= 0 && took < INFINITY) || length > LONGEST_EVENT)
+    if (!strchr("XMCsf", kind) || !isfinite(time) || !(took >= 0 && took < INFINITY) ||
+        length > LONGEST_EVENT)
         return GS_OK;
     if (!gs_grow(&t->event, t->events, &t->room, sizeof *t->event))
         return gs_fail(GS_E_MEMORY, "no memory for the events of a trace");

@@ -54,9 +54,10 @@ static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int co
 
 /* ---- trace.json ---- */
 
-typedef struct gs_logged_event { /* a bar of the timeline, a name, an end of an arrow, or a sample of memory */
-    double time;                 /* in us, from the start of training; of a name before all others */
-    size_t at;                   /* where in the text its object begins */
+/* A bar of the timeline, a name, an end of an arrow, or a sample of memory. */
+typedef struct gs_logged_event {
+    double time; /* in us, from the start of training; of a name before all others */
+    size_t at;   /* where in the text its object begins */
     bool is_bar;
 } gs_logged_event;
 
