@@ -21,33 +21,17 @@ struct cJSON;
 enum { GS_EXIT_OK = 0, GS_EXIT_FAILED = 1, GS_EXIT_USAGE = 2 };
 
 /* Each command takes its own name as argv[0] and returns the exit status. */
-int gs_cmd_devices(int argc, char **argv);
-int gs_cmd_doctor(int argc, char **argv);
-int gs_cmd_model(int argc, char **argv);
-int gs_cmd_train(int argc, char **argv);
-int gs_cmd_eval(int argc, char **argv);
-int gs_cmd_predict(int argc, char **argv);
-int gs_cmd_generate(int argc, char **argv);
-int gs_cmd_memory(int argc, char **argv);
-int gs_cmd_layout(int argc, char **argv);
-int gs_cmd_simulate(int argc, char **argv);
-int gs_cmd_compare(int argc, char **argv);
-int gs_cmd_sweep(int argc, char **argv);
-int gs_cmd_collectives(int argc, char **argv);
-int gs_cmd_schemes(int argc, char **argv);
-int gs_cmd_profile(int argc, char **argv);
-int gs_cmd_report(int argc, char **argv);
-int gs_cmd_explain(int argc, char **argv);
-int gs_cmd_step(int argc, char **argv);
-int gs_cmd_grade(int argc, char **argv);
-int gs_cmd_lesson(int argc, char **argv);
-int gs_cmd_launch(int argc, char **argv);
+typedef int gs_run_command(int argc, char **argv);
+gs_run_command gs_cmd_devices, gs_cmd_doctor, gs_cmd_model, gs_cmd_train, gs_cmd_eval, gs_cmd_predict,
+    gs_cmd_generate, gs_cmd_memory, gs_cmd_layout, gs_cmd_simulate, gs_cmd_compare, gs_cmd_sweep,
+    gs_cmd_collectives, gs_cmd_schemes, gs_cmd_profile, gs_cmd_report, gs_cmd_explain, gs_cmd_step,
+    gs_cmd_grade, gs_cmd_lesson, gs_cmd_launch;
 
 /* ---- main.c ---- */
 
 typedef struct gs_command {
     const char *name;
-    int (*run)(int argc, char **argv);
+    gs_run_command *run;
     /* Needs OpenBLAS's kernels and PoCL's settings, for which the program may start itself once more (5 ms). */
     bool computes;
     /* NULL: `launch` can start it, its processes are ranks; else what to use in its place. */
@@ -209,6 +193,17 @@ void gs_show_activity(gs_activity *, double share, const char *format, ...)
 
 /* How much of a training is done, for an observer's step. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
+
+/* For commands that train several times, one after another. */
+typedef struct gs_shown_run {
+    gs_activity work; /* of all runs */
+    const gs_settings *settings;
+    const char *what;
+    int run, runs; /* from 0 */
+} gs_shown_run;
+
+/* For an observer whose context is a gs_shown_run: "cpu,cpu (2 of 3)". */
+void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_score *);
 
 /* {"weights": bytes, ..., "total": bytes} */
 struct cJSON *gs_memory_json(const gs_memory_use *);

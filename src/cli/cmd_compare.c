@@ -203,29 +203,13 @@ static void print_threads(const gs_settings *s, bool chosen) {
     printf(chosen ? "\n\n" : " (cores / largest set)\n\n");
 }
 
-/* Which set trains, and how far it is. */
-typedef struct shown {
-    const char *devices;
-    int set, sets;
-    const gs_settings *settings;
-    gs_activity work; /* of all sets */
-} shown;
-
-static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
-    shown *x = context;
-    (void)score;
-    const double trained = gs_share_of_run(x->settings, epoch, done, of);
-    gs_show_activity(&x->work, (x->set - 1 + trained) / x->sets, "%s (%d of %d), epoch %d", x->devices,
-                     x->set, x->sets, epoch);
-}
-
 static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
-    shown now = {.sets = count, .settings = s, .work.tells = !json};
-    const gs_observer observer = {.context = &now, .step = on_step};
+    gs_shown_run now = {.runs = count, .settings = s, .work.tells = !json};
+    const gs_observer observer = {.context = &now, .step = gs_show_run};
     for (int i = 0; i < count && !gs_stop_requested; i++) {
         gs_result *r = &rows[i].result;
-        now.devices = s->devices = rows[i].devices;
-        now.set = i + 1;
+        now.what = s->devices = rows[i].devices;
+        now.run = i;
         gs_show_activity(NULL, 0, "%s (%d of %d)", rows[i].devices, i + 1, count);
         const gs_status status = gs_train(s, &observer, r);
         gs_show_activity(NULL, 0, NULL);

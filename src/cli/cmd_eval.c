@@ -54,12 +54,12 @@ static double accuracy_of(const gs_result *r, int label, double *samples) {
     return row[label] / *samples;
 }
 
-static void print_accuracy(FILE *out, const gs_result *r, int label) {
+static void print_accuracy(const gs_result *r, int label) {
     double samples, accuracy = accuracy_of(r, label, &samples);
     if (samples > 0)
-        fprintf(out, "%8.2f %%\n", 100 * accuracy);
+        printf("%8.2f %%\n", 100 * accuracy);
     else
-        fprintf(out, "%10s\n", "-");
+        printf("%10s\n", "-");
 }
 
 /* How wide the names are; what is not ASCII takes one column for each character. */
@@ -80,30 +80,28 @@ static int widest_name(const gs_result *r) {
 }
 
 /* At the left or, with a width below 0, at the right of that many columns. */
-static void print_name(FILE *out, const char *name, int width) {
+static void print_name(const char *name, int width) {
     const int fill = abs(width) - columns_of(name);
-    fprintf(out, "%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0,
-            "");
+    printf("%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0, "");
 }
 
 /* What a row begins with: "cow", or in a table, whose columns have numbers, "2 cow". */
-static void print_label(FILE *out, const gs_result *r, int label, bool in_table, int width) {
+static void print_label(const gs_result *r, int label, bool in_table, int width) {
     char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
     gs_class_name(&r->names, label, name);
     snprintf(row, sizeof row, "%*d %s", snprintf(NULL, 0, "%d", r->classes - 1), label, name);
-    print_name(out, in_table && r->names.count ? row : name, r->names.count ? width : -width);
+    print_name(in_table && r->names.count ? row : name, r->names.count ? width : -width);
 }
 
 /* first: columns for the label; each: for a class. */
-static void print_table(FILE *out, const gs_result *r, int first, int each) {
-    fprintf(out, "\n%-*s   taken for\n%*s", first, "label", first, "");
-    for (int k = 0; k < r->classes; k++) fprintf(out, "%*d", each, k);
-    fprintf(out, "%10s\n", "accuracy");
+static void print_table(const gs_result *r, int first, int each) {
+    printf("\n%-*s   taken for\n%*s", first, "label", first, "");
+    for (int k = 0; k < r->classes; k++) printf("%*d", each, k);
+    printf("%10s\n", "accuracy");
     for (int label = 0; label < r->classes; label++) {
-        print_label(out, r, label, true, first);
-        for (int k = 0; k < r->classes; k++)
-            fprintf(out, "%*.0f", each, r->confusion[label * r->classes + k]);
-        print_accuracy(out, r, label);
+        print_label(r, label, true, first);
+        for (int k = 0; k < r->classes; k++) printf("%*.0f", each, r->confusion[label * r->classes + k]);
+        print_accuracy(r, label);
     }
 }
 
@@ -116,19 +114,19 @@ static int usual_mistake(const gs_result *r, int label) {
     return most;
 }
 
-static void print_list(FILE *out, const gs_result *r, int first) {
+static void print_list(const gs_result *r, int first) {
     char room[GS_CLASS_NAME];
-    fprintf(out, "\n%-*s  samples  accuracy  most often taken for\n", first, "label");
+    printf("\n%-*s  samples  accuracy  most often taken for\n", first, "label");
     for (int label = 0; label < r->classes; label++) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         if (!(samples > 0)) continue;
         int mistake = usual_mistake(r, label);
-        print_label(out, r, label, false, first);
-        fprintf(out, " %8.0f %7.2f %%", samples, 100 * accuracy);
+        print_label(r, label, false, first);
+        printf(" %8.0f %7.2f %%", samples, 100 * accuracy);
         if (mistake >= 0)
-            fprintf(out, "  %s (%.0f)", gs_class_name(&r->names, mistake, room),
-                    r->confusion[label * r->classes + mistake]);
-        fprintf(out, "\n");
+            printf("  %s (%.0f)", gs_class_name(&r->names, mistake, room),
+                   r->confusion[label * r->classes + mistake]);
+        printf("\n");
     }
 }
 
@@ -138,36 +136,40 @@ static int larger(int a, int b) {
 
 /* A row for each label: how many of its samples were taken for which class, and its accuracy. Where that is wider than
  * the screen: a line for each label that has samples, with its accuracy and what it was most often taken for. */
-static void print_confusion(FILE *out, const gs_screen *screen, const gs_result *r) {
+static void print_confusion(const gs_result *r) {
     enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;
     for (int i = 0; i < r->classes * r->classes; i++) most = fmax(most, r->confusion[i]);
     const int number = snprintf(NULL, 0, "%d", r->classes) + 1, name = widest_name(r);
     const int count = larger(larger(snprintf(NULL, 0, "%.0f", most) + 1, number), 5);
     const int first = r->names.count ? larger(LABEL, number + name) : LABEL;
-    if (first + r->classes * count + ACCURACY <= screen->width)
-        print_table(out, r, first, count);
+    if (first + r->classes * count + ACCURACY <= gs_screen_of(stdout).width)
+        print_table(r, first, count);
     else
-        print_list(out, r, larger(LABEL, name));
+        print_list(r, larger(LABEL, name));
+}
+
+/* The classes' names, if they have some. */
+static void add_names(cJSON *o, const char *field, const gs_result *r) {
+    char room[GS_CLASS_NAME];
+    cJSON *names = cJSON_AddArrayToObject(o, field);
+    for (int k = 0; k < r->classes && r->names.count > 0; k++)
+        cJSON_AddItemToArray(
+            names, gs_json_text(k < r->names.count ? r->names.name[k] : gs_class_name(&r->names, k, room)));
 }
 
 /* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names"
  * where there are some. */
 static void confusion_json(const gs_result *r, cJSON *o) {
     cJSON *matrix = cJSON_AddArrayToObject(o, "confusion"),
-          *by_class = cJSON_AddArrayToObject(o, "class_accuracy"),
-          *names = r->names.count ? cJSON_AddArrayToObject(o, "class_names") : NULL;
-    char room[GS_CLASS_NAME];
+          *by_class = cJSON_AddArrayToObject(o, "class_accuracy");
     for (int label = 0; label < r->classes; label++) {
         double samples, accuracy = accuracy_of(r, label, &samples);
         cJSON *row = cJSON_CreateDoubleArray(r->confusion + (size_t)label * (size_t)r->classes, r->classes);
         cJSON_AddItemToArray(matrix, row);
-        if (names)
-            cJSON_AddItemToArray(names, cJSON_CreateString(label < r->names.count
-                                                               ? r->names.name[label]
-                                                               : gs_class_name(&r->names, label, room)));
-        cJSON_AddItemToArray(by_class, samples > 0 ? cJSON_CreateNumber(accuracy) : cJSON_CreateNull());
+        cJSON_AddItemToArray(by_class, gs_json_number(accuracy));
     }
+    if (r->names.count) add_names(o, "class_names", r);
 }
 
 /* ---- the result ---- */
@@ -179,8 +181,7 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
             print_text(s, r);
         else
             print_images(r);
-        gs_screen screen = gs_screen_of(stdout);
-        if (matrix) print_confusion(stdout, &screen, r);
+        if (matrix) print_confusion(r);
         return;
     }
     cJSON *o =
@@ -257,13 +258,6 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
  *     worst      [{sample, label, taken, loss (null: infinite), sure,
  *                  picture: {h, w, c: 1 or 3, bytes: base64 of (c, h, w)}, or null}]
  */
-static void add_names(cJSON *o, const gs_result *r) {
-    char room[GS_CLASS_NAME];
-    cJSON *names = cJSON_AddArrayToObject(o, "names");
-    for (int k = 0; k < r->classes && r->names.count > 0; k++)
-        cJSON_AddItemToArray(names, cJSON_CreateString(gs_class_name(&r->names, k, room)));
-}
-
 static void add_confusion(cJSON *o, const gs_result *r) {
     cJSON *cells = cJSON_AddArrayToObject(o, "confusion");
     for (int label = 0; label < r->classes; label++)
@@ -294,7 +288,7 @@ static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset
                 GS_FIELD("accuracy", gs_report_number(r->test_accuracy)),
                 GS_FIELD("top5", gs_report_number(r->top_accuracy)),
                 GS_FIELD("loss", gs_report_number(r->test_loss)));
-    add_names(o, r);
+    add_names(o, "names", r);
     add_confusion(o, r);
     add_worst(o, r, set);
     return o;

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool can_be_exact(const gs_digests *d) {
     return !strstr(gs_digests_option(d, "precision"), "f16") &&
@@ -106,28 +105,17 @@ static gs_status take_settings(const gs_digests *a, const gs_option *options) {
     return GS_OK;
 }
 
-/* The run that goes on here. */
-typedef struct shown {
-    gs_settings settings;
-    gs_activity work;
-} shown;
-
-static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
-    shown *x = context;
-    (void)score;
-    gs_show_activity(&x->work, gs_share_of_run(&x->settings, epoch, done, of),
-                     "one worker makes the run again");
-}
-
 static gs_status train_one_worker(const gs_digests *a, const char *folder) {
-    shown x = {gs_settings_default(), {.tells = true}};
+    gs_settings s = gs_settings_default();
+    gs_shown_run now = {
+        .work.tells = true, .settings = &s, .what = "one worker makes the run again", .runs = 1};
     gs_result result = {0};
     const gs_option none[] = {{0}};
-    GS_TRY(take_settings(a, gs_run_options(&x.settings, GS_TRAINING | GS_LEARNING, none)));
-    x.settings.digest = folder;
-    gs_show_activity(NULL, 0, "one worker makes the run again");
-    const gs_observer observer = {.context = &x, .step = on_step};
-    gs_status status = gs_train(&x.settings, &observer, &result);
+    GS_TRY(take_settings(a, gs_run_options(&s, GS_TRAINING | GS_LEARNING, none)));
+    s.digest = folder;
+    gs_show_activity(NULL, 0, "%s", now.what);
+    const gs_observer observer = {.context = &now, .step = gs_show_run};
+    gs_status status = gs_train(&s, &observer, &result);
     gs_show_activity(NULL, 0, NULL);
     if (status == GS_E_DIVERGED) status = GS_OK; /* it can be compared as far as it went */
     gs_context(status, "one worker, with the settings of %s", a->folder);
@@ -139,7 +127,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
 }
 
 static gs_status explain_alone(const char *of_a, bool *differ) {
-    char folder[400] = "", file[440];
+    char folder[400] = "";
     gs_digests a = {0};
     gs_stop_on_signals(); /* the folder is to be removed */
     gs_status status = gs_digests_read(of_a, &a);
@@ -147,10 +135,7 @@ static gs_status explain_alone(const char *of_a, bool *differ) {
     if (status == GS_OK) status = train_one_worker(&a, folder);
     gs_digests_free(&a);
     if (status == GS_OK) status = explain(of_a, folder, differ);
-    if (!*folder) return status;
-    snprintf(file, sizeof file, "%s/rank-0.digest", folder);
-    (void)unlink(file);
-    (void)rmdir(folder);
+    if (*folder) gs_file_remove_folder(folder);
     return status;
 }
 

@@ -16,18 +16,13 @@
 
 enum { MOST_PROMPT = 1 << 26, HELD = 4 /* bytes of a character */ };
 
-/* What the user asks for. */
-typedef struct request {
-    gs_settings settings; /* load, model, devices, threads */
-    const char *prompt, *prompt_file;
+typedef struct job {
+    gs_settings settings; /* what is asked for: load, model, devices, threads */
+    const char *prompt_text, *prompt_file;
     int context, length, texts;
     gs_sampling sampling;
-    bool json;
-} request;
+    bool json; /* the text is for a string of JSON */
 
-/* A run. */
-typedef struct job {
-    const request *ask;
     gs_weights_info saved;
     gs_vocabulary tokenizer;         /* of --tokenizer */
     const gs_vocabulary *vocabulary; /* of the saved model, or that, or the bytes */
@@ -43,7 +38,7 @@ typedef struct job {
     char held[HELD];                /* of a character whose last bytes have not come */
     size_t held_bytes;
     FILE *out;
-    bool terminal, json, line_open; /* json: for a string in it */
+    bool terminal, line_open;
 } job;
 
 /* ---- text, on its way out ---- */
@@ -99,7 +94,7 @@ static void end_text(job *j) {
 }
 
 static void put_drawn(job *j, int number) {
-    for (size_t i = 0; i < j->drawn; i++) put_token(j, j->tokens[i * (size_t)j->ask->texts + (size_t)number]);
+    for (size_t i = 0; i < j->drawn; i++) put_token(j, j->tokens[i * (size_t)j->texts + (size_t)number]);
 }
 
 /* To be freed; NULL: no memory. */
@@ -119,8 +114,8 @@ static gs_status plan(job *j, const gs_settings *s, gs_model_config *config, gs_
     const gs_weights_info *saved = &j->saved;
     config->text = s->model;
     config->in = saved->in;
-    if (j->ask->context) config->in = (gs_shape){j->ask->context, 1, 1, 0};
-    if (!saved->has_in && !j->ask->context)
+    if (j->context) config->in = (gs_shape){j->context, 1, 1, 0};
+    if (!saved->has_in && !j->context)
         return gs_fail(GS_E_USAGE,
                        "%s: no 'input' in the metadata: say with --context how many tokens the model sees",
                        s->load);
@@ -132,7 +127,7 @@ static gs_status plan(job *j, const gs_settings *s, gs_model_config *config, gs_
  * sizes are then round numbers, and the tokens without a meaning are never drawn. */
 static gs_status find_vocabulary(job *j, int tokens) {
     static const gs_vocabulary bytes = {.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
-    const char *path = j->ask->settings.load, *folder = j->ask->settings.tokenizer;
+    const char *path = j->settings.load, *folder = j->settings.tokenizer;
     if (folder) GS_TRY(gs_text_tokenizer(folder, j->saved.vocabulary, &j->tokenizer));
     j->vocabulary = j->saved.vocabulary    ? j->saved.vocabulary
                     : folder               ? &j->tokenizer
@@ -164,13 +159,12 @@ static gs_status encode_prompt(job *j, const char *where) {
 }
 
 static gs_status read_prompt(job *j) {
-    const request *ask = j->ask;
-    if (ask->prompt_file) {
-        GS_TRY(gs_file_read(ask->prompt_file, MOST_PROMPT, &j->prompt, &j->prompt_bytes));
-        GS_TRY(gs_foreign_check_text(ask->prompt_file, j->prompt, j->prompt_bytes));
-        return gs_foreign_explain(encode_prompt(j, ask->prompt_file), ask->prompt_file, "a text");
+    if (j->prompt_file) {
+        GS_TRY(gs_file_read(j->prompt_file, MOST_PROMPT, &j->prompt, &j->prompt_bytes));
+        GS_TRY(gs_foreign_check_text(j->prompt_file, j->prompt, j->prompt_bytes));
+        return gs_foreign_explain(encode_prompt(j, j->prompt_file), j->prompt_file, "a text");
     }
-    j->prompt = strdup(ask->prompt ? ask->prompt : "");
+    j->prompt = strdup(j->prompt_text ? j->prompt_text : "");
     if (!j->prompt) return gs_fail(GS_E_MEMORY, "no memory for the prompt");
     j->prompt_bytes = strlen(j->prompt);
     const gs_status status = encode_prompt(j, "--prompt");
@@ -182,9 +176,8 @@ static gs_status check_weights(const job *j, const float *weights) {
         const gs_param *param = j->model->param[p];
         for (size_t i = 0; i < param->count; i++)
             if (!isfinite(weights[param->at + i]))
-                return gs_fail(GS_E_DIVERGED, "%s holds %s in %s; wanted finite numbers",
-                               j->ask->settings.load, isnan(weights[param->at + i]) ? "nan" : "an infinity",
-                               param->name);
+                return gs_fail(GS_E_DIVERGED, "%s holds %s in %s; wanted finite numbers", j->settings.load,
+                               isnan(weights[param->at + i]) ? "nan" : "an infinity", param->name);
     }
     return GS_OK;
 }
@@ -192,7 +185,7 @@ static gs_status check_weights(const job *j, const float *weights) {
 static gs_status load_weights(const job *j) {
     float *host = malloc((j->model->saved + 1) * sizeof *host);
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for %zu weights", j->model->saved);
-    gs_status status = gs_safetensors_load(j->ask->settings.load, j->model, host);
+    gs_status status = gs_safetensors_load(j->settings.load, j->model, host);
     if (status == GS_OK) status = check_weights(j, host);
     if (status == GS_OK) status = gs_model_write_weights(j->model, host);
     free(host);
@@ -201,12 +194,12 @@ static gs_status load_weights(const job *j) {
 
 /* Positions that are learned are as many as the model was trained with: weights then do not fit another context. */
 static gs_status check_weights_fit(const job *j, const gs_model *m) {
-    const int asked = j->ask->context, trained = gs_shape_tokens(j->saved.in);
-    const gs_status status = gs_safetensors_check(j->ask->settings.load, m);
+    const int asked = j->context, trained = gs_shape_tokens(j->saved.in);
+    const gs_status status = gs_safetensors_check(j->settings.load, m);
     if (status == GS_OK || !j->saved.has_in || !asked || asked == trained) return status;
     return gs_fail(GS_E_USAGE,
                    "--context %d: the model in %s was trained with %d tokens; leave --context out", asked,
-                   j->ask->settings.load, trained);
+                   j->settings.load, trained);
 }
 
 /* What can be wrong is found before anything large is made. */
@@ -221,9 +214,9 @@ static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
     GS_TRY(status);
     GS_TRY(find_vocabulary(j, tokens));
     const int known = j->vocabulary->size;
-    if (j->ask->sampling.top_k > known)
+    if (j->sampling.top_k > known)
         return gs_fail(GS_E_USAGE, "--top-k %d: the model has %d different tokens; wanted at most %d",
-                       j->ask->sampling.top_k, known, known);
+                       j->sampling.top_k, known, known);
     GS_TRY(read_prompt(j));
     if (j->prompt_count <= (size_t)context) return GS_OK;
     return gs_fail(GS_E_USAGE, "the prompt has %zu tokens, and the model sees %d: shorten it",
@@ -231,15 +224,15 @@ static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
 }
 
 static gs_status open_all(job *j) {
-    gs_settings s = j->ask->settings;
+    gs_settings s = j->settings;
     /* no loss is asked for; this one needs the least memory */
-    gs_model_config config = {.max_batch = (size_t)j->ask->texts, .loss = GS_REGRESSION};
+    gs_model_config config = {.max_batch = (size_t)j->texts, .loss = GS_REGRESSION};
     GS_TRY(check(j, &s, &config));
-    GS_TRY(GS_NEW(j->tokens, (size_t)j->ask->length * config.max_batch, "%d tokens", j->ask->length));
+    GS_TRY(GS_NEW(j->tokens, (size_t)j->length * config.max_batch, "%d tokens", j->length));
     GS_TRY(gs_device_open(s.devices, s.threads, &j->device));
     GS_TRY(gs_model_create(j->device, &config, &j->model));
     GS_TRY(load_weights(j));
-    GS_TRY(gs_generator_create(j->model, &j->ask->sampling, &j->generator));
+    GS_TRY(gs_generator_create(j->model, &j->sampling, &j->generator));
     gs_generator_know(j->generator, j->vocabulary->size);
     const int first = gs_vocabulary_start(j->vocabulary);
     if (j->prompt_count == 0) return gs_generator_feed(j->generator, &first, 1);
@@ -260,12 +253,11 @@ static void close_all(job *j) {
 /* ---- the run ---- */
 
 static gs_status generate(job *j) {
-    const request *ask = j->ask;
-    const bool streams = !ask->json && ask->texts == 1;
+    const bool streams = !j->json && j->texts == 1;
     double started = gs_seconds();
     if (streams) put_bytes(j, j->prompt, j->prompt_bytes);
-    for (; j->drawn < (size_t)ask->length && !gs_stop_requested; j->drawn++) {
-        int *token = j->tokens + j->drawn * (size_t)ask->texts;
+    for (; j->drawn < (size_t)j->length && !gs_stop_requested; j->drawn++) {
+        int *token = j->tokens + j->drawn * (size_t)j->texts;
         GS_TRY(gs_generator_next(j->generator, token));
         if (streams) put_token(j, *token);
         if (streams) gs_flush_output();
@@ -281,7 +273,7 @@ static gs_status generate(job *j) {
 
 /* Several texts are printed when all are finished. */
 static void print_texts(job *j) {
-    for (int t = 0; t < j->ask->texts; t++) {
+    for (int t = 0; t < j->texts; t++) {
         printf("--- text %d ---\n", t + 1);
         put_bytes(j, j->prompt, j->prompt_bytes);
         put_drawn(j, t);
@@ -290,12 +282,12 @@ static void print_texts(job *j) {
 }
 
 static double rate(const job *j) {
-    return j->drawn > 1 ? (double)(j->drawn - 1) * j->ask->texts / j->seconds : NAN;
+    return j->drawn > 1 ? (double)(j->drawn - 1) * j->texts / j->seconds : NAN;
 }
 
 static void print_json(job *j) {
     cJSON *texts = cJSON_CreateArray();
-    for (int t = 0; t < j->ask->texts; t++) {
+    for (int t = 0; t < j->texts; t++) {
         char *text = json_text(j, t);
         cJSON_AddItemToArray(texts, gs_json_text(text));
         free(text);
@@ -315,50 +307,48 @@ static void print_rate(const job *j) {
 static int run(job *j) {
     gs_status status = open_all(j);
     if (status == GS_OK) status = generate(j);
-    if (status != GS_OK && j->ask->json) gs_json_failed(status, NULL);
+    if (status != GS_OK && j->json) gs_json_failed(status, NULL);
     if (status != GS_OK) {
         end_text(j);
         return gs_exit_status("generate", status);
     }
-    if (j->ask->json)
+    if (j->json)
         print_json(j);
-    else if (j->ask->texts > 1)
+    else if (j->texts > 1)
         print_texts(j);
     gs_flush_output();
     print_rate(j);
     if (!gs_stop_requested) return GS_EXIT_OK;
     gs_tell("generate", "stopped by %s after %zu of %d tokens",
-            gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal", j->drawn,
-            j->ask->length);
+            gs_stop_requested == SIGPIPE ? "the closing of its output" : "a signal", j->drawn, j->length);
     return GS_EXIT_FAILED;
 }
 
 int gs_cmd_generate(int argc, char **argv) {
-    request ask = {.settings = gs_settings_default(), .length = 500, .texts = 1, .sampling = {1, 0, 1}};
+    job j = {
+        .settings = gs_settings_default(), .length = 500, .texts = 1, .sampling = {1, 0, 1}, .out = stdout};
     int exit_status;
     const gs_option options[] = {
-        {"load", GS_OPTION_TEXT, &ask.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
-        {"prompt", GS_OPTION_TEXT, &ask.prompt, 0, 0, "TEXT",
+        {"load", GS_OPTION_TEXT, &j.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
+        {"prompt", GS_OPTION_TEXT, &j.prompt_text, 0, 0, "TEXT",
          "how the text begins; without it: as a text, or one of its lines, does"},
-        {"prompt-file", GS_OPTION_TEXT, &ask.prompt_file, 0, 0, "FILE", "the same, from a file"},
-        {"length", GS_OPTION_INT, &ask.length, 1, 1e7, "N", "tokens to add"},
-        {"temperature", GS_OPTION_FLOAT, &ask.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
+        {"prompt-file", GS_OPTION_TEXT, &j.prompt_file, 0, 0, "FILE", "the same, from a file"},
+        {"length", GS_OPTION_INT, &j.length, 1, 1e7, "N", "tokens to add"},
+        {"temperature", GS_OPTION_FLOAT, &j.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
          "0: always the likeliest token; 1: as the model says; above 1: bolder"},
-        {"top-k", GS_OPTION_INT, &ask.sampling.top_k, 0, 1e9, "K",
+        {"top-k", GS_OPTION_INT, &j.sampling.top_k, 0, 1e9, "K",
          "draw from the K likeliest tokens; 0: from all"},
-        {"seed", GS_OPTION_COUNT, &ask.sampling.seed, 0, 1e18, "S", "the same seed draws the same text"},
-        {"samples", GS_OPTION_INT, &ask.texts, 1, 1024, "N", "texts to write at once"},
-        {"model", GS_OPTION_TEXT, &ask.settings.model, 0, 0, "NAME",
-         "the model, if the file does not say it"},
-        {"context", GS_OPTION_INT, &ask.context, 0, 1 << 24, "N",
+        {"seed", GS_OPTION_COUNT, &j.sampling.seed, 0, 1e18, "S", "the same seed draws the same text"},
+        {"samples", GS_OPTION_INT, &j.texts, 1, 1024, "N", "texts to write at once"},
+        {"model", GS_OPTION_TEXT, &j.settings.model, 0, 0, "NAME", "the model, if the file does not say it"},
+        {"context", GS_OPTION_INT, &j.context, 0, 1 << 24, "N",
          "tokens it sees, if the file does not say it"},
-        {"tokenizer", GS_OPTION_TEXT, &ask.settings.tokenizer, 0, 0, "DIR",
+        {"tokenizer", GS_OPTION_TEXT, &j.settings.tokenizer, 0, 0, "DIR",
          "vocab.json and merges.txt of GPT-2, if the file does not say what tokens are"},
-        {"device", GS_OPTION_TEXT, &ask.settings.devices, 0, 0, "NAME",
+        {"device", GS_OPTION_TEXT, &j.settings.devices, 0, 0, "NAME",
          "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)"},
-        {"threads", GS_OPTION_INT, &ask.settings.threads, 0, 1024, "T", "CPU threads; 0: all cores"},
-        {"json", GS_OPTION_FLAG, &ask.json, 0, 0, NULL,
-         "the texts and the speed as a JSON object, at the end"},
+        {"threads", GS_OPTION_INT, &j.settings.threads, 0, 1024, "T", "CPU threads; 0: all cores"},
+        {"json", GS_OPTION_FLAG, &j.json, 0, 0, NULL, "the texts and the speed as a JSON object, at the end"},
         {0},
     };
     const gs_help help = {"generate --load FILE [options]",
@@ -370,12 +360,12 @@ int gs_cmd_generate(int argc, char **argv) {
                           "gradsum generate --load gpt.safetensors --prompt \"It was \" --temperature 0.8",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    const char *wrong = !ask.settings.load              ? "--load FILE is required: the weights to use"
-                        : ask.prompt && ask.prompt_file ? "--prompt and --prompt-file: give only one"
-                                                        : NULL;
+    const char *wrong = !j.settings.load                 ? "--load FILE is required: the weights to use"
+                        : j.prompt_text && j.prompt_file ? "--prompt and --prompt-file: give only one"
+                                                         : NULL;
     if (wrong) return gs_exit_status("generate", gs_fail(GS_E_USAGE, "%s", wrong));
     gs_stop_on_signals();
-    job j = {.ask = &ask, .out = stdout, .terminal = isatty(STDOUT_FILENO) == 1, .json = ask.json};
+    j.terminal = isatty(STDOUT_FILENO) == 1;
     exit_status = run(&j);
     close_all(&j);
     return exit_status;

@@ -287,7 +287,7 @@ int gs_cmd_launch(int argc, char **argv) {
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);
     if (status == GS_OK) return launch.hosts ? gs_launch_hosts(&launch) : gs_launch_run(&launch);
-    gs_launch_say("%s", gs_message());
+    gs_tell("launch", "%s", gs_message());
     fprintf(stderr, "for example: gradsum launch -n 2 -- train --model lenet\n");
     return GS_EXIT_USAGE;
 }

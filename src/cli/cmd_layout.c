@@ -15,9 +15,8 @@ enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };
 
 typedef struct question {
     gs_settings settings;
-    gs_activity work; /* first the predictions, then the runs */
-    int workers, runs, run_of;
-    const char *name; /* of the layout that runs */
+    gs_activity work; /* the predictions */
+    int workers;
     bool run, json;
     char *devices; /* as many as there are workers */
 } question;
@@ -37,23 +36,15 @@ static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
 
 /* ---- a run ---- */
 
-static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
-    question *q = context;
-    (void)epoch, (void)of, (void)score;
-    gs_show_activity(&q->work, (q->run_of + (double)done / STEPS) / q->runs, "running %s (%d of %d)", q->name,
-                     q->run_of + 1, q->runs);
-}
-
 static void on_layout(void *question_, int done, int of) {
     question *q = question_;
     gs_show_activity(&q->work, (double)done / of, "measuring and predicting layout %d of %d", done + 1, of);
 }
 
-static gs_status run(question *q, const gs_layout_plan *p, const gs_layout_cost *c, measured *out) {
+static gs_status run(gs_shown_run *now, const gs_layout_plan *p, const char *name, measured *out) {
     gs_result r;
-    const gs_observer observer = {.context = q, .step = on_step};
-    gs_status status = gs_context(gs_layout_plan_run(p, c, STEPS, &observer, &r), "--layout %s", q->name);
-    if (status != GS_OK) return status;
+    const gs_observer observer = {.context = now, .step = gs_show_run};
+    GS_TRY(gs_context(gs_layout_plan_run(p, &p->cost[now->run], STEPS, &observer, &r), "--layout %s", name));
     *out = (measured){.there = true, .seconds = r.step_median, .sent = r.sent_most};
     for (int w = 0; w < r.workers && r.worker; w++)
         out->memory = fmax(out->memory, gs_memory_total(&r.worker[w].memory[GS_ON_DEVICE]));
@@ -61,14 +52,15 @@ static gs_status run(question *q, const gs_layout_plan *p, const gs_layout_cost 
     return GS_OK;
 }
 
-static gs_status run_best(question *q, const gs_layout_plan *p, measured *all) {
-    char name[NAME];
-    q->work = (gs_activity){.tells = !q->json};
-    q->runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
-    for (q->run_of = 0; q->run_of < q->runs; q->run_of++) {
-        q->name = name_of(&p->cost[q->run_of], name);
-        gs_show_activity(NULL, 0, "running %s (%d of %d)", q->name, q->run_of + 1, q->runs);
-        GS_TRY(run(q, p, &p->cost[q->run_of], &all[q->run_of]));
+static gs_status run_best(const question *q, const gs_layout_plan *p, measured *all) {
+    const gs_settings short_run = {.steps = STEPS, .epochs = STEPS};
+    char name[NAME], what[NAME + 20];
+    gs_shown_run now = {.work.tells = !q->json, .settings = &short_run, .what = what};
+    now.runs = !q->run ? 0 : p->costs < MEASURED ? p->costs : MEASURED;
+    for (; now.run < now.runs; now.run++) {
+        snprintf(what, sizeof what, "running %s", name_of(&p->cost[now.run], name));
+        gs_show_activity(NULL, 0, "%s (%d of %d)", what, now.run + 1, now.runs);
+        GS_TRY(run(&now, p, name, &all[now.run]));
     }
     return GS_OK;
 }

@@ -15,16 +15,25 @@
 
 enum { CURVE = 40 /* points at most */ };
 
-typedef struct simulate_answer {
+typedef struct question {
     gs_simulation sim; /* settled */
-    gs_simulated_work work;
+    int argc;
+    char **argv;
+    bool json, wants_curve;
+    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *whole, *out; /* NULL: not said */
+
+    gs_activity shown; /* of a step: */
+    int shown_workers, shown_step;
+
+    gs_simulated_work work; /* the answer */
     gs_simulated result;
     gs_simulated curve[CURVE];
     int points;
     bool has_failures;
     gs_failures failures;
     gs_failures_cost cost;
-} simulate_answer;
+} question;
+
 /* ---- numbers with units ---- */
 
 static const gs_unit units_time[] = {{"us", 1, 1e6}, {"ms", 1, 1e3},  {"s", 1, 1},        {"min", 60, 1},
@@ -76,12 +85,12 @@ static const char *model_of(const gs_settings *s) {
     return gs_model_is_name(name) ? name : "layers";
 }
 
-static void print_cluster(const simulate_answer *a) {
-    const gs_simulation *s = &a->sim;
+static void print_cluster(const question *q) {
+    const gs_simulation *s = &q->sim;
     char between[80], inside[80], samples[32];
-    snprintf(samples, sizeof samples, "%.4g", a->work.samples);
+    snprintf(samples, sizeof samples, "%.4g", q->work.samples);
     printf("model          %s, %s parameters; %s samples a worker\n", model_of(&s->settings),
-           gs_thousands((double)a->work.plan->params), samples);
+           gs_thousands((double)q->work.plan->params), samples);
     gs_link_text(&s->settings.link, between, sizeof between);
     gs_link_text(&s->inside, inside, sizeof inside);
     printf("cluster        %s worker%s, ", gs_thousands(s->workers), gs_s((unsigned)s->workers));
@@ -99,15 +108,15 @@ static void print_formula(const gs_simulated *r) {
            time_text(r->formula));
 }
 
-static void print_result(const simulate_answer *a) {
-    const gs_simulated *r = &a->result;
-    const gs_settings *s = &a->sim.settings;
+static void print_result(const question *q) {
+    const gs_simulated *r = &q->result;
+    const gs_settings *s = &q->sim.settings;
     printf("compute        %s a step, ", time_text(r->compute));
-    if (a->work.measured)
+    if (q->work.measured)
         printf("measured here on one core\n");
     else
-        printf("a worker makes %.4g %sFLOP/s\n", a->sim.flops * (a->sim.flops < 1e12 ? 1e-9 : 1e-12),
-               a->sim.flops < 1e12 ? "G" : "T");
+        printf("a worker makes %.4g %sFLOP/s\n", q->sim.flops * (q->sim.flops < 1e12 ? 1e-9 : 1e-12),
+               q->sim.flops < 1e12 ? "G" : "T");
     printf("sums           %s", s->layout ? s->layout : s->sync);
     if (s->layout) printf(", gradients by %s", s->zero ? "reduce-scatter and all-gather" : s->sync);
     if (r->buckets > 1) printf("%s%d buckets", s->layout ? ",\n               in " : ", ", r->buckets);
@@ -124,12 +133,12 @@ static void print_result(const simulate_answer *a) {
     printf("bottleneck     %s\n", r->bottleneck);
 }
 
-static void print_curve(const simulate_answer *a) {
-    if (a->points == 0) return;
+static void print_curve(const question *q) {
+    if (q->points == 0) return;
     printf("\n%8s %6s %11s %9s %6s %11s %7s %10s\n", "workers", "hosts", "step", "speed-up", "eff.",
            "communic.", "hidden", "by formula");
-    for (int i = 0; i < a->points; i++) {
-        const gs_simulated *r = &a->curve[i];
+    for (int i = 0; i < q->points; i++) {
+        const gs_simulated *r = &q->curve[i];
         printf("%8d %6d %11s %9.4g %4.0f %% %11s %5.0f %% %10s\n", r->workers, r->hosts, time_text(r->step),
                r->speed_up, 100 * r->efficiency, time_text(r->communication), 100 * gs_simulated_hidden(r),
                isnan(r->formula) ? "-" : time_text(r->formula));
@@ -141,10 +150,10 @@ static void print_interval(const char *name, double every, double time, double w
            100 * (time / work - 1));
 }
 
-static void print_failures(const simulate_answer *a) {
-    const gs_failures *f = &a->failures;
-    const gs_failures_cost *c = &a->cost;
-    if (!a->has_failures) return;
+static void print_failures(const question *q) {
+    const gs_failures *f = &q->failures;
+    const gs_failures_cost *c = &q->cost;
+    if (!q->has_failures) return;
     printf("\nfailures       one in %s of the cluster, %s of a host\n", time_text(c->mtbf),
            time_text(f->mtbf));
     printf("               a checkpoint takes %s, a restart %s\n", time_text(f->checkpoint),
@@ -161,11 +170,11 @@ static void print_failures(const simulate_answer *a) {
     printf("the others by Daly's formula (src/predict/failures.h)\n");
 }
 
-static void print_answer(const simulate_answer *a) {
-    print_cluster(a);
-    print_result(a);
-    print_curve(a);
-    print_failures(a);
+static void print_answer(const question *q) {
+    print_cluster(q);
+    print_result(q);
+    print_curve(q);
+    print_failures(q);
 }
 
 /* ---- JSON ---- */
@@ -193,9 +202,9 @@ static cJSON *json_timeline(const gs_simulated *r) {
     return spans;
 }
 
-static cJSON *json_failures(const simulate_answer *a) {
-    const gs_failures *f = &a->failures;
-    const gs_failures_cost *c = &a->cost;
+static cJSON *json_failures(const question *q) {
+    const gs_failures *f = &q->failures;
+    const gs_failures_cost *c = &q->cost;
     return GS_JSON_OBJECT(
         GS_FIELD("mtbf_host", f->mtbf), GS_FIELD("mtbf", c->mtbf), GS_FIELD("work", f->work),
         GS_FIELD("checkpoint_cost", f->checkpoint), GS_FIELD("restart_cost", f->restart),
@@ -204,30 +213,30 @@ static cJSON *json_failures(const simulate_answer *a) {
         GS_FIELD("expected_daly", c->expected_daly), GS_FIELD("drawn", c->drawn), GS_FIELD("runs", c->runs));
 }
 
-static cJSON *json_answer(const simulate_answer *a, bool timeline) {
-    const gs_settings *s = &a->sim.settings;
+static cJSON *json_answer(const question *q) {
+    const gs_settings *s = &q->sim.settings;
     char between[80], inside[80];
-    cJSON *o = json_point(&a->result);
-    GS_JSON_ADD(o, GS_FIELD("model", model_of(s)), GS_FIELD("parameters", a->work.plan->params),
-                GS_FIELD("samples", a->work.samples), GS_FIELD("measured", a->work.measured),
-                GS_FIELD("flops", a->work.measured ? NAN : a->sim.flops), GS_FIELD("add", 1 / a->work.gamma),
+    cJSON *o = json_point(&q->result);
+    GS_JSON_ADD(o, GS_FIELD("model", model_of(s)), GS_FIELD("parameters", q->work.plan->params),
+                GS_FIELD("samples", q->work.samples), GS_FIELD("measured", q->work.measured),
+                GS_FIELD("flops", q->work.measured ? NAN : q->sim.flops), GS_FIELD("add", 1 / q->work.gamma),
                 GS_FIELD("sync", s->sync), GS_FIELD("layout", s->layout ? s->layout : ""),
                 GS_FIELD("link", gs_link_text(&s->link, between, sizeof between)),
-                GS_FIELD("inside", gs_link_text(&a->sim.inside, inside, sizeof inside)));
-    if (a->points > 0) {
+                GS_FIELD("inside", gs_link_text(&q->sim.inside, inside, sizeof inside)));
+    if (q->points > 0) {
         cJSON *curve = cJSON_AddArrayToObject(o, "curve");
-        for (int i = 0; i < a->points; i++) cJSON_AddItemToArray(curve, json_point(&a->curve[i]));
+        for (int i = 0; i < q->points; i++) cJSON_AddItemToArray(curve, json_point(&q->curve[i]));
     }
-    if (timeline) cJSON_AddItemToObject(o, "timeline", json_timeline(&a->result));
-    if (a->has_failures) cJSON_AddItemToObject(o, "failures", json_failures(a));
+    cJSON_AddItemToObject(o, "timeline", json_timeline(&q->result));
+    if (q->has_failures) cJSON_AddItemToObject(o, "failures", json_failures(q));
     return o;
 }
 
 /* The page of `gradsum simulate -o FILE`: what --json says, drawn by simulate.js. */
 
 /* GS_E_FILE: it cannot be written. */
-static gs_status write_page(const simulate_answer *a, const char *path) {
-    cJSON *data = json_answer(a, true);
+static gs_status write_page(const question *q, const char *path) {
+    cJSON *data = json_answer(q);
     const gs_page page = {.title = "gradsum: a cluster in virtual time",
                           .style = {gs_page_report_css, gs_page_simulate_css},
                           .body = gs_page_simulate_html,
@@ -238,69 +247,56 @@ static gs_status write_page(const simulate_answer *a, const char *path) {
     return status;
 }
 
-typedef struct question {
-    simulate_answer answer;
-    int argc;
-    char **argv;
-    bool json, curve;
-    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *work, *out; /* NULL: not said */
-} question;
-
 /* ---- progress ---- */
 
-typedef struct progress {
-    gs_activity work;
-    int workers, step;
-} progress;
-
 static void show(void *context, int workers, int step, double share) {
-    progress *p = context;
-    if (workers != p->workers || step != p->step) p->work = (gs_activity){.tells = p->work.tells};
-    p->workers = workers;
-    p->step = step;
-    gs_show_activity(&p->work, share, "%s worker%s, step %d", gs_thousands(workers), gs_s((unsigned)workers),
+    question *q = context;
+    if (workers != q->shown_workers || step != q->shown_step)
+        q->shown = (gs_activity){.tells = q->shown.tells};
+    q->shown_workers = workers;
+    q->shown_step = step;
+    gs_show_activity(&q->shown, share, "%s worker%s, step %d", gs_thousands(workers), gs_s((unsigned)workers),
                      step);
 }
 
 /* ---- the answer ---- */
 
 /* The same with other workers, each host as full and each worker with as many samples. */
-static gs_status point(const simulate_answer *a, int workers, gs_simulated *out) {
-    gs_simulation s = a->sim;
+static gs_status point(const question *q, int workers, gs_simulated *out) {
+    gs_simulation s = q->sim;
     const int each = s.workers / s.hosts;
     s.workers = workers;
     s.hosts = workers > each ? workers / each : 1;
     s.settings.layout = NULL;
-    s.settings.batch = (size_t)ceil(a->work.samples * workers);
+    s.settings.batch = (size_t)ceil(q->work.samples * workers);
     int pauses = 0;
-    for (int i = 0; i < a->sim.settings.jitter.count; i++)
-        if (a->sim.settings.jitter.pause[i].rank < workers)
-            s.settings.jitter.pause[pauses++] = a->sim.settings.jitter.pause[i];
+    for (int i = 0; i < q->sim.settings.jitter.count; i++)
+        if (q->sim.settings.jitter.pause[i].rank < workers)
+            s.settings.jitter.pause[pauses++] = q->sim.settings.jitter.pause[i];
     s.settings.jitter.count = pauses;
-    return gs_simulate(&s, &a->work, out);
+    return gs_simulate(&s, &q->work, out);
 }
 
 /* 1, 2, 4, ... workers of one host, then 1, 2, 4, ... whole hosts, and at last all. */
-static gs_status make_curve(simulate_answer *a) {
-    const int each = a->sim.workers / a->sim.hosts;
-    if (a->sim.settings.pipeline > 1 || a->sim.settings.tensor > 1)
+static gs_status make_curve(question *q) {
+    const int each = q->sim.workers / q->sim.hosts;
+    if (q->sim.settings.pipeline > 1 || q->sim.settings.tensor > 1)
         return gs_fail(GS_E_USAGE,
                        "--curve is for replicas: with pp or tp give each number of workers its layout");
-    for (int n = 1; n < a->sim.workers && a->points < CURVE - 1;) {
-        GS_TRY(point(a, n, &a->curve[a->points++]));
+    for (int n = 1; n < q->sim.workers && q->points < CURVE - 1;) {
+        GS_TRY(point(q, n, &q->curve[q->points++]));
         n = n < each && 2 * n > each ? each : 2 * n;
     }
-    return point(a, a->sim.workers, &a->curve[a->points++]);
+    return point(q, q->sim.workers, &q->curve[q->points++]);
 }
 
 static gs_status expect_failures(question *q) {
-    simulate_answer *a = &q->answer;
-    gs_failures *f = &a->failures;
-    *f = (gs_failures){.hosts = a->sim.hosts, .work = 86400, .seed = a->sim.settings.seed};
+    gs_failures *f = &q->failures;
+    *f = (gs_failures){.hosts = q->sim.hosts, .work = 86400, .seed = q->sim.settings.seed};
     const char *extra = q->checkpoint ? "checkpoint-cost"
                         : q->every    ? "checkpoint-every"
                         : q->restart  ? "restart-cost"
-                        : q->work     ? "work"
+                        : q->whole    ? "work"
                                       : NULL;
     if (!q->mtbf && extra)
         return gs_fail(GS_E_USAGE, "--%s goes with --mtbf TIME, the mean time between two failures of a host",
@@ -313,9 +309,9 @@ static gs_status expect_failures(question *q) {
     f->restart = f->checkpoint;
     GS_TRY(read_time("restart-cost", q->restart, 0, &f->restart));
     GS_TRY(read_time("checkpoint-every", q->every, 1e-6, &f->every));
-    GS_TRY(read_time("work", q->work, 1e-6, &f->work));
-    a->has_failures = true;
-    return gs_failures_expect(f, &a->cost);
+    GS_TRY(read_time("work", q->whole, 1e-6, &f->work));
+    q->has_failures = true;
+    return gs_failures_expect(f, &q->cost);
 }
 
 /* What says how a worker is measured has no effect where nothing is. In stages the device decides by --precision
@@ -330,7 +326,7 @@ static gs_status check_unmeasured(const question *q) {
     if (!q->flops) return GS_OK;
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
         if (gs_option_is_given(measured[i], q->argc, q->argv)) given = measured[i];
-    for (size_t i = 0; i < sizeof sent / sizeof *sent && q->answer.sim.settings.pipeline <= 1; i++)
+    for (size_t i = 0; i < sizeof sent / sizeof *sent && q->sim.settings.pipeline <= 1; i++)
         if (gs_option_is_given(sent[i], q->argc, q->argv)) given = sent[i];
     if (!given) return GS_OK;
     return gs_fail(GS_E_USAGE,
@@ -338,7 +334,7 @@ static gs_status check_unmeasured(const question *q) {
 }
 
 static gs_status settle(question *q) {
-    gs_simulation *s = &q->answer.sim;
+    gs_simulation *s = &q->sim;
     if (s->workers < 1)
         return gs_fail(GS_E_USAGE, "--workers N is required: how many there are in the cluster");
     GS_TRY(read_number("flops", q->flops, units_flops, 1e6, 1e18,
@@ -357,37 +353,35 @@ static gs_status settle(question *q) {
 }
 
 static gs_status answer(question *q) {
-    simulate_answer *a = &q->answer;
     GS_TRY(settle(q));
     GS_TRY(expect_failures(q));
-    GS_TRY(gs_simulated_work_create(&a->sim, &a->work));
-    GS_TRY(gs_simulate(&a->sim, &a->work, &a->result));
-    const bool replicas = a->sim.settings.pipeline <= 1 && a->sim.settings.tensor <= 1;
-    return q->curve || (q->out && replicas) ? make_curve(a) : GS_OK;
+    GS_TRY(gs_simulated_work_create(&q->sim, &q->work));
+    GS_TRY(gs_simulate(&q->sim, &q->work, &q->result));
+    const bool replicas = q->sim.settings.pipeline <= 1 && q->sim.settings.tensor <= 1;
+    return q->wants_curve || (q->out && replicas) ? make_curve(q) : GS_OK;
 }
 
 static gs_status tell(const question *q) {
-    const simulate_answer *a = &q->answer;
     if (q->json)
-        gs_json_print(json_answer(a, true));
+        gs_json_print(json_answer(q));
     else
-        print_answer(a);
-    if (q->out) GS_TRY(write_page(a, q->out));
+        print_answer(q);
+    if (q->out) GS_TRY(write_page(q, q->out));
     if (q->out && !q->json)
         gs_print_line("\n%s: a page with the curves and a timeline; open it in a browser", q->out);
     return GS_OK;
 }
 
-static void free_answer(simulate_answer *a) {
-    gs_simulated_free(&a->result);
-    for (int i = 0; i < a->points; i++) gs_simulated_free(&a->curve[i]);
-    gs_simulated_work_free(&a->work);
+static void free_answer(question *q) {
+    gs_simulated_free(&q->result);
+    for (int i = 0; i < q->points; i++) gs_simulated_free(&q->curve[i]);
+    gs_simulated_work_free(&q->work);
 }
 
 int gs_cmd_simulate(int argc, char **argv) {
     static question q;
-    q = (question){.answer.sim.settings = gs_settings_default()};
-    gs_simulation *s = &q.answer.sim;
+    q = (question){.sim.settings = gs_settings_default()};
+    gs_simulation *s = &q.sim;
     int exit_status;
     s->settings.batch = 0;
     s->settings.sync = "ring";
@@ -405,7 +399,7 @@ int gs_cmd_simulate(int argc, char **argv) {
          "how fast a worker adds two arrays: 10GB/s (default: measured; with --flops it takes no time)"},
         GS_RUN_OPTION("sync", "a scheme (step --help), but not auto"),
         GS_RUN_OPTION("batch", "the global batch (default: 32 samples for each worker)"),
-        {"curve", GS_OPTION_FLAG, &q.curve, 0, 0, NULL,
+        {"curve", GS_OPTION_FLAG, &q.wants_curve, 0, 0, NULL,
          "also 1, 2, 4, ... workers, with as many samples each"},
         {"mtbf", GS_OPTION_TEXT, &q.mtbf, 0, 0, "TIME", "mean time between two failures of a host: 1y"},
         {"checkpoint-cost", GS_OPTION_TEXT, &q.checkpoint, 0, 0, "TIME", "time to write a checkpoint"},
@@ -413,7 +407,7 @@ int gs_cmd_simulate(int argc, char **argv) {
          "work between two checkpoints (default: Daly's optimum)"},
         {"restart-cost", GS_OPTION_TEXT, &q.restart, 0, 0, "TIME",
          "time of a restart (default: that of a checkpoint)"},
-        {"work", GS_OPTION_TEXT, &q.work, 0, 0, "TIME", "time of the run without failures (default: 1d)"},
+        {"work", GS_OPTION_TEXT, &q.whole, 0, 0, "TIME", "time of the run without failures (default: 1d)"},
         {"out", GS_OPTION_TEXT, &q.out, 0, 0, "FILE", "a page (.html) with curves and a timeline"},
         {"json", GS_OPTION_FLAG, &q.json, 0, 0, NULL, "one JSON object, in seconds and bytes"},
         GS_REFUSED("exact", "simulate computes no weights"),
@@ -435,14 +429,14 @@ int gs_cmd_simulate(int argc, char **argv) {
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    progress shown = {.work.tells = true};
+    q.shown.tells = true;
     q.argc = argc;
     q.argv = argv;
-    s->context = &shown;
+    s->context = &q;
     s->progress = show;
     gs_status status = answer(&q);
     gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK) status = tell(&q);
-    free_answer(&q.answer);
+    free_answer(&q);
     return gs_exit_status("simulate", status);
 }

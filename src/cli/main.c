@@ -38,7 +38,7 @@ const gs_command gs_commands[] = {
      "steps and seconds to a target for several global batches"},
     {"report", gs_cmd_report, NOTHING, "gradsum report DIR -o FILE",
      "a page of training logs: curves, speed-up, a timeline"},
-    {"explain", gs_cmd_explain, NOTHING, "gradsum explain A B",
+    {"explain", gs_cmd_explain, COMPUTES, "gradsum explain A B",
      "where two runs first differ (train --digest), and why"},
     {"step", gs_cmd_step, COMPUTES, "gradsum step --workers N",
      "watch one synchronisation of the workers, message by message"},

@@ -98,6 +98,15 @@ double gs_share_of_run(const gs_settings *s, int epoch, uint64_t done, uint64_t 
     return ((epoch - 1) * (double)of + (double)done) / all;
 }
 
+void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
+    gs_shown_run *x = shown;
+    char which[40] = "";
+    (void)score;
+    if (x->runs > 1) snprintf(which, sizeof which, " (%d of %d)", x->run + 1, x->runs);
+    gs_show_activity(&x->work, (x->run + gs_share_of_run(x->settings, epoch, done, of)) / x->runs, "%s%s",
+                     x->what, which);
+}
+
 /* ---- signals ask a run to stop, or to write a checkpoint; so does an output that nobody reads any more ---- */
 
 /* Seconds. Signals in that time are one wish: `timeout` signals its process and then the process group. */

@@ -161,7 +161,7 @@ bool gs_cause_of_loss(const gs_case *c) {
                        "samples a %s has, the less each of them counts",
                        group, group);
     return gs_name(c, "another loss",
-                   "the outputs and the answers are right: another loss, or another smoothing of labels");
+                   "the outputs and the targets are right: another loss, or another smoothing of labels");
 }
 
 /* ---- dw ---- */

@@ -1,4 +1,4 @@
-/* Samples, answers, the model's input, and the weights that forward reads. */
+/* Samples, targets, the model's input, and the weights that forward reads. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -52,17 +52,17 @@ bool gs_cause_of_samples(const gs_case *c) {
     if (c->ranks > 0 && c->ranks < c->workers)
         return gs_name(c, "other samples on a rank",
                        "the ranks do not all draw the same order, or not all take their own parts");
-    return gs_name(c, "other samples or answers",
+    return gs_name(c, "other samples or targets",
                    "the right run has these samples in no step: another order was drawn%s",
                    *augment && strcmp(augment, "none") != 0 ? ", or other random changes (--augment)" : "");
 }
 
-bool gs_cause_of_answers(const gs_case *c) {
+bool gs_cause_of_targets(const gs_case *c) {
     if (gs_name_left_out(c)) return true;
     if (same_values(&c->mine, &c->right))
-        return gs_name(c, "answers of other samples",
-                       "the answers are those of this batch, but belong to other samples of it");
-    return gs_name(c, "other samples or answers", "the samples are right, but the answers are not");
+        return gs_name(c, "targets of other samples",
+                       "the targets are those of this batch, but belong to other samples of it");
+    return gs_name(c, "other samples or targets", "the samples are right, but the targets are not");
 }
 
 bool gs_cause_of_input(const gs_case *c) {

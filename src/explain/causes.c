@@ -6,7 +6,7 @@
 
 static gs_question *const question_of[GS_DIFFERS_KINDS] = {
     [GS_DIGEST_samples] = gs_cause_of_samples,
-    [GS_DIGEST_answers] = gs_cause_of_answers,
+    [GS_DIGEST_answers] = gs_cause_of_targets,
     [GS_DIGEST_weight] = gs_cause_of_weights,
     [GS_DIGEST_x] = gs_cause_of_input,
     [GS_DIGEST_y] = gs_cause_of_y,

@@ -23,7 +23,7 @@ typedef struct gs_case {
 /* Names the difference if it is a known mistake in this quantity; false if it is not. */
 typedef bool gs_question(const gs_case *);
 
-gs_question gs_cause_of_samples, gs_cause_of_answers, gs_cause_of_input,
+gs_question gs_cause_of_samples, gs_cause_of_targets, gs_cause_of_input,
     gs_cause_of_weights;                                                     /* cause_samples.c */
 gs_question gs_cause_of_y, gs_cause_of_loss, gs_cause_of_dw, gs_cause_of_dx; /* cause_layers.c */
 gs_question gs_cause_of_sum;                                                 /* cause_sum.c */

@@ -74,15 +74,13 @@ bool gs_digest_of_run(const gs_digests *d, uint64_t step, int kind, int number, 
 }
 
 double gs_score_number(const gs_digest_score *s, int kind) {
-    switch (kind) {
-#define GS_NUMBER(name, title)                                                                               \
-    case GS_DIFFERS_##name:                                                                                  \
-        return kind == GS_DIFFERS_loss_scale && s->skipped > 0 ? -s->name : s->name;
+    const double numbers[] = {
+#define GS_NUMBER(name, title) s->name,
         GS_DIFFERS_NUMBERS(GS_NUMBER)
 #undef GS_NUMBER
-    default:
-        return (double)NAN;
-    }
+    };
+    const double x = numbers[kind - GS_DIGEST_KINDS_COUNT];
+    return kind == GS_DIFFERS_loss_scale && s->skipped > 0 ? -x : x;
 }
 
 double gs_sketch_distance(const gs_sketch *a, const gs_sketch *b) {

@@ -6,7 +6,7 @@
 enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
 
 /* A part, or all of them, of a rank, or of all of them, added up. False: there are none. In a pipeline each stage has
- * samples and answers: those of the first stages count, and the answers of the last ones. */
+ * samples and targets: those of the first stages count, and the targets of the last ones. */
 bool gs_digest_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part,
                      gs_sketch *out);
 

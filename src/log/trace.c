@@ -83,75 +83,46 @@ static const char *size_text(uint64_t bytes) {
     return text;
 }
 
-static void name_layer(const writer *w, const char *direction, int number) {
-    const gs_layer *l = w->layer[number];
-    fprintf(w->file, ",\"cat\":\"%s\",\"name\":\"%s %s%s%s\"", direction, direction, l->name,
-            l->name[0] ? "." : "", l->ops->name);
-}
-
-static void name_stage(const writer *w, const gs_span *s) {
-    const char *direction = s->kind == GS_SPAN_STAGE_FORWARD ? "forward" : "backward";
-    fprintf(w->file, ",\"cat\":\"%s\",\"name\":\"%s of micro-batch %d", direction, direction, s->index);
-    if (s->round > 0) fprintf(w->file, ", run %d", s->round);
-    fprintf(w->file, "\"");
-}
+/* "send 2.0 kB to 1": the word, the bytes where it is sized, and what the index is. */
+static const struct {
+    const char *category, *word, *of;
+    bool sized;
+} span_names[GS_SPANS] = {[GS_SPAN_STEP] = {"step", "step", NULL, false},
+                          [GS_SPAN_FORWARD_LAYER] = {"forward", "forward", NULL, false},
+                          [GS_SPAN_BACKWARD_LAYER] = {"backward", "backward", NULL, false},
+                          [GS_SPAN_SEND] = {"message", "send", "to", true},
+                          [GS_SPAN_RECEIVE] = {"message", "receive", "from", true},
+                          [GS_SPAN_BUCKET] = {"sync", "sum", "of bucket", false},
+                          [GS_SPAN_GATHER] = {"load", "gather", NULL, true},
+                          [GS_SPAN_STAGE_FORWARD] = {"forward", "forward", "of micro-batch", false},
+                          [GS_SPAN_STAGE_BACKWARD] = {"backward", "backward", "of micro-batch", false},
+                          [GS_SPAN_UNIT_GATHER] = {"gather", "all-gather", "of unit", false},
+                          [GS_SPAN_UNIT_REDUCE] = {"sync", "reduce-scatter", "of unit", false},
+                          [GS_SPAN_UNIT_WEIGHTS] = {"window", "weights", "of unit", false},
+                          [GS_SPAN_UNIT_GRADIENTS] = {"window", "gradients", "of unit", false},
+                          [GS_SPAN_FETCH] = {"fetch", "fetch", NULL, true},
+                          [GS_SPAN_OFFLOAD] = {"fetch", "offload", NULL, true}};
 
 static void name_span(const writer *w, const gs_span *s) {
     static const char *const phases[GS_PHASES] = {"load", "forward", "backward", "sync", "update"};
-    switch ((gs_span_kind)s->kind) {
-    case GS_SPAN_STEP:
-        fprintf(w->file, ",\"cat\":\"step\",\"name\":\"step %" PRIu64 "\"", s->step);
-        return;
-    case GS_SPAN_PHASE:
-        fprintf(w->file, ",\"cat\":\"%s\",\"name\":\"%s\"", phases[s->index], phases[s->index]);
-        return;
-    case GS_SPAN_FORWARD_LAYER:
-        name_layer(w, "forward", s->index);
-        return;
-    case GS_SPAN_BACKWARD_LAYER:
-        name_layer(w, "backward", s->index);
-        return;
-    case GS_SPAN_SEND:
-        fprintf(w->file, ",\"cat\":\"message\",\"name\":\"send %s to %d\"", size_text(s->bytes), s->index);
-        return;
-    case GS_SPAN_RECEIVE:
-        fprintf(w->file, ",\"cat\":\"message\",\"name\":\"receive %s from %d\"", size_text(s->bytes),
-                s->index);
-        return;
-    case GS_SPAN_BUCKET:
-        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"sum of bucket %d\"", s->index);
-        return;
-    case GS_SPAN_GATHER:
-        fprintf(w->file, ",\"cat\":\"load\",\"name\":\"gather %s\"", size_text(s->bytes));
-        return;
-    case GS_SPAN_STAGE_FORWARD:
-    case GS_SPAN_STAGE_BACKWARD:
-        name_stage(w, s);
-        return;
-    case GS_SPAN_UNIT_GATHER:
-        fprintf(w->file, ",\"cat\":\"gather\",\"name\":\"all-gather of unit %d\"", s->index);
-        return;
-    case GS_SPAN_UNIT_REDUCE:
-        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"reduce-scatter of unit %d\"", s->index);
-        return;
-    case GS_SPAN_UNIT_WEIGHTS:
-    case GS_SPAN_UNIT_GRADIENTS:
-        fprintf(w->file, ",\"cat\":\"window\",\"name\":\"%s of unit %d\"",
-                s->kind == GS_SPAN_UNIT_WEIGHTS ? "weights" : "gradients", s->index);
-        return;
-    case GS_SPAN_TP_CALL:
-        fprintf(w->file, ",\"cat\":\"sync\",\"name\":\"%s in the group\"",
-                gs_tensor_collective_names[s->index]);
-        return;
-    case GS_SPAN_FETCH:
-    case GS_SPAN_OFFLOAD:
-        fprintf(w->file, ",\"cat\":\"fetch\",\"name\":\"%s %s of %s\"",
-                s->kind == GS_SPAN_FETCH ? "fetch" : "offload", size_text(s->bytes),
-                gs_memory_word((gs_memory_kind)s->index));
-        return;
-    case GS_SPANS:
-        return;
+    const char *category = span_names[s->kind].category, *word = span_names[s->kind].word,
+               *of = span_names[s->kind].of;
+    if (s->kind == GS_SPAN_PHASE) category = word = phases[s->index];
+    if (s->kind == GS_SPAN_TP_CALL) category = "sync", word = gs_tensor_collective_names[s->index];
+    fprintf(w->file, ",\"cat\":\"%s\",\"name\":\"%s", category, word);
+    if (span_names[s->kind].sized) fprintf(w->file, " %s", size_text(s->bytes));
+    if (of) fprintf(w->file, " %s %d", of, s->index);
+    if (s->kind == GS_SPAN_STEP) fprintf(w->file, " %" PRIu64, s->step);
+    if (s->kind == GS_SPAN_TP_CALL) fprintf(w->file, " in the group");
+    if (s->kind == GS_SPAN_FORWARD_LAYER || s->kind == GS_SPAN_BACKWARD_LAYER) {
+        const gs_layer *l = w->layer[s->index];
+        fprintf(w->file, " %s%s%s", l->name, l->name[0] ? "." : "", l->ops->name);
     }
+    if (s->kind == GS_SPAN_FETCH || s->kind == GS_SPAN_OFFLOAD)
+        fprintf(w->file, " of %s", gs_memory_word((gs_memory_kind)s->index));
+    if ((s->kind == GS_SPAN_STAGE_FORWARD || s->kind == GS_SPAN_STAGE_BACKWARD) && s->round > 0)
+        fprintf(w->file, ", run %d", s->round);
+    fputc('"', w->file);
 }
 
 /* ---- spans ---- */
@@ -196,73 +167,39 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
 
 /* ---- arrows ---- */
 
-typedef struct message {
-    const gs_span *span;
-    int from, to;
-    size_t order;
-} message;
+/* Messages that a worker has sent to each of the others, or received from it, in one step. */
+typedef struct counted {
+    uint64_t step;
+    int messages;
+} counted;
 
-/* Messages of one step between one pair arrive in the order in which they were sent. */
-static int compare(const void *a, const void *b) {
-    const message *x = a, *y = b;
-    if (x->span->step != y->span->step) return x->span->step < y->span->step ? -1 : 1;
-    if (x->from != y->from) return x->from - y->from;
-    if (x->to != y->to) return x->to - y->to;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static bool fits(const message *a, const message *b) {
-    return a->span->step == b->span->step && a->from == b->from && a->to == b->to;
-}
-
-static size_t collect(const writer *w, int kind, message *out) {
-    size_t n = 0;
-    for (int r = 0; r < w->workers; r++)
-        for (size_t i = 0; i < w->parts[r].count; i++) {
-            const gs_span *s = &w->parts[r].span[i];
-            if (s->kind != kind) continue;
-            bool sent = kind == GS_SPAN_SEND;
-            if (out) out[n] = (message){s, sent ? r : s->index, sent ? s->index : r, n};
-            n++;
-        }
-    if (out) qsort(out, n, sizeof *out, compare);
-    return n;
-}
-
-static void arrow_end(writer *w, const char *phase, int rank, const gs_span *s, size_t id, int64_t at) {
-    event(w, phase, rank, s->row);
-    fprintf(w->file, ",\"cat\":\"message\",\"name\":\"message\",\"id\":%zu", id);
-    if (*phase == 'f') fprintf(w->file, ",\"bp\":\"e\"");
-    add_time(w, "ts", at);
+/* An end of an arrow, from where sending begins to where receiving ends; that must lie within a span, and not at its
+ * very end. Messages of one step between one pair arrive in the order in which they were sent: so both ends know the
+ * number of the arrow. Where spans were lost it may have one end. */
+static void write_arrow_end(writer *w, int rank, const gs_span *s, counted *with) {
+    enum { MOST = 1 << 16 }; /* messages of a pair in a step */
+    const bool sent = s->kind == GS_SPAN_SEND;
+    const int64_t begin = nanoseconds(s->start), end = nanoseconds(s->end);
+    const uint64_t workers = (uint64_t)w->workers, from = (uint64_t)(sent ? rank : s->index),
+                   to = (uint64_t)(sent ? s->index : rank);
+    if (with->step != s->step) *with = (counted){.step = s->step};
+    event(w, sent ? "s" : "f", rank, s->row);
+    fprintf(w->file, ",\"cat\":\"message\",\"name\":\"message\",\"id\":%" PRIu64,
+            ((s->step * workers + from) * workers + to) * MOST + (uint64_t)with->messages++);
+    if (!sent) fprintf(w->file, ",\"bp\":\"e\"");
+    add_time(w, "ts", sent ? begin : end > begin ? end - 1 : end);
     fprintf(w->file, ",\"args\":{\"step\":%" PRIu64 "}}", s->step);
 }
 
-/* From where sending begins to where receiving ends; an arrow's end must lie within a span, and not at its very end. */
-static void write_arrow(writer *w, const message *send, const message *receive, size_t id) {
-    int64_t begin = nanoseconds(receive->span->start), end = nanoseconds(receive->span->end);
-    arrow_end(w, "s", send->from, send->span, id, nanoseconds(send->span->start));
-    arrow_end(w, "f", receive->to, receive->span, id, end > begin ? end - 1 : end);
-}
-
-static gs_status write_arrows(writer *w) {
-    size_t sends = collect(w, GS_SPAN_SEND, NULL), receives = collect(w, GS_SPAN_RECEIVE, NULL), id = 0;
-    message *s = calloc(sends + 1, sizeof *s), *r = calloc(receives + 1, sizeof *r);
-    if (s && r) {
-        collect(w, GS_SPAN_SEND, s);
-        collect(w, GS_SPAN_RECEIVE, r);
-        for (size_t i = 0, k = 0; i < sends && k < receives;) { /* what has only one end gets no arrow */
-            if (fits(&s[i], &r[k]))
-                write_arrow(w, &s[i++], &r[k++], ++id);
-            else if (compare(&s[i], &r[k]) < 0)
-                i++;
-            else
-                k++;
-        }
-    }
-    bool whole = s && r;
-    free(s);
-    free(r);
-    return whole ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the messages of a trace");
+static gs_status write_arrows(writer *w, int rank) {
+    const gs_rank_timeline *p = &w->parts[rank];
+    counted *sent;
+    GS_TRY(GS_NEW(sent, 2 * w->workers, "the messages of a trace"));
+    for (const gs_span *s = p->span; s < p->span + p->count; s++)
+        if (is_message(s))
+            write_arrow_end(w, rank, s, &sent[s->kind == GS_SPAN_SEND ? s->index : w->workers + s->index]);
+    free(sent);
+    return GS_OK;
 }
 
 /* ---- the file ---- */
@@ -274,14 +211,15 @@ static gs_status note_one(gs_layer *l, void *context) {
 
 static gs_status write_all(writer *w) {
     uint64_t lost = 0;
+    gs_status status = GS_OK;
     fprintf(w->file, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-    for (int r = 0; r < w->workers; r++) {
+    for (int r = 0; r < w->workers && status == GS_OK; r++) {
         name_rows(w, r);
         for (size_t i = 0; i < w->parts[r].count; i++) write_span(w, r, &w->parts[r].span[i]);
         for (size_t i = 0; i < w->parts[r].samples; i++) write_memory(w, r, &w->parts[r].memory[i]);
+        status = write_arrows(w, r);
         lost += w->parts[r].lost;
     }
-    gs_status status = write_arrows(w);
     fprintf(w->file, "\n],\"otherData\":{\"steps\":\"%" PRIu64 "-%" PRIu64 "\",\"lost\":%" PRIu64 "}}\n",
             w->rank0->settings->trace.first, w->rank0->settings->trace.last, lost);
     return status;

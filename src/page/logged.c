@@ -16,7 +16,7 @@
 #include "io/json.h"
 
 /* Larger files are not read; all of a run.json goes into the page, and it holds a model's text three times. */
-enum { MOST = 256 << 20, MOST_OF_RUN = 4 << 20, LONGEST_LINE = 1 << 16 };
+enum { MOST = 256 << 20, MOST_OF_RUN = 4 << 20, LONGEST_LINE = 1 << 16, LONGEST_EVENT = 1 << 12 };
 static const uint64_t MOST_OF_METRICS = (uint64_t)4 << 30;
 
 /* ---- tables ---- */
@@ -186,224 +186,35 @@ static gs_status read_metrics(gs_logged *log, const char *path) {
     return gs_context(status, "%s", path);
 }
 
-/* ---- trace.json: the events of a trace in Chrome's format, read one by one, so that of a file that was cut off all
- * that is whole is found. What is read: complete events ("X"), names of processes and threads ("M"), counters ("C") of
- * memory, and the two ends of arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto
- * and chrome://tracing read ---- */
-
-static gs_status no_memory(void) {
-    return gs_fail(GS_E_MEMORY, "no memory for the events of a trace");
-}
-
-static gs_status grow(void *array, size_t used, size_t *room, size_t size) {
-    return gs_grow(array, used, room, size) ? GS_OK : no_memory();
-}
-
-static const char *text_of(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
-    return cJSON_IsString(f) ? f->valuestring : "";
-}
+/* ---- trace.json: the events of a trace in Chrome's format, found one by one, so that of a file that was cut off all
+ * that is whole is found. What is kept: complete events ("X"), names of processes and threads ("M"), counters ("C"),
+ * and the two ends of arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and
+ * chrome://tracing read ---- */
 
 static double number_of(const cJSON *o, const char *name) {
     const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
     return cJSON_IsNumber(f) ? f->valuedouble : NAN;
 }
 
-/* A whole number that is small enough to be one; -1 for anything else. */
-static long whole_of(const cJSON *o, const char *name) {
-    double x = number_of(o, name);
-    return x >= 0 && x < 1e15 ? (long)x : -1;
-}
-
-/* At most `size` - 1 bytes, and no part of a character. */
-static void copy_text(char *to, size_t size, const char *from) {
-    size_t length = strlen(from);
-    if (length >= size) {
-        length = size - 1;
-        while (length > 0 && ((unsigned char)from[length] & 0xc0) == 0x80) length--;
-    }
-    memcpy(to, from, length);
-    to[length] = 0;
-}
-
-enum { MOST_ROWS = 512 };
-
-/* The row of a thread, made when it is met first; there are few. -1 where there are too many. */
-static gs_status row_of(gs_logged_trace *t, const cJSON *e, int *row) {
-    static const char *const usual[] = {"compute", "sync", "loader"};
-    long process = whole_of(e, "pid"), thread = whole_of(e, "tid");
-    for (size_t i = 0; i < t->rows; i++)
-        if (t->row[i].process == process && t->row[i].thread == thread) {
-            *row = (int)i;
-            return GS_OK;
-        }
-    *row = -1;
-    if (t->rows == MOST_ROWS) return GS_OK;
-    GS_TRY(grow(&t->row, t->rows, &t->row_room, sizeof *t->row));
-    gs_logged_row_name *r = &t->row[t->rows];
-    *r = (gs_logged_row_name){.process = process, .thread = thread};
-    snprintf(r->worker, sizeof r->worker, "worker %ld", process);
-    if (thread >= 0 && thread < 3)
-        copy_text(r->text, sizeof r->text, usual[thread]);
-    else
-        snprintf(r->text, sizeof r->text, "thread %ld", thread);
-    *row = (int)t->rows++;
+static gs_status add_event(gs_logged_trace *t, const cJSON *e, size_t at, size_t length) {
+    const cJSON *phase = cJSON_GetObjectItemCaseSensitive(e, "ph");
+    const char kind = cJSON_IsString(phase) && strlen(phase->valuestring) == 1 ? *phase->valuestring : '-';
+    const bool is_bar = kind == 'X';
+    const double time = kind == 'M' ? 0 : number_of(e, "ts"), took = is_bar ? number_of(e, "dur") : 0;
+    if (!strchr("XMCsf", kind) || !isfinite(time) || !(took >= 0 && took < INFINITY) ||
+        length > LONGEST_EVENT)
+        return GS_OK;
+    if (!gs_grow(&t->event, t->events, &t->room, sizeof *t->event))
+        return gs_fail(GS_E_MEMORY, "no memory for the events of a trace");
+    t->event[t->events++] = (gs_logged_event){kind == 'M' ? -INFINITY : time, at, is_bar};
+    t->bars += is_bar;
     return GS_OK;
 }
 
-/* Metadata may come before or after the events that they name. */
-static gs_status add_metadata(gs_logged_trace *t, const cJSON *e, gs_logged_table *processes) {
-    const char *what = text_of(e, "name"),
-               *name = text_of(cJSON_GetObjectItemCaseSensitive(e, "args"), "name");
-    int row;
-    if (strcmp(what, "thread_name") == 0) {
-        GS_TRY(row_of(t, e, &row));
-        if (row >= 0) copy_text(t->row[row].text, GS_LOGGED_TEXT, name);
-    } else if (strcmp(what, "process_name") == 0) {
-        GS_TRY(grow(&t->name, t->names, &t->name_room, sizeof *t->name));
-        copy_text(t->name[t->names], GS_LOGGED_TEXT, name);
-        double *pair = gs_logged_row(processes);
-        if (!pair) return no_memory();
-        pair[0] = (double)whole_of(e, "pid");
-        pair[1] = (double)t->names++;
-    }
-    return GS_OK;
-}
-
-/* The number of a name; the last ones are tried first, as names come in groups. */
-static gs_status name_of(gs_logged_trace *t, const char *text, int *name) {
-    char copy[GS_LOGGED_TEXT];
-    copy_text(copy, sizeof copy, text);
-    for (size_t i = t->names; i-- > 0 && t->names - i <= 256;)
-        if (strcmp(t->name[i], copy) == 0) {
-            *name = (int)i;
-            return GS_OK;
-        }
-    GS_TRY(grow(&t->name, t->names, &t->name_room, sizeof *t->name));
-    memcpy(t->name[t->names], copy, sizeof copy);
-    *name = (int)t->names++;
-    return GS_OK;
-}
-
-static gs_status add_event(gs_logged_trace *t, const cJSON *e) {
-    double start = number_of(e, "ts"), length = number_of(e, "dur");
-    if (!isfinite(start) || !isfinite(length) || length < 0) return GS_OK;
-    GS_TRY(grow(&t->event, t->events, &t->event_room, sizeof *t->event));
-    gs_logged_event *event = &t->event[t->events];
-    *event = (gs_logged_event){.start = start, .length = length};
-    event->step = whole_of(cJSON_GetObjectItemCaseSensitive(e, "args"), "step");
-    copy_text(event->category, sizeof event->category, text_of(e, "cat"));
-    GS_TRY(row_of(t, e, &event->row));
-    GS_TRY(name_of(t, text_of(e, "name"), &event->name));
-    if (event->row >= 0) t->events++;
-    return GS_OK;
-}
-
-/* An end of an arrow. Ids are kept as text: a number or a string may stand there. */
-static gs_status add_flow(gs_logged_trace *t, const cJSON *e, bool is_start) {
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(e, "id");
-    double at = number_of(e, "ts");
-    char text[32] = "";
-    int row;
-    if (cJSON_IsString(id)) copy_text(text, sizeof text, id->valuestring);
-    if (cJSON_IsNumber(id)) snprintf(text, sizeof text, "%.17g", id->valuedouble);
-    if (!*text || !isfinite(at)) return GS_OK;
-    GS_TRY(row_of(t, e, &row));
-    if (row < 0) return GS_OK;
-    GS_TRY(grow(&t->flow, t->flows, &t->flow_room, sizeof *t->flow));
-    gs_logged_flow *f = &t->flow[t->flows++];
-    *f = is_start ? (gs_logged_flow){.from = row, .to = -1, .sent = at}
-                  : (gs_logged_flow){.from = -1, .to = row, .received = at};
-    memcpy(f->id, text, sizeof text);
-    return GS_OK;
-}
-
-static const char *const memory_columns[] = {"pid",       "ts",          "weights",           "gradients",
-                                             "optimizer", "state",       "communication",     "workspace",
-                                             "data",      "activations", "activations, free", NULL};
-
-static gs_status add_memory(gs_logged_trace *t, const cJSON *e) {
-    const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(e, "args");
-    const double at = number_of(e, "ts");
-    if (strcmp(text_of(e, "name"), "memory") != 0 || !isfinite(at)) return GS_OK;
-    double *row = gs_logged_row(&t->memory);
-    if (!row) return no_memory();
-    row[GS_LOGGED_MEMORY_PID] = (double)whole_of(e, "pid");
-    row[GS_LOGGED_MEMORY_TIME] = at;
-    for (int i = GS_LOGGED_MEMORY_KINDS; memory_columns[i]; i++) {
-        const double x = number_of(bytes, memory_columns[i]);
-        row[i] = x >= 0 && x < 1e18 ? x : 0;
-    }
-    return GS_OK;
-}
-
-static gs_status add(gs_logged_trace *t, const cJSON *e, gs_logged_table *processes) {
-    const char *phase = text_of(e, "ph");
-    if (strcmp(phase, "X") == 0) return add_event(t, e);
-    if (strcmp(phase, "M") == 0) return add_metadata(t, e, processes);
-    if (strcmp(phase, "C") == 0) return add_memory(t, e);
-    if (strcmp(phase, "s") == 0) return add_flow(t, e, true);
-    return strcmp(phase, "f") == 0 ? add_flow(t, e, false) : GS_OK;
-}
-
-/* Of two that start together the longer one comes first: the other lies within it. */
-static int by_start(const void *a, const void *b) {
+static int by_time(const void *a, const void *b) {
     const gs_logged_event *x = a, *y = b;
-    if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    return (x->length < y->length) - (x->length > y->length);
-}
-
-/* Both ends of an arrow come together, its start first. */
-static int by_id(const void *a, const void *b) {
-    const gs_logged_flow *x = a, *y = b;
-    int order = strcmp(x->id, y->id);
-    return order ? order : (x->from < 0) - (y->from < 0);
-}
-
-static void join_flows(gs_logged_trace *t) {
-    size_t whole = 0;
-    if (t->flows > 1) qsort(t->flow, t->flows, sizeof *t->flow, by_id);
-    for (size_t i = 0; i + 1 < t->flows; i++) {
-        const gs_logged_flow *a = &t->flow[i], *b = &t->flow[i + 1];
-        if (strcmp(a->id, b->id) != 0 || a->from < 0 || b->to < 0) continue;
-        t->flow[whole] = *a;
-        t->flow[whole].to = b->to;
-        t->flow[whole++].received = b->received;
-        i++;
-    }
-    t->flows = whole;
-}
-
-static int by_worker(const void *a, const void *b) {
-    const gs_logged_row_name *x = a, *y = b;
-    if (x->process != y->process) return x->process < y->process ? -1 : 1;
-    return (x->thread > y->thread) - (x->thread < y->thread);
-}
-
-static void sort_rows(gs_logged_trace *t) {
-    gs_logged_row_name before[MOST_ROWS];
-    int place[MOST_ROWS] = {0};
-    if (t->rows == 0) return;
-    memcpy(before, t->row, t->rows * sizeof *before);
-    qsort(t->row, t->rows, sizeof *t->row, by_worker);
-    for (size_t i = 0; i < t->rows; i++)
-        for (size_t j = 0; j < t->rows; j++)
-            if (by_worker(&before[i], &t->row[j]) == 0) place[i] = (int)j;
-    for (size_t i = 0; i < t->events; i++) t->event[i].row = place[t->event[i].row];
-    for (size_t i = 0; i < t->flows; i++) {
-        t->flow[i].from = place[t->flow[i].from];
-        t->flow[i].to = place[t->flow[i].to];
-    }
-}
-
-static void finish(gs_logged_trace *t, const gs_logged_table *processes) {
-    for (size_t p = 0; p < processes->rows; p++)
-        for (size_t i = 0; i < t->rows; i++)
-            if (t->row[i].process == (long)gs_logged_cell(processes, p, 0))
-                memcpy(t->row[i].worker, t->name[(size_t)gs_logged_cell(processes, p, 1)], GS_LOGGED_TEXT);
-    if (t->events > 1) qsort(t->event, t->events, sizeof *t->event, by_start);
-    join_flows(t);
-    sort_rows(t);
+    if (x->time != y->time) return x->time < y->time ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
 }
 
 static const char *blanks(const char *at) {
@@ -422,17 +233,18 @@ static const char *first_event(const char *text) {
     return *at == '[' ? at + 1 : NULL;
 }
 
-static gs_status read_events(gs_logged *log, const char *at, const char *end, gs_logged_table *processes) {
+static gs_status read_events(gs_logged *log, const char *at) {
+    gs_logged_trace *t = &log->trace;
     size_t read = 0;
     for (at = blanks(at); *at != ']'; at = blanks(at)) {
         const char *after = NULL;
-        cJSON *e = gs_json_parse(at, (size_t)(end - at), &after);
+        cJSON *e = gs_json_parse(at, (size_t)(t->text + t->length - at), &after);
         if (!e) {
             say(log, "trace.json is %s after %zu event%s; the timeline shows those.",
                 *at ? "cut off or damaged" : "cut off", read, gs_s(read));
             return GS_OK;
         }
-        gs_status status = add(&log->trace, e, processes);
+        gs_status status = add_event(t, e, (size_t)(at - t->text), (size_t)(after - at));
         cJSON_Delete(e);
         GS_TRY(status);
         read++;
@@ -442,29 +254,23 @@ static gs_status read_events(gs_logged *log, const char *at, const char *end, gs
     return GS_OK;
 }
 
-static gs_status read_trace(gs_logged *log, const char *text, size_t length) {
-    static const char *const pair[] = {"pid", "name", NULL};
-    gs_logged_table processes = table_with(pair);
-    const char *first = first_event(text);
-    gs_status status = GS_OK;
-    log->trace.memory = table_with(memory_columns);
-    if (first)
-        status = read_events(log, first, text + length, &processes);
-    else
-        say(log, "trace.json has no list of events: no timeline.");
-    finish(&log->trace, &processes);
-    free(processes.cell);
+static gs_status read_trace(gs_logged *log, const char *path) {
+    gs_logged_trace *t = &log->trace;
+    struct stat s;
+    if (stat(path, &s) != 0 && errno == ENOENT) return GS_OK;
+    gs_status status = gs_file_read(path, MOST, &t->text, &t->length);
+    if (status == GS_E_MEMORY) return status;
+    if (!t->text) {
+        say(log, "trace.json cannot be read: no timeline.");
+        return GS_OK;
+    }
+    const char *first = first_event(t->text);
+    if (!first) say(log, "trace.json has no list of events: no timeline.");
+    status = first ? read_events(log, first) : GS_OK;
+    if (t->events > 1) qsort(t->event, t->events, sizeof *t->event, by_time);
     return status;
 }
 
-static void free_trace(gs_logged_trace *t) {
-    free(t->event);
-    free(t->row);
-    free(t->flow);
-    free(t->name);
-    free(t->memory.cell);
-    *t = (gs_logged_trace){0};
-}
 /* ---- all ---- */
 
 gs_logged gs_logged_empty(void) {
@@ -486,24 +292,6 @@ static gs_status check_folder(const char *folder, const char *run, const char *m
         folder);
 }
 
-static gs_status read_files(gs_logged *log, const char *run, const char *metrics, const char *trace) {
-    char *text;
-    size_t length;
-    struct stat s;
-    GS_TRY(read_run(log, run));
-    GS_TRY(read_metrics(log, metrics));
-    if (stat(trace, &s) != 0 && errno == ENOENT) return GS_OK;
-    gs_status status = gs_file_read(trace, MOST, &text, &length);
-    if (status == GS_E_MEMORY) return status;
-    if (!text) {
-        say(log, "trace.json cannot be read: no timeline.");
-        return GS_OK;
-    }
-    status = read_trace(log, text, length);
-    free(text);
-    return status;
-}
-
 gs_status gs_logged_read(const char *folder, gs_logged *log) {
     static const char *const names[3] = {"run.json", "metrics.jsonl", "trace.json"};
     char path[3][PATH_MAX];
@@ -512,7 +300,9 @@ gs_status gs_logged_read(const char *folder, gs_logged *log) {
         if (snprintf(path[i], sizeof path[i], "%s/%s", folder, names[i]) >= PATH_MAX)
             return cannot_read(folder, ENAMETOOLONG);
     GS_TRY(check_folder(folder, path[0], path[1]));
-    gs_status status = read_files(log, path[0], path[1], path[2]);
+    gs_status status = read_run(log, path[0]);
+    if (status == GS_OK) status = read_metrics(log, path[1]);
+    if (status == GS_OK) status = read_trace(log, path[2]);
     if (status != GS_OK) gs_logged_free(log);
     return status;
 }
@@ -522,6 +312,7 @@ void gs_logged_free(gs_logged *log) {
     free(log->steps.cell);
     free(log->epochs.cell);
     free(log->workers.cell);
-    free_trace(&log->trace);
+    free(log->trace.text);
+    free(log->trace.event);
     *log = gs_logged_empty();
 }

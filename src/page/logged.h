@@ -54,39 +54,18 @@ static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int co
 
 /* ---- trace.json ---- */
 
-enum { GS_LOGGED_TEXT = 96 }; /* most bytes of a name, with its final 0 */
-
-typedef struct gs_logged_event { /* something that took time */
-    int row;                     /* where it is drawn: of gs_logged_trace.row */
-    int name;                    /* of gs_logged_trace.name */
-    char category[12];           /* "load", "forward", "backward", "sync", "update", "message", ... */
-    double start, length;        /* in us, from the start of training */
-    long step;                   /* -1: not known */
+/* A bar of the timeline, a name, an end of an arrow, or a sample of memory. */
+typedef struct gs_logged_event {
+    double time; /* in us, from the start of training; of a name before all others */
+    size_t at;   /* where in the text its object begins */
+    bool is_bar;
 } gs_logged_event;
 
-typedef struct gs_logged_row_name { /* one thread of one worker */
-    long process, thread;
-    char worker[GS_LOGGED_TEXT], text[GS_LOGGED_TEXT]; /* "worker 0 (cpu)", "sync" */
-} gs_logged_row_name;
-
-typedef struct gs_logged_flow { /* an arrow from a send to its receive */
-    char id[32];
-    int from, to; /* rows; -1: that end was not seen */
-    double sent, received;
-} gs_logged_flow;
-
-/* pid, ts in us, and bytes of each kind (core/ledger.h); "activations" are those that are needed then, "activations,
- * free" the rest of what is allocated for them. */
-enum { GS_LOGGED_MEMORY_PID, GS_LOGGED_MEMORY_TIME, GS_LOGGED_MEMORY_KINDS };
-
 typedef struct gs_logged_trace {
-    gs_logged_event *event;  /* in the order of their starts */
-    gs_logged_row_name *row; /* in the order of workers and threads */
-    gs_logged_flow *flow;
-    char (*name)[GS_LOGGED_TEXT];
-    gs_logged_table memory; /* counters "memory", in the order of the file */
-    size_t events, rows, flows, names;
-    size_t event_room, row_room, flow_room, name_room;
+    char *text; /* of the file; NULL: there is none */
+    size_t length;
+    gs_logged_event *event; /* by time */
+    size_t events, room, bars;
 } gs_logged_trace;
 
 /* ---- a log ---- */

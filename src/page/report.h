@@ -6,11 +6,9 @@
  *     command    [words] of the command whose runs these are, where it is one command
  *     runs       [{name, notes: [sentences], about: {of run.json what is known},
  *                  steps: {column: [numbers]}, epochs: the same, workers: [{worker, samples_per_s, share}],
- *                  share: [5], samples_per_s, trace: {all: how many events the log has,
- *                      names: [text], workers: ["worker 0 (cpu)"], rows: [[which of the workers, "sync"]],
- *                      events: [[row, kind, name, start, length, step]], by their starts; in us,
- *                      flows: [[row, time, row, time]],
- *                      memory: {kinds: [text], samples: [[which of the workers, time, bytes of each kind]]}}}]
+ *                  share: [5], samples_per_s,
+ *                  trace: {all: how many bars the log has, events: [[ph, pid, tid, ts, dur, cat, name, id, args]]}}]:
+ *                  the fields of Chrome's format, by time; of a bar's args the step alone
  *     sweep      {target, seeds, runs}: of `gradsum sweep` (src/cli/cmd_sweep.c)
  *
  * A curve has no more points than a screen shows: where a run has more steps, equally many of them, one after the

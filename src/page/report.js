@@ -187,7 +187,7 @@ function chooseRun(run) {
 }
 
 function startTimeline() {
-  const traced = runs.filter((r) => r.trace && r.trace.events.length > 0);
+  const traced = runs.filter((r) => r.trace.events.length > 0);
   $('timeline').hidden = traced.length === 0;
   if (traced.length === 0) return;
   timeline = new Timeline($('line'));

@@ -8,9 +8,8 @@ const MOST_PICTURES = 4;
 
 /* From the begin of a worker's last step to its end, in us. */
 function lastStep(trace, worker) {
-  const steps = trace.events.filter(([row, kind]) => kind === 6 && trace.rows[row][0] === worker);
-  const last = steps.at(-1);
-  return last ? [last[3], last[3] + last[4], last[5]] : null;
+  const last = trace.events.findLast((e) => KINDS[e.kind] === 'step' && trace.rows[e.row][0] === worker);
+  return last ? [last.start, last.end, last.step] : null;
 }
 
 function areasOf(trace, worker) {

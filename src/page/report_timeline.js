@@ -3,6 +3,40 @@
 
 const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // tones and patterns: look.phases
 const LANE = 19, HEAD = 34, GAP = 5, LEFT = 72; // px
+const MOST_ROWS = 512;
+
+/* A trace as the page has it (report.h), made ready: bars by their starts, a row for each thread of each worker, arrows
+ * that have both ends, and samples of memory. A log may be damaged: a field may be missing, or be anything. */
+function traceOf(raw) {
+  const rows = new Map(), names = new Map(), flows = new Map(), bars = [], samples = [], kinds = Object.keys(AREAS);
+  const whole = (x) => Number.isFinite(x) && x >= 0 ? Math.floor(x) : -1, text = (x) => typeof x === 'string' ? x : '';
+  const rowOf = (pid, tid) => {
+    const key = `${pid} ${tid}`;
+    if (!rows.has(key)) rows.set(key, { pid, tid, text: ['compute', 'sync', 'loader'][tid] ?? `thread ${tid}` });
+    return rows.get(key);
+  };
+  const kindOf = (cat) => cat === 'gather' ? 3 : cat === 'fetch' ? 0 : KINDS.includes(cat) ? KINDS.indexOf(cat) : 7; // a gather of ZeRO: a sum's other half
+  for (const [ph, p, t, ts, dur, cat, name, id, args] of raw.events) {
+    const pid = whole(p), tid = whole(t);
+    if (ph === 'X') bars.push({ row: rowOf(pid, tid), kind: kindOf(cat), name: text(name), start: ts, end: ts + dur, step: whole(args) });
+    else if (ph === 'M' && name === 'process_name') names.set(pid, text(args?.name));
+    else if (ph === 'M' && name === 'thread_name') rowOf(pid, tid).text = text(args?.name);
+    else if (ph === 'C' && name === 'memory') samples.push({ pid, ts, bytes: kinds.map((k) => args?.[k] >= 0 && args[k] < 1e18 ? args[k] : 0) });
+    else if (ph === 's' || ph === 'f') {
+      const flow = flows.get(String(id)) ?? {};
+      flows.set(String(id), { ...flow, ...(ph === 's' ? { from: rowOf(pid, tid), sent: ts } : { to: rowOf(pid, tid), received: ts }) });
+    }
+  }
+  const sorted = [...rows.values()].sort((a, b) => a.pid - b.pid || a.tid - b.tid).slice(0, MOST_ROWS);
+  const pids = [...new Set(sorted.map((r) => r.pid))], place = new Map(sorted.map((r, i) => [r, i]));
+  return {
+    all: raw.all, workers: pids.map((pid) => names.get(pid) ?? `worker ${pid}`), rows: sorted.map((r) => [pids.indexOf(r.pid), r.text]),
+    events: bars.filter((e) => place.has(e.row)).map((e) => ({ ...e, row: place.get(e.row) })).sort((a, b) => a.start - b.start || b.end - a.end),
+    flows: [...flows.values()].filter((f) => place.has(f.from) && place.has(f.to)).map((f) => ({ ...f, from: place.get(f.from), to: place.get(f.to) })),
+    memory: samples.length > 0 ? { kinds, samples: samples.map((s) => [pids.indexOf(s.pid), s.ts, ...s.bytes]) } : null,
+  };
+}
+for (const run of runs) run.trace = traceOf(run.trace);
 
 class Timeline {
   constructor(canvas) {
@@ -22,10 +56,9 @@ class Timeline {
 
   show(run) {
     const t = run.trace;
-    this.names = t.names;
     this.workers = t.workers;
-    this.events = t.events.map(([row, kind, name, start, length, step]) => ({ row, kind, name: t.names[name], start, end: start + length, step }));
-    this.flows = t.flows.map(([from, sent, to, received]) => ({ from, sent, to, received }));
+    this.events = t.events;
+    this.flows = t.flows;
     this.layOut(t.rows);
     this.first = Math.min(...this.events.map((e) => e.start));
     this.last = Math.max(...this.events.map((e) => e.end));
@@ -46,8 +79,8 @@ class Timeline {
     return bounds;
   }
 
-  /* A bar lies in the first lane of its row that is free: what runs within another bar comes below it. Times are rounded
-   * to tenths of a microsecond. */
+  /* A bar lies in the first lane of its row that is free: what runs within another bar comes below it. Times may
+   * be rounded to tenths of a microsecond. */
   layOut(rows) {
     const lanes = rows.map(() => []);
     for (const e of this.events) {

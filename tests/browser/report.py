@@ -147,6 +147,22 @@ def the_timeline_zooms():
     no_complaints("the timeline")
 
 
+def a_trace_is_made_ready():
+    """The longer of two bars that start together is first; an arrow has two ends; what is missing has a usual name."""
+    three()
+    trace = b.execute_script("""return traceOf({all: 4, events: [
+        ['M', 1, 0, null, null, null, 'process_name', null, {name: 'worker 1 (cl)'}],
+        ['X', 0, 1, 10, 1, 'message', 'send', null, 4], ['X', 0, 1, 10, 9, 'gather', 'sync', null, 4],
+        ['s', 0, 1, 11, null, null, null, 7, null], ['s', 0, 1, 11, null, null, null, 8, null], ['f', 1, 0, 12, null, null, null, '7', null],
+        ['X', 1, 0, 20, 5, 'constructor', {}, null, null], ['X', null, 'x', 21, 1, null, null, null, -3],
+        ['C', 1, 0, 21, null, null, 'memory', null, {weights: 4, data: 'x'}]]})""")
+    equal([trace["workers"], trace["rows"]], [["worker -1", "worker 0", "worker 1 (cl)"], [[0, "thread -1"], [1, "sync"], [2, "compute"]]],
+          "workers and rows")
+    equal([[e["row"], e["kind"], e["name"], e["step"]] for e in trace["events"]], [[1, 3, "sync", 4], [1, 5, "send", 4], [2, 7, "", -1], [0, 7, "", -1]], "bars")
+    equal(trace["flows"], [{"from": 1, "sent": 11, "to": 2, "received": 12}], "arrows")
+    equal([trace["memory"]["samples"][0][:3], sum(trace["memory"]["samples"][0][3:])], [[2, 21, 4], 0], "memory")
+
+
 def ten_thousand_steps_are_thinned():
     path = page("long", log("long", workers=2, steps=10000, speed=76000.0, trace_steps=2000))
     size = os.path.getsize(path)
@@ -361,5 +377,5 @@ def screenshots():
 
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
-     speed_up_wants_two_runs, each_kind_of_device_has_its_measure, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, ten_thousand_steps_are_thinned,
+     speed_up_wants_two_runs, each_kind_of_device_has_its_measure, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, a_trace_is_made_ready, ten_thousand_steps_are_thinned,
      harm_stays_text, what_is_missing_is_said, real_logs, screenshots])

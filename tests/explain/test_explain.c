@@ -504,14 +504,14 @@ TEST(every_difference_gets_a_sentence) {
          {"samples 1 0 0 4 9 9 9 1 2 7 0\n", "samples 1 0 1 4 9 9 9 1 2 7 0\n"},
          NULL,
          3,
-         "other samples or answers",
+         "other samples or targets",
          "the right run has these samples in no step: another order was drawn, or other random changes"},
         {{"answers 1 0 0 4 1 4 1 1 1 1 0\n", ""},
          {"answers 1 0 0 4 9 9 9 1 2 7 0\n", ""},
          NULL,
          1,
-         "other samples or answers",
-         "the samples are right, but the answers are not"},
+         "other samples or targets",
+         "the samples are right, but the targets are not"},
         {{"", ""}, {"", ""}, "1 1 8 1 0 1 1 0 0 8", 2, "update missing", "no update was made"},
         /* the stage on rank 1 has no such tensor, and so no sum that is right */
         {{"sum 1 0 0 4 1 4 1 1 1 1 0\n", ""},
@@ -531,7 +531,7 @@ TEST(every_difference_gets_a_sentence) {
          NULL,
          1,
          "another loss",
-         "the outputs and the answers are right"},
+         "the outputs and the targets are right"},
         {{finite}, {wild}, NULL, 1, "not finite", "it holds NaN or infinity in this run, and"},
         {{wild}, {finite}, NULL, 1, "not finite", "it holds NaN or infinity in the right run, and"},
         {{"", ""}, {"", ""}, "1 1 8 1 1 inf 1 0 0 8", 2, "not finite", "it is NaN or infinity in this run"},
@@ -558,7 +558,7 @@ TEST(stages_of_a_pipeline_load_the_same_samples) {
     const gs_difference d =
         explain_by_hand(&(by_hand){.ranks = 2, .options = "option pipeline 2\n", .rows = {rows, rows}},
                         &(by_hand){.rows = {"samples 1 0 0 4 1 4 1 1 1 1 0\n"}});
-    assert_string_equal(d.cause, "other samples or answers");
+    assert_string_equal(d.cause, "other samples or targets");
 }
 
 /* Compared until then, and in that step what is finite. */

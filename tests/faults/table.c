@@ -28,7 +28,7 @@ const fault_case fault_table[] = {
     ROW(INPUT_SHIFTED, "one rank does not subtract the mean", "XiaLiPKU/EMANet 7", settings_images, ARRAY(x),
         1, "input shifted", .on_rank_1 = true),
     ROW(ANSWERS_MOVED, "labels lag one sample behind", "huggingface/transformers 47394", settings_one,
-        ARRAY(answers), 1, "answers of other samples"),
+        ARRAY(answers), 1, "targets of other samples"),
     ROW(SAMPLE_DROPPED, "a rank leaves its last sample out", "alibaba/graphlearn-for-pytorch 125",
         settings_two, ARRAY(x), 1, "samples left out"),
     ROW(INITIAL_SEED, "each rank draws its own initial weights", "horovod/horovod 672", settings_two,

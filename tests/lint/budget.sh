@@ -6,12 +6,12 @@
 limits='
 training            18483
 src/comm            11459
-src/cli             11032
-src/explain          2076
+src/cli             10867
+src/explain          2074
 cpu+cl              16407
-the-rest-of-src     21534
-src+cpu+cl          80991
-tests               43674
+the-rest-of-src     21167
+src+cpu+cl          80457
+tests               43669
 lessons             47942
 '
 code() {

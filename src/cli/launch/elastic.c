@@ -10,6 +10,7 @@
  * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
  * which the next generation would repeat.
  */
+#include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "core/process.h"
 #include "core/clock.h"
@@ -104,7 +105,7 @@ static void say_generation(const char *lost, int generation, int size, int kept,
              kept == 1 ? "es" : "");
     if (size > kept) gs_append(text, sizeof text, ", %d new", size - kept);
     if (kept < survivors) gs_append(text, sizeof text, ", %d let go, for --exact", survivors - kept);
-    gs_launch_say("%s", text);
+    gs_tell("launch", "%s", text);
 }
 
 /* NULL: the survivors may go on. */
@@ -141,7 +142,7 @@ static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const cens
     if (!no && begin_generation(e, p, size, &kept) != GS_OK) no = gs_message();
     if (no) {
         atomic_store(&s->over, 1);
-        gs_launch_say("%s; the others do not go on: %s", lost, no);
+        gs_tell("launch", "%s; the others do not go on: %s", lost, no);
         return GS_ELASTIC_FAILS;
     }
     say_generation(lost, atomic_load(&s->generation), size, kept, n->survivors);

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/handshake.h"
+#include "comm/rendezvous/store.h"
 #include "core/clock.h"
 #include "core/text.h"
 
@@ -50,35 +51,25 @@ static bool is_name(const char *name) {
     return *name && *name != '-' && strspn(name, good) == strlen(name);
 }
 
-/* "berta:4", "[fd00::1]:4" */
+/* "berta:4", "[fd00::1]:4": as an address is written, with the number of processes as its port. */
 static gs_status take_host(fleet *f, const char *word, size_t length) {
-    char text[NAME], *name = text, *colon, *end = NULL;
+    char text[NAME + 32];
     host *h = &f->host[f->count];
+    gs_endpoint read;
     if (f->count == HOSTS) return gs_fail(GS_E_USAGE, "--hosts: more than %d machines", HOSTS);
-    if (length >= sizeof text) return gs_fail(GS_E_USAGE, "--hosts: '%.40s...' is too long for a name", word);
-    snprintf(text, sizeof text, "%.*s", (int)length, word);
-    if (*text == '[' && (end = strchr(text, ']'))) {
-        name = text + 1;
-        *end++ = '\0';
-        colon = *end == ':' ? end : NULL;
-    } else {
-        colon = strchr(text, ':');
-    }
-    long processes = f->launch->size;
-    if (colon) {
-        *colon = '\0';
-        processes = strtol(colon + 1, &end, 10);
-    }
-    if (!is_name(name) || (end && *end) || (colon && end == colon + 1) || (colon && processes < 1) ||
-        processes > GS_LAUNCH_MOST)
+    if (length >= NAME) return gs_fail(GS_E_USAGE, "--hosts: '%.40s...' is too long for a name", word);
+    snprintf(text, sizeof text, "tcp://%.*s", (int)length, word);
+    const bool numbered = gs_endpoint_read(text, &read) == GS_OK;
+    if (!numbered) gs_append(text, sizeof text, ":%d", f->launch->size);
+    if ((!numbered && gs_endpoint_read(text, &read) != GS_OK) || !is_name(read.host) ||
+        memchr(word, '/', length) || (numbered && read.port < 1) || read.port > GS_LAUNCH_MOST)
         return gs_fail(GS_E_USAGE, "--hosts: '%.*s' is not HOST or HOST:PROCESSES (1 to %d)", (int)length,
                        word, GS_LAUNCH_MOST);
-    if (processes < 1)
+    if (read.port < 1)
         return gs_fail(GS_E_USAGE, "--hosts: no number of processes on %s; wanted %s:N, or -n N for all",
-                       name, name);
-    snprintf(h->name, sizeof h->name, "%s", name);
-    h->processes = (int)processes;
-    h->input = -1;
+                       read.host, read.host);
+    *h = (host){.processes = read.port, .input = -1};
+    snprintf(h->name, sizeof h->name, "%.*s", NAME - 1, read.host);
     f->count++;
     return GS_OK;
 }
@@ -161,7 +152,8 @@ static void become(const fleet *f, int node, const char *command, int input, con
     else
         execlp("ssh", "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", f->host[node].name,
                command, (char *)NULL);
-    gs_launch_say("cannot start %s: %s", node == 0 ? "sh" : "ssh (Debian: openssh-client)", strerror(errno));
+    gs_tell("launch", "cannot start %s: %s", node == 0 ? "sh" : "ssh (Debian: openssh-client)",
+            strerror(errno));
     _exit(127);
 }
 
@@ -201,7 +193,7 @@ static void send_all(fleet *f, int number) {
 static void tell_all(const fleet *f, char what) {
     for (int i = 0; i < f->count; i++)
         if (f->host[i].input >= 0 && write(f->host[i].input, &what, 1) < 0)
-            gs_launch_say("%s cannot be reached: %s", f->host[i].name, strerror(errno));
+            gs_tell("launch", "%s cannot be reached: %s", f->host[i].name, strerror(errno));
 }
 
 static void reap(fleet *f) {
@@ -258,7 +250,7 @@ static void say_failure(const fleet *f) {
                  h->name);
     if (f->failed > 0 && (status == 127 || status == 126))
         snprintf(why, sizeof why, ": gradsum could not be started there; --program says where it is");
-    gs_launch_say("node rank %d (%s) failed with exit status %d%s", f->failed, h->name, status, why);
+    gs_tell("launch", "node rank %d (%s) failed with exit status %d%s", f->failed, h->name, status, why);
 }
 
 static int outcome(const fleet *f, int stopped_by) {
@@ -288,7 +280,7 @@ int gs_launch_hosts(const gs_launch *launch) {
     signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < f.count && status == GS_OK; i++) status = start(&f, i, &before);
     if (status != GS_OK) {
-        gs_launch_say("%s", gs_message());
+        gs_tell("launch", "%s", gs_message());
         f.failed = 0;
         send_all(&f, SIGTERM);
     }

@@ -94,7 +94,7 @@ gs_status gs_launch_start_process(gs_launch_processes *p, const gs_launch_rendez
     const pid_t launcher = getpid(), pid = fork();
     if (pid == 0) {
         become_rank(p, r, slot, size, launcher);
-        gs_launch_say("%s", gs_message());
+        gs_tell("launch", "%s", gs_message());
         _exit(GS_EXIT_FAILED);
     }
     if (pid < 0)
@@ -428,7 +428,7 @@ static int stopped_itself(const gs_attempt *a) {
 static int say_stopped(const gs_attempt *a, int number) {
     char text[SAID] = "";
     append_hanging(&a->processes, "; ", "", text, sizeof text);
-    gs_launch_say("stopped by signal %d (%s)%s", number, strsignal(number), text);
+    gs_tell("launch", "stopped by signal %d (%s)%s", number, strsignal(number), text);
     return 128 + number;
 }
 
@@ -445,7 +445,7 @@ static int judge(const gs_attempt *a, char text[SAID]) {
     const int first = p->child[a->failed].status; /* nobody reads its output any more, as behind `| head` */
     if (WIFSIGNALED(first) && WTERMSIG(first) == SIGPIPE) return 128 + SIGPIPE;
     if (misused == p->launch->size) {
-        if (misused > 1) gs_launch_say("all %d processes failed with this error", misused);
+        if (misused > 1) gs_tell("launch", "all %d processes failed with this error", misused);
         return GS_EXIT_USAGE;
     }
     const int slot = describe_failure(a, text, SAID);
@@ -536,7 +536,7 @@ static char *find_checkpoint(const gs_restarts *r, const char *folder) {
     if (!folder || !r->ours || gs_checkpoint_is_empty(folder)) return NULL;
     if (gs_checkpoint_find(folder, &file, note) != GS_OK) snprintf(note, sizeof note, "%s", gs_message());
     gs_checkpoint_let_go(); /* nobody else writes there now */
-    if (*note) gs_launch_say("%s", note);
+    if (*note) gs_tell("launch", "%s", note);
     return file;
 }
 
@@ -583,7 +583,7 @@ static void give_up(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     char why[300];
     snprintf(why, sizeof why, "%s", gs_message());
-    gs_launch_say("%s", why);
+    gs_tell("launch", "%s", why);
     if (p->launch->nodes > 1 && p->running < p->launch->size) {
         if (a->rendezvous.server) gs_store_server_start(a->rendezvous.server);
         leave_word(a, p->running, why);
@@ -606,7 +606,7 @@ static gs_status attempt(gs_attempt *a, const gs_launch *launch) {
     gs_shared_clear(p->shared);
     gs_status status = gs_launch_rendezvous_create(launch, &a->rendezvous);
     if (status != GS_OK) {
-        gs_launch_say("%s", gs_message());
+        gs_tell("launch", "%s", gs_message());
     } else {
         status = start_all(a);
         if (status == GS_OK && a->rendezvous.server) status = gs_store_server_start(a->rendezvous.server);
@@ -627,7 +627,7 @@ int gs_launch_run(const gs_launch *launch) {
     sigset_t pipe;
     int exit_status = GS_EXIT_FAILED;
     bool again = gs_shared_create(launch->elastic_min > 0, &a.processes.shared) == GS_OK;
-    if (!again) gs_launch_say("%s", gs_message());
+    if (!again) gs_tell("launch", "%s", gs_message());
     gs_launch_take_signals(&a.waited, &a.processes.blocked);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -638,7 +638,7 @@ int gs_launch_run(const gs_launch *launch) {
         exit_status = GS_EXIT_FAILED;
         if (attempt(&a, &restarts.attempt) == GS_OK) exit_status = judge(&a, text);
         again = *text && plan_restart(&restarts, &a, text);
-        if (*text) gs_launch_say("%s", text);
+        if (*text) gs_tell("launch", "%s", text);
     }
     free(restarts.words);
     gs_shared_free(a.processes.shared);

@@ -53,9 +53,6 @@ int gs_launch_hosts(const gs_launch *);
 
 /* ---- rendezvous.c: where the processes meet, and what else they find around them ---- */
 
-/* "gradsum launch: ..." on standard error, on a terminal in lines of its width. */
-void gs_launch_say(const char *format, ...) GS_PRINTF(1, 2);
-
 struct gs_store_server;
 
 /* Where the processes find each other. A folder is new, and the last of them to arrive removes it, unless something

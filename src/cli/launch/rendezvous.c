@@ -6,10 +6,11 @@
 #include "comm/rendezvous/secret.h"
 #include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
+#include "io/cache.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,42 +19,26 @@
 
 static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
 
-void gs_launch_say(const char *format, ...) {
-    char text[4000] = "gradsum launch: ";
-    const size_t used = strlen(text);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text + used, sizeof text - used, format, args);
-    va_end(args);
-    gs_print_sentence(stderr, text);
-}
-
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each of `size`
  * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank
- * makes itself a temporary one (gs_cl_choose_cache). NULL: no memory. */
-static char *cache_of(int rank, int size) {
-    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *users = getenv("POCL_CACHE_DIR");
-    char *path = NULL;
-    int length = 0;
-    if (users && *users && size == 1) return strdup(users);
+ * makes itself a temporary one (gs_cl_choose_cache). */
+static const char *cache_of(int rank, int size, char path[PATH_MAX]) {
+    const char *users = getenv("POCL_CACHE_DIR");
+    char name[32];
+    bool fits;
+    if (users && *users && size == 1) return users;
+    snprintf(name, sizeof name, "pocl-rank-%d", rank);
     if (users && *users)
-        length = asprintf(&path, "%s/rank-%d", users, rank);
-    else if (xdg && *xdg)
-        length = asprintf(&path, "%s/gradsum/pocl-rank-%d", xdg, rank);
-    else if (home && *home)
-        length = asprintf(&path, "%s/.cache/gradsum/pocl-rank-%d", home, rank);
-    if (length < 0) return NULL;
-    if (path && gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0) return path;
-    free(path);
-    return strdup("");
+        fits = snprintf(path, PATH_MAX, "%s/rank-%d", users, rank) < PATH_MAX;
+    else
+        fits = gs_cache_path(name, path, PATH_MAX);
+    return fits && gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0 ? path : "";
 }
 
 void gs_launch_cache_under_mpirun(void) {
     gs_rendezvous r;
-    if (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1 || !r.engine) return;
-    char *cache = cache_of(r.rank, r.size);
-    if (cache) setenv("POCL_CACHE_DIR", cache, 1);
-    free(cache);
+    if (gs_rendezvous_from_environment(&r) == GS_OK && r.size > 1 && r.engine)
+        setenv("POCL_CACHE_DIR", cache_of(r.rank, r.size, (char[PATH_MAX]){0}), 1);
 }
 
 const char *gs_launch_option(const gs_launch *launch, const char *name) {
@@ -108,7 +93,7 @@ static gs_status use_store(const gs_launch *l, gs_endpoint *m, gs_launch_rendezv
     if (l->node == 0) {
         GS_TRY(gs_store_server_create(m, 1, key, &r->server));
         m->port = gs_store_server_port(r->server);
-        gs_launch_say("the ranks meet at %s", gs_store_server_where(r->server));
+        gs_tell("launch", "the ranks meet at %s", gs_store_server_where(r->server));
     }
     snprintf(r->where, sizeof r->where, strchr(m->host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", m->host,
              m->port);
@@ -126,8 +111,8 @@ gs_status gs_launch_rendezvous_create(const gs_launch *l, gs_launch_rendezvous *
 static void end_store(gs_store_server *server, int members) {
     const long strangers = gs_store_server_strangers(server);
     if (strangers > 0)
-        gs_launch_say("%ld connection%s turned away, which did not prove to know the run's secret", strangers,
-                      strangers == 1 ? " was" : "s were");
+        gs_tell("launch", "%ld connection%s turned away, which did not prove to know the run's secret",
+                strangers, strangers == 1 ? " was" : "s were");
     if (members > 0) gs_store_server_linger(server, members, LINGER);
     gs_store_server_free(server);
 }
@@ -149,16 +134,14 @@ bool gs_launch_set_number(const char *name, int value) {
 
 gs_status gs_launch_set_environment(const gs_launch_rendezvous *r, const gs_launch *launch, int rank) {
     char timeout[32];
-    char *cache = cache_of(rank, launch->size);
     snprintf(timeout, sizeof timeout, "%.9g", launch->timeout);
-    bool set = cache && gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
+    bool set = gs_launch_set_number("GRADSUM_NODES", launch->nodes) &&
                gs_launch_set_number("GRADSUM_LOCAL_RANK", rank) &&
                setenv("GRADSUM_RENDEZVOUS", r->where, 1) == 0 && setenv("GRADSUM_STORE", "launch", 1) == 0 &&
                (!launch->interface || setenv("GRADSUM_INTERFACE", launch->interface, 1) == 0) &&
-               setenv("POCL_CACHE_DIR", cache, 1) == 0 &&
+               setenv("POCL_CACHE_DIR", cache_of(rank, launch->size, (char[PATH_MAX]){0}), 1) == 0 &&
                setenv("OPENBLAS_NUM_THREADS", "1", 1) == 0 && /* its threads are never used: cpu/pool.h */
                (!(launch->timeout > 0) || setenv("GRADSUM_TIMEOUT", timeout, 1) == 0) &&
                setenv("GRADSUM_TRANSPORT", launch->transport, 1) == 0;
-    free(cache);
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", rank);
 }

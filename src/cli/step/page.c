@@ -1,5 +1,5 @@
-/* The page of `gradsum step -o`: every scheme that can be watched sums the same gradients, twice: once 2^r, which
- * says whose gradients a sum has, and once the gradients themselves, for the values.
+/* The page of `gradsum step -o`: the record of every scheme that can be watched says whose gradients each sum has, and
+ * when; the values are the sums of these workers' gradients in a real step.
  *
  * What the page's scripts (src/page/step_record.js) read, short because there is much of it:
  *
@@ -20,7 +20,7 @@
 #include "train/run.h"
 #include "train/strategy.h"
 
-#include <stddef.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +93,12 @@ static gs_status make_gradients(const gs_settings *settings, int workers, gradie
 typedef struct page {
     const gs_settings *settings;
     const gradients *gradients;
-    gs_step_values *row;
+    gs_step_part *row; /* the values of these workers' sum, in these elements */
     int rows;
     size_t room;
 } page;
+
+enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars of a whole gradient, and of a chunk */
 
 /* ---- numbers ---- */
 
@@ -108,109 +110,124 @@ static cJSON *number(double x) {
 #define INTEGERS(...)                                                                                        \
     cJSON_CreateDoubleArray((const double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
 
-static cJSON *floats(int count, const float *x) {
-    cJSON *a = cJSON_CreateArray();
-    for (int i = 0; i < count; i++) cJSON_AddItemToArray(a, number(x[i]));
-    return a;
-}
-
 /* ---- rows ---- */
 
-/* Bit by bit: all that is not set is 0. */
-static bool same_values(const gs_step_values *a, const gs_step_values *b) {
-    return memcmp(a, b, offsetof(gs_step_values, bar) + sizeof a->bar) == 0;
-}
-
-/* The number of a row with these values; -1 where there is no memory. The same are kept once. */
-static int row_of(page *p, const gs_step_values *v) {
+/* The number of a row; -1 where there is no memory. */
+static int row_of(page *p, const gs_step_part *x) {
     for (int i = 0; i < p->rows; i++)
-        if (same_values(&p->row[i], v)) return i;
+        if (p->row[i].first == x->first && p->row[i].count == x->count && p->row[i].workers == x->workers)
+            return i;
     if (!gs_grow(&p->row, (size_t)p->rows, &p->room, sizeof *p->row)) return -1;
-    p->row[p->rows] = *v;
+    p->row[p->rows] = *x;
     return p->rows++;
 }
 
-static cJSON *json_rows(const page *p) {
-    cJSON *rows = cJSON_CreateArray();
-    for (int i = 0; i < p->rows; i++) {
-        const gs_step_values *v = &p->row[i];
-        cJSON_AddItemToArray(rows, GS_JSON_ARRAY(number(v->norm), number(v->min), number(v->max),
-                                                 floats(v->shown, v->some), floats(v->bars, v->bar)));
+/* [norm, min, max, [the first value, the last, and some between], [bars]] of x[0 .. count - 1]. Bars are means of equal
+ * parts: they add up as the gradients do. */
+static cJSON *values_of(const float *x, size_t count, int bars) {
+    const size_t shown = count < SOME ? count : SOME;
+    cJSON *some = cJSON_CreateArray(), *means = cJSON_CreateArray();
+    double squares = 0;
+    float min = x[0], max = x[0];
+    for (size_t i = 0; i < count; i++) {
+        if (x[i] < min) min = x[i];
+        if (x[i] > max) max = x[i];
+        squares += (double)x[i] * x[i];
     }
-    return rows;
+    for (size_t i = 0; i < shown; i++)
+        cJSON_AddItemToArray(some, number(x[shown > 1 ? (count - 1) * i / (shown - 1) : 0]));
+    for (int b = 0; b < bars; b++) {
+        const gs_shard part = gs_shard_of(count, b, bars);
+        double sum = 0;
+        for (size_t i = part.first; i < part.first + part.count; i++) sum += x[i];
+        cJSON_AddItemToArray(means, number(sum / (double)part.count));
+    }
+    return GS_JSON_ARRAY(number(sqrt(squares)), number(min), number(max), some, means);
+}
+
+static gs_status json_rows(const page *p, cJSON *rows) {
+    const gradients *g = p->gradients;
+    float *sum;
+    GS_TRY(GS_NEW(sum, g->size, "a sum of gradients"));
+    for (int i = 0; i < p->rows; i++) {
+        const gs_step_part *x = &p->row[i];
+        const int usual = (int)(BARS * x->count / g->size), bars = usual > LEAST_BARS ? usual : LEAST_BARS;
+        memset(sum, 0, x->count * sizeof *sum);
+        for (int r = 0; r < g->workers; r++)
+            for (size_t k = 0; k < x->count && x->workers >> r & 1; k++)
+                sum[k] += g->gradient[r][x->first + k];
+        cJSON_AddItemToArray(rows, values_of(sum, x->count, x->count < (size_t)bars ? (int)x->count : bars));
+    }
+    free(sum);
+    return GS_OK;
 }
 
 /* ---- one scheme ---- */
 
-/* A recorded scheme: `marks` and `sums` have the same events, one by one. */
-typedef struct pair {
-    gs_step_record marks, sums;
+/* A recorded scheme, and its chunks. */
+typedef struct recorded {
+    gs_step_record step;
     size_t *bounds;
     int chunks;
-} pair;
+} recorded;
 
-static gs_status record(const page *p, const gs_sync_scheme *scheme, pair *t) {
-    const gradients *g = p->gradients;
-    t->marks = (gs_step_record){.asked = scheme, .workers = g->workers, .size = g->size};
-    GS_TRY(gs_step_run(&t->marks));
-    GS_TRY(gs_step_chunks(&t->marks, &t->bounds, &t->chunks));
-    t->sums = (gs_step_record){.asked = scheme,
-                               .workers = g->workers,
-                               .size = g->size,
-                               .gradient = (const float *const *)g->gradient,
-                               .bounds = t->bounds,
-                               .chunks = t->chunks};
-    GS_TRY(gs_step_run(&t->sums));
-    if (t->marks.count != t->sums.count) gs_bug("%s: two runs sent different messages", scheme->name);
-    if (!t->marks.correct || !t->sums.correct)
+static gs_status record(const page *p, const gs_sync_scheme *scheme, recorded *t) {
+    t->step = (gs_step_record){.asked = scheme, .workers = p->gradients->workers, .size = p->gradients->size};
+    GS_TRY(gs_step_run(&t->step));
+    if (!t->step.correct)
         return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", scheme->name);
-    return GS_OK;
+    return gs_step_chunks(&t->step, &t->bounds, &t->chunks);
 }
 
-static void add_message(page *p, cJSON *messages, const pair *t, const gs_step_event *e) {
-    cJSON *m = INTEGERS(e->round, e->from, e->to, gs_step_chunk_at(t->bounds, e->parts[0].first));
-    cJSON *rows = cJSON_CreateArray();
-    for (int i = 0; i < e->count; i++)
-        cJSON_AddItemToArray(rows, cJSON_CreateNumber(row_of(p, &e->values[i])));
+/* What an event says of a chunk. */
+static gs_step_part chunk_of(const recorded *t, const gs_step_event *e, int chunk) {
+    const size_t first = t->bounds[chunk];
+    return (gs_step_part){first, t->bounds[chunk + 1] - first, gs_step_part_at(e, first)->workers};
+}
+
+static void add_message(page *p, cJSON *messages, const recorded *t, const gs_step_event *e) {
+    const gs_step_part *last = &e->parts[e->count - 1];
+    const int from = gs_step_chunk_at(t->bounds, e->parts[0].first),
+              to = gs_step_chunk_at(t->bounds, last->first + last->count);
+    cJSON *m = INTEGERS(e->round, e->from, e->to, from), *rows = cJSON_CreateArray();
+    for (int c = from; c < to; c++) {
+        const gs_step_part chunk = chunk_of(t, e, c);
+        cJSON_AddItemToArray(rows, cJSON_CreateNumber(row_of(p, &chunk)));
+    }
     cJSON_AddItemToArray(m, rows);
     cJSON_AddItemToArray(messages, m);
 }
 
 /* Messages of a round in the order of their places among those of their senders: what could travel at once. */
-static void add_messages(page *p, cJSON *messages, const pair *t) {
+static void add_messages(page *p, cJSON *messages, const recorded *t) {
     int left = 0;
-    for (int i = 0; i < t->sums.count; i++) left += t->sums.events[i].to >= 0;
+    for (int i = 0; i < t->step.count; i++) left += t->step.events[i].to >= 0;
     for (int place = 0; left > 0; place++)
-        for (int i = 0; i < t->sums.count; i++) {
-            const gs_step_event *e = &t->sums.events[i];
+        for (int i = 0; i < t->step.count; i++) {
+            const gs_step_event *e = &t->step.events[i];
             if (e->to < 0 || e->place != place) continue;
             add_message(p, messages, t, e);
             left--;
         }
 }
 
-static void add_cells(page *p, cJSON *start, cJSON *changes, const pair *t) {
-    int workers = t->sums.workers;
-    const gs_step_event *mark[GS_STEP_WORKERS] = {0}, *sum[GS_STEP_WORKERS] = {0};
-    for (int r = 0; r < workers; r++) cJSON_AddItemToArray(start, cJSON_CreateArray());
-    for (int i = 0; i < t->sums.count; i++) {
-        const gs_step_event *m = &t->marks.events[i], *s = &t->sums.events[i];
-        int r = s->from;
-        if (s->to >= 0) continue;
+static void add_cells(page *p, cJSON *start, cJSON *changes, const recorded *t) {
+    const gs_step_event *held[GS_STEP_WORKERS] = {0};
+    for (int r = 0; r < t->step.workers; r++) cJSON_AddItemToArray(start, cJSON_CreateArray());
+    for (int i = 0; i < t->step.count; i++) {
+        const gs_step_event *e = &t->step.events[i];
+        const int r = e->from;
+        if (e->to >= 0) continue;
         for (int c = 0; c < t->chunks; c++) {
-            uint32_t in = gs_step_part_at(m, t->bounds[c])->workers;
-            const gs_step_values *values = &s->values[c];
-            bool same = sum[r] && same_values(values, &sum[r]->values[c]) &&
-                        in == gs_step_part_at(mark[r], t->bounds[c])->workers;
-            if (same) continue;
-            int row = row_of(p, values);
-            if (s->round == 0)
-                cJSON_AddItemToArray(cJSON_GetArrayItem(start, r), INTEGERS(in, row));
+            const gs_step_part chunk = chunk_of(t, e, c);
+            if (held[r] && chunk_of(t, held[r], c).workers == chunk.workers) continue;
+            const int row = row_of(p, &chunk);
+            if (e->round == 0)
+                cJSON_AddItemToArray(cJSON_GetArrayItem(start, r), INTEGERS(chunk.workers, row));
             else
-                cJSON_AddItemToArray(changes, INTEGERS(s->round, r, c, in, row));
+                cJSON_AddItemToArray(changes, INTEGERS(e->round, r, c, chunk.workers, row));
         }
-        mark[r] = m;
-        sum[r] = s;
+        held[r] = e;
     }
 }
 
@@ -225,18 +242,18 @@ static void add_costs(cJSON *o, const gs_step_record *t) {
     }
 }
 
-static void add_scheme(page *p, cJSON *schemes, const pair *t) {
+static void add_scheme(page *p, cJSON *schemes, const recorded *t) {
     cJSON *o = cJSON_CreateObject(), *bounds = cJSON_CreateArray();
     cJSON_AddItemToArray(schemes, o);
-    GS_JSON_ADD(o, GS_FIELD("name", t->sums.scheme->name), GS_FIELD("what", t->sums.scheme->what),
-                GS_FIELD("rounds", t->sums.rounds));
+    GS_JSON_ADD(o, GS_FIELD("name", t->step.scheme->name), GS_FIELD("what", t->step.scheme->what),
+                GS_FIELD("rounds", t->step.rounds));
     for (int c = 0; c <= t->chunks; c++)
         cJSON_AddItemToArray(bounds, cJSON_CreateNumber((double)t->bounds[c]));
     cJSON_AddItemToObject(o, "bounds", bounds);
     cJSON *start = cJSON_AddArrayToObject(o, "start"), *changes = cJSON_AddArrayToObject(o, "changes");
     add_cells(p, start, changes, t);
     add_messages(p, cJSON_AddArrayToObject(o, "messages"), t);
-    add_costs(o, &t->sums);
+    add_costs(o, &t->step);
 }
 
 /* ---- all ---- */
@@ -248,12 +265,11 @@ static bool can_be_watched(const gs_sync_scheme *s) {
 
 static gs_status add_schemes(page *p, cJSON *schemes) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
-        pair t = {0};
+        recorded t = {0};
         if (!can_be_watched(*s)) continue;
         gs_status status = record(p, *s, &t);
         if (status == GS_OK) add_scheme(p, schemes, &t);
-        gs_step_record_free(&t.marks);
-        gs_step_record_free(&t.sums);
+        gs_step_record_free(&t.step);
         free(t.bounds);
         GS_TRY(status);
     }
@@ -284,7 +300,8 @@ static gs_status write_page(const char *path, page *p, const gs_sync_scheme *fir
     char title[200];
     GS_TRY(add_schemes(p, cJSON_AddArrayToObject(data, "schemes")));
     add_step(p, data);
-    GS_JSON_ADD(data, GS_FIELD("show", first->name), GS_FIELD("rows", json_rows(p)));
+    GS_JSON_ADD(data, GS_FIELD("show", first->name));
+    GS_TRY(json_rows(p, cJSON_AddArrayToObject(data, "rows")));
     snprintf(title, sizeof title, "gradsum: %s over %d workers", first->name, p->gradients->workers);
     const gs_page shown = {.title = title,
                            .style = {gs_page_step_css},

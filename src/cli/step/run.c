@@ -2,8 +2,6 @@
 #include "comm/ranks.h"
 #include "core/memory.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,71 +76,17 @@ static int cut(const float *data, size_t first, size_t count, gs_step_part *part
     return n;
 }
 
-/* What 2^r has become: parts of equal elements. */
-static gs_status equal_parts(gs_step_event *e, size_t first, size_t count, const float *data) {
-    e->count = cut(data, first, count, NULL);
-    GS_TRY(GS_NEW(e->parts, e->count, "the parts of a message"));
-    cut(data, first, count, e->parts);
-    return GS_OK;
-}
-
-/* Of data[0 .. count-1], with `bars` bars, or one for each element where there are fewer. */
-static void values_of(const float *data, size_t count, int bars, gs_step_values *out) {
-    double squares = 0;
-    *out = (gs_step_values){.min = data[0], .max = data[0]};
-    for (size_t i = 0; i < count; i++) {
-        if (data[i] < out->min) out->min = data[i];
-        if (data[i] > out->max) out->max = data[i];
-        squares += (double)data[i] * data[i];
-    }
-    out->norm = sqrt(squares);
-    out->shown = count < GS_STEP_SOME ? (int)count : GS_STEP_SOME;
-    for (int i = 0; i < out->shown; i++)
-        out->some[i] = data[out->shown > 1 ? (count - 1) * (size_t)i / (size_t)(out->shown - 1) : 0];
-    out->bars = count < (size_t)bars ? (int)count : bars;
-    for (int b = 0; b < out->bars; b++) {
-        gs_shard part = gs_shard_of(count, b, out->bars);
-        double sum = 0;
-        for (size_t i = part.first; i < part.first + part.count; i++) sum += data[i];
-        out->bar[b] = (float)(sum / (double)part.count);
-    }
-}
-
-/* What gradients have become: chunks with their values. Messages begin and end where chunks do. */
-static gs_status chunk_parts(const gs_step_record *step, gs_step_event *e, size_t first, size_t count,
-                             const float *data) {
-    int from = gs_step_chunk_at(step->bounds, first), to = gs_step_chunk_at(step->bounds, first + count);
-    int bars = GS_STEP_BARS / step->chunks;
-    e->count = to - from;
-    GS_TRY(GS_NEW(e->parts, e->count, "the parts of a message"));
-    GS_TRY(GS_NEW(e->values, e->count, "the values of a message"));
-    for (int p = 0; p < e->count; p++) {
-        size_t begin = step->bounds[from + p], n = step->bounds[from + p + 1] - begin;
-        e->parts[p] = (gs_step_part){begin, n, 0};
-        values_of(data + (begin - first), n, bars > 3 ? bars : 3, &e->values[p]);
-    }
-    return GS_OK;
-}
-
-static void free_event(gs_step_event *e) {
-    free(e->parts);
-    free(e->values);
-}
-
 /* Does nothing after a failure, which the worker's status keeps. */
 static void record(worker *w, int round, int from, int to, size_t first, size_t count, const float *data) {
     if (w->status != GS_OK) return;
     gs_step_event e = {.round = round, .from = from, .to = to, .place = w->sent};
+    e.count = cut(data, first, count, NULL);
     if (!gs_grow(&w->events, (size_t)w->count, &w->room, sizeof *w->events))
         w->status = gs_fail(GS_E_MEMORY, "no memory to record the messages of one step");
-    else if (w->step->gradient)
-        w->status = chunk_parts(w->step, &e, first, count, data);
     else
-        w->status = equal_parts(&e, first, count, data);
-    if (w->status != GS_OK) {
-        free_event(&e);
-        return;
-    }
+        w->status = GS_NEW(e.parts, e.count, "the parts of a message");
+    if (w->status != GS_OK) return;
+    cut(data, first, count, e.parts);
     w->events[w->count++] = e;
     w->sent += to >= 0;
 }
@@ -162,8 +106,7 @@ static gs_status work(void *workers, int me, gs_comm **comm) {
     const gs_step_record *step = w->step;
     const gs_sync_observer observer = {w, see_message, see_round, NULL};
     GS_TRY(gs_sync_create_wire(step->asked, *comm, gs_step_array(step), &w->sync));
-    for (size_t i = 0; i < step->size; i++)
-        w->data[i] = step->gradient ? step->gradient[me][i] : (float)(1 << me);
+    for (size_t i = 0; i < step->size; i++) w->data[i] = (float)(1 << me);
     record(w, 0, me, -1, 0, step->size, w->data);
     w->sync->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
     gs_status status = gs_sync_run(w->sync, w->data, step->size);
@@ -185,28 +128,6 @@ static int compare_events(const void *a, const void *b) {
     return (i > j) - (i < j);
 }
 
-/* Of 2^r: each worker's array is one part, of all workers. */
-static bool is_sum_of_marks(const gs_step_record *step, const worker *w) {
-    const gs_step_event *last = &w->events[w->count - 1];
-    return last->count == 1 && last->parts[0].workers == ((uint32_t)1 << step->workers) - 1;
-}
-
-/* Of gradients: each sum is within the rounding of N - 1 additions of the exact one, and worker 0's bits. */
-static bool is_sum_of_gradients(const gs_step_record *step, const worker *w, const worker *first) {
-    if (memcmp(w->data, first->data, step->size * sizeof *w->data) != 0) return false;
-    for (size_t i = 0; i < step->size; i++) {
-        double sum = 0, size = 0;
-        for (int r = 0; r < step->workers; r++) {
-            double x = step->gradient[r][i];
-            sum += x;
-            size += fabs(x);
-        }
-        double error = fabs(w->data[i] - sum);
-        if (isfinite(sum) && !(error <= step->workers * (double)FLT_EPSILON * size + FLT_MIN)) return false;
-    }
-    return true;
-}
-
 static gs_status gather(gs_step_record *step, worker *workers) {
     int count = 0;
     for (int i = 0; i < step->workers; i++) count += workers[i].count;
@@ -218,8 +139,8 @@ static gs_status gather(gs_step_record *step, worker *workers) {
     step->correct = true;
     for (int i = 0; i < step->workers; i++) {
         worker *w = &workers[i];
-        bool correct = step->gradient ? is_sum_of_gradients(step, w, workers) : is_sum_of_marks(step, w);
-        step->correct = step->correct && correct;
+        const gs_step_event *last = &w->events[w->count - 1];
+        step->correct &= last->count == 1 && last->parts[0].workers == ((uint32_t)1 << step->workers) - 1;
         step->counted[i] = w->sync->counted;
         memcpy(step->events + step->count, w->events, (size_t)w->count * sizeof *w->events);
         step->count += w->count;
@@ -253,7 +174,7 @@ gs_status gs_step_run(gs_step_record *step) {
     if (status == GS_OK) status = gather(step, workers);
     for (int i = 0; i < n; i++) {
         worker *w = &workers[i];
-        for (int k = 0; k < w->count; k++) free_event(&w->events[k]);
+        for (int k = 0; k < w->count; k++) free(w->events[k].parts);
         free(w->events);
         free(w->data);
         gs_sync_free(w->sync);
@@ -262,7 +183,7 @@ gs_status gs_step_run(gs_step_record *step) {
 }
 
 void gs_step_record_free(gs_step_record *step) {
-    for (int i = 0; i < step->count; i++) free_event(&step->events[i]);
+    for (int i = 0; i < step->count; i++) free(step->events[i].parts);
     free(step->events);
     step->events = NULL;
     step->count = 0;

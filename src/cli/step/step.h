@@ -4,7 +4,7 @@
  * sum of workers 0 and 2. Nothing else is known of a scheme than the messages that it really sends.
  *
  *     run.c        run a scheme over threads, record it, and find the chunks into which it cuts the array
- *     page.c       the records of all schemes, with the gradients of a real step of a model, as a page (-o)
+ *     page.c       the records of all schemes, and the gradients of a real step of a model, as a page (-o)
  *     layout.c     a step of a pipeline, of ZeRO or of tensor parallelism
  */
 #pragma once
@@ -13,17 +13,6 @@
 #include <stdint.h>
 
 enum { GS_STEP_WORKERS = 16, GS_STEP_FLOATS = 1000000, GS_STEP_PAGE_FLOATS = 10000000 };
-
-enum { GS_STEP_BARS = 48, GS_STEP_SOME = 5 };
-
-/* A chunk in few numbers: what a page shows of it. */
-typedef struct gs_step_values {
-    double norm; /* sqrt of the sum of squares */
-    float min, max;
-    int shown, bars;
-    float some[GS_STEP_SOME]; /* shown of them: the first, the last, and some between at equal distances */
-    float bar[GS_STEP_BARS];  /* means of equal parts: they add up as the gradients do */
-} gs_step_values;
 
 /* ---- run.c ---- */
 
@@ -41,8 +30,6 @@ typedef struct gs_step_event {
     int place; /* of a message: among those that its sender has sent, from 0 */
     int count;
     gs_step_part *parts;
-    /* Of each part, where gradients are summed, and `workers` is not known; else NULL. */
-    gs_step_values *values;
 } gs_step_event;
 
 typedef struct gs_step_record {
@@ -50,18 +37,12 @@ typedef struct gs_step_record {
     int workers;
     size_t size;
     gs_wire wire;
-    /* NULL: worker r begins with 2^r everywhere, and parts are what is equal. Else with gradient[r], and parts are
-     * the chunks bounds[c] .. bounds[c + 1] - 1, with their values. */
-    const float *const *gradient;
-    const size_t *bounds;
-    int chunks;
 
     const gs_sync_scheme *scheme; /* that was used: another one for `auto` */
     char why[200];                /* as gs_sync.why */
     int rounds;
     bool watched; /* messages were seen; else the library sends its own, or nothing is sent */
-    /* Every worker ended with the sum of all; of gradients: within rounding, and the same bits. */
-    bool correct;
+    bool correct; /* every worker ended with the sum of all */
     gs_sync_cost counted[GS_STEP_WORKERS];
     gs_step_event *events; /* sorted: by round, messages before what is held, by worker */
     int count;

@@ -30,7 +30,7 @@ struct gs_loaded;
  * parameters, those in the model's flat array. */
 #define GS_DIGEST_KINDS(X)                                                                                   \
     X(samples, "samples")           /* as the loader brings them; number 0; part: eighth of the batch */     \
-    X(answers, "answers")           /* the same of labels or targets */                                      \
+    X(answers, "targets")           /* the same of labels, or of other targets */                            \
     X(own, "own samples")           /* samples again, by their places in the rank's own part; number 0 */    \
     X(weight, "weights in forward") /* what the first forward reads; number: parameter; part 1: borrowed */  \
     X(x, "input")                   /* of the first layer; number 0; part: eighth of the batch */            \
