@@ -1,7 +1,7 @@
 #include "stored.clh"
 #include "sums.clh"
 
-/* Batch normalisation. The formulas stand in src/backend.h; u = (x - mean) / sqrt(var + eps).
+/* Batch normalisation. The formulas are in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
  * Sums: one work-group for each channel. On a GPU its SUMMERS work-items share a plane, or, where planes are small, the
  * samples; on a CPU it is one work-item, which goes through planes by vectors. The sum of a sample is added to the sum

@@ -39,7 +39,7 @@ typedef struct product {
     int has_bias, relu;                                 /* what is done to it at the end */
 } product;
 
-/* Where position (r, ..) of row m of the product lies in the result: the start of a row of it, or NULL if outside. */
+/* Position (r, ..) of row m of the product in the result: the start of one of its rows, or NULL if outside. */
 static __global flow *result_row(__global flow *y, ulong image, int m, int r, product p) {
     const int phase = m / p.stride_w, channel = phase / p.stride_h;
     const int channels = p.m / (p.stride_h * p.stride_w);

@@ -38,7 +38,7 @@ static void pack(__global float *to, __global const stored *w, __global const in
 }
 
 /* All rows of y for `wide` vectors of columns, in tiles of `high` rows ("broadcast" in tile.clh). at: where the vectors
- * begin. always_inline: high and wide are then constants, and only what lies below them is left of the unrolled
+ * begin. always_inline: high and wide are then constants, and only what is below them is left of the unrolled
  * loops. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < GS_ROWS; i++) if (i < high)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < WIDE; j++) if (j < wide)
@@ -78,7 +78,7 @@ __attribute__((always_inline)) static void strip(__global float *y, __global con
     }
 }
 
-/* Strips of `wide` vectors, and strips of one vector at the right edge, where there is room for no more. A vector that
+/* Strips of `wide` vectors, and strips of one vector at the right edge, where no wider strip fits. A vector that
  * would pass the edge is moved back, and overlaps the one before it. */
 __attribute__((always_inline)) static void tiles(__global float *y, __global const float *x, product p,
                                                  const int high, const int wide) {
@@ -212,7 +212,7 @@ static void spread_plane(__global float *to, __global const stored *dy, __global
     for (int i = rows * w; i < h * w; i++) to[index[i]] = passes(relu_y[i]) ? number(dy[i]) : 0;
 }
 
-/* Put one image of dy between its margins of zeros; add its sums to db, of which there is one every db_row floats. */
+/* Put one image of dy between its margins of zeros; add its sums to db, whose elements are db_row floats apart. */
 static void copy_dy(__global float *to, __global const stored *dy, __global const stored *relu_y,
                     __global const int *index, __global float *db, size_t db_row, conv_rows s) {
     const int positions = s.out_h * s.out_w, plane = s.pool ? positions / 4 : positions;

@@ -2,7 +2,7 @@
 #include "gemm.clh"
 #include "transpose.clh"
 
-/* C where s.in_16_bits is set lies in 16 bits, and nothing is added to it. c_place: number c_at of it. */
+/* Where s.in_16_bits is set, C has 16 bits and nothing is added to it. c_place: its element c_at. */
 #ifdef STORED_FLOATS
 #define c_place(c, c_at, s) ((c) + (c_at))
 #define store_one_c(x, c, at, s) ((c)[at] = (x))
@@ -113,10 +113,10 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
 }
 
 /* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, as one task (the "broadcast" tile of tile.clh).
- * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it lies together
- * in the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide lie 4 KB apart, and
+ * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it is contiguous
+ * in the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide are 4 KB apart, and
  * addresses 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed.
- * Where A is large or lies across, or in 16 bits, a is a copy of it, too (gemm_pack). */
+ * Where A is large, transposed, or in 16 bits, a is a copy of it, too (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {

@@ -1,7 +1,7 @@
 #include "stored.clh"
 #include "sums.clh"
 
-/* Layer normalisation. The formulas stand in src/backend.h; u = (x - mean) rstd.
+/* Layer normalisation. The formulas are in src/backend.h; u = (x - mean) rstd.
  *
  * One work-group for each row: on a GPU its SUMMERS work-items share the row, on a CPU it is one work-item, which goes
  * through it by vectors. dw and db: one work-item for each column of a chunk of rows, and then one for each column. */

@@ -20,7 +20,7 @@ static float sum_at(__global const flow *dy, __global const int *index, int u, i
 
 #ifdef GS_GPU
 
-/* one work-item for each y, or for several that lie GS_LANES or GS_ROW_STEP apart */
+/* one work-item for each y, or for several that are GS_LANES or GS_ROW_STEP apart */
 __kernel void max_pool2d_forward(__global flow *y, ulong y_at, __global int *index, ulong index_at,
                                  __global const flow *x, ulong x_at, ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
@@ -81,7 +81,7 @@ static vec gather(__global const flow *row, ivec places) {
     return GS_PASTE(vload, GS_VECTOR)(0, value);
 }
 
-/* Row r of plane x: GS_VECTOR neighbouring outputs at once, each in a lane of its own. */
+/* Row r of plane x: GS_VECTOR neighbouring outputs at once, one in each lane. */
 static void forward_row(__global flow *y, __global int *index, __global const flow *x, int r,
                         pool2d_sizes s) {
     const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
@@ -102,7 +102,7 @@ static void forward_row(__global flow *y, __global int *index, __global const fl
     }
 }
 
-/* Clears `in` elements of dx, of which the first has the index `first`, and then scatters to them. In 16 bits, where
+/* Clears `in` elements of dx from the index `first` on, and then scatters to them. In 16 bits, where
  * sums must not lie, all pixels of a plane gather instead. */
 static void scatter(__global flow *dx, size_t in, int first, __global const flow *dy,
                     __global const int *index, size_t out, pool2d_sizes s) {

@@ -1,7 +1,7 @@
 #include "common.clh"
 #include "largest.clh"
 
-/* softmax_cross_entropy of which a rank has some of the classes, `first` and those after it: backend.h says what the
+/* softmax_cross_entropy where a rank has only some of the classes, from `first` on: backend.h says what the
  * operators give. One work-item a sample. */
 
 __kernel void softmax_part_largest(__global float *most, ulong most_at, __global const float *x, ulong x_at,

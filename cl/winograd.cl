@@ -5,7 +5,7 @@
 /* Convolution on a CPU with kernels of 3x3, stride 1 and a padding of 1, in fewer multiplications. cpu/winograd.h
  * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and cpu/winograd_dw.h what follows for dw; the names are theirs.
  *
- * Here the lanes of a vector are channels, in forward too. An image is turned so that its channels lie side by side,
+ * Here the lanes of a vector are channels, in forward too. An image is transposed so that its channels are contiguous,
  * with zeros around it, in memory that stays in the core's cache:
  *
  *     beside    (blocks of GS_VECTOR channels, 2 rows + 2, 2 columns + 2, GS_VECTOR)
@@ -32,7 +32,7 @@ enum {
         16 /* the same place of all 16 matrices must not fall into the same set of the first-level cache */
 };
 
-/* ---- the memory of a work-group: where the next floats lie ---- */
+/* ---- the memory of a work-group: where the next floats are ---- */
 
 static __global float *take(__global float **next, size_t floats) {
     __global float *it = *next;
@@ -174,7 +174,7 @@ static void tile_from_places(__global float *y, size_t width, __global const flo
     }
 }
 
-/* The last row and column of A have a minus that is left to by_g: here 3 stands for the second number itself. */
+/* The last row and column of A have a minus that is left to by_g: here 3 means the second number itself. */
 static void dy_to_places(__global float *n, size_t matrix, __global const float *dy, size_t width) {
     vec half_done[4][2];
 #pragma unroll
@@ -308,7 +308,7 @@ GS_ONCE void add_tiles(__global float *v, __global float *n, __global const floa
     }
 }
 
-/* dw = G^T du G: of GS_VECTOR input channels at once, whose kernels lie one after the other. */
+/* dw = G^T du G: of GS_VECTOR input channels at once, whose kernels are contiguous. */
 GS_ONCE void weights_from_places(__global float *dw, __global const float *du, int pairs) {
     for (int at = 0; at < pairs; at += GS_VECTOR, dw += 9 * GS_VECTOR) {
         vec half_done[3][4];

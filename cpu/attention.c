@@ -1,9 +1,9 @@
 /* Attention: cpu/plain/attention.c says what is computed.
  *
  * The scores of all queries and keys would be length^2 numbers for each head. They are never kept: TILE queries meet
- * TILE keys at a time, and what a tile gives is used at once, while it lies in the cache.
+ * TILE keys at a time, and a tile's result is used at once, while it is in the cache.
  *
- *               queries                   The scores of a tile stand with the queries side by side, so that one vector
+ *               queries                   The scores of a tile have the queries side by side, so that one vector
  *              i i i i i i                instruction does the same for sixteen queries: largest, sum, exp.
  *     keys   j s s s s s s
  *            j s s s s s s                Softmax needs the largest score and the sum of a whole row, but sees it tile

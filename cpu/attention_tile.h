@@ -35,7 +35,7 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* A head's rows are short, and a token's others lie between them: the core does not foresee where the next one is. So
+/* A head's rows are short, with a token's other heads between them: the core does not predict the next one. So
  * while the queries from i on meet their first tile of keys, the same tokens of the next head are fetched, in PIECES.
  * On an EPYC, 12 sequences of 64 tokens that lay in no cache took 600 us backward, and 835 us without this. */
 enum { PIECES = 5 };
@@ -60,11 +60,11 @@ static void fetch_next(const head *h, int i, int j, int piece) {
 
 /* ---- products ----
  *
- * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what lies wholly behind the
+ * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what is wholly behind the
  * diagonal is left out: there a query would see keys after it. The sums are the same, since these weigh 0.
  */
 
-/* c = `rows` rows of `a`, which lie `row` floats apart, times `columns` columns of what is transposed */
+/* c = `rows` rows of `a`, which are `row` floats apart, times `columns` columns of what is transposed */
 static void multiply(const head *h, float *c, size_t c_row, const float *a, size_t row, int rows,
                      const float *t, int columns) {
     const gs_matmul m = {.rows = rows,

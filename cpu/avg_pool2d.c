@@ -1,6 +1,6 @@
 #include "cpu/cpu.h"
 
-/* The part of a window that lies inside the image: places begin..end-1 of one axis. */
+/* The part of a window inside the image: positions begin..end-1 of one axis. */
 typedef struct mean_window {
     int begin, end;
 } mean_window;

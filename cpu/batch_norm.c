@@ -2,8 +2,8 @@
  *
  * Sums go by channels, so that a channel's order of additions is the same for any number of threads: up to CHUNK
  * numbers, of one image or of several small ones, are added in f32, sixteen side by side, and the sums of the chunks in
- * double. Chunks are taken in the order of memory, those of BLOCK channels one after the other: a core that leaps from
- * image to image for one channel waits for memory. The channels of vectors (plane 1) lie side by side, so that sixteen
+ * double. Chunks are taken in the order of memory, those of BLOCK channels together: a core that leaps from
+ * image to image for one channel waits for memory. The channels of vectors (plane 1) are adjacent, so that sixteen
  * of them are summed at once. All else goes by samples, over one scale for each channel. */
 #include "cpu/rounded.h"
 
@@ -275,7 +275,7 @@ gs_status GS_ISA(gs_cpu_batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, 
 
 /* ---- from numbers to numbers ---- */
 
-/* For some samples. Each loop is over what lies side by side: the pixels of a channel, or the channels of a vector. */
+/* For some samples. Each loop is over what is contiguous: the pixels of a channel, or the channels of a vector. */
 static void forward_part(void *context, int part) {
     const norm_work *t = context;
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
@@ -311,7 +311,7 @@ gs_status GS_ISA(gs_cpu_batch_norm_forward)(gs_device *d, gs_mem y, gs_mem x, gs
     return run_samples(d, &t, forward_part);
 }
 
-/* dx = scale (dy - of_dy - (x - mean) of_x), where of_dy and of_x lie behind scale */
+/* dx = scale (dy - of_dy - (x - mean) of_x), where of_dy and of_x follow scale in memory */
 static void backward_part(void *context, int part) {
     const norm_work *t = context;
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Convolution as products with the matrix of patches, which is not written out: see conv2d_rows.h for X, the
- * rows of an image, and product.h for products whose rows lie anywhere. With k = (c, u, v), a place of the
+ * rows of an image, and product.h for products whose rows are anywhere in memory. With k = (c, u, v), a place of the
  * kernel, and p = (r, o), an output position:
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
@@ -20,7 +20,7 @@
  * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h. So
  * does dw without a bias: see winograd_dw.h.
  *
- * With the relu and the max pooling that follow, forward makes y in a place of its own, a few images at a time, and
+ * With the relu and the max pooling that follow, forward makes y in scratch memory, a few images at a time, and
  * pools that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's
  * first layer y and dy are four times as large as what the pooling leaves: they need not go to memory and back.
  *

@@ -10,7 +10,7 @@
  *
  *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
  *
- * What all outputs (r, s) see through the place (u, v) of the kernel then lies in one plane, from the place at[k] on,
+ * What all outputs (r, s) see through the place (u, v) of the kernel is then in one plane, from offset at[k] on,
  * k = (c, u, v). For that y too has rows of grid_w: out_w numbers that are wanted, then some that are not. With
  * p = (r, s):
  *
@@ -27,7 +27,7 @@
 
 /* ---- the products on the planes of one image, in whichever of three ways wastes least ---- */
 
-/* In vectors, the last of which is laid over the one before; where that does not fit, in smaller ones. */
+/* In vectors; the last one overlaps the one before. Where that does not fit, in smaller ones. */
 static inline void copy_row(float *to, const float *from, size_t count) {
     if (count >= GS_VECTOR) {
         for (size_t i = 0; i + GS_VECTOR < count; i += GS_VECTOR) gs_store(to + i, gs_load(from + i));
@@ -93,7 +93,7 @@ static inline void windows_one_plane(const group_windows *w, const float *x) {
     }
 }
 
-/* Row by row, where that wastes less than all rows at once with what lies between them, which go to `wide` first. */
+/* Row by row, where that wastes less than all rows at once with the gaps between them, which go to `wide` first. */
 static inline void windows_product(group_windows *w, const float *x, float *wide) {
     gs_product *p = &w->product;
     const size_t grid_w = w->grid_w, width = (size_t)w->width, height = (size_t)w->height;
@@ -201,7 +201,7 @@ static void split_row(const group_work *t, float *to, const float *x) {
     }
 }
 
-/* The planes of a group of one image; zeros lie around them already. */
+/* The planes of a group of one image; zeros are around them already. */
 static void planes_from_image(const group_work *t, float *planes, const float *x) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t phase = (size_t)s->stride_w * t->plane, width = (size_t)s->in_w, grid_w = (size_t)t->grid_w;
@@ -308,7 +308,7 @@ static void list_phase(const group_work *t, int a, int b, size_t *column_at, siz
             }
 }
 
-/* For each phase: its matrix of rows c, of all groups one after the other. */
+/* For each phase: its matrix of rows c, for all groups in order. */
 static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t group = (size_t)t->out_c * (size_t)t->depth;
@@ -325,7 +325,7 @@ static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
         }
 }
 
-/* dx of phase (a, b) of one image, `w` of its size: its pixels lie stride_h rows and stride_w columns apart. */
+/* dx of phase (a, b) of one image, `w` of its size: its pixels are stride_h rows and stride_w columns apart. */
 static void phase_gradient(const group_work *t, group_windows *w, int a, int b, float *dx, const float *dy,
                            float *memory) {
     const gs_conv2d_sizes *s = &t->s;
@@ -377,7 +377,7 @@ static void copy_dy(const group_work *t, float *to, const float *dy, float *db) 
     for (int o = 0; o < t->out_c; o++, to += t->dy_plane) {
         for (int r = 0; r < t->s.out_h; r++, dy += width)
             copy_row(to + (size_t)r * (size_t)t->grid_w, dy, width);
-        gs_vector sums = {0}; /* zeros lie behind the last row */
+        gs_vector sums = {0}; /* zeros follow the last row */
         for (size_t p = 0; p < (size_t)t->positions; p += GS_VECTOR) sums += gs_load(to + p);
         float sum = 0;
         for (int i = 0; i < GS_VECTOR; i++) sum += sums[i];
@@ -392,7 +392,7 @@ static void backward_task(const group_work *t, float *scratch, int group, int ch
     float *dy = scratch, *planes = dy + some * t->dy_planes, *memory = planes + some * t->x_planes;
     float *sums = t->sums + (size_t)chunk * (t->weights + (size_t)s->out_c);
     float *dw = sums + g * out_c * (size_t)t->depth, *db = sums + t->weights + g * out_c;
-    /* where nothing is wasted at the end of a row, but much between them, each row is a sample of its own */
+    /* where nothing is wasted at the end of a row, but much between them, each row is a sample */
     const size_t width = (size_t)s->out_w, grid_w = (size_t)t->grid_w;
     const bool by_rows = width == gs_round_up(width) && 16 * (grid_w - width) > width;
     gs_dots dots = {.rows = t->out_c,

@@ -3,7 +3,7 @@
 
 #include "cpu/cpu.h"
 
-/* Of the pixels along one axis whose padded place is `phase` modulo stride: where they lie among those of that phase,
+/* Of the pixels along one axis whose padded place is `phase` modulo stride: where they are among those of that phase,
  * first .. end - 1, and how many places of the kernel see them, those with u dilation = phase modulo stride. */
 typedef struct gs_conv_phase {
     int first, end, taps;

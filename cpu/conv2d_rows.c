@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The outputs o for which o stride_w + v - pad_w lies in the image: first..end-1. */
+/* The outputs o for which o stride_w + v - pad_w is in the image: first..end-1. */
 typedef struct output_span {
     int first, end;
 } output_span;
@@ -23,7 +23,7 @@ static inline gs_vector_int lanes_from(int first) {
     return lane + first;
 }
 
-/* One vector of shift_plane or halve_plane, float by float. A function of its own: in their loops its needs would fill
+/* One vector of shift_plane or halve_plane, float by float. A separate function: in their loops its needs would fill
  * the registers. */
 static __attribute__((noinline)) void copy_lanes(float *to, const float *from, int step, int first, int end) {
     gs_store(to, (gs_vector){0});
@@ -49,7 +49,7 @@ static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, 
     }
 }
 
-/* With stride_w 2, in the same way: every second float of two vectors. What is written behind a phase's last row lies
+/* With stride_w 2: every second float of two vectors. What is written behind a phase's last row lies
  * in the next phase, which comes after it. */
 static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, output_span span,
                         const float *x, const float *x_end) {

@@ -6,7 +6,7 @@
  *
  *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
  *
- * and row (c, u, v) of the patches is that plane from its row u on: all output positions lie one after the
+ * and row (c, u, v) of the patches is that plane from its row u on: all output positions follow one after the
  * other, nothing is computed that is not wanted, and the copy is kernel_h times smaller than im2col's. With a
  * stride the rows h, h + stride_h, h + 2 stride_h ... must be neighbours: a plane holds the rows of each
  * h mod stride_h ("phase") together.
@@ -22,7 +22,7 @@ typedef struct gs_conv_rows {
     const gs_conv2d_sizes *s;
     size_t phase; /* floats of one phase of a plane */
     size_t plane; /* floats of one plane, with a vector of room after it */
-    size_t size;  /* floats of all planes; room for this many zeros must lie before and after them */
+    size_t size;  /* floats of all planes; room for this many zeros must be before and after them */
     size_t slack;
 } gs_conv_rows;
 

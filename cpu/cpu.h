@@ -62,7 +62,7 @@ static inline gs_range gs_cpu_range(size_t count, int part, int parts) {
     return r;
 }
 
-/* The same of `count` tasks, each of which writes to places of its own. */
+/* The same for `count` tasks, each with its own output. */
 static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
     return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
 }
@@ -107,7 +107,7 @@ typedef float gs_float16 __attribute__((vector_size(64), aligned(4), may_alias))
 typedef float gs_float8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float gs_float4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* The functions of this build; their contracts stand in backend.h. */
+/* The functions of this build; their contracts are in backend.h. */
 extern const gs_backend GS_ISA(gs_cpu_backend);
 
 #define GS_DECLARE(name) GS_OPERATOR(name) GS_ISA(gs_cpu_##name);

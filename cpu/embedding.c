@@ -1,7 +1,7 @@
 /* Rows of a table by their numbers: cpu/plain/embedding.c says what is computed.
  *
  * In backward several tokens may name the same row. Two threads must not add to it at once, and the order of additions
- * must not depend on who comes first. So each part has rows of its own, every `parts`-th of them, and goes through all
+ * must not depend on which thread comes first. So each part owns every `parts`-th row, and goes through all
  * tokens in their order, but adds only those that name its rows. (Rows in turn, and not in blocks: the frequent tokens
  * of a text often have low numbers.)
  */

@@ -1,6 +1,6 @@
 /* Layer normalisation: cpu/plain/layer_norm.c says what is computed.
  *
- * A row is read once for its mean and again for its variance; it is short, so that it lies in the cache by then. The
+ * A row is read once for its mean and again for its variance; it is short, so that it is in the cache by then. The
  * sums over a row are added sixteen side by side.
  *
  * dw and db are sums over all rows. The rows are cut into chunks, whose sums are added afterwards, in their order. The
@@ -26,7 +26,7 @@ static void cut_rows(layer_work *t) {
     t->chunks = (t->n + t->rows - 1) / t->rows;
 }
 
-/* In pairs, and pairs of these: sixteen additions one after the other would take as long as all else of a short row. */
+/* In pairs, and pairs of these: sixteen dependent additions would take as long as the rest of a short row. */
 static double sum_of(const gs_float16 *v) {
     double pair[SIDE / 2];
     for (int j = 0; j < SIDE / 2; j++) pair[j] = (double)(*v)[j] + (double)(*v)[j + SIDE / 2];

@@ -3,7 +3,7 @@
 
 #include <cblas.h>
 
-/* The three products of a linear layer, each in the layout in which the tensors lie:
+/* The three products of a linear layer, each in the layout in which the tensors are stored:
  *
  *     forward    y  (n, out)  = x (n, in)  w^T        + b
  *     backward   dx (n, in)   = dy (n, out) w

@@ -9,10 +9,10 @@
  *                dw (out, in) (+)= dy^T x              strips of x:   (SAMPLES, GS_STRIP)
  *                db (out)     (+)= column sums of dy
  *
- * (+)= is += with `add`, else =. x and dy are read where they lie.
+ * (+)= is += with `add`, else =. x and dy are read in place.
  *
  * Samples are cut into pieces that stay in the core's second-level cache. Each sum has one order, which neither the
- * pieces of y and dx nor the threads change: y and dx have the bits of linear_small.c, whatever n is.
+ * pieces of y and dx nor the threads change: y and dx have the bits of linear_small.c for any n.
  */
 typedef struct large_work {
     gs_linear_task l;
@@ -36,7 +36,7 @@ static int strip_width(int columns, int j) {
     return left == 4 * GS_VECTOR ? 2 * GS_VECTOR : left < GS_STRIP ? left : GS_STRIP;
 }
 
-/* All strips of w^T, by each thread for itself when it comes to its first part: another core's would have to be fetched
+/* All strips of w^T, by each thread separately when it comes to its first part: another core's would have to be fetched
  * from that core's cache, line by line, which takes longer. With two threads on an EPYC, 768 tokens and 128 -> 512
  * forward took 552 us with strips that both had packed together, and 473 us so. */
 static const float *pack(const large_work *t) {
@@ -158,7 +158,7 @@ static void dx_part(const large_work *t, int part) {
 }
 
 /* Each thread begins with its share of dw's parts and then has its share of dx's: neither needs the other, so no thread
- * waits between them. Its rows of dx are those that the layer before will give to it too, and lie in its core's cache
+ * waits between them. Its rows of dx are those that the layer before will give to it too, and are in its core's cache
  * then. */
 static void product_part(void *context, int part) {
     const large_work *t = context;
@@ -170,7 +170,7 @@ static void product_part(void *context, int part) {
         dx_part(t, share * dx_each + i - dw_each);
 }
 
-/* As many parts for each thread; or as they are, if there are too few. */
+/* As many parts for each thread; unchanged if there are too few. */
 static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }

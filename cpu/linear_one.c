@@ -6,7 +6,7 @@
  *
  *     y[o] = b[o] + sum_k w[o][k] x[k]
  *
- * GS_VECTOR rows of w are multiplied with x at a time, each into a vector of sums of its own. At the end these vectors
+ * GS_VECTOR rows of w are multiplied with x at a time, each into its own vector of sums. At the end these vectors
  * are summed up together: two of them become one, of neighbouring elements added, until one is left, whose element r
  * is the sum of row r:
  *

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A linear layer for a batch that is small compared with the layer (linear.h). In each of the three products the large
- * operand is read where it lies:
+ * operand is read in place:
  *
  *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are transposed on the way
  *     backward   dx (n, in)   = dy (n, out) w

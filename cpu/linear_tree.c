@@ -6,7 +6,7 @@
 
 /* A linear layer whose sums have one order, for --exact where several workers may share the layer (backend.h,
  * parallel/tensor.h). OpenBLAS's order follows from the sizes of a product, and so would not be the same for a half of
- * it. gs_matmul adds each element's terms one after the other, wherever its tile lies. Its products are of a leaf each:
+ * it. gs_matmul adds each element's terms in order, in any tile. Its products are of a leaf each:
  *
  *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum, until the right one is there.
  *                 \   /       \   /           As a binary counter carries, leaf k joins as many sums as its number has

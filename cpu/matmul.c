@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What is to be in the cache soon. A large batch lies in no core's cache, and the core does not foresee where a tile's
+/* What is to be in the cache soon. A large batch fits in no core's cache, and the core does not predict where a tile's
  * next rows are. So it is told: one line with each step of the depth, since many at once would wait for each other. On
  * an EPYC, 768 tokens that lay in no cache took backward 1,918 us without this and 1,850 us with it (128 -> 512), and
  * 2,028 and 1,890 us (512 -> 128). */
@@ -73,7 +73,7 @@ static void tile(const gs_matmul *t, int rows, int vectors, const float *a, cons
     }
 }
 
-/* A whole tile, and what to fetch meanwhile; a function of its own, so that its registers are. */
+/* A whole tile, and what to fetch meanwhile; a separate function, so that it has all registers. */
 static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vectors, const float *a,
                                                     const float *b, size_t b_row, float *c, const float *next,
                                                     const float *bias, soon fetch) {
@@ -89,7 +89,7 @@ static int vectors_at(const gs_matmul *t, int j) {
     return left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS;
 }
 
-/* b from column j on, `width` columns, side by side; zeros where b has ended. Rows that lie a power of two apart would
+/* b from column j on, `width` columns, side by side; zeros where b has ended. Rows that are a power of two apart would
  * drive each other out of the cache. */
 static void copy_strip(const gs_matmul *t, int j, int width) {
     int left = t->columns - j < width ? t->columns - j : width;
@@ -103,7 +103,7 @@ static void copy_strip(const gs_matmul *t, int j, int width) {
     }
 }
 
-/* Where c ends within the tile's last vector, the tile goes to a place of its own first. */
+/* Where c ends within the tile's last vector, the tile goes to scratch memory first. */
 static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *a, float *c, int columns) {
     float whole[GS_TILE_ROWS * GS_STRIP];
     tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, c, NULL, false);
@@ -123,7 +123,7 @@ static soon fetch_at(const gs_matmul *t, int i, int j, int vectors, const float 
     return (soon){NULL, 0};
 }
 
-/* The tile at row i and column j; `copied`: its part of b lies in the strip. */
+/* The tile at row i and column j; `copied`: its part of b is in the strip. */
 static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) {
     int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
     const float *a = t->a + (size_t)(i / GS_TILE_ROWS) * t->a_block;

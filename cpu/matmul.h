@@ -11,7 +11,7 @@
  *        | . . .|   | . . | . . | . . |
  *
  * A library copies both matrices first, into the order in which it will read them. For large ones that pays. Those of
- * a linear layer with few samples have few uses for each weight, so here they are read where they lie (linear.h).
+ * a linear layer with few samples have few uses for each weight, so here they are read in place (linear.h).
  *
  * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut.
  */
@@ -33,9 +33,9 @@ typedef struct gs_matmul {
     const float *bias; /* columns of them, or NULL; then columns are whole vectors */
     bool add;
     bool by_columns; /* b is too large for the cache: walk through it once, and through a again and again */
-    /* What is fetched into the core's cache meanwhile, line by line: rows of a that lie a_ahead floats after each block
+    /* What is fetched into the core's cache meanwhile, line by line: rows of a that are a_ahead floats after each block
      * (a_column is 1 then, and a block has no gaps). If that is 0, by_columns, the next columns of b, and after the
-     * last ones those at next_b (or NULL). It may lie behind the end of a: then nothing is fetched. */
+     * last ones those at next_b (or NULL). It may be past the end of a: then nothing is fetched. */
     size_t a_ahead;
     const float *next_b;
     float *strip; /* GS_STRIP floats for each k; may be NULL where b is not, and columns are whole vectors */

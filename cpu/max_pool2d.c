@@ -12,7 +12,7 @@ typedef struct max_pool_work {
     int parts;
 } max_pool_work;
 
-/* One row of outputs: look at the window's places one after the other, each for the whole row, so that the
+/* One row of outputs: look at the window's positions in order, each for the whole row, so that the
  * inner loop runs over neighbouring outputs and the compiler can use vectors. stride_w is a constant at each
  * call. */
 static inline __attribute__((always_inline)) void pool_row(float *restrict best, int32_t *restrict where,
@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void pool_row(float *restrict best,
         int h = row * s->stride_h + u - s->pad_h;
         if (h < 0 || h >= s->in_h) continue;
         for (int v = 0; v < s->kernel_w; v++) {
-            /* outputs whose place v of the window lies inside the image */
+            /* outputs whose position v of the window is inside the image */
             int first = s->pad_w > v ? (s->pad_w - v + stride_w - 1) / stride_w : 0;
             int room = s->in_w - 1 + s->pad_w - v;
             int end = room < 0 ? 0 : room / stride_w + 1;

@@ -3,7 +3,7 @@
 /* fma_loop and triad: what the cores and their memory can do at most.
  *
  * Of fma_loop each block of BLOCK vectors stays in registers for all rounds. A fused multiply-add takes about 4 cycles,
- * of which a core begins 2 in each: so at least 8 independent ones must be under way, and there must be registers for
+ * and a core begins 2 in each: so at least 8 independent ones must be under way, and there must be registers for
  * them.
  */
 #if defined(__AVX512F__)

@@ -31,7 +31,7 @@ gs_status GS_ISA(gs_cpu_positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
-/* In the order of the samples, whatever the number of threads. */
+/* In the order of the samples, for any number of threads. */
 static void backward_part(void *context, int part) {
     const positions_work *t = context;
     const gs_range r = gs_cpu_range(t->count, part, t->parts);

@@ -67,7 +67,7 @@ ALWAYS_INLINE void product_columns(const gs_product *t, const int vectors, float
     }
 }
 
-/* Fewer columns than a vector holds: the tile goes to a place of its own first. */
+/* Fewer columns than a vector holds: the tile goes to scratch memory first. */
 static void product_narrow(const gs_product *t, float *y, size_t ld, const float *x) {
     float tile[GS_TILE_ROWS * GS_VECTOR];
     for (int i = 0; i < t->rows; i += GS_TILE_ROWS) {

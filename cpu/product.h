@@ -1,6 +1,6 @@
 /* The two small products that convolution is made of, with all sums in registers.
  *
- * Both see a matrix X whose rows lie anywhere: row k starts at x + at[k]. Rows may overlap, so the patches of
+ * Both see a matrix X whose rows are anywhere in memory: row k starts at x + at[k]. Rows may overlap, so the patches of
  * a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner
  * loop runs over the depth; the sizes of a tile are those that just fill the registers of each instruction
  * set. How the tile of a matrix product follows from registers and caches: Goto, van de Geijn, "Anatomy of
@@ -51,8 +51,8 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
 #define KEEP_IN_REGISTER(v) (void)(v)
 #endif
 
-/* Two vectors, their elements in turn (a0 b0 a1 b1 ...): the first half of that, and the second; and the other way
- * around: every second element of two vectors that lie side by side, from the first or from the second on. */
+/* Two vectors, interleaved (a0 b0 a1 b1 ...): the first half of that, and the second; and the other way
+ * around: every second element of two adjacent vectors, from the first or from the second on. */
 #if defined(__AVX512F__)
 #define GS_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define GS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31

@@ -3,7 +3,7 @@
 #include "cpu/matmul.h"
 #include "cpu/round16.h"
 
-/* What is copied at once: of b (DEPTH, COLUMNS), a strip of which stays in the first-level cache while it meets all of
+/* What is copied at once: of b (DEPTH, COLUMNS), whose strip stays in the first-level cache while it meets all of
  * a's block (BLOCK_ROWS, DEPTH), which with it stays in the second-level one. */
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 
@@ -56,7 +56,7 @@ static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int
 
 /* ---- both ---- */
 
-/* In blocks `width` wide, one after the other; the last of b's may be narrower (strip_width). */
+/* In blocks `width` wide, in order; the last of b's may be narrower (strip_width). */
 static void pack(float *to, const gs_product16 *t, const gs_lines *m, int width, int count, int depth,
                  float *spare) {
     const size_t block = (size_t)width * layout_of(t->instruction).depth;

@@ -1,6 +1,6 @@
 /* The product of two matrices whose elements are rounded to 16 bits, with sums in 32 bits: C = A B.
  *
- * The matrices lie in memory as f32. They are rounded (round16.h) while they are copied into the order in which the
+ * The matrices are stored as f32. They are rounded (round16.h) while they are copied into the order in which the
  * product will read them, as a library copies its matrices:
  *
  *               strip of b                 b is cut into blocks of DEPTH rows, these into strips as wide as a tile;
@@ -22,7 +22,7 @@
 
 #include "cpu/product.h"
 
-/* Where the elements of a matrix lie: in lines, each of which is contiguous. Of a, line i is row i if it is `deep`;
+/* Where the elements of a matrix are: in lines, each contiguous. Of a, line i is row i if it is `deep`;
  * else line k is column k. Of b, line j is column j if it is `deep`; else line k is row k. So all transposed forms are
  * here, and patches of images (conv2d_rows.h), too. */
 typedef struct gs_lines {
@@ -72,7 +72,7 @@ static inline const float *gs_line(const gs_lines *m, size_t line) {
     return m->x + (m->at ? m->at[line] : line * m->line);
 }
 
-/* ---- for product16.c: product_bf16.c, with the instruction. Pairs of bf16 lie in a float's place. ---- */
+/* ---- for product16.c: product_bf16.c, with the instruction. Pairs of bf16 take a float's place. ---- */
 
 enum { GS_BF16_ROWS = 8, GS_BF16_VECTORS = 3, GS_BF16_STRIP = 16 * GS_BF16_VECTORS };
 

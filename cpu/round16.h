@@ -34,7 +34,7 @@ static inline float gs_round_f16(float x) {
     return gs_float_of(sign | (size > infinity ? (size | 0x400000u) & 0xffffe000u : number));
 }
 
-/* to[i] = from[i], rounded, i < count; to may be from. GS_PRECISION_F32: as it is. */
+/* to[i] = from[i], rounded, i < count; to may be from. GS_PRECISION_F32: unchanged. */
 static inline void gs_round16(gs_precision precision, float *to, const float *from, size_t count) {
     if (precision == GS_PRECISION_BF16)
         for (size_t i = 0; i < count; i++) to[i] = gs_round_bf16(from[i]);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* softmax_cross_entropy of which a rank has some of the classes: backend.h says what the operators give. A sum over the
+/* softmax_cross_entropy where a rank has some of the classes: backend.h says what the operators give. A sum over the
  * classes goes leaf by leaf, each in the order of its classes, and the leaves in a binary tree, neighbours first. So a
  * rank has a subtree, and if the group too adds neighbours first, the bits do not depend on who has what. */
 typedef struct part_work {

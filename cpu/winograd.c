@@ -74,7 +74,7 @@ size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *t) {
 
 /* ---- v = B^T d B ---- */
 
-/* Half of what a vector of tiles sees in one row of their inputs: columns j and j + 1 of each tile in turn. d[k] is
+/* Half of what a vector of tiles sees in one row of their inputs: columns j and j + 1 of each tile alternately. d[k] is
  * where the k-th of the rows of tiles that share the vector begins. */
 ALWAYS_INLINE gs_vector half_row(const float *const *d, int half, size_t at, const int share) {
     if (share == 1) return gs_load(d[0] + half * GS_VECTOR + at);

@@ -10,7 +10,7 @@
  * four are enough: the sums of g are made once for all images, those of d once for all outputs. In two dimensions,
  * first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36. So
  *
- *     v = B^T d B     each tile of 4x4 inputs d (tiles lie 2 apart) becomes 16 numbers
+ *     v = B^T d B     each tile of 4x4 inputs d (tiles are 2 apart) becomes 16 numbers
  *     u = G g G^T     so does each kernel g
  *     m = u v         place by place, summed over the input channels: for each of the 16 places a product of a matrix
  *                     (out_c, in_c) with a matrix (in_c, tiles), and those are gs_product's
@@ -35,7 +35,7 @@ typedef struct gs_winograd {
     bool relu;
 } gs_winograd;
 
-/* dx is a convolution itself: of dy, whose planes lie dy_plane floats apart, with each kernel turned by 180 degrees. */
+/* dx is a convolution itself: of dy, whose planes are dy_plane floats apart, each kernel rotated by 180 degrees. */
 static inline gs_winograd gs_winograd_dx(const gs_conv2d_sizes *s, size_t dy_plane) {
     return (gs_winograd){.in_c = s->out_c,
                          .in_h = s->out_h,

@@ -5,7 +5,7 @@
 /* About this many floats of v and n stay in a core's second-level cache; and so many tiles are worth a product. */
 enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
-/* Images whose channels lie side by side, with zeros around: (blocks of GS_VECTOR channels, height, width, GS_VECTOR).
+/* Images whose channels are adjacent, with zeros around: (blocks of GS_VECTOR channels, height, width, GS_VECTOR).
  * Two of them: one of x, and one of dy. */
 typedef struct beside {
     int c, plane; /* channels, and pixels of one without the zeros */
@@ -39,7 +39,7 @@ typedef struct dw_part {
 
 /* ---- the memory of a part ---- */
 
-/* Where the next floats lie in the memory; NULL where only their number is wanted. */
+/* Where the next floats are in memory; NULL where only their number is wanted. */
 typedef struct taker {
     float *memory;
     size_t used;
@@ -139,7 +139,7 @@ static void tile_of_x(float *to, size_t matrix, const float *d, size_t width) {
     }
 }
 
-/* The channels of v go to blocks of GS_TILE_ROWS, which lie `block` floats apart. */
+/* The channels of v go to blocks of GS_TILE_ROWS, which are `block` floats apart. */
 ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
     enum { SOME = GS_VECTOR < GS_TILE_ROWS ? GS_VECTOR : GS_TILE_ROWS };
     float lanes[GS_VECTOR];
@@ -148,7 +148,7 @@ ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
         memcpy(to + (size_t)i * block, lanes + i * SOME, SOME * sizeof *to);
 }
 
-/* The last row and column of A have a minus that is left to by_g: here 3 stands for the second number itself. */
+/* The last row and column of A have a minus that is left to by_g: here 3 means the second number itself. */
 static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, size_t width) {
     gs_vector half[4][2];
     UNROLL for (int j = 0; j < 2; j++) {

@@ -1,4 +1,4 @@
-/* u = G g G^T of each kernel g: see winograd.h. GS_TILE_ROWS channels of y side by side: they lie side by side in u. */
+/* u = G g G^T of each kernel g: see winograd.h. GS_TILE_ROWS channels of y at a time: they are adjacent in u. */
 #include "cpu/winograd.h"
 
 typedef float side[GS_TILE_ROWS]; /* a number of each of these channels */

@@ -8,7 +8,7 @@
  *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
  *   in f32 for x, w and dy that are rounded. Of what forward has left, backward of other operators rounds x:
  *   batch_norm_sums, batch_norm_backward, layer_norm_backward, gelu_backward, gelu_tanh_backward and silu_backward; and
- *   attention_backward y. Such an x or y that was rounded before may lie in 16 bits (`narrow`).
+ *   attention_backward y. Such an x or y that was rounded before may be stored in 16 bits (`narrow`).
  * - Where `narrow` is not NULL, then, x, y, dx and dy may lie in 16 bits too (gs_mem.half): what is written is rounded.
  *   Of linear_*, conv2d_* and attention_* x and dx, or y and dy, or all, and dx alone may lie in f32; of embedding_*
  *   y and dy; of batch_norm_*, layer_norm_*, relu_*, tanh_*, sigmoid_*, gelu_*, gelu_tanh_*, silu_*, positions_*,
@@ -118,7 +118,7 @@ typedef struct gs_backend {
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
-    /* linear_*, whose sums have an order that follows from `leaves` and `blocks` alone, whatever n, in and out are. So
+    /* linear_*, whose sums have an order that follows from `leaves` and `blocks` alone, for any n, in and out. So
      * what workers that divide such a layer compute has the bits of one worker (parallel/tensor.h). One thread.
      *
      * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input
@@ -255,7 +255,7 @@ typedef struct gs_backend {
     /* y = a + b; the sum in a residual block, forward and backward. y may be a or b. */
     gs_status (*add)(gs_device *, gs_mem y, gs_mem a, gs_mem b, size_t count);
 
-    /* ---- losses; stats: GS_STATS floats, the first three of which are added to ---- */
+    /* ---- losses; stats: GS_STATS floats, the first three are added to ---- */
 
     /* p[i] = softmax(x[i]), computed as exp(x - max) / sum;  loss = sum_{i,k} -q[i][k] log p[i][k], with
      * q[i][k] = (1 - smoothing) (labels[i] == k) + smoothing / classes;  0 <= smoothing < 1, and with 0 the loss is
@@ -304,7 +304,7 @@ typedef struct gs_backend {
      * scale is 1 / (global number of samples). With momentum 0, v is not read and may be GS_NONE. */
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);
-    /* The same, but for the step: w -= lr (g + momentum v). v is always needed. */
+    /* As sgd, with another step: w -= lr (g + momentum v). v is always needed. */
     gs_status (*nesterov_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
                                  float lr, float momentum, float weight_decay);
     /* For every parameter: g = scale dw + l2 w;  m = beta1 m + rest1 g;  v = beta2 v + (rest2 g) g;

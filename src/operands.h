@@ -11,7 +11,7 @@
 typedef struct gs_mem {
     void *base;
     size_t at;
-    bool half; /* two numbers of 16 bits lie in each element (`narrow`) */
+    bool half; /* each element holds two numbers of 16 bits (`narrow`) */
 } gs_mem;
 
 #define GS_NONE ((gs_mem){NULL, 0, false})
@@ -35,7 +35,7 @@ static inline size_t gs_bytes_of(size_t numbers, bool half) {
 /* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
  * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1.
  * The channels of x and of y are cut into `groups` equal parts, and part g of y sees part g of x alone. The pixels
- * under a kernel lie `dilation` apart. Of the last three numbers 0 means 1: they may be left out. */
+ * under a kernel are `dilation` apart. Of the last three numbers 0 means 1: they may be left out. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
@@ -140,7 +140,7 @@ typedef struct gs_dropout_draw {
 /* How bytes become numbers: scale and shift of each channel. One channel: of all bytes, whatever they are. */
 typedef struct gs_byte_scale {
     int channels; /* 1 to GS_CHANNELS */
-    size_t plane; /* numbers of a channel that lie together, at least 1; not looked at for one channel */
+    size_t plane; /* contiguous numbers of a channel, at least 1; not looked at for one channel */
     float scale[GS_CHANNELS], shift[GS_CHANNELS];
 } gs_byte_scale;
 

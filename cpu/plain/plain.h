@@ -3,7 +3,7 @@
  *
  * Read cpu/plain/conv2d.c before cpu/conv2d.c, which computes the same. The plain loops are used
  *   - by the tests, as one more opinion on every operator of cpu/ and cl/ (tests/operators/test_operators_plain.c);
- *   - by `gradsum profile --plain`, which shows layer by layer what all the rest of cpu/ gains.
+ *   - by `gradsum profile --plain`, which shows layer by layer what the rest of cpu/ gains.
  *
  * Why a folder of their own? The files that they explain are compiled three times, and some are nearly as long as a
  * file may be; and so they can be read in one go. dropout and one_hot are not here: in cpu/dropout.c and cpu/data.c
