@@ -29,7 +29,7 @@ static const char *const failures[] = {
     "inject",
     "killed",
     "launch",
-    "meeting",
+    "rendezvous",
     "nodes",
     "restarts",
     "signals",
