@@ -1,5 +1,5 @@
-/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and what happens when a
- * rank fails. */
+/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and what happens when
+ * a rank fails. */
 #include "core/philox.h"
 #include "tests/support/heap.h"
 #include "tests/support/launched.h"

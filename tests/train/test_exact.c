@@ -70,8 +70,8 @@ static void do_harm(gs_worker *w) {
 
 /* Harm between two looks is found at the next one; where most workers agree, rank 0 can be the one, and of two workers
  * nobody can say which one is right. Of stages and groups, those that hold the same are compared: of three replicas of
- * two stages of lenet, ranks 0 to 2 and 3 to 5; of a divided tensor, the same part of the other replica; of another one,
- * all of them. */
+ * two stages of lenet, ranks 0 to 2 and 3 to 5; of a divided tensor, the same part of the other replica; of another
+ * one, all of them. */
 TEST(verify_names_step_worker_and_layer) {
 #define STAGES                                                                                               \
     ON_6 "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 --verify 1"
