@@ -11,7 +11,7 @@ src/explain          2076
 cpu+cl              16407
 the-rest-of-src     21534
 src+cpu+cl          80991
-tests               42633
+tests               42634
 lessons             47942
 '
 code() {

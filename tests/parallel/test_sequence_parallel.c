@@ -25,29 +25,30 @@ static gs_settings settings_of(const char *model) {
     return s;
 }
 
-#define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --clip 0.1 --sequence --model '%s' "
+#define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --clip 0.1 --model '%s' "
 
 TEST(the_weights_of_one_worker) {
     for (int m = 0; m < 2; m++)
         assert_ways_are_near(gs_test_format(TEXT "--verify 2", m ? words : tied),
-                             ON_2 "--layout tp2 --micro-batch 5", ON_4 "--layout tp4",
-                             ON_4 "--layout dp2,tp2,zero3", ON_4 "--layout pp2,tp2");
+                             ON_2 "--sequence --layout tp2 --micro-batch 5", ON_4 "--sequence --layout tp4",
+                             ON_4 "--sequence --layout dp2,tp2,zero3", ON_4 "--sequence --layout pp2,tp2");
 }
 
 /* Whatever the group, with and without. */
 TEST(exact_has_the_bits_of_one_worker) {
     static const char common[] = TEXT "--exact --optimizer adamw --lr 0.01";
-    assert_ways_have_the_bits(gs_test_format(common, tied), ON_2 "--layout tp2", ON_4 "--layout pp2,tp2");
-    assert_ways_have_the_bits(gs_test_format(common, words), ON_4 "--layout tp4",
-                              ON_4 "--layout dp2,tp2,zero1 --recompute blocks");
+    assert_ways_have_the_bits(gs_test_format(common, tied), ON_2 "--sequence --layout tp2",
+                              ON_4 "--sequence --layout pp2,tp2");
+    assert_ways_have_the_bits(gs_test_format(common, words), ON_4 "--sequence --layout tp4",
+                              ON_4 "--sequence --layout dp2,tp2,zero1 --recompute blocks");
     assert_ways_have_the_bits(
         gs_test_format(TEXT "--exact --optimizer adamw --lr 0.01 --precision bf16", words),
-        ON_2 "--layout tp2");
+        ON_2 "--sequence --layout tp2");
 }
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    assert_ways_are_near(gs_test_format(TEXT "--steps 2", words), "--devices cl,cl --layout tp2");
+    assert_ways_are_near(gs_test_format(TEXT "--steps 2", words), "--devices cl,cl --sequence --layout tp2");
 }
 
 TEST(between_processes) {
