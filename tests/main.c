@@ -29,7 +29,7 @@ static const char *const failures[] = {
     "inject",
     "killed",
     "launch",
-    "meeting",
+    "rendezvous",
     "nodes",
     "restarts",
     "signals",
@@ -70,7 +70,7 @@ static const char *const failures[] = {
 /* The longest groups begin first, so that none of them runs alone at the end. Those of the failures are the last. */
 static const char longest[] = " layout mpi pipeline train offload bucket collectives checkpoint "
                               "no_allocation resume in_one_file link cores zero lab sequence_parallel "
-                              "split offload_memory cl_tiles offload_cl usage explain sync limits "
+                              "split offload_memory cl_tiles offload_bits usage explain sync limits "
                               "operators cl_cache killed restarts launch hosts doctor nodes sandbox ";
 
 enum { MAX_GROUPS = 256, MAX_TESTS = 128, ANY = 0, TESTS, FAILURES };

@@ -3,7 +3,7 @@
 .PHONY: bench accuracy bench-scale bench-cl bench-layouts bench-gpt bench-sync bench-simulate bench-predict bench-generate \
         bench-log
 
-bench: all $(B)/bench-sgemm $(B)/bench-gpt
+bench: all $(B)/bench-sgemm
 	tests/bench/training.sh $(B)/gradsum
 	tests/bench/opencl.sh $(B)
 	tests/bench/gpt.sh $(B)
@@ -25,7 +25,7 @@ bench-layouts: all
 	tests/bench/layouts.sh $(B)/gradsum
 
 # A small GPT.
-bench-gpt: all $(B)/bench-gpt
+bench-gpt: all
 	tests/bench/gpt.sh $(B)
 
 # Synchronisation alone, and training with it. Open MPI is measured beside it where its compiler files are installed.
@@ -51,7 +51,7 @@ bench-generate: all
 bench-log: all
 	tests/bench/log.sh $(B)/gradsum
 
-$(B)/bench-sgemm $(B)/bench-gpt $(B)/bench-sync: $(B)/bench-%: $(B)/tests/bench/%.o $(B)/libgradsum.a
+$(B)/bench-sgemm $(B)/bench-sync: $(B)/bench-%: $(B)/tests/bench/%.o $(B)/libgradsum.a
 	$(LINK)
 
 $(B)/bench-sync-mpi: tests/bench/sync_mpi.c

@@ -2,7 +2,6 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 
 TEST(the_largest_logit) {

@@ -3,7 +3,6 @@
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
-#include "tests/support/test.h"
 
 #include <unistd.h>
 

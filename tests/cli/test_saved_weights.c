@@ -2,8 +2,6 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-#include <cjson/cJSON.h>
-
 static double number_of(const char *json, const char *name) {
     cJSON *o = gs_test_parse(json);
     const cJSON *n = cJSON_GetObjectItemCaseSensitive(o, name);

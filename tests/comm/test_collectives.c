@@ -72,16 +72,10 @@ TEST(every_collective_is_right_to_the_bit) {
         gs_test_ranks_ok(&layouts[i], collectives, i < KINDS ? NULL : &gs_test_few);
 }
 
+/* Two of three processes on one machine, as it were. */
 TEST(collectives_between_machines_are_right) {
-    for (int i = 0; i < LAYOUTS; i++) {
-        if (layouts[i].processes != 3) continue;
-        gs_test_outcome outcome[GS_TEST_RANKS] = {0};
-        gs_test_transport = "two-level"; /* two of three processes on one machine, as it were */
-        gs_test_run_ranks(&layouts[i], 60, collectives, NULL, outcome);
-        gs_test_transport = NULL;
-        for (int r = 0; r < gs_test_layout_size(&layouts[i]); r++)
-            if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
-    }
+    for (int i = 0; i < LAYOUTS; i++)
+        if (layouts[i].processes == 3) gs_test_ranks_ok_over("two-level", &layouts[i], collectives, NULL);
 }
 
 /* Where comm.h allows that a rank's part lies in the whole array. */

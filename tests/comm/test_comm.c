@@ -1,6 +1,8 @@
-/* Communication: every operation over every transport, and what happens when a rank fails. */
+/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and what happens when
+ * a rank fails. */
 #include "core/philox.h"
 #include "tests/support/heap.h"
+#include "tests/support/launched.h"
 #include "tests/support/ranks.h"
 
 #include <math.h>
@@ -85,37 +87,6 @@ static unsigned char byte(int rank, size_t i) {
     return (unsigned char)(i * 7 + i / 251 + (size_t)rank * 31 + 1);
 }
 
-static gs_status moves(gs_comm *c, void *context) {
-    (void)context;
-    size_t most = counts[COUNTS - 1];
-    unsigned char *mine = gs_test_scratch(most), *all = gs_test_scratch(most * (size_t)c->size);
-    for (int n = 0; n < COUNTS; n++) {
-        size_t bytes = counts[n];
-        for (int root = 0; root < c->size; root++) {
-            for (size_t i = 0; i < bytes; i++) mine[i] = c->rank == root ? byte(root, i) : 0;
-            GS_TRY(gs_comm_broadcast(c, mine, bytes, GS_U8, root));
-            for (size_t i = 0; i < bytes; i++)
-                RANK_CHECK(mine[i] == byte(root, i), "broadcast of %zu bytes from rank %d: byte %zu", bytes,
-                           root, i);
-        }
-        for (int in_place = 0; in_place < 2; in_place++) {
-            unsigned char *from = in_place ? all + (size_t)c->rank * bytes : mine;
-            memset(all, 0, bytes * (size_t)c->size);
-            for (size_t i = 0; i < bytes; i++) from[i] = byte(c->rank, i);
-            GS_TRY(gs_comm_all_gather(c, from, all, bytes, GS_U8));
-            for (int r = 0; r < c->size; r++)
-                for (size_t i = 0; i < bytes; i++)
-                    RANK_CHECK(all[(size_t)r * bytes + i] == byte(r, i),
-                               "all_gather of %zu bytes: byte %zu of rank %d", bytes, i, r);
-        }
-    }
-    return GS_OK;
-}
-
-TEST(broadcast_and_all_gather_move_every_byte) {
-    for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_ok(&layouts[i], moves, NULL);
-}
-
 /* Everyone sends two messages to everyone before anyone receives; they arrive in order, and the sender's
  * memory is its own again at once. */
 static gs_status messages(gs_comm *c, void *context) {
@@ -186,18 +157,21 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
-/* Rank 1 reads nothing for a moment, and then all that rank 0 has sent: few of the messages are in memory at once. */
+/* Rank 1 reads nothing until rank 0 sleeps, as it may send no more, and then all: few of the messages are in memory at
+ * once. */
 static gs_status late_reader(gs_comm *c, void *context) {
-    (void)context;
     enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
+    atomic_int *sender = context;
     unsigned char *data = gs_test_scratch(LONG);
     GS_TRY(gs_comm_barrier(c));
     const size_t before = bytes_in_use();
-    if (c->rank == 1) usleep(100 * 1000);
+    while (c->rank == 1 && (!atomic_load(sender) || gs_test_state_of(atomic_load(sender)) != 'S'))
+        usleep(1000);
     for (int i = 0; i < COUNT; i++) {
         if (c->rank == 0) memset(data, i, LONG);
         GS_TRY(c->rank == 0 ? gs_comm_send(c, data, LONG, 1) : gs_comm_recv(c, data, LONG, 0));
         RANK_CHECK(data[0] == i && data[LONG - 1] == i, "message %d begins with %d", i, data[0]);
+        if (c->rank == 0) atomic_store(sender, gettid());
     }
     GS_TRY(gs_comm_barrier(c));
     RANK_CHECK(bytes_in_use() < before + FEW * LONG, "%d messages keep %zu MB", COUNT,
@@ -206,11 +180,11 @@ static gs_status late_reader(gs_comm *c, void *context) {
 }
 
 TEST(a_sender_waits_for_a_late_reader) {
-    gs_test_ranks_ok(&(gs_test_layout){"2 threads", 0, {2}}, late_reader, NULL);
+    atomic_int sender = 0;
+    gs_test_ranks_ok(&(gs_test_layout){"2 threads", 0, {2}}, late_reader, &sender);
 }
 
-const gs_test_check gs_test_comm_checks[] = {
-    {"sums", sums}, {"moves", moves}, {"messages", messages}, {NULL, NULL}};
+const gs_test_check gs_test_comm_checks[] = {{"sums", sums}, {"messages", messages}, {NULL, NULL}};
 
 /* Nobody leaves a barrier before everybody has come to it. */
 static gs_status barriers(gs_comm *c, void *context) {
@@ -264,10 +238,7 @@ static gs_status wait_and_fail(gs_comm *c, failure *f) {
 static void run_failure_over(const char *transport, const gs_test_layout *layout, gs_operation operation,
                              int bad, double timeout, gs_test_body body, gs_test_outcome *outcome) {
     failure f = {.operation = operation, .bad = bad, .size = gs_test_layout_size(layout)};
-    memset(outcome, 0, GS_TEST_RANKS * sizeof *outcome);
-    gs_test_transport = transport;
-    gs_test_run_ranks(layout, timeout, body, &f, outcome);
-    gs_test_transport = NULL;
+    gs_test_run_ranks_over(transport, layout, timeout, body, &f, outcome);
 }
 
 static void run_failure(const gs_test_layout *layout, gs_operation operation, int bad, double timeout,
@@ -320,9 +291,8 @@ static gs_status one_is_late(gs_comm *c, void *context) {
 
 typedef struct late_rank {
     gs_test_layout layout;
-    gs_operation operation;
     int bad;
-    const char *message; /* with the time-out in it */
+    const char *speaker; /* begins the message */
     double more;         /* what is added to the time-out there */
     const char *transport;
 } late_rank;
@@ -332,9 +302,9 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
     const late_rank *late = context;
     gs_test_outcome outcome[GS_TEST_RANKS];
     int named = 0;
-    const char *wanted = gs_test_format(late->message, timeout + late->more * (timeout + 0.5));
-    run_failure_over(late->transport, &late->layout, late->operation, late->bad, timeout, one_is_late,
-                     outcome);
+    const char *wanted = gs_test_format("%sall_reduce of 100 f32: no answer within %g s from rank %d",
+                                        late->speaker, timeout + late->more * (timeout + 0.5), late->bad);
+    run_failure_over(late->transport, &late->layout, GS_ALL_REDUCE, late->bad, timeout, one_is_late, outcome);
     for (int r = 0; r < gs_test_layout_size(&late->layout); r++) {
         if (outcome[r].status != GS_E_PEER)
             return gs_test_wrong("%s, rank %d: %s", late->layout.name, r, gs_status_name(outcome[r].status));
@@ -347,36 +317,15 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
 
 TEST(a_late_rank_is_named) {
     static late_rank cases[] = {
-        {{"3 threads", 0, {3}},
-         GS_ALL_REDUCE,
-         1,
-         "all_reduce of 100 f32: no answer within %g s from rank 1",
-         0,
-         NULL},
-        {{"4 threads", 0, {4}},
-         GS_ALL_REDUCE,
-         3,
-         "all_reduce of 100 f32: no answer within %g s from rank 3",
-         0,
-         NULL},
-        {{"2 processes", 2, {1, 1}},
-         GS_ALL_REDUCE,
-         1,
-         "rank 0: all_reduce of 100 f32: no answer within %g s from rank 1",
-         0,
-         NULL},
+        {{"3 threads", 0, {3}}, 1, "", 0, NULL},
+        {{"4 threads", 0, {4}}, 3, "", 0, NULL},
+        {{"2 processes", 2, {1, 1}}, 1, "rank 0: ", 0, NULL},
         {{"processes of 1 and 3 threads", 2, {1, 3}},
-         GS_ALL_REDUCE,
          2,
-         "all_reduce of 100 f32: no answer within %g s from rank 2",
+         "",
          1,
          NULL}, /* threads wait longer for each other there */
-        {{"3 processes", 3, {1, 1, 1}},
-         GS_ALL_REDUCE,
-         2,
-         "all_reduce of 100 f32: no answer within %g s from rank 2",
-         0,
-         "shm"},
+        {{"3 processes", 3, {1, 1, 1}}, 2, "", 0, "shm"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         gs_test_patiently(2, late_rank_is_not_named, &cases[i]);

@@ -7,16 +7,16 @@
 #include <math.h>
 
 /* A comm of two ranks; the other one says `words`. */
-typedef struct liar {
+typedef struct fake {
     gs_comm comm;
     const void *words;
-} liar;
+} fake;
 
 static gs_status say(gs_comm *c, const gs_call *call, const void *mine, void *all) {
     size_t bytes = call->count * gs_type_size(call->type);
     assert_int_equal(call->operation, GS_ALL_GATHER);
     memcpy((char *)all + (size_t)c->rank * bytes, mine, bytes);
-    memcpy((char *)all + (size_t)(1 - c->rank) * bytes, ((const liar *)c->state)->words, bytes);
+    memcpy((char *)all + (size_t)(1 - c->rank) * bytes, ((const fake *)c->state)->words, bytes);
     return GS_OK;
 }
 
@@ -24,17 +24,17 @@ static void keep_silent(gs_comm *c) {
     (void)c;
 }
 
-static gs_comm *rank_0_beside(liar *l, const void *words) {
+static gs_comm *rank_0_beside(fake *l, const void *words) {
     static const gs_transport ops = {
-        .name = "liar", .collective = say, .free = keep_silent, .set_multithreaded = keep_silent};
-    *l = (liar){.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = l}, .words = words};
+        .name = "fake", .collective = say, .free = keep_silent, .set_multithreaded = keep_silent};
+    *l = (fake){.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = l}, .words = words};
     return &l->comm;
 }
 
 TEST(numbers_of_workers) {
     static const int32_t counts[] = {0, -5, INT32_MAX};
     gs_comm *comms[2];
-    liar l;
+    fake l;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         assert_fails(GS_E_PEER, "process 1 reports ",
                      gs_comm_workers_create(2, rank_0_beside(&l, &counts[i]), 1, comms));
@@ -42,7 +42,7 @@ TEST(numbers_of_workers) {
 
 TEST(wishes_to_check) {
     static char wishes[8192]; /* no text among them has an end */
-    liar l;
+    fake l;
     memset(wishes, 'x', sizeof wishes);
     assert_fails(GS_E_USAGE, "process 1 and process 0 differ in GRADSUM_CHECK (xxx",
                  gs_comm_agree(rank_0_beside(&l, wishes), &(gs_link){0}));
@@ -52,7 +52,7 @@ TEST(calls_that_nobody_knows) {
     static const int64_t notices[][6] = {
         {99, 1, 0, 0, 0, 1}, {-1, 1, 0, 0, 0, 1}, {3, 1, 77, 0, 0, 1}, {3, 1, 0, 9, 0, 1}};
     for (size_t i = 0; i < sizeof notices / sizeof *notices; i++) {
-        liar l;
+        fake l;
         gs_comm *checked;
         float x = 1;
         assert_ok(gs_comm_checked_create(rank_0_beside(&l, notices[i]), &checked));
@@ -71,7 +71,7 @@ TEST(names_that_nobody_knows) {
 TEST(devices_without_an_end) {
     gs_device_report words, *all;
     gs_device device = {.name = "cpu", .description = "here"};
-    liar l;
+    fake l;
     memset(&words, 'x', sizeof words);
     gs_worker w = {.comm = rank_0_beside(&l, &words), .device = &device};
     assert_ok(gs_report_devices(&w, &all));
@@ -82,7 +82,7 @@ TEST(devices_without_an_end) {
 }
 
 static gs_status tell(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
-    liar *l = c->state;
+    fake *l = c->state;
     (void)e;
     memcpy(data, l->words, bytes);
     l->words = (const char *)l->words + bytes;
@@ -95,7 +95,7 @@ static gs_status nothing_new(gs_comm *c, const gs_call *call, const void *in, vo
 
 /* Of a layer, a phase, a rank or a row that there is not, of a kind that there is not, or at no time. */
 TEST(spans_that_cannot_be) {
-    static const gs_transport ops = {.name = "liar", .recv = tell, .collective = nothing_new};
+    static const gs_transport ops = {.name = "fake", .recv = tell, .collective = nothing_new};
     static const gs_span spans[] = {{.kind = GS_SPAN_FORWARD_LAYER, .index = 2},
                                     {.kind = GS_SPAN_BACKWARD_LAYER, .index = -1},
                                     {.kind = GS_SPAN_PHASE, .index = GS_PHASES},
@@ -118,7 +118,7 @@ TEST(spans_that_cannot_be) {
             uint64_t head[3];
             gs_span span;
         } words = {{1, 0, 0}, i > 0 ? spans[i - 1] : (gs_span){.end = 1}};
-        liar l = {.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = &l}, .words = &words};
+        fake l = {.comm = {.ops = &ops, .rank = 0, .size = 2, .timeout = 1, .state = &l}, .words = &words};
         gs_worker w = {.comm = &l.comm, .settings = &settings, .model = model, .loader = loader};
         assert_ok(gs_timeline_create(&w, &w.timeline));
         if (i == 0)

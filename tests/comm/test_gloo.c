@@ -16,14 +16,6 @@
 static const gs_test_layout two = {"2 processes", 2, {1, 1}};
 static const gs_test_layout mixed = {"3 processes of 1, 2 and 1 threads", 3, {1, 2, 1}};
 
-static void all_ok(const gs_test_layout *layout, gs_test_body body) {
-    gs_test_outcome outcome[GS_TEST_RANKS];
-    memset(outcome, 0, sizeof outcome);
-    gs_test_run_ranks(layout, 60, body, NULL, outcome);
-    for (int r = 0; r < gs_test_layout_size(layout); r++)
-        if (outcome[r].status != GS_OK) fail_msg("%s, rank %d: %s", layout->name, r, outcome[r].message);
-}
-
 /* ---- two ranks: arrays that end just before, at, and behind the end of a piece of 128 KiB (comm/gloo/direct.c)
  * ---- */
 
@@ -44,7 +36,7 @@ static gs_status around_pieces(gs_comm *c, void *context) {
 }
 
 TEST(pieces_end_anywhere) {
-    all_ok(&two, around_pieces);
+    gs_test_ranks_ok_over("gloo", &two, around_pieces, NULL);
 }
 
 /* Rank 1 aborts and keeps its connections; rank 0, which waits on the direct one, ends nevertheless, long before its
@@ -64,9 +56,8 @@ static gs_status abort_and_stay(gs_comm *c, void *context) {
 }
 
 TEST(an_abort_ends_an_exchange) {
-    gs_test_outcome outcome[GS_TEST_RANKS];
+    gs_test_outcome outcome[GS_TEST_RANKS] = {0};
     atomic_bool ended = false;
-    memset(outcome, 0, sizeof outcome);
     gs_test_run_ranks(&two, 600, abort_and_stay, &ended, outcome);
     assert_int_equal(outcome[0].status, GS_E_PEER);
     assert_string_equal(outcome[0].message, "rank 1: enough");
@@ -76,8 +67,8 @@ TEST(an_abort_ends_an_exchange) {
 /* ---- copies of messages: two under way of all lengths, longer ones after shorter ones (comm/gloo/mailbox.c) ---- */
 
 TEST(messages_have_any_length) {
-    all_ok(&two, gs_test_messages_of_all_lengths);
-    all_ok(&mixed, gs_test_messages_of_all_lengths);
+    gs_test_ranks_ok_over("gloo", &two, gs_test_messages_of_all_lengths, NULL);
+    gs_test_ranks_ok_over("gloo", &mixed, gs_test_messages_of_all_lengths, NULL);
 }
 
 /* ---- messages in pieces (comm/gloo/mailbox.c) ---- */
@@ -102,7 +93,7 @@ static gs_status exchange_lengths(gs_comm *c, void *context) {
 }
 
 TEST(messages_of_many_pieces_arrive) {
-    all_ok(&two, exchange_lengths);
+    gs_test_ranks_ok_over("gloo", &two, exchange_lengths, NULL);
 }
 
 /* Rank 1 receives the second to fifth message only when they all have left: the fifth waits for the third, which leaves
@@ -125,8 +116,7 @@ static gs_status send_too_little(gs_comm *c, void *context) {
 }
 
 TEST(lengths_that_differ_are_told) {
-    gs_test_outcome outcome[GS_TEST_RANKS];
-    memset(outcome, 0, sizeof outcome);
+    gs_test_outcome outcome[GS_TEST_RANKS] = {0};
     gs_test_run_ranks(&two, 60, send_too_little, NULL, outcome);
     assert_int_equal(outcome[1].status, GS_E_PEER);
     const char *want =
@@ -145,8 +135,7 @@ TEST(counts_that_differ_are_told) {
     static const char *const sentence[] = {
         "rank 0: all_reduce of 100 f32: 400 bytes here, but 800 there; wanted the same call",
         "rank 1: all_reduce of 200 f32: 800 bytes here, but 400 there; wanted the same call"};
-    gs_test_outcome outcome[GS_TEST_RANKS];
-    memset(outcome, 0, sizeof outcome);
+    gs_test_outcome outcome[GS_TEST_RANKS] = {0};
     gs_test_run_ranks(&two, 60, sum_other_counts, NULL, outcome);
     for (int r = 0; r < 2; r++) assert_int_equal(outcome[r].status, GS_E_PEER);
     if (!strstr(outcome[0].message, sentence[0]) && !strstr(outcome[1].message, sentence[1]))

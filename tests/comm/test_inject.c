@@ -2,9 +2,6 @@
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "comm/inject/inject.h"
 
 static const gs_test_layout layouts[] = {

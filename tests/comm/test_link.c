@@ -3,7 +3,6 @@
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
-#include <stdlib.h>
 #include <math.h>
 #include <time.h>
 #include "core/clock.h"

@@ -1,6 +1,5 @@
 /* Where ranks meet, by what text, and the secret by which they know each other. */
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

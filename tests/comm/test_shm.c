@@ -87,10 +87,8 @@ TEST(a_lost_message_is_an_error) {
                                                 {"1 and 2 threads", 2, {2, 1}},
                                                 {"3 processes over Gloo", 3, {1, 1, 1}}};
         gs_test_outcome outcome[GS_TEST_RANKS];
-        memset(outcome, 0, sizeof outcome);
-        gs_test_transport = i == 3 ? "gloo" : "shm";
-        gs_test_run_ranks(&layout[i], 60, receive_another_length, NULL, outcome);
-        gs_test_transport = NULL;
+        gs_test_run_ranks_over(i == 3 ? "gloo" : "shm", &layout[i], 60, receive_another_length, NULL,
+                               outcome);
         for (int r = 0; r < 3; r += 2) {
             assert_int_equal(outcome[r].status, GS_E_PEER);
             if (!strstr(outcome[r].message, "800 bytes are wanted from ") ||

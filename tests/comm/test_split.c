@@ -124,9 +124,8 @@ static gs_status mixed(gs_comm *c, void *context) {
 
 TEST(comms_do_not_disturb_each_other) {
     everywhere(mixed, NULL);
-    gs_test_transport = "shm"; /* where rank 1 and process 1 send to different processes */
-    gs_test_ranks_ok(&(gs_test_layout){"3 processes of 2 threads", 3, {2, 2, 2}}, mixed, NULL);
-    gs_test_transport = NULL;
+    /* where rank 1 and process 1 send to different processes */
+    gs_test_ranks_ok_over("shm", &(gs_test_layout){"3 processes of 2 threads", 3, {2, 2, 2}}, mixed, NULL);
     gs_test_link = &(gs_link){20e-6, 0};
     gs_test_ranks_ok(&layouts[1], mixed, NULL);
     gs_test_link = NULL;
@@ -185,13 +184,7 @@ static gs_status does_not_come(gs_comm *c, void *context) {
 
 TEST(a_timeout_names_the_ranks_of_the_parent) {
     for (int t = 0; t < 2; t++) {
-        gs_test_outcome outcome[GS_TEST_RANKS];
         atomic_bool ended = false;
-        memset(outcome, 0, sizeof outcome);
-        gs_test_transport = t ? "shm" : "gloo";
-        gs_test_run_ranks(&layouts[2], 60, does_not_come, &ended, outcome);
-        gs_test_transport = NULL;
-        for (int r = 0; r < 4; r++)
-            if (outcome[r].status != GS_OK) fail_msg("rank %d: %s", r, outcome[r].message);
+        gs_test_ranks_ok_over(t ? "shm" : "gloo", &layouts[2], does_not_come, &ended);
     }
 }

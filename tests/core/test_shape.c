@@ -1,8 +1,6 @@
 /* Shapes of up to four dimensions: what prints, reads, compares and plans them. */
 #include <limits.h>
-#include <string.h>
 #include "tests/support/on_devices.h"
-#include "tests/support/test.h"
 
 TEST(a_shape_may_end_early) {
     gs_shape image = {1, 28, 28, 0}, one = {1, 28, 28, 1}, tokens = {4, 1, 1, 7};

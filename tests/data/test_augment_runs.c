@@ -16,20 +16,11 @@ static gs_settings tiny(const char *devices) {
 }
 
 TEST(workers_change_no_bit) {
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"};
-    gs_result one = {0}, r;
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        gs_settings s = gs_test_with(tiny(devices[i]), "--exact");
-        s.micro_batch = i == 1 ? 3 : 0;
-        r = gs_test_train(&s);
-        if (i == 0) one = r;
-        assert_int_equal(one.params, r.params);
-        if (s.micro_batch == 0) assert_memory_equal(one.weights, r.weights, r.params * sizeof(float));
-        for (size_t k = 0; k < r.params; k++) assert_near(one.weights[k], r.weights[k], 1e-5, 1e-4);
-    }
-    gs_settings plain = gs_test_with(tiny("cpu"), "--exact");
+    gs_settings s = gs_test_with(tiny("cpu"), "--exact"), plain = s;
+    gs_test_ways(true, s, WAYS(ON_2, ON_4));
+    gs_test_ways(false, s, WAYS(ON_2 "--micro-batch 3"));
     plain.augment = (gs_augment){0};
-    r = gs_test_train(&plain);
+    const gs_result one = gs_test_train(&s), r = gs_test_train(&plain);
     assert_true(memcmp(one.weights, r.weights, r.params * sizeof(float)) != 0);
 }
 
@@ -39,9 +30,8 @@ TEST(processes_change_no_bit) {
                                        "launch -n 2 -- train"};
     char first[80] = "";
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        char *output;
-        gs_test_program(&output, "%s --exact --model lenet --steps 12 --augment crop:4,flip,cutout:8",
-                        runs[i]);
+        char *output =
+            gs_test_output(0, "%s --exact --model lenet --steps 12 --augment crop:4,flip,cutout:8", runs[i]);
         const char *weights = strstr(output, "weights  sha256 ");
         if (!weights) fail_msg("%s", output);
         if (i == 0) snprintf(first, sizeof first, "%.79s", weights);

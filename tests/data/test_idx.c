@@ -1,6 +1,5 @@
 /* IDX files as data sets: what loads, and what does not. Then gzipped: the stream is damaged at every place. */
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

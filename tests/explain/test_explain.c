@@ -1,7 +1,6 @@
 /* --digest and `gradsum explain`. Mistakes that it must name are in tests/faults/, which is a program of its own. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
-#include "tests/support/program.h"
 #include "tests/support/training.h"
 
 #include <sys/stat.h>

@@ -1,6 +1,5 @@
 /* Records of --digest that are damaged, or were changed: `gradsum explain` refuses them. */
 #include "tests/support/files.h"
-#include "tests/support/program.h"
 #include "tests/support/training.h"
 
 #include <sys/stat.h>

@@ -19,9 +19,9 @@ static void settings(fuzz_input *in) {
 
 static void measured(fuzz_input *in, int rank) {
     enum { RANKS = 3 };
-    gs_comm liar = fuzz_comm(in, rank, RANKS);
+    gs_comm fake = fuzz_comm(in, rank, RANKS);
     figures f = {{1e-6, 2e-5}, {1e-6, 1e-5}, 1e-5};
-    if (gs_comm_all_reduce(&liar, &f, sizeof f / sizeof(double), GS_F64, GS_MAX) != GS_OK) return;
+    if (gs_comm_all_reduce(&fake, &f, sizeof f / sizeof(double), GS_F64, GS_MAX) != GS_OK) return;
     decision d = decide(&f, RANKS, 1000);
     if (d.best < 0 || d.best >= CANDIDATES) fuzz_wrong("scheme %d", d.best);
 }

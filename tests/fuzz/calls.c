@@ -11,8 +11,8 @@ FUZZ(in) {
                     .reduction = (gs_reduction)(fuzz_byte(in) % GS_REDUCTIONS),
                     .root = 1};
     char from[8 * MOST * RANKS] = "", to[8 * MOST * RANKS] = "";
-    gs_comm liar = fuzz_comm(in, fuzz_byte(in) % 2 * 2, RANKS), *checked;
-    if (gs_comm_checked_create(&liar, &checked) != GS_OK) fuzz_wrong("%s", gs_message());
+    gs_comm fake = fuzz_comm(in, fuzz_byte(in) % 2 * 2, RANKS), *checked;
+    if (gs_comm_checked_create(&fake, &checked) != GS_OK) fuzz_wrong("%s", gs_message());
     for (int i = 0; i < 3 && gs_call_run(checked, &call, from, to) == GS_OK; i++) continue;
     gs_comm_free(checked);
 }

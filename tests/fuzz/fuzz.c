@@ -142,8 +142,8 @@ static void nothing(gs_comm *c) {
 }
 
 gs_comm fuzz_comm(fuzz_input *in, int rank, int size) {
-    static const gs_transport liar = {
-        .name = "liar",
+    static const gs_transport fake = {
+        .name = "fake",
         .send = liar_send,
         .recv = liar_recv,
         .collective = liar_collective,
@@ -151,7 +151,7 @@ gs_comm fuzz_comm(fuzz_input *in, int rank, int size) {
         .free = nothing,
         .set_multithreaded = nothing,
     };
-    return (gs_comm){.ops = &liar, .rank = rank, .size = size, .timeout = 1, .state = in};
+    return (gs_comm){.ops = &fake, .rank = rank, .size = size, .timeout = 1, .state = in};
 }
 
 /* ---- gs_bug, which the linker sends here ---- */

@@ -83,10 +83,10 @@ static void make_the_call(void *context) {
 FUZZ(in) {
     static gs_sync *s;
     int ends[2];
-    gs_comm liar = fuzz_comm(in, fuzz_byte(in) & 1, 3);
-    if (!s && gs_sync_create(&gs_sync_ring, &liar, COUNT, &s) != GS_OK)
+    gs_comm fake = fuzz_comm(in, fuzz_byte(in) & 1, 3);
+    if (!s && gs_sync_create(&gs_sync_ring, &fake, COUNT, &s) != GS_OK)
         fuzz_wrong("no sync: %s", gs_message());
-    s->comm = &liar;
+    s->comm = &fake;
     s->array = (gs_sync_array){.count = COUNT};
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fuzz_wrong("no sockets");
     size_t bytes = in->size / 2; /* the first half is the hand-in's, the rest that of the other ranks */

@@ -64,7 +64,7 @@ FUZZ(in) {
     static gs_worker w;
     if (!w.model) make_worker(&w);
     uint8_t what = fuzz_byte(in);
-    gs_comm liar = fuzz_comm(in, 0, WORKERS);
-    w.comm = &liar;
+    gs_comm fake = fuzz_comm(in, 0, WORKERS);
+    w.comm = &fake;
     (what % 4 == 0 ? devices : what % 4 == 1 ? speeds : timelines)(&w);
 }

@@ -8,7 +8,6 @@
 #include "tests/support/files.h"
 #include "tests/support/devices.h"
 #include "tests/support/program.h"
-#include "tests/support/test.h"
 
 /* GRADSUM_CACHE and GRADSUM_KERNELS are set here and put back at the end of a test. */
 static void set_folder(const char *variable, const char *folder) {

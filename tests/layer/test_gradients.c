@@ -5,7 +5,6 @@
 #include "layer/make.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 
 typedef struct network {
     const char *text;

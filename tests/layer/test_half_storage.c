@@ -2,13 +2,11 @@
  * give in f32 for numbers that were rounded before, rounded afterwards; which layers have them so; and what runs lose
  * and save. */
 #include <math.h>
-#include <string.h>
 
 #include "cpu/round16.h"
 #include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 #include "tests/support/training.h"
 
 /* ---- operators ---- */

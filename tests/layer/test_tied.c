@@ -172,24 +172,17 @@ static gs_dataset *make_set(void) {
 /* Workers, buckets that are summed during backward, micro-batches, a clipped norm and a norm for each tensor: the same
  * weights as with one worker; with --exact the same bits. */
 TEST(any_number_of_workers) {
-    static const char *const ways[] = {
-        "--devices cpu,cpu", "--devices cpu,cpu --bucket 1", "--devices cpu --accumulate 3",
-        /* of stages: the table is in the first and the last one */
-        "--devices cpu,cpu,cpu,cpu --micro-batches 3 --layout dp2,pp2",
-        "--devices cpu,cpu,cpu,cpu --micro-batches 3 --layout dp2,pp2,zero2",
-        "--devices cpu,cpu,cpu,cpu --micro-batches 3 --layout dp2,pp2,zero3", "--devices cpu --exact",
-        "--devices cpu,cpu --exact", "--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu --exact"};
     gs_dataset *set = make_set();
-    gs_settings s = gs_test_options("--devices cpu --model '%s'", MODEL);
+    gs_settings s =
+        gs_test_options("--batch 12 --epochs 2 --threads 1 --optimizer lamb --clip 1 --lr 0.01 --model "
+                        "'%s'",
+                        MODEL);
     s.train_set = s.test_set = set;
-    s = gs_test_with(s, "--batch 12 --epochs 2 --threads 1 --optimizer lamb --clip 1 --lr 0.01");
-    s.momentum = s.weight_decay = NAN;
-    gs_result plain = gs_test_train(&s), exact = {0};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const gs_settings way = gs_test_with(s, "%s", ways[i]);
-        gs_result r = gs_test_train(&way);
-        assert_same_within_rounding(&plain, &r, ways[i]);
-        if (way.exact && exact.weights) assert_same_bits(&exact, &r, ways[i]);
-        if (way.exact && !exact.weights) exact = r;
-    }
+    gs_test_ways(false, s,
+                 WAYS(ON_2, ON_2 "--bucket 1", "--accumulate 3", "--exact",
+                      /* of stages: the table is in the first and the last one */
+                      ON_4 "--micro-batches 3 --layout dp2,pp2",
+                      ON_4 "--micro-batches 3 --layout dp2,pp2,zero2",
+                      ON_4 "--micro-batches 3 --layout dp2,pp2,zero3"));
+    gs_test_ways(true, gs_test_with(s, "--exact"), WAYS(ON_2, ON_8));
 }

@@ -2,7 +2,6 @@
  * first. tests/lessons/labs.sh has whole hand-ins that try to cheat.
  */
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 
 #include "lessons/contain.h"
 #include "lessons/sandbox.h"

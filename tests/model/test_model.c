@@ -5,7 +5,6 @@
 #include "layer/make.h"
 #include "model/model_text.h"
 #include "tests/support/on_devices.h"
-#include "tests/support/test.h"
 
 static const gs_shape mnist = {1, 28, 28, 0};
 

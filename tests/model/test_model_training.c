@@ -3,7 +3,6 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/golden.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 
 typedef struct model_case {
     const char *name;

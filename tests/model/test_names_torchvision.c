@@ -1,6 +1,5 @@
 /* Weights with the names of torchvision (model/names.h). */
 #include "tests/support/files.h"
-#include "tests/support/test.h"
 
 static const gs_shape LARGE = {3, 224, 224, 0};
 

@@ -1,7 +1,6 @@
 /* gelu, its form with tanh, and silu: how exact they are, on all kinds of floats, and that they have the same bits on
  * cpu and on OpenCL. And the exponential function that they are made of (cpu/exp.h). */
 #include "tests/support/on_devices.h"
-#include "tests/support/test.h"
 
 #include <float.h>
 #include <math.h>

@@ -6,7 +6,6 @@
 #include "model/model_text.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 
 /* ---- the operator ---- */
 

@@ -2,7 +2,6 @@
 #include <math.h>
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 
 /* How far may two sums of the same m numbers lie apart that were added in different orders? An addition rounds by at
  * most u = 2^-24 of what is added up so far, up or down, so that m of them come to about sqrt(m) u of it. What is added

@@ -1,6 +1,5 @@
 /* tanh: how exact it is, on all kinds of floats, and that it is the same on cpu and on OpenCL. */
 #include "tests/support/on_devices.h"
-#include "tests/support/test.h"
 
 #include <float.h>
 #include <math.h>

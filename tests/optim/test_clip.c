@@ -119,58 +119,7 @@ TEST(not_finite) {
     }
 }
 
-/* ---- the update ---- */
-
-typedef struct clip_case {
-    const char *name;
-    int in, out;
-    double samples, lr, momentum, decay, most;
-} clip_case;
-#define CLIP(in, out, samples, lr, momentum, decay, most)                                                    \
-    {"clip " #in " " #out " " #samples " " #lr " " #momentum " " #decay " " #most,                           \
-     in,                                                                                                     \
-     out,                                                                                                    \
-     samples,                                                                                                \
-     lr,                                                                                                     \
-     momentum,                                                                                               \
-     decay,                                                                                                  \
-     most},
-static const clip_case cases[] = {
-#include "tests/support/clip_cases.h"
-};
-
-static void update_five_times(gs_device *d, const clip_case *c) {
-    static float x[2000];
-    float norms[5];
-    gs_optimizer *o;
-    const char *net = gs_test_format("flatten, linear %d, linear 3", c->out);
-    gs_model *m = gs_test_model(d, .text = net, .in = {1, 1, c->in, 0}, .max_batch = 1, .seed = 1);
-    assert_ok(gs_optimizer_create(&gs_sgd, m, (float)c->lr, (float)c->momentum, (float)c->decay, &o));
-    assert_true(m->params <= sizeof x / sizeof *x);
-    o->clip = (float)c->most;
-    for (size_t i = 0; i < m->params; i++) x[i] = test_value(i, SALT_W);
-    assert_ok(d->ops->write(d, m->weights, x, m->params * sizeof *x));
-    assert_ok(gs_optimizer_warm_up(o)); /* changes nothing */
-    for (uint32_t step = 0; step < 5; step++) {
-        for (size_t i = 0; i < m->params; i++) x[i] = test_value(i, SALT_DY + 10 * step) * (float)(step + 1);
-        assert_ok(d->ops->write(d, m->gradients, x, m->params * sizeof *x));
-        assert_ok(gs_optimizer_update(o, c->samples));
-        norms[step] = (float)o->norm;
-    }
-    assert_ok(d->ops->read(d, x, m->weights, m->params * sizeof *x));
-    golden_check("clip", c->name, "w", x, m->params, 1e-5, d->name);
-    golden_check("clip", c->name, "norms", norms, 5, 1e-6, d->name);
-    gs_optimizer_free(o);
-}
-
-TEST(as_pytorch) {
-    gs_device *plain = gs_test_open_plain();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (gs_test_small() && cases[i].in > 5) continue;
-        FOR_EACH_DEVICE (d) update_five_times(d, &cases[i]);
-        update_five_times(plain, &cases[i]);
-    }
-}
+/* The update beside PyTorch's: test_optimizers.c. */
 
 /* ---- in a run ---- */
 
@@ -206,19 +155,12 @@ TEST(some_steps_are_shortened) {
 }
 
 TEST(workers_equal_one) {
+    static const char *const several[] = {ON_2, ON_3};
     gs_test_need_whole();
-    gs_settings s = settings_for("cpu");
-    gs_result one = gs_test_train(&s);
-    static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu"};
-    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
-        s = settings_for(several[i]);
-        gs_result all = gs_test_train(&s);
-        assert_same_within_rounding(&one, &all, several[i]);
-        s.zero = 1;
-        assert_trains_to(&all, &s, "--zero 1");
-        s = gs_test_with(s, "--zero 0 --bucket 1");
-        assert_trains_to(&all, &s, "--bucket");
-    }
+    assert_ways_are_near("--batch 333 --clip 0.5", ON_2, ON_3);
+    for (int i = 0; i < 2; i++)
+        assert_ways_have_the_bits(gs_test_format("--batch 333 --clip 0.5 %s", several[i]), "--zero 1",
+                                  "--bucket 1");
 }
 
 TEST(exact) {

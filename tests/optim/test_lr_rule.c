@@ -89,35 +89,7 @@ TEST(a_rule_is_another_lr) {
     assert_memory_equal(scaled.weights, plain.weights, plain.params * sizeof(float));
 }
 
-/* Rounding only: 2e-7 was seen. A warm-up that is one step off changes the weights by 1e-2. */
-TEST(workers_equal_one) {
-    static const char *const several[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu"};
-    gs_settings s = settings_for("cpu");
-    gs_result r;
-    gs_result one = gs_test_train(&s);
-    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
-        s.devices = several[i];
-        r = gs_test_train(&s);
-        assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
-    }
-    s.warmup = 1.1 + 1.0 / 19;
-    gs_result off = gs_test_train(&s);
-    assert_true(gs_test_difference(&one, &off) > 1e-3);
-}
-
-/* The ways to train in which not all wait for all have the same rates: local SGD that averages after each step, and
- * the server that waits for everybody, are the synchronous step. */
-TEST(other_modes_use_the_rates) {
-    gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync ps");
-    gs_result ps = gs_test_train(&s);
-    s = gs_test_with(s, "--sync async --staleness 0");
-    gs_result r = gs_test_train(&s);
-    assert_memory_equal(ps.weights, r.weights, ps.params * sizeof(float));
-    s = gs_test_with(s, "--sync local --every 1");
-    s.staleness = -1;
-    r = gs_test_train(&s);
-    assert_near(gs_test_difference(&ps, &r), 0, 2e-6, 0);
-}
+/* In all ways to train: test_lr_schedule.c. */
 
 /* ---- the program ---- */
 

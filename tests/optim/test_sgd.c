@@ -4,7 +4,6 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/golden.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 
 /* Elements may differ by TOLERANCE * (|wanted| + root mean square of the tensor). */
 static const double TOLERANCE = 1e-5;

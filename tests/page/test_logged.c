@@ -2,7 +2,6 @@
 #include "tests/support/made_log.h"
 
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 #include "page/logged.h"
 

@@ -3,7 +3,6 @@
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <sys/stat.h>
 #include "page/page.h"
@@ -105,6 +104,7 @@ TEST(every_scheme_is_in_it) {
     int count = 0;
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if ((*s)->cost) counted_by_formula[count++] = *s;
+    assert_true(count >= 6);
     for (int workers = 2; workers <= 7; workers += 5) {
         cJSON *data;
         const char *options =

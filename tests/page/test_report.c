@@ -3,7 +3,6 @@
 #include "tests/support/files.h"
 #include "tests/support/made_log.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 
 TEST(what_is_no_log_is_refused) {

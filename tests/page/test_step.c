@@ -1,8 +1,6 @@
 /* gradsum step: what it shows is what happened, in 80 columns, for every scheme. */
 #include "tests/support/program.h"
 
-#include <cjson/cJSON.h>
-
 static char *step(const char *scheme, int workers, int size, const char *more) {
     char *output = gs_test_output(0, "step --sync %s --workers %d --size %d %s", scheme, workers, size, more);
     return output;

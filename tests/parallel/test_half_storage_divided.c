@@ -4,7 +4,6 @@
 
 #include "layer/memory/buffer_plan.h"
 #include "tests/support/devices.h"
-#include "tests/support/test.h"
 #include "tests/support/training.h"
 #include "predict/layout_plan.h"
 
@@ -225,14 +224,12 @@ TEST(bytes_are_halved) {
 }
 
 static double simulated(const char *options) {
-    char *output = gs_test_output(0,
-                                  "simulate --workers 2 --link 5us,1GB/s --model lenet --layout pp2 --flops "
-                                  "1GFLOP/s --batch 64 --json %s",
-                                  options);
-    const char *at = strstr(output, "\"sent_most\":");
-    assert_non_null(at);
-    const double bytes = strtod(at + strlen("\"sent_most\":"), NULL);
-    return bytes;
+    return gs_test_number_after(
+        gs_test_output(0,
+                       "simulate --workers 2 --link 5us,1GB/s --model lenet --layout pp2 "
+                       "--flops 1GFLOP/s --batch 64 --json %s",
+                       options),
+        "\"sent_most\":");
 }
 
 /* But for the counts of a step. */

@@ -110,19 +110,25 @@ TEST(it_must_fit_the_workers_and_the_model) {
 /* Each process finds it by itself: none takes another one for lost. */
 TEST(bad_use_is_told_on_every_rank) {
     static const struct {
-        const char *run, *says;
+        int ranks;
+        const char *options, *says;
     } cases[] = {
-        {"launch -n 2 -- train --layout dp2,pp2", "2 x 1 x 2 = 4 workers"},
-        {"launch -n 2 -- train --model softmax --layout pp2", "has 1 layer with parameters"},
-        {"launch -n 2 -- train --layout dp2,dp2", "a second 'dp2'"},
-        {"launch -n 2 -- train --layout dp2,pp0", "'pp0' is out of range"},
-        {"launch -n 2 -- train --layout dq2", "there is no term 'dq2'"},
-        {"launch -n 2 -- train --layout tp2,zero2,dp2", "2 x 2 x 1 = 4 workers"},
+        {2, "--layout dp2,pp2", "2 x 1 x 2 = 4 workers"},
+        {2, "--model softmax --layout pp2", "has 1 layer with parameters"},
+        {2, "--layout dp2,dp2", "a second 'dp2'"},
+        {2, "--layout dp2,pp0", "'pp0' is out of range"},
+        {2, "--layout dq2", "there is no term 'dq2'"},
+        {2, "--layout tp2,zero2,dp2", "2 x 2 x 1 = 4 workers"},
+        {2, "--model softmax --pipeline 2", "has 1 layer with parameters"},
+        {3, "--model lenet --pipeline 2", "there are 3 workers"},
+        {2, "--model lenet --pipeline 2 --micro-batches 1 --batch 900", "at most 256"},
+        {2, "--model softmax --tensor 2", "nothing to divide"},
+        {3, "--model lenet --tensor 2", "there are 3 workers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *output = gs_test_output(2, "%s", cases[i].run);
-        if (!strstr(output, cases[i].says) || !strstr(output, "all 2 processes failed with this error"))
-            fail_msg("%s: %s", cases[i].run, output);
+        char *output = gs_test_output(2, "launch -n %d -- train %s", cases[i].ranks, cases[i].options);
+        assert_has(output, cases[i].says,
+                   gs_test_format("all %d processes failed with this error", cases[i].ranks));
     }
 }
 

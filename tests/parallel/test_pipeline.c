@@ -64,25 +64,18 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
 TEST(micro_batches_are_passes) {
     gs_settings s = gs_test_settings("cpu --accumulate 6 --clip 0.5");
     gs_result one = gs_test_train(&s);
-    s.accumulate = 0;
-    gs_settings in_stages = with_layout(s, &(layout){two, 2, "1f1b", 6, 0});
-    gs_result r = gs_test_train(&in_stages);
-    assert_same_bits(&one, &r, "--micro-batches 6 against --accumulate 6");
-    in_stages = with_layout(s, &(layout){two, 2, "gpipe", 6, 0});
-    r = gs_test_train(&in_stages);
-    assert_same_bits(&one, &r, "gpipe against --accumulate 6");
+    s = gs_test_settings("cpu,cpu --clip 0.5 --pipeline 2 --micro-batches 6");
+    assert_trains_to(&one, &s, "--micro-batches 6 against --accumulate 6");
+    s.pipeline_schedule = "gpipe";
+    assert_trains_to(&one, &s, "gpipe against --accumulate 6");
 }
 
 TEST(devices_may_be_mixed) {
-    gs_settings s = gs_test_settings("cpu --steps 6");
-    gs_result one = gs_test_train(&s);
-    FOR_EACH_DEVICE (d) {
-        if (strcmp(d->name, "cpu") == 0) continue;
-        const char *names = gs_test_format("cpu,%s,%s,cpu", d->name, d->name);
-        const gs_settings in_stages = with_layout(s, &(layout){names, 2, NULL, 4, 0});
-        gs_result r = gs_test_train(&in_stages);
-        assert_same_within_rounding(&one, &r, names);
-    }
+    FOR_EACH_DEVICE (d)
+        if (strcmp(d->name, "cpu") != 0)
+            assert_ways_are_near(
+                "--steps 6",
+                gs_test_format("--devices cpu,%s,%s,cpu --pipeline 2 --micro-batches 4", d->name, d->name));
 }
 
 /* ---- to the bit ---- */
@@ -138,33 +131,22 @@ TEST(exact_gives_the_bits_of_one_worker) {
 
 /* Batches that nothing divides, the last with fewer samples than virtual shards; dropout; state, in the test loss. */
 TEST(exact_holds_for_ragged_batches) {
-    gs_settings s = gs_test_settings("cpu --exact --batch-norm local");
-    s.model = "dropout 0.1, " NORM;
-    gs_result one = gs_test_train(&s);
-    const layout layouts[] = {
-        {two, 2, "1f1b", 0, 0}, {four, 2, "gpipe", 0, 0}, {"cpu,cpu,cpu", 3, "1f1b", 0, 0}};
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        const gs_settings in_stages = with_layout(s, &layouts[i]);
-        gs_result r = gs_test_train(&in_stages);
-        assert_same_bits(&one, &r, layouts[i].schedule);
-        assert_true(r.train_loss == one.train_loss && r.test_loss == one.test_loss);
-    }
+    assert_ways_have_the_bits("--exact --batch-norm local --model 'dropout 0.1, " NORM "'",
+                              ON_2 "--pipeline 2", ON_4 "--pipeline 2 --pipeline-schedule gpipe",
+                              ON_3 "--pipeline 3");
 }
 
 /* ---- tied weights without --exact ---- */
 
 TEST(tied_weights_are_one) {
     static const char run[] = "--model \"" GPT "\" --data jargon --context 16 --batch 24 --steps 8";
-    char *output;
     double loss[4];
-    static const char *const layouts[] = {"--devices cpu", "--devices cpu,cpu --pipeline 2 --micro-batches 4",
-                                          "--devices cpu,cpu,cpu,cpu --pipeline 2 --micro-batches 3",
-                                          "--devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved"};
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        output = gs_test_output(0, "train %s %s --json", layouts[i], run);
-        const char *at = strstr(output, "\"test_loss\":");
-        assert_non_null(at);
-        loss[i] = strtod(at + strlen("\"test_loss\":"), NULL);
+    static const char *const layouts[] = {"", ON_2 "--pipeline 2 --micro-batches 4",
+                                          ON_4 "--pipeline 2 --micro-batches 3",
+                                          ON_2 "--pipeline 2 --pipeline-schedule interleaved"};
+    for (int i = 0; i < 4; i++) {
+        loss[i] =
+            gs_test_number_after(gs_test_output(0, "train %s %s --json", layouts[i], run), "\"test_loss\":");
         gs_test_near(loss[i], loss[0], 2e-5, 0, layouts[i], __FILE__, __LINE__);
     }
 }
@@ -237,28 +219,19 @@ TEST(zero_changes_no_bit) {
 
 TEST(weights_are_saved_whole) {
     const char *path = gs_test_format("%s/pipeline.safetensors", gs_test_folder());
-    char command[1000];
     const char *before = gs_test_sha256("train --exact --model lenet --epochs 2 --optimizer adam");
     /* the second epoch in other stages than the first */
-    snprintf(command, sizeof command,
-             "train --exact --model lenet --epochs 1 --optimizer adam --devices cpu,cpu,cpu --pipeline 3 "
-             "--save %s --save-state",
-             path);
-    const char *after = gs_test_sha256("%s", command);
+    gs_test_sha256("train --exact --model lenet --epochs 1 --optimizer adam " ON_3 "--pipeline 3 --save %s "
+                   "--save-state",
+                   path);
     assert_prints(2, "; --layout dpN goes on without stages, on N workers",
                   "train --resume %s --epochs 2 --devices cpu", path);
-    snprintf(
-        command, sizeof command,
-        "train --resume %s --epochs 2 --steps 70 --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --save %s "
-        "--save-state",
-        path, path);
-    after = gs_test_sha256("%s", command);
-    after = gs_test_sha256("train --resume %s --epochs 2 --steps 80 --devices cpu,cpu --layout "
-                           "dp2,zero3 --save %s --save-state",
-                           path, path);
-    after = gs_test_sha256("train --resume %s --epochs 2 --steps 100000 --devices cpu,cpu --layout pp2 "
-                           "--save %s --save-state",
-                           path, path);
+    static const char *const then[] = {"--steps 70 " ON_4 "--layout dp2,pp2,zero1",
+                                       "--steps 80 " ON_2 "--layout dp2,zero3",
+                                       "--steps 100000 " ON_2 "--layout pp2"};
+    const char *after = NULL;
+    for (int i = 0; i < 3; i++)
+        after = gs_test_sha256("train --resume %s --epochs 2 %s --save %s --save-state", path, then[i], path);
     assert_string_equal(before, after);
     assert_prints(0, "accuracy", "eval --load %s --devices cpu,cpu", path);
 }
@@ -278,44 +251,8 @@ TEST(a_request_to_stop_reaches_all_stages) {
     gs_result_free(&r);
 }
 
-/* ---- --verify ---- */
-
-static struct {
-    int rank;
-    size_t at; /* in this worker's weights */
-} harm;
-
-/* Change one bit. */
-static void do_harm(gs_worker *w) {
-    uint32_t bits;
-    if (w->comm->rank != harm.rank || w->step != 4) return;
-    const gs_mem place = gs_at(w->model->weights, harm.at);
-    if (w->device->ops->read(w->device, &bits, place, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
-    bits ^= 1u << 20;
-    if (w->device->ops->write(w->device, place, &bits, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
-}
-
-/* Three replicas of two stages of lenet, which the second begins with its conv2: ranks 0 to 2 have the first stage,
- * 3 to 5 the second. Sound, they pass. */
-TEST(replicas_of_a_stage_are_verified) {
-    static const struct {
-        int rank;
-        size_t at;
-        const char *wanted;
-    } cases[] = {{1, 155, "step 4: worker 1's 0.bias differs from worker 0's"},
-                 {0, 0, "step 4: worker 0's 0.weight differs from worker 1's"},
-                 {5, 0, "step 4: worker 5's 3.weight differs from worker 3's"},
-                 {3, 2416, "step 4: worker 3's 7.weight differs from worker 4's"}};
-    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu,cpu,cpu");
-    s = gs_test_with(s, "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 "
-                        "--verify 1");
-    gs_test_train(&s);
-    s.test_hook = do_harm;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        harm.rank = cases[i].rank;
-        harm.at = cases[i].at;
-        assert_train_fails(GS_E_DIFFER, cases[i].wanted, &s);
-    }
+/* Other replicas that differ: test_exact.c. */
+TEST(replicas_of_a_tied_table_are_verified) {
     assert_prints(0, "sha256",
                   "train --exact --model \"" GPT
                   "\" --data jargon --context 16 --batch 24 --steps 3 --devices %s --layout dp2,pp2,zero1 "

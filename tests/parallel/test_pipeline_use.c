@@ -62,21 +62,6 @@ TEST(bad_use_is_told) {
                   "--pipeline-schedule interleaved");
 }
 
-/* Each process finds it by itself: none takes another one for lost. */
-TEST(bad_use_is_told_on_every_rank) {
-    static const char *const runs[] = {
-        "launch -n 2 -- train --model softmax --pipeline 2",
-        "launch -n 3 -- train --model lenet --pipeline 2",
-        "launch -n 2 -- train --model lenet --pipeline 2 --micro-batches 1 --batch 900"};
-    static const char *const sentences[] = {"has 1 layer with parameters", "there are 3 workers",
-                                            "at most 256"};
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        char *output = gs_test_output(2, "%s", runs[i]);
-        const char *all = gs_test_format("all %d processes failed with this error", i == 1 ? 3 : 2);
-        if (!strstr(output, sentences[i]) || !strstr(output, all)) fail_msg("%s: %s", runs[i], output);
-    }
-}
-
 /* Who computes which layers changes no bit, not even of a model with layers that draw at random. */
 TEST(the_cut_changes_no_bit) {
     static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
@@ -94,13 +79,6 @@ TEST(the_cut_changes_no_bit) {
     }
 }
 
-/* The number after `name` in the first line that has it. */
-static int number_after(const char *output, const char *name) {
-    const char *at = strstr(output, name);
-    if (!at) fail_msg("no '%s' in: %s", name, output);
-    return atoi(at + strlen(name));
-}
-
 /* Rank 0 measures, and all take its cut: the table of layers, the table of times and the record say the same. Again
  * with that cut, it is not measured again. */
 TEST(a_measured_cut_is_told) {
@@ -110,7 +88,7 @@ TEST(a_measured_cut_is_told) {
         const char *folder = gs_test_format("%s/cut%d", gs_test_folder(), i);
         const char *path = gs_test_format("%s/run.json", folder);
         char *output = gs_test_output(0, "%s --model lenet --steps 2 --pipeline 2 --log %s", runs[i], folder);
-        const int cut = number_after(output, "--pipeline-cut ");
+        const int cut = (int)gs_test_number_after(output, "--pipeline-cut ");
         assert_true(cut == 3 || cut == 7 || cut == 9 || cut == 11);
         const char *wanted = gs_test_format("\n    1  %d", cut);
         assert_has(output, "forward ms", wanted);

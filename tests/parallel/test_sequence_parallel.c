@@ -5,8 +5,6 @@
 #include "tests/support/counted.h"
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
-#include "tests/support/program.h"
-#include "tests/support/ranks.h"
 #include "tests/support/training.h"
 #include "predict/layout_plan.h"
 #include "train/tensor.h"
@@ -27,54 +25,30 @@ static gs_settings settings_of(const char *model) {
     return s;
 }
 
-static gs_result train_in(gs_settings s, const char *devices, const char *layout) {
-    s = gs_test_with(s, "--devices %s --sequence", devices);
-    s.layout = layout;
-    return gs_test_train(&s);
-}
+#define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --clip 0.1 --model '%s' "
 
 TEST(the_weights_of_one_worker) {
-    static const struct {
-        const char *devices, *layout;
-    } runs[] = {{two, "tp2"}, {four, "tp4"}, {four, "dp2,tp2,zero3"}, {four, "pp2,tp2"}};
-    for (int m = 0; m < 2; m++) {
-        gs_settings s = gs_test_with(settings_of(m ? words : tied), "--verify 2");
-        gs_result one = gs_test_train(&s);
-        for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-            s.micro_batch = i == 0 ? 5 : 0;
-            gs_result r = train_in(s, runs[i].devices, runs[i].layout);
-            assert_same_within_rounding(&one, &r, runs[i].layout);
-            gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, "test loss", __FILE__, __LINE__);
-        }
-    }
+    for (int m = 0; m < 2; m++)
+        assert_ways_are_near(gs_test_format(TEXT "--verify 2", m ? words : tied),
+                             ON_2 "--sequence --layout tp2 --micro-batch 5", ON_4 "--sequence --layout tp4",
+                             ON_4 "--sequence --layout dp2,tp2,zero3", ON_4 "--sequence --layout pp2,tp2");
 }
 
 /* Whatever the group, with and without. */
 TEST(exact_has_the_bits_of_one_worker) {
-    static const struct {
-        const char *devices, *layout, *model;
-        int recompute;
-        gs_precision precision;
-    } runs[] = {{two, "tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
-                {four, "tp4", words, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
-                {four, "dp2,tp2,zero1", words, GS_RECOMPUTE_BLOCKS, GS_PRECISION_F32},
-                {four, "pp2,tp2", tied, GS_RECOMPUTE_NONE, GS_PRECISION_F32},
-                {two, "tp2", words, GS_RECOMPUTE_NONE, GS_PRECISION_BF16}};
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        gs_settings s = gs_test_with(settings_of(runs[i].model), "--exact --optimizer adamw --lr 0.01");
-        s.precision = runs[i].precision;
-        s.recompute = runs[i].recompute;
-        gs_result one = gs_test_train(&s), r = train_in(s, runs[i].devices, runs[i].layout);
-        assert_same_bits(&one, &r, runs[i].layout);
-        assert_true(r.test_loss == one.test_loss && r.train_loss == one.train_loss);
-    }
+    static const char common[] = TEXT "--exact --optimizer adamw --lr 0.01";
+    assert_ways_have_the_bits(gs_test_format(common, tied), ON_2 "--sequence --layout tp2",
+                              ON_4 "--sequence --layout pp2,tp2");
+    assert_ways_have_the_bits(gs_test_format(common, words), ON_4 "--sequence --layout tp4",
+                              ON_4 "--sequence --layout dp2,tp2,zero1 --recompute blocks");
+    assert_ways_have_the_bits(
+        gs_test_format(TEXT "--exact --optimizer adamw --lr 0.01 --precision bf16", words),
+        ON_2 "--sequence --layout tp2");
 }
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_with(settings_of(words), "--steps 2");
-    gs_result one = gs_test_train(&s), r = train_in(s, "cl,cl", "tp2");
-    assert_same_within_rounding(&one, &r, "cl");
+    assert_ways_are_near(gs_test_format(TEXT "--steps 2", words), "--devices cl,cl --sequence --layout tp2");
 }
 
 TEST(between_processes) {
@@ -175,24 +149,16 @@ TEST(layouts_have_it) {
 
 /* Together with it: the same bits as without --offload. */
 TEST(it_goes_with_offload) {
-    static const struct {
-        unsigned offload;
-        bool exact, cl;
-    } runs[] = {{GS_OFFLOADS, false, false},
-                {GS_OFFLOADS, true, false},
-                {GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_OPTIMIZER, false, true}};
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        gs_settings s = settings_of(words);
-        if (runs[i].cl && !gs_test_has_opencl()) continue;
-        const char *devices = runs[i].cl ? "cl,cl" : two;
-        s = gs_test_with(s, "--steps 2 --optimizer adamw");
-        s.exact = runs[i].exact;
-        gs_result without = train_in(s, devices, "tp2");
-        s.offload = runs[i].offload;
+    static const char *const runs[] = {ON_2, ON_2 "--exact", "--devices cl,cl"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
+        gs_settings s = gs_test_with(settings_of(words),
+                                     "--steps 2 --optimizer adamw --layout tp2 --sequence %s", runs[i]);
+        gs_result without = gs_test_train(&s);
+        s.offload = i == 2 ? GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_OPTIMIZER : GS_OFFLOADS;
         s.offload_dir = gs_test_folder();
-        gs_result with = train_in(s, devices, "tp2");
+        gs_result with = gs_test_train(&s);
         assert_true(with.offload.on && with.offload.bytes > 0);
-        assert_same_bits(&without, &with, devices);
+        assert_same_bits(&without, &with, runs[i]);
     }
 }
 

@@ -5,28 +5,7 @@
 #include "layer/memory/recompute.h"
 #include "tests/support/counted.h"
 #include "tests/support/devices.h"
-#include "tests/support/ranks.h"
 #include "tests/support/training.h"
-
-static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu", six[] = "cpu,cpu,cpu,cpu,cpu,cpu",
-                  eight[] = "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu";
-
-typedef struct layout {
-    const char *devices;
-    int tensor;
-} layout;
-
-static const char *name_of(const layout *l) {
-    static char name[60];
-    snprintf(name, 60, "%d workers, --tensor %d", gs_devices_count(l->devices), l->tensor);
-    return name;
-}
-
-static gs_result train_with(gs_settings s, const layout *l) {
-    s.devices = l->devices;
-    s.tensor = l->tensor;
-    return gs_test_train(&s);
-}
 
 /* Two pairs, one without biases, and a linear layer in none. */
 #define CHAIN                                                                                                \
@@ -37,136 +16,83 @@ static gs_result train_with(gs_settings s, const layout *l) {
     "embedding 40 8, positions, 2 x residual (residual (layer_norm, linear 24, attention 4 causal, linear "  \
     "8), "                                                                                                   \
     "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
-
-static gs_settings text_settings(void) {
-    gs_settings s = gs_test_settings("cpu --context 8 --batch 24 --steps 4 --model '" BLOCKS "'");
-    s.data = gs_test_format("text:%s", gs_test_text_file());
-    return s;
-}
+#define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --model '" BLOCKS "' "
 
 /* Outputs that are not tied: of 43 words, which no group here divides evenly. */
 #define WORDS                                                                                                \
-    "embedding 43 8, positions, residual (layer_norm, linear 16, gelu, linear 8), layer_norm, linear 43"
+    "--model 'embedding 43 8, positions, residual (layer_norm, linear 16, gelu, linear 8), layer_norm, "     \
+    "linear 43' "
 
 /* ---- up to rounding ---- */
 
-static void same_within_rounding(const gs_settings *s, const layout *layouts, int count) {
-    gs_result one = gs_test_train(s);
-    for (int i = 0; i < count; i++) {
-        gs_result r = train_with(*s, &layouts[i]);
-        assert_int_equal(r.params, one.params);
-        assert_same_within_rounding(&one, &r, name_of(&layouts[i]));
-        gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);
-        gs_test_near(r.test_loss, one.test_loss, 1e-5, 0, "test loss", __FILE__, __LINE__);
-        assert_true(r.test_accuracy == one.test_accuracy);
-    }
-}
-
 TEST(the_weights_of_one_worker) {
-    static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 4}, {four, 2}, {six, 3}, {six, 2}};
-    gs_settings s = gs_test_settings("cpu --clip 0.5 --verify 3 --model '" CHAIN "'");
-    same_within_rounding(&s, layouts, 6);
-    s.accumulate = 3;
-    same_within_rounding(&s, layouts, 1);
-    s = gs_test_with(text_settings(), "--verify 2 --clip 0.1 --label-smoothing 0.1");
-    static const layout by_heads[] = {{two, 2}, {four, 4}, {four, 2}};
-    same_within_rounding(&s, by_heads, 3);
-    s.micro_batch = 5;
-    same_within_rounding(&s, by_heads, 1);
-    s.model = WORDS;
-    same_within_rounding(&s, by_heads, 2);
+    assert_ways_are_near("--clip 0.5 --verify 3 --model '" CHAIN "'", ON_2 "--tensor 2", ON_3 "--tensor 3",
+                         ON_4 "--tensor 4", ON_4 "--tensor 2", ON_6 "--tensor 3", ON_6 "--tensor 2",
+                         ON_2 "--tensor 2 --accumulate 3");
+    assert_ways_are_near(TEXT "--verify 2 --clip 0.1 --label-smoothing 0.1", ON_2 "--tensor 2",
+                         ON_4 "--tensor 4", ON_4 "--tensor 2", ON_2 "--tensor 2 --micro-batch 5");
+    assert_ways_are_near(TEXT WORDS "--verify 2 --clip 0.1 --label-smoothing 0.1",
+                         ON_2 "--tensor 2 --micro-batch 5", ON_4 "--tensor 4 --micro-batch 5");
 }
 
 /* Their rates need the norms of whole tensors; f16 needs to know whether all gradients are finite. */
 TEST(other_updates) {
-    static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb, &gs_adam};
-    static const layout layouts[] = {{two, 2}, {six, 3}};
-    for (size_t i = 0; i < sizeof optimizer / sizeof *optimizer; i++) {
-        gs_settings s = gs_test_settings("cpu --lr 0.001 --steps 4 --model '" CHAIN "'");
-        s.optimizer = optimizer[i];
-        same_within_rounding(&s, layouts, 2);
-    }
-    gs_settings s = gs_test_settings("cpu --steps 6 --model '" CHAIN "'");
-    s.precision = GS_PRECISION_F16; /* of 16 bits a last one may round otherwise */
-    gs_result one = gs_test_train(&s), r = train_with(s, &layouts[0]);
+    static const char *const optimizers[] = {"lars", "lamb", "adam"};
+    for (int i = 0; i < 3; i++)
+        assert_ways_are_near(
+            gs_test_format("--optimizer %s --lr 0.001 --steps 4 --model '" CHAIN "'", optimizers[i]),
+            ON_2 "--tensor 2", ON_6 "--tensor 3");
+    gs_settings s = gs_test_settings("cpu --precision f16 --steps 6 --model '" CHAIN "'");
+    gs_settings divided = gs_test_with(s, ON_2 "--tensor 2"); /* of 16 bits a last one may round otherwise */
+    gs_result one = gs_test_train(&s), r = gs_test_train(&divided);
     if (!(gs_test_difference(&one, &r) < 1e-3)) fail_msg("f16: %g", gs_test_difference(&one, &r));
 }
 
 /* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
 TEST(with_batch_norm) {
-    static const layout layouts[] = {{two, 2}, {four, 2}};
-    gs_settings s = gs_test_settings("cpu --model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear "
-                                     "16, tanh, linear 10' --batch 30 --steps 5");
-    same_within_rounding(&s, layouts, 2);
+    assert_ways_are_near(
+        "--model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10' "
+        "--batch 30 --steps 5",
+        ON_2 "--tensor 2", ON_4 "--tensor 2");
 }
 
 /* Pairs of convolutions: with a pooling, with a bias that counts once, and in blocks with a batch_norm between them. 5
  * channels, and 10, which 2 and 3 ranks divide unevenly. */
 #define CONVOLUTIONS                                                                                         \
-    "conv 5 3x3 stride 2, batch_norm, relu, conv 4 3x3 pad 1, max_pool 2, "                                  \
+    "--batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 --model 'conv 5 3x3 stride 2, batch_norm, relu, "  \
+    "conv 4 3x3 pad 1, max_pool 2, "                                                                         \
     "residual (conv 10 3x3 pad 1 no_bias, batch_norm, tanh, conv 4 3x3 pad 1 no_bias, batch_norm), "         \
-    "conv 6 3x3 pad 1, relu, max_pool 2, conv 6 1x1, conv 6 3x3 pad 1 groups 2, flatten, linear 10"
+    "conv 6 3x3 pad 1, relu, max_pool 2, conv 6 1x1, conv 6 3x3 pad 1 groups 2, flatten, linear 10' "
 
 TEST(pairs_of_convolutions) {
-    static const layout layouts[] = {{two, 2}, {"cpu,cpu,cpu", 3}, {four, 2}};
-    gs_settings s = gs_test_settings(
-        "cpu --batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 --model '" CONVOLUTIONS "'");
-    same_within_rounding(&s, layouts, 3);
-    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 6};
-    s.recompute = GS_RECOMPUTE_ALL;
-    same_within_rounding(&s, layouts, 1);
+    assert_ways_are_near(CONVOLUTIONS, ON_2 "--tensor 2", ON_3 "--tensor 3", ON_4 "--tensor 2");
+    assert_ways_are_near(CONVOLUTIONS "--batch-norm ghost:6 --recompute all", ON_2 "--tensor 2");
 }
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_settings("cpu --steps 3 --model '" CHAIN "'");
-    same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
-    s = gs_test_with(s, "--batch 12 --steps 2 --model '" CONVOLUTIONS "'");
-    same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
-    s = text_settings();
-    s.steps = 2;
-    same_within_rounding(&s, &(layout){"cl,cl", 2}, 1);
+    assert_ways_are_near("--steps 3 --model '" CHAIN "'", "--devices cl,cl --tensor 2");
+    assert_ways_are_near(CONVOLUTIONS "--batch 12 --steps 2", "--devices cl,cl --tensor 2");
+    assert_ways_are_near(TEXT "--steps 2", "--devices cl,cl --tensor 2");
 }
 
 /* ---- --exact ---- */
 
-static const layout exact_layouts[] = {{two, 2}, {four, 4}, {four, 2}, {eight, 8}, {eight, 4}, {two, 0}};
-
-static void same_bits(const gs_settings *settings, int layouts) {
-    gs_settings s = gs_test_with(*settings, "--exact");
-    gs_result one = gs_test_train(&s);
-    for (int i = 0; i < layouts; i++) {
-        gs_result r = train_with(s, &exact_layouts[i]);
-        assert_same_bits(&one, &r, name_of(&exact_layouts[i]));
-        assert_true(r.test_loss == one.test_loss && r.train_loss == one.train_loss);
-    }
-}
+#define GROUPS_OF_2_AND_4 ON_2 "--tensor 2", ON_4 "--tensor 4"
+#define GROUPS GROUPS_OF_2_AND_4, ON_4 "--tensor 2", ON_8 "--tensor 8", ON_8 "--tensor 4", ON_2
 
 TEST(exact_has_the_bits_of_one_worker) {
-    gs_settings s = gs_test_settings("cpu"); /* a pair of 16; dropout, and a last batch of 6 samples */
-    s.clip = 0.5f;
-    same_bits(&s, 6);
-    s.model = "conv 2 3x3 stride 2, batch_norm, relu, flatten, linear 72, relu, linear 20, linear 10";
-    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 2};
-    s = gs_test_with(s, "--batch 32 --optimizer lamb --lr 0.01 --steps 4");
-    same_bits(&s, 6);
-    s = gs_test_with(text_settings(), "--optimizer adamw --lr 0.01 --clip 0.1");
-    same_bits(&s, 3); /* 4 heads */
-    s.precision = GS_PRECISION_BF16;
-    same_bits(&s, 2);
-    s = gs_test_with(s, "--precision f32 --label-smoothing 0.1 --model '" WORDS "'");
-    same_bits(&s, 4);
-}
-
-/* A pipeline and ZeRO, too: what they compute are the same sums. */
-TEST(the_other_exact_ways) {
-    gs_settings s = gs_test_settings("cpu --exact --steps 4");
-    gs_result r = train_with(s, &(layout){two, 2});
-    s = gs_test_with(s, "--devices %s --pipeline 2", two);
-    assert_trains_to(&r, &s, "--pipeline");
-    s.pipeline = 0;
-    s.zero = 3;
-    assert_trains_to(&r, &s, "--zero");
+    /* a pair of 16; dropout, and a last batch of 6 samples */
+    assert_ways_have_the_bits("--exact --clip 0.5", GROUPS, ON_2 "--pipeline 2", ON_2 "--zero 3");
+    assert_ways_have_the_bits("--exact --batch-norm ghost:2 --batch 32 --optimizer lamb --lr 0.01 --steps 4 "
+                              "--clip 0.5 --model 'conv 2 3x3 stride 2, batch_norm, relu, flatten, linear "
+                              "72, relu, linear 20, linear 10'",
+                              GROUPS);
+    static const char ADAMW[] = TEXT "--exact --optimizer adamw --lr 0.01 --clip 0.1";
+    assert_ways_have_the_bits(ADAMW, GROUPS_OF_2_AND_4, ON_4 "--tensor 2"); /* 4 heads */
+    assert_ways_have_the_bits(gs_test_format("%s --precision bf16", ADAMW), GROUPS_OF_2_AND_4);
+    assert_ways_have_the_bits(gs_test_format("%s --label-smoothing 0.1 " WORDS, ADAMW), GROUPS_OF_2_AND_4,
+                              ON_4 "--tensor 2", ON_8 "--tensor 8");
 }
 
 TEST(between_processes) {
@@ -192,9 +118,11 @@ static bool of_sums(const gs_call *call) {
  * numbers for each token. Each is sent 2 (T - 1) / T times; with --exact in 8 virtual shards, and log2 T times. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, WORDS_THERE = 40 };
-    gs_counted_run t = {.settings = text_settings(), .counts = of_sums};
+    gs_counted_run t = {.settings =
+                            gs_test_settings("cpu --context 8 --batch 24 --steps 3 --model '" BLOCKS "'"),
+                        .counts = of_sums};
     gs_settings *s = &t.settings;
-    s->steps = 3;
+    s->data = gs_test_format("text:%s", gs_test_text_file());
     s->test_hook = gs_counted_step_2;
     gs_test_set(gs_load_set(s, GS_TRAIN, &t.train), &t.train);
     gs_test_set(gs_load_set(s, GS_TEST, &t.test), &t.test);

@@ -1,125 +1,82 @@
 /* --zero 1, 2, 3: the weights of the other ways to train. Its memory and its bytes: test_zero_counts.c. */
-#include <unistd.h>
-
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
 /* A tied table, which is needed first and last, and blocks. */
 #define TIED                                                                                                 \
-    "embedding 40 8, positions, residual(layer_norm, linear 24, attention 2 causal, linear 8), "             \
-    "residual(layer_norm, linear 32, gelu, linear 8), layer_norm, tied"
+    "--data text:@ --context 8 --batch 24 --steps 4 --lr 0.01 --model 'embedding 40 8, positions, "          \
+    "residual(layer_norm, linear 24, attention 2 causal, linear 8), "                                        \
+    "residual(layer_norm, linear 32, gelu, linear 8), layer_norm, tied' "
 
-static void same_as(const gs_settings *without, const char *what, bool to_the_bit) {
-    gs_settings s = *without;
-    gs_result whole = gs_test_train(&s);
-    for (s.zero = 1; s.zero <= 3; s.zero++) {
-        gs_result divided = gs_test_train(&s);
-        if (to_the_bit) assert_near(divided.test_loss, whole.test_loss, 0, 0);
-        if (to_the_bit)
-            assert_same_bits(&whole, &divided, what);
-        else
-            assert_same_within_rounding(&whole, &divided, what);
-        assert_int_equal(divided.zero.stage, s.zero);
-    }
-}
+#define STAGES "--zero 1", "--zero 2", "--zero 3"
 
-/* 1 to 5 workers, whose parts leave a rest; the last batch of an epoch leaves some of them without samples. */
+/* 1 to 5 workers, whose parts leave a rest; the last batch of an epoch leaves some of them without samples. A worker
+ * computes 256 samples at once: so one alone has one pass. */
 TEST(the_same_bits_as_allreduce) {
-    static const gs_optimizer_ops *const optimizer[] = {&gs_sgd, &gs_adam, &gs_nesterov, &gs_adamw};
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu"};
-    for (int i = 0; i < 4; i++) {
-        gs_settings s = gs_test_settings("%s", devices[i]);
-        s.optimizer = optimizer[i];
-        s.lr = i == 0 ? 0.05f : 0.001f;
-        s = gs_test_with(s, "--weight-decay 0.01 --verify 7");
-        s.clip = i % 2 ? 0.5f : 0;
-        if (i == 0) s.batch = 250; /* a worker computes 256 samples at once: one pass */
-        same_as(&s, devices[i], true);
-    }
+    static const char common[] = "--weight-decay 0.01 --verify 7 --optimizer";
+    static const char *const runs[] = {"sgd --lr 0.05 --batch 250", "adam --lr 0.001 --clip 0.5 " ON_2,
+                                       "nesterov --lr 0.001 " ON_3,
+                                       "adamw --lr 0.001 --clip 0.5 --devices cpu,cpu,cpu,cpu,cpu"};
+    for (int i = 0; i < 4; i++) assert_ways_have_the_bits(gs_test_format("%s %s", common, runs[i]), STAGES);
 }
 
 /* Their rates need the norms of whole tensors, of which each worker has a part. */
 TEST(rates_by_tensor) {
-    static const gs_optimizer_ops *const optimizer[] = {&gs_lars, &gs_lamb};
-    for (size_t i = 0; i < sizeof optimizer / sizeof *optimizer; i++) {
-        gs_settings s = gs_test_settings("cpu,cpu,cpu --lr 0.01 --weight-decay 0.01 --clip 0.5 --steps 6");
-        s.optimizer = optimizer[i];
-        same_as(&s, optimizer[i]->name, true);
-    }
-    gs_settings s = gs_test_settings("cpu --optimizer lamb --lr 0.01 --exact --steps 3");
-    gs_result alone = gs_test_train(&s);
-    s = gs_test_with(s, "--devices cpu,cpu,cpu,cpu --zero 3");
-    assert_trains_to(&alone, &s, "lamb, exact");
+    static const char *const optimizers[] = {"lars", "lamb"};
+    for (int i = 0; i < 2; i++)
+        assert_ways_have_the_bits(gs_test_format(ON_3 "--lr 0.01 --weight-decay 0.01 --clip 0.5 --steps 6 "
+                                                      "--optimizer %s",
+                                                 optimizers[i]),
+                                  STAGES);
+    assert_ways_have_the_bits("--optimizer lamb --lr 0.01 --exact --steps 3", ON_4 "--zero 3");
 }
 
+/* 5 samples (the last of 6000) for 7 workers, and 20 parameters for 24. */
 TEST(few_samples_and_few_parameters) {
-    gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu,cpu,cpu,cpu");
-    s.batch = 1199; /* of 6000: the last batch has 5 samples */
-    s.steps = 7;
-    same_as(&s, "5 samples for 7 workers", true);
+    assert_ways_have_the_bits("--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu --batch 1199 --steps 7", STAGES);
     char devices[24 * 4 + 1] = "cpu";
     for (int i = 1; i < 24; i++) strcat(devices, ",cpu");
-    s = gs_test_settings("%s --model 'global_avg_pool, flatten, linear 10' --steps 3", devices);
-    same_as(&s, "20 parameters for 24 workers", true);
+    assert_ways_have_the_bits(
+        gs_test_format("--devices %s --model 'global_avg_pool, flatten, linear 10' --steps 3", devices),
+        STAGES);
 }
 
+/* Statistics of the global batch, and of a worker's part. */
 TEST(with_batch_norm) {
-    gs_settings s = gs_test_settings("cpu,cpu,cpu");
-    s.model =
-        "conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, batch_norm), flatten, linear 10";
-    s = gs_test_with(s, "--batch 30 --steps 5");
-    same_as(&s, "statistics of the global batch", true);
-    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_LOCAL};
-    same_as(&s, "of a worker's part", true);
+    static const char NORMED[] = ON_3
+        "--batch 30 --steps 5 --model 'conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, "
+        "batch_norm), flatten, linear 10' --batch-norm %s";
+    assert_ways_have_the_bits(gs_test_format(NORMED, "global"), STAGES);
+    assert_ways_have_the_bits(gs_test_format(NORMED, "local"), STAGES);
 }
 
-static gs_settings text_settings(const char *devices) {
-    gs_settings s = gs_test_settings(
-        "%s --context 8 --batch 24 --steps 4 --optimizer adamw --lr 0.01 --model '" TIED "'", devices);
-    s.data = gs_test_format("text:%s", gs_test_text_file());
-    return s;
-}
-
+/* In several passes the table's gradient is begun anew. Adam divides by gradients, and makes much of the rounding of
+ * small ones. */
 TEST(a_tensor_of_two_layers) {
-    gs_settings s = text_settings("cpu,cpu,cpu");
-    same_as(&s, "a tied table", true);
-    s.optimizer = &gs_sgd; /* Adam divides by gradients, and makes much of the rounding of small ones */
-    s.micro_batch = 3;     /* several passes, in which the table's gradient is begun anew */
-    same_as(&s, "a tied table, several passes", false);
+    assert_ways_have_the_bits(TIED ON_3 "--optimizer adamw", STAGES);
+    assert_ways_are_near(TIED ON_3 "--optimizer sgd --micro-batch 3", STAGES);
 }
 
 /* Pieces of 20 samples: worker 0 has 41, and so one pass more than worker 1. */
 TEST(several_passes) {
-    gs_settings s = gs_test_settings("cpu,cpu --batch 81 --micro-batch 20 --steps 6");
-    same_as(&s, "passes of different number", false);
-    s.micro_batch = 0;
-    s.accumulate = 3;
-    same_as(&s, "--accumulate", false);
+    assert_ways_are_near(ON_2 "--batch 81 --steps 6 --micro-batch 20", STAGES);
+    assert_ways_are_near(ON_2 "--batch 81 --steps 6 --accumulate 3", STAGES);
 }
 
 /* ---- --exact ---- */
 
-static void exact_as_one_worker(const gs_settings *settings, const char *what) {
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
-                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    gs_settings s = gs_test_with(*settings, "--exact --devices cpu");
-    gs_result alone = gs_test_train(&s);
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-        for (s.zero = 1; s.zero <= 3 && (i == 2 || !gs_test_small()); s.zero++) {
-            s.devices = devices[i];
-            assert_trains_to(&alone, &s, what);
-        }
-}
-
+/* Dropout, and a last batch of 6 samples; a tied table; ghost batch norm. */
 TEST(exact_has_the_bits_of_one_worker) {
-    gs_settings s = gs_test_settings("cpu --clip 0.5");
-    exact_as_one_worker(&s, "dropout, and a last batch of 6 samples");
-    s = text_settings("cpu");
-    exact_as_one_worker(&s, "a tied table");
-    s = gs_test_settings("cpu --model 'conv 4 3x3 stride 2, batch_norm, relu, flatten, linear 10'");
-    s.batch_norm = (gs_batch_norm_groups){.over = GS_BATCH_NORM_GHOST, .group = 2};
-    s = gs_test_with(s, "--batch 32 --steps 3");
-    exact_as_one_worker(&s, "ghost batch norm");
+    static const char *const runs[] = {
+        "--exact --clip 0.5", TIED "--exact --optimizer adamw",
+        "--exact --batch-norm ghost:2 --batch 32 --steps 3 --model 'conv 4 3x3 stride 2, batch_norm, relu, "
+        "flatten, linear 10'"};
+    for (int i = 0; i < 3; i++) {
+        assert_ways_have_the_bits(runs[i], ON_4 "--zero 1", ON_4 "--zero 2", ON_4 "--zero 3");
+        if (gs_test_small()) continue;
+        assert_ways_have_the_bits(runs[i], STAGES, ON_2 "--zero 1", ON_2 "--zero 2", ON_2 "--zero 3",
+                                  ON_8 "--zero 1", ON_8 "--zero 2", ON_8 "--zero 3");
+    }
 }
 
 /* ---- between processes, on OpenCL ---- */
@@ -139,32 +96,32 @@ TEST(between_processes) {
 
 TEST(on_opencl_too) {
     gs_test_need_opencl();
-    gs_settings s = gs_test_settings("cl,cpu,cl --steps 3");
-    same_as(&s, "cl,cpu,cl", true);
+    assert_ways_have_the_bits("--devices cl,cpu,cl --steps 3", STAGES);
 }
 
-/* ---- stop and resume ---- */
+/* ---- weights that are kept ---- */
 
-TEST(resumed_with_another_number_of_workers) {
-    static const gs_test_change runs[] = {{{"cpu,cpu", NULL, 0, 1}, {"cpu,cpu,cpu,cpu", NULL, 0, 2}},
-                                          {{"cpu,cpu,cpu,cpu", NULL, 0, 3}, {"cpu,cpu", NULL, 0, 1}},
-                                          {{"cpu", NULL, 0, 2}, {"cpu,cpu", NULL, 0, 3}},
-                                          {{"cpu,cpu", NULL, 0, 3}, {"cpu", NULL, 0, 0}}};
-    gs_settings s = gs_test_settings("cpu --exact --optimizer adam --lr 0.001 --steps 8");
-    gs_test_goes_on(&s, 5, runs, 4);
-}
-
+/* Whole in the file, whoever writes and whoever reads it. */
 TEST(the_best_epoch_is_kept) {
+    static const char *const ways[] = {"", "--zero 3", "--tensor 2"};
     const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
-    gs_settings s =
-        gs_test_with(gs_test_settings("cpu,cpu"), "--epochs 2 --batch 500 --keep best --save %s", path);
-    s.steps = 0;
-    gs_result whole = gs_test_train(&s);
-    s.zero = 3;
-    gs_result divided = gs_test_train(&s);
-    assert_int_equal(whole.kept_epoch, divided.kept_epoch);
-    assert_same_bits(&whole, &divided, "--keep best");
-    unlink(path);
+    gs_result whole, loaded;
+    for (int i = 0; i < 3; i++) {
+        gs_settings s =
+            gs_test_settings("cpu,cpu --exact --epochs 2 --batch 500 --keep best --tests 2 --save "
+                             "%s --model 'flatten, linear 16, tanh, linear 10' %s",
+                             path, ways[i]);
+        s.steps = 0;
+        const gs_result r = gs_test_train(&s);
+        s = gs_test_with(s, "--load %s --epochs 1", path);
+        s.keep.best = false;
+        s.save = NULL;
+        const gs_result then = gs_test_train(&s);
+        if (i == 0) whole = r, loaded = then;
+        assert_int_equal(whole.kept_epoch, r.kept_epoch);
+        assert_same_bits(&whole, &r, ways[i]);
+        assert_same_bits(&loaded, &then, ways[i]);
+    }
 }
 
 /* ---- what it says, and what it does not go with ---- */

@@ -5,7 +5,6 @@
 #include "tests/support/counted.h"
 #include "tests/support/devices.h"
 #include "tests/support/heap.h"
-#include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
 /* ---- memory ---- */

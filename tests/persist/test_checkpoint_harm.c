@@ -1,6 +1,5 @@
 /* What may happen to checkpoints: damage, signals, SIGKILL in the middle of a write, a full disk. */
 #include "tests/support/files.h"
-#include "tests/support/program.h"
 #include "tests/support/training.h"
 
 #include <signal.h>
@@ -91,8 +90,14 @@ TEST(damaged) {
     cut(path_in(folder, 5, "safetensors"));
     assert_prints(1, "is whole: ", "train --resume %s", folder);
     cut(path_in(folder, 12, "safetensors"));
-    assert_prints(0, "000000012.safetensors is damaged: it has 2000 bytes, and ",
-                  RUN "--steps 1 --checkpoint %s", folder); /* nothing in it can be lost */
+    /* nothing in it can be lost: a new run names what it will replace, one by one */
+    output = gs_test_shell_output(0, "COLUMNS=999 %s/gradsum " RUN "--steps 1 --checkpoint %s 2>&1",
+                                  GS_BUILD_DIR, folder);
+    assert_has(output, "000000012.safetensors is damaged: it has 2000 bytes, and ",
+               "000000010.safetensors is damaged: "
+               "it has 0 bytes, and ",
+               "000000005.safetensors is damaged: it has 2000 bytes, and ");
+    assert_int_equal(gs_test_count(output, "; this run will replace it"), 3);
 }
 
 /* Manifests are damaged, and the files beside them are not: they stay. */

@@ -45,12 +45,10 @@ static void assert_goes_on(gs_settings s, const char *others, uint64_t at, const
 }
 
 TEST(each_optimizer) {
-#define TABLE(name) &gs_##name,
-    static const gs_optimizer_ops *const all[] = {GS_OPTIMIZERS(TABLE)};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (const gs_optimizer_ops *const *o = gs_test_optimizers; *o; o++) {
         gs_settings s = gs_test_settings("cpu");
-        s.optimizer = all[i];
-        assert_goes_on(s, NULL, 7, all[i]->name);
+        s.optimizer = *o;
+        assert_goes_on(s, NULL, 7, (*o)->name);
     }
     gs_settings s = gs_test_settings("cpu,cpu");
     assert_goes_on(s, NULL, 19, "at the end of an epoch");
@@ -90,17 +88,6 @@ TEST(on_an_opencl_device) {
     assert_goes_on(s, NULL, 3, "cl");
     s = gs_test_with(s, "--devices cpu,cl --optimizer sgd");
     assert_goes_on(s, NULL, 3, "cpu,cl");
-}
-
-/* Each worker has a part of the moments: another number of workers gets other parts of the same ones. */
-TEST(sharded_with_other_workers) {
-    gs_settings s = gs_test_settings("cpu,cpu,cpu --zero 1 --optimizer adam");
-    gs_result whole = gs_test_train(&s);
-    train_up_to(s, 7, file("half.st"));
-    s.devices = "cpu,cpu";
-    s.resume = file("half.st");
-    gs_result r = gs_test_train(&s);
-    assert_same_within_rounding(&whole, &r, "--zero 1, 3 workers and then 2");
 }
 
 /* What is drawn, and what follows the step: rates, dropout (in gs_test_settings), changed images, running

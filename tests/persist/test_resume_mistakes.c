@@ -1,6 +1,5 @@
 /* --resume where a user may be mistaken: in another folder, or with a run that has ended. */
 #include "tests/support/files.h"
-#include "tests/support/program.h"
 #include "tests/support/training.h"
 
 #include <math.h>

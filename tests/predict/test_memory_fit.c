@@ -3,7 +3,6 @@
 #include "tests/support/training.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static gs_settings wide_settings(const char *devices) {
     gs_settings s = gs_test_settings("%s --model 'flatten, linear 400, linear 400, linear 10' "

@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "layer/memory/recompute.h"
+#include "parallel/schedule.h"
 #include "train/settings.h"
 
 /* ---- drawn runs ---- */
@@ -65,8 +66,6 @@ static void draw_options(draw *d, run *r) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cl",  "cl,cl",   "cpu,cl"};
     static const char *const syncs[] = {"allreduce", "ring", "tree", "ps", "zero", "local", "async", "auto"};
-    static const gs_optimizer_ops *const optimizers[] = {&gs_sgd,   &gs_nesterov, &gs_adam,
-                                                         &gs_adamw, &gs_lars,     &gs_lamb};
     gs_settings *s = &r->settings;
     s->devices = devices[one_of(d, gs_test_has_opencl() ? 7 : 4)];
     const int workers = gs_devices_count(s->devices);
@@ -74,7 +73,7 @@ static void draw_options(draw *d, run *r) {
     s->batch = (size_t)workers + (size_t)one_of(d, (int)r->train->count - workers + 1);
     s->steps = 1 + (uint64_t)one_of(d, 6);
     s->batch_norm.over = GS_BATCH_NORM_LOCAL;
-    s->optimizer = optimizers[one_of(d, 6)];
+    s->optimizer = ONE_OF(d, gs_test_optimizers);
     if (one_of(d, 4) == 0) s->micro_batch = 1 + (uint64_t)one_of(d, 40);
     if (one_of(d, 5) == 0) s->clip = 1;
     if (one_of(d, 5) == 0) s->save_state = true;
@@ -114,9 +113,17 @@ static void draw_tensor(draw *d, run *r) {
     s->sync = "allreduce";
 }
 
+/* Not all models have the layers for several chunks in a stage. */
+static const char *draw_schedule(draw *d, bool chunked) {
+    const int all = list_length((const void *const *)gs_pipeline_schedules());
+    const gs_pipeline_schedule *drawn;
+    do drawn = gs_pipeline_schedules()[one_of(d, all)];
+    while (drawn->chunked && !chunked);
+    return drawn->name;
+}
+
 /* What several workers divide: --zero 1, 2, 3, or the model itself. */
 static void draw_division(draw *d, run *r) {
-    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved"};
     gs_settings *s = &r->settings;
     const int workers = gs_devices_count(s->devices), kind = one_of(d, 6),
               stages = workers == 4 ? 2 : workers;
@@ -132,7 +139,7 @@ static void draw_division(draw *d, run *r) {
     s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
     const bool each =
         s->exact && strstr(r->model, "tied"); /* a table for each micro-batch: not interleaved */
-    s->pipeline_schedule = schedules[one_of(d, 2 * stages <= r->slices && s->batch >= 8 && !each ? 3 : 2)];
+    s->pipeline_schedule = draw_schedule(d, 2 * stages <= r->slices && s->batch >= 8 && !each);
     s->micro_batch = 0;
     if (kind == 4) s->zero = 1 + one_of(d, 3);
     const int share = (int)s->batch / (workers / stages);
@@ -237,7 +244,6 @@ static const char *draw_large(int number, gs_settings *s) {
         {"dp2,tp2,zero2", "cpu,cpu,cpu,cpu"},
         {"dp2,tp2,zero3", "cpu,cpu,cpu,cpu"},
     };
-    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved"};
     static const int recompute[] = {0, 0, GS_RECOMPUTE_ALL, 2};
     draw d = {(uint64_t)number, 1 << 20};
     *s = gs_settings_default();
@@ -254,7 +260,7 @@ static const char *draw_large(int number, gs_settings *s) {
     if (stages && stages[2] == '4') model = 2;                       /* the one with many layers */
     if (stages) {
         s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
-        s->pipeline_schedule = schedules[one_of(&d, model == 2 && stages[2] == '2' ? 3 : 2)];
+        s->pipeline_schedule = draw_schedule(&d, model == 2 && stages[2] == '2');
         s->micro_batches = 4 << one_of(&d, 2);
     }
     s->model = models[model];

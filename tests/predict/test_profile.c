@@ -3,7 +3,6 @@
 #include "predict/profile.h"
 #include "tests/support/training.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include "tests/support/on_devices.h"
 

@@ -1,7 +1,6 @@
 /* gradsum simulate: the schemes' own code in virtual time. What comes out is held to formulas; no clock is in it.
  * test_simulate_steps.c has whole steps. */
 #include "tests/support/program.h"
-#include "tests/support/test.h"
 
 #include <math.h>
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 
 typedef struct golden {
     size_t count, stride, stored;

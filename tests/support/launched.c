@@ -1,6 +1,5 @@
 #include "tests/support/launched.h"
 
-#include <string.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -52,14 +51,19 @@ pid_t gs_test_rank_of(pid_t launcher, int rank) {
     return found;
 }
 
-bool gs_test_lives(pid_t pid) {
-    char path[64], mark = 'Z';
+char gs_test_state_of(pid_t pid) {
+    char path[64], state = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *f = fopen(path, "r");
-    if (!f) return false;
-    bool read = fscanf(f, "%*d (%*[^)]) %c", &mark) == 1;
+    if (!f) return 0;
+    const bool read = fscanf(f, "%*d (%*[^)]) %c", &state) == 1;
     fclose(f);
-    return read && mark != 'Z' && mark != 'X';
+    return read ? state : 0;
+}
+
+bool gs_test_lives(pid_t pid) {
+    const char state = gs_test_state_of(pid);
+    return state && state != 'Z' && state != 'X';
 }
 
 bool gs_test_signal_waits(pid_t pid, int signal) {

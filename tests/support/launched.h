@@ -10,6 +10,9 @@ bool gs_test_variable_of(pid_t pid, const char *name, char *value, size_t size);
 /* The process that is this rank of the launcher's; 0: there is none. */
 pid_t gs_test_rank_of(pid_t launcher, int rank);
 
+/* The letter of its state in /proc, such as S of one that sleeps; 0: there is none. A thread has a number too. */
+char gs_test_state_of(pid_t pid);
+
 /* Is there such a process, and is it more than what waits to be reaped? */
 bool gs_test_lives(pid_t pid);
 

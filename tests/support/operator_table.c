@@ -1,8 +1,6 @@
 /* The table of operators that have cases: their tensors, their forward and their backward. */
 #include "tests/support/operators.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "tests/support/test.h"
 
 static void image_counts(size_t *count, size_t in, size_t out) {

@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include "tests/support/on_devices.h"
-#include "tests/support/test.h"
 
 static const operator_case all_cases[] = {
 #define SMALL(op, ...) {#op, true, {__VA_ARGS__}},

@@ -156,25 +156,38 @@ void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_bod
     run_ranks(layout, timeout, false, body, context, outcome);
 }
 
-static void ranks_ok(const gs_test_layout *layout, bool checked, gs_test_body body, void *context) {
-    static const char *const transports[] = {"gloo", "shm"};
-    for (int t = 0; t < (layout->processes > 0 ? 2 : 1); t++) {
-        gs_test_outcome outcome[GS_TEST_RANKS] = {0};
-        gs_test_transport = transports[t];
-        run_ranks(layout, 60, checked, body, context, outcome);
-        gs_test_transport = NULL;
-        for (int r = 0; r < gs_test_layout_size(layout); r++)
-            if (outcome[r].status != GS_OK)
-                fail_msg("%s (%s), rank %d: %s", layout->name, transports[t], r, outcome[r].message);
-    }
+void gs_test_run_ranks_over(const char *transport, const gs_test_layout *layout, double timeout,
+                            gs_test_body body, void *context, gs_test_outcome *outcome) {
+    memset(outcome, 0, GS_TEST_RANKS * sizeof *outcome);
+    gs_test_transport = transport;
+    run_ranks(layout, timeout, false, body, context, outcome);
+    gs_test_transport = NULL;
+}
+
+static void ranks_ok(const char *transport, const gs_test_layout *layout, bool checked, gs_test_body body,
+                     void *context) {
+    gs_test_outcome outcome[GS_TEST_RANKS] = {0};
+    gs_test_transport = transport;
+    run_ranks(layout, 60, checked, body, context, outcome);
+    gs_test_transport = NULL;
+    for (int r = 0; r < gs_test_layout_size(layout); r++)
+        if (outcome[r].status != GS_OK)
+            fail_msg("%s (%s), rank %d: %s", layout->name, transport, r, outcome[r].message);
+}
+
+void gs_test_ranks_ok_over(const char *transport, const gs_test_layout *layout, gs_test_body body,
+                           void *context) {
+    ranks_ok(transport, layout, false, body, context);
 }
 
 void gs_test_ranks_ok(const gs_test_layout *layout, gs_test_body body, void *context) {
-    ranks_ok(layout, false, body, context);
+    ranks_ok("gloo", layout, false, body, context);
+    if (layout->processes > 0) ranks_ok("shm", layout, false, body, context);
 }
 
 void gs_test_ranks_checked_ok(const gs_test_layout *layout, gs_test_body body, void *context) {
-    ranks_ok(layout, true, body, context);
+    ranks_ok("gloo", layout, true, body, context);
+    if (layout->processes > 0) ranks_ok("shm", layout, true, body, context);
 }
 
 gs_status gs_test_messages_of_all_lengths(gs_comm *c, void *context) {

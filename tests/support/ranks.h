@@ -37,8 +37,13 @@ void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body
 /* The same, and every rank succeeds; where the layout has processes, over both transports. */
 void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
 
-/* The same in the checking mode. */
+/* The same in the checking mode; over this transport alone. */
 void gs_test_ranks_checked_ok(const gs_test_layout *, gs_test_body body, void *context);
+void gs_test_ranks_ok_over(const char *transport, const gs_test_layout *, gs_test_body body, void *context);
+
+/* Run `body` over this transport, without a wish that it succeeds. */
+void gs_test_run_ranks_over(const char *transport, const gs_test_layout *, double timeout, gs_test_body body,
+                            void *context, gs_test_outcome *outcome);
 
 /* Run `body` on `local` threads of this process, as ranks of the world that `processes` connects (taken over;
  * NULL: only this process). outcome[rank] is filled for those ranks, and *first is the first of them. */

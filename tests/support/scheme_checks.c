@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static gs_status no_memory(void) {
     return gs_fail(GS_E_MEMORY, "no memory to check a scheme");

@@ -25,19 +25,24 @@ gs_result gs_test_train(const gs_settings *);
         gs_result_free(&gs_test_result);                                                                     \
     } while (0)
 
-/* `s` up to `step` with this division, and from its file to the end with the other: the bits of a run that never
- * stopped. A layout of NULL: tensor and zero tell it. */
-typedef struct gs_test_division {
-    const char *devices, *layout;
-    int tensor, zero;
-} gs_test_division;
-typedef struct gs_test_change {
-    gs_test_division first, then;
-} gs_test_change;
-void gs_test_goes_on(const gs_settings *s, int step, const gs_test_change *runs, int count);
-
 /* --exact: 1, 2, 4 and 8 workers compute the same bits and losses, and up to rounding what plain training computes. */
 void gs_test_exact(gs_settings s);
+
+/* Ways to come to the same weights and losses: these settings, and with each of the options `ways`. Up to rounding, or
+ * with the same bits. The macros take options that follow "cpu" in gs_test_settings; @ stands for a text file. */
+void gs_test_ways(bool same_bits, gs_settings, const char *const *ways);
+gs_settings gs_test_base(const char *options);
+#define WAYS(...)                                                                                            \
+    (const char *const[]) {                                                                                  \
+        __VA_ARGS__, NULL                                                                                    \
+    }
+#define assert_ways_are_near(options, ...) gs_test_ways(false, gs_test_base(options), WAYS(__VA_ARGS__))
+#define assert_ways_have_the_bits(options, ...) gs_test_ways(true, gs_test_base(options), WAYS(__VA_ARGS__))
+#define ON_2 "--devices cpu,cpu "
+#define ON_3 "--devices cpu,cpu,cpu "
+#define ON_4 "--devices cpu,cpu,cpu,cpu "
+#define ON_6 "--devices cpu,cpu,cpu,cpu,cpu,cpu "
+#define ON_8 "--devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu "
 
 double gs_test_difference(const gs_result *, const gs_result *); /* the largest of any weight */
 void assert_same_bits(const gs_result *, const gs_result *, const char *what);
@@ -47,6 +52,9 @@ void assert_same_within_rounding(const gs_result *, const gs_result *, const cha
 /* What the run took is what was planned, to the byte of each kind. */
 void assert_same_memory(const gs_memory_plan *, const gs_result *, const char *what);
 gs_result gs_test_train_as_planned(const gs_settings *, const char *what);
+
+/* All optimisers of the library, sgd first; NULL ends them. */
+extern const gs_optimizer_ops *const gs_test_optimizers[];
 
 /* The SHA-256 of the weights that a run of the program prints. */
 const char *gs_test_sha256(const char *arguments, ...) GS_PRINTF(1, 2);

@@ -42,7 +42,7 @@ jobs() {
             case $few,$group,$tiles in
             few,*,gpu)
                 tests_called "* $group" | sed "s/.*/gpu '*&'/" | # without a * it would be a group
-                    grep -v 'finite differences\|same_bits\|like plain\|near_f32\|is_rounded' |
+                    grep -v 'finite differences\|same_bits\|like plain\|is_rounded' |
                     grep -v 'golden conv2d.$\|golden linear.$' ;;
             few,linear,* | few,*,cpu16 | ,*) echo "'$tiles' '* $group'" ;;
             esac

@@ -63,7 +63,7 @@ tsan)
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
-    check_groups zero collectives train in_one_file async sync wire comm overlap trace pool gloo meeting \
+    check_groups zero collectives train in_one_file async sync wire comm overlap trace pool gloo rendezvous \
         mismatched_calls shm wire_bytes loader zero_counts # the longest first, so that none of them is the last
     ;;
 *)

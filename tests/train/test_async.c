@@ -28,10 +28,7 @@ TEST(async_with_k_0_is_synchronous) {
 
 /* Alone there is nobody to be late for, whatever K is. */
 TEST(async_of_one_worker_is_synchronous) {
-    gs_settings s = gs_test_settings("cpu");
-    gs_result synchronous = gs_test_train(&s);
-    s = gs_test_with(s, "--sync async --staleness 3");
-    assert_trains_to(&synchronous, &s, "async of one worker");
+    assert_ways_have_the_bits("", "--sync async --staleness 3");
 }
 
 TEST(async_with_k_0_between_processes) {

@@ -38,123 +38,58 @@ static void assert_apart(const gs_result *a, const gs_result *b, const char *wha
 /* Rounding. Seen: 7e-7. */
 static const double ROUNDING = 1e-5;
 
-TEST(global_is_that_of_one_worker) {
-    static const char *const devices[] = {"cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    gs_settings s = settings("cpu");
-    gs_result one = gs_test_train(&s);
-    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        s.devices = devices[i];
-        gs_result r = gs_test_train(&s);
-        assert_within(&r, &one, ROUNDING, devices[i]);
-        assert_near(r.test_loss, one.test_loss, 1e-4, 0);
+/* A run with these options, and then with each of `ways` besides. */
+static void ways(double most, const char *options, const char *const *ways) {
+    const gs_settings s = gs_test_with(settings("cpu"), "%s", options);
+    const gs_result one = gs_test_train(&s);
+    for (; *ways; ways++) {
+        const gs_settings other = gs_test_with(s, "%s", *ways);
+        const gs_result r = gs_test_train(&other);
+        assert_within(&r, &one, most, gs_test_format("%s, %s", options, *ways));
+        assert_near(r.test_loss, one.test_loss, most > 0 ? 1e-4 : 0, 0);
     }
-    s = gs_test_with(s, "--devices cpu,cpu,cpu --zero 1");
-    gs_result r = gs_test_train(&s);
-    assert_within(&r, &one, ROUNDING, "--zero 1");
 }
+#define ASSERT_WITHIN(most, options, ...) ways(most, options, (const char *const[]){__VA_ARGS__, NULL})
 
 /* Without batch_norm, a worker would compute 1000 samples in micro-batches of 256. */
-TEST(global_of_a_large_batch) {
-    gs_settings s = gs_test_with(settings("cpu"), "--steps 7 --batch 1000");
-    gs_result one = gs_test_train(&s);
-    s.devices = "cpu,cpu,cpu";
-    gs_result r = gs_test_train(&s);
-    assert_within(&r, &one, ROUNDING, "a batch of 1000");
-}
-
-TEST(global_on_an_opencl_device) {
-    gs_test_need_opencl();
-    gs_settings s = gs_test_with(settings("cpu"), "--steps 6");
-    gs_result one = gs_test_train(&s);
-    s.devices = "cpu,cl";
-    gs_result r = gs_test_train(&s);
-    assert_within(&r, &one, ROUNDING, s.devices);
+TEST(global_is_that_of_one_worker) {
+    ASSERT_WITHIN(ROUNDING, "", ON_2, ON_3, ON_8, ON_3 "--zero 1");
+    ASSERT_WITHIN(ROUNDING, "--steps 7 --batch 1000", ON_3);
+    if (gs_test_has_opencl()) ASSERT_WITHIN(ROUNDING, "--steps 6", "--devices cpu,cl");
 }
 
 TEST(local_is_that_of_each_worker) {
-    gs_settings s = gs_test_with(settings("cpu"), "--steps 10");
-    gs_result one = gs_test_train(&s);
-    s.batch_norm.over = GS_BATCH_NORM_LOCAL;
-    gs_result alone = gs_test_train(&s);
-    assert_within(&alone, &one, 0, "one worker, local");
-    s.devices = "cpu,cpu";
-    gs_result two = gs_test_train(&s);
+    ASSERT_WITHIN(0, "--steps 10", "--batch-norm local");
+    ASSERT_WITHIN(ROUNDING, "--steps 10 --batch-norm local " ON_2, "--bucket 1");
+    gs_settings s = gs_test_with(settings("cpu"), "--steps 10 --batch-norm local"), t = gs_test_with(s, ON_2);
+    gs_result one = gs_test_train(&s), two = gs_test_train(&t);
     assert_apart(&two, &one, "two workers, local");
-    s.bucket = 1;
-    gs_result buckets = gs_test_train(&s);
-    assert_within(&buckets, &two, ROUNDING, "two workers, local, --bucket 1");
 }
 
-/* Who computes which samples of a batch, and in how many passes and micro-batches. */
-typedef struct cut {
-    const char *devices;
-    int accumulate;
-    size_t micro_batch;
-    bool exact;
-} cut;
-
-static void assert_cut_changes_nothing(gs_settings s, const cut *c, const gs_result *one) {
-    s.devices = c->devices;
-    s.accumulate = c->accumulate;
-    s.micro_batch = c->micro_batch;
-    s.exact = c->exact;
-    gs_result r = gs_test_train(&s);
-    assert_within(&r, one, ROUNDING, c->devices);
-}
-
-/* Groups of 10 samples: batches of 240, cut for workers, passes and micro-batches. */
+/* Groups of 10 samples: batches of 240, cut for workers, passes and micro-batches; two steps of the second epoch. */
 TEST(ghosts_do_not_depend_on_the_cut) {
-    gs_settings s = settings("cpu");
-    s.steps = 27; /* two of the second epoch */
-    s.batch = 240;
-    gs_result global = gs_test_train(&s);
-    s.batch_norm = (gs_batch_norm_groups){GS_BATCH_NORM_GHOST, 240};
-    gs_result whole = gs_test_train(&s);
-    assert_within(&whole, &global, 0, "one group");
-    s.batch_norm.group = 10;
-    gs_result one = gs_test_train(&s);
-    assert_apart(&one, &global, "groups of 10");
-    static const cut cuts[] = {{"cpu,cpu", 0, 0, false},
-                               {"cpu,cpu,cpu", 2, 0, false},
-                               {"cpu,cpu", 0, 30, false},
-                               {"cpu", 3, 0, false},
-                               {"cpu", 0, 0, true}};
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
+    ASSERT_WITHIN(0, "--steps 27 --batch 240", "--batch-norm ghost:240");
+    ASSERT_WITHIN(ROUNDING, "--steps 27 --batch 240 --batch-norm ghost:10", ON_2, ON_3 "--accumulate 2",
+                  ON_2 "--micro-batch 30", "--accumulate 3", "--exact");
+    gs_settings s = gs_test_with(settings("cpu"), "--steps 27 --batch 240");
+    gs_settings t = gs_test_with(s, "--batch-norm ghost:10");
+    gs_result global = gs_test_train(&s), ghosts = gs_test_train(&t);
+    assert_apart(&ghosts, &global, "groups of 10");
 }
 
-/* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch has 60 samples, in 4 groups. */
+/* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch, the 19th, has 60 samples, in 4
+ * groups. */
 TEST(groups_are_dealt_out_whole) {
-    static const cut cuts[] = {{"cpu,cpu,cpu", 0, 0, false},
-                               {"cpu,cpu,cpu,cpu,cpu", 2, 0, false},
-                               {"cpu", 5, 0, false},
-                               {"cpu,cpu", 0, 48, false},
-                               {"cpu,cpu", 0, 0, true}};
-    gs_settings s = settings("cpu");
-    s.steps = 20; /* 19 in the first epoch */
-    s = gs_test_with(s, "--batch 330 --batch-norm ghost:16");
-    gs_result one = gs_test_train(&s);
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) assert_cut_changes_nothing(s, &cuts[i], &one);
+    ASSERT_WITHIN(ROUNDING, "--steps 20 --batch 330 --batch-norm ghost:16", ON_3,
+                  "--devices cpu,cpu,cpu,cpu,cpu --accumulate 2", "--accumulate 5", ON_2 "--micro-batch 48",
+                  ON_2 "--exact");
 }
 
 /* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards have none. */
 TEST(exact_to_the_bit) {
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
-                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    gs_settings s = gs_test_with(settings("cpu"), "--steps 5 --exact");
-    static const gs_batch_norm_groups kinds[] = {
-        {GS_BATCH_NORM_LOCAL, 0}, {GS_BATCH_NORM_GHOST, 10}, {GS_BATCH_NORM_GLOBAL, 0}};
-    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
-        s.batch_norm = kinds[kind];
-        s.batch = s.batch_norm.group ? 240 : BATCH;
-        s.steps = s.batch_norm.over == GS_BATCH_NORM_GLOBAL ? STEPS : 5;
-        s.devices = "cpu";
-        gs_result one = gs_test_train(&s);
-        for (size_t i = 1; i < sizeof devices / sizeof *devices; i++) {
-            s.devices = devices[i];
-            gs_result r = gs_test_train(&s);
-            assert_within(&r, &one, 0, devices[i]);
-        }
-    }
+    ASSERT_WITHIN(0, "--exact --steps 5 --batch-norm local", ON_2, ON_4, ON_8);
+    ASSERT_WITHIN(0, "--exact --steps 5 --batch 240 --batch-norm ghost:10", ON_2, ON_4, ON_8);
+    ASSERT_WITHIN(0, "--exact", ON_2, ON_4, ON_8);
 }
 
 /* The same as without --exact, but for rounding, also where layers lie in others; and between processes. */

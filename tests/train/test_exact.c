@@ -42,44 +42,63 @@ TEST(exact_refuses_what_it_cannot_hold) {
 
 /* ---- --verify ---- */
 
-static int harmed_rank;
-static const char *harmed_name;
-static uint64_t harmed_step;
+typedef struct harm {
+    const char *options;
+    int rank;
+    const char *tensor; /* its first float is changed by one bit */
+    uint64_t step;
+    const char *wanted;
+} harm;
 
-/* Change the last float of one tensor by one bit. */
+static const harm *done;
+
 static void do_harm(gs_worker *w) {
-    if (w->comm->rank != harmed_rank || w->step != harmed_step) return;
+    if (w->comm->rank != done->rank || w->step != done->step) return;
     for (int p = 0; p < w->model->param_count; p++) {
-        const gs_param *param = w->model->param[p];
-        if (strcmp(param->name, harmed_name) != 0) continue;
-        gs_mem last = gs_at(w->model->weights, param->at + param->count - 1);
         uint32_t bits;
-        if (w->device->ops->read(w->device, &bits, last, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
+        size_t at;
+        if (strcmp(w->model->param[p]->name, done->tensor) != 0) continue;
+        if (!gs_partition_find(&w->partition, w->model->param[p], &at)) continue;
+        const gs_mem first = gs_at(w->model->weights, at);
+        if (w->device->ops->read(w->device, &bits, first, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
         bits ^= 1u << 20;
-        if (w->device->ops->write(w->device, last, &bits, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
+        if (w->device->ops->write(w->device, first, &bits, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
         return;
     }
-    gs_bug("no tensor is called %s", harmed_name);
+    gs_bug("no tensor of worker %d is called %s", w->comm->rank, done->tensor);
 }
 
-static void assert_harm_is_found(const char *devices, int rank, const char *name, uint64_t step,
-                                 const char *wanted) {
-    gs_settings s = gs_test_settings("%s --verify 4", devices);
-    s.test_hook = do_harm;
-    harmed_rank = rank;
-    harmed_name = name;
-    harmed_step = step;
-    assert_train_fails(GS_E_DIFFER, wanted, &s);
-}
-
+/* Harm between two looks is found at the next one; where most workers agree, rank 0 can be the one, and of two workers
+ * nobody can say which one is right. Of stages and groups, those that hold the same are compared: of three replicas of
+ * two stages of lenet, ranks 0 to 2 and 3 to 5; of a divided tensor, the same part of the other replica; of another
+ * one, all of them. */
 TEST(verify_names_step_worker_and_layer) {
-    assert_harm_is_found("cpu,cpu,cpu", 2, "5.weight", 8,
-                         "step 8: worker 2's 5.weight differs from worker 0's");
-    /* harm in between is found at the next look; where most workers agree, rank 0 can be the one */
-    assert_harm_is_found("cpu,cpu,cpu,cpu", 0, "5.bias", 5, "worker 0's 5.bias differs from worker 1's");
-    /* of two workers nobody can say which one is right */
-    assert_harm_is_found("cpu,cpu", 1, "0.weight", 12,
-                         "step 12: worker 1's 0.weight differs from worker 0's");
+#define STAGES                                                                                               \
+    ON_6 "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 --verify 1"
+#define DIVIDED                                                                                              \
+    "--pipeline-cut flops --verify 1 --model 'flatten, linear 24, relu, linear 12, tanh, linear 12 "         \
+    "no_bias, "                                                                                              \
+    "sigmoid, linear 36 no_bias, linear 10'"
+    static const harm cases[] = {
+        {ON_3 "--verify 4", 2, "5.weight", 8, "step 8: worker 2's 5.weight differs from worker 0's"},
+        {ON_4 "--verify 4", 0, "5.bias", 5, "worker 0's 5.bias differs from worker 1's"},
+        {ON_2 "--verify 4", 1, "0.weight", 12, "step 12: worker 1's 0.weight differs from worker 0's"},
+        {STAGES, 1, "0.bias", 4, "step 4: worker 1's 0.bias differs from worker 0's"},
+        {STAGES, 0, "0.weight", 4, "step 4: worker 0's 0.weight differs from worker 1's"},
+        {STAGES, 5, "3.weight", 4, "step 4: worker 5's 3.weight differs from worker 3's"},
+        {STAGES, 3, "7.weight", 4, "step 4: worker 3's 7.weight differs from worker 4's"},
+        {ON_2 "--tensor 2 --verify 1", 1, "7.bias", 2, "step 2: worker 1's 7.bias differs from worker 0's"},
+        {ON_8 "--layout dp2,tp2,pp2 " DIVIDED, 5, "3.weight", 2,
+         "worker 7's 3.weight differs from worker 5's"},
+        {ON_4 "--layout tp2,pp2 " DIVIDED, 3, "8.bias", 2, "worker 3's 8.bias differs from worker 2's"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gs_settings s = gs_test_base(cases[i].options);
+        gs_test_train(&s); /* sound, it passes */
+        s.test_hook = do_harm;
+        done = &cases[i];
+        assert_train_fails(GS_E_DIFFER, cases[i].wanted, &s);
+    }
 }
 
 TEST(verify_lets_a_sound_run_pass) {

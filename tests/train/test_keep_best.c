@@ -1,8 +1,6 @@
 /* train --keep best: the weights that are saved are those of the epoch with the highest test accuracy. */
 #include "tests/support/program.h"
 
-#include <cjson/cJSON.h>
-
 /* The best test accuracy of the epochs in the JSON lines, and what the last line says of the kept epoch. */
 static void read_lines(char *output, double *best, int *best_epoch, double *last, int *kept) {
     *best = -1;

@@ -4,7 +4,6 @@
 #include "model/model_text.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
-#include "tests/support/test.h"
 #include "tests/support/training.h"
 
 /* ---- a model of layers ---- */

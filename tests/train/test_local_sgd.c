@@ -7,33 +7,19 @@
  * nobody out and with 8 workers two), with plain SGD, and because the velocity is averaged too also with
  * momentum. */
 TEST(local_sgd_with_h_1_is_synchronous) {
-    static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu,cpu",
-                                          "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
-    for (int momentum = 0; momentum <= 9; momentum += 9) {
-        gs_settings s = gs_test_settings("cpu");
-        s.momentum = (float)momentum / 10;
-        gs_result synchronous = gs_test_train(&s);
-        s = gs_test_with(s, "--sync local --every 1");
-        for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-            s.devices = devices[i];
-            gs_result r = gs_test_train(&s);
-            assert_same_within_rounding(&synchronous, &r, devices[i]);
-            assert_near(r.train_loss, synchronous.train_loss, 0, 1e-5);
-            assert_int_equal(r.workers, gs_devices_count(devices[i]));
-        }
-    }
+    static const char local[] = "--sync local --every 1";
+    for (int momentum = 0; momentum <= 9; momentum += 9)
+        assert_ways_are_near(gs_test_format("--momentum 0.%d", momentum), local,
+                             gs_test_format(ON_2 "%s", local), gs_test_format(ON_4 "%s", local),
+                             gs_test_format(ON_8 "%s", local));
 }
 
 /* One step in parts of 3 and 2 samples, plain SGD, no weight decay: the average with weights 3/5 and 2/5 is the
- * step on all 5. Equal weights would give something else. */
+ * step on all 5. Equal weights would give something else. The end of the epoch comes before 7 steps, and averages. */
 TEST(local_sgd_weighs_by_samples) {
-    gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 10' --batch 5 --steps 1 --momentum 0 "
-                                     "--weight-decay 0");
-    gs_result synchronous = gs_test_train(&s);
-    s.sync = "local";
-    s.every = 7; /* the end of the epoch comes first, and averages */
-    gs_result local = gs_test_train(&s);
-    assert_same_within_rounding(&synchronous, &local, "1 step of local SGD");
+    assert_ways_are_near(ON_2
+                         "--model 'flatten, linear 10' --batch 5 --steps 1 --momentum 0 --weight-decay 0",
+                         "--sync local --every 7");
 }
 
 /* All copies are the same after each average (--verify), the run repeats to the bit, and it learns; with H > 1 it

@@ -167,19 +167,13 @@ TEST(near_to_f32) {
 
 /* The products' bits follow from the sizes alone, so --exact holds in 16 bits too; and for any number of threads. */
 TEST(the_same_bits) {
-    static const char *const counts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu"};
-    for (int p = GS_PRECISION_BF16; p <= GS_PRECISION_F16; p++) {
-        gs_settings s = gs_test_with(settings_of((gs_precision)p, "cpu"), "--exact");
-        gs_result one = gs_test_train(&s);
-        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-            s.devices = counts[i];
-            assert_trains_to(&one, &s, counts[i]);
-        }
-        gs_settings t = settings_of((gs_precision)p, "cpu");
-        t.model = "flatten, linear 70, relu, linear 10"; /* without conv2d, which sums dw by threads */
-        gs_result threads_1 = gs_test_train(&t);
-        t.threads = 3;
-        assert_trains_to(&threads_1, &t, "3 threads");
+    static const char *const precisions[] = {"bf16", "f16"};
+    for (int p = 0; p < 2; p++) {
+        const char *run = gs_test_format("--batch 333 --steps 12 --precision %s", precisions[p]);
+        assert_ways_have_the_bits(gs_test_format("%s --exact", run), ON_2, ON_4);
+        /* without conv2d, which sums dw by threads */
+        assert_ways_have_the_bits(gs_test_format("%s --model 'flatten, linear 70, relu, linear 10'", run),
+                                  "--threads 3");
     }
 }
 

@@ -232,14 +232,8 @@ TEST(collectives_in_shared_memory_allocate_nothing) {
     static const gs_test_layout layouts[] = {{"3 processes", 3, {1, 1, 1}},
                                              {"2 processes of 2 threads", 2, {2, 2}}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        gs_test_outcome outcome[GS_TEST_RANKS] = {0};
         atomic_store(&gs_test_allocated.counting, true);
-        gs_test_transport = "shm";
-        gs_test_run_ranks(&layouts[i], 60, call_often, NULL, outcome);
-        gs_test_transport = NULL;
-        for (int r = 0; r < gs_test_layout_size(&layouts[i]); r++)
-            if (outcome[r].status != GS_OK)
-                fail_msg("%s, rank %d: %s", layouts[i].name, r, outcome[r].message);
+        gs_test_ranks_ok_over("shm", &layouts[i], call_often, NULL);
         assert_nothing_was_allocated(layouts[i].name);
     }
 }

@@ -1,4 +1,4 @@
-/* --offload: the same bits with what is needed now and then in a file, or in the host's memory. */
+/* --offload: files without names, the thread that fetches, and what users meet. */
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -141,134 +141,14 @@ TEST(a_dry_run_copies_no_vector) {
     assert_true(x == 5);
 }
 
-/* ---- the same bits ---- */
+/* ---- runs (that the bits are the same in each way to train: test_offload_bits.c) ---- */
 
 /* The update has three blocks, the last one smaller, and the model eight layers. */
-static gs_settings settings(const char *devices) {
-    gs_settings s =
-        gs_test_with(gs_test_settings("%s", devices),
-                     "--model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear "
-                     "10' --batch 60 --steps 5 --epochs 1 --threads 1 --optimizer adam");
-    s.lr = s.momentum = (float)NAN;
-    return s;
-}
-
-static void assert_same_as(const gs_result *without, gs_settings s, unsigned offload, const char *what) {
-    s.offload = offload;
-    s.offload_dir = gs_test_folder();
-    gs_result with = gs_test_train(&s);
-    assert_same_bits(without, &with, what);
-    assert_false(without->offload.on);
-    assert_true(with.offload.on && with.offload.bytes > 0);
-    assert_int_equal(entries(s.offload_dir), 0);
-}
-
-static void assert_same_with(gs_settings s, unsigned offload, const char *what) {
-    gs_result without = gs_test_train(&s);
-    assert_same_as(&without, s, offload, what);
-}
-
-TEST(the_same_bits_on_cpu) {
-    static const gs_optimizer_ops *const all[] = {&gs_adam, &gs_adamw, &gs_sgd, &gs_nesterov};
-    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++) {
-        char what[GS_OFFLOAD_TEXT];
-        gs_settings s = settings("cpu");
-        s.optimizer = all[offload % 4];
-        assert_same_with(s, offload, gs_offload_text(offload, what, sizeof what));
-    }
-    gs_settings s = settings("cpu");
-    s.model = "conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, residual (conv 4 3x3 pad 1, batch_norm | "
-              "conv 4 1x1), relu, global_avg_pool, flatten, linear 10";
-    s = gs_test_with(s, "--batch-norm local --threads 2");
-    assert_same_with(s, GS_OFFLOADS, "a network with pooling, a residual and running statistics");
-    s.threads = 1;
-    s.micro_batch = 25; /* several passes in a step */
-    s.clip = 0.1f;
-    assert_same_with(s, GS_OFFLOADS, "the same in several passes, clipped");
-}
-
-TEST(the_same_bits_with_several_workers) {
-    gs_settings s = settings("cpu,cpu");
-    assert_same_with(s, GS_OFFLOADS, "two workers");
-    s.bucket = 100;
-    assert_same_with(s, GS_OFFLOADS, "with buckets");
-    s = gs_test_with(s, "--bucket 0 --exact");
-    assert_same_with(s, GS_OFFLOADS, "--exact");
-    s.model = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 10";
-    s.batch_norm.over = GS_BATCH_NORM_GLOBAL;
-    assert_same_with(s, GS_OFFLOADS, "--exact with batch_norm over the global batch");
-}
-
-/* Stages and ZeRO: a worker offloads the vectors that it updates, and the activations that it computes. */
-TEST(the_same_bits_where_workers_hold_parts) {
-    static const char *const runs[] = {
-        "--devices cpu,cpu --zero 1",
-        "--devices cpu,cpu --zero 2 --accumulate 3 --recompute 2",
-        "--devices cpu,cpu,cpu --zero 3 --clip 0.1 --verify 2",
-        "--devices cpu,cpu --zero 3 --exact",
-        "--devices cpu,cpu --pipeline 2",
-        "--devices cpu,cpu --pipeline 2 --pipeline-schedule gpipe --precision bf16 --recompute 2",
-        "--devices cpu,cpu --pipeline 2 --pipeline-schedule interleaved --verify 2",
-        "--devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --clip 0.1",
-        "--devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero3 --exact",
-        "--devices cpu,cpu,cpu,cpu --layout tp2,pp2 --precision f16",
-        "--devices cpu,cpu --sync local --every 2",
-    };
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        const gs_settings s = gs_test_with(settings("cpu"), "%s", runs[i]);
-        const bool local = strcmp(s.sync, "local") == 0;
-        assert_same_with(s, GS_OFFLOAD_ACTIVATIONS | (local ? 0 : GS_OFFLOAD_OPTIMIZER), runs[i]);
-    }
-}
-
-/* The same between processes. */
-TEST(processes_give_the_same_bits) {
-    static const char RUN[] = "launch -n 2 -- train --model 'flatten, 6 x (linear 200, tanh), linear 10' "
-                              "--steps 3 --batch 24 --threads 1 --optimizer adam --device %s %s %s";
-    static const char *const layouts[] = {"--zero 3", "--pipeline 2"};
-    for (int i = 0; i < (gs_test_has_opencl() ? 4 : 2); i++) {
-        const char *device = i < 2 ? "cpu" : "cl", *layout = layouts[i % 2];
-        assert_string_equal(gs_test_sha256(RUN, device, layout, ""),
-                            gs_test_sha256(RUN, device, layout, "--offload optimizer,activations"));
-    }
-}
-
-/* Each worker offloads what it has of the divided layers. */
-TEST(the_same_bits_with_tensor) {
-    gs_settings s = gs_test_with(settings("cpu,cpu"), "--tensor 2 --clip 0.1");
-    gs_result without = gs_test_train(&s);
-    for (unsigned offload = 1; offload <= GS_OFFLOADS; offload++)
-        assert_same_as(&without, s, offload, "--tensor 2");
-    s.recompute = 2;
-    assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2");
-    s = gs_test_with(s, "--devices cpu,cpu,cpu,cpu --exact");
-    assert_same_with(s, GS_OFFLOADS, "--tensor 2 --recompute 2 --exact, two groups");
-}
-
-/* Segments of several layers, of one, and those that have nothing to offload. */
-TEST(the_same_bits_with_recompute) {
-    static const char *const models[] = {
-        "flatten, linear 300, relu, linear 300, dropout 0.2, tanh, linear 60, layer_norm, linear 10",
-        "block down C = residual (conv C 3x3 stride 2 pad 1, batch_norm, relu, conv C 3x3 pad 1, batch_norm "
-        "| conv C 1x1 stride 2, batch_norm), relu; conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, 2 x down "
-        "6, global_avg_pool, flatten, dropout 0.1, linear 10"};
-    static const int segments[] = {GS_RECOMPUTE_ALL, GS_RECOMPUTE_BLOCKS, 2, 3};
-    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
-        for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
-            char text[16];
-            gs_settings s = gs_test_with(settings(i % 2 ? "cpu,cpu" : "cpu"), "--batch-norm local");
-            s.model = models[m];
-            gs_result plain = gs_test_train(&s);
-            s.recompute = segments[i];
-            const char *what = gs_test_format("--recompute %s, %s",
-                                              gs_recompute_text(s.recompute, text, sizeof text), s.model);
-            assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS, what);
-            assert_same_as(&plain, s, GS_OFFLOAD_ACTIVATIONS | GS_OFFLOAD_WEIGHTS, what);
-        }
-    gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --batch-norm global");
-    s.model = models[1];
-    s.recompute = 2;
-    assert_same_with(s, GS_OFFLOADS, "--recompute with --exact");
+static gs_settings settings(const char *options) {
+    return gs_test_settings(
+        "cpu --model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear "
+        "10' --batch 60 --steps 5 --epochs 1 --threads 1 --optimizer adam %s",
+        options);
 }
 
 /* A record reads vectors wherever they lie: what each step computed is the same. */
@@ -314,7 +194,7 @@ TEST(a_run_is_resumed) {
                                        "--devices cl,cl --zero 3",
                                        "--devices cl,cpu --pipeline 2 --pipeline-cut flops"};
     for (int i = 0; i < (gs_test_has_opencl() ? 8 : 4); i++) {
-        gs_settings s = gs_test_with(settings("cpu"), "%s", runs[i]);
+        gs_settings s = settings(runs[i]);
         const char *half = gs_test_format("%s/half.st", gs_test_folder());
         gs_result whole = gs_test_train(&s);
         for (unsigned both = 0; both < 2; both++) {
@@ -329,12 +209,28 @@ TEST(a_run_is_resumed) {
     }
 }
 
+/* Saved, resumed, recorded, shown in histograms: all find the weights where they are. */
+TEST(whoever_reads_weights_finds_them) {
+    gs_test_need_opencl();
+    const char *folder = gs_test_folder();
+    static const char RUN[] = "--model \"conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 512, linear "
+                              "512, tanh, linear 10\" --device cl --batch 20 --optimizer adam",
+                      OFF[] = "--offload optimizer,activations,weights";
+    const char *whole = gs_test_sha256("train %s --steps 4", RUN);
+    assert_prints(0, "sha256", "train %s --steps 2 --save %s/half.st --save-state --digest %s/off %s", RUN,
+                  folder, folder, OFF);
+    assert_prints(0, "sha256", "train %s --steps 2 --digest %s/on", RUN, folder);
+    assert_prints(0, "the same, to the bit", "explain %s/off %s/on", folder, folder);
+    assert_string_equal(whole, gs_test_sha256("train %s --steps 4 --resume %s/half.st --log %s/log %s", RUN,
+                                              folder, folder, OFF));
+}
+
 /* ---- no file ---- */
 
 TEST(a_full_disk_ends_the_run) {
     struct rlimit limit, small;
     gs_result r;
-    gs_settings s = settings("cpu");
+    gs_settings s = settings("");
     s.offload = GS_OFFLOAD_OPTIMIZER;
     s.offload_dir = gs_test_folder();
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -421,4 +317,23 @@ TEST(bad_use_gets_a_sentence) {
         assert_prints(0, "in files in /dev/shm, which is memory itself",
                       "train --model lenet --steps 1 --batch 2 --offload optimizer --offload-dir /dev/shm");
     assert_prints(0, "+ offloaded", "memory --optimizer adam --offload optimiser");
+}
+
+/* As few kinds as suffice. */
+TEST(fit_offloads) {
+    static const char RUN[] = "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" "
+                              "--optimizer adam --batch 2 --micro-batch 1 --max-memory %d --fit --device %s";
+    const char *devices[] = {"cpu", "cl"};
+    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
+        static const struct {
+            int limit[2];
+            const char *chosen;
+        } cases[] = {{{114, 80}, "--fit chose --offload optimizer, with "},
+                     {{97, 60}, "--fit chose --offload optimizer,weights, with "}};
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            const char *line = gs_test_format(RUN, cases[c].limit[i], devices[i]);
+            const char *text = gs_test_output(0, "%s", line);
+            if (!strstr(text, cases[c].chosen)) fail_msg("%s: %s", line, text);
+        }
+    }
 }

@@ -13,7 +13,6 @@
 TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
     gs_settings s = gs_test_settings("cpu --batch 60 --steps 2 --epochs 1 --optimizer adam");
-    s.lr = s.momentum = (float)NAN;
     s.model = "flatten, linear 600, 9 x linear 600, linear 10";
     const gs_result plain = gs_test_train_as_planned(&s, "nothing elsewhere");
     const double model = 4.0 * (double)plain.params;
@@ -45,6 +44,32 @@ TEST(the_ledger_says_what_is_elsewhere) {
     for (s.tensor = 0; s.tensor <= 2; s.tensor += 2) gs_test_train_as_planned(&s, "all, with --recompute 3");
 }
 
+/* Three of ten layers are there at once, and a few of their weights. */
+TEST(it_takes_less) {
+    gs_test_need_opencl();
+    static const struct {
+        unsigned offload;
+        gs_memory_kind kind;
+        double most;
+    } cases[] = {{GS_OFFLOAD_ACTIVATIONS, GS_MEMORY_ACTIVATIONS, 0.5},
+                 {GS_OFFLOAD_WEIGHTS, GS_MEMORY_WEIGHTS, 0.7}};
+    gs_settings s =
+        gs_test_with(gs_test_settings("cl --batch 60 --steps 5 --epochs 1 --optimizer adam"),
+                     "--model 'flatten, linear 700, 9 x (linear 700, tanh), linear 10' --batch 200");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double took[2];
+        for (int with = 0; with < 2; with++) {
+            gs_memory_plan plan;
+            s.offload = with ? cases[i].offload : 0;
+            assert_ok(gs_memory_plan_create(&s, &plan));
+            took[with] = plan.worker[0].use[GS_ON_DEVICE].bytes[cases[i].kind];
+            gs_memory_plan_free(&plan);
+        }
+        if (took[1] > cases[i].most * took[0])
+            fail_msg("%s: %.0f bytes instead of %.0f", gs_memory_word(cases[i].kind), took[1], took[0]);
+    }
+}
+
 /* Where workers hold parts: a stage's micro-batches keep their y elsewhere, and so do the passes of ZeRO. */
 TEST(parts_take_what_is_planned_and_less) {
     static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3",
@@ -54,7 +79,6 @@ TEST(parts_take_what_is_planned_and_less) {
             gs_test_settings("cpu,cpu --model 'flatten, linear 500, 12 x (linear 500, tanh), linear 10' "
                              "--batch 512 --steps 3 --epochs 1 --optimizer adam --layout %s",
                              layouts[i]);
-        s.lr = s.momentum = (float)NAN;
         const gs_result plain = gs_test_train_as_planned(&s, layouts[i]);
         s.offload = GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS;
         const gs_result r = gs_test_train_as_planned(&s, layouts[i]);
@@ -118,7 +142,6 @@ TEST(vectors_are_sent_in_blocks) {
                                      "--model 'flatten, linear 1000, linear 1000, linear 10' --save-state "
                                      "--save %s/x.st",
                                      gs_test_folder());
-    s.lr = s.momentum = (float)NAN;
     s.offload = GS_OFFLOAD_OPTIMIZER;
     gs_result r;
     assert_ok(gs_train(&s, &(gs_observer){.context = NULL, .start = watch_messages}, &r));
@@ -144,7 +167,6 @@ TEST(models_take_what_is_planned) {
         s.batch = text ? 1 + n % 4 : batches[n / 3 % 3];
         s.offload = 1 + n / 6;
         s.optimizer = n % 2 ? &gs_sgd : &gs_adam;
-        s.lr = s.momentum = (float)NAN;
         s.tests = n % 6 < 3 ? 1 + (int)(n % 2) : 0;
         s.steps = 2 + n % 5 / 4;
         s.train_set = set[2 * text];

@@ -4,7 +4,6 @@
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/on_devices.h"
-#include "tests/support/test.h"
 #include "tests/support/training.h"
 
 /* ---- an optimiser of its own ---- */

@@ -1,7 +1,6 @@
 /* Samples with several labels each, one for each token, in every way to train: against a loop of the test's own. */
 #include <math.h>
 #include "data/order.h"
-#include "tests/support/test.h"
 #include "tests/support/training.h"
 
 enum { SAMPLES = 50, TOKENS = 3, INPUTS = 4, CLASSES = 5, BATCH = 7, EPOCHS = 2 };
@@ -116,25 +115,19 @@ static void assert_as_plain(const gs_settings *s, const char *what) {
 }
 
 TEST(many_labels_in_every_way_to_train) {
+    static const char *const ways[] = {"--devices cpu",
+                                       ON_3,
+                                       ON_3 "--zero 1",
+                                       ON_3 "--sync async --staleness 0",
+                                       ON_3 "--sync local --every 1",
+                                       ON_3 "--bucket 1 --accumulate 2",
+                                       "--exact"};
     gs_dataset *set = make_set();
-    gs_settings alone = settings_of(set, "cpu"), three = settings_of(set, "cpu,cpu,cpu");
-    assert_as_plain(&alone, "1 worker");
-    assert_as_plain(&three, "3 workers");
-    gs_settings s = gs_test_with(three, "--zero 1");
-    assert_as_plain(&s, "--zero 1");
-    s = gs_test_with(three, "--sync async --staleness 0");
-    assert_as_plain(&s, "async");
-    s = gs_test_with(three, "--sync local --every 1");
-    assert_as_plain(&s, "local");
-    s = gs_test_with(three, "--bucket 1 --accumulate 2");
-    assert_as_plain(&s, "bucket, accumulate");
-    s = gs_test_with(settings_of(set, "cpu,cpu"), "--exact");
-    assert_as_plain(&s, "exact, 2 workers");
-    gs_result two = gs_test_train(&s);
-    s.devices = "cpu";
-    assert_as_plain(&s, "exact, 1 worker");
-    gs_result one = gs_test_train(&s);
-    assert_same_bits(&one, &two, "exact");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const gs_settings s = gs_test_with(settings_of(set, "cpu"), "%s", ways[i]);
+        assert_as_plain(&s, ways[i]);
+    }
+    gs_test_ways(true, gs_test_with(settings_of(set, "cpu"), "--exact"), WAYS(ON_2));
 }
 
 /* Accuracy and confusion count labels; the file says the shape. */
