@@ -63,7 +63,7 @@ static gs_status dry_calls(gs_worker *w) {
         GS_TRY(dry_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
         if (i == 0 && keeps) GS_TRY(dry_weights(w));
     }
-    if (s->save_state) GS_TRY(gs_state_create(w, &unused));
+    if (s->save_state) GS_TRY(gs_state_book(w, &unused));
     return keeps ? GS_OK : dry_weights(w);
 }
 
