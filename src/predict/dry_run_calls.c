@@ -81,7 +81,7 @@ static gs_status play(const player *p, gs_dry_run *r) {
     gs_worker w;
     gs_comm *comm;
     char device[48];
-    s.dry_run = &r->calls;
+    s.calls = &r->calls;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, p->rank % gs_devices_count(s.devices), device));
