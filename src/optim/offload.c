@@ -149,9 +149,9 @@ bool gs_optimizer_is_offloaded(const gs_optimizer *o) {
     return o->offload && o->offload->host[0];
 }
 
-/* ---- for the host ---- */
+/* ---- vectors for the host ---- */
 
-gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
+static gs_status map_offloaded(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
     uint64_t number;
     o->offload->ahead.count = 0; /* what was fetched may become another one */
@@ -161,8 +161,42 @@ gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t cou
     return d->ops->settle(d);
 }
 
-gs_status gs_optimizer_offload_unmap(gs_optimizer *o, float *host, size_t count) {
+static gs_status unmap_offloaded(gs_optimizer *o, float *host, size_t count) {
     gs_device *d = o->model->device;
     return o->offload->in_place ? d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL)
                                 : GS_OK;
+}
+
+gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
+    gs_device *d = o->model->device;
+    void *mapped;
+    if (gs_optimizer_is_offloaded(o)) return map_offloaded(o, i, at, count, host);
+    GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
+    *host = mapped;
+    return GS_OK;
+}
+
+gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t count, float *host) {
+    gs_device *d = o->model->device;
+    if (gs_optimizer_is_offloaded(o)) return unmap_offloaded(o, host, count);
+    return d->ops->unmap(d, gs_at(o->vector[i], at), host);
+}
+
+/* Block by block: of what lies elsewhere no more is in memory at once. */
+gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
+                                   const float *from) {
+    gs_device *d = o->model->device;
+    const gs_mem here = gs_at(o->vector[i], at);
+    if (!gs_optimizer_is_offloaded(o))
+        return to ? d->ops->read(d, to, here, count * sizeof *to)
+                  : d->ops->write(d, here, from, count * sizeof *from);
+    for (size_t done = 0; done < count; done += GS_OFFLOAD_BLOCK) {
+        const size_t some = gs_smaller(GS_OFFLOAD_BLOCK, count - done);
+        float *host;
+        GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
+        if (to) gs_host_copy(d, to + done, host, some * sizeof *host);
+        if (from) gs_host_copy(d, host, from + done, some * sizeof *host);
+        GS_TRY(gs_optimizer_unmap_vector(o, i, at + done, some, host));
+    }
+    return GS_OK;
 }

@@ -4,6 +4,7 @@
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
+#include "optim/norm.h"
 #include "train/hooks.h"
 #include "train/reducer.h"
 #include "train/strategy.h"
