@@ -105,7 +105,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
-                            .together = gs_together(&s->batch_norm),
+                            .together = gs_together(&s->batch_norm), /* 1, but with ghost batches */
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);
@@ -178,8 +178,8 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
     *w = (gs_worker){.settings = settings,
                      .calls = settings->calls ? settings->calls : &of_run,
                      .observer = &nobody,
-                     .strategy = gs_strategy_of(settings),
-                     .reducer = gs_reducer_of(settings),
+                     .strategy = gs_strategy_of(settings), /* synchronous (step.c), or as options say */
+                     .reducer = gs_reducer_of(settings),   /* likewise all_reduce.c */
                      .comm = comm,
                      .train_set = train_set,
                      .test_set = test_set};

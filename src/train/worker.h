@@ -102,7 +102,7 @@ typedef struct gs_worker {
     gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
     gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a dry run */
     gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
-    gs_micro_batch micro_batch; /* the samples that it computes, or has computed last */
+    gs_micro_batch micro_batch; /* the samples that it computes, or has computed last: n of them, from `first` on */
     uint64_t step;              /* steps done, */
     uint64_t begun_at;          /* of which so many by earlier runs (settings->resume) */
     gs_timeline *timeline;      /* of settings->trace, else NULL */
@@ -124,7 +124,7 @@ typedef struct gs_worker {
 int gs_worker_threads(const gs_settings *, int local);
 
 /* Open the device with `threads` CPU threads, make the replica and its buffers, load settings->load. Without a
- * training set, nothing that only training needs is made. */
+ * training set, nothing that only training needs is made. gs_scaling: mean and deviation of the images' bytes. */
 gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int threads,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
