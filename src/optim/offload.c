@@ -151,35 +151,27 @@ bool gs_optimizer_is_offloaded(const gs_optimizer *o) {
 
 /* ---- vectors for the host ---- */
 
-static gs_status map_offloaded(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
-    gs_device *d = o->model->device;
-    uint64_t number;
-    o->offload->ahead.count = 0; /* what was fetched may become another one */
-    *host = o->offload->host[i] + at;
-    if (o->offload->in_place)
-        GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
-    return d->ops->settle(d);
-}
-
-static gs_status unmap_offloaded(gs_optimizer *o, float *host, size_t count) {
-    gs_device *d = o->model->device;
-    return o->offload->in_place ? d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL)
-                                : GS_OK;
-}
-
 gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
+    gs_optimizer_offload *a = o->offload;
     void *mapped;
-    if (gs_optimizer_is_offloaded(o)) return map_offloaded(o, i, at, count, host);
-    GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
-    *host = mapped;
-    return GS_OK;
+    uint64_t number;
+    if (!gs_optimizer_is_offloaded(o)) {
+        GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
+        *host = mapped;
+        return GS_OK;
+    }
+    a->ahead.count = 0; /* what was fetched may become another one */
+    *host = a->host[i] + at;
+    if (a->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
+    return d->ops->settle(d);
 }
 
 gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t count, float *host) {
     gs_device *d = o->model->device;
-    if (gs_optimizer_is_offloaded(o)) return unmap_offloaded(o, host, count);
-    return d->ops->unmap(d, gs_at(o->vector[i], at), host);
+    if (!gs_optimizer_is_offloaded(o)) return d->ops->unmap(d, gs_at(o->vector[i], at), host);
+    if (!o->offload->in_place) return GS_OK;
+    return d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL);
 }
 
 /* Block by block: of what lies elsewhere no more is in memory at once. */
