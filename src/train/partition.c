@@ -563,8 +563,7 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, flo
     for (int k = 0; k < of->states; k++) {
         const gs_partition_state *s = &of->state[k];
         float *to = host + s->first;
-        if (mine)
-            GS_TRY(gs_host_read(w->device, to, gs_at(w->model->weights, s->at), s->count * sizeof *to));
+        if (mine) GS_TRY(gs_host_read(w->device, to, gs_at(w->model->weights, s->at), s->count * sizeof *to));
         GS_TRY(share(w, stage, to, s->count));
     }
     return GS_OK;

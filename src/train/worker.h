@@ -56,8 +56,8 @@ typedef struct gs_process {
  * ones (worker.c). Where nothing is computed, and the others are not there, a dry run takes their place
  * (predict/dry_run.c). */
 typedef struct gs_worker_calls {
-    gs_status (*open)(const char *device, int threads, gs_device **); /* as gs_device_open */
-    gs_status (*load)(struct gs_worker *);                            /* begins to load: worker->next */
+    gs_status (*open)(const char *device, int threads, gs_device **);  /* as gs_device_open */
+    gs_status (*load)(struct gs_worker *);                             /* begins to load: worker->next */
     gs_status (*jobs)(const struct gs_worker *, int room, gs_jobs **); /* as gs_jobs_create */
     /* Have all devices of this worker's pipeline activations in 16 bits? */
     gs_status (*halves)(const struct gs_worker *, bool *all);
@@ -69,7 +69,7 @@ typedef struct gs_worker_calls {
 typedef struct gs_worker {
     const struct gs_observer *observer; /* who is told of the run: on rank 0 alone; never NULL */
     const gs_settings *settings;
-    const gs_worker_calls *calls; /* settings->calls, or those of a run */
+    const gs_worker_calls *calls;           /* settings->calls, or those of a run */
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */
     const gs_process *process;              /* NULL: it was made without a run */
@@ -102,7 +102,7 @@ typedef struct gs_worker {
     gs_schedule schedule;   /* what it computes; all zero where nothing is trained */
     gs_loader *loader; /* of the training set's samples; NULL where nothing is trained, and in a dry run */
     gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
-    gs_micro_batch micro_batch; /* the samples that it computes, or has computed last: n of them, from `first` on */
+    gs_micro_batch micro_batch; /* the samples that it computes, or has computed last */
     uint64_t step;              /* steps done, */
     uint64_t begun_at;          /* of which so many by earlier runs (settings->resume) */
     gs_timeline *timeline;      /* of settings->trace, else NULL */

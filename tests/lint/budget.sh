@@ -9,7 +9,7 @@ src/comm            11459
 src/cli             11032
 src/explain          2076
 cpu+cl              16407
-the-rest-of-src     21534
+the-rest-of-src     21531
 src+cpu+cl          80991
 tests               43674
 lessons             47942
