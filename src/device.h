@@ -160,7 +160,9 @@ static inline void gs_dry_read(void *to, size_t bytes) {
 }
 void gs_cpu_set_dry(gs_device *);
 
-/* Memory of the host beside a device's. In a dry run nothing need be behind it, and it is not touched. */
+/* Memory of the host beside a device's. In a dry run nothing need be behind it, and it is not touched. It is freed with
+ * free; NULL: there is none. */
+void *gs_host_malloc(const gs_device *, size_t bytes);
 static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
     if (bytes > 0 && !d->dry) memcpy(to, from, bytes);
 }

@@ -43,7 +43,7 @@ enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 
 /* ---- operations ---- */
 
-/* Make any call, with buffers of gs_call_bytes_of; a buffer of 0 bytes may be NULL. Each operation by its name: */
+/* Make any call, by the transport's send, recv or collective. Buffers: gs_call_bytes_of; one of 0 bytes may be NULL. */
 gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *out);
 
 /* `bytes` bytes from one rank to another. send may return before the receiver has them; `data` may be changed then.

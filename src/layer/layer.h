@@ -147,6 +147,40 @@ void gs_layer_free(gs_layer *);
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
-/* ops->forward and ops->backward, and what is done around them: watchers (watch.h), and x is remembered. */
+/* ops->forward and ops->backward, inside of the watchers that the net has (watch.h). *y and *dx are the layer's own places
+ * (below) unless it says others, and x is remembered. */
 gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
 gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
+
+/* ---- what forward and backward ask of a layer ---- */
+
+/* False: a layer before it does its work, or another stage of a pipeline. */
+static inline bool gs_layer_is_called(const gs_layer *l) {
+    return !l->fused && !l->other_stage;
+}
+
+/* What it multiplies by: its first tensor, or the one that it borrows. */
+static inline const gs_param *gs_layer_weight(const gs_layer *l) {
+    return l->borrowed ? l->borrowed : &l->param[0];
+}
+
+/* In forward and backward of a layer that treats each token alike: the vectors or images that it has to do with. */
+static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
+    return pass->n * (pass->tokens ? pass->tokens : (size_t)gs_shape_tokens(l->in));
+}
+
+/* How many numbers the pass has where a sample's shape is this one. */
+static inline size_t gs_layer_numbers(const gs_pass *pass, gs_shape sample) {
+    if (pass->tokens) sample.t = (int)pass->tokens;
+    return pass->n * gs_shape_size(sample);
+}
+
+/* In forward and backward of element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, the place of
+ * dx for this dy. */
+static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
+    return l->y_over_x ? x : l->y;
+}
+
+static inline gs_mem gs_layer_dx(const gs_layer *l, gs_mem dy) {
+    return l->dx_over_dy ? dy : l->dx;
+}

@@ -73,15 +73,7 @@ static inline bool gs_layer_is_residual(const gs_layer *l) {
     return strcmp(l->ops->name, "residual") == 0;
 }
 
-/* False: a layer before it does its work, or another stage of a pipeline. */
-static inline bool gs_layer_is_called(const gs_layer *l) {
-    return !l->fused && !l->other_stage;
-}
-
-/* What it multiplies by: its first tensor, or the one that it borrows. Then linear and `tied` do the same. */
-static inline const gs_param *gs_layer_weight(const gs_layer *l) {
-    return l->borrowed ? l->borrowed : &l->param[0];
-}
+/* In forward and backward of linear and `tied`: they multiply by gs_layer_weight. */
 gs_status gs_layer_linear_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
 gs_status gs_layer_linear_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
 
@@ -93,27 +85,6 @@ gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem 
 
 /* The shape of a sample of l->y: l->out, or what a pooling in the epilogue leaves of it. */
 gs_shape gs_layer_y_shape(const gs_layer *l);
-
-/* In forward and backward of a layer that treats each token alike: the vectors or images that it has to do with. */
-static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
-    return pass->n * (pass->tokens ? pass->tokens : (size_t)gs_shape_tokens(l->in));
-}
-
-/* How many numbers the pass has where a sample's shape is this one. */
-static inline size_t gs_layer_numbers(const gs_pass *pass, gs_shape sample) {
-    if (pass->tokens) sample.t = (int)pass->tokens;
-    return pass->n * gs_shape_size(sample);
-}
-
-/* In forward and backward of element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, the place of
- * dx for this dy. */
-static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
-    return l->y_over_x ? x : l->y;
-}
-
-static inline gs_mem gs_layer_dx(const gs_layer *l, gs_mem dy) {
-    return l->dx_over_dy ? dy : l->dx;
-}
 
 /* ---- the layers that there are; NULL only if there is no memory; plan checks the numbers ---- */
 

@@ -1,5 +1,4 @@
 /* How a layer runs: its own forward and backward, inside of the watchers that the net has. */
-#include "layer/make.h"
 #include "layer/watch.h"
 
 static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, gs_mem in, gs_mem *out,

@@ -133,7 +133,6 @@ static gs_status bind(gs_model *m) {
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     float *host;
-    if (m->device->dry) return GS_OK;
     if (!m->undivided && !m->offloaded_weights) { /* in their place: a copy would be as large as the model */
         GS_TRY(gs_model_map_weights(m, &host));
         gs_model_initial_values(m, seed, host);
@@ -199,7 +198,7 @@ static gs_status create(gs_model *m, gs_device *device, gs_model_config w) {
     GS_TRY(check_out(m));
     m->device = device;
     GS_TRY(bind(m));
-    return of ? GS_OK : write_initial_values(m, w.seed);
+    return of || w.unset ? GS_OK : write_initial_values(m, w.seed);
 }
 
 gs_status gs_model_create(gs_device *device, const gs_model_config *config, gs_model **out) {

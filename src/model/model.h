@@ -80,7 +80,8 @@ typedef struct gs_model_config {
     gs_shape in;      /* shape of a sample */
     size_t max_batch; /* most samples of a pass. 0: weights alone, without gradients; it computes nothing */
     gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
-    uint64_t seed;    /* of the initial values */
+    uint64_t seed;    /* of the initial values; */
+    bool unset;       /* there are none: the weights stay as they are allocated */
     int recompute;    /* parts that backward computes again, to the same bits (layer/memory/recompute.h) */
     gs_tensor_group tensor; /* divides the model, of which this worker has a part. Bits do not depend on it */
 

@@ -26,10 +26,15 @@
  */
 #pragma once
 
-#include "backend.h"
+#include "optim/optimizer.h"
 
 /* sqrt(sum x^2); infinity or NaN if an x is. */
 double gs_norm_of(const gs_squares *);
 
 /* The same of x[0] .. x[count - 1], on the device. GS_E_OPENCL. */
 gs_status gs_norm(gs_device *, gs_mem x, size_t count, double *norm);
+
+/* What gs_optimizer_update does before: the norm of all gradients for `clip`, and with a loss scale, are all of them
+ * finite? *may_update false: leave the update out. Squares are added as whole numbers, in units that suit the largest
+ * of all, so the bits do not depend on who holds what. All workers call it. */
+gs_status gs_optimizer_clip_held(gs_optimizer *, double samples, const gs_held *, bool *may_update);

@@ -149,20 +149,46 @@ bool gs_optimizer_is_offloaded(const gs_optimizer *o) {
     return o->offload && o->offload->host[0];
 }
 
-/* ---- for the host ---- */
+/* ---- vectors for the host ---- */
 
-gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
+gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
     gs_device *d = o->model->device;
+    gs_optimizer_offload *a = o->offload;
+    void *mapped;
     uint64_t number;
-    o->offload->ahead.count = 0; /* what was fetched may become another one */
-    *host = o->offload->host[i] + at;
-    if (o->offload->in_place)
-        GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
+    if (!gs_optimizer_is_offloaded(o)) {
+        GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
+        *host = mapped;
+        return GS_OK;
+    }
+    a->ahead.count = 0; /* what was fetched may become another one */
+    *host = a->host[i] + at;
+    if (a->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
     return d->ops->settle(d);
 }
 
-gs_status gs_optimizer_offload_unmap(gs_optimizer *o, float *host, size_t count) {
+gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t count, float *host) {
     gs_device *d = o->model->device;
-    return o->offload->in_place ? d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL)
-                                : GS_OK;
+    if (!gs_optimizer_is_offloaded(o)) return d->ops->unmap(d, gs_at(o->vector[i], at), host);
+    if (!o->offload->in_place) return GS_OK;
+    return d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL);
+}
+
+/* Block by block: of what lies elsewhere no more is in memory at once. */
+gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
+                                   const float *from) {
+    gs_device *d = o->model->device;
+    const gs_mem here = gs_at(o->vector[i], at);
+    if (!gs_optimizer_is_offloaded(o))
+        return to ? d->ops->read(d, to, here, count * sizeof *to)
+                  : d->ops->write(d, here, from, count * sizeof *from);
+    for (size_t done = 0; done < count; done += GS_OFFLOAD_BLOCK) {
+        const size_t some = gs_smaller(GS_OFFLOAD_BLOCK, count - done);
+        float *host;
+        GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
+        if (to) gs_host_copy(d, to + done, host, some * sizeof *host);
+        if (from) gs_host_copy(d, host, from + done, some * sizeof *host);
+        GS_TRY(gs_optimizer_unmap_vector(o, i, at + done, some, host));
+    }
+    return GS_OK;
 }

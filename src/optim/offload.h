@@ -37,8 +37,3 @@ gs_status gs_optimizer_offload_fetch_first(gs_optimizer *o);
 
 /* Are the vectors themselves elsewhere? */
 bool gs_optimizer_is_offloaded(const gs_optimizer *o);
-
-/* Then: `count` floats of vector i, from `at` on, for the host to read and write until unmap. Where operators work in
- * place they are in memory until then. */
-gs_status gs_optimizer_offload_map(gs_optimizer *o, int i, size_t at, size_t count, float **host);
-gs_status gs_optimizer_offload_unmap(gs_optimizer *o, float *host, size_t count);

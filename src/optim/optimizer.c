@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/shard.h"
 #include "optim/offload.h"
 #include "optim/norm.h"
 
@@ -171,83 +170,4 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
         o->offload ? gs_optimizer_offload_update(o, 0, o->held, 0) : o->ops->update(o, 0, o->held, 0);
     *o = kept;
     return st;
-}
-
-/* ---- vectors for the host ---- */
-
-gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t count, float **host) {
-    gs_device *d = o->model->device;
-    void *mapped;
-    if (gs_optimizer_is_offloaded(o)) return gs_optimizer_offload_map(o, i, at, count, host);
-    GS_TRY(d->ops->map(d, gs_at(o->vector[i], at), count * sizeof **host, &mapped));
-    *host = mapped;
-    return GS_OK;
-}
-
-gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t count, float *host) {
-    gs_device *d = o->model->device;
-    if (gs_optimizer_is_offloaded(o)) return gs_optimizer_offload_unmap(o, host, count);
-    return d->ops->unmap(d, gs_at(o->vector[i], at), host);
-}
-
-/* Block by block: of what lies elsewhere no more is in memory at once. */
-gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
-                                   const float *from) {
-    gs_device *d = o->model->device;
-    const gs_mem here = gs_at(o->vector[i], at);
-    if (!gs_optimizer_is_offloaded(o))
-        return to ? d->ops->read(d, to, here, count * sizeof *to)
-                  : d->ops->write(d, here, from, count * sizeof *from);
-    for (size_t done = 0; done < count; done += GS_OFFLOAD_BLOCK) {
-        const size_t some = gs_smaller(GS_OFFLOAD_BLOCK, count - done);
-        float *host;
-        GS_TRY(gs_optimizer_map_vector(o, i, at + done, some, &host));
-        if (to) gs_host_copy(d, to + done, host, some * sizeof *host);
-        if (from) gs_host_copy(d, host, from + done, some * sizeof *host);
-        GS_TRY(gs_optimizer_unmap_vector(o, i, at + done, some, host));
-    }
-    return GS_OK;
-}
-
-/* ---- the norm of gradients whose parts the workers hold (gs_held) ---- */
-
-/* The bits of the largest |x| of all parts of all workers. */
-static gs_status find_largest(gs_device *d, const gs_held *h, int64_t *largest) {
-    *largest = 0;
-    for (int i = 0; i < h->parts; i++) {
-        gs_squares one;
-        GS_TRY(d->ops->squares(d, h->part[i].gradients, h->part[i].count, 0, &one));
-        if (one.largest > *largest) *largest = one.largest;
-    }
-    return h->reduce(h->context, largest, 1, true);
-}
-
-/* In units that suit it. */
-static gs_status add_squares(gs_device *d, const gs_held *h, int64_t largest, gs_squares *all) {
-    const uint32_t exponent = (uint32_t)(largest >> 23), top = exponent > 0 ? exponent : 1;
-    int64_t sums[2] = {0, 0};
-    for (int i = 0; i < h->parts; i++) {
-        gs_squares one;
-        if (!h->part[i].counted) continue;
-        GS_TRY(d->ops->squares(d, h->part[i].gradients, h->part[i].count, top, &one));
-        sums[0] += (int64_t)one.high;
-        sums[1] += (int64_t)one.low;
-    }
-    GS_TRY(h->reduce(h->context, sums, 2, false));
-    *all = (gs_squares){(uint32_t)largest, top, (uint64_t)sums[0], (uint64_t)sums[1]};
-    return GS_OK;
-}
-
-gs_status gs_optimizer_clip_held(gs_optimizer *o, double samples, const gs_held *h, bool *may_update) {
-    gs_device *d = o->model->device;
-    gs_squares all;
-    int64_t largest;
-    *may_update = true;
-    if (!(o->clip > 0) && !(o->loss_scale.scale > 0)) return GS_OK;
-    GS_TRY(find_largest(d, h, &largest));
-    if (o->loss_scale.scale > 0) *may_update = gs_optimizer_may_update(o, (uint32_t)largest);
-    if (!*may_update || !(o->clip > 0)) return GS_OK;
-    GS_TRY(add_squares(d, h, largest, &all));
-    gs_optimizer_clip(o, gs_norm_of(&all), samples);
-    return GS_OK;
 }

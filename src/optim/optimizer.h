@@ -116,11 +116,6 @@ gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first,
  * model's arrays, from element `first` on. One that is `whole` goes through them by itself (tensors.h). */
 gs_status gs_optimizer_update_held(gs_optimizer *, double samples, const gs_held *);
 
-/* What gs_optimizer_update does before: the norm of all gradients for `clip`, and with a loss scale, are all of them
- * finite? *may_update false: leave the update out. Squares are added as whole numbers, in units that suit the largest
- * of all, so the bits do not depend on who holds what. All workers call it. */
-gs_status gs_optimizer_clip_held(gs_optimizer *, double samples, const gs_held *, bool *may_update);
-
 /* After the last part of an update: the layers' state follows, and the update is counted. */
 gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
 
@@ -135,7 +130,8 @@ int gs_optimizer_vector_count(const gs_optimizer_ops *, float momentum);
  * On OpenCL it has the kernels built. */
 gs_status gs_optimizer_warm_up(gs_optimizer *);
 
-/* `count` elements of vector i, from `at` on, for the host to read and write until unmap; wherever they lie. */
+/* `count` elements of vector i, from `at` on, for the host to read and write until unmap; wherever they lie
+ * (offload.c). Where operators work in place on what is offloaded, they are in memory until then. */
 gs_status gs_optimizer_map_vector(gs_optimizer *, int i, size_t at, size_t count, float **host);
 gs_status gs_optimizer_unmap_vector(gs_optimizer *, int i, size_t at, size_t count, float *host);
 /* The same elements to the host, or from there; the other one is NULL. */

@@ -115,7 +115,7 @@ int gs_checkpoints_kept(const gs_settings *s) {
 static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
     GS_TRY(make_plan(w, &c->plan));
     GS_TRY(gs_state_create(w, &c->state));
-    return gs_context(gs_worker_jobs(w, 1, &c->writer), "--checkpoint");
+    return gs_context(w->calls->jobs(w, 1, &c->writer), "--checkpoint");
 }
 
 static gs_status book(gs_worker *w) {

@@ -1,6 +1,7 @@
 #include "predict/dry_run.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "train/hooks.h"
@@ -74,7 +75,13 @@ static gs_status summed(void *context, const gs_sync *s) {
     return add_call(context, s->comm, (gs_dry_run_item){.what = GS_DRY_CALL, .key = key});
 }
 
-/* ---- jobs ---- */
+/* ---- what a worker needs that is not its own ---- */
+
+static gs_status open_dry(const char *device, int threads, gs_device **out) {
+    GS_TRY(gs_device_open(device, threads, out));
+    gs_device_set_dry(*out);
+    return GS_OK;
+}
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     static const gs_dry_run_what what[] = {
@@ -84,7 +91,22 @@ static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
 }
 
-/* ---- the micro-batches of a step ---- */
+static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
+    return room > 0 ? gs_jobs_create_dry(told, gs_dry_run_of(w), out) : gs_jobs_create(0, out);
+}
+
+/* There is nobody to ask: what the devices are called says it. */
+static gs_status find_halves(const gs_worker *w, bool *all) {
+    const char *devices = w->settings->devices;
+    const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
+    char name[48];
+    *all = true;
+    for (int r = w->comm->rank % each; r < w->comm->size && *all; r += each) {
+        GS_TRY(gs_devices_name(devices, r % count, name));
+        *all = strcmp(name, "cpu") != 0;
+    }
+    return GS_OK;
+}
 
 /* Of a micro-batch that is as large as one of the two before it, and not the last of its part, a dry run for memory
  * learns nothing: it is left out. In a pipeline each is a micro-batch. */
@@ -101,10 +123,15 @@ static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     return GS_OK;
 }
 
+static gs_status load(gs_worker *w) {
+    w->next = next_piece;
+    return GS_OK;
+}
+
 /* ---- begin, free ---- */
 
 void gs_dry_run_begin(gs_dry_run *r, bool writes) {
-    *r = (gs_dry_run){.calls = {next_piece, told},
+    *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, .unset = true, .uncounted = 1},
                       .writes = writes,
                       .layers = {r, before_layer, NULL, NULL},
                       .updates = {r, before_update, NULL},

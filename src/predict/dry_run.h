@@ -42,7 +42,7 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 }
 
 typedef struct gs_dry_run {
-    gs_dry_calls calls; /* first: settings->dry_run points to it */
+    gs_worker_calls calls; /* first: settings->calls points to it */
     gs_dry_run_item *item;
     size_t items, room;
     double sent;     /* bytes, as a run counts them */
@@ -71,7 +71,7 @@ void gs_dry_run_begin(gs_dry_run *, bool writes);
 
 /* The one that a worker is in; NULL: it is in a run. */
 static inline gs_dry_run *gs_dry_run_of(const gs_worker *w) {
-    return (gs_dry_run *)w->settings->dry_run;
+    return (gs_dry_run *)w->settings->calls;
 }
 
 /* Watch the worker's layers and updates. */

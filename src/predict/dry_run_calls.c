@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "data/source.h"
 #include "train/hooks.h"
 #include "train/evaluate.h"
 #include "train/settings.h"
@@ -32,17 +33,36 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
+static gs_status read_nothing(gs_source *source, const gs_dataset *set, const gs_sample_request *wanted,
+                              unsigned char *inputs, int32_t *targets) {
+    (void)source, (void)set, (void)wanted, (void)inputs, (void)targets;
+    return GS_OK;
+}
+
+/* No samples, for which there is no room. Blocks of a test are all alike but the last: each worker has two at least,
+ * and those that had one less than others have it still. */
+static gs_dataset short_test_set(const gs_worker *w) {
+    static gs_source no_samples = {.read = read_nothing};
+    const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
+                 replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
+    gs_dataset set = *w->test_set;
+    set.source = &no_samples;
+    if (each > 2) set.count -= (each - 2) * replicas * w->eval_block;
+    return set;
+}
+
 /* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
 static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
     const bool offload = w->device->offload != 0, more = steps > 1;
     const int alike =
         more && (gs_has_stages(w) || offload) ? 2 : 1; /* the second with the first's scratch memory */
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
+    const gs_dataset test_set = short_test_set(w);
     gs_score unused;
     for (int i = 0; i < times; i++) {
         for (int k = 0; k < alike; k++) GS_TRY(dry_step(w, 0));
         if (last && more) GS_TRY(dry_step(w, steps - 1));
-        if (tests > 0) GS_TRY(gs_evaluate(w, w->test_set, &unused, NULL));
+        if (tests > 0) GS_TRY(gs_evaluate(w, &test_set, &unused, NULL));
     }
     return GS_OK;
 }
@@ -63,7 +83,7 @@ static gs_status dry_calls(gs_worker *w) {
         GS_TRY(dry_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
         if (i == 0 && keeps) GS_TRY(dry_weights(w));
     }
-    if (s->save_state) GS_TRY(gs_state_create(w, &unused));
+    if (s->save_state) GS_TRY(gs_state_book(w, &unused));
     return keeps ? GS_OK : dry_weights(w);
 }
 
@@ -81,7 +101,7 @@ static gs_status play(const player *p, gs_dry_run *r) {
     gs_worker w;
     gs_comm *comm;
     char device[48];
-    s.dry_run = &r->calls;
+    s.calls = &r->calls;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, p->rank % gs_devices_count(s.devices), device));

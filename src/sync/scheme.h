@@ -18,6 +18,8 @@ gs_chunk gs_chunk_range(size_t count, int parts, int first, int last);
 
 /* The next round begins. Each rank calls this for each round, even one in which it has nothing to do. */
 void gs_sync_round(gs_sync *);
+/* The present one has ended: tells the observer. Of the last round gs_sync_run calls it. */
+void gs_sync_round_done(gs_sync *);
 
 /* Send or receive a part of the array `data`. Nothing is sent for an empty part. Where the wire has 16 bits the
  * part is rounded in `data` too: the sender keeps what it has sent. */

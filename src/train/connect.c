@@ -80,23 +80,8 @@ gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_
     return status;
 }
 
-gs_status gs_connect_workers(const gs_settings *s, const char *purpose, int local,
-                             gs_status (*agree_on)(void *context, gs_comm *processes), void *context,
-                             gs_comm **comms) {
-    gs_comm *processes = s->connected ? *s->connected : NULL;
-    gs_status status = GS_OK;
-    int64_t step = -1;
-    if (processes)
-        *s->connected = NULL;
-    else if (s->processes && s->processes->size > 1)
-        status = gs_connect_processes(s, purpose, &step, &processes);
-    if (status == GS_OK) status = agree_on(context, processes);
-    if (status != GS_OK) gs_comm_free(processes);
-    if (status == GS_OK)
-        status = processes ? gs_comm_workers_create(local, processes, s->timeout, comms)
-                           : gs_comm_threads_create(local, s->timeout, comms);
-    if (status == GS_OK) status = gs_comm_inject_if_wanted(local, comms);
-    for (int i = 0; i < local && status == GS_OK; i++)
-        status = gs_comm_linked_create(comms[i], &s->link, &comms[i]);
-    return status == GS_OK ? gs_comm_check_if_wanted(local, comms) : status;
+gs_status gs_wrap_if_wanted(const gs_settings *s, int local, gs_comm **comms) {
+    GS_TRY(gs_comm_inject_if_wanted(local, comms));
+    for (int i = 0; i < local; i++) GS_TRY(gs_comm_linked_create(comms[i], &s->link, &comms[i]));
+    return gs_comm_check_if_wanted(local, comms);
 }

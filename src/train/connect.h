@@ -17,10 +17,6 @@ int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
  * on, 0 from the beginning, -1 without --resume; then rank 0's. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
 
-/* Connect the `local` workers of this process with each other and, over settings->processes, with those of others.
- * `comms` has an entry for each, NULL at first; what is there after a failure is to be freed. purpose: what the
- * processes were started for, which must be the same for all of them. agree: called when the processes are connected;
- * of a single process with NULL. */
-gs_status gs_connect_workers(const gs_settings *, const char *purpose, int local,
-                             gs_status (*agree)(void *context, gs_comm *processes), void *context,
-                             gs_comm **comms);
+/* Around the comms of this process's workers what a run may ask for: faults, slow links, checks. On failure they are
+ * still to be freed. */
+gs_status gs_wrap_if_wanted(const gs_settings *, int local, gs_comm **comms);

@@ -1,8 +1,12 @@
-/* How inference cuts a set into blocks (evaluate.c). */
+/* Inference: a test without training, and how it cuts a set into blocks. */
 #pragma once
 
 #include "core/shard.h"
 #include "train/worker.h"
+
+/* The worker's test set, and what gs_eval tells of it: loss, accuracies, speed, and with settings->confusion the matrix
+ * and the worst samples. All workers call it. GS_E_DIVERGED: the loss is not a number. */
+gs_status gs_evaluate_alone(gs_worker *, gs_result *);
 
 /* Bytes of the outputs of all layers for one sample. */
 gs_status gs_output_bytes(const char *model, gs_shape in, double *bytes);

@@ -165,8 +165,8 @@ gs_status gs_partition_read(const gs_worker *w, const gs_partition_unit *u, floa
     const gs_partition *h = &w->partition;
     gs_partition_range r[2];
     for (int i = 0, count = gs_partition_ranges(h, u, h->weights_cut, r); i < count; i++)
-        GS_TRY(w->device->ops->read(w->device, unit + r[i].first - u->first, gs_at(h->weights, r[i].at),
-                                    r[i].count * sizeof *unit));
+        GS_TRY(gs_host_read(w->device, unit + r[i].first - u->first, gs_at(h->weights, r[i].at),
+                            r[i].count * sizeof *unit));
     return GS_OK;
 }
 
@@ -563,9 +563,7 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, flo
     for (int k = 0; k < of->states; k++) {
         const gs_partition_state *s = &of->state[k];
         float *to = host + s->first;
-        if (mine)
-            GS_TRY(
-                w->device->ops->read(w->device, to, gs_at(w->model->weights, s->at), s->count * sizeof *to));
+        if (mine) GS_TRY(gs_host_read(w->device, to, gs_at(w->model->weights, s->at), s->count * sizeof *to));
         GS_TRY(share(w, stage, to, s->count));
     }
     return GS_OK;
@@ -579,7 +577,7 @@ static bool has_all(const gs_worker *w) {
 static gs_status read_part(gs_worker *w, float *host) {
     gs_partition of;
     if (has_all(w)) return gs_model_read_weights(w->model, host);
-    if (w->settings->dry_run) return GS_OK;
+    if (!host) return GS_OK;
     for (int stage = 0; stage < w->groups.layout.pp; stage++) {
         const gs_coordinates owner = {w->groups.coordinates.dp, w->groups.coordinates.tp, stage};
         gs_status status = gs_partition_plan(w, gs_rank_at(&w->groups.layout, owner), &of);

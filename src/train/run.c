@@ -1,5 +1,4 @@
 /* A run in this process: its workers as threads, what comes before them and after them. */
-#include "core/clock.h"
 #include "core/cores.h"
 #include "core/thread.h"
 #include "data/text_set.h"
@@ -7,43 +6,19 @@
 #include "persist/checkpoint.h"
 #include "persist/folder.h"
 #include "train/connect.h"
-#include "train/diverged.h"
+#include "train/evaluate.h"
 #include "train/settings.h"
+#include "train/worker_report.h"
 #include "predict/measured_cut.h"
 #include "predict/memory.h"
 #include "train/run.h"
 #include "persist/state_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the workers ---- */
-
-static gs_status make_confusion(gs_run_worker *me) {
-    size_t classes = (size_t)me->worker.model->out.c;
-    me->result.classes = (int)classes;
-    return GS_NEW(me->result.confusion, classes * classes, "a confusion matrix of %zu classes", classes);
-}
-
-static gs_status evaluate(gs_run_worker *me) {
-    gs_score score;
-    GS_TRY(gs_comm_barrier(me->comm));
-    double start = gs_seconds();
-    if (me->run->settings.confusion) GS_TRY(make_confusion(me));
-    const bool ranks = !me->run->test_set->targets && me->worker.model->out.c > GS_TOP;
-    gs_ranking ranking = {.confusion = me->result.confusion,
-                          .worst = me->result.confusion ? &me->result.worst : NULL};
-    GS_TRY(
-        gs_evaluate(&me->worker, me->run->test_set, &score, ranks || me->result.confusion ? &ranking : NULL));
-    me->result.classes = me->worker.model->out.c;
-    me->result.top_accuracy = ranks ? ranking.top / score.samples : NAN;
-    me->result.samples_per_s = score.samples / gs_model_targets(me->worker.model) / (gs_seconds() - start);
-    me->result.test_loss = score.loss / score.samples;
-    me->result.test_accuracy = score.correct / score.samples;
-    return gs_check_inferred_loss(&me->worker, me->result.test_loss);
-}
 
 static gs_status work(gs_run_worker *me) {
     gs_run *run = me->run;
@@ -65,7 +40,7 @@ static gs_status work(gs_run_worker *me) {
     me->found_by_all = false;
     gs_checkpoint_let_go(); /* all have loaded what --resume has found */
     if (run->kind == GS_RUN_EVAL)
-        GS_TRY(evaluate(me));
+        GS_TRY(gs_evaluate_alone(&me->worker, &me->result));
     else
         GS_TRY(gs_train_epochs(&me->worker, &me->result));
     GS_TRY(gs_count_skipped(me->comm, run->train_set, &me->result));
@@ -90,18 +65,31 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
-static gs_status agree_on_cut(void *run, gs_comm *processes) {
-    gs_run *r = run;
-    GS_TRY(gs_snapshots_settle(r->settings.snapshots, processes, &r->settings.begin));
-    return gs_cut_settle(r, processes);
+/* *processes: the comm between the processes; NULL: this one is alone. */
+static gs_status connect_processes(gs_run *run, gs_comm **processes) {
+    static const char *const purposes[] = {"train", "eval", "predict"};
+    gs_settings *s = &run->settings;
+    int64_t step = -1;
+    *processes = s->connected ? *s->connected : NULL;
+    if (*processes)
+        *s->connected = NULL;
+    else if (s->processes && s->processes->size > 1)
+        GS_TRY(gs_connect_processes(s, purposes[run->kind], &step, processes));
+    gs_status status = gs_snapshots_settle(s->snapshots, *processes, &s->begin);
+    if (status == GS_OK) status = gs_cut_settle(run, *processes);
+    if (status != GS_OK) gs_comm_free(*processes);
+    return status;
 }
 
 static gs_status connect_workers(gs_run *run) {
-    static const char *const purposes[] = {"train", "eval", "predict"};
-    gs_comm **comms;
+    const double timeout = run->settings.timeout;
+    gs_comm *processes, **comms;
     GS_TRY(GS_NEW(comms, run->local, "%d workers", run->local));
-    gs_status status =
-        gs_connect_workers(&run->settings, purposes[run->kind], run->local, agree_on_cut, run, comms);
+    gs_status status = connect_processes(run, &processes);
+    if (status == GS_OK)
+        status = processes ? gs_comm_workers_create(run->local, processes, timeout, comms)
+                           : gs_comm_threads_create(run->local, timeout, comms);
+    if (status == GS_OK) status = gs_wrap_if_wanted(&run->settings, run->local, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);
     return status;
@@ -162,27 +150,6 @@ static gs_status after_divergence(gs_run *run) {
                    run->settings.save);
 }
 
-void gs_result_free(gs_result *r) {
-    free(r->weights);
-    r->weights = NULL;
-    free(r->worker);
-    r->worker = NULL;
-    gs_state_free(r->state);
-    r->state = NULL;
-    gs_staleness_free(&r->staleness);
-    free(r->confusion);
-    r->confusion = NULL;
-    gs_class_names_free(&r->names);
-}
-
-static void add_offload(gs_offload_report *mean, const gs_offload_report *r, int of) {
-    mean->on |= r->on;
-    mean->bytes += r->bytes / of;
-    mean->in_step.busy += r->in_step.busy / of;
-    mean->in_step.waited += r->in_step.waited / of;
-    mean->in_step.bytes += r->in_step.bytes / of;
-}
-
 /* Worker 0's result, with the times of all workers of this process averaged. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
@@ -197,17 +164,8 @@ static void take_result(gs_run *run, gs_result *result) {
     if (run->test_set->source) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
-    result->overlap.summed = result->overlap.waited = result->waited = 0;
-    result->offload = (gs_offload_report){0};
-    for (int p = 0; p < GS_PHASES; p++) result->phase[p] = 0;
-    for (int i = 0; i < run->local; i++) {
-        const gs_result *r = &run->worker[i].result;
-        for (int p = 0; p < GS_PHASES; p++) result->phase[p] += r->phase[p] / run->local;
-        result->overlap.summed += r->overlap.summed / run->local;
-        result->overlap.waited += r->overlap.waited / run->local;
-        add_offload(&result->offload, &r->offload, run->local);
-        result->waited += r->waited / run->local;
-    }
+    gs_result_clear_times(result);
+    for (int i = 0; i < run->local; i++) gs_result_add_times(result, &run->worker[i].result, run->local);
     run->worker[0].result = (gs_result){0}; /* what it points to is the caller's now */
 }
 
@@ -263,7 +221,7 @@ gs_status gs_train_check(const gs_settings *settings) {
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {
     gs_run run = {.kind = GS_RUN_TRAIN, .settings = *settings, .observer = observer};
     *result = (gs_result){0};
-    gs_status status = gs_run_prepare(&run);
+    gs_status status = gs_run_prepare(&run); /* the data; run.worker[i]: a device each */
     if (status == GS_OK) status = prepare_checkpoints(&run);
     if (status == GS_OK) status = plan_memory(&run);
     if (status == GS_OK) status = run_workers(&run);

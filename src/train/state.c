@@ -32,19 +32,23 @@ static cJSON *options_of(const gs_settings *s) {
     return options;
 }
 
-gs_status gs_state_create(gs_worker *w, gs_state **out) {
-    const size_t params = gs_model_whole(w->model)->params, floats = (size_t)w->optimizer->vectors * params;
-    *out = NULL;
+gs_status gs_state_book(gs_worker *w, gs_state **place) {
+    const size_t floats = (size_t)w->optimizer->vectors * gs_model_whole(w->model)->params;
     if (w->comm->rank != 0) return GS_OK;
-    GS_TRY(gs_book_host(w, GS_MEMORY_OPTIMIZER, out, floats * sizeof(float)));
-    if (w->settings->dry_run) return GS_OK;
+    return gs_book_host(w, GS_MEMORY_OPTIMIZER, place, floats * sizeof(float));
+}
+
+gs_status gs_state_create(gs_worker *w, gs_state **out) {
+    *out = NULL;
+    GS_TRY(gs_state_book(w, out));
+    if (w->comm->rank != 0) return GS_OK;
     const gs_settings settings = gs_settings_with_numbers(w->settings, w->train_set->count);
     GS_TRY(GS_NEW(*out, 1, "the state of a run"));
     gs_state *s = *out;
     s->samples = w->train_set->count;
     s->data = gs_data_checksum(w->train_set);
     s->options = options_of(&settings);
-    return gs_state_make_vectors(s, w->optimizer->vectors, params);
+    return gs_state_make_vectors(s, w->optimizer->vectors, gs_model_whole(w->model)->params);
 }
 
 gs_status gs_state_fill(gs_worker *w, gs_state *s) {

@@ -41,9 +41,11 @@ typedef struct gs_state {
 gs_status gs_state_make_vectors(gs_state *, int count, size_t params);
 void gs_state_free(gs_state *); /* NULL is allowed */
 
-/* Its memory, on rank 0 (else *out is NULL, and in a dry run, which books it), to be freed in any case; and, between
- * two steps, what the worker has now. All workers call them. */
+/* Its memory, on rank 0 (else *out is NULL), to be freed in any case; and, between two steps, what the worker has now.
+ * All workers call them. */
 gs_status gs_state_create(gs_worker *, gs_state **out);
+/* Books that memory, which *place will point to, and makes none. gs_state_create does so first. */
+gs_status gs_state_book(gs_worker *, gs_state **place);
 gs_status gs_state_fill(gs_worker *, gs_state *);
 
 enum { GS_RUN_HAS_ENDED = 700 }; /* bytes of the next sentence, at most */

@@ -4,6 +4,7 @@
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
+#include "optim/norm.h"
 #include "train/hooks.h"
 #include "train/reducer.h"
 #include "train/strategy.h"
@@ -57,7 +58,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;
     bool may_update;
-    if (w->settings->dry_run) samples = 1; /* nothing was counted */
+    samples += w->calls->uncounted; /* 0, but in a dry run */
     if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;

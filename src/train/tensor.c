@@ -187,7 +187,7 @@ gs_tensor_group gs_tensor_group_here(gs_worker *w) {
 
 /* ---- making and freeing ---- */
 
-/* Of a sample: of a layer, and of the loss (model/pass.c). */
+/* Of a sample: of a layer, and of the loss (model/forward_backward.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
     size_t floats = gs_tensor_floats(l, false), loss = 0,
            ranks = l->shard ? (size_t)l->shard->group->size : 0;

@@ -176,8 +176,8 @@ typedef struct gs_settings {
     const char *offload_dir; /* where cpu puts it; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with max_memory: settings change until the run fits (predict/memory.h) */
     bool plans;              /* a dry run comes first, so that workers report what was planned, too */
-    /* Workers compute nothing, and their devices take no memory (predict/memory.h, dry_run.h). NULL: it is a run. */
-    struct gs_dry_calls *dry_run;
+    /* What the workers need of others (worker.h), such as those of a dry run (predict/dry_run.h). NULL: of a run. */
+    const struct gs_worker_calls *calls;
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum

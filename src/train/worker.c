@@ -21,13 +21,7 @@ int gs_worker_threads(const gs_settings *s, int local) {
     return threads > 0 ? threads : 1;
 }
 
-/* ---- devices, memory and threads, also where nothing is computed ---- */
-
-gs_status gs_worker_device(const gs_settings *s, const char *name, int threads, gs_device **out) {
-    GS_TRY(gs_device_open(name, threads, out));
-    if (s->dry_run) gs_device_set_dry(*out);
-    return GS_OK;
-}
+/* ---- memory of the host ---- */
 
 gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t bytes) {
     const gs_memory_place place = w->device->ops->host_memory ? GS_ON_DEVICE : GS_ON_HOST;
@@ -35,17 +29,38 @@ gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t b
 }
 
 gs_status gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes, void *memory) {
-    const bool untouched = w->settings->dry_run && bytes > GS_DRY_READ;
-    void *made = malloc(untouched ? GS_DRY_READ : bytes + 1);
+    void *made = gs_host_malloc(w->device, bytes);
     memcpy(memory, &made, sizeof made);
     if (made) return gs_book_host(w, kind, made, bytes);
     return gs_fail(GS_E_MEMORY, "no memory for %zu bytes of %s", bytes, gs_memory_word(kind));
 }
 
-gs_status gs_worker_jobs(const gs_worker *w, int room, gs_jobs **out) {
-    gs_dry_calls *dry = w->settings->dry_run;
-    return dry && room > 0 ? gs_jobs_create_dry(dry->job, dry, out) : gs_jobs_create(room, out);
+/* ---- what is not its own, in a run ---- */
+
+static gs_status next_loaded(gs_worker *w, const gs_loaded **next) {
+    return gs_loader_next(w->loader, next);
 }
+
+static gs_status load(gs_worker *w) {
+    const gs_settings *s = w->settings;
+    w->next = next_loaded;
+    return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
+}
+
+static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
+    (void)w;
+    return gs_jobs_create(room, out);
+}
+
+static gs_status ask_for_halves(const gs_worker *w, bool *all) {
+    int64_t have = w->device->ops->narrow != NULL;
+    GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &have, 1, GS_I64, GS_MIN));
+    *all = have != 0;
+    return GS_OK;
+}
+
+static const gs_worker_calls of_run = {
+    .open = gs_device_open, .load = load, .jobs = jobs, .halves = ask_for_halves};
 
 /* ---- made ---- */
 
@@ -90,15 +105,11 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
-                            .together = gs_together(&s->batch_norm),
+                            .together = gs_together(&s->batch_norm), /* 1, but with ghost batches */
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);
     return schedule;
-}
-
-static gs_status next_loaded(gs_worker *w, const gs_loaded **next) {
-    return gs_loader_next(w->loader, next);
 }
 
 /* What only training needs. */
@@ -119,15 +130,14 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
-    w->next = s->dry_run ? s->dry_run->next : next_loaded;
-    if (s->dry_run) return GS_OK;
-    return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
+    return w->calls->load(w);
 }
 
 static gs_status create_model(gs_worker *w, gs_shape in) {
     const gs_settings *s = w->settings;
     gs_model_config config = {.text = s->model, .in = in, .loss = s->loss, .seed = s->seed};
     config.recompute = s->recompute;
+    config.unset = w->calls->unset;
     config.tensor = gs_tensor_group_here(w);
     if (!w->train_set || !gs_has_stages(w))
         config.max_batch = w->input.most; /* else only its stages compute */
@@ -149,7 +159,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
     if (!w->train_set && w->test_set->count < w->input.most) w->input.most = w->test_set->count;
     GS_TRY(gs_find_scheme(s, &w->scheme));
-    GS_TRY(gs_worker_device(s, device, threads, &w->device));
+    GS_TRY(w->calls->open(device, threads, &w->device));
     w->device->precision = s->precision;
     w->device->no_fusion = s->digest != NULL;
     w->device->offload = w->train_set ? s->offload : 0;
@@ -166,9 +176,10 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
                            const gs_dataset *test_set) {
     static const gs_observer nobody;
     *w = (gs_worker){.settings = settings,
+                     .calls = settings->calls ? settings->calls : &of_run,
                      .observer = &nobody,
-                     .strategy = gs_strategy_of(settings),
-                     .reducer = gs_reducer_of(settings),
+                     .strategy = gs_strategy_of(settings), /* synchronous (step.c), or as options say */
+                     .reducer = gs_reducer_of(settings),   /* likewise all_reduce.c */
                      .comm = comm,
                      .train_set = train_set,
                      .test_set = test_set};
@@ -235,8 +246,7 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *targets,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    if (!w->settings->dry_run) /* which has no room for them */
-        GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
+    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n);
 }
 

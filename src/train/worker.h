@@ -52,16 +52,24 @@ typedef struct gs_process {
     bool failed;        /* a worker of this process has; set and read atomically */
 } gs_process;
 
-/* What a worker calls where it computes nothing (predict/dry_run.h). */
-typedef struct gs_dry_calls {
-    gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
-    void (*job)(void *dry_calls, gs_jobs_event, uint64_t ticket);     /* see gs_jobs_create_dry */
-} gs_dry_calls;
+/* What a worker needs that is not its own: a device, samples, a thread, and answers of the others. A run has the real
+ * ones (worker.c). Where nothing is computed, and the others are not there, a dry run takes their place
+ * (predict/dry_run.c). */
+typedef struct gs_worker_calls {
+    gs_status (*open)(const char *device, int threads, gs_device **);  /* as gs_device_open */
+    gs_status (*load)(struct gs_worker *);                             /* begins to load: worker->next */
+    gs_status (*jobs)(const struct gs_worker *, int room, gs_jobs **); /* as gs_jobs_create */
+    /* Have all devices of this worker's pipeline activations in 16 bits? */
+    gs_status (*halves)(const struct gs_worker *, bool *all);
+    bool unset;       /* the weights get no initial values */
+    double uncounted; /* samples of a step that are not in its counts */
+} gs_worker_calls;
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
     const struct gs_observer *observer; /* who is told of the run: on rank 0 alone; never NULL */
     const gs_settings *settings;
+    const gs_worker_calls *calls;           /* settings->calls, or those of a run */
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* that it is bound to; 0: it is not bound */
     const gs_process *process;              /* NULL: it was made without a run */
@@ -116,7 +124,7 @@ typedef struct gs_worker {
 int gs_worker_threads(const gs_settings *, int local);
 
 /* Open the device with `threads` CPU threads, make the replica and its buffers, load settings->load. Without a
- * training set, nothing that only training needs is made. */
+ * training set, nothing that only training needs is made. gs_scaling: mean and deviation of the images' bytes. */
 gs_status gs_worker_create(gs_worker *, const gs_settings *, const char *device, gs_comm *, int threads,
                            gs_scaling, const gs_dataset *train_set, const gs_dataset *test_set);
 void gs_worker_free(gs_worker *);
@@ -139,16 +147,10 @@ gs_status gs_warm_up(gs_worker *);
 /* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
 gs_status gs_prepare_steps(gs_worker *);
 
-/* ---- a worker's device, memory and thread; in a dry run nothing is behind them ---- */
-
-/* gs_device_open: in a dry run the device computes nothing. */
-gs_status gs_worker_device(const gs_settings *, const char *name, int threads, gs_device **out);
+/* ---- memory of the host, for a worker ---- */
 
 /* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */
 gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
-/* malloc, and booked; in a dry run no memory. It may be freed with free when the worker goes. `memory` is the address
- * of the pointer to it. GS_E_MEMORY. */
+/* gs_host_malloc, and booked. It may be freed with free when the worker goes. `memory` is the address of the pointer to
+ * it. GS_E_MEMORY. */
 gs_status gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes, void *memory);
-
-/* gs_jobs_create: in a dry run there is no thread. */
-gs_status gs_worker_jobs(const gs_worker *, int room, gs_jobs **out);

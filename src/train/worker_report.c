@@ -2,6 +2,7 @@
 #include "train/worker_report.h"
 #include "train/offload.h"
 #include "train/reducer.h"
+#include "train/state.h"
 #include "train/strategy.h"
 #include "train/tensor.h"
 
@@ -87,6 +88,41 @@ gs_status gs_report_steps(gs_worker *w, gs_result *r) {
     r->sent_most = steps > 0 ? most / steps : 0;
     return GS_OK;
 }
+
+/* ---- results ---- */
+
+void gs_result_clear_times(gs_result *r) {
+    r->overlap.summed = r->overlap.waited = r->waited = 0;
+    r->offload = (gs_offload_report){0};
+    for (int p = 0; p < GS_PHASES; p++) r->phase[p] = 0;
+}
+
+void gs_result_add_times(gs_result *mean, const gs_result *r, int of) {
+    for (int p = 0; p < GS_PHASES; p++) mean->phase[p] += r->phase[p] / of;
+    mean->overlap.summed += r->overlap.summed / of;
+    mean->overlap.waited += r->overlap.waited / of;
+    mean->waited += r->waited / of;
+    mean->offload.on |= r->offload.on;
+    mean->offload.bytes += r->offload.bytes / of;
+    mean->offload.in_step.busy += r->offload.in_step.busy / of;
+    mean->offload.in_step.waited += r->offload.in_step.waited / of;
+    mean->offload.in_step.bytes += r->offload.in_step.bytes / of;
+}
+
+void gs_result_free(gs_result *r) {
+    free(r->weights);
+    r->weights = NULL;
+    free(r->worker);
+    r->worker = NULL;
+    gs_state_free(r->state);
+    r->state = NULL;
+    gs_staleness_free(&r->staleness);
+    free(r->confusion);
+    r->confusion = NULL;
+    gs_class_names_free(&r->names);
+}
+
+/* ---- what --recompute costs ---- */
 
 static gs_status add_flops(gs_layer *l, void *sum) {
     *(double *)sum += l->other_stage ? 0 : l->flops;

@@ -14,6 +14,10 @@ gs_status gs_report_devices(gs_worker *, gs_device_report **out);
 /* What the steps of a run took: times, messages, and what strategy and reducer report. */
 gs_status gs_report_steps(gs_worker *, gs_result *);
 
+/* The times of a process's workers, each divided by `of` of them: phases, overlap, offload, waits for the loader. */
+void gs_result_clear_times(gs_result *);
+void gs_result_add_times(gs_result *mean, const gs_result *, int of);
+
 /* What --recompute costs this worker: operations of a sample, in its layers alone. */
 typedef struct gs_recomputed {
     double again, forward, backward;

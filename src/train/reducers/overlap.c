@@ -65,7 +65,7 @@ static gs_status create(gs_overlap *o) {
             gs_context(gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy, &o->copy),
                        "--bucket"));
     GS_TRY(cut(o));
-    return gs_context(gs_worker_jobs(o->worker, o->buckets, &o->jobs), "--bucket");
+    return gs_context(o->worker->calls->jobs(o->worker, o->buckets, &o->jobs), "--bucket");
 }
 
 void gs_overlap_free(gs_overlap *o) {

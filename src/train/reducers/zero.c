@@ -490,7 +490,7 @@ static gs_status create(gs_worker *w) {
     if (z->stage == 1) return GS_OK;
     if (w->settings->exact && !gs_has_stages(w)) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
-    GS_TRY(gs_context(gs_worker_jobs(w, has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
+    GS_TRY(gs_context(w->calls->jobs(w, has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
     return bind_windows(z);
 }
 

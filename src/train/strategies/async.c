@@ -95,7 +95,7 @@ static gs_status fill_server(server *s, const gs_worker *w) {
     GS_TRY(GS_NEW(s->clocks.read, workers, "the clocks of %zu workers", workers));
     GS_TRY(GS_NEW(s->given, workers, "the gradients of %zu workers", workers));
     GS_TRY(GS_NEW(s->who, workers, "a list of %zu workers", workers));
-    GS_TRY(gs_worker_device(w->settings, "cpu", 1, &s->device));
+    GS_TRY(w->calls->open("cpu", 1, &s->device));
     GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights));
     GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
     GS_TRY(s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient));
@@ -336,7 +336,7 @@ static gs_status create(gs_worker *w) {
     for (int r = 1; r < w->comm->size; r++) {
         a->connections[r] = (connection){.async = a, .rank = r};
         GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a), &a->connections[r].data));
-        GS_TRY(gs_worker_jobs(w, 1, &a->connections[r].jobs));
+        GS_TRY(w->calls->jobs(w, 1, &a->connections[r].jobs));
     }
     return server_create(w, &a->server);
 }

@@ -213,36 +213,12 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-/* In a dry run there is nobody to ask: what the devices are called says it. */
-static gs_status find_halves(const gs_worker *w, bool *halves) {
-    const char *devices = w->settings->devices;
-    const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
-    char name[48];
-    *halves = true;
-    for (int r = w->comm->rank % each; r < w->comm->size && *halves; r += each) {
-        GS_TRY(gs_devices_name(devices, r % count, name));
-        *halves = strcmp(name, "cpu") != 0;
-    }
-    return GS_OK;
-}
-
-/* Do all devices of this pipeline have activations in 16 bits, so that messages have? */
-static gs_status agree_on_halves(const gs_worker *w) {
-    const gs_device *d = w->device;
-    int64_t all = d->ops->narrow != NULL;
-    bool *halves = &w->model->net->half_ends;
-    if (d->precision == GS_PRECISION_F32) return GS_OK;
-    if (w->settings->dry_run) return find_halves(w, halves);
-    GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
-    *halves = all != 0;
-    return GS_OK;
-}
-
 static gs_status make_stage(gs_worker *w, gs_pipeline_worker *p) {
     p->stage = w->groups.coordinates.pp;
     GS_TRY(gs_stages_of(w, &p->cut));
     GS_TRY(make_chunks(w, p));
-    GS_TRY(agree_on_halves(w));
+    if (w->device->precision != GS_PRECISION_F32) /* messages have 16 bits where all activations have */
+        GS_TRY(w->calls->halves(w, &w->model->net->half_ends));
     GS_TRY(make_lists(p));
     for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_slots(w, p, c));
     GS_TRY(make_inputs(w, p));
