@@ -35,6 +35,7 @@ static void disconnect(gs_gloo_state *s, int size) {
     free(s->address);
     free(s->host);
     free(s->heard);
+    free(s->notes);
     pthread_mutex_destroy(&s->list);
 }
 
@@ -91,6 +92,7 @@ static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s)
     GS_TRY(GS_NEW(s->address, size, "the addresses of %d processes", size));
     GS_TRY(GS_NEW(s->host, size, "the hosts of %d processes", size));
     GS_TRY(GS_NEW(s->heard, size, "what %d processes say", size));
+    GS_TRY(GS_NEW(s->notes, (size_t)size * (size_t)size, "what %d processes say", size));
     for (int r = 0; r < size; r++) {
         s->pid[r] = all[r].pid;
         snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].machine, " "), all[r].machine);

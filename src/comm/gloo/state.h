@@ -12,15 +12,6 @@
 typedef struct gs_gloo_mailbox gs_gloo_mailbox;
 typedef struct gs_gloo_inbox gs_gloo_inbox;
 
-/* What a rank tells before it gives up: for whom it waits, and to whom nothing gets through. */
-enum { GS_GLOO_RANK_LIST = 14 };
-typedef struct gs_gloo_rank_list {
-    int32_t count, rank[GS_GLOO_RANK_LIST]; /* as many as have room; count -1: all others */
-} gs_gloo_rank_list;
-typedef struct gs_gloo_note {
-    gs_gloo_rank_list late, silent;
-} gs_gloo_note;
-
 typedef struct gs_gloo_state {
     gs_comm comm;
     gs_gloo *gloo; /* NULL for a lone process, which has none of the next three either */
@@ -40,10 +31,10 @@ typedef struct gs_gloo_state {
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
     int *socket; /* [lines * size] each connection, as gs_mesh_connect made it; -1: of this rank */
     int lines;
-    pthread_mutex_t waits; /* of the next three: */
-    bool told;             /* a wait was too long, and note says which */
-    gs_gloo_note note;
-    gs_gloo_buffer *note_buffer; /* over note; NULL: it was not sent */
+    pthread_mutex_t waits;   /* of the next two, and of this rank's own note: */
+    bool told;               /* a wait was too long, and the note says which */
+    gs_gloo_buffer *told_by; /* over the note; NULL: it was not sent */
+    unsigned char *notes;    /* [size * size] row r is the note of rank r (failure.c) */
     long *pid;                   /* [size] of processes of this machine; 0: of another */
     int *process; /* [size] a descriptor that says when the process has ended; -1: of another machine */
 } gs_gloo_state;
