@@ -72,13 +72,11 @@ static gs_status explain(gs_comm *c, gs_gloo_code code) {
 
 /* No connection ends, as the others see it, before this rank has told why it fails. */
 static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *m, gs_comm *c) {
-    int listener;
-    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
     gs_gloo_state *s = c->state;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
     if (!s->socket) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
     s->lines = lines_of(r);
-    gs_status status = gs_mesh_connect(r, all, listener, s->process, s->lines, s->socket);
+    gs_status status = gs_mesh_connect(r, m->all, m->listener, s->process, s->lines, s->socket);
     const gs_gloo_code code = status == GS_OK ? use_connections(r, s) : GS_GLOO_OK;
     if (code != GS_GLOO_OK) status = explain(c, code);
     status = gs_rendezvous_fail(m, status);
@@ -103,10 +101,9 @@ static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s)
 }
 
 static gs_status meet_and_connect(const gs_rendezvous *r, gs_rendezvous_state *m, gs_comm *c) {
-    int listener;
     GS_TRY(gs_rendezvous_wait(m));
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
-    GS_TRY(note_ranks(gs_rendezvous_ranks(m, &listener), r->size, c->state));
+    GS_TRY(note_ranks(m->all, r->size, c->state));
     return r->size > 1 ? connect_all(r, m, c) : GS_OK;
 }
 

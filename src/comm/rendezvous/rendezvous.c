@@ -18,20 +18,6 @@
 
 static const double LOOK = 0.05, LINGER = 1, LINGER_EARLY = 3; /* seconds */
 
-struct gs_rendezvous_state {
-    const gs_rendezvous *r;
-    char address[256];
-    unsigned char key[GS_SECRET];
-    gs_store_server *server; /* where this process holds the store */
-    gs_store *store;         /* NULL: there is one process alone, which has no folder */
-    bool by_store;           /* the store is no folder */
-    int listener;
-    gs_rank_info *all; /* [size] */
-    bool *missing;
-    int left;
-    bool here, met, failed; /* here: it has put its rank info */
-};
-
 static atomic_bool reached; /* this process has reached a rendezvous */
 
 /* ---- opening ---- */
@@ -122,17 +108,6 @@ gs_status gs_rendezvous_open(const gs_rendezvous *r, gs_rendezvous_state **out) 
     gs_rendezvous_close(*out);
     *out = NULL;
     return status;
-}
-
-gs_store *gs_rendezvous_use_store(gs_rendezvous_state *m, const unsigned char **key) {
-    m->met = true;
-    *key = m->key;
-    return m->store;
-}
-
-const gs_rank_info *gs_rendezvous_ranks(const gs_rendezvous_state *m, int *listener) {
-    *listener = m->listener;
-    return m->all;
 }
 
 /* ---- waiting for all ---- */
