@@ -35,7 +35,7 @@ typedef enum gs_frame_kind {
 
 /* One end. */
 typedef struct gs_frames {
-    int socket; /* does not block; of whoever has the frames: gs_frames_begin leaves it alone */
+    int socket; /* of whoever has the frames: gs_frames_begin leaves it alone */
     unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
     unsigned long long out, in; /* the next numbers */
     unsigned char frame[GS_FRAME_MOST];
