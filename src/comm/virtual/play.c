@@ -23,6 +23,7 @@ enum {
 };
 
 typedef struct message_queue {
+    int from;
     uint32_t head, tail;
 } message_queue;
 
@@ -37,8 +38,7 @@ typedef struct wanted {
 
 /* The messages to a rank, by sender. */
 typedef struct message_inbox {
-    int *from; /* [count] */
-    message_queue *queue;
+    message_queue *queue;  /* [count] */
     int count, room, last; /* last: that was looked at */
     int *place;            /* [ranks]: which one is of that sender, from 1; NULL while there are few */
 } message_inbox;
@@ -178,25 +178,15 @@ static uint32_t new_message(gs_virtual *v) {
     return ++v->messages;
 }
 
-static void free_inbox(message_inbox *b) {
-    free(b->from);
-    free(b->queue);
-    free(b->place);
-}
-
 static bool add_sender(message_inbox *b, int from) {
     if (b->count == b->room) {
         const int room = b->room ? 2 * b->room : 4;
-        int *names = realloc(b->from, (size_t)room * sizeof *names);
-        if (!names) return false;
-        b->from = names;
         message_queue *queues = realloc(b->queue, (size_t)room * sizeof *queues);
         if (!queues) return false;
         b->queue = queues;
         b->room = room;
     }
-    b->from[b->count] = from;
-    b->queue[b->count++] = (message_queue){0, 0};
+    b->queue[b->count++] = (message_queue){from, 0, 0};
     if (b->place) b->place[from] = b->count;
     return true;
 }
@@ -204,17 +194,17 @@ static bool add_sender(message_inbox *b, int from) {
 /* Once a rank has many senders, a table says where each is. */
 static bool make_table(message_inbox *b, int ranks) {
     if (!(b->place = calloc((size_t)ranks, sizeof *b->place))) return false;
-    for (int i = 0; i < b->count; i++) b->place[b->from[i]] = i + 1;
+    for (int i = 0; i < b->count; i++) b->place[b->queue[i].from] = i + 1;
     return true;
 }
 
 /* NULL: no memory; or, unless `make`, no such sender. */
 static message_queue *queue_from(message_inbox *b, int from, int ranks, bool make) {
-    if (b->last < b->count && b->from[b->last] == from) return &b->queue[b->last];
+    if (b->last < b->count && b->queue[b->last].from == from) return &b->queue[b->last];
     if (b->place) {
         b->last = b->place[from] - 1;
     } else {
-        for (b->last = 0; b->last < b->count && b->from[b->last] != from;) b->last++;
+        for (b->last = 0; b->last < b->count && b->queue[b->last].from != from;) b->last++;
         if (b->last == b->count) b->last = -1;
     }
     if (b->last >= 0) return &b->queue[b->last];
@@ -720,7 +710,10 @@ gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch,
 
 void gs_virtual_free(gs_virtual *v) {
     if (!v) return;
-    for (int r = 0; v->rank && r < v->ranks; r++) free_inbox(&v->rank[r].inbox);
+    for (int r = 0; v->rank && r < v->ranks; r++) {
+        free(v->rank[r].inbox.queue);
+        free(v->rank[r].inbox.place);
+    }
     free(v->rank);
     free(v->message);
     free(v->ready);
