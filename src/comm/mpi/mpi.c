@@ -54,7 +54,6 @@ typedef struct mpi_state {
     gs_comm comm;
     const char *noun; /* what messages call a rank: "rank" or "process" */
     long *pid;        /* [size] processes of this machine; 0: elsewhere */
-    int level;        /* what MPI allows to threads */
     MPI_Comm channel[CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
     pthread_mutex_t lock; /* guards all that follows but `failed` and the last line */
@@ -80,7 +79,7 @@ static struct {
     pthread_cond_t changed;
     phase phase;
     bool broken;
-    int error, level;
+    int error, level; /* level: the thread support that MPI provides, for who has begun it */
     double timeout;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -145,13 +144,12 @@ static gs_status begin_locked(double timeout) {
     return GS_OK;
 }
 
-/* Begin MPI, which waits for all processes that mpirun started. If it has begun before, return at once. *level is
- * the thread support that MPI provides; MPI_THREAD_MULTIPLE is requested. MPI ends when the process does, unless
- * mpi_break was called. GS_E_PEER: the others did not begin within `timeout` seconds, or MPI was broken before. */
-static gs_status mpi_begin(double timeout, int *level) {
+/* Begin MPI, which waits for all processes that mpirun started. If it has begun before, return at once.
+ * MPI_THREAD_MULTIPLE is requested. MPI ends when the process does, unless mpi_break was called. GS_E_PEER: the others
+ * did not begin within `timeout` seconds, or MPI was broken before. */
+static gs_status mpi_begin(double timeout) {
     pthread_mutex_lock(&session.lock);
     gs_status status = begin_locked(timeout);
-    *level = session.level;
     pthread_mutex_unlock(&session.lock);
     return status;
 }
@@ -450,7 +448,7 @@ static gs_status mpi_flush(gs_comm *c) {
     return GS_OK;
 }
 
-static void mpi_free_mailboxes(mpi_state *s, int size) {
+static void free_state(mpi_state *s, int size) {
     for (int r = 0; s->mailboxes && r < size; r++) {
         while (s->mailboxes[r]) {
             mailbox *box = s->mailboxes[r];
@@ -463,6 +461,10 @@ static void mpi_free_mailboxes(mpi_state *s, int size) {
         }
     }
     free(s->mailboxes);
+    pthread_mutex_destroy(&s->lock);
+    gs_scratch_free(&s->scratch);
+    free(s->pid);
+    free(s);
 }
 
 /* ---- collectives ---- */
@@ -488,21 +490,12 @@ static void mpi_abort(gs_comm *c, const char *message) {
 
 /* A process is about to hold several workers, each a thread that calls MPI. */
 static void mpi_set_multithreaded(gs_comm *c) {
-    mpi_state *s = c->state;
-    s->noun = "process";
-    if (c->size > 1 && s->level < MPI_THREAD_MULTIPLE)
+    ((mpi_state *)c->state)->noun = "process";
+    if (c->size > 1 && session.level < MPI_THREAD_MULTIPLE)
         mpi_fail(c, GS_E_DEVICE,
                  "several workers in one process need MPI_THREAD_MULTIPLE, which this MPI lacks; start "
                  "one process per worker: mpirun -n",
                  true);
-}
-
-static void free_state(mpi_state *s, int size) {
-    mpi_free_mailboxes(s, size);
-    pthread_mutex_destroy(&s->lock);
-    gs_scratch_free(&s->scratch);
-    free(s->pid);
-    free(s);
 }
 
 /* All ranks have sent and received everything: nothing is under way when the communicators are freed. */
@@ -543,18 +536,18 @@ static gs_status check_rendezvous(const gs_rendezvous *r) {
 }
 
 /* Begin MPI, and check that it agrees with the rendezvous. */
-static gs_status agree_with(const gs_rendezvous *r, int *level) {
+static gs_status agree_with(const gs_rendezvous *r) {
     int rank = -1, size = 0, *most_tag, known;
-    GS_TRY(mpi_begin(r->timeout, level));
+    GS_TRY(mpi_begin(r->timeout));
     if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || rank != r->rank || size != r->size)
         return gs_fail(GS_E_USAGE, "rank %d of %d process%s is rank %d of %d to MPI: use its own mpirun",
                        r->rank, r->size, gs_es(r->size), rank, size);
-    if (*level < MPI_THREAD_SERIALIZED)
+    if (session.level < MPI_THREAD_SERIALIZED)
         return gs_fail(GS_E_DEVICE,
                        "only one thread may call this MPI (level %d); wanted MPI_THREAD_SERIALIZED, "
                        "or MPI_THREAD_MULTIPLE for several workers in a process",
-                       *level);
+                       session.level);
     if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most_tag, &known) != MPI_SUCCESS || !known ||
         *most_tag < (1 << 2 * TAG_BITS) - 1)
         return gs_fail(GS_E_DEVICE, "this MPI has too few tags for messages; wanted %d", 1 << 2 * TAG_BITS);
@@ -594,14 +587,12 @@ static gs_status open_communicators(gs_comm *c) {
 
 gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(check_rendezvous(r));
-    int level = MPI_THREAD_MULTIPLE;
-    if (r->size > 1) GS_TRY(agree_with(r, &level));
+    if (r->size > 1) GS_TRY(agree_with(r));
     mpi_state *s;
     GS_TRY(GS_NEW(s, 1, "the connections between processes"));
     pthread_mutex_init(&s->lock, NULL);
     s->comm = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
-    s->level = level;
     s->inbox = MPI_REQUEST_NULL;
     gs_status status = GS_NEW(s->pid, r->size, "the numbers of %d processes", r->size);
     if (status == GS_OK) status = GS_NEW(s->mailboxes, r->size, "messages of %d processes", r->size);
