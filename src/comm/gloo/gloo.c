@@ -15,28 +15,27 @@
 
 /* ---- how they are connected ---- */
 
-static void hang_up(gs_gloo_state *s, int size) {
-    gs_mesh_close(s->lines * size, s->socket);
-    free(s->socket);
-    s->socket = NULL;
-    s->lines = 0;
-}
-
 /* Whatever watches Gloo's connections must end before they do. */
-static void disconnect(gs_gloo_state *s, int size) {
+static void free_state(gs_gloo_state *s) {
+    const int size = s->comm.size;
     gs_gloo_free_mailboxes(s);
     gs_gloo_free_inboxes(s, size);
     gs_direct_free(s->direct);
     gs_watchdog_free(s->watchdog);
     gs_gloo_free(s->gloo);
     gs_processes_unwatch(size, s->process);
-    hang_up(s, size);
+    gs_mesh_close(s->lines * size, s->socket);
+    gs_scratch_free(&s->scratch);
+    free(s->socket);
     free(s->pid);
     free(s->address);
     free(s->host);
     free(s->heard);
     free(s->notes);
     pthread_mutex_destroy(&s->list);
+    pthread_mutex_destroy(&s->waits);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }
 
 enum { GLOO, DIRECT /* what the lines between two ranks are for */ };
@@ -79,9 +78,7 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *
     gs_status status = gs_mesh_connect(r, m->all, m->listener, s->process, s->lines, s->socket);
     const gs_gloo_code code = status == GS_OK ? use_connections(r, s) : GS_GLOO_OK;
     if (code != GS_GLOO_OK) status = explain(c, code);
-    status = gs_rendezvous_fail(m, status);
-    if (status != GS_OK) hang_up(s, r->size);
-    return status;
+    return gs_rendezvous_fail(m, status);
 }
 
 /* Note what messages and the watchdog need from the rank infos. */
@@ -105,19 +102,6 @@ static gs_status meet_and_connect(const gs_rendezvous *r, gs_rendezvous_state *m
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
     GS_TRY(note_ranks(m->all, r->size, c->state));
     return r->size > 1 ? connect_all(r, m, c) : GS_OK;
-}
-
-/* Connect to the others: all of the comm's state that connections need is filled in. On failure it is empty again.
- * */
-static gs_status connect_to_others(const gs_rendezvous *r, gs_comm *c) {
-    gs_gloo_state *s = c->state;
-    gs_rendezvous_state *m;
-    GS_TRY(gs_rendezvous_open(r, &m));
-    pthread_mutex_init(&s->list, NULL);
-    gs_status status = meet_and_connect(r, m, c);
-    gs_rendezvous_close(m);
-    if (status != GS_OK) disconnect(s, r->size);
-    return status;
 }
 
 /* ---- collectives ---- */
@@ -188,15 +172,6 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
 
 /* ---- making and freeing ---- */
 
-/* All but the connections. */
-static void free_state(gs_comm *c) {
-    gs_gloo_state *s = c->state;
-    pthread_mutex_destroy(&s->waits);
-    pthread_mutex_destroy(&s->lock);
-    gs_scratch_free(&s->scratch);
-    free(s);
-}
-
 static void gloo_free(gs_comm *c) {
     gs_gloo_state *s = c->state;
     /* A rank that closed its connections now could cut off data that the others have yet to read. If a rank has already
@@ -205,8 +180,7 @@ static void gloo_free(gs_comm *c) {
     if (s->gloo && !atomic_load(&s->failed))
         gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL,
                            gs_gloo_milliseconds(c->timeout));
-    disconnect(s, c->size);
-    free_state(c);
+    free_state(s);
 }
 
 static void gloo_set_multithreaded(gs_comm *c) {
@@ -225,16 +199,20 @@ static const gs_transport transport_gloo = {
 
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(gs_rendezvous_check(r, !r->endpoint[0]));
+    gs_rendezvous_state *m;
     gs_gloo_state *s = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
+    pthread_mutex_init(&s->list, NULL);
     pthread_mutex_init(&s->waits, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    gs_status status = connect_to_others(r, &s->comm);
+    gs_status status = gs_rendezvous_open(r, &m);
+    if (status == GS_OK) status = meet_and_connect(r, m, &s->comm);
     if (status == GS_OK)
         *out = &s->comm;
     else
-        free_state(&s->comm);
+        free_state(s);
+    gs_rendezvous_close(m);
     return status;
 }
