@@ -9,7 +9,6 @@
 #include "comm/transports.h"
 #include "comm/waits.h"
 
-typedef struct gs_gloo_mailbox gs_gloo_mailbox;
 typedef struct gs_gloo_inbox gs_gloo_inbox;
 
 typedef struct gs_gloo_state {
@@ -20,7 +19,7 @@ typedef struct gs_gloo_state {
     gs_gloo_inbox *inboxes; /* [size] */
     bool listens;           /* all of them do */
     pthread_mutex_t list;   /* of the mailboxes */
-    gs_gloo_mailbox *mailboxes;
+    gs_mailbox *mailboxes;  /* mailbox.c */
     const char *noun;     /* what messages call a rank: "rank" or "process" */
     pthread_mutex_t lock; /* of the failure */
     atomic_bool failed;   /* once true, error does not change */

@@ -22,9 +22,6 @@
 #include <unistd.h>
 
 enum {
-    COPIES = 2, /* messages of a pair of ranks that may be under way */
-    SHORT_COPIES = 2 * COPIES,
-    SHORT_MESSAGE = 64,   /* bytes of a message that is kept apart */
     TAG_BITS = 11,        /* of a rank in a tag: a process holds at most 2048 workers */
     SHORT_ARRAYS = 32768, /* bytes of all ranks' arrays together */
 };
@@ -40,14 +37,9 @@ typedef struct copy {
     int count, pieces_room; /* 0: not under way */
 } copy;
 
-/* Messages from one rank to another. Short ones have copies of their own, twice as many: over slow links
- * (linked.c) a note goes ahead of each message. Only one thread sends by it. */
 typedef struct mailbox {
-    struct mailbox *next;
-    int channel;
-    int tag;
-    copy copies[COPIES + SHORT_COPIES];
-    unsigned turn, short_turn;
+    gs_mailbox box;
+    copy copies[GS_COPIES];
 } mailbox;
 
 typedef struct mpi_state {
@@ -61,8 +53,8 @@ typedef struct mpi_state {
     gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */
     char heard[GS_FAILURE_TEXT];
-    mailbox **mailboxes; /* [size], a list for each peer */
-    gs_scratch scratch;  /* of the collective under way */
+    gs_mailbox *mailboxes; /* mailbox, all of them */
+    gs_scratch scratch;    /* of the collective under way */
 } mpi_state;
 
 /* ---- MPI of this process: begun once, ended once ---- */
@@ -326,8 +318,7 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, int count, 
 size_t gs_mpi_most = (size_t)1 << 30;
 
 /* Messages over MPI. MPI_Isend needs its data unchanged until it has left, but send must not wait for the receiver, so
- * a copy is sent. The copies of a pair of ranks take turns and keep their memory, so a message like an earlier one
- * allocates nothing.
+ * a copy is sent.
  *
  * Long messages (over some KiB) move only while both sides are inside a call of MPI. For the sender that is its next
  * one, which may be the call that frees the comm.
@@ -340,23 +331,6 @@ static int channel_of(const gs_envelope *e) {
 static int tag_of(const gs_envelope *e) {
     int mask = (1 << TAG_BITS) - 1;
     return (e->from & mask) << TAG_BITS | (e->to & mask);
-}
-
-/* NULL: no memory. */
-static mailbox *mailbox_of(mpi_state *s, const gs_envelope *e) {
-    int channel = channel_of(e);
-    int tag = tag_of(e);
-    pthread_mutex_lock(&s->lock);
-    mailbox *box = s->mailboxes[e->peer];
-    while (box && (box->channel != channel || box->tag != tag)) box = box->next;
-    if (!box && (box = calloc(1, sizeof *box))) {
-        box->channel = channel;
-        box->tag = tag;
-        box->next = s->mailboxes[e->peer];
-        s->mailboxes[e->peer] = box;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return box;
 }
 
 /* Room for a message of that many bytes in that many pieces; false: no memory. */
@@ -402,10 +376,9 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     mpi_state *s = c->state;
     GS_TRY(look(c));
     if (bytes == 0) return GS_OK;
-    mailbox *box = mailbox_of(s, e);
+    mailbox *box = gs_mailbox_of(&s->mailboxes, &s->lock, e, sizeof *box);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
-    copy *k = &box->copies[bytes > SHORT_MESSAGE ? box->turn++ % COPIES
-                                                 : COPIES + box->short_turn++ % SHORT_COPIES];
+    copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
     GS_TRY(wait_for_copy(c, e->call, blamed(e), k));
     if (!make_room(k, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
@@ -439,28 +412,23 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 /* Wait until all that was sent has left. */
 static gs_status mpi_flush(gs_comm *c) {
     mpi_state *s = c->state;
-    for (int r = 0; r < c->size; r++) {
-        gs_call call = {GS_SEND, 0, GS_U8, 0, r};
-        for (mailbox *box = s->mailboxes[r]; box; box = box->next)
-            for (int i = 0; i < COPIES + SHORT_COPIES; i++)
-                GS_TRY(wait_for_copy(c, &call, r, &box->copies[i]));
-    }
+    for (gs_mailbox *box = s->mailboxes; box; box = box->next)
+        for (int i = 0; i < GS_COPIES; i++)
+            GS_TRY(wait_for_copy(c, &(gs_call){GS_SEND, 0, GS_U8, 0, box->peer}, box->peer,
+                                 &((mailbox *)box)->copies[i]));
     return GS_OK;
 }
 
-static void free_state(mpi_state *s, int size) {
-    for (int r = 0; s->mailboxes && r < size; r++) {
-        while (s->mailboxes[r]) {
-            mailbox *box = s->mailboxes[r];
-            s->mailboxes[r] = box->next;
-            for (int i = 0; i < COPIES + SHORT_COPIES; i++) {
-                free(box->copies[i].data);
-                free(box->copies[i].pieces);
-            }
-            free(box);
+static void free_state(mpi_state *s) {
+    while (s->mailboxes) {
+        mailbox *box = (mailbox *)s->mailboxes;
+        s->mailboxes = box->box.next;
+        for (int i = 0; i < GS_COPIES; i++) {
+            free(box->copies[i].data);
+            free(box->copies[i].pieces);
         }
+        free(box);
     }
-    free(s->mailboxes);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
     free(s->pid);
@@ -512,7 +480,7 @@ static void mpi_free(gs_comm *c) {
     mpi_state *s = c->state;
     close_communicators(c);
     /* After a failure MPI may still use memory of this comm. So it is not freed; the process is about to end. */
-    if (!atomic_load(&s->failed)) free_state(s, c->size);
+    if (!atomic_load(&s->failed)) free_state(s);
 }
 
 static const gs_transport transport_mpi = {
@@ -595,10 +563,9 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     s->noun = "rank";
     s->inbox = MPI_REQUEST_NULL;
     gs_status status = GS_NEW(s->pid, r->size, "the numbers of %d processes", r->size);
-    if (status == GS_OK) status = GS_NEW(s->mailboxes, r->size, "messages of %d processes", r->size);
     if (status == GS_OK && r->size > 1) status = open_communicators(&s->comm);
     if (status != GS_OK) {
-        if (!atomic_load(&s->failed)) free_state(s, r->size);
+        if (!atomic_load(&s->failed)) free_state(s);
         return status;
     }
     signal(SIGPIPE, SIG_IGN);
