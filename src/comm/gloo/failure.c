@@ -216,8 +216,7 @@ void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
         for (int i = 0; i < count; i++) late = late || peers[i] == r;
         if (r != c->rank) own[r] = (late ? LATE : 0) | (is_silent(s, r) ? SILENT : 0);
     }
-    if (!s->told && s->listens &&
-        gs_gloo_buffer_create(s->gloo, own, size, false, &s->told_by) == GS_GLOO_OK)
+    if (!s->told && s->listens && gs_gloo_buffer_create(s->gloo, own, size, false, &s->told_by) == GS_GLOO_OK)
         for (int r = 0; r < c->size; r++)
             if (r != c->rank) gs_gloo_begin_send(s->told_by, r, GS_GLOO_NOTES_SLOT, 0, size);
     s->told = true;

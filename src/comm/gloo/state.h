@@ -20,9 +20,9 @@ typedef struct gs_gloo_state {
     bool listens;           /* all of them do */
     pthread_mutex_t list;   /* of the mailboxes */
     gs_mailbox *mailboxes;  /* mailbox.c */
-    const char *noun;     /* what messages call a rank: "rank" or "process" */
-    pthread_mutex_t lock; /* of the failure */
-    atomic_bool failed;   /* once true, error does not change */
+    const char *noun;       /* what messages call a rank: "rank" or "process" */
+    pthread_mutex_t lock;   /* of the failure */
+    atomic_bool failed;     /* once true, error does not change */
     gs_error error;
     gs_scratch scratch;          /* of the collective under way */
     char (*address)[GS_ADDRESS]; /* [size] */
@@ -34,7 +34,7 @@ typedef struct gs_gloo_state {
     bool told;               /* a wait was too long, and the note says which */
     gs_gloo_buffer *told_by; /* over the note; NULL: it was not sent */
     unsigned char *notes;    /* [size * size] row r is the note of rank r (failure.c) */
-    long *pid;                   /* [size] of processes of this machine; 0: of another */
+    long *pid;               /* [size] of processes of this machine; 0: of another */
     int *process; /* [size] a descriptor that says when the process has ended; -1: of another machine */
 } gs_gloo_state;
 

@@ -44,13 +44,13 @@ typedef struct message_inbox {
 
 /* What every move touches comes first. Of two lines the first leads to other hosts, the other one stays inside. */
 typedef struct virtual_rank {
-    double clock, out[2];          /* ps; when its own lines out are free again */
-    uint32_t place;                /* in the list at its place in the script */
-    int at;                        /* in its script */
-    int waits_for;                 /* a rank; -1: it does not wait */
-    bool ready;                    /* it is in the queue of those that can go on */
-    const gs_virtual_list *meets;  /* "all ranks together": it waits for that */
-    bool met;                      /* it is over, or cannot be */
+    double clock, out[2];         /* ps; when its own lines out are free again */
+    uint32_t place;               /* in the list at its place in the script */
+    int at;                       /* in its script */
+    int waits_for;                /* a rank; -1: it does not wait */
+    bool ready;                   /* it is in the queue of those that can go on */
+    const gs_virtual_list *meets; /* "all ranks together": it waits for that */
+    bool met;                     /* it is over, or cannot be */
     message_inbox inbox;
     gs_virtual_account account;
     double item_began;              /* ps; below 0: it has not */
@@ -61,7 +61,7 @@ typedef struct virtual_rank {
 
 struct gs_virtual {
     gs_virtual_cluster cluster;
-    int ranks, each;                  /* each: ranks of a host */
+    int ranks, each;                 /* each: ranks of a host */
     double alpha[2], beta[2], gamma; /* ps, and ps a byte */
     virtual_rank *rank;
     const gs_virtual_script *script;
@@ -301,7 +301,7 @@ enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
 /* Arrays of [ranks]; those of parts have [2 ranks], as part p is p + ranks too. Behind bytes come [2 ranks] zeros. */
 typedef struct together {
-    int ranks, line; /* line: which of a rank's two */
+    int ranks, line;                 /* line: which of a rank's two */
     double alpha, *clock, *out, *in; /* in: when the line in was free again */
     double *takes, *adds, *bytes;    /* of parts */
     double *comes[KEPT];             /* in the last turns: turn t is at t % KEPT */
