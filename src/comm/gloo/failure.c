@@ -20,13 +20,10 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-enum { WHAT = 96 };
 
 /* ---- what a sentence of Gloo means ---- */
 
@@ -393,14 +390,10 @@ static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer,
     free(notes.silent);
 }
 
-gs_status gs_gloo_diagnose(gs_comm *c, gs_gloo_code code, int peer, const char *format, ...) {
+gs_status gs_gloo_diagnose(gs_comm *c, gs_gloo_code code, int peer, const char *what) {
     gs_gloo_state *s = c->state;
-    char what[WHAT], how[GS_GLOO_ERROR_TEXT], message[GS_FAILURE_TEXT];
-    va_list args;
+    char how[GS_GLOO_ERROR_TEXT], message[GS_FAILURE_TEXT];
     snprintf(how, sizeof how, "%s", said);
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
     if (code == GS_GLOO_TIMEOUT) gs_gloo_tell_wait(c, &peer, peer >= 0);
     pthread_mutex_lock(&s->lock);
     if (!atomic_load(&s->failed)) {

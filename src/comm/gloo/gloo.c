@@ -5,6 +5,7 @@
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/mesh.h"
 #include "core/process.h"
+#include "core/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -59,12 +60,13 @@ static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
 
 /* Gloo has failed, although all are connected. */
 static gs_status explain(gs_comm *c, gs_gloo_code code) {
+    char start[40];
     if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
     if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text tells this */
         return gs_fail_descriptor(EMFILE, "rank %d: all %d ranks are connected, but Gloo cannot start",
                                   c->rank, c->size);
-    if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT)
-        return gs_gloo_diagnose(c, code, -1, "the start of %d ranks", c->size);
+    snprintf(start, sizeof start, "the start of %d ranks", c->size);
+    if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT) return gs_gloo_diagnose(c, code, -1, start);
     return gs_fail(GS_E_PEER, "rank %d: all %d ranks are connected, but Gloo cannot start: %s", c->rank,
                    c->size, gs_gloo_error_text());
 }
@@ -116,9 +118,11 @@ static void hear(const gs_comm *c, int peer, const gs_call *call) {
 
 static gs_status lost(gs_comm *c, const gs_call *call, gs_gloo_code code) {
     const gs_gloo_state *s = c->state;
-    const char *what = gs_call_text(call, false);
-    if (!gs_operation_has_root(call->operation)) return gs_gloo_diagnose(c, code, -1, "%s", what);
-    return gs_gloo_diagnose(c, code, -1, "%s from %s %d", what, s->noun, call->root);
+    char what[120];
+    snprintf(what, sizeof what, "%s", gs_call_text(call, false));
+    if (gs_operation_has_root(call->operation))
+        gs_append(what, sizeof what, " from %s %d", s->noun, call->root);
+    return gs_gloo_diagnose(c, code, -1, what);
 }
 
 static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -154,7 +158,7 @@ static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code == GS_GLOO_OK) return GS_OK;
-    return gs_gloo_diagnose(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+    return gs_gloo_diagnose(c, code, envelope->peer, gs_call_text(envelope->call, false));
 }
 
 static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, size_t bytes) {
@@ -163,7 +167,7 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code != GS_GLOO_OK)
-        return gs_gloo_diagnose(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+        return gs_gloo_diagnose(c, code, envelope->peer, gs_call_text(envelope->call, false));
     gs_call theirs = *envelope->call; /* a message was sent by the other */
     if (!gs_is_collective(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
     hear(c, envelope->peer, &theirs);

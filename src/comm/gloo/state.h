@@ -64,8 +64,8 @@ void gs_gloo_free_inboxes(gs_gloo_state *, int size);
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
 /* Gloo failed with this code, and gs_gloo_error_text(), in an operation with `peer`, or with all (-1). Finds the cause
- * if this is the first failure, tells it to the others, and returns it. `format` says what the operation was. */
-gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *format, ...) GS_PRINTF(4, 5);
+ * if this is the first failure, tells it to the others, and returns it. `what` says what the operation was. */
+gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *what);
 
 /* Another rank's failure message, once it has come: this rank fails with it too. Else GS_OK. For who waits
  * outside of Gloo; from any thread. */

@@ -33,8 +33,8 @@ enum { MESSAGES, COLLECTIVES, OF_FAILURES, CHANNELS };
 typedef struct copy {
     unsigned char *data;
     size_t room;
-    MPI_Request *pieces;
-    int count, pieces_room; /* 0: not under way */
+    MPI_Request *pieces; /* room for those of `room` bytes */
+    int count;           /* of pieces under way */
 } copy;
 
 typedef struct mailbox {
@@ -333,19 +333,15 @@ static int tag_of(const gs_envelope *e) {
     return (e->from & mask) << TAG_BITS | (e->to & mask);
 }
 
-/* Room for a message of that many bytes in that many pieces; false: no memory. */
-static bool make_room(copy *k, size_t bytes, size_t pieces) {
-    if (k->room < bytes) {
-        free(k->data);
-        k->data = malloc(bytes);
-        k->room = k->data ? bytes : 0;
-    }
-    if (k->pieces_room < (int)pieces) {
-        free(k->pieces);
-        k->pieces = malloc(pieces * sizeof(MPI_Request));
-        k->pieces_room = k->pieces ? (int)pieces : 0;
-    }
-    return k->data && k->pieces;
+/* Room for a message of that many bytes, above 0; false: no memory. */
+static bool make_room(copy *k, size_t bytes) {
+    if (bytes <= k->room) return true;
+    free(k->data);
+    free(k->pieces);
+    k->data = malloc(bytes);
+    k->pieces = malloc((bytes / gs_mpi_most + 1) * sizeof(MPI_Request));
+    k->room = k->data && k->pieces ? bytes : 0;
+    return k->room > 0;
 }
 
 static size_t piece_of(size_t bytes, size_t at) {
@@ -380,7 +376,7 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
     copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
     GS_TRY(wait_for_copy(c, e->call, blamed(e), k));
-    if (!make_room(k, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
+    if (!make_room(k, bytes))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
     memcpy(k->data, data, bytes);
     for (size_t at = 0; at < bytes; at += gs_mpi_most) {

@@ -53,17 +53,16 @@ static gs_status choose_address(gs_rendezvous_state *m) {
 static gs_status open_store(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
     const double until = gs_awake_seconds() + r->timeout;
-    gs_endpoint endpoint;
     m->by_store = r->endpoint[0] && r->size > 1;
     if (!r->endpoint[0]) return gs_store_open(r, NULL, NULL, 0, &m->store);
     if (!m->by_store) return GS_OK;
-    GS_TRY(gs_endpoint_read(r->endpoint, &endpoint));
+    GS_TRY(gs_endpoint_read(r->endpoint, &m->endpoint));
     GS_TRY(gs_run_key(r->run, m->key));
     if (r->holds_store) {
-        GS_TRY(gs_store_server_create(&endpoint, r->ports, m->key, &m->server));
+        GS_TRY(gs_store_server_create(&m->endpoint, r->ports, m->key, &m->server));
         GS_TRY(gs_store_server_start(m->server));
     }
-    return gs_store_open(r, &endpoint, m->key, until, &m->store);
+    return gs_store_open(r, &m->endpoint, m->key, until, &m->store);
 }
 
 static void tell_place(const gs_rendezvous_state *m) {
@@ -169,12 +168,9 @@ static gs_status see(void *context, const char *key, const char *value) {
 
 /* Those that have come to such a place are all on this machine. */
 static const char *only_here(const gs_rendezvous_state *m, char *text, size_t size) {
-    gs_endpoint endpoint;
     text[0] = '\0';
-    if (!m->by_store || m->r->nodes == 1 || gs_endpoint_read(m->r->endpoint, &endpoint) != GS_OK ||
-        endpoint.kind != GS_ENDPOINT_TCP)
-        return text;
-    return gs_route_only_here(endpoint.host, endpoint.port, true, text, size);
+    if (!m->by_store || m->r->nodes == 1) return text;
+    return gs_route_only_here(m->endpoint.host, m->endpoint.port, true, text, size);
 }
 
 static gs_status never_came(gs_rendezvous_state *m) {
