@@ -5,13 +5,13 @@
 # folders, src/train, parallel, predict and persist, are one part.
 limits='
 training            18483
-src/comm            11459
+src/comm            11251
 src/cli             11032
 src/explain          2076
 cpu+cl              16407
-the-rest-of-src     21534
-src+cpu+cl          80991
-tests               43674
+the-rest-of-src     21519
+src+cpu+cl          80768
+tests               43671
 lessons             47942
 '
 code() {
