@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdlib.h>
 #include "comm/create.h"
 #include "core/memory.h"
@@ -43,6 +44,52 @@ gs_status gs_collective_recv(gs_comm *, const gs_call *call, void *data, size_t 
 
 static inline bool gs_is_collective(const gs_envelope *e) {
     return e->call->operation != GS_SEND && e->call->operation != GS_RECV;
+}
+
+/* ---- mailboxes of gloo/ and mpi/ ----
+ *
+ * The sender need not wait: send leaves a copy of the message, which is kept until the peer has it. If as many copies
+ * as there are places are under way, send waits for the oldest one. They take turns, and keep their memory, so a
+ * message like an earlier one allocates nothing. Short messages have places of their own, twice as many, because over
+ * slow links (linked.c) a note goes ahead of each message.
+ */
+
+enum { GS_LONG_COPIES = 2, GS_SHORT_COPIES = 2 * GS_LONG_COPIES, GS_SHORT_MESSAGE = 64 /* bytes */ };
+enum { GS_COPIES = GS_LONG_COPIES + GS_SHORT_COPIES };
+
+/* The first member of what such a mailbox has. For messages with one peer, of one kind, from one worker to another;
+ * only one thread uses it, to send or to receive. */
+typedef struct gs_mailbox {
+    struct gs_mailbox *next;
+    int peer;
+    uint32_t name; /* of gs_envelope_name */
+    unsigned turn, short_turn;
+} gs_mailbox;
+
+/* The kind and both workers: a message that nobody has received yet is not mistaken for a part of a collective. */
+static inline uint32_t gs_envelope_name(const gs_envelope *e) {
+    return (uint32_t)gs_is_collective(e) << 31 | (uint32_t)e->from << 16 | (uint32_t)e->to;
+}
+
+/* Of the list; `bytes` bytes, all 0, where it is new. NULL: there is no memory. */
+static inline void *gs_mailbox_of(gs_mailbox **list, pthread_mutex_t *lock, const gs_envelope *e,
+                                  size_t bytes) {
+    const uint32_t name = gs_envelope_name(e);
+    pthread_mutex_lock(lock);
+    gs_mailbox *box = *list;
+    while (box && (box->peer != e->peer || box->name != name)) box = box->next;
+    if (!box && (box = calloc(1, bytes))) {
+        *box = (gs_mailbox){.next = *list, .peer = e->peer, .name = name};
+        *list = box;
+    }
+    pthread_mutex_unlock(lock);
+    return box;
+}
+
+/* The place of the next copy, below GS_COPIES. */
+static inline unsigned gs_mailbox_turn(gs_mailbox *box, size_t bytes) {
+    return bytes > GS_SHORT_MESSAGE ? box->turn++ % GS_LONG_COPIES
+                                    : GS_LONG_COPIES + box->short_turn++ % GS_SHORT_COPIES;
 }
 
 /* to[i] = to[i] and from[i], reduced as the call says, for `bytes` bytes. */

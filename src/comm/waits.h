@@ -7,14 +7,8 @@
  * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
  * is cut (gloo/failure.c): then no rank is to blame.
  *
- * Which file does what:
- *
- *     waits.c         whom to blame, and the sentence that says so, for all transports
- *     gloo/watchdog.c over Gloo: wakes a wait at its deadline, or when a connection has broken
- *     gloo/failure.c  over Gloo: asks TCP whether anything gets through to a rank, sends the others a note for whom
- *                     this rank waits, takes theirs, finds the cause of a failed operation, and tells the others
- *
- * Only for src/comm/. */
+ * Here is whom to blame, and the sentence that says so, for all transports; over Gloo see gloo/watchdog.c and
+ * gloo/failure.c too. Only for src/comm/. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,6 +4,9 @@
 #include "sync/wire.h"
 
 #include "core/bits.h"
+
+#include <stdbool.h>
+#include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -67,82 +70,64 @@ static inline float from_f16(uint16_t h) {
     return gs_float_of(sign | gs_choose(size >= F16_INFINITY, special, number));
 }
 
-/* ---- f16 by the processor: all x86-64 processors since 2013 can do it, and all of arm64 ---- */
+/* ---- f16 by the processor: all x86-64 processors since 2013 can do it, and all of arm64 ----
+ *
+ * Several values at once, which gives the same bits as the code above. */
 
-/* Each converts as many values as make whole vectors, and returns how many; the rest is for the code above, which
- * gives the same bits. 0 where the processor has no such instructions. */
 #if defined(__x86_64__)
-#define F16C __attribute__((target("avx,f16c")))
-enum { LANES = 8 };
-
 /* F16C is older than AVX2 and part of the same level, x86-64-v3; not every compiler lets one ask for it. */
-static size_t vectors(size_t count) {
-    return __builtin_cpu_supports("avx2") ? count / LANES * LANES : 0;
+#define HAS_F16C __builtin_cpu_supports("avx2")
+#define F16C __attribute__((target("avx,f16c")))
+#define NARROW(x) _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)
+#define WIDEN(h) _mm256_cvtph_ps(h)
+typedef __m256 floats;
+typedef __m128i halves;
+#elif defined(__aarch64__)
+#define HAS_F16C 1
+#define F16C
+#define NARROW(x) vcvt_f16_f32(x)
+#define WIDEN(h) vcvt_f32_f16(h)
+typedef float32x4_t floats;
+typedef float16x4_t halves;
+#else
+#define HAS_F16C 0
+#define F16C
+#define NARROW(x) to_f16(x)
+#define WIDEN(h) from_f16(h)
+typedef float floats;
+typedef uint16_t halves;
+#endif
+enum { LANES = sizeof(floats) / sizeof(float) };
+
+/* How many values make whole vectors; the rest is for the code above. */
+static inline size_t whole(size_t count) {
+    return HAS_F16C ? count / LANES * LANES : 0;
 }
 
 F16C static size_t narrow_vectors(uint16_t *to, float *data, size_t count) {
-    for (size_t i = 0; i < vectors(count); i += LANES) {
-        __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(data + i), _MM_FROUND_TO_NEAREST_INT);
-        _mm_storeu_si128((__m128i *)(void *)(to + i), h);
-        _mm256_storeu_ps(data + i, _mm256_cvtph_ps(h));
+    for (size_t i = 0; i < whole(count); i += LANES) {
+        floats x;
+        memcpy(&x, data + i, sizeof x);
+        const halves h = NARROW(x);
+        memcpy(to + i, &h, sizeof h);
+        x = WIDEN(h);
+        memcpy(data + i, &x, sizeof x);
     }
-    return vectors(count);
+    return whole(count);
 }
 
-F16C static __m256 load_f16(const uint16_t *from) {
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)from));
-}
-
-F16C static size_t widen_vectors(float *to, const uint16_t *from, size_t count) {
-    for (size_t i = 0; i < vectors(count); i += LANES) _mm256_storeu_ps(to + i, load_f16(from + i));
-    return vectors(count);
-}
-
-F16C static size_t widen_add_vectors(float *sum, const uint16_t *from, size_t count) {
-    for (size_t i = 0; i < vectors(count); i += LANES)
-        _mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i), load_f16(from + i)));
-    return vectors(count);
-}
-#elif defined(__aarch64__)
-enum { LANES = 4 };
-
-static size_t narrow_vectors(uint16_t *to, float *data, size_t count) {
-    const size_t whole = count / LANES * LANES;
-    for (size_t i = 0; i < whole; i += LANES) {
-        const float16x4_t h = vcvt_f16_f32(vld1q_f32(data + i));
-        vst1_u16(to + i, vreinterpret_u16_f16(h));
-        vst1q_f32(data + i, vcvt_f32_f16(h));
+/* add: to what is there. */
+F16C static inline size_t widen_vectors(float *to, const uint16_t *from, size_t count, bool add) {
+    for (size_t i = 0; i < whole(count); i += LANES) {
+        halves h;
+        memcpy(&h, from + i, sizeof h);
+        floats x = WIDEN(h), sum;
+        if (add) memcpy(&sum, to + i, sizeof sum);
+        if (add) x = sum + x;
+        memcpy(to + i, &x, sizeof x);
     }
-    return whole;
+    return whole(count);
 }
-
-static float32x4_t load_f16(const uint16_t *from) {
-    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
-}
-
-static size_t widen_vectors(float *to, const uint16_t *from, size_t count) {
-    const size_t whole = count / LANES * LANES;
-    for (size_t i = 0; i < whole; i += LANES) vst1q_f32(to + i, load_f16(from + i));
-    return whole;
-}
-
-static size_t widen_add_vectors(float *sum, const uint16_t *from, size_t count) {
-    const size_t whole = count / LANES * LANES;
-    for (size_t i = 0; i < whole; i += LANES)
-        vst1q_f32(sum + i, vaddq_f32(vld1q_f32(sum + i), load_f16(from + i)));
-    return whole;
-}
-#else
-static size_t narrow_vectors(uint16_t *to, float *data, size_t count) {
-    return (void)to, (void)data, (void)count, 0;
-}
-static size_t widen_vectors(float *to, const uint16_t *from, size_t count) {
-    return (void)to, (void)from, (void)count, 0;
-}
-static size_t widen_add_vectors(float *sum, const uint16_t *from, size_t count) {
-    return (void)sum, (void)from, (void)count, 0;
-}
-#endif
 
 /* ---- arrays ---- */
 
@@ -159,7 +144,7 @@ void gs_wire_widen(gs_wire wire, float *restrict to, const uint16_t *restrict fr
     if (wire == GS_WIRE_BF16) {
         for (size_t i = 0; i < count; i++) to[i] = from_bf16(from[i]);
     } else {
-        for (size_t i = widen_vectors(to, from, count); i < count; i++) to[i] = from_f16(from[i]);
+        for (size_t i = widen_vectors(to, from, count, false); i < count; i++) to[i] = from_f16(from[i]);
     }
 }
 
@@ -167,6 +152,6 @@ void gs_wire_widen_add(gs_wire wire, float *restrict sum, const uint16_t *restri
     if (wire == GS_WIRE_BF16) {
         for (size_t i = 0; i < count; i++) sum[i] += from_bf16(from[i]);
     } else {
-        for (size_t i = widen_add_vectors(sum, from, count); i < count; i++) sum[i] += from_f16(from[i]);
+        for (size_t i = widen_vectors(sum, from, count, true); i < count; i++) sum[i] += from_f16(from[i]);
     }
 }

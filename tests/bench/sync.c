@@ -145,14 +145,13 @@ static void be_threads(int ranks) {
 /* Gloo alone, over connections of its own. */
 static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     gs_rendezvous_state *m;
-    int listener, socket[MOST_RANKS];
+    int socket[MOST_RANKS];
     gs_gloo *raw;
     r.directory = folder;
     if (r.size > MOST_RANKS) stop("at most 16 ranks");
     must(gs_rendezvous_open(&r, &m));
     must(gs_rendezvous_wait(m));
-    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
-    must(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
+    must(gs_mesh_connect(&r, m->all, m->listener, NULL, 1, socket));
     if (gs_gloo_connect(r.rank, r.size, socket, 60000, &raw) != GS_GLOO_OK) stop(gs_gloo_error_text());
     gs_mesh_close(r.size, socket);
     gs_rendezvous_close(m);

@@ -25,13 +25,12 @@ static gs_status connect_and_raise(int signal) {
     enum { MOST = 8 };
     gs_rendezvous r;
     gs_rendezvous_state *m;
-    int listener, socket[MOST];
+    int socket[MOST];
     GS_TRY(gs_rendezvous_from_environment(&r));
     if (r.size < 3 || r.size > MOST) return gs_fail(GS_E_USAGE, "%d ranks", r.size);
     GS_TRY(gs_rendezvous_open(&r, &m));
     GS_TRY(gs_rendezvous_wait(m));
-    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
-    GS_TRY(gs_mesh_connect(&r, all, listener, NULL, 1, socket));
+    GS_TRY(gs_mesh_connect(&r, m->all, m->listener, NULL, 1, socket));
     gs_rendezvous_close(m);
     raise(signal);
     return GS_OK;

@@ -20,13 +20,10 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-enum { WHAT = 96, ALL = -1 /* in place of a count */ };
 
 /* ---- what a sentence of Gloo means ---- */
 
@@ -60,12 +57,12 @@ struct gs_gloo_inbox {
     char words[GS_FAILURE_TEXT];
     gs_gloo_buffer *buffer; /* over words; NULL: of this rank itself */
     bool arrived;
-    gs_gloo_note note; /* see "who waits for whom" */
-    gs_gloo_buffer *note_buffer;
+    gs_gloo_buffer *note; /* over that rank's row of the notes */
 };
 
 gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size) {
-    s->inboxes = calloc((size_t)size, sizeof *s->inboxes);
+    const size_t n = (size_t)size;
+    s->inboxes = calloc(n, sizeof *s->inboxes);
     if (!s->inboxes) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     gs_gloo_code code = GS_GLOO_OK;
     for (int r = 0; code == GS_GLOO_OK && r < size; r++) {
@@ -74,19 +71,18 @@ gs_gloo_code gs_gloo_listen(gs_gloo_state *s, int rank, int size) {
         code = gs_gloo_buffer_create(s->gloo, inbox->words, sizeof inbox->words, false, &inbox->buffer);
         if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->buffer, r, GS_GLOO_FAILURE_SLOT);
         if (code == GS_GLOO_OK)
-            code =
-                gs_gloo_buffer_create(s->gloo, &inbox->note, sizeof inbox->note, true, &inbox->note_buffer);
-        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->note_buffer, r, GS_GLOO_NOTES_SLOT);
+            code = gs_gloo_buffer_create(s->gloo, s->notes + (size_t)r * n, n, true, &inbox->note);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(inbox->note, r, GS_GLOO_NOTES_SLOT);
     }
     s->listens = code == GS_GLOO_OK;
     return code;
 }
 
 void gs_gloo_free_inboxes(gs_gloo_state *s, int size) {
-    gs_gloo_buffer_free(s->note_buffer);
+    gs_gloo_buffer_free(s->told_by);
     for (int r = 0; s->inboxes && r < size; r++) {
         gs_gloo_buffer_free(s->inboxes[r].buffer);
-        gs_gloo_buffer_free(s->inboxes[r].note_buffer);
+        gs_gloo_buffer_free(s->inboxes[r].note);
     }
     free(s->inboxes);
 }
@@ -200,28 +196,27 @@ static void close_all(const gs_comm *c, const char *failure) {
  *     rank 1   late: 2, silent: 0    but so nobody is: rank 0 has not received what rank 1 sent
  */
 
+enum { LATE = 1, SILENT = 2 }; /* bits of a note, which has a byte for each rank */
+
 /* Seconds to wait for the notes of the others, which give up at about the same time. */
 static double grace(double timeout) {
     return timeout / 2 < 0.2 ? 0.2 : timeout / 2 > 2 ? 2 : timeout / 2;
 }
 
-static void add(gs_gloo_rank_list *list, int rank) {
-    if (list->count < GS_GLOO_RANK_LIST) list->rank[list->count++] = rank;
-}
-
 void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     gs_gloo_state *s = c->state;
+    const size_t size = (size_t)c->size;
+    unsigned char *own = s->notes + (size_t)c->rank * size;
     pthread_mutex_lock(&s->waits);
-    const bool first = !s->told;
-    s->told = true;
-    for (int i = 0; first && i < count; i++) add(&s->note.late, peers[i]);
-    if (first && count == 0) s->note.late.count = ALL;
-    for (int r = 0; first && r < c->size; r++)
-        if (r != c->rank && is_silent(s, r)) add(&s->note.silent, r);
-    if (first && s->listens &&
-        gs_gloo_buffer_create(s->gloo, &s->note, sizeof s->note, false, &s->note_buffer) == GS_GLOO_OK)
+    for (int r = 0; r < c->size && !s->told; r++) {
+        bool late = count == 0;
+        for (int i = 0; i < count; i++) late = late || peers[i] == r;
+        if (r != c->rank) own[r] = (late ? LATE : 0) | (is_silent(s, r) ? SILENT : 0);
+    }
+    if (!s->told && s->listens && gs_gloo_buffer_create(s->gloo, own, size, false, &s->told_by) == GS_GLOO_OK)
         for (int r = 0; r < c->size; r++)
-            if (r != c->rank) gs_gloo_begin_send(s->note_buffer, r, GS_GLOO_NOTES_SLOT, 0, sizeof s->note);
+            if (r != c->rank) gs_gloo_begin_send(s->told_by, r, GS_GLOO_NOTES_SLOT, 0, size);
+    s->told = true;
     pthread_mutex_unlock(&s->waits);
 }
 
@@ -231,17 +226,13 @@ typedef struct wait_notes {
     bool *silent;
 } wait_notes;
 
-static bool is_in(const gs_gloo_rank_list *list, int rank) {
-    bool found = false;
-    for (int i = 0; i < list->count && i < GS_GLOO_RANK_LIST; i++) found = found || list->rank[i] == rank;
-    return found || list->count == ALL;
-}
-
-static void take_note(const gs_comm *c, int from, const gs_gloo_note *note, const wait_notes *notes) {
-    for (int r = 0; r < c->size; r++) {
-        if (r == from) continue;
-        if (is_in(&note->late, r)) notes->age[from * c->size + r] = c->timeout;
-        if (is_in(&note->silent, r)) notes->silent[from * c->size + r] = true;
+/* Another's note says anything of itself. */
+static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
+    const gs_gloo_state *s = c->state;
+    for (int at = from * c->size; at < (from + 1) * c->size; at++) {
+        if (at == from * c->size + from) continue;
+        if (s->notes[at] & LATE) notes->age[at] = c->timeout;
+        if (s->notes[at] & SILENT) notes->silent[at] = true;
     }
 }
 
@@ -261,24 +252,20 @@ static void take_notes(const gs_comm *c, const wait_notes *notes) {
     for (int r = 0; r < c->size; r++) {
         const double left = end - gs_awake_seconds();
         if (r == c->rank || is_silent(s, r)) continue;
-        const gs_gloo_code code = gs_gloo_wait_recv(s->inboxes[r].note_buffer, gs_gloo_milliseconds(left));
-        if (code == GS_GLOO_OK) take_note(c, r, &s->inboxes[r].note, notes);
+        const gs_gloo_code code = gs_gloo_wait_recv(s->inboxes[r].note, gs_gloo_milliseconds(left));
+        if (code == GS_GLOO_OK) take_note(c, r, notes);
         if (code == GS_GLOO_LOST || left < -1) return;
     }
 }
 
-/* Both arrays are freed by the caller; NULL: out of memory. */
+/* After gs_gloo_tell_wait. Both arrays are freed by the caller; NULL: out of memory. */
 static wait_notes hear_waits(const gs_comm *c) {
-    gs_gloo_state *s = c->state;
+    const gs_gloo_state *s = c->state;
     const size_t squares = (size_t)c->size * (size_t)c->size;
     wait_notes notes = {calloc(squares, sizeof *notes.age), calloc(squares, sizeof *notes.silent)};
     if (!notes.age || !notes.silent) return notes;
-    pthread_mutex_lock(&s->waits);
-    const gs_gloo_note own = s->note;
-    const bool others_hear = s->note_buffer;
-    pthread_mutex_unlock(&s->waits);
-    if (others_hear) take_notes(c, &notes);
-    take_note(c, c->rank, &own, &notes);
+    if (s->told_by) take_notes(c, &notes);
+    take_note(c, c->rank, &notes);
     for (int r = 0; r < c->size; r++) /* in the meantime more may be known */
         if (r != c->rank && is_silent(s, r)) notes.silent[c->rank * c->size + r] = true;
     return notes;
@@ -403,14 +390,10 @@ static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer,
     free(notes.silent);
 }
 
-gs_status gs_gloo_diagnose(gs_comm *c, gs_gloo_code code, int peer, const char *format, ...) {
+gs_status gs_gloo_diagnose(gs_comm *c, gs_gloo_code code, int peer, const char *what) {
     gs_gloo_state *s = c->state;
-    char what[WHAT], how[GS_GLOO_ERROR_TEXT], message[GS_FAILURE_TEXT];
-    va_list args;
+    char how[GS_GLOO_ERROR_TEXT], message[GS_FAILURE_TEXT];
     snprintf(how, sizeof how, "%s", said);
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
     if (code == GS_GLOO_TIMEOUT) gs_gloo_tell_wait(c, &peer, peer >= 0);
     pthread_mutex_lock(&s->lock);
     if (!atomic_load(&s->failed)) {

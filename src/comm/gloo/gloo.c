@@ -5,6 +5,7 @@
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/mesh.h"
 #include "core/process.h"
+#include "core/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,27 +16,27 @@
 
 /* ---- how they are connected ---- */
 
-static void hang_up(gs_gloo_state *s, int size) {
-    gs_mesh_close(s->lines * size, s->socket);
-    free(s->socket);
-    s->socket = NULL;
-    s->lines = 0;
-}
-
 /* Whatever watches Gloo's connections must end before they do. */
-static void disconnect(gs_gloo_state *s, int size) {
+static void free_state(gs_gloo_state *s) {
+    const int size = s->comm.size;
     gs_gloo_free_mailboxes(s);
     gs_gloo_free_inboxes(s, size);
     gs_direct_free(s->direct);
     gs_watchdog_free(s->watchdog);
     gs_gloo_free(s->gloo);
     gs_processes_unwatch(size, s->process);
-    hang_up(s, size);
+    gs_mesh_close(s->lines * size, s->socket);
+    gs_scratch_free(&s->scratch);
+    free(s->socket);
     free(s->pid);
     free(s->address);
     free(s->host);
     free(s->heard);
+    free(s->notes);
     pthread_mutex_destroy(&s->list);
+    pthread_mutex_destroy(&s->waits);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
 }
 
 enum { GLOO, DIRECT /* what the lines between two ranks are for */ };
@@ -59,30 +60,27 @@ static gs_gloo_code use_connections(const gs_rendezvous *r, gs_gloo_state *s) {
 
 /* Gloo has failed, although all are connected. */
 static gs_status explain(gs_comm *c, gs_gloo_code code) {
+    char start[40];
     if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
     if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text tells this */
         return gs_fail_descriptor(EMFILE, "rank %d: all %d ranks are connected, but Gloo cannot start",
                                   c->rank, c->size);
-    if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT)
-        return gs_gloo_diagnose(c, code, -1, "the start of %d ranks", c->size);
+    snprintf(start, sizeof start, "the start of %d ranks", c->size);
+    if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT) return gs_gloo_diagnose(c, code, -1, start);
     return gs_fail(GS_E_PEER, "rank %d: all %d ranks are connected, but Gloo cannot start: %s", c->rank,
                    c->size, gs_gloo_error_text());
 }
 
 /* No connection ends, as the others see it, before this rank has told why it fails. */
 static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *m, gs_comm *c) {
-    int listener;
-    const gs_rank_info *all = gs_rendezvous_ranks(m, &listener);
     gs_gloo_state *s = c->state;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
     if (!s->socket) return gs_fail(GS_E_MEMORY, "no memory to connect %d ranks", r->size);
     s->lines = lines_of(r);
-    gs_status status = gs_mesh_connect(r, all, listener, s->process, s->lines, s->socket);
+    gs_status status = gs_mesh_connect(r, m->all, m->listener, s->process, s->lines, s->socket);
     const gs_gloo_code code = status == GS_OK ? use_connections(r, s) : GS_GLOO_OK;
     if (code != GS_GLOO_OK) status = explain(c, code);
-    status = gs_rendezvous_fail(m, status);
-    if (status != GS_OK) hang_up(s, r->size);
-    return status;
+    return gs_rendezvous_fail(m, status);
 }
 
 /* Note what messages and the watchdog need from the rank infos. */
@@ -91,6 +89,7 @@ static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s)
     GS_TRY(GS_NEW(s->address, size, "the addresses of %d processes", size));
     GS_TRY(GS_NEW(s->host, size, "the hosts of %d processes", size));
     GS_TRY(GS_NEW(s->heard, size, "what %d processes say", size));
+    GS_TRY(GS_NEW(s->notes, (size_t)size * (size_t)size, "what %d processes say", size));
     for (int r = 0; r < size; r++) {
         s->pid[r] = all[r].pid;
         snprintf(s->host[r], GS_HOST, "%.*s", (int)strcspn(all[r].machine, " "), all[r].machine);
@@ -101,24 +100,10 @@ static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s)
 }
 
 static gs_status meet_and_connect(const gs_rendezvous *r, gs_rendezvous_state *m, gs_comm *c) {
-    int listener;
     GS_TRY(gs_rendezvous_wait(m));
     signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
-    GS_TRY(note_ranks(gs_rendezvous_ranks(m, &listener), r->size, c->state));
+    GS_TRY(note_ranks(m->all, r->size, c->state));
     return r->size > 1 ? connect_all(r, m, c) : GS_OK;
-}
-
-/* Connect to the others: all of the comm's state that connections need is filled in. On failure it is empty again.
- * */
-static gs_status connect_to_others(const gs_rendezvous *r, gs_comm *c) {
-    gs_gloo_state *s = c->state;
-    gs_rendezvous_state *m;
-    GS_TRY(gs_rendezvous_open(r, &m));
-    pthread_mutex_init(&s->list, NULL);
-    gs_status status = meet_and_connect(r, m, c);
-    gs_rendezvous_close(m);
-    if (status != GS_OK) disconnect(s, r->size);
-    return status;
 }
 
 /* ---- collectives ---- */
@@ -133,9 +118,11 @@ static void hear(const gs_comm *c, int peer, const gs_call *call) {
 
 static gs_status lost(gs_comm *c, const gs_call *call, gs_gloo_code code) {
     const gs_gloo_state *s = c->state;
-    const char *what = gs_call_text(call, false);
-    if (!gs_operation_has_root(call->operation)) return gs_gloo_diagnose(c, code, -1, "%s", what);
-    return gs_gloo_diagnose(c, code, -1, "%s from %s %d", what, s->noun, call->root);
+    char what[120];
+    snprintf(what, sizeof what, "%s", gs_call_text(call, false));
+    if (gs_operation_has_root(call->operation))
+        gs_append(what, sizeof what, " from %s %d", s->noun, call->root);
+    return gs_gloo_diagnose(c, code, -1, what);
 }
 
 static gs_status gloo_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -171,7 +158,7 @@ static gs_status gloo_send(gs_comm *c, const gs_envelope *envelope, const void *
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_send(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code == GS_GLOO_OK) return GS_OK;
-    return gs_gloo_diagnose(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+    return gs_gloo_diagnose(c, code, envelope->peer, gs_call_text(envelope->call, false));
 }
 
 static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, size_t bytes) {
@@ -180,7 +167,7 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
     if (bytes == 0) return GS_OK;
     const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code != GS_GLOO_OK)
-        return gs_gloo_diagnose(c, code, envelope->peer, "%s", gs_call_text(envelope->call, false));
+        return gs_gloo_diagnose(c, code, envelope->peer, gs_call_text(envelope->call, false));
     gs_call theirs = *envelope->call; /* a message was sent by the other */
     if (!gs_is_collective(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
     hear(c, envelope->peer, &theirs);
@@ -188,15 +175,6 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
 }
 
 /* ---- making and freeing ---- */
-
-/* All but the connections. */
-static void free_state(gs_comm *c) {
-    gs_gloo_state *s = c->state;
-    pthread_mutex_destroy(&s->waits);
-    pthread_mutex_destroy(&s->lock);
-    gs_scratch_free(&s->scratch);
-    free(s);
-}
 
 static void gloo_free(gs_comm *c) {
     gs_gloo_state *s = c->state;
@@ -206,8 +184,7 @@ static void gloo_free(gs_comm *c) {
     if (s->gloo && !atomic_load(&s->failed))
         gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL,
                            gs_gloo_milliseconds(c->timeout));
-    disconnect(s, c->size);
-    free_state(c);
+    free_state(s);
 }
 
 static void gloo_set_multithreaded(gs_comm *c) {
@@ -226,16 +203,20 @@ static const gs_transport transport_gloo = {
 
 gs_status gs_comm_gloo_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(gs_rendezvous_check(r, !r->endpoint[0]));
+    gs_rendezvous_state *m;
     gs_gloo_state *s = calloc(1, sizeof *s);
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the connections between processes");
     s->comm = (gs_comm){&transport_gloo, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
+    pthread_mutex_init(&s->list, NULL);
     pthread_mutex_init(&s->waits, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    gs_status status = connect_to_others(r, &s->comm);
+    gs_status status = gs_rendezvous_open(r, &m);
+    if (status == GS_OK) status = meet_and_connect(r, m, &s->comm);
     if (status == GS_OK)
         *out = &s->comm;
     else
-        free_state(&s->comm);
+        free_state(s);
+    gs_rendezvous_close(m);
     return status;
 }

@@ -3,14 +3,19 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <exception>
+#include <fcntl.h>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <netinet/in.h>
 #include <new>
 #include <sched.h>
 #include <string>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
@@ -136,7 +141,43 @@ class WatchedConnections final : public gloo::transport::Context {
     std::shared_ptr<gloo::transport::Context> inner_;
 };
 
-// ---- connections ----
+// ---- descriptors of sockets that Gloo keeps to itself ----
+//
+// A descriptor is a number. It stays the same while what it stands for is exchanged (dup3), so Gloo goes on with a
+// connection that it did not make itself.
+
+using Address = struct sockaddr_storage;
+
+bool same(const Address &a, const Address &b) {
+    const auto &x = reinterpret_cast<const struct sockaddr_in &>(a);
+    const auto &y = reinterpret_cast<const struct sockaddr_in &>(b);
+    return a.ss_family == AF_INET && b.ss_family == AF_INET && x.sin_port == y.sin_port &&
+           x.sin_addr.s_addr == y.sin_addr.s_addr;
+}
+
+bool listens_at(int file, const Address &address) {
+    Address own;
+    socklen_t length = sizeof own, int_length = sizeof(int);
+    int listens = 0;
+    return getsockopt(file, SOL_SOCKET, SO_ACCEPTCONN, &listens, &int_length) == 0 && listens &&
+           getsockname(file, reinterpret_cast<struct sockaddr *>(&own), &length) == 0 && same(own, address);
+}
+
+bool is_connected_to(int file, const Address &address) {
+    Address peer;
+    socklen_t length = sizeof peer;
+    return getpeername(file, reinterpret_cast<struct sockaddr *>(&peer), &length) == 0 && same(peer, address);
+}
+
+// The first open descriptor of this process that is like this; -1: there is none.
+int find_descriptor(bool (*is)(int, const Address &), const Address &like) {
+    DIR *files = opendir("/proc/self/fd");
+    int found = -1;
+    for (const struct dirent *e; files && found < 0 && (e = readdir(files));)
+        if (e->d_name[0] != '.' && is(std::atoi(e->d_name), like)) found = std::atoi(e->d_name);
+    if (files) closedir(files);
+    return found;
+}
 
 // An open descriptor.
 class File final {
@@ -151,13 +192,34 @@ class File final {
     int number_;
 };
 
+// A descriptor to wait for: its event has already happened, or never will. -1: it cannot be made.
+int event_descriptor(bool happened) {
+    return eventfd(happened, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+// A socket that listens at 127.0.0.1, and its address.
+int listen_here(Address &own) {
+    socklen_t length = sizeof own;
+    auto *address = reinterpret_cast<struct sockaddr *>(&own);
+    own = {};
+    own.ss_family = AF_INET;
+    reinterpret_cast<struct sockaddr_in &>(own).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool listens = s >= 0 && bind(s, address, sizeof(struct sockaddr_in)) == 0 &&
+                         listen(s, SOMAXCONN) == 0 && getsockname(s, address, &length) == 0;
+    if (s >= 0 && !listens) close(s);
+    return listens ? s : -1;
+}
+
+// ---- connections ----
+
 void require(bool holds, const char *what) {
     if (!holds) throw std::runtime_error(what);
 }
 
 // Throws where this process has no descriptor left, which Gloo does not always tell.
 void require_descriptor() {
-    File one(gs_gloo_event(false));
+    File one(event_descriptor(false));
     require(*one >= 0, std::strerror(errno));
 }
 
@@ -186,7 +248,7 @@ class OnGloosThread final : public tcp::Handler {
   private:
     tcp::Device &device_;
     std::function<void()> run_;
-    File event_{gs_gloo_event(true)};
+    File event_{event_descriptor(true)};
     std::mutex lock_;
     std::condition_variable has_run_;
     std::exception_ptr failure_;
@@ -214,12 +276,12 @@ class Mesh final : public gloo::Context {
             (void)sched_setscheduler(0, SCHED_BATCH, &none); // all works without it
             make_pairs(*device);
         });
-        struct sockaddr_storage address;
+        Address address;
         require_descriptor();
-        File decoy(gs_gloo_listener(&address));
+        File decoy(listen_here(address));
         require(*decoy >= 0, "no socket at 127.0.0.1");
         for (int peer = 0; peer < size; peer++)
-            if (peer != rank) give(*device, peer, socket[peer], &address);
+            if (peer != rank) give(*device, peer, socket[peer], address);
     }
     void be_watched(gs_watchdog *watch) {
         transportContext_ = std::make_shared<WatchedConnections>(watch, plain_);
@@ -232,30 +294,30 @@ class Mesh final : public gloo::Context {
     // What `place` stands for in the pair is `by` from here on.
     void replace(tcp::Device &device, int peer, int place, int by) {
         if (place < 0) require_descriptor();
-        require(gs_gloo_replace(place, by), "cannot replace one of Gloo's sockets");
+        require(place >= 0 && dup3(by, place, O_CLOEXEC) == place, "cannot replace one of Gloo's sockets");
         device.registerDescriptor(place, EPOLLIN, dynamic_cast<tcp::Handler *>(plain_->getPair(peer).get()));
     }
     void make_pairs(tcp::Device &device) {
         require_descriptor();
-        File never(gs_gloo_event(false));
-        std::vector<char> listener;
+        File never(event_descriptor(false));
+        Address listener{};
         for (int peer = 0; peer < size; peer++) {
             if (peer == rank) continue;
             auto &pair = plain_->createPair(peer);
             pair->setLocalRank(0);
-            const std::vector<char> &bytes = pair->address().bytes();
-            const std::vector<char> address(bytes.begin(), bytes.begin() + sizeof(struct sockaddr_storage));
-            if (address == listener) continue; // Gloo since 2023: all pairs share one
-            replace(device, peer, gs_gloo_socket_at(address.data()), *never);
+            Address address;
+            std::memcpy(&address, pair->address().bytes().data(), sizeof address);
+            if (same(address, listener)) continue; // Gloo since 2023: all pairs share one
+            replace(device, peer, find_descriptor(listens_at, address), *never);
             listener = address;
         }
     }
-    void give(tcp::Device &device, int peer, int socket, const struct sockaddr_storage *decoy) {
+    void give(tcp::Device &device, int peer, int socket, const Address &decoy) {
         auto &pair = plain_->getPair(peer);
         std::vector<char> address = pair->address().bytes();
-        std::memcpy(address.data(), decoy, sizeof *decoy);
+        std::memcpy(address.data(), &decoy, sizeof decoy);
         pair->connect(address);
-        replace(device, peer, gs_gloo_socket_to(decoy), socket);
+        replace(device, peer, find_descriptor(is_connected_to, decoy), socket);
     }
 
     std::shared_ptr<gloo::transport::Context> plain_;

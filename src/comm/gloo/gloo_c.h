@@ -1,7 +1,6 @@
 /* Gloo behind a C face: gloo_c.cc is the only C++ of gradsum, and every exception ends there.
  *
  *     ../mesh.h   connections that are proven before Gloo gets them
- *     socket.c    how Gloo gets them
  *     watchdog.c  wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
  *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
  *     failure.c   how the connection to a peer stands, and its failure message; what its sentences mean; who is lost
@@ -47,25 +46,6 @@ enum { GS_GLOO_ERROR_TEXT = 400 /* bytes of it, with its 0 */ };
  * duplicates; the caller closes its own. (Gloo alone would take the first caller for its peer, and end the process if
  * that is a stranger who talks nonsense.) */
 gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out);
-
-/* ---- socket.c: descriptors of sockets that Gloo keeps to itself ----
- *
- * A descriptor is a number. It stays the same while what it stands for is exchanged (dup3), so Gloo goes on with a
- * connection that it did not make itself. Addresses are a struct sockaddr_storage, as Gloo hands them out.
- */
-
-/* The descriptor of this process's socket that listens at the address, or that is connected to it; -1: none. */
-int gs_gloo_socket_at(const void *address);
-int gs_gloo_socket_to(const void *address);
-
-/* A socket that listens at 127.0.0.1, and its address. -1: it cannot be made. */
-int gs_gloo_listener(void *address);
-
-/* A descriptor to wait for: its event has already happened, or never will. -1: it cannot be made. */
-int gs_gloo_event(bool happened);
-
-/* Close what `place` stood for, and let it stand for the same as `by`. */
-bool gs_gloo_replace(int place, int by);
 
 /* A wait that is under way. */
 typedef struct gs_gloo_buffer gs_gloo_buffer;

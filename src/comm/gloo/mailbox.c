@@ -155,17 +155,7 @@ static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahea
     return GS_GLOO_OK;
 }
 
-/* ---- mailboxes ----
- *
- * The sender need not wait: send leaves a copy in a mailbox and returns. If COPIES are already under way, it waits for
- * the oldest one.
- *
- * The copies in a mailbox take turns. Their memory, and the Gloo buffers over it, are reused as long as the messages
- * have the same length. Short messages have copies of their own, twice as many, because over slow links
- * (linked.c) a note goes ahead of each message.
- */
-
-enum { COPIES = 2, SHORT_COPIES = 2 * COPIES, SHORT = 64 /* bytes */ };
+/* ---- mailboxes (transports.h), of which each is a slot of Gloo's ---- */
 
 /* A message that was sent, and is kept until the peer has it. */
 typedef struct copy {
@@ -175,15 +165,11 @@ typedef struct copy {
     size_t under_way;       /* pieces */
 } copy;
 
-/* For one peer, on one slot, which only one thread uses: to send, or to receive. */
-struct gs_gloo_mailbox {
-    int peer;
-    uint32_t slot;
-    copy copies[COPIES + SHORT_COPIES];
-    unsigned next, next_short;
+typedef struct mailbox {
+    gs_mailbox box;
+    copy copies[GS_COPIES];
     spares_of_sender spares;
-    struct gs_gloo_mailbox *rest;
-};
+} mailbox;
 
 static void empty(copy *k) {
     gs_gloo_buffer_free(k->buffer);
@@ -193,39 +179,15 @@ static void empty(copy *k) {
 
 void gs_gloo_free_mailboxes(gs_gloo_state *s) {
     while (s->mailboxes) {
-        gs_gloo_mailbox *box = s->mailboxes;
-        s->mailboxes = box->rest;
-        for (int i = 0; i < COPIES + SHORT_COPIES; i++) empty(&box->copies[i]);
+        mailbox *box = (mailbox *)s->mailboxes;
+        s->mailboxes = box->box.next;
+        for (int i = 0; i < GS_COPIES; i++) empty(&box->copies[i]);
         free_spares(&box->spares);
         free(box);
     }
 }
 
-/* Parts of collectives have slots of their own, so a message that nobody has received yet is not mistaken for one.
- * */
-static uint32_t slot_of(const gs_envelope *e) {
-    return (uint32_t)gs_is_collective(e) << 31 | (uint32_t)e->from << 16 | (uint32_t)e->to;
-}
-
-/* NULL: there is no memory. */
-static gs_gloo_mailbox *mailbox_of(gs_gloo_state *s, int peer, uint32_t slot) {
-    pthread_mutex_lock(&s->list);
-    gs_gloo_mailbox *box = s->mailboxes;
-    while (box && (box->peer != peer || box->slot != slot)) box = box->rest;
-    if (!box && (box = calloc(1, sizeof *box))) {
-        box->peer = peer;
-        box->slot = slot;
-        box->rest = s->mailboxes;
-        s->mailboxes = box;
-    }
-    pthread_mutex_unlock(&s->list);
-    return box;
-}
-
-static copy *next_copy(gs_gloo_mailbox *box, size_t bytes) {
-    return &box->copies[bytes > SHORT ? box->next++ % COPIES : COPIES + box->next_short++ % SHORT_COPIES];
-}
-
+/* The memory, and Gloo's buffer over it, are used again as long as the messages have the same length. */
 static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes) {
     if (k->buffer && k->bytes == bytes) return GS_GLOO_OK;
     const size_t size = bytes + pieces_of(bytes) * HEAD;
@@ -246,18 +208,18 @@ static gs_gloo_code wait_for_copy(copy *k, int timeout_ms) {
 
 gs_gloo_code gs_gloo_send(gs_gloo_state *s, const gs_envelope *envelope, const void *data, size_t bytes,
                           int timeout_ms) {
-    const uint32_t slot = slot_of(envelope);
     const uint64_t head = bytes;
-    gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
+    mailbox *box = gs_mailbox_of(&s->mailboxes, &s->list, envelope, sizeof *box);
     if (!box) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
-    copy *k = next_copy(box, bytes);
+    copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
     gs_gloo_code code = wait_for_copy(k, timeout_ms);
     if (code == GS_GLOO_OK) code = make_room(s->gloo, k, bytes);
     for (size_t i = 0; code == GS_GLOO_OK && i < pieces_of(bytes); i++) {
         const size_t at = i * PIECE, load = load_of(bytes, i);
         memcpy(k->pieces + at, &head, HEAD);
         memcpy(k->pieces + at + HEAD, (const char *)data + i * GS_GLOO_PAYLOAD, load);
-        code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, at, HEAD + load);
+        code = gs_gloo_begin_send(k->buffer, envelope->peer, GS_GLOO_MESSAGE_SLOTS | box->box.name, at,
+                                  HEAD + load);
         k->under_way += code == GS_GLOO_OK;
     }
     return code;
@@ -265,10 +227,9 @@ gs_gloo_code gs_gloo_send(gs_gloo_state *s, const gs_envelope *envelope, const v
 
 gs_gloo_code gs_gloo_recv(gs_gloo_state *s, const gs_envelope *envelope, void *data, size_t bytes,
                           int timeout_ms) {
-    const uint32_t slot = slot_of(envelope);
-    gs_gloo_mailbox *box = mailbox_of(s, envelope->peer, slot);
+    mailbox *box = gs_mailbox_of(&s->mailboxes, &s->list, envelope, sizeof *box);
     if (!box) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     const bool ahead = s->process[envelope->peer] < 0; /* on another machine */
-    return receive_in_spares(&box->spares, s->gloo, ahead, envelope->peer, GS_GLOO_MESSAGE_SLOTS | slot, data,
-                             bytes, timeout_ms);
+    return receive_in_spares(&box->spares, s->gloo, ahead, envelope->peer,
+                             GS_GLOO_MESSAGE_SLOTS | box->box.name, data, bytes, timeout_ms);
 }

@@ -9,17 +9,7 @@
 #include "comm/transports.h"
 #include "comm/waits.h"
 
-typedef struct gs_gloo_mailbox gs_gloo_mailbox;
 typedef struct gs_gloo_inbox gs_gloo_inbox;
-
-/* What a rank tells before it gives up: for whom it waits, and to whom nothing gets through. */
-enum { GS_GLOO_RANK_LIST = 14 };
-typedef struct gs_gloo_rank_list {
-    int32_t count, rank[GS_GLOO_RANK_LIST]; /* as many as have room; count -1: all others */
-} gs_gloo_rank_list;
-typedef struct gs_gloo_note {
-    gs_gloo_rank_list late, silent;
-} gs_gloo_note;
 
 typedef struct gs_gloo_state {
     gs_comm comm;
@@ -29,10 +19,10 @@ typedef struct gs_gloo_state {
     gs_gloo_inbox *inboxes; /* [size] */
     bool listens;           /* all of them do */
     pthread_mutex_t list;   /* of the mailboxes */
-    gs_gloo_mailbox *mailboxes;
-    const char *noun;     /* what messages call a rank: "rank" or "process" */
-    pthread_mutex_t lock; /* of the failure */
-    atomic_bool failed;   /* once true, error does not change */
+    gs_mailbox *mailboxes;  /* mailbox.c */
+    const char *noun;       /* what messages call a rank: "rank" or "process" */
+    pthread_mutex_t lock;   /* of the failure */
+    atomic_bool failed;     /* once true, error does not change */
     gs_error error;
     gs_scratch scratch;          /* of the collective under way */
     char (*address)[GS_ADDRESS]; /* [size] */
@@ -40,11 +30,11 @@ typedef struct gs_gloo_state {
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
     int *socket; /* [lines * size] each connection, as gs_mesh_connect made it; -1: of this rank */
     int lines;
-    pthread_mutex_t waits; /* of the next three: */
-    bool told;             /* a wait was too long, and note says which */
-    gs_gloo_note note;
-    gs_gloo_buffer *note_buffer; /* over note; NULL: it was not sent */
-    long *pid;                   /* [size] of processes of this machine; 0: of another */
+    pthread_mutex_t waits;   /* of the next two, and of this rank's own note: */
+    bool told;               /* a wait was too long, and the note says which */
+    gs_gloo_buffer *told_by; /* over the note; NULL: it was not sent */
+    unsigned char *notes;    /* [size * size] row r is the note of rank r (failure.c) */
+    long *pid;               /* [size] of processes of this machine; 0: of another */
     int *process; /* [size] a descriptor that says when the process has ended; -1: of another machine */
 } gs_gloo_state;
 
@@ -74,8 +64,8 @@ void gs_gloo_free_inboxes(gs_gloo_state *, int size);
 void gs_gloo_tell_wait(gs_comm *, const int *peers, int count);
 
 /* Gloo failed with this code, and gs_gloo_error_text(), in an operation with `peer`, or with all (-1). Finds the cause
- * if this is the first failure, tells it to the others, and returns it. `format` says what the operation was. */
-gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *format, ...) GS_PRINTF(4, 5);
+ * if this is the first failure, tells it to the others, and returns it. `what` says what the operation was. */
+gs_status gs_gloo_diagnose(gs_comm *, gs_gloo_code, int peer, const char *what);
 
 /* Another rank's failure message, once it has come: this rank fails with it too. Else GS_OK. For who waits
  * outside of Gloo; from any thread. */

@@ -22,9 +22,6 @@
 #include <unistd.h>
 
 enum {
-    COPIES = 2, /* messages of a pair of ranks that may be under way */
-    SHORT_COPIES = 2 * COPIES,
-    SHORT_MESSAGE = 64,   /* bytes of a message that is kept apart */
     TAG_BITS = 11,        /* of a rank in a tag: a process holds at most 2048 workers */
     SHORT_ARRAYS = 32768, /* bytes of all ranks' arrays together */
 };
@@ -36,25 +33,19 @@ enum { MESSAGES, COLLECTIVES, OF_FAILURES, CHANNELS };
 typedef struct copy {
     unsigned char *data;
     size_t room;
-    MPI_Request *pieces;
-    int count, pieces_room; /* 0: not under way */
+    MPI_Request *pieces; /* room for those of `room` bytes */
+    int count;           /* of pieces under way */
 } copy;
 
-/* Messages from one rank to another. Short ones have copies of their own, twice as many: over slow links
- * (linked.c) a note goes ahead of each message. Only one thread sends by it. */
 typedef struct mailbox {
-    struct mailbox *next;
-    int channel;
-    int tag;
-    copy copies[COPIES + SHORT_COPIES];
-    unsigned turn, short_turn;
+    gs_mailbox box;
+    copy copies[GS_COPIES];
 } mailbox;
 
 typedef struct mpi_state {
     gs_comm comm;
     const char *noun; /* what messages call a rank: "rank" or "process" */
     long *pid;        /* [size] processes of this machine; 0: elsewhere */
-    int level;        /* what MPI allows to threads */
     MPI_Comm channel[CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
     pthread_mutex_t lock; /* guards all that follows but `failed` and the last line */
@@ -62,8 +53,8 @@ typedef struct mpi_state {
     gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */
     char heard[GS_FAILURE_TEXT];
-    mailbox **mailboxes; /* [size], a list for each peer */
-    gs_scratch scratch;  /* of the collective under way */
+    gs_mailbox *mailboxes; /* mailbox, all of them */
+    gs_scratch scratch;    /* of the collective under way */
 } mpi_state;
 
 /* ---- MPI of this process: begun once, ended once ---- */
@@ -80,7 +71,7 @@ static struct {
     pthread_cond_t changed;
     phase phase;
     bool broken;
-    int error, level;
+    int error, level; /* level: the thread support that MPI provides, for who has begun it */
     double timeout;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -145,13 +136,12 @@ static gs_status begin_locked(double timeout) {
     return GS_OK;
 }
 
-/* Begin MPI, which waits for all processes that mpirun started. If it has begun before, return at once. *level is
- * the thread support that MPI provides; MPI_THREAD_MULTIPLE is requested. MPI ends when the process does, unless
- * mpi_break was called. GS_E_PEER: the others did not begin within `timeout` seconds, or MPI was broken before. */
-static gs_status mpi_begin(double timeout, int *level) {
+/* Begin MPI, which waits for all processes that mpirun started. If it has begun before, return at once.
+ * MPI_THREAD_MULTIPLE is requested. MPI ends when the process does, unless mpi_break was called. GS_E_PEER: the others
+ * did not begin within `timeout` seconds, or MPI was broken before. */
+static gs_status mpi_begin(double timeout) {
     pthread_mutex_lock(&session.lock);
     gs_status status = begin_locked(timeout);
-    *level = session.level;
     pthread_mutex_unlock(&session.lock);
     return status;
 }
@@ -328,8 +318,7 @@ static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, int count, 
 size_t gs_mpi_most = (size_t)1 << 30;
 
 /* Messages over MPI. MPI_Isend needs its data unchanged until it has left, but send must not wait for the receiver, so
- * a copy is sent. The copies of a pair of ranks take turns and keep their memory, so a message like an earlier one
- * allocates nothing.
+ * a copy is sent.
  *
  * Long messages (over some KiB) move only while both sides are inside a call of MPI. For the sender that is its next
  * one, which may be the call that frees the comm.
@@ -344,36 +333,15 @@ static int tag_of(const gs_envelope *e) {
     return (e->from & mask) << TAG_BITS | (e->to & mask);
 }
 
-/* NULL: no memory. */
-static mailbox *mailbox_of(mpi_state *s, const gs_envelope *e) {
-    int channel = channel_of(e);
-    int tag = tag_of(e);
-    pthread_mutex_lock(&s->lock);
-    mailbox *box = s->mailboxes[e->peer];
-    while (box && (box->channel != channel || box->tag != tag)) box = box->next;
-    if (!box && (box = calloc(1, sizeof *box))) {
-        box->channel = channel;
-        box->tag = tag;
-        box->next = s->mailboxes[e->peer];
-        s->mailboxes[e->peer] = box;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return box;
-}
-
-/* Room for a message of that many bytes in that many pieces; false: no memory. */
-static bool make_room(copy *k, size_t bytes, size_t pieces) {
-    if (k->room < bytes) {
-        free(k->data);
-        k->data = malloc(bytes);
-        k->room = k->data ? bytes : 0;
-    }
-    if (k->pieces_room < (int)pieces) {
-        free(k->pieces);
-        k->pieces = malloc(pieces * sizeof(MPI_Request));
-        k->pieces_room = k->pieces ? (int)pieces : 0;
-    }
-    return k->data && k->pieces;
+/* Room for a message of that many bytes, above 0; false: no memory. */
+static bool make_room(copy *k, size_t bytes) {
+    if (bytes <= k->room) return true;
+    free(k->data);
+    free(k->pieces);
+    k->data = malloc(bytes);
+    k->pieces = malloc((bytes / gs_mpi_most + 1) * sizeof(MPI_Request));
+    k->room = k->data && k->pieces ? bytes : 0;
+    return k->room > 0;
 }
 
 static size_t piece_of(size_t bytes, size_t at) {
@@ -404,12 +372,11 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     mpi_state *s = c->state;
     GS_TRY(look(c));
     if (bytes == 0) return GS_OK;
-    mailbox *box = mailbox_of(s, e);
+    mailbox *box = gs_mailbox_of(&s->mailboxes, &s->lock, e, sizeof *box);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
-    copy *k = &box->copies[bytes > SHORT_MESSAGE ? box->turn++ % COPIES
-                                                 : COPIES + box->short_turn++ % SHORT_COPIES];
+    copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
     GS_TRY(wait_for_copy(c, e->call, blamed(e), k));
-    if (!make_room(k, bytes, (bytes + gs_mpi_most - 1) / gs_mpi_most))
+    if (!make_room(k, bytes))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
     memcpy(k->data, data, bytes);
     for (size_t at = 0; at < bytes; at += gs_mpi_most) {
@@ -441,28 +408,27 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 /* Wait until all that was sent has left. */
 static gs_status mpi_flush(gs_comm *c) {
     mpi_state *s = c->state;
-    for (int r = 0; r < c->size; r++) {
-        gs_call call = {GS_SEND, 0, GS_U8, 0, r};
-        for (mailbox *box = s->mailboxes[r]; box; box = box->next)
-            for (int i = 0; i < COPIES + SHORT_COPIES; i++)
-                GS_TRY(wait_for_copy(c, &call, r, &box->copies[i]));
-    }
+    for (gs_mailbox *box = s->mailboxes; box; box = box->next)
+        for (int i = 0; i < GS_COPIES; i++)
+            GS_TRY(wait_for_copy(c, &(gs_call){GS_SEND, 0, GS_U8, 0, box->peer}, box->peer,
+                                 &((mailbox *)box)->copies[i]));
     return GS_OK;
 }
 
-static void mpi_free_mailboxes(mpi_state *s, int size) {
-    for (int r = 0; s->mailboxes && r < size; r++) {
-        while (s->mailboxes[r]) {
-            mailbox *box = s->mailboxes[r];
-            s->mailboxes[r] = box->next;
-            for (int i = 0; i < COPIES + SHORT_COPIES; i++) {
-                free(box->copies[i].data);
-                free(box->copies[i].pieces);
-            }
-            free(box);
+static void free_state(mpi_state *s) {
+    while (s->mailboxes) {
+        mailbox *box = (mailbox *)s->mailboxes;
+        s->mailboxes = box->box.next;
+        for (int i = 0; i < GS_COPIES; i++) {
+            free(box->copies[i].data);
+            free(box->copies[i].pieces);
         }
+        free(box);
     }
-    free(s->mailboxes);
+    pthread_mutex_destroy(&s->lock);
+    gs_scratch_free(&s->scratch);
+    free(s->pid);
+    free(s);
 }
 
 /* ---- collectives ---- */
@@ -488,21 +454,12 @@ static void mpi_abort(gs_comm *c, const char *message) {
 
 /* A process is about to hold several workers, each a thread that calls MPI. */
 static void mpi_set_multithreaded(gs_comm *c) {
-    mpi_state *s = c->state;
-    s->noun = "process";
-    if (c->size > 1 && s->level < MPI_THREAD_MULTIPLE)
+    ((mpi_state *)c->state)->noun = "process";
+    if (c->size > 1 && session.level < MPI_THREAD_MULTIPLE)
         mpi_fail(c, GS_E_DEVICE,
                  "several workers in one process need MPI_THREAD_MULTIPLE, which this MPI lacks; start "
                  "one process per worker: mpirun -n",
                  true);
-}
-
-static void free_state(mpi_state *s, int size) {
-    mpi_free_mailboxes(s, size);
-    pthread_mutex_destroy(&s->lock);
-    gs_scratch_free(&s->scratch);
-    free(s->pid);
-    free(s);
 }
 
 /* All ranks have sent and received everything: nothing is under way when the communicators are freed. */
@@ -519,7 +476,7 @@ static void mpi_free(gs_comm *c) {
     mpi_state *s = c->state;
     close_communicators(c);
     /* After a failure MPI may still use memory of this comm. So it is not freed; the process is about to end. */
-    if (!atomic_load(&s->failed)) free_state(s, c->size);
+    if (!atomic_load(&s->failed)) free_state(s);
 }
 
 static const gs_transport transport_mpi = {
@@ -543,18 +500,18 @@ static gs_status check_rendezvous(const gs_rendezvous *r) {
 }
 
 /* Begin MPI, and check that it agrees with the rendezvous. */
-static gs_status agree_with(const gs_rendezvous *r, int *level) {
+static gs_status agree_with(const gs_rendezvous *r) {
     int rank = -1, size = 0, *most_tag, known;
-    GS_TRY(mpi_begin(r->timeout, level));
+    GS_TRY(mpi_begin(r->timeout));
     if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || rank != r->rank || size != r->size)
         return gs_fail(GS_E_USAGE, "rank %d of %d process%s is rank %d of %d to MPI: use its own mpirun",
                        r->rank, r->size, gs_es(r->size), rank, size);
-    if (*level < MPI_THREAD_SERIALIZED)
+    if (session.level < MPI_THREAD_SERIALIZED)
         return gs_fail(GS_E_DEVICE,
                        "only one thread may call this MPI (level %d); wanted MPI_THREAD_SERIALIZED, "
                        "or MPI_THREAD_MULTIPLE for several workers in a process",
-                       *level);
+                       session.level);
     if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most_tag, &known) != MPI_SUCCESS || !known ||
         *most_tag < (1 << 2 * TAG_BITS) - 1)
         return gs_fail(GS_E_DEVICE, "this MPI has too few tags for messages; wanted %d", 1 << 2 * TAG_BITS);
@@ -594,20 +551,17 @@ static gs_status open_communicators(gs_comm *c) {
 
 gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     GS_TRY(check_rendezvous(r));
-    int level = MPI_THREAD_MULTIPLE;
-    if (r->size > 1) GS_TRY(agree_with(r, &level));
+    if (r->size > 1) GS_TRY(agree_with(r));
     mpi_state *s;
     GS_TRY(GS_NEW(s, 1, "the connections between processes"));
     pthread_mutex_init(&s->lock, NULL);
     s->comm = (gs_comm){&transport_mpi, r->rank, r->size, r->timeout, s};
     s->noun = "rank";
-    s->level = level;
     s->inbox = MPI_REQUEST_NULL;
     gs_status status = GS_NEW(s->pid, r->size, "the numbers of %d processes", r->size);
-    if (status == GS_OK) status = GS_NEW(s->mailboxes, r->size, "messages of %d processes", r->size);
     if (status == GS_OK && r->size > 1) status = open_communicators(&s->comm);
     if (status != GS_OK) {
-        if (!atomic_load(&s->failed)) free_state(s, r->size);
+        if (!atomic_load(&s->failed)) free_state(s);
         return status;
     }
     signal(SIGPIPE, SIG_IGN);

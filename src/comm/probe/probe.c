@@ -29,9 +29,6 @@ typedef struct probing {
     void *context;
     gs_rendezvous_state *m;
     double end; /* of the wait for latecomers */
-    gs_store *store;
-    const unsigned char *key;
-    gs_rank_info *all;
     int *socket;
     bool *present;
     char (*why)[GS_MESH_WHY];
@@ -90,18 +87,18 @@ static gs_status ask(int socket, unsigned char *piece, gs_probe_link *l) {
 /* ---- what is in the store ---- */
 
 static gs_status take_host(probing *x, int rank, const char *value) {
-    const gs_rank_info *mine = &x->all[x->r->rank];
+    const gs_rank_info *mine = &x->m->all[x->r->rank];
     gs_probe_host *h = &x->p->host[rank];
     gs_rank_info its = {.rank = rank};
     gs_status status = gs_rank_info_parse(mine, rank, value, "the store", &its);
     if (status == GS_E_PEER) gs_fail(status, "%s: all need the same --nodes", gs_message());
     GS_TRY(status);
-    gs_rank_info_derive(&its, x->key);
+    gs_rank_info_derive(&its, x->m->key);
     for (int i = 0; value && i < 4; i++) value = strchr(value, '\n') ? strchr(value, '\n') + 1 : NULL;
     snprintf(h->name, sizeof h->name, "%.*s", (int)strcspn(its.machine, " "), its.machine);
     snprintf(h->address, sizeof h->address, "%s", its.address);
     snprintf(h->facts, sizeof h->facts, "%s", value ? value : ""); /* behind the rank info's four lines */
-    x->all[rank] = its;
+    x->m->all[rank] = its;
     h->came = true;
     return GS_OK;
 }
@@ -124,7 +121,7 @@ static gs_status see(void *context, const char *key, const char *value) {
 static gs_status look(probing *x) {
     if (x->r->stop && *x->r->stop)
         return gs_fail(GS_E_INTERRUPTED, "stopped by a signal while it waited for the other machines");
-    return gs_store_poll(x->store, LOOK, see, x);
+    return gs_store_poll(x->m->store, LOOK, see, x);
 }
 
 static gs_status put_host(const probing *x, const char *facts) {
@@ -132,11 +129,11 @@ static gs_status put_host(const probing *x, const char *facts) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE], interface[40];
     bool there;
     snprintf(key, sizeof key, "rank-%d", p->rank);
-    gs_rank_info_text(&x->all[p->rank], false, value, sizeof value);
+    gs_rank_info_text(&x->m->all[p->rank], false, value, sizeof value);
     const size_t used = strlen(value);
-    snprintf(value + used, sizeof value - used, "route %s\ninterface %s\n%s", gs_store_address(x->store),
-             gs_route_interface(x->all[p->rank].address, interface, sizeof interface), facts);
-    GS_TRY(gs_store_put(x->store, key, value, &there));
+    snprintf(value + used, sizeof value - used, "route %s\ninterface %s\n%s", gs_store_address(x->m->store),
+             gs_route_interface(x->m->all[p->rank].address, interface, sizeof interface), facts);
+    GS_TRY(gs_store_put(x->m->store, key, value, &there));
     if (!there) return GS_OK;
     return gs_fail(GS_E_USAGE, "rank %d has arrived twice: give each machine a --node-rank of its own",
                    p->rank);
@@ -149,7 +146,7 @@ static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
     *link_of(x->p, peer, x->p->rank) = *l;
     snprintf(key, sizeof key, "pair-%d-%d", peer, x->p->rank);
     snprintf(value, sizeof value, "%d %.9g %.9g %s", l->works, l->round_trip, l->rate, l->why);
-    return gs_store_put(x->store, key, value, &there);
+    return gs_store_put(x->m->store, key, value, &there);
 }
 
 /* ---- who comes ---- */
@@ -173,7 +170,7 @@ static gs_status wait_for_all(probing *x) {
             char value[GS_STORE_VALUE];
             for (int i = 0; i < x->p->size; i++) value[i] = x->p->host[i].came ? '1' : '0';
             value[x->p->size] = '\0';
-            GS_TRY(gs_store_put(x->store, "roll", value, &there));
+            GS_TRY(gs_store_put(x->m->store, "roll", value, &there));
             snprintf(x->roll, sizeof x->roll, "%.*s", ROLL, value);
         }
         if (!told && !x->roll[0] && gs_seconds() >= soon) {
@@ -189,7 +186,7 @@ static gs_status wait_for_all(probing *x) {
             GS_E_PEER,
             "node rank %d came when the others had begun; start all again, with a longer --timeout",
             x->p->rank);
-    gs_store_strangers(x->store, x->p->strangers, sizeof x->p->strangers);
+    gs_store_strangers(x->m->store, x->p->strangers, sizeof x->p->strangers);
     return GS_OK;
 }
 
@@ -230,10 +227,10 @@ static bool lacks_a_link(const probing *x) {
     return false;
 }
 
-static gs_status connect_and_measure(probing *x, int listener) {
+static gs_status connect_and_measure(probing *x) {
     gs_rendezvous quick = *x->r;
     quick.timeout = CONNECT;
-    GS_TRY(gs_mesh_connect_some(&quick, x->all, listener, x->present, x->socket, x->why));
+    GS_TRY(gs_mesh_connect_some(&quick, x->m->all, x->m->listener, x->present, x->socket, x->why));
     gs_status status = tell_and_measure(x);
     const double end = gs_seconds() + SETTLE + x->p->size;
     while (status == GS_OK && lacks_a_link(x) && gs_seconds() < end) status = look(x);
@@ -244,12 +241,10 @@ static gs_status connect_and_measure(probing *x, int listener) {
 /* ---- all of it ---- */
 
 static gs_status look_around(probing *x, const char *facts) {
-    int listener;
-    x->store = gs_rendezvous_use_store(x->m, &x->key);
-    x->all[x->r->rank] = gs_rendezvous_ranks(x->m, &listener)[x->r->rank];
+    x->m->met = true;
     GS_TRY(put_host(x, facts));
     GS_TRY(wait_for_all(x));
-    return connect_and_measure(x, listener);
+    return connect_and_measure(x);
 }
 
 static gs_status make(const gs_rendezvous *r, gs_probe *p, probing *x) {
@@ -257,7 +252,6 @@ static gs_status make(const gs_rendezvous *r, gs_probe *p, probing *x) {
     *p = (gs_probe){.size = r->size, .rank = r->rank};
     GS_TRY(GS_NEW(p->host, n, "%d machines", r->size));
     GS_TRY(GS_NEW(p->link, n * n, "%d machines", r->size));
-    GS_TRY(GS_NEW(x->all, n, "%d machines", r->size));
     GS_TRY(GS_NEW(x->socket, n, "%d machines", r->size));
     GS_TRY(GS_NEW(x->present, n, "%d machines", r->size));
     return GS_NEW(x->why, n, "%d machines", r->size);
@@ -271,7 +265,6 @@ gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe_waits
     if (status == GS_OK) status = gs_rendezvous_open(r, &x.m);
     if (status == GS_OK) status = look_around(&x, facts);
     gs_rendezvous_close(x.m);
-    free(x.all);
     free(x.socket);
     free(x.present);
     free(x.why);

@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,7 @@ struct gs_folder_store {
     /* Of this rank's files, as the folder's file system reports it: only files of this user count. */
     long owner;
     double since; /* when this rank came, by the clock of that file system */
-    char **seen;  /* [seens] names */
-    int seens;
+    char *seen;   /* "/rank-1/left-0/": names; NULL: none */
 };
 
 int gs_rank_of_key(const char *name, const char *what, int size) {
@@ -87,7 +87,6 @@ gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
 
 void gs_folder_store_free(gs_folder_store *f) {
     if (!f) return;
-    for (int i = 0; i < f->seens; i++) free(f->seen[i]);
     free(f->seen);
     free(f);
 }
@@ -153,17 +152,17 @@ gs_status gs_folder_store_put(gs_folder_store *f, const char *key, char *value, 
 /* ---- looking ---- */
 
 static bool is_seen(const gs_folder_store *f, const char *name) {
-    bool seen = false;
-    for (int i = 0; i < f->seens && !seen; i++) seen = strcmp(f->seen[i], name) == 0;
-    return seen;
+    char whole[NAME_MAX + 3];
+    snprintf(whole, sizeof whole, "/%s/", name);
+    return f->seen && strstr(f->seen, whole);
 }
 
 static gs_status note_seen(gs_folder_store *f, const char *name) {
-    char **more = realloc(f->seen, ((size_t)f->seens + 1) * sizeof *more);
-    if (more) f->seen = more;
-    if (!more || !(f->seen[f->seens] = strdup(name)))
+    char *more;
+    if (asprintf(&more, "%s%s/", f->seen ? f->seen : "/", name) < 0)
         return gs_fail(GS_E_MEMORY, "no memory for what the ranks tell");
-    f->seens++;
+    free(f->seen);
+    f->seen = more;
     return GS_OK;
 }
 

@@ -15,9 +15,10 @@
 #include "comm/handshake.h"
 
 enum {
-    GS_FRAME_BODY = 16384,                  /* bytes at most */
-    GS_FRAME_MOST = 8 + GS_FRAME_BODY + 32, /* with head and HMAC */
-    GS_STORE_LINE = 0x73746f72,             /* the line of a hello to a store */
+    GS_FRAME_BODY = 16384,       /* bytes at most */
+    GS_FRAME_LEAST = 8 + GS_MAC, /* with head and HMAC */
+    GS_FRAME_MOST = GS_FRAME_LEAST + GS_FRAME_BODY,
+    GS_STORE_LINE = 0x73746f72, /* the line of a hello to a store */
 };
 #define GS_STORE_NUMBER 0xffffffffu
 
@@ -35,7 +36,7 @@ typedef enum gs_frame_kind {
 
 /* One end. */
 typedef struct gs_frames {
-    int socket; /* does not block; of whoever has the frames: gs_frames_begin leaves it alone */
+    int socket; /* of whoever has the frames: gs_frames_begin leaves it alone */
     unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
     unsigned long long out, in; /* the next numbers */
     unsigned char frame[GS_FRAME_MOST];

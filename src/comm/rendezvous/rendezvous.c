@@ -18,20 +18,6 @@
 
 static const double LOOK = 0.05, LINGER = 1, LINGER_EARLY = 3; /* seconds */
 
-struct gs_rendezvous_state {
-    const gs_rendezvous *r;
-    char address[256];
-    unsigned char key[GS_SECRET];
-    gs_store_server *server; /* where this process holds the store */
-    gs_store *store;         /* NULL: there is one process alone, which has no folder */
-    bool by_store;           /* the store is no folder */
-    int listener;
-    gs_rank_info *all; /* [size] */
-    bool *missing;
-    int left;
-    bool here, met, failed; /* here: it has put its rank info */
-};
-
 static atomic_bool reached; /* this process has reached a rendezvous */
 
 /* ---- opening ---- */
@@ -67,17 +53,16 @@ static gs_status choose_address(gs_rendezvous_state *m) {
 static gs_status open_store(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
     const double until = gs_awake_seconds() + r->timeout;
-    gs_endpoint endpoint;
     m->by_store = r->endpoint[0] && r->size > 1;
     if (!r->endpoint[0]) return gs_store_open(r, NULL, NULL, 0, &m->store);
     if (!m->by_store) return GS_OK;
-    GS_TRY(gs_endpoint_read(r->endpoint, &endpoint));
+    GS_TRY(gs_endpoint_read(r->endpoint, &m->endpoint));
     GS_TRY(gs_run_key(r->run, m->key));
     if (r->holds_store) {
-        GS_TRY(gs_store_server_create(&endpoint, r->ports, m->key, &m->server));
+        GS_TRY(gs_store_server_create(&m->endpoint, r->ports, m->key, &m->server));
         GS_TRY(gs_store_server_start(m->server));
     }
-    return gs_store_open(r, &endpoint, m->key, until, &m->store);
+    return gs_store_open(r, &m->endpoint, m->key, until, &m->store);
 }
 
 static void tell_place(const gs_rendezvous_state *m) {
@@ -122,17 +107,6 @@ gs_status gs_rendezvous_open(const gs_rendezvous *r, gs_rendezvous_state **out) 
     gs_rendezvous_close(*out);
     *out = NULL;
     return status;
-}
-
-gs_store *gs_rendezvous_use_store(gs_rendezvous_state *m, const unsigned char **key) {
-    m->met = true;
-    *key = m->key;
-    return m->store;
-}
-
-const gs_rank_info *gs_rendezvous_ranks(const gs_rendezvous_state *m, int *listener) {
-    *listener = m->listener;
-    return m->all;
 }
 
 /* ---- waiting for all ---- */
@@ -194,12 +168,9 @@ static gs_status see(void *context, const char *key, const char *value) {
 
 /* Those that have come to such a place are all on this machine. */
 static const char *only_here(const gs_rendezvous_state *m, char *text, size_t size) {
-    gs_endpoint endpoint;
     text[0] = '\0';
-    if (!m->by_store || m->r->nodes == 1 || gs_endpoint_read(m->r->endpoint, &endpoint) != GS_OK ||
-        endpoint.kind != GS_ENDPOINT_TCP)
-        return text;
-    return gs_route_only_here(endpoint.host, endpoint.port, true, text, size);
+    if (!m->by_store || m->r->nodes == 1) return text;
+    return gs_route_only_here(m->endpoint.host, m->endpoint.port, true, text, size);
 }
 
 static gs_status never_came(gs_rendezvous_state *m) {

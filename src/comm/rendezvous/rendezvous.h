@@ -10,8 +10,25 @@
 #pragma once
 
 #include "comm/rank_info.h"
+#include "comm/rendezvous/store.h"
 
-typedef struct gs_rendezvous_state gs_rendezvous_state;
+typedef struct gs_rendezvous_state {
+    const gs_rendezvous *r;
+    char address[256];
+    unsigned char key[GS_SECRET];   /* of the run, where the store is no folder */
+    gs_endpoint endpoint;           /* of the store, likewise */
+    struct gs_store_server *server; /* where this process holds the store */
+    gs_store *store;                /* NULL: there is one process alone, which has no folder */
+    bool by_store;                  /* the store is no folder */
+    int listener;                   /* the socket where this process listens */
+    /* [size] What the ranks tell: this process's from the start, that of all once they have met; the pid of those that
+     * run elsewhere is 0. */
+    gs_rank_info *all;
+    bool *missing;
+    int left;
+    /* It has put its rank info; all have met (also set where another rendezvous has: probe/probe.c); it has failed. */
+    bool here, met, failed;
+} gs_rendezvous_state;
 
 /* GS_E_USAGE: rank, size or timeout make no sense; or the folder, where one is wanted. */
 gs_status gs_rendezvous_check(const gs_rendezvous *, bool folder);
@@ -23,15 +40,8 @@ gs_status gs_rendezvous_open(const gs_rendezvous *, gs_rendezvous_state **out);
  * be of the same run. GS_E_FILE: the folder cannot be used. */
 gs_status gs_rendezvous_wait(gs_rendezvous_state *);
 
-/* [size] What the ranks tell: this process's from the start, that of all once they have met; the pid of those that run
- * elsewhere is 0. And the socket where this process listens. Both belong to the state. */
-const gs_rank_info *gs_rendezvous_ranks(const gs_rendezvous_state *, int *listener);
-
 /* This rank fails with `status` after the wait, and tells why before it closes its connections: else those that see
  * them end take it for the one that was lost. The first to tell is heard: all later ones fail with its sentence. */
 gs_status gs_rendezvous_fail(const gs_rendezvous_state *, gs_status status);
-
-/* In place of gs_rendezvous_wait, for another rendezvous (probe/probe.h): the store, and the run's key. */
-struct gs_store *gs_rendezvous_use_store(gs_rendezvous_state *, const unsigned char **key);
 
 void gs_rendezvous_close(gs_rendezvous_state *); /* NULL is allowed */

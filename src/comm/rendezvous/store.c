@@ -59,24 +59,14 @@ bool gs_endpoint_is_folder(const char *text) {
 
 /* ---- sockets ---- */
 
+/* -1: *error is an errno. */
 static int call_one(const struct addrinfo *a, double until, int *error) {
-    int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    socklen_t length = sizeof *error;
-    *error = 0;
-    if (s < 0 || (connect(s, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS)) *error = errno;
-    double left = until - gs_seconds();
-    struct pollfd p = {.fd = s, .events = POLLOUT};
-    if (*error == 0 && poll(&p, 1, left > 0 ? (int)(left * 1000) + 1 : 0) <= 0) *error = ETIMEDOUT;
-    if (*error == 0 && getsockopt(s, SOL_SOCKET, SO_ERROR, error, &length) != 0) *error = errno;
-    /* A caller's own port may happen to be the one that it calls: then it has met itself. */
-    struct sockaddr_storage here, there;
-    socklen_t h = sizeof here, t = sizeof there;
-    memset(&here, 0, sizeof here);
-    memset(&there, 0, sizeof there);
-    if (*error == 0 && getsockname(s, (struct sockaddr *)&here, &h) == 0 &&
-        getpeername(s, (struct sockaddr *)&there, &t) == 0 && h == t && memcmp(&here, &there, h) == 0)
-        *error = ECONNREFUSED;
-    if (*error == 0) return s;
+    const double left = fmax(until - gs_seconds(), 1e-3);
+    const struct timeval most = {(time_t)left, (suseconds_t)((left - floor(left)) * 1e6)};
+    const int s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (s >= 0) setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most); /* limits connect too */
+    if (s >= 0 && connect(s, a->ai_addr, a->ai_addrlen) == 0) return s;
+    *error = errno == EINPROGRESS || errno == EINTR ? ETIMEDOUT : errno;
     if (s >= 0) close(s);
     return -1;
 }
@@ -257,13 +247,14 @@ static outcome try_port(gs_store *t, const gs_endpoint *p, int port, const gs_re
     bool silent = false;
     const int socket = call_host(p->host, port, call_time(until), error, why);
     if (socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
-    if (handshake(t, socket, (uint32_t)r->rank, key, &silent)) {
-        gs_route_of(socket, t->address, sizeof t->address, &own_port);
-        return CONNECTED;
-    }
+    gs_route_of(socket, t->address, sizeof t->address, &own_port);
+    /* A caller's own port may happen to be the one that it calls: then it has met itself. */
+    const bool met_itself = own_port == port;
+    if (!met_itself && handshake(t, socket, (uint32_t)r->rank, key, &silent)) return CONNECTED;
     close(socket);
-    if (silent) *error = ETIMEDOUT;
-    return silent ? NOBODY_THERE : NOT_OF_THIS_RUN;
+    if (!met_itself && !silent) return NOT_OF_THIS_RUN;
+    *error = met_itself ? ECONNREFUSED : ETIMEDOUT;
+    return NOBODY_THERE;
 }
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_endpoint *p, int ports, outcome last,

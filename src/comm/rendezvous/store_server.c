@@ -14,21 +14,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { STRANGERS = 256, TICK_MS = 100, WHERE = 160, WAIT_MS = 250 /* most that a request for news waits */ };
 static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a member to read */;
 
-/* Whoever is connected, with a thread of its own. */
+typedef enum stage { WANTS_HELLO, WANTS_PROOF, MEMBER } stage;
+
+/* Whoever is connected. */
 typedef struct client {
-    gs_store_server *server;
-    pthread_t thread;
-    gs_frames frames;         /* its socket is there from the start */
-    bool greets, member, bye; /* it has said a hello of this version; has proven itself; is done */
-    bool ended;               /* its thread has */
-    char rank[GS_STORE_KEY];  /* "rank-1", which it has put; "" */
-    struct client *next;
+    stage stage;
+    double since;                /* its call */
+    gs_frames frames;            /* its socket is there from the start */
+    unsigned char proof[GS_MAC]; /* that is wanted */
+    bool bye;                    /* it is done */
+    char rank[GS_STORE_KEY];     /* "rank-1", which it has put; "" */
+    int shown;                   /* it has asked for the pairs behind so many, */
+    double until;                /* and waits for them until then; 0: it has not */
 } client;
 
 struct gs_store_server {
@@ -38,16 +42,17 @@ struct gs_store_server {
     bool running;
     pthread_t thread;
     atomic_bool ends;
-    pthread_mutex_t lock; /* of all below, and of the clients */
-    pthread_cond_t news;
-    client *clients; /* the latest first */
-    char **pair;     /* [pairs] key, 0, value, 0: in the order in which they came */
-    int pairs;
-    long strangers, unknowing; /* turned away; and of these, those that greeted as gradsum does */
-    int came, present;         /* members: so far, and now */
+    atomic_long strangers;    /* turned away, */
+    atomic_int came, present; /* members: so far, and now */
+    /* Of the thread alone: */
+    long unknowing;      /* turned away, although they greeted as gradsum does */
+    client **client;     /* [clients] */
+    struct pollfd *poll; /* [1 + clients] the listener's, and theirs */
+    int clients, pairs;
+    char **pair; /* [pairs] key, 0, value, 0: in the order in which they came */
 };
 
-/* ---- what it holds, with the lock held ---- */
+/* ---- what it holds ---- */
 
 /* The value of this key; NULL: there is none. */
 static const char *find_pair(const gs_store_server *s, const char *key) {
@@ -73,56 +78,46 @@ static bool add_pair(gs_store_server *s, const char *key, const char *value) {
     memcpy(pair, key, k);
     memcpy(pair + k, value, v);
     s->pair[s->pairs++] = pair;
-    pthread_cond_broadcast(&s->news);
     return true;
 }
 
-/* ---- one client ---- */
+/* ---- one client: of each answer false, where it is to leave ---- */
 
 static bool answer(client *v, gs_frame_kind kind, const void *body, size_t bytes) {
     return gs_frame_send(&v->frames, kind, body, bytes, gs_awake_seconds() + ANSWER);
 }
 
-static bool put(client *v) {
-    gs_store_server *s = v->server;
+static bool put(gs_store_server *s, client *v) {
     const char *key, *value;
-    char old[GS_STORE_VALUE];
     if (!gs_frame_pair(&v->frames, &key, &value)) return false;
-    pthread_mutex_lock(&s->lock);
     const char *there = find_pair(s, key);
-    if (there) snprintf(old, sizeof old, "%s", there);
-    const bool stays = there || add_pair(s, key, value); /* no memory: it has to be told somehow */
-    pthread_mutex_unlock(&s->lock);
-    if (there) return answer(v, GS_FRAME_THERE, old, strlen(old) + 1);
+    if (there) return answer(v, GS_FRAME_THERE, there, strlen(there) + 1);
+    if (!add_pair(s, key, value)) return false; /* no memory: it has to be told somehow */
     if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
-    return stays && answer(v, GS_FRAME_DONE, NULL, 0);
+    return answer(v, GS_FRAME_DONE, NULL, 0);
+}
+
+static bool ask_for_news(client *v) {
+    int wait = 0;
+    if (v->frames.bytes == 0 || sscanf(v->frames.body, "%d %d", &v->shown, &wait) != 2 || v->shown < 0)
+        return false;
+    v->until = gs_awake_seconds() + (wait < WAIT_MS ? wait : WAIT_MS) * 1e-3;
+    return true;
 }
 
 /* As many pairs as fit. */
-static bool tell_news(client *v) {
-    gs_store_server *s = v->server;
+static bool tell_news(const gs_store_server *s, client *v) {
     char body[GS_FRAME_BODY];
     size_t used = 0, more;
-    int shown = 0, wait = 0;
-    if (v->frames.bytes == 0 || sscanf(v->frames.body, "%d %d", &shown, &wait) != 2 || shown < 0)
-        return false;
-    const struct timespec end = gs_timespec(gs_seconds() + (wait < WAIT_MS ? wait : WAIT_MS) * 1e-3);
-    pthread_mutex_lock(&s->lock);
-    while (wait > 0 && shown >= s->pairs && !atomic_load(&s->ends) &&
-           pthread_cond_clockwait(&s->news, &s->lock, CLOCK_MONOTONIC, &end) == 0)
-        continue;
-    for (; shown < s->pairs && used + (more = pair_bytes(s->pair[shown])) <= sizeof body; used += more)
-        memcpy(body + used, s->pair[shown++], more);
-    pthread_mutex_unlock(&s->lock);
+    for (; v->shown < s->pairs && used + (more = pair_bytes(s->pair[v->shown])) <= sizeof body; used += more)
+        memcpy(body + used, s->pair[v->shown++], more);
+    v->until = 0;
     return answer(v, GS_FRAME_PAIRS, body, used);
 }
 
-static bool tell_strangers(client *v) {
-    gs_store_server *s = v->server;
+static bool tell_strangers(gs_store_server *s, client *v) {
     char text[240] = "";
-    pthread_mutex_lock(&s->lock);
-    const long all = s->strangers, unknowing = s->unknowing;
-    pthread_mutex_unlock(&s->lock);
+    const long all = atomic_load(&s->strangers), unknowing = s->unknowing;
     if (unknowing > 0)
         snprintf(text, sizeof text,
                  "; %ld call%s turned away there, of gradsum with another secret: it must be the same on all "
@@ -133,138 +128,135 @@ static bool tell_strangers(client *v) {
     return answer(v, GS_FRAME_NUMBER, text, strlen(text) + 1);
 }
 
-/* Its requests, until it leaves. */
-static void serve_member(client *v) {
-    bool stays = true;
-    while (stays && !v->bye && gs_frame_receive(&v->frames, INFINITY)) {
-        const gs_frame_kind kind = v->frames.kind;
-        v->bye = kind == GS_FRAME_BYE;
-        stays = kind == GS_FRAME_PUT    ? put(v)
-                : kind == GS_FRAME_NEWS ? tell_news(v)
-                                        : kind == GS_FRAME_COUNT && tell_strangers(v);
-    }
-}
-
 /* The store's side of the handshake. */
-static bool handshake(client *v) {
-    static char ok = GS_HANDSHAKE_OK;
-    gs_store_server *s = v->server;
-    const double until = gs_awake_seconds() + patience;
-    const int socket = v->frames.socket;
+static bool answer_hello(const gs_store_server *s, client *v) {
     gs_hello_answer mine;
     gs_hello theirs;
-    unsigned char proof[GS_MAC], wanted[GS_MAC];
-    if (!gs_socket_move(socket, false, &theirs, sizeof theirs, until) ||
+    if (!gs_socket_move(v->frames.socket, false, &theirs, sizeof theirs, 0) ||
         !gs_hello_fits(&theirs, GS_STORE_NUMBER) || theirs.line != GS_STORE_LINE ||
         gs_hello_make(GS_STORE_NUMBER, theirs.from, GS_STORE_LINE, &mine.hello) != GS_OK)
         return false;
-    pthread_mutex_lock(&s->lock);
-    v->greets = true;
-    pthread_mutex_unlock(&s->lock);
+    v->stage = WANTS_PROOF;
     gs_handshake_proof(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
-    gs_handshake_proof(s->key, s->key, theirs.from, &theirs, &mine.hello, wanted);
+    gs_handshake_proof(s->key, s->key, theirs.from, &theirs, &mine.hello, v->proof);
     gs_frames_begin(&v->frames, s->key, &theirs, &mine.hello, false);
-    return gs_socket_move(socket, true, &mine, sizeof mine, until) &&
-           gs_socket_move(socket, false, proof, sizeof proof, until) && gs_mac_equal(wanted, proof) &&
-           gs_socket_move(socket, true, &ok, 1, until);
+    return gs_socket_move(v->frames.socket, true, &mine, sizeof mine, 0);
 }
 
+static bool answer_proof(gs_store_server *s, client *v) {
+    static char ok = GS_HANDSHAKE_OK;
+    unsigned char proof[GS_MAC];
+    if (!gs_socket_move(v->frames.socket, false, proof, sizeof proof, 0) || !gs_mac_equal(v->proof, proof))
+        return false;
+    v->stage = MEMBER;
+    atomic_fetch_add(&s->present, 1);
+    atomic_fetch_add(&s->came, 1);
+    return gs_socket_move(v->frames.socket, true, &ok, 1, 0);
+}
+
+static bool go_on(gs_store_server *s, client *v) {
+    if (v->stage == WANTS_HELLO) return answer_hello(s, v);
+    if (v->stage == WANTS_PROOF) return answer_proof(s, v);
+    if (!gs_frame_receive(&v->frames, 0)) return false;
+    const gs_frame_kind kind = v->frames.kind;
+    v->bye = kind == GS_FRAME_BYE;
+    return kind == GS_FRAME_PUT    ? put(s, v)
+           : kind == GS_FRAME_NEWS ? ask_for_news(v)
+                                   : kind == GS_FRAME_COUNT && tell_strangers(s, v);
+}
+
+/* Has it said all of what is wanted next? Until then poll does not return for it (SO_RCVLOWAT), and nothing here waits
+ * for it. */
+static bool has_come(const client *v) {
+    const int socket = v->frames.socket;
+    uint32_t head[2];
+    int there = 0, wanted = v->stage == WANTS_HELLO   ? (int)sizeof(gs_hello)
+                            : v->stage == WANTS_PROOF ? GS_MAC
+                                                      : GS_FRAME_LEAST;
+    if (v->stage == MEMBER && recv(socket, head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head &&
+        head[0] <= GS_FRAME_BODY)
+        wanted += (int)head[0];
+    setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted);
+    return ioctl(socket, FIONREAD, &there) == 0 && there >= wanted;
+}
+
+/* False: it has gone, or is to. */
+static bool attend(gs_store_server *s, client *v, short happened) {
+    const double now = gs_awake_seconds();
+    while (happened && has_come(v))
+        if (!go_on(s, v)) return false;
+    if (happened & (POLLRDHUP | POLLHUP | POLLERR)) return false;
+    if (v->stage != MEMBER) return now - v->since < patience;
+    return v->until <= 0 || (v->shown >= s->pairs && now < v->until) || tell_news(s, v);
+}
+
+/* ---- all of them ---- */
+
 /* One that has gone without a word is told to the others. */
-static void part(client *v) {
-    gs_store_server *s = v->server;
+static void part(gs_store_server *s, int i) {
+    client *v = s->client[i];
     char key[GS_STORE_KEY + 8];
     if (v->rank[0] && !v->bye) {
         snprintf(key, sizeof key, "gone-%s", v->rank + 5);
         if (!find_pair(s, key)) add_pair(s, key, "");
     }
-    s->present -= v->member;
-    s->strangers += !v->member;
-    s->unknowing += !v->member && v->greets;
+    if (v->stage == MEMBER)
+        atomic_fetch_sub(&s->present, 1);
+    else
+        atomic_fetch_add(&s->strangers, 1);
+    s->unknowing += v->stage == WANTS_PROOF;
     close(v->frames.socket);
-    v->ended = true;
+    free(v);
+    s->client[i] = s->client[--s->clients];
+    s->poll[1 + i] = s->poll[1 + s->clients];
 }
 
-static void *serve_client(void *argument) {
-    client *v = argument;
-    gs_store_server *s = v->server;
-    const bool proven = handshake(v);
-    pthread_mutex_lock(&s->lock);
-    v->member = proven;
-    s->came += proven;
-    s->present += proven;
-    pthread_mutex_unlock(&s->lock);
-    if (proven) serve_member(v);
-    pthread_mutex_lock(&s->lock);
-    part(v);
-    pthread_mutex_unlock(&s->lock);
-    return NULL;
-}
-
-/* ---- all of them: only the server's thread changes the list ---- */
-
-/* Free those whose threads have ended; all: end them first. */
-static void free_ended_clients(gs_store_server *s, bool all) {
-    for (client **at = &s->clients, *v; (v = *at);) {
-        pthread_mutex_lock(&s->lock);
-        if (all && !v->ended) shutdown(v->frames.socket, SHUT_RDWR);
-        const bool ended = all || v->ended;
-        pthread_mutex_unlock(&s->lock);
-        if (ended) {
-            pthread_join(v->thread, NULL);
-            *at = v->next;
-            free(v);
-        } else {
-            at = &v->next;
-        }
+/* Somebody calls. Where there are too many strangers, the one that came first leaves. */
+static void welcome(gs_store_server *s) {
+    int yes = 1, strangers = 0, first = 0;
+    for (int i = 0; i < s->clients; i++) {
+        if (s->client[i]->stage == MEMBER) continue;
+        if (strangers++ == 0 || s->client[i]->since < s->client[first]->since) first = i;
     }
-}
-
-/* Is there room for one more stranger? If not, the one that came first leaves. */
-static bool has_room(gs_store_server *s) {
-    const client *first = NULL;
-    int strangers = 0;
-    pthread_mutex_lock(&s->lock);
-    for (const client *v = s->clients; v; v = v->next) {
-        if (v->member || v->ended) continue;
-        strangers++;
-        first = v;
-    }
-    if (strangers >= STRANGERS) shutdown(first->frames.socket, SHUT_RDWR);
-    pthread_mutex_unlock(&s->lock);
-    return strangers < STRANGERS;
-}
-
-static void welcome(gs_store_server *s, int socket) {
-    int yes = 1;
-    client *v = calloc(1, sizeof *v);
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (v) {
-        v->server = s;
-        v->frames.socket = socket;
-    }
-    if (v && gs_thread_start(&v->thread, serve_client, v) == 0) {
-        v->next = s->clients;
-        s->clients = v;
+    if (strangers >= STRANGERS) part(s, first);
+    const size_t room = (size_t)s->clients + 1;
+    client **clients = realloc(s->client, room * sizeof(client *)), *v = calloc(1, sizeof *v);
+    struct pollfd *polls = realloc(s->poll, (room + 1) * sizeof *polls);
+    if (clients) s->client = clients;
+    if (polls) s->poll = polls;
+    const int socket =
+        clients && polls && v ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (socket < 0) { /* no memory or no descriptor is left: those who call stay there */
+        free(v);
+        gs_sleep(1e-3);
         return;
     }
-    free(v); /* no memory: it may call again */
-    close(socket);
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    v->since = gs_awake_seconds();
+    v->frames.socket = socket;
+    s->client[s->clients++] = v;
+    s->poll[s->clients] = (struct pollfd){socket, POLLIN | POLLRDHUP, 0};
+}
+
+/* How long to wait for whoever says something: an answer may be due before. */
+static int wait_ms(const gs_store_server *s) {
+    double left = TICK_MS * 1e-3;
+    for (int i = 0; i < s->clients; i++) {
+        const client *v = s->client[i];
+        if (v->until > 0) left = v->shown < s->pairs ? 0 : fmin(left, v->until - gs_awake_seconds());
+    }
+    return left > 0 ? (int)(left * 1e3) + 1 : 0;
 }
 
 static void *serve(void *argument) {
     gs_store_server *s = argument;
     while (!atomic_load(&s->ends)) {
-        struct pollfd p = {s->listener, POLLIN, 0};
-        const bool calls = poll(&p, 1, TICK_MS) > 0;
-        free_ended_clients(s, false);
-        const int socket =
-            calls && has_room(s) ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-        if (socket >= 0)
-            welcome(s, socket);
-        else if (calls)
-            gs_sleep(1e-3); /* there is no room yet, or no descriptor is left: those who call stay there */
+        const bool any = poll(s->poll, (nfds_t)s->clients + 1, wait_ms(s)) > 0;
+        for (int i = s->clients - 1; i >= 0; i--)
+            if (!attend(s, s->client[i], any ? s->poll[1 + i].revents : 0)) part(s, i);
+        if (any && s->poll[0].revents) welcome(s);
     }
-    free_ended_clients(s, true);
+    while (s->clients > 0) part(s, s->clients - 1);
     return NULL;
 }
 
@@ -318,14 +310,14 @@ gs_status gs_store_server_create(const gs_endpoint *p, int ports, const unsigned
     *out = NULL;
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the place where the ranks meet");
     s->listener = -1;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->news, NULL);
     memcpy(s->key, key, GS_SECRET);
-    gs_status status = open_listener(p, ports > 0 ? ports : 1, &s->listener);
+    gs_status status = GS_NEW(s->poll, 1, "the place where the ranks meet");
+    if (status == GS_OK) status = open_listener(p, ports > 0 ? ports : 1, &s->listener);
     if (status != GS_OK) {
         gs_store_server_free(s);
         return status;
     }
+    s->poll[0] = (struct pollfd){s->listener, POLLIN, 0};
     note_where(s);
     *out = s;
     return GS_OK;
@@ -346,20 +338,13 @@ const char *gs_store_server_where(const gs_store_server *s) {
 }
 
 long gs_store_server_strangers(gs_store_server *s) {
-    pthread_mutex_lock(&s->lock);
-    const long strangers = s->strangers;
-    pthread_mutex_unlock(&s->lock);
-    return strangers;
+    return atomic_load(&s->strangers);
 }
 
 void gs_store_server_linger(gs_store_server *s, int members, double seconds) {
     const double end = gs_seconds() + seconds;
-    for (bool all = false; !all && gs_seconds() < end;) {
-        pthread_mutex_lock(&s->lock);
-        all = s->came >= members && s->present == 0;
-        pthread_mutex_unlock(&s->lock);
-        if (!all) gs_sleep(0.01);
-    }
+    while ((atomic_load(&s->came) < members || atomic_load(&s->present) > 0) && gs_seconds() < end)
+        gs_sleep(0.01);
 }
 
 void gs_store_server_free(gs_store_server *s) {
@@ -370,7 +355,7 @@ void gs_store_server_free(gs_store_server *s) {
     if (s->listener >= 0) close(s->listener);
     for (int i = 0; i < s->pairs; i++) free(s->pair[i]);
     free(s->pair);
-    pthread_cond_destroy(&s->news);
-    pthread_mutex_destroy(&s->lock);
+    free(s->client);
+    free(s->poll);
     free(s);
 }

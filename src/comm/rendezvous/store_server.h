@@ -1,5 +1,5 @@
 /* The store of a run (store.h): a list of pairs in the memory of one process, the launcher of node rank 0, or rank 0
- * where something else has started the processes. A thread accepts callers, and each has a thread of its own:
+ * where something else has started the processes. A thread talks with all who call:
  *
  *     caller                                              store
  *     handshake of handshake.h            <->

@@ -11,18 +11,18 @@ typedef struct under_way {
     double takes;
     uint32_t next;
     int32_t from, to;
-    int32_t stage;
+    int16_t stage, inside; /* inside: 1 where it stays inside a host, else 0 */
 } under_way;
 
 enum {
     STAGE_LEFT,    /* onto a line of its own at `time`: the receiver computes when it arrives */
-    STAGE_INSIDE,  /* the same, inside a host */
     STAGE_OUT,     /* wants its host's line out at `time` */
     STAGE_IN,      /* wants the receiving host's line in at `time` */
     STAGE_ARRIVES, /* at `time` */
 };
 
 typedef struct message_queue {
+    int from;
     uint32_t head, tail;
 } message_queue;
 
@@ -37,33 +37,32 @@ typedef struct wanted {
 
 /* The messages to a rank, by sender. */
 typedef struct message_inbox {
-    int *from; /* [count] */
-    message_queue *queue;
+    message_queue *queue;  /* [count] */
     int count, room, last; /* last: that was looked at */
     int *place;            /* [ranks]: which one is of that sender, from 1; NULL while there are few */
 } message_inbox;
 
-/* What every move touches comes first. */
+/* What every move touches comes first. Of two lines the first leads to other hosts, the other one stays inside. */
 typedef struct virtual_rank {
-    double clock, out, out_inside; /* ps; when its own lines out are free again */
-    uint32_t place;                /* in the list at its place in the script */
-    int at;                        /* in its script */
-    int waits_for;                 /* a rank; -1: it does not wait */
-    bool ready;                    /* it is in the queue of those that can go on */
-    const gs_virtual_list *meets;  /* "all ranks together": it waits for that */
-    bool met;                      /* it is over, or cannot be */
+    double clock, out[2];         /* ps; when its own lines out are free again */
+    uint32_t place;               /* in the list at its place in the script */
+    int at;                       /* in its script */
+    int waits_for;                /* a rank; -1: it does not wait */
+    bool ready;                   /* it is in the queue of those that can go on */
+    const gs_virtual_list *meets; /* "all ranks together": it waits for that */
+    bool met;                     /* it is over, or cannot be */
     message_inbox inbox;
     gs_virtual_account account;
     double item_began;              /* ps; below 0: it has not */
     double work;                    /* ps: the clock of the thread that works, */
     double noted[GS_VIRTUAL_SLOTS]; /* and what it may wait for */
-    gs_port in_inside, in;
+    gs_port in[2];
 } virtual_rank;
 
 struct gs_virtual {
     gs_virtual_cluster cluster;
-    int ranks, each;                                      /* each: ranks of a host */
-    double alpha, beta, alpha_inside, beta_inside, gamma; /* ps, and ps a byte */
+    int ranks, each;                 /* each: ranks of a host */
+    double alpha[2], beta[2], gamma; /* ps, and ps a byte */
     virtual_rank *rank;
     const gs_virtual_script *script;
     /* messages */
@@ -139,7 +138,7 @@ static bool let_through(gs_virtual *v) {
     if (w->stage == STAGE_OUT) {
         const int host = w->from / v->each;
         carry(w, &v->out_free[host], &v->line[host].out);
-        w->time += v->alpha;
+        w->time += v->alpha[0];
         w->stage = STAGE_IN;
         want(v, m, v->ranks + host);
         return true;
@@ -178,25 +177,15 @@ static uint32_t new_message(gs_virtual *v) {
     return ++v->messages;
 }
 
-static void free_inbox(message_inbox *b) {
-    free(b->from);
-    free(b->queue);
-    free(b->place);
-}
-
 static bool add_sender(message_inbox *b, int from) {
     if (b->count == b->room) {
         const int room = b->room ? 2 * b->room : 4;
-        int *names = realloc(b->from, (size_t)room * sizeof *names);
-        if (!names) return false;
-        b->from = names;
         message_queue *queues = realloc(b->queue, (size_t)room * sizeof *queues);
         if (!queues) return false;
         b->queue = queues;
         b->room = room;
     }
-    b->from[b->count] = from;
-    b->queue[b->count++] = (message_queue){0, 0};
+    b->queue[b->count++] = (message_queue){from, 0, 0};
     if (b->place) b->place[from] = b->count;
     return true;
 }
@@ -204,17 +193,17 @@ static bool add_sender(message_inbox *b, int from) {
 /* Once a rank has many senders, a table says where each is. */
 static bool make_table(message_inbox *b, int ranks) {
     if (!(b->place = calloc((size_t)ranks, sizeof *b->place))) return false;
-    for (int i = 0; i < b->count; i++) b->place[b->from[i]] = i + 1;
+    for (int i = 0; i < b->count; i++) b->place[b->queue[i].from] = i + 1;
     return true;
 }
 
 /* NULL: no memory; or, unless `make`, no such sender. */
 static message_queue *queue_from(message_inbox *b, int from, int ranks, bool make) {
-    if (b->last < b->count && b->from[b->last] == from) return &b->queue[b->last];
+    if (b->last < b->count && b->queue[b->last].from == from) return &b->queue[b->last];
     if (b->place) {
         b->last = b->place[from] - 1;
     } else {
-        for (b->last = 0; b->last < b->count && b->from[b->last] != from;) b->last++;
+        for (b->last = 0; b->last < b->count && b->queue[b->last].from != from;) b->last++;
         if (b->last == b->count) b->last = -1;
     }
     if (b->last >= 0) return &b->queue[b->last];
@@ -237,8 +226,8 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
         return FAILED;
     }
     under_way *w = &v->message[m];
-    *w = (under_way){.time = k->clock, .from = from, .to = to};
-    w->takes = whole_ps(bytes * (inside ? v->beta_inside : v->beta));
+    *w = (under_way){.time = k->clock, .from = from, .to = to, .inside = inside};
+    w->takes = whole_ps(bytes * v->beta[inside]);
     k->account.sent[inside] += bytes;
     if (queue->tail)
         v->message[queue->tail].next = m;
@@ -250,27 +239,15 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
         want(v, m, from);
         return DONE;
     }
-    double *out = inside ? &k->out_inside : &k->out;
-    if (w->time < *out) w->time = *out;
-    *out = w->time + w->takes;
-    w->stage = inside ? STAGE_INSIDE : STAGE_LEFT;
+    if (w->time < k->out[inside]) w->time = k->out[inside];
+    k->out[inside] = w->time + w->takes;
+    w->stage = STAGE_LEFT;
     if (!inside) {
         v->line[host].out += w->takes;
         v->line[to / v->each].in += w->takes;
     }
     if (receiver->waits_for == from) wake(v, to);
     return DONE;
-}
-
-static double arrival(const gs_virtual *v, virtual_rank *k, const under_way *w) {
-    switch (w->stage) {
-    case STAGE_LEFT:
-        return gs_port_take(&k->in, w->time + v->alpha, w->takes) + w->takes;
-    case STAGE_INSIDE:
-        return gs_port_take(&k->in_inside, w->time + v->alpha_inside, w->takes) + w->takes;
-    default:
-        return w->time;
-    }
 }
 
 /* Receive the first message from there, when it has come: the clock moves on. */
@@ -281,9 +258,11 @@ static outcome receive_message(gs_virtual *v, int r, int from) {
     k->waits_for = from;
     if (!m) return WAITS;
     under_way *w = &v->message[m];
-    if (w->stage >= STAGE_OUT && w->stage != STAGE_ARRIVES) return WAITS;
+    if (w->stage == STAGE_OUT || w->stage == STAGE_IN) return WAITS;
     k->waits_for = -1;
-    const double arrives = arrival(v, k, w);
+    double arrives = w->time;
+    if (w->stage == STAGE_LEFT)
+        arrives = gs_port_take(&k->in[w->inside], w->time + v->alpha[w->inside], w->takes) + w->takes;
     if (arrives > k->clock) k->clock = arrives;
     queue->head = w->next;
     if (!queue->head) queue->tail = 0;
@@ -322,7 +301,7 @@ enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
 /* Arrays of [ranks]; those of parts have [2 ranks], as part p is p + ranks too. Behind bytes come [2 ranks] zeros. */
 typedef struct together {
-    int ranks;
+    int ranks, line;                 /* line: which of a rank's two */
     double alpha, *clock, *out, *in; /* in: when the line in was free again */
     double *takes, *adds, *bytes;    /* of parts */
     double *comes[KEPT];             /* in the last turns: turn t is at t % KEPT */
@@ -330,21 +309,15 @@ typedef struct together {
     int turns, *sent, *came;         /* of each turn so far: the parts that rank 0 sends and receives */
 } together;
 
-static gs_port *port_of(gs_virtual *v, int r) {
-    return v->cluster.hosts == 1 ? &v->rank[r].in_inside : &v->rank[r].in;
-}
-
-static double *line_of(gs_virtual *v, int r) {
-    return v->cluster.hosts == 1 ? &v->rank[r].out_inside : &v->rank[r].out;
-}
-
-/* The port gets to know what came before this turn. */
-static void tell_port(const together *g, gs_port *port, int r, int turn) {
+/* The rank's port gets to know what came before this turn. */
+static gs_port *tell_port(gs_virtual *v, const together *g, int r, int turn) {
+    gs_port *port = &v->rank[r].in[g->line];
     for (int t = turn < g->told[r] + KNOWN ? g->told[r] : turn - KNOWN; t < turn; t++) {
         const double takes = g->takes[g->came[t] + r];
         gs_port_take(port, g->comes[t % KEPT][r] - takes, takes);
     }
     g->told[r] = turn;
+    return port;
 }
 
 static void send_all(const together *g, const double *restrict takes) {
@@ -383,8 +356,8 @@ static void make_turn(gs_virtual *v, const together *g, int d, const double *add
     early |= arrive(g, comes, takes, 0, d, n - d);
     for (int r = 0; early && r < n; r++) {
         if (!(comes[r] - takes[r] < g->in[r])) continue;
-        tell_port(g, port_of(v, r), r, turn);
-        comes[r] = gs_port_take(port_of(v, r), comes[r] - takes[r], takes[r]) + takes[r];
+        gs_port *port = tell_port(v, g, r, turn);
+        comes[r] = gs_port_take(port, comes[r] - takes[r], takes[r]) + takes[r];
         g->told[r] = turn + 1;
     }
     receive_all(g, comes, adds + g->came[turn]);
@@ -409,7 +382,7 @@ static void play_together(gs_virtual *v, const gs_virtual_list *l, together *g) 
         make_turn(v, g, m->peer, adds ? g->adds : nothing);
         /* where senders change; those of one sender come in order, and a port has no use for more than the last */
         for (int r = 0; r < g->ranks && m->peer != before && g->turns % KNOWN == KNOWN - 1; r++)
-            tell_port(g, port_of(v, r), r, g->turns + 1);
+            tell_port(v, g, r, g->turns + 1);
         before = m->peer;
         i += adds ? 3 : 2;
         v->moved += (adds ? 3.0 : 2.0) * g->ranks;
@@ -419,11 +392,10 @@ static void play_together(gs_virtual *v, const gs_virtual_list *l, together *g) 
 
 /* After the last turn. */
 static void hand_back(gs_virtual *v, const gs_virtual_list *l, together *g) {
-    const bool inside = v->cluster.hosts == 1;
     for (int r = 0; r < g->ranks; r++) {
-        tell_port(g, port_of(v, r), r, g->turns);
+        tell_port(v, g, r, g->turns);
         v->rank[r].clock = g->clock[r];
-        *line_of(v, r) = g->out[r];
+        v->rank[r].out[g->line] = g->out[r];
         v->rank[r].place = l->moves;
     }
     double *bytes = memset(g->comes[0], 0, 3 * (size_t)g->ranks * sizeof *bytes), *out = g->comes[1],
@@ -432,8 +404,8 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, together *g) {
     add_up(g->takes, g->sent, g->turns, g->ranks, out);
     add_up(g->takes, g->came, g->turns, g->ranks, in);
     for (int r = 0; r < g->ranks; r++) {
-        v->rank[r].account.sent[inside] += bytes[r];
-        if (inside) continue;
+        v->rank[r].account.sent[g->line] += bytes[r];
+        if (g->line == 1) continue;
         v->line[r].out += out[r];
         v->line[r].in += in[r];
     }
@@ -442,12 +414,13 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, together *g) {
 /* All are at the beginning of the list. Without memory they stay there, and are played one by one. */
 static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     const size_t n = (size_t)v->ranks;
-    const bool inside = v->cluster.hosts == 1;
+    const int line = v->cluster.hosts == 1;
     double *x = calloc((11 + KEPT) * n, sizeof *x);
     int *counts = calloc(n + l->moves, sizeof *counts);
     if (x && counts) {
         together g = {.ranks = v->ranks,
-                      .alpha = inside ? v->alpha_inside : v->alpha,
+                      .line = line,
+                      .alpha = v->alpha[line],
                       .clock = x,
                       .out = x + n,
                       .in = x + 2 * n,
@@ -460,13 +433,13 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
         for (size_t t = 0; t < KEPT; t++) g.comes[t] = x + (11 + t) * n;
         for (size_t p = 0; p < 2 * n; p++) {
             g.bytes[p] = (double)l->message[p % n];
-            g.takes[p] = whole_ps(g.bytes[p] * (inside ? v->beta_inside : v->beta));
+            g.takes[p] = whole_ps(g.bytes[p] * v->beta[line]);
             g.adds[p] = whole_ps((double)l->added[p % n] * v->gamma);
         }
         for (int r = 0; r < v->ranks; r++) {
             g.clock[r] = v->rank[r].clock;
-            g.out[r] = *line_of(v, r);
-            g.in[r] = gs_port_free(port_of(v, r));
+            g.out[r] = v->rank[r].out[line];
+            g.in[r] = gs_port_free(&v->rank[r].in[line]);
         }
         play_together(v, l, &g);
         hand_back(v, l, &g);
@@ -707,8 +680,8 @@ gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch,
     v->watch = watch;
     v->ranks = c->ranks;
     v->each = c->ranks / c->hosts;
-    set_link(&c->between, &v->alpha, &v->beta);
-    set_link(&c->inside, &v->alpha_inside, &v->beta_inside);
+    set_link(&c->between, &v->alpha[0], &v->beta[0]);
+    set_link(&c->inside, &v->alpha[1], &v->beta[1]);
     v->gamma = c->gamma * PS;
     if (!allocate(v)) {
         gs_virtual_free(v);
@@ -720,7 +693,10 @@ gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch,
 
 void gs_virtual_free(gs_virtual *v) {
     if (!v) return;
-    for (int r = 0; v->rank && r < v->ranks; r++) free_inbox(&v->rank[r].inbox);
+    for (int r = 0; v->rank && r < v->ranks; r++) {
+        free(v->rank[r].inbox.queue);
+        free(v->rank[r].inbox.place);
+    }
     free(v->rank);
     free(v->message);
     free(v->ready);
