@@ -34,8 +34,7 @@ bool gs_checkpoint_is_empty(const char *folder);
  * read; GS_E_FORMAT: none is whole. */
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
 
-/* The one of this step, which rank 0 has found: waits some seconds for a file system to show it. GS_E_FILE,
- * GS_E_FORMAT. */
+/* The one of this step, which rank 0 has found; waits seconds for a file system to show it. GS_E_FILE, GS_E_FORMAT. */
 gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file);
 
 /* gs_checkpoint_find keeps a run that writes there (of this machine or, where the file system has locks, of another)
