@@ -29,8 +29,7 @@ typedef struct gs_layout {
     int dp, tp, pp, zero;
 } gs_layout;
 
-/* GS_E_USAGE: a term that is none, is there twice, or is out of its range: 1 to 4096, of tp and pp 64, of
- * zero 0 to 3. */
+/* GS_E_USAGE: a term that is none, is there twice, or is not in 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
 gs_status gs_layout_read(const char *text, gs_layout *out);
 
 /* "dp2,pp4,zero1": what is 1, or zero 0, is left out, except for a lone "dp1". */
