@@ -18,9 +18,8 @@
  *
  * With N workers each holds a subtree of 8 / N neighbouring leaves, which it adds alone: two workers hold 0..3 and
  * 4..7, four hold the pairs, eight the leaves. The levels above them are rounds of recursive doubling
- * (sync/recursive_doubling.c; with --zero as in reducers/zero.c): in round k worker r exchanges its sum with worker
- * r xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all workers end
- * with the same sum.
+ * (sync/recursive_doubling.c; with --zero as in reducers/zero.c): in round k worker r exchanges its sum with worker r
+ * xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all get the same sum.
  *
  * A worker computes its leaves one after the other. Each joins the sums of those before it, as a carry goes through a
  * binary number:
