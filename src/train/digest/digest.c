@@ -228,10 +228,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     d->file = NULL;
 }
 
-/* ---- what lies on the device ---- */
-
-/* count numbers of the device, to d->room. Those of 16 bits are read into the room behind the floats that they are
- * widened to. */
+/* count numbers of the device, to d->room. Those of 16 bits are read behind the floats that they become. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -357,33 +354,27 @@ static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     }
 }
 
-static const gs_layer *outermost_first(const gs_layer *l) {
-    return l->children > 0 ? l->child[0] : l;
-}
-
 /* With --recompute a forward may come again. */
-static bool is_forward_again(gs_direction direction, const gs_pass *pass) {
-    return direction == GS_FORWARD && pass->recomputing;
+static bool is_recorded(gs_direction direction, const gs_pass *pass) {
+    return pass->training && pass->n > 0 && !(direction == GS_FORWARD && pass->recomputing);
 }
 
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
-    const bool root = l == l->root;
-    if (direction == GS_FORWARD) {
-        if (root && !outermost_first(l)->other_stage)
-            GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, &d->layer[l->number].dx, pass));
-        return add_weights(d, l);
-    }
-    if (!root || (l->children > 0 && l->child[l->children - 1]->other_stage)) return GS_OK;
-    return add_on_device(d, GS_DIGEST_dy, 0, in, &d->layer[l->number].y, pass);
+    if (!is_recorded(direction, pass)) return GS_OK;
+    const bool forward = direction == GS_FORWARD;
+    const gs_layer *outermost = l->children > 0 ? l->child[forward ? 0 : l->children - 1] : l;
+    const vector *v = forward ? &d->layer[l->number].dx : &d->layer[l->number].y;
+    if (l == l->root && !outermost->other_stage)
+        GS_TRY(add_on_device(d, forward ? GS_DIGEST_x : GS_DIGEST_dy, 0, in, v, pass));
+    return forward ? add_weights(d, l) : GS_OK;
 }
 
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                              gs_mem out) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
+    if (!is_recorded(direction, pass)) return GS_OK;
     if (direction == GS_BACKWARD) {
         GS_TRY(add_gradients(d, l, pass));
         if (!out.base || gs_layer_is_view(l)) return GS_OK;
