@@ -7,9 +7,8 @@
  *     ppN      N stages of the model, as --pipeline N
  *     zeroN    what the replicas hold alike is divided, as --zero N
  *
- * The terms come in any order, each at most once. One that is left out is dp1, tp1, pp1 or zero0. The run has dp x tp x
- * pp workers, no more and no less. Neighbouring ranks are those that talk most: rank = (stage x dp + replica) x tp +
- * part, so with dp2,pp2
+ * The terms come in any order, each at most once. One that is left out is dp1, tp1, pp1 or zero0. The run has exactly
+ * dp x tp x pp workers. Neighbouring ranks talk most: rank = (stage x dp + replica) x tp + part, so with dp2,pp2
  *
  *                replica 0   replica 1
  *     stage 0     worker 0    worker 1      a step's activations go down a column,

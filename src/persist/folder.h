@@ -46,8 +46,7 @@ uint64_t gs_checkpoint_step(const char *file);
 
 /* Of a file that lies beside a manifest: is it what was written? GS_E_FORMAT. Any other file is taken as it is. */
 gs_status gs_checkpoint_check_file(const char *file);
-/* GS_E_USAGE: it lies beside a manifest, or has the name of a checkpoint in `folder` (NULL: none), and would no longer
- * be what the manifest says. */
+/* GS_E_USAGE: it lies beside a manifest, or would be a checkpoint in `folder` by its name (NULL: none), and be lost. */
 gs_status gs_checkpoint_check_save(const char *file, const char *folder);
 
 /* GS_E_USAGE: the folder has checkpoints that a new run there would lose. */

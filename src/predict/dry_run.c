@@ -149,8 +149,8 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
 /* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
 static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
     const bool offload = w->device->offload != 0, more = steps > 1;
-    const int alike =
-        more && (gs_has_stages(w) || offload) ? 2 : 1; /* the second with the first's scratch memory */
+    /* the second with the first's scratch memory */
+    const int alike = more && (gs_has_stages(w) || offload) ? 2 : 1;
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
     gs_score unused;
     for (int i = 0; i < times; i++) {
@@ -170,9 +170,7 @@ static gs_status dry_calls(gs_worker *w) {
     if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w));
     GS_TRY(gs_prepare_steps(w));
     GS_HOOKS(book, w);
-    const uint64_t epochs = w->device->offload ? 3
-                            : gs_has_stages(w) ? 2
-                                               : 1; /* a test leaves scratch memory */
+    const uint64_t epochs = w->device->offload ? 3 : 1 + gs_has_stages(w); /* a test leaves scratch memory */
     for (uint64_t i = 0; i * epoch < steps && i < epochs; i++) {
         GS_TRY(dry_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
         if (i == 0 && keeps) GS_TRY(dry_weights(w));

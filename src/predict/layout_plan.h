@@ -74,8 +74,7 @@ typedef struct gs_layout_cost {
 
 typedef struct gs_layout_call {
     const gs_sync_scheme *scheme; /* an all-reduce by this scheme; NULL: a collective of comm.h */
-    /* That collective: GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next rank, and one
-     * from the rank before. */
+    /* GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: to the next rank, and from the one before. */
     gs_operation operation;
     int ranks;       /* how many make it; the other workers make the same in groups of their own */
     bool whole;      /* on the comm of all workers; else on a part of that (comm/split.h) */

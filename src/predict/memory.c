@@ -124,8 +124,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* As few kinds as suffice; of as many, those first that cost least (README.md). What is there already, or is not
- * allowed, is left out. */
+/* As few kinds as suffice, those first that cost least (README.md); none that is there already or not allowed. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {

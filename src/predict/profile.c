@@ -145,11 +145,6 @@ static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
 
-/* A container's own work is a sum, y = a + b. */
-static double bytes_of_sum(const gs_layer *l, double n) {
-    return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
-}
-
 static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
     const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l)),
@@ -157,7 +152,10 @@ static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
                  weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
                  index = numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* of the largest */
     if (gs_layer_is_view(l)) return 0;
-    if (l->children) return direction == GS_FORWARD || l->needs_dx ? bytes_of_sum(l, n) : 0;
+    if (l->children) /* a container's own work is a sum, y = a + b */
+        return direction == GS_FORWARD || l->needs_dx
+                   ? 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out))
+                   : 0;
     if (direction == GS_FORWARD) return 4 * (in + out + index + params);
     /* dy and y, with the index */
     const double read = out * (1 + l->ops->extra_reads - l->ops->extra_writes + l->epilogue.relu) + index;

@@ -21,8 +21,7 @@
  * (sync/recursive_doubling.c; with --zero as in reducers/zero.c): in round k worker r exchanges its sum with worker r
  * xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all get the same sum.
  *
- * A worker computes its leaves one after the other. Each joins the sums of those before it, as a carry goes through a
- * binary number:
+ * A worker computes its leaves one after the other. Each joins the sums before it, like a carry in a binary number:
  *
  *     after leaf 0: level 0 holds 0
  *     after leaf 1: level 1 holds 0+1

@@ -239,14 +239,12 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     const size_t layers = gs_layer_count(w->model->net);
     const gs_arena *arena = w->model->net->arena; /* NULL: a stage of a pipeline has the layers */
     const int rows = GS_ROW_SERVER + w->comm->size;
-    gs_timeline *t = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
-    *out = t;
-    if (t) t->worker = w;
-    if (t) t->layer_start = calloc(layers, sizeof *t->layer_start);
-    if (t && arena) t->there = calloc(arena->lifetimes.count + 1, sizeof *t->there);
-    if (!t || !t->layer_start || (arena && !t->there))
-        return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
+    gs_timeline *t = *out = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
+    t->worker = w;
     t->rows = rows;
+    GS_TRY(GS_NEW(t->layer_start, layers, "a timeline of %zu layers", layers));
+    if (arena) GS_TRY(GS_NEW(t->there, arena->lifetimes.count, "a timeline of %zu layers", layers));
     t->traced = w->settings->trace;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};

@@ -17,8 +17,7 @@ typedef struct part {
     gs_busy busy;
 } part;
 
-/* The workers begin and end an epoch together, so there is one time of the run, rank 0's: with it their speeds add up
- * to that of the run. */
+/* Workers begin and end an epoch together, so there is one time, rank 0's: their speeds add up to that of the run. */
 gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out) {
     part mine;

@@ -402,15 +402,14 @@ gs_settings gs_settings_default(void) {
 /* NULL: there is none for this value, which a program has set. */
 static const char *name_of(gs_option_kind kind, const void *value) {
     int i;
-    if (kind == GS_OPTION_OPTIM) return (*(const gs_optimizer_ops *const *)value)->name;
+    const gs_optimizer_ops *const *optimizer = value; /* the caller's, too */
+    if (kind == GS_OPTION_OPTIM) return *optimizer ? (*optimizer)->name : NULL;
     if (is_bool(kind)) return names[kind].name[*(const bool *)value];
     memcpy(&i, value, sizeof i);
     return i >= 0 && i < (int)(sizeof names->name / sizeof *names->name) ? names[kind].name[i] : NULL;
 }
 
 bool gs_option_has_name(gs_option_kind kind, const void *value) {
-    if (kind == GS_OPTION_OPTIM)
-        return *(const gs_optimizer_ops *const *)value != NULL; /* the caller's, too */
     return name_of(kind, value) != NULL;
 }
 

@@ -88,8 +88,8 @@ static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, i
 
 /* ---- gradients ---- */
 
-/* sum = the sum of all replicas' x, of `count` numbers; or, `part`, this replica's `count` numbers of it. sum may lie in
- * x. z->arrived has room for what comes from all, where it is added neighbours first (ordered_sums.h); else it is in
+/* sum = the sum of all replicas' x, of `count` numbers; or, `part`, this replica's `count` numbers of it. sum may lie
+ * in x. z->arrived has room for what comes from all, where it is added neighbours first (ordered_sums.h); else it is in
  * the collective's order. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
 static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, float *sum, size_t count) {
     gs_worker *w = z->worker;

@@ -35,8 +35,7 @@
 /* ---- the server ----
  *
  * It holds the weights, and workers come and go at their own pace. It has no thread of its own. A thread that brings a
- * gradient (server_exchange) holds the lock, makes the update, and takes the weights as they are then: the server is
- * what the lock protects.
+ * gradient (server_exchange) holds the lock, updates, and takes the weights: the server is what the lock protects.
  *
  * How far the workers may run apart is bounded (clocks.h). The velocity goes on moving the weights while a worker
  * computes. So the worker gets the weights that are expected for the moment when it has finished (read_expected).
