@@ -4,13 +4,13 @@
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text. Training's own
 # folders, src/train, parallel, predict and persist, are one part.
 limits='
-training            18106
+training            18107
 src/comm            11459
 src/cli             11032
 src/explain          2076
 cpu+cl              16407
 the-rest-of-src     21534
-src+cpu+cl          80614
+src+cpu+cl          80615
 tests               43674
 lessons             47942
 '

@@ -564,12 +564,13 @@ static gs_status parse_by_channel(const gs_option *o, const char *text) {
 }
 
 static bool read_slow(const char *text, gs_slow *out) {
-    gs_slow slow;
+    unsigned long rank;
+    double ms;
     char end;
-    if (text[strspn(text, "0123456789:.")] || sscanf(text, "%9d:%lf%c", &slow.rank, &slow.ms, &end) != 2 ||
-        !(slow.ms <= 1e6))
+    if (text[strspn(text, "0123456789:.")] || sscanf(text, "%10lu:%lf%c", &rank, &ms, &end) != 2 ||
+        rank > INT_MAX || ms > 1e6)
         return false;
-    *out = slow;
+    *out = (gs_slow){(int)rank, ms};
     return true;
 }
 
