@@ -36,21 +36,25 @@ static double cost_of(const double *cost, int first, int last) {
     return sum;
 }
 
-/* best[r][u]: the most expensive of r + 1 runs over the first u slices, for the best cut; from[r][u]: where the last of
- * them begins. */
-static void find_best(const double *cost, const int *point, int slices, int runs, double *best, int *from) {
+/* Of the best cut of the first u slices into r + 1 runs, best[r][u]: what the most expensive of them costs, and where
+ * the last one begins. */
+typedef struct best {
+    double cost;
+    int from;
+} best;
+
+static void find_best(const double *cost, const int *point, int slices, int runs, best *b) {
     const int row = slices + 1;
-    for (int u = 0; u <= slices; u++) best[u] = u ? cost_of(cost, 0, point[u]) : DBL_MAX;
+    for (int u = 0; u <= slices; u++) b[u].cost = u ? cost_of(cost, 0, point[u]) : DBL_MAX;
     for (int r = 1; r < runs; r++)
         for (int u = 0; u <= slices; u++) {
-            best[r * row + u] = DBL_MAX;
+            best *of = &b[r * row + u];
+            of->cost = DBL_MAX;
             for (int begin = r; begin < u; begin++) {
                 const double last = cost_of(cost, point[begin], point[u]),
-                             before = best[(r - 1) * row + begin];
+                             before = b[(r - 1) * row + begin].cost;
                 const double most = last > before ? last : before;
-                if (most > best[r * row + u]) continue;
-                best[r * row + u] = most;
-                from[r * row + u] = begin;
+                if (most <= of->cost) *of = (best){most, begin};
             }
         }
 }
@@ -65,21 +69,16 @@ static gs_status check_slices(int slices, int runs) {
 
 static gs_status cut_best(const double *cost, const int *point, int slices, int runs, int *first) {
     const size_t row = (size_t)slices + 1;
-    double *best;
-    int *from = NULL;
-    gs_status status = GS_NEW(best, row * (size_t)runs, "a cut of %d runs", runs);
-    if (status == GS_OK) status = GS_NEW(from, row * (size_t)runs, "a cut of %d runs", runs);
-    if (status == GS_OK) {
-        find_best(cost, point, slices, runs, best, from);
-        first[runs] = point[slices];
-        for (int r = runs - 1, u = slices; r >= 0; r--) {
-            u = r > 0 ? from[r * (slices + 1) + u] : 0;
-            first[r] = point[u];
-        }
+    best *b;
+    GS_TRY(GS_NEW(b, row * (size_t)runs, "a cut of %d runs", runs));
+    find_best(cost, point, slices, runs, b);
+    first[runs] = point[slices];
+    for (int r = runs - 1, u = slices; r >= 0; r--) {
+        u = r > 0 ? b[r * (slices + 1) + u].from : 0;
+        first[r] = point[u];
     }
-    free(best);
-    free(from);
-    return status;
+    free(b);
+    return GS_OK;
 }
 
 /* ---- a cut that is given ---- */
@@ -141,8 +140,6 @@ const char *gs_pipeline_cut_text(int runs, const int *first, char text[GS_CUT_TE
     for (int r = 1; r < runs; r++) gs_append(text, GS_CUT_TEXT, "%s%d", r > 1 ? "," : "", first[r]);
     return text;
 }
-
-/* ---- how it is asked for ---- */
 
 gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *cost, int runs, int *first) {
     const size_t children = (size_t)net->children;

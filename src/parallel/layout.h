@@ -7,9 +7,8 @@
  *     ppN      N stages of the model, as --pipeline N
  *     zeroN    what the replicas hold alike is divided, as --zero N
  *
- * The terms come in any order, each at most once. One that is left out is dp1, tp1, pp1 or zero0. The run has dp x tp x
- * pp workers, no more and no less. Neighbouring ranks are those that talk most: rank = (stage x dp + replica) x tp +
- * part, so with dp2,pp2
+ * The terms come in any order, each at most once. One that is left out is dp1, tp1, pp1 or zero0. The run has exactly
+ * dp x tp x pp workers. Neighbouring ranks talk most: rank = (stage x dp + replica) x tp + part, so with dp2,pp2
  *
  *                replica 0   replica 1
  *     stage 0     worker 0    worker 1      a step's activations go down a column,
@@ -29,8 +28,7 @@ typedef struct gs_layout {
     int dp, tp, pp, zero;
 } gs_layout;
 
-/* GS_E_USAGE: a term that is none, is there twice, or is out of its range: 1 to 4096, of tp and pp 64, of
- * zero 0 to 3. */
+/* GS_E_USAGE: a term that is none, is there twice, or is not in 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
 gs_status gs_layout_read(const char *text, gs_layout *out);
 
 /* "dp2,pp4,zero1": what is 1, or zero 0, is left out, except for a lone "dp1". */

@@ -33,8 +33,7 @@
  * has what it wants, and keeps the rest.
  *
  * An instruction names a message's sender and receiver by their stages. A worker executes its list from the first to
- * the last, and needs nothing else to know; the same lists can be drawn, tested, and run in virtual time
- * (virtual_time.h).
+ * the last, and needs nothing else; the same lists can be drawn, tested, and run in virtual time (virtual_time.h).
  *
  * Sources: Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism" (NeurIPS
  * 2019); Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training" (SOSP 2019), for 1f1b;
@@ -118,8 +117,7 @@ gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_sched
  * GS_TIED_EACH; or p does not divide m, which several chunks demand. */
 gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
 
-/* The list of a stage; free it with gs_instructions_free, even after a failure. GS_E_MEMORY, or what a schedule of the
- * caller's fails with. */
+/* The list of a stage; to be freed, even after a failure. GS_E_MEMORY, or what the caller's schedule fails with. */
 gs_status gs_instructions_create(const gs_pipeline_schedule *, const gs_pipeline *, int stage,
                                  gs_instructions *out);
 void gs_instructions_free(gs_instructions *);

@@ -268,8 +268,6 @@ gs_status gs_tensor_bind(gs_layer *root, size_t max_batch) {
     return GS_OK;
 }
 
-/* ---- what it costs ---- */
-
 const char *const gs_tensor_collective_names[] = {"sum", "all-gather", "reduce-scatter"};
 
 double gs_tensor_times_sent(gs_tensor_collective c, int size, bool leaves) {

@@ -17,13 +17,17 @@ typedef struct channel {
     size_t used; /* all before this one are */
 } channel;
 
+typedef struct stage_clock {
+    size_t next; /* instruction */
+    double now, busy;
+} stage_clock;
+
 typedef struct simulation {
     const gs_pipeline *pipeline;
     const gs_instructions *lists;
     const gs_pipeline_times *times;
-    size_t *next; /* [stage] */
-    double *clock, *busy;
-    channel *channels; /* [from][to] */
+    stage_clock *stage; /* [stages] */
+    channel *channels;  /* [from][to] */
     size_t early;
     bool moved; /* something has happened since it was set to false */
 } simulation;
@@ -39,18 +43,12 @@ static double duration(const simulation *s, const gs_instruction *i, int stage) 
     return t->backward ? t->backward[run] : 2;
 }
 
-static void compute(simulation *s, const gs_instruction *i, int stage) {
-    const double takes = duration(s, i, stage);
-    s->clock[stage] += takes;
-    s->busy[stage] += takes;
-}
-
 static bool try_send(simulation *s, int stage, const gs_instruction *i) {
     channel *c = channel_of(s, stage, i->peer);
     if (c->sent - c->taken >= UNDER_WAY) return false;
-    if (c->sent >= UNDER_WAY && c->messages[c->sent - UNDER_WAY].taken > s->clock[stage])
-        s->clock[stage] = c->messages[c->sent - UNDER_WAY].taken;
-    c->messages[c->sent++] = (message){*i, s->clock[stage] + s->times->message, -1, false};
+    if (c->sent >= UNDER_WAY && c->messages[c->sent - UNDER_WAY].taken > s->stage[stage].now)
+        s->stage[stage].now = c->messages[c->sent - UNDER_WAY].taken;
+    c->messages[c->sent++] = (message){*i, s->stage[stage].now + s->times->message, -1, false};
     return true;
 }
 
@@ -62,8 +60,8 @@ static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
         message *k = &c->messages[m];
         const bool found = !k->used && gs_instruction_is(&k->sent, &wanted);
         if (m >= c->taken) { /* not received so far */
-            if (k->arrives > s->clock[stage]) s->clock[stage] = k->arrives;
-            k->taken = s->clock[stage];
+            if (k->arrives > s->stage[stage].now) s->stage[stage].now = k->arrives;
+            k->taken = s->stage[stage].now;
             c->taken++;
             s->moved = true;
             s->early += !found;
@@ -77,19 +75,21 @@ static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
 }
 
 static bool try_next(simulation *s, int stage) {
-    const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
+    const gs_instruction *i = &s->lists[stage].list[s->stage[stage].next];
     if (gs_action_sends(i->action) && !try_send(s, stage, i)) return false;
     if (gs_action_receives(i->action) && !try_receive(s, stage, i)) return false;
-    if (gs_action_computes(i->action)) compute(s, i, stage);
-    s->next[stage]++;
+    const double takes = gs_action_computes(i->action) ? duration(s, i, stage) : 0;
+    s->stage[stage].now += takes;
+    s->stage[stage].busy += takes;
+    s->stage[stage].next++;
     s->moved = true;
     return true;
 }
 
 static gs_status is_stuck(const simulation *s) {
     for (int stage = 0; stage < s->pipeline->stages; stage++) {
-        if (s->next[stage] == s->lists[stage].count) continue;
-        const gs_instruction *i = &s->lists[stage].list[s->next[stage]];
+        if (s->stage[stage].next == s->lists[stage].count) continue;
+        const gs_instruction *i = &s->lists[stage].list[s->stage[stage].next];
         return gs_fail(GS_E_USAGE,
                        "a deadlock: stage %d waits forever in '%s' of micro-batch %d, chunk %d, %s stage %d",
                        stage, gs_action_names[i->action], i->micro_batch, i->chunk,
@@ -100,9 +100,7 @@ static gs_status is_stuck(const simulation *s) {
 
 static gs_status make(simulation *s) {
     const size_t p = (size_t)s->pipeline->stages;
-    GS_TRY(GS_NEW(s->next, p, "a pipeline of %zu stages", p));
-    GS_TRY(GS_NEW(s->clock, p, "a pipeline of %zu stages", p));
-    GS_TRY(GS_NEW(s->busy, p, "a pipeline of %zu stages", p));
+    GS_TRY(GS_NEW(s->stage, p, "a pipeline of %zu stages", p));
     GS_TRY(GS_NEW(s->channels, p * p, "messages between %zu stages", p));
     for (size_t from = 0; from < p; from++)
         for (size_t i = 0; i < s->lists[from].count; i++) {
@@ -119,9 +117,7 @@ static void free_simulation(simulation *s) {
     const int p = s->pipeline->stages;
     for (int c = 0; s->channels && c < p * p; c++) free(s->channels[c].messages);
     free(s->channels);
-    free(s->next);
-    free(s->clock);
-    free(s->busy);
+    free(s->stage);
 }
 
 static void tell(const simulation *s, gs_pipeline_run *out) {
@@ -130,10 +126,10 @@ static void tell(const simulation *s, gs_pipeline_run *out) {
     out->took = 0;
     out->early = s->early;
     for (int stage = 0; stage < p; stage++) {
-        if (out->end) out->end[stage] = s->clock[stage];
-        if (out->busy) out->busy[stage] = s->busy[stage];
-        if (s->clock[stage] > out->took) out->took = s->clock[stage];
-        busy += s->busy[stage];
+        if (out->end) out->end[stage] = s->stage[stage].now;
+        if (out->busy) out->busy[stage] = s->stage[stage].busy;
+        if (s->stage[stage].now > out->took) out->took = s->stage[stage].now;
+        busy += s->stage[stage].busy;
     }
     out->bubble = out->took > 0 ? 1 - busy / (p * out->took) : 0;
 }
@@ -146,7 +142,7 @@ gs_status gs_pipeline_in_virtual_time(const gs_pipeline *pipeline, const gs_inst
     while (s.moved) {
         s.moved = false;
         for (int stage = 0; stage < pipeline->stages; stage++)
-            while (s.next[stage] < lists[stage].count && try_next(&s, stage)) continue;
+            while (s.stage[stage].next < lists[stage].count && try_next(&s, stage)) continue;
     }
     if (status == GS_OK) status = is_stuck(&s);
     if (status == GS_OK) tell(&s, out);

@@ -112,12 +112,6 @@ int gs_checkpoints_kept(const gs_settings *s) {
     return s->keep.checkpoints > 0 ? s->keep.checkpoints : GS_KEEP_CHECKPOINTS;
 }
 
-static gs_status create_on_first(gs_worker *w, gs_checkpoints *c) {
-    GS_TRY(make_plan(w, &c->plan));
-    GS_TRY(gs_state_create(w, &c->state));
-    return gs_context(w->calls->jobs(w, 1, &c->writer), "--checkpoint");
-}
-
 static gs_status book(gs_worker *w) {
     const bool first = w->comm->rank == 0;
     const size_t bytes = gs_model_whole(w->model)->saved * sizeof(float);
@@ -131,7 +125,10 @@ static gs_status book(gs_worker *w) {
     c->moment = gs_seconds();
     if (first || gs_weights_are_divided(w->model))
         GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_WEIGHTS, bytes, &c->weights), "--checkpoint"));
-    return first ? create_on_first(w, c) : GS_OK;
+    if (!first) return GS_OK;
+    GS_TRY(make_plan(w, &c->plan));
+    GS_TRY(gs_state_create(w, &c->state));
+    return gs_context(w->calls->jobs(w, 1, &c->writer), "--checkpoint");
 }
 
 static void free_checkpoints(gs_worker *w) {
@@ -192,9 +189,8 @@ static gs_status end(gs_worker *w, gs_event *e) {
     if (!c) return GS_OK;
     if (c->writer) gs_jobs_wait(c->writer, c->ticket);
     tell_failure(c, w->observer);
-    const gs_settings *s = w->settings;
     int more = w->step > c->last;
-    if (c->writer && c->copies == 0) more |= !gs_checkpoint_is_there(s->checkpoint, w->step);
+    if (c->writer && c->copies == 0) more |= !gs_checkpoint_is_there(w->settings->checkpoint, w->step);
     GS_TRY(gs_comm_broadcast(w->comm, &more, 1, GS_I32, 0));
     if (more) GS_TRY(take(w, c));
     if (!c->writer) return GS_OK;

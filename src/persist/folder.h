@@ -34,8 +34,7 @@ bool gs_checkpoint_is_empty(const char *folder);
  * read; GS_E_FORMAT: none is whole. */
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
 
-/* The one of this step, which rank 0 has found: waits some seconds for a file system to show it. GS_E_FILE,
- * GS_E_FORMAT. */
+/* The one of this step, which rank 0 has found; waits seconds for a file system to show it. GS_E_FILE, GS_E_FORMAT. */
 gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file);
 
 /* gs_checkpoint_find keeps a run that writes there (of this machine or, where the file system has locks, of another)
@@ -47,8 +46,7 @@ uint64_t gs_checkpoint_step(const char *file);
 
 /* Of a file that lies beside a manifest: is it what was written? GS_E_FORMAT. Any other file is taken as it is. */
 gs_status gs_checkpoint_check_file(const char *file);
-/* GS_E_USAGE: it lies beside a manifest, or has the name of a checkpoint in `folder` (NULL: none), and would no longer
- * be what the manifest says. */
+/* GS_E_USAGE: it lies beside a manifest, or would be a checkpoint in `folder` by its name (NULL: none), and be lost. */
 gs_status gs_checkpoint_check_save(const char *file, const char *folder);
 
 /* GS_E_USAGE: the folder has checkpoints that a new run there would lose. */

@@ -1,5 +1,4 @@
-/* From which step do the processes of a new generation go on? Each tells the others what it has kept (snapshots.h), so
- * all come to the same answer. */
+/* The step from which a new generation goes on. Each process tells what it has kept (snapshots.h), so all agree. */
 #pragma once
 
 #include <stdint.h>

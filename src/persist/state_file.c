@@ -118,8 +118,7 @@ gs_status gs_state_read(const char *path, gs_state **out) {
     return status;
 }
 
-/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing or has another shape, or there are
- * others. */
+/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing, has another shape, or there are more. */
 static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
     const gs_optimizer_ops *ops = settings->optimizer;
     gs_extra_tensors extra = {.count =

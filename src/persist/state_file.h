@@ -33,8 +33,7 @@ const char *gs_state_option(const gs_state *, const char *name);
 gs_status gs_state_check_option(const char *path, const gs_state *, const struct gs_run_option *,
                                 const gs_settings *);
 
-/* GS_E_USAGE: settings->model is not that of the file. To be called before the weights are looked at, which would not
- * fit another model either. */
+/* GS_E_USAGE: settings->model is not that of the file. Comes before the weights, which would not fit. */
 gs_status gs_state_check_model(const gs_settings *, const gs_weights_info *, gs_shape in);
 
 /* Checks all else, and reads the vectors. GS_E_USAGE, GS_E_SHAPE, GS_E_FORMAT, GS_E_MEMORY. */

@@ -1,11 +1,25 @@
+/* A dry run of a run: the calls that its workers make, in their order. What they allocate becomes a plan
+ * (predict/memory.h); what a step asks for is written down (dry_run.h). */
 #include "predict/dry_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
+#include "data/source.h"
+#include "predict/memory.h"
+#include "train/evaluate.h"
 #include "train/hooks.h"
+#include "train/run.h"
+#include "train/settings.h"
 #include "train/strategy.h"
+#include "train/worker_report.h"
+
+/* The one that a worker is in; NULL: it is in a run. */
+static gs_dry_run *dry_run_of(const gs_worker *w) {
+    return (gs_dry_run *)w->settings->calls;
+}
 
 static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
     if (!r->on || r->failed != GS_OK) return r->failed;
@@ -92,7 +106,7 @@ static void told(void *context, gs_jobs_event event, uint64_t ticket) {
 }
 
 static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
-    return room > 0 ? gs_jobs_create_dry(told, gs_dry_run_of(w), out) : gs_jobs_create(0, out);
+    return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
 }
 
 /* There is nobody to ask: what the devices are called says it. */
@@ -111,7 +125,7 @@ static gs_status find_halves(const gs_worker *w, bool *all) {
 /* Of a micro-batch that is as large as one of the two before it, and not the last of its part, a dry run for memory
  * learns nothing: it is left out. In a pipeline each is a micro-batch. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
-    gs_dry_run *r = gs_dry_run_of(w);
+    gs_dry_run *r = dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
     const bool all = r->writes || gs_has_stages(w);
     do
@@ -128,26 +142,10 @@ static gs_status load(gs_worker *w) {
     return GS_OK;
 }
 
-/* ---- begin, free ---- */
-
-void gs_dry_run_begin(gs_dry_run *r, bool writes) {
-    *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, .unset = true, .uncounted = 1},
-                      .writes = writes,
-                      .layers = {r, before_layer, NULL, NULL},
-                      .updates = {r, before_update, NULL},
-                      .comm = {r, called, summed}};
-}
-
 static gs_status watch(const gs_worker *w, gs_layer *net) {
-    gs_dry_run *r = gs_dry_run_of(w);
+    gs_dry_run *r = dry_run_of(w);
     if (r && r->writes) gs_layer_watch_begin(net, &r->layers);
     return GS_OK;
-}
-
-void gs_dry_run_watch(gs_dry_run *r, gs_worker *w) {
-    r->worker = w;
-    w->optimizer->watcher = &r->updates;
-    (void)watch(w, w->model->net);
 }
 
 const gs_hook gs_hook_dry_run = {.model = watch};
@@ -155,4 +153,222 @@ const gs_hook gs_hook_dry_run = {.model = watch};
 void gs_dry_run_free(gs_dry_run *r) {
     free(r->item);
     *r = (gs_dry_run){0};
+}
+
+/* ---- the calls of a worker ---- */
+
+/* A copy of the weights, as read_weights makes it. */
+static gs_status dry_weights(gs_worker *w) {
+    GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
+    return gs_partition_weights(w, NULL);
+}
+
+/* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
+static gs_status dry_step(gs_worker *w, uint64_t done) {
+    gs_dry_run *r = dry_run_of(w);
+    gs_score unused;
+    w->step = w->schedule.done = done;
+    w->in_step = true;
+    r->at = gs_schedule_begin(&w->schedule);
+    r->taken = 0;
+    gs_status status = w->strategy->apart ? gs_gradient(w) : w->strategy->step(w, &unused);
+    w->in_step = false;
+    return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
+}
+
+static gs_status read_nothing(gs_source *source, const gs_dataset *set, const gs_sample_request *wanted,
+                              unsigned char *inputs, int32_t *targets) {
+    (void)source, (void)set, (void)wanted, (void)inputs, (void)targets;
+    return GS_OK;
+}
+
+/* No samples, for which there is no room. Blocks of a test are all alike but the last: each worker has two at least,
+ * and those that had one less than others have it still. */
+static gs_dataset short_test_set(const gs_worker *w) {
+    static gs_source no_samples = {.read = read_nothing};
+    const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
+                 replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
+    gs_dataset set = *w->test_set;
+    set.source = &no_samples;
+    if (each > 2) set.count -= (each - 2) * replicas * w->eval_block;
+    return set;
+}
+
+/* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
+static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
+    const bool offload = w->device->offload != 0, more = steps > 1;
+    /* the second with the first's scratch memory */
+    const int alike = more && (gs_has_stages(w) || offload) ? 2 : 1;
+    const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
+    const gs_dataset test_set = short_test_set(w);
+    gs_score unused;
+    for (int i = 0; i < times; i++) {
+        for (int k = 0; k < alike; k++) GS_TRY(dry_step(w, 0));
+        if (last && more) GS_TRY(dry_step(w, steps - 1));
+        if (tests > 0) GS_TRY(gs_evaluate(w, &test_set, &unused, NULL));
+    }
+    return GS_OK;
+}
+
+static gs_status dry_calls(gs_worker *w) {
+    const gs_settings *s = w->settings;
+    gs_state *unused;
+    const uint64_t epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
+    const uint64_t all = epoch * (uint64_t)s->epochs, steps = s->steps && s->steps < all ? s->steps : all;
+    const bool keeps = s->keep.best && (w->comm->rank == 0 || gs_weights_are_divided(w->model));
+    if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w));
+    GS_TRY(gs_prepare_steps(w));
+    GS_HOOKS(book, w);
+    const uint64_t epochs = w->device->offload ? 3 : 1 + gs_has_stages(w); /* a test leaves scratch memory */
+    for (uint64_t i = 0; i * epoch < steps && i < epochs; i++) {
+        GS_TRY(dry_epoch(w, steps < epoch ? steps : epoch, steps >= epoch));
+        if (i == 0 && keeps) GS_TRY(dry_weights(w));
+    }
+    if (s->save_state) GS_TRY(gs_state_book(w, &unused));
+    return keeps ? GS_OK : dry_weights(w);
+}
+
+/* ---- what they took ---- */
+
+typedef struct listing {
+    gs_memory_plan *plan;
+    size_t room;
+    double held; /* of the vectors of its layers, with ZeRO */
+} listing;
+
+static gs_status list_layer(gs_layer *l, void *context) {
+    listing *to = context;
+    gs_memory_plan *p = to->plan;
+    if (l->fused || l->other_stage || p->layers == to->room) return GS_OK;
+    gs_memory_layer *row = &p->layer[p->layers];
+    double state = 0;
+    for (int i = 0; i < l->params; i++) state += l->param[i].state ? (double)l->param[i].count : 0;
+    const double own = (double)gs_layer_params(l);
+    snprintf(row->name, sizeof row->name, "%s", l->name);
+    gs_layer_describe(l, row->what, sizeof row->what);
+    if (l->children > 0) snprintf(row->what, sizeof row->what, "%s", l->ops->name);
+    row->weights = sizeof(float) * own;
+    row->optimizer = row->weights * p->vectors * to->held;
+    row->state = 2 * sizeof(float) * state; /* the running ones, and the sums that they become */
+    row->activations = l == l->root ? 0 : (double)l->bytes;
+    p->shared -= row->activations;
+    if (row->weights + row->state + row->activations > 0) p->layers++;
+    return GS_OK;
+}
+
+static gs_status count_params(gs_layer *l, void *count) {
+    for (int i = 0; i < l->params && !l->other_stage; i++)
+        if (!l->param[i].state) *(size_t *)count += l->param[i].count;
+    return GS_OK;
+}
+
+static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
+    size_t params = 0; /* in its layers */
+    const gs_model *m;
+    for (int i = 0; (m = gs_worker_model(w, i)); i++) (void)gs_layer_walk(m->net, count_params, &params);
+    listing to = {p, gs_layer_count(w->model->net),
+                  params > 0 ? (double)w->optimizer->held / (double)params : 1};
+    GS_TRY(GS_NEW(p->layer, to.room, "a list of %zu layers", to.room));
+    p->params = gs_model_whole(w->model)->params;
+    p->own = params;
+    p->vectors = w->optimizer->vectors;
+    p->batch = w->batch;
+    const gs_recomputed r = gs_worker_recomputes(w);
+    p->again = r.forward > 0 ? r.again / r.forward : 0;
+    p->shared = p->worker[0].use[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] +
+                p->worker[0].use[GS_OFFLOADED].bytes[GS_MEMORY_ACTIVATIONS];
+    for (int i = 0; (m = gs_worker_model(w, i)); i++) GS_TRY(gs_layer_walk(m->net, list_layer, &to));
+    return GS_OK;
+}
+
+/* The next one of the plan. */
+static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan) {
+    gs_memory_worker *out = &plan->worker[plan->workers++];
+    GS_TRY(dry_calls(w));
+    snprintf(out->device, sizeof out->device, "%s", device);
+    for (int p = 0; p < GS_MEMORY_PLACES; p++) out->use[p] = w->device->memory.peak[p];
+    out->rank = w->comm->rank;
+    out->micro_batch = w->schedule.most;
+    out->eval_block = w->eval_block;
+    return plan->workers == 1 ? list_layers(plan, w) : GS_OK;
+}
+
+/* A step, all of which is written down. */
+static gs_status play_step(gs_worker *w, gs_dry_run *r) {
+    r->worker = w;
+    w->optimizer->watcher = &r->updates;
+    (void)watch(w, w->model->net);
+    GS_TRY(gs_prepare_steps(w));
+    r->on = true;
+    GS_TRY(dry_step(w, 0));
+    r->sent = w->measured.sent;
+    return r->failed;
+}
+
+/* A worker that is not there: all its calls, as the next one of the plan; or without a plan those of a step. */
+static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
+                      const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
+    gs_settings s = *given;
+    gs_worker w;
+    gs_comm *comm;
+    char device[48];
+    *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, .unset = true, .uncounted = 1},
+                      .writes = !plan,
+                      .layers = {r, before_layer, NULL, NULL},
+                      .updates = {r, before_update, NULL},
+                      .comm = {r, called, summed}};
+    s.calls = &r->calls;
+    s.begin = NULL;
+    s.load = NULL;
+    GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
+    GS_TRY(gs_comm_dry_create(rank, workers, &r->comm, &comm));
+    gs_status status = gs_worker_create(&w, &s, device, comm, threads, GS_NOT_SCALED, train_set, test_set);
+    if (status == GS_OK) {
+        status = plan ? play_run(&w, device, plan) : play_step(&w, r);
+        gs_worker_free(&w);
+    }
+    gs_comm_free(comm);
+    return status;
+}
+
+/* A set of shapes alone is all that a dry run looks at. */
+gs_status gs_dry_run_create(const gs_settings *s, gs_shape in, int targets, int workers, int rank,
+                            gs_dry_run *out) {
+    const gs_dataset set = {.count = s->batch, .shape = in, .labels_each = targets};
+    return play(out, s, &set, &set, 1, workers, rank, NULL);
+}
+
+/* ---- all workers ---- */
+
+static double bytes_of(const gs_dataset *set) {
+    return set->source ? 0 : (double)set->count * (double)gs_sample_bytes(set);
+}
+
+static gs_status check(const gs_run *run, const gs_settings *s, int workers) {
+    GS_TRY(gs_check_each_setting(s));
+    GS_TRY(gs_check_settings(s));
+    GS_TRY(gs_check_workers(s, run->train_set, workers));
+    GS_TRY(gs_check_batch_norm(s, run->train_set, workers));
+    return gs_run_check_sizes(run, s, workers);
+}
+
+gs_status gs_run_dry(gs_run *run, const gs_settings *s, bool all, gs_memory_plan *plan) {
+    const gs_rendezvous *p = run->settings.processes;
+    const int workers = gs_run_all_workers(run),
+              first = all || workers == run->local ? 0 : p->rank * run->local;
+    *plan = (gs_memory_plan){
+        .run = run, .settings = *s, .all_workers = workers, .layout = gs_layout_of(s, workers)};
+    if (workers == 1) plan->layout.zero = 0;
+    plan->settings.train_set = run->train_set;
+    plan->settings.test_set = run->test_set;
+    GS_TRY(check(run, s, workers));
+    const int count = all ? workers : run->local;
+    GS_TRY(GS_NEW(plan->worker, count, "the plans of %d workers", count));
+    plan->set_bytes = bytes_of(run->train_set);
+    if (run->test_set != run->train_set) plan->set_bytes += bytes_of(run->test_set);
+    for (int i = 0; i < count; i++) {
+        gs_dry_run r;
+        GS_TRY(play(&r, s, run->train_set, run->test_set, run->threads, workers, first + i, plan));
+    }
+    return GS_OK;
 }

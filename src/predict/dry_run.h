@@ -1,5 +1,5 @@
 /* What one rank is asked to do in a step: its layers, its update, and its calls to others, in their order. A dry run
- * (dry_run_calls.c) writes it down while the run's own code makes the step, on a device that computes nothing, among
+ * writes it down while the run's own code makes the step, on a device that computes nothing, among
  * ranks that are not there. What a thread beside the worker does (core/jobs.h) stands between ASK and NOTE, where the
  * worker gives it the job.
  */
@@ -64,15 +64,3 @@ typedef struct gs_dry_run {
 gs_status gs_dry_run_create(const gs_settings *, gs_shape in, int targets, int workers, int rank,
                             gs_dry_run *out);
 void gs_dry_run_free(gs_dry_run *);
-
-/* ---- used by dry_run_calls.c ---- */
-
-void gs_dry_run_begin(gs_dry_run *, bool writes);
-
-/* The one that a worker is in; NULL: it is in a run. */
-static inline gs_dry_run *gs_dry_run_of(const gs_worker *w) {
-    return (gs_dry_run *)w->settings->calls;
-}
-
-/* Watch the worker's layers and updates. */
-void gs_dry_run_watch(gs_dry_run *, struct gs_worker *);

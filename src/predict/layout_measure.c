@@ -1,13 +1,11 @@
 /* How long the parts of a step take on this machine: layers, and one call between workers.
  *
- * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once
- * (t threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
+ * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once (t
+ * threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
  * and its threads on their cores. So it contains what workers on one machine cost each other: they share its memory, a
  * call waits for the last one who comes, and where threads outnumber cores they take turns. A call beside layers is
- * given to a thread, as in a run (core/jobs.h): waking that thread and waiting for it takes longer than a short
- * call. The median of rounds and turns counts: a step is made of such ones, and a few that were disturbed have no
- * effect.
- */
+ * given to a thread, as in a run (core/jobs.h): waking that thread and waiting for it takes longer than a short call.
+ * The median of rounds and turns counts: a step is made of such ones, and a few disturbed ones have no effect. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,22 +80,17 @@ static gs_status measure_all(const gs_layout_measured *p, const gs_settings *s, 
 static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samples,
                         const gs_layer_times **out) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
-    for (size_t i = 0; i < p->times_known; i++) {
-        const gs_layout_times *known = p->times[i];
-        *out = &known->times;
-        if (known->samples == samples && known->parts == parts && known->sequence == s->sequence)
-            return GS_OK;
+    gs_layout_times *t = p->times;
+    while (t && (t->samples != samples || t->parts != parts || t->sequence != s->sequence)) t = t->next;
+    if (!t) {
+        GS_TRY(GS_NEW(t, 1, "the times of layers"));
+        t->next = p->times;
+        p->times = t; /* of 0 samples until it is measured: not found */
+        GS_TRY(measure_all(p, s, samples, &t->times));
+        t->samples = samples;
+        t->parts = parts;
+        t->sequence = s->sequence;
     }
-    gs_layout_times *t = calloc(1, sizeof *t);
-    if (!t || !gs_grow(&p->times, p->times_known, &p->times_room, sizeof *p->times)) {
-        free(t);
-        return gs_fail(GS_E_MEMORY, "no memory for the times of layers");
-    }
-    p->times[p->times_known++] = t; /* of 0 samples until it is measured: not found */
-    GS_TRY(measure_all(p, s, samples, &t->times));
-    t->samples = samples;
-    t->parts = parts;
-    t->sequence = s->sequence;
     *out = &t->times;
     return GS_OK;
 }
@@ -298,13 +291,13 @@ gs_status gs_layout_measure(gs_layout_measured *p, size_t batch) {
 }
 
 void gs_layout_measured_free(gs_layout_measured *p) {
-    for (size_t i = 0; i < p->times_known; i++) {
-        gs_layer_times_free(&p->times[i]->times);
-        free(p->times[i]);
+    while (p->times) {
+        gs_layout_times *t = p->times;
+        p->times = t->next;
+        gs_layer_times_free(&t->times);
+        free(t);
     }
-    free(p->times);
     free(p->known);
-    p->times = NULL;
     p->known = NULL;
-    p->times_known = p->times_room = p->calls_known = p->calls_room = 0;
+    p->calls_known = p->calls_room = 0;
 }

@@ -54,8 +54,7 @@ typedef struct gs_layout_share {
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 
-/* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_USAGE: it cannot be divided so;
- * GS_E_MEMORY. */
+/* What worker `rank` of a tensor group has of the model `plan`; to be freed. GS_E_USAGE, GS_E_MEMORY. */
 gs_status gs_layout_tp_model(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
 
 /* Settle the settings of a run of so many workers, without the run. memory->settings are the settled ones, with open
@@ -75,8 +74,7 @@ typedef struct gs_layout_cost {
 
 typedef struct gs_layout_call {
     const gs_sync_scheme *scheme; /* an all-reduce by this scheme; NULL: a collective of comm.h */
-    /* That collective: GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: a message to the next rank, and one
-     * from the rank before. */
+    /* GS_ALL_REDUCE, GS_REDUCE_SCATTER, GS_ALL_GATHER; GS_SEND: to the next rank, and from the one before. */
     gs_operation operation;
     int ranks;       /* how many make it; the other workers make the same in groups of their own */
     bool whole;      /* on the comm of all workers; else on a part of that (comm/split.h) */
@@ -101,6 +99,7 @@ typedef struct gs_layout_times {
     int parts;      /* of --tensor; 1: the whole model */
     bool sequence;
     gs_layer_times times;
+    struct gs_layout_times *next;
 } gs_layout_times;
 
 /* What a call takes. */
@@ -118,8 +117,7 @@ struct gs_layout_measured {
     double update;               /* seconds of the update, for each parameter */
     double data, loader; /* seconds of a sample, alone: to bring it to the device; in the loader's thread */
     double bandwidth;    /* bytes/s, of long messages between two workers; 0: there is one worker */
-    gs_layout_times **times; /* [times_known]: pointers, since the source gives them away */
-    size_t times_known, times_room;
+    gs_layout_times *times;     /* those that are known */
     gs_layout_call_time *known; /* [calls_known] */
     size_t calls_known, calls_room;
 };

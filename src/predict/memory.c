@@ -68,8 +68,6 @@ enum { ALL = 100 };
 
 static const char smaller[] = "smaller products";
 
-/* ---- fewer samples at once ---- */
-
 /* Half of them, a quarter, ... In a pipeline a batch is cut into micro-batches instead. With --exact, a virtual shard
  * that takes several passes has other bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
@@ -97,8 +95,6 @@ static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *
     snprintf(o->formula, sizeof o->formula, "a batch in %d parts instead of %d", s->micro_batches, now);
     return true;
 }
-
-/* ---- ZeRO ---- */
 
 static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const bool stages = p->layout.pp > 1;
@@ -128,10 +124,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* ---- what lies elsewhere ---- */
-
-/* As few kinds as suffice; of as many, those first that cost least (README.md). What is there already, or is not
- * allowed, is left out. */
+/* As few kinds as suffice, those first that cost least (README.md); none that is there already or not allowed. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {
@@ -158,8 +151,6 @@ static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_
     return false;
 }
 
-/* ---- activations computed again ---- */
-
 static bool set_recompute(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const int which[] = {GS_RECOMPUTE_BLOCKS, GS_RECOMPUTE_ALL, 2, 4, 8};
     char text[16];
@@ -171,8 +162,6 @@ static bool set_recompute(const gs_memory_plan *p, int degree, gs_settings *s, g
     o->costs = "a part of forward twice";
     return true;
 }
-
-/* ---- another optimiser ---- */
 
 static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const int keeps = p->vectors - 1 - degree;
@@ -200,8 +189,7 @@ static const lever levers[] = {
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* What the fullest worker takes with these settings; INFINITY: they are refused. *again: as of a plan (NULL: nobody
- * asks). */
+/* What the fullest worker takes with these settings; INFINITY: they are refused. *again, if not NULL: as of a plan. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;

@@ -1,6 +1,5 @@
-/* What memory a run will take, found out by a dry run: the calls of a run, on devices that book what is allocated
- * but allocate nothing and compute nothing (gs_device_set_dry). So there is no second formula that could drift from
- * what training does.
+/* What memory a run will take, found out by a dry run: the calls of a run, on devices that book what is allocated but
+ * allocate nothing and compute nothing (gs_device_set_dry). So no second formula can drift from what training does.
  *
  * A ledger holds what a worker allocates on its device, and on the host for its samples and for messages. Not in it:
  * the data set, which a process has once; the program and its libraries; what OpenCL keeps for itself; what a transport

@@ -84,13 +84,11 @@ static gs_status measure(measurement *m, double seconds, gs_roofline *out) {
 gs_status gs_roofline_measure(gs_device *d, double seconds, gs_roofline *out) {
     measurement m = {.device = d};
     size_t bytes = sizes[GS_ROOFLINE_SIZES - 1] * sizeof(float);
-    gs_status status = d->ops->alloc(d, bytes, &m.y);
-    if (status == GS_OK) status = d->ops->alloc(d, bytes, &m.a);
-    if (status == GS_OK) status = d->ops->alloc(d, bytes, &m.b);
+    gs_status status = GS_OK;
+    gs_mem *const place[] = {&m.y, &m.a, &m.b};
+    for (int i = 0; i < 3 && status == GS_OK; i++) status = d->ops->alloc(d, bytes, place[i]);
     if (status == GS_OK) status = measure(&m, seconds, out);
-    d->ops->free(d, m.y);
-    d->ops->free(d, m.a);
-    d->ops->free(d, m.b);
+    for (int i = 0; i < 3; i++) d->ops->free(d, *place[i]);
     return gs_context(status, "measuring the peak of %s", d->name);
 }
 
@@ -114,9 +112,8 @@ enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 
 /* A layer whose clock is read before and after its forward and its backward. */
 typedef struct timed {
-    const gs_layer *layer;
     double start, outside; /* of the run that is under way: when it began, and `inside` of what it lies in */
-    gs_profile_cell cell[GS_DIRECTIONS];
+    gs_profile_row *row;   /* NULL: a view, which does nothing */
 } timed;
 
 /* What the measurements share. */
@@ -134,10 +131,9 @@ typedef struct profiler {
     gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
     gs_layer_watcher watcher;
     gs_update_watcher updates;
-    timed *layer; /* [layers], by its number, while rows are measured; else NULL */
-    int layers;
+    timed *layer;  /* [layers], by its number */
     double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
-    gs_profile_cell own[ROWS][GS_DIRECTIONS];
+    gs_profile_row *own[ROWS]; /* rows sum up all steps until they are divided */
     double mark;
     double waited; /* for the loader, when the clock of `steps` started */
 } profiler;
@@ -149,11 +145,6 @@ static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
 
-/* A container's own work is a sum, y = a + b. */
-static double bytes_of_sum(const gs_layer *l, double n) {
-    return 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out));
-}
-
 static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
     const double in = floats(l->memory.x_half, n * (double)gs_shape_size(l->in)),
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l)),
@@ -161,7 +152,10 @@ static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
                  weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
                  index = numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* of the largest */
     if (gs_layer_is_view(l)) return 0;
-    if (l->children) return direction == GS_FORWARD || l->needs_dx ? bytes_of_sum(l, n) : 0;
+    if (l->children) /* a container's own work is a sum, y = a + b */
+        return direction == GS_FORWARD || l->needs_dx
+                   ? 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out))
+                   : 0;
     if (direction == GS_FORWARD) return 4 * (in + out + index + params);
     /* dy and y, with the index */
     const double read = out * (1 + l->ops->extra_reads - l->ops->extra_writes + l->epilogue.relu) + index;
@@ -193,7 +187,7 @@ static void add_to(gs_profile_cell *c, gs_profile_cell more) {
 static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     const double now = gs_seconds(), least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
-    add_to(&p->own[row][direction], (gs_profile_cell){now - p->mark, flops, bytes, least});
+    add_to(&p->own[row]->cell[direction], (gs_profile_cell){now - p->mark, flops, bytes, least});
     p->mark = now;
     return GS_OK;
 }
@@ -228,7 +222,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     if (pass->recomputing && l->memory.rerun == GS_RERUN_INSIDE)
         flops = bytes = 0; /* the layers in it have counted theirs */
     const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
-    add_to(&t->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
+    if (t->row) add_to(&t->row->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
     p->inside = t->outside + took;
     p->mark = t->start + took;
     return GS_OK;
@@ -241,40 +235,35 @@ static gs_status after_update(void *context, const gs_optimizer *o, size_t first
                      o->ops->bytes * (double)count);
 }
 
-static gs_status note_one(gs_layer *l, void *context) {
-    profiler *p = context;
-    p->layer[l->number].layer = l;
+static gs_profile_row *add_row(gs_profile *out, const char *name) {
+    gs_profile_row *r = &out->rows[out->row_count++];
+    snprintf(r->name, sizeof r->name, "%s", name);
+    return r;
+}
+
+static gs_status add_layer(gs_layer *l, void *context) {
+    const profiler *p = context;
+    if (gs_layer_is_view(l)) return GS_OK;
+    gs_profile_row *r = p->layer[l->number].row = add_row(p->out, *l->name ? l->name : "0");
+    gs_layer_describe(l, r->what, sizeof r->what);
     return GS_OK;
 }
 
 /* From now on every layer of the worker's model is measured. */
 static gs_status time_layers(profiler *p) {
     gs_layer *net = p->worker.model->net;
-    p->layers = (int)gs_layer_count(net);
-    GS_TRY(GS_NEW(p->layer, p->layers, "the times of %d layers", p->layers));
+    const size_t layers = gs_layer_count(net);
+    GS_TRY(GS_NEW(p->layer, layers, "the times of %zu layers", layers));
+    GS_TRY(GS_NEW(p->out->rows, layers + ROWS, "%zu rows", layers + ROWS));
+    p->own[ROW_DATA] = add_row(p->out, "data");
+    GS_TRY(gs_layer_walk(net, add_layer, p));
+    p->own[ROW_LOSS] = add_row(p->out, "loss");
+    p->own[ROW_UPDATE] = add_row(p->out, "update");
     p->watcher = (gs_layer_watcher){p, before, after, NULL};
     gs_layer_watch_begin(net, &p->watcher);
     p->updates = (gs_update_watcher){p, NULL, after_update};
     p->worker.optimizer->watcher = &p->updates;
-    return gs_layer_walk(net, note_one, p);
-}
-
-/* The part of one of `count` steps. */
-static gs_profile_cell one_of(const gs_profile_cell *c, double count) {
-    return (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
-}
-
-/* What was measured, of one of `steps` steps; returns the row behind the last. */
-static gs_profile_row *layer_rows(const profiler *p, double steps, gs_profile_row *r) {
-    for (int i = 0; i < p->layers; i++) {
-        const timed *t = &p->layer[i];
-        if (gs_layer_is_view(t->layer)) continue;
-        snprintf(r->name, sizeof r->name, "%s", *t->layer->name ? t->layer->name : "0");
-        gs_layer_describe(t->layer, r->what, sizeof r->what);
-        for (int k = 0; k < GS_DIRECTIONS; k++) r->cell[k] = one_of(&t->cell[k], steps);
-        r++;
-    }
-    return r;
+    return GS_OK;
 }
 
 /* ---- steps: those of training (step.c), on one worker ---- */
@@ -362,24 +351,17 @@ static gs_status measure_together(profiler *p) {
     return GS_OK;
 }
 
-static void own_row(const profiler *p, int row, const char *name, double count, gs_profile_row *out) {
-    snprintf(out->name, sizeof out->name, "%s", name);
-    for (int k = 0; k < GS_DIRECTIONS; k++) out->cell[k] = one_of(&p->own[row][k], count);
-}
-
 static gs_status measure_rows(profiler *p) {
     double count, took, samples;
-    gs_profile *out = p->out;
     p->worker.next = next_again;
     GS_TRY(time_layers(p));
     GS_TRY(steps(p, &count, &took, &samples));
     count++; /* the first one was measured too */
-    GS_TRY(GS_NEW(out->rows, p->layers + ROWS, "%d rows", p->layers + ROWS));
-    own_row(p, ROW_DATA, "data", count, out->rows);
-    gs_profile_row *row = layer_rows(p, count, out->rows + 1);
-    own_row(p, ROW_LOSS, "loss", count, row);
-    own_row(p, ROW_UPDATE, "update", count, row + 1);
-    out->row_count = (int)(row + 2 - out->rows);
+    for (int i = 0; i < p->out->row_count; i++)
+        for (int k = 0; k < GS_DIRECTIONS; k++) {
+            gs_profile_cell *c = &p->out->rows[i].cell[k];
+            *c = (gs_profile_cell){c->seconds / count, c->flops / count, c->bytes / count, c->least / count};
+        }
     return GS_OK;
 }
 
@@ -502,8 +484,6 @@ void gs_profile_free(gs_profile *p) {
     free(p->rows);
     *p = (gs_profile){0};
 }
-
-/* ---- the sum of all rows ---- */
 
 gs_profile_cell gs_profile_total(const gs_profile *p) {
     gs_profile_cell sum = {0};

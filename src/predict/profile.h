@@ -25,8 +25,7 @@
  *     max(flops / (most FLOP/s), bytes / (most bytes/s))
  *
  * Which of the two is larger says what bounds it: the units that compute, or the memory. Caches are faster than memory,
- * so the bandwidth is measured for several sizes, and a piece of work is compared with one that moves as many bytes as
- * it.
+ * so the bandwidth is measured for several sizes, and work is compared with what moves as many bytes.
  *
  * Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore architectures"
  * (CACM 52, 2009).

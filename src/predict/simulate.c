@@ -395,19 +395,14 @@ static bool is_shown(const gs_simulation *s, int rank) {
     return rank % ((s->workers + GS_SIM_SHOWN - 1) / GS_SIM_SHOWN) == 0;
 }
 
-static void keep(run *r, int rank, gs_simulated_kind kind, double from, double to) {
-    gs_simulated *o = r->out;
-    if (!(to > from)) return;
-    if (!gs_grow(&o->span, (size_t)o->spans, &r->room, sizeof *o->span))
-        r->failed = GS_E_MEMORY;
-    else
-        o->span[o->spans++] = (gs_simulated_span){rank, kind, from, to};
-}
-
 static void watch(void *context, int rank, const gs_virtual_item *item, double from, double to) {
     run *r = context;
-    if (!is_shown(r->sim, rank)) return;
-    keep(r, rank, (gs_simulated_kind)item->kind, from, to);
+    gs_simulated *o = r->out;
+    if (!(to > from) || !is_shown(r->sim, rank)) return;
+    if (gs_grow(&o->span, (size_t)o->spans, &r->room, sizeof *o->span))
+        o->span[o->spans++] = (gs_simulated_span){rank, (gs_simulated_kind)item->kind, from, to};
+    else
+        r->failed = GS_E_MEMORY;
 }
 
 static void begin_at_0(gs_simulated *o) {

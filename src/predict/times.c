@@ -28,8 +28,6 @@ typedef struct bench {
     size_t numbers;
 } bench;
 
-/* ---- what goes in ---- */
-
 static gs_status make_input(bench *b) {
     const gs_dataset *data = b->asked->data;
     const size_t n = b->asked->samples, floats = n * gs_shape_size(data->shape),

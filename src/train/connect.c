@@ -65,15 +65,11 @@ static gs_status connect_processes(const gs_settings *s, const char *purpose, gs
     return gs_comm_processes_create(&r, out);
 }
 
-/* On what must be the same before the first message; and on rank 0's step. */
-static gs_status agree(gs_comm *processes, const gs_link *link, int64_t *step) {
-    GS_TRY(gs_comm_agree(processes, link));
-    return gs_comm_broadcast(processes, step, 1, GS_I64, 0);
-}
-
+/* They agree on what must be the same before the first message, and on rank 0's step. */
 gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
     GS_TRY(connect_processes(s, purpose, out));
-    const gs_status status = agree(*out, &s->link, step);
+    gs_status status = gs_comm_agree(*out, &s->link);
+    if (status == GS_OK) status = gs_comm_broadcast(*out, step, 1, GS_I64, 0);
     if (status == GS_OK) return GS_OK;
     gs_comm_free(*out);
     *out = NULL;

@@ -11,8 +11,7 @@ bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
  * holds it; NULL: there is none. */
 const float *gs_find_bad(const gs_model *, int params, const float *weights, const char **name);
 
-/* Checks what was read from settings->load. Never fails; if the run diverges, the message then says that the file is to
- * blame. */
+/* Checks what was read from settings->load. Never fails; if the run diverges, the message then blames the file. */
 void gs_look_at_loaded(gs_worker *, const float *weights);
 
 /* On any worker: checks the weights that the run ends with. */

@@ -93,8 +93,7 @@ double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t s
     return 0;
 }
 
-/* Ctrl-C, also where another thread has got the signal; or another worker has given up waiting for this one, which then
- * learns of it in its next sum. */
+/* Ctrl-C, also where another thread got the signal; or another worker gave up waiting, which the next sum will tell. */
 static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }

@@ -1,6 +1,5 @@
 /* --offload LIST: what need not lie in a device's memory all the time lies elsewhere, and is fetched just before it is
- * needed: on cpu in files (io/mapped.h), from an OpenCL device in the host's memory. The training computes the same
- * bits.
+ * needed: on cpu in files (io/mapped.h), from an OpenCL device in the host's memory. The bits stay the same.
  *
  *     optimizer     the optimiser's vectors, block by block during the update: those of the range that a worker updates
  *                   (optim/offload.h)

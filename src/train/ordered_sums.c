@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/thread.h"
 #include "layer/layer.h"
 #include "train/hooks.h"
 #include "train/strategy.h"
@@ -71,8 +70,7 @@ gs_status gs_exact_check(const gs_settings *s) {
 
 /* ---- leaves that are computed together ---- */
 
-/* The virtual shards of a worker in lockstep: for a model with batch_norm, whose statistics are those of the
- * global batch.
+/* The virtual shards of a worker in lockstep: for a model with batch_norm over the global batch.
  *
  * They cannot be computed one after the other: the first batch_norm of each needs the sums of all. So each shard has a
  * replica of the model, with activations and gradients of its own (the weights are shared), and each is computed as far
@@ -96,9 +94,8 @@ typedef enum stop { AT_START, AT_SUM, AT_END } stop;
 typedef struct shard {
     gs_virtual_shards *all;
     int number;
-    pthread_t thread;
+    gs_jobs *jobs; /* a thread */
     pthread_cond_t wake;
-    bool started;
     /* What the worker has while this shard runs. Shard 0 has the worker's own model and input. */
     gs_model *model;
     gs_input input;
@@ -107,7 +104,6 @@ typedef struct shard {
     stop at;         /* where it has stopped */
     double *numbers; /* AT_SUM: what is to be summed */
     size_t count;
-    gs_error error; /* AT_END */
 } shard;
 
 enum { WORKER = -1 };
@@ -123,71 +119,69 @@ struct gs_virtual_shards {
     pthread_cond_t wake_worker;
     int turn;    /* whose it is: a shard's or the WORKER's */
     bool failed; /* a shard that waits for a sum gets none */
-    bool quit;
 };
 
 /* ---- turns: whoever has the turn holds the lock only while it changes hands ---- */
 
-/* Called with the lock: the shard waits for its next turn. False: there will be none. */
-static bool wait_for_turn(shard *me) {
+/* Called with the lock: the shard waits for its next turn. */
+static void wait_for_turn(shard *me) {
     gs_virtual_shards *l = me->all;
-    while (l->turn != me->number && !l->quit) pthread_cond_wait(&me->wake, &l->lock);
-    if (l->quit) return false;
+    while (l->turn != me->number) pthread_cond_wait(&me->wake, &l->lock);
     l->worker->model = me->model;
     l->worker->input = me->input;
     l->worker->micro_batch = me->micro_batch;
-    return true;
 }
 
 /* Called with the lock: the turn goes back to the worker. */
-static void give_back(shard *me) {
+static void give_back(shard *me, stop at) {
     gs_virtual_shards *l = me->all;
+    me->at = at;
     me->micro_batch = l->worker->micro_batch;
     l->turn = WORKER;
     pthread_cond_signal(&l->wake_worker);
 }
 
-/* The worker lets a shard run, until it stops. */
-static void let_run(gs_virtual_shards *l, int number) {
-    pthread_mutex_lock(&l->lock);
-    l->turn = number;
-    pthread_cond_signal(&l->shard[number].wake);
-    while (l->turn != WORKER) pthread_cond_wait(&l->wake_worker, &l->lock);
-    pthread_mutex_unlock(&l->lock);
-}
-
 /* ---- a shard ---- */
 
-static void *shard_main(void *argument) {
-    shard *me = argument;
+static gs_status compute(void *context, const gs_job *job) {
+    shard *me = context;
     gs_virtual_shards *l = me->all;
+    (void)job;
     pthread_mutex_lock(&l->lock);
-    while (wait_for_turn(me)) {
-        pthread_mutex_unlock(&l->lock);
-        me->error.status = GS_OK;
-        gs_error_keep(&me->error, gs_gradient(l->worker));
-        pthread_mutex_lock(&l->lock);
-        me->at = AT_END;
-        give_back(me);
-    }
+    wait_for_turn(me);
     pthread_mutex_unlock(&l->lock);
-    return NULL;
+    const gs_status status = gs_gradient(l->worker);
+    pthread_mutex_lock(&l->lock);
+    give_back(me, AT_END);
+    pthread_mutex_unlock(&l->lock);
+    return status;
 }
 
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
     gs_virtual_shards *l = ((gs_worker *)worker)->virtual_shards;
     pthread_mutex_lock(&l->lock);
     shard *me = &l->shard[l->turn];
-    me->at = AT_SUM;
     me->numbers = numbers;
     me->count = count;
-    give_back(me);
-    bool goes_on = wait_for_turn(me) && !l->failed;
+    give_back(me, AT_SUM);
+    wait_for_turn(me);
+    const bool failed = l->failed;
     pthread_mutex_unlock(&l->lock);
-    return goes_on ? GS_OK : gs_fail(GS_E_PEER, "another virtual shard has failed");
+    return failed ? gs_fail(GS_E_PEER, "another virtual shard has failed") : GS_OK;
 }
 
 /* ---- the worker ---- */
+
+/* It lets a shard run, until it stops. */
+static gs_status let_run(gs_virtual_shards *l, shard *s) {
+    if (s->at == AT_START) GS_TRY(gs_jobs_give(s->jobs, (gs_job){.run = compute, .context = s}, NULL));
+    pthread_mutex_lock(&l->lock);
+    l->turn = s->number;
+    pthread_cond_signal(&s->wake);
+    while (l->turn != WORKER) pthread_cond_wait(&l->wake_worker, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    return s->at == AT_END ? gs_jobs_wait_for_all(s->jobs) : GS_OK;
+}
 
 /* All shards have stopped at the same sum, for each makes the same calls. */
 static gs_status sum(gs_virtual_shards *l) {
@@ -212,10 +206,8 @@ static gs_status sum(gs_virtual_shards *l) {
 static gs_status round_of_turns(gs_virtual_shards *l, bool *ended) {
     *ended = true;
     for (int i = 0; i < l->shards; i++) {
-        const shard *s = &l->shard[i];
-        let_run(l, i);
-        if (s->at == AT_END) GS_TRY(gs_error_again(&s->error));
-        *ended = *ended && s->at == AT_END;
+        GS_TRY(let_run(l, &l->shard[i]));
+        *ended = *ended && l->shard[i].at == AT_END;
     }
     return GS_OK;
 }
@@ -224,7 +216,7 @@ static gs_status round_of_turns(gs_virtual_shards *l, bool *ended) {
 static void end_all(gs_virtual_shards *l) {
     l->failed = true;
     for (int i = 0; i < l->shards; i++)
-        if (l->shard[i].at == AT_SUM) let_run(l, i);
+        if (l->shard[i].at == AT_SUM) (void)let_run(l, &l->shard[i]);
     l->failed = false;
 }
 
@@ -283,8 +275,7 @@ static gs_status make_shard(gs_virtual_shards *l, int i) {
         s->model = NULL;
         GS_TRY(make_replica(s));
     }
-    s->started = gs_thread_start(&s->thread, shard_main, s) == 0;
-    return s->started ? GS_OK : gs_fail(GS_E_MEMORY, "--exact: cannot start a thread for a virtual shard");
+    return gs_context(gs_jobs_create(1, &s->jobs), "--exact");
 }
 
 gs_status gs_virtual_shards_create(gs_worker *w) {
@@ -304,13 +295,9 @@ gs_status gs_virtual_shards_create(gs_worker *w) {
 void gs_virtual_shards_free(gs_virtual_shards *l) {
     if (!l) return;
     const gs_worker *w = l->worker;
-    pthread_mutex_lock(&l->lock);
-    l->quit = true;
-    for (int i = 0; i < l->shards; i++) pthread_cond_signal(&l->shard[i].wake);
-    pthread_mutex_unlock(&l->lock);
     for (int i = 0; i < l->shards; i++) {
         shard *s = &l->shard[i];
-        if (s->started) pthread_join(s->thread, NULL);
+        gs_jobs_free(s->jobs);
         pthread_cond_destroy(&s->wake);
         if (i == 0) continue;
         w->device->ops->free(w->device, s->input.x);

@@ -18,12 +18,10 @@
  *
  * With N workers each holds a subtree of 8 / N neighbouring leaves, which it adds alone: two workers hold 0..3 and
  * 4..7, four hold the pairs, eight the leaves. The levels above them are rounds of recursive doubling
- * (sync/recursive_doubling.c; with --zero as in reducers/zero.c): in round k worker r exchanges its sum with worker
- * r xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all workers end
- * with the same sum.
+ * (sync/recursive_doubling.c; with --zero as in reducers/zero.c): in round k worker r exchanges its sum with worker r
+ * xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a are the same bits, so all get the same sum.
  *
- * A worker computes its leaves one after the other. Each joins the sums of those before it, as a carry goes through a
- * binary number:
+ * A worker computes its leaves one after the other. Each joins the sums before it, like a carry in a binary number:
  *
  *     after leaf 0: level 0 holds 0
  *     after leaf 1: level 1 holds 0+1

@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include "comm/comm.h"
 
-/* The class of the largest of `classes` logits; the first of equal ones. A NaN is the largest, as in PyTorch's
- * argmax. */
+/* The class of the largest of `classes` logits; the first of equal ones. A NaN is the largest, as in PyTorch. */
 int gs_largest_logit(const float *logits, int classes);
 
 /* The rank of `label` when the logits are sorted from the largest: 0 is the first. Of equal ones the first class comes

@@ -32,16 +32,13 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     if (o->kind == GS_OPTION_TEXT) return check_text(s, o, *(const char *const *)value);
     if (gs_option_names_of(o->kind) && gs_option_has_name(o->kind, value)) return GS_OK;
     if (o->kind == GS_OPTION_OPTIM) return needs_value(o);
-    if (o->kind == GS_OPTION_CHANNELS) {
-        const int count = ((const gs_by_channel *)value)->count;
-        if (count < 0 || count > GS_CHANNELS)
-            return gs_fail(GS_E_USAGE, "--%s: %d numbers; wanted one for each channel, at most %d", o->name,
-                           count, GS_CHANNELS);
-    }
+    const int channels = o->kind == GS_OPTION_CHANNELS ? ((const gs_by_channel *)value)->count : 0;
+    if (channels < 0 || channels > GS_CHANNELS)
+        return gs_fail(GS_E_USAGE, "--%s: %d numbers; wanted one for each channel, at most %d", o->name,
+                       channels, GS_CHANNELS);
     const bool all = o->kind == GS_OPTION_BATCH && *(const size_t *)value == 0;
-    const bool given =
-        o->kind == GS_OPTION_CHANNELS && ((const gs_by_channel *)value)->count > 0; /* NAN too */
-    if (o->kind == GS_OPTION_FLAG || all || (!given && gs_run_option_is_default(o, s))) return GS_OK;
+    if (o->kind == GS_OPTION_FLAG || all) return GS_OK;
+    if (channels == 0 && gs_run_option_is_default(o, s)) return GS_OK; /* a channel's NAN is none */
     return gs_option_read(&option, gs_option_text(o->kind, value, text, sizeof text));
 }
 

@@ -23,8 +23,7 @@ typedef struct gs_conflict {
     const char *option, *other, *why; /* "--zero", "--bucket", "cuts the gradients among the workers" */
 } gs_conflict;
 
-/* Conflict i of all such pairs; false: there are no more. GS_E_USAGE: the settings have one of them, or an option
- * without the choice that it is for. */
+/* Conflict i of all such pairs; false: no more. GS_E_USAGE: the settings have one, or an option without its choice. */
 bool gs_conflict_of(int i, gs_conflict *);
 gs_status gs_check_pairs(const gs_settings *);
 

@@ -93,20 +93,6 @@ gs_status gs_find_scheme(const gs_settings *s, const gs_sync_scheme **out) {
     return gs_sync_find_or(s->sync, names, out);
 }
 
-/* What the replicas do together. */
-static const char *sum_of(const gs_worker *w) {
-    const gs_settings *s = w->settings;
-    if (s->zero > 2)
-        return s->exact ? "reduce-scatter by one fixed tree, and all-gather of the weights before forward "
-                          "and backward"
-                        : "reduce-scatter, and all-gather of the weights before forward and backward";
-    if (s->zero > 0)
-        return s->exact ? "reduce-scatter by one fixed tree, then all-gather of the new weights"
-                        : "reduce-scatter, then all-gather of the new weights";
-    if (s->exact) return "one fixed tree";
-    return s->pipeline > 1 ? "all-reduce" : w->sync->scheme->name;
-}
-
 const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
     const gs_settings *s = w->settings;
     const gs_layout l = w->groups.layout;
@@ -116,8 +102,15 @@ const char *gs_sums_text(const gs_worker *w, char text[GS_SUMS_TEXT]) {
                   w->comm->size == 1 ? "with one worker" : "among replicas, as there is one");
     else if (w->strategy->apart)
         gs_strategy_describe(s, text, GS_SUMS_TEXT);
+    else if (s->zero > 0)
+        gs_append(text, GS_SUMS_TEXT, "reduce-scatter%s%s", s->exact ? " by one fixed tree" : "",
+                  s->zero > 2 ? ", and all-gather of the weights before forward and backward"
+                              : ", then all-gather of the new weights");
     else
-        gs_append(text, GS_SUMS_TEXT, "%s", sum_of(w));
+        gs_append(text, GS_SUMS_TEXT, "%s",
+                  s->exact          ? "one fixed tree"
+                  : s->pipeline > 1 ? "all-reduce"
+                                    : w->sync->scheme->name);
     if (l.dp > 1 && (l.pp > 1 || l.tp > 1))
         gs_append(text, GS_SUMS_TEXT, ", among the %d replicas of each %s", l.dp,
                   l.pp == 1   ? "part"

@@ -9,9 +9,8 @@
  * an order of sums (ordered_sums.h: --exact), layers that a group shares (train/tensor.h: --tensor). What does not go
  * together is a table (settings.c); a few finer conditions are in the check of each.
  *
- * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name: who
- * needs to know asks its table.
- */
+ * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name: they
+ * ask its table. */
 #pragma once
 
 #include "train/train.h"
@@ -48,9 +47,8 @@ typedef struct gs_strategy {
 
     /* ---- where each worker has the weights, the gradients and the layers of its stage alone; else NULL ---- */
 
-    /* worker->model is made with weights alone (max_batch 0), which create divides. The samples in
-     * worker->input go forward through all stages. *scored: this worker has the last one, and the loss is in the
-     * model's stats. */
+    /* worker->model is made with weights alone (max_batch 0), which create divides. The samples in worker->input go
+     * forward through all stages. *scored: this worker has the last, and the loss is in the model's stats. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of those that have the layers of this worker; NULL: there are no more. */
     gs_model *(*model)(const gs_worker *, int i);
@@ -73,6 +71,12 @@ void gs_strategy_describe(const gs_settings *, char *text, size_t size);
 /* Has each worker a stage of the model? */
 static inline bool gs_has_stages(const gs_worker *w) {
     return w->strategy->score != NULL;
+}
+
+/* Model i of those with this worker's layers: one for each chunk of a stage, else its own alone. NULL: no more. */
+static inline gs_model *gs_worker_model(const gs_worker *w, int i) {
+    if (w->strategy->model && w->train_set) return w->strategy->model(w, i);
+    return i == 0 ? w->model : NULL;
 }
 
 /* How many workers a replica of the model is spread over: 1, or the stages of a pipeline times the workers of a tensor

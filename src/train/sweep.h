@@ -48,10 +48,9 @@ typedef struct gs_sweep {
     const gs_observer *observer; /* of the steps of a run; or NULL */
 } gs_sweep;
 
-/* The batches of `text`, into batch[]: numbers that grow, with commas between them. "..." stands for what lies
- * between two numbers before it and one after it, by the same factor: "32,64,...,2048" is 32,64,128,256,512,1024,2048.
- * "all": the whole training set. GS_E_USAGE: the message says what is wrong with which part; also for a batch larger
- * than sweep->samples. */
+/* The batches of `text`, into batch[]: numbers that grow, with commas between them. "..." stands for what lies between
+ * two numbers before it and one after it, by the same factor: "32,64,...,2048" is 32,64,128,256,512,1024,2048. "all":
+ * the whole training set. GS_E_USAGE: the message says what is wrong with which part; or that a batch is too large. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
 /* Makes the list of runs and, where settings.threads is 0, divides the cores among the workers. GS_E_USAGE: settings

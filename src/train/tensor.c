@@ -124,47 +124,48 @@ static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
     return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
 }
 
+/* A call of the group has ended. */
+static void count_call(gs_worker *w, gs_tensor_collective call, size_t bytes, size_t floats, double start) {
+    struct gs_tensor_worker *t = w->tensor;
+    const bool gathers = call == GS_TENSOR_ALL_GATHER;
+    if (!w->in_step) return;
+    gs_timeline_span(w, &(gs_span){.start = start,
+                                   .end = gs_seconds(),
+                                   .bytes = bytes,
+                                   .count = floats,
+                                   .kind = GS_SPAN_TP_CALL,
+                                   .index = (int32_t)call});
+    *(gathers ? &t->gathers : &t->sums) += 1;
+    *(gathers ? &t->gathered : &t->floats) += (double)floats;
+    w->measured.sent += (double)bytes;
+}
+
 /* Before the workers have met, in a warm-up, nothing is summed. */
 static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
-    struct gs_tensor_worker *t = w->tensor;
+    gs_sync *s = w->tensor->sync;
     if (!w->groups.met) return GS_OK;
     const double start = gs_seconds();
-    GS_TRY(gs_sync_sum(t->sync, d, x, count));
-    if (!w->in_step) return GS_OK;
-    gs_timeline_tp_call(w, GS_TENSOR_ALL_REDUCE, t->sync->counted.bytes, count, start);
-    t->sums++;
-    t->floats += (double)count;
-    w->measured.sent += (double)t->sync->counted.bytes;
+    GS_TRY(gs_sync_sum(s, d, x, count));
+    count_call(w, GS_TENSOR_ALL_REDUCE, s->counted.bytes, count, start);
     return GS_OK;
 }
 
-/* With --sequence. Each rank sends its part to the others, or the others' parts of what it has. */
+/* With --sequence. Each rank sends its part to the others, or the others' parts: with --exact by an all-reduce. */
 static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
                              bool gathers) {
-    struct gs_tensor_worker *t = w->tensor;
     if (!w->groups.met) return GS_OK;
     gs_comm *group = w->groups.comm[GS_TP];
-    const gs_token_shards tokens = {group, t->ordered, n, each};
-    const bool ordered = !gathers && w->settings->exact; /* as an all-reduce */
-    const size_t others = ((size_t)group->size - 1) * n * each, count = (size_t)group->size * n * each;
-    size_t bytes = others * sizeof(float);
+    const gs_token_shards tokens = {group, w->tensor->ordered, n, each};
+    const bool ordered = !gathers && w->settings->exact;
+    const size_t others = ((size_t)group->size - 1) * n * each;
     const double start = gs_seconds();
-    if (ordered) {
-        GS_TRY(gs_sync_sum(t->sync, d, whole, count));
-        bytes = t->sync->counted.bytes;
-    }
+    if (ordered) GS_TRY(sum(w, d, whole, others + n * each));
     GS_TRY(gathers ? gs_token_shards_gather(&tokens, d, whole, part)
                    : gs_token_shards_reduce(&tokens, d, part, whole, ordered));
-    if (!w->in_step) return GS_OK;
-    gs_timeline_tp_call(w,
-                        gathers   ? GS_TENSOR_ALL_GATHER
-                        : ordered ? GS_TENSOR_ALL_REDUCE
-                                  : GS_TENSOR_REDUCE_SCATTER,
-                        bytes, count, start);
-    *(gathers ? &t->gathers : &t->sums) += 1;
-    *(gathers ? &t->gathered : &t->floats) += (double)count;
-    w->measured.sent += (double)bytes;
+    if (!ordered)
+        count_call(w, gathers ? GS_TENSOR_ALL_GATHER : GS_TENSOR_REDUCE_SCATTER, others * sizeof(float),
+                   others + n * each, start);
     return GS_OK;
 }
 
@@ -205,8 +206,7 @@ gs_status gs_tensor_create(gs_worker *w) {
     GS_TRY(GS_NEW(w->tensor, 1, "--tensor"));
     struct gs_tensor_worker *t = w->tensor;
     w->scheme = scheme_of(w, gs_tensor_needs_order(w));
-    for (int i = 0; (m = w->strategy->model ? w->strategy->model(w, i) : i == 0 ? w->model : NULL); i++)
-        GS_TRY(gs_layer_walk(m->net, find_largest, &most));
+    for (int i = 0; (m = gs_worker_model(w, i)); i++) GS_TRY(gs_layer_walk(m->net, find_largest, &most));
     most *= w->input.most;
     if (w->settings->sequence && most > 0)
         GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, most * sizeof(float), &t->ordered),

@@ -133,15 +133,6 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
         &(gs_span){.start = start, .end = end, .row = GS_ROW_SYNC, .kind = GS_SPAN_BUCKET, .index = bucket});
 }
 
-void gs_timeline_tp_call(gs_worker *w, int act, size_t bytes_sent, size_t floats, double start) {
-    gs_timeline_span(w, &(gs_span){.start = start,
-                                   .end = gs_seconds(),
-                                   .bytes = bytes_sent,
-                                   .count = floats,
-                                   .kind = GS_SPAN_TP_CALL,
-                                   .index = act});
-}
-
 void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
     if (!w->recorded) return;
     double *stages = &w->timeline->stages;
@@ -154,8 +145,7 @@ void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, 
                                    .round = chunk});
 }
 
-/* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so nothing of the worker is read
- * here. */
+/* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so the worker is not read. */
 static void see_transfer(void *context, uint64_t step, const gs_offload_transfer *m) {
     add(context, (gs_span){.start = m->start,
                            .end = m->end,
@@ -249,14 +239,12 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     const size_t layers = gs_layer_count(w->model->net);
     const gs_arena *arena = w->model->net->arena; /* NULL: a stage of a pipeline has the layers */
     const int rows = GS_ROW_SERVER + w->comm->size;
-    gs_timeline *t = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
-    *out = t;
-    if (t) t->worker = w;
-    if (t) t->layer_start = calloc(layers, sizeof *t->layer_start);
-    if (t && arena) t->there = calloc(arena->lifetimes.count + 1, sizeof *t->there);
-    if (!t || !t->layer_start || (arena && !t->there))
-        return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
+    gs_timeline *t = *out = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
+    if (!t) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
+    t->worker = w;
     t->rows = rows;
+    GS_TRY(GS_NEW(t->layer_start, layers, "a timeline of %zu layers", layers));
+    if (arena) GS_TRY(GS_NEW(t->there, arena->lifetimes.count, "a timeline of %zu layers", layers));
     t->traced = w->settings->trace;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};
@@ -316,52 +304,30 @@ static gs_status join(const gs_timeline *t, gs_rank_timeline *out) {
     return GS_OK;
 }
 
-/* An array travels in blocks, so memory is taken only for what has arrived. */
-enum { BLOCK = 4096 };
-
-static size_t block_at(uint64_t at, uint64_t count) {
-    return count - at < BLOCK ? (size_t)(count - at) : BLOCK;
-}
-
-static gs_status receive_array(gs_comm *c, int rank, uint64_t count, size_t size, void **array,
-                               size_t *there) {
-    while (*there < count) {
-        const size_t n = block_at(*there, count);
-        void *larger = realloc(*array, (*there + n) * size);
-        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", *there + n, rank);
-        *array = larger;
-        GS_TRY(gs_comm_recv(c, (char *)larger + *there * size, n * size, rank));
-        *there += n;
-    }
-    return GS_OK;
-}
-
-static gs_status send_array(gs_comm *c, const void *array, size_t count, size_t size) {
+/* An array travels in blocks from `rank` to rank 0, which takes memory only for what has arrived. */
+static gs_status move_array(gs_comm *c, int rank, size_t count, size_t size, void **array) {
+    enum { BLOCK = 4096 };
     for (size_t at = 0, n; at < count; at += n) {
-        n = block_at(at, count);
-        GS_TRY(gs_comm_send(c, (const char *)array + at * size, n * size, 0));
+        n = count - at < BLOCK ? count - at : BLOCK;
+        void *room = c->rank == 0 ? realloc(*array, (at + n) * size) : *array;
+        if (!room) return gs_fail(GS_E_MEMORY, "no memory for %zu spans of worker %d", at + n, rank);
+        *array = room;
+        char *block = (char *)room + at * size;
+        GS_TRY(c->rank == 0 ? gs_comm_recv(c, block, n * size, rank) : gs_comm_send(c, block, n * size, 0));
     }
     return GS_OK;
 }
 
-static gs_status receive(gs_comm *c, int rank, gs_rank_timeline *out) {
-    uint64_t head[3];
-    void *spans = NULL, *samples = NULL;
-    GS_TRY(gs_comm_recv(c, head, sizeof head, rank));
-    out->lost = head[2];
-    gs_status status = receive_array(c, rank, head[0], sizeof *out->span, &spans, &out->count);
-    if (status == GS_OK)
-        status = receive_array(c, rank, head[1], sizeof *out->memory, &samples, &out->samples);
-    out->span = spans;
-    out->memory = samples;
+/* Of `rank`: it sends, and rank 0 receives. */
+static gs_status move(gs_comm *c, int rank, gs_rank_timeline *t) {
+    uint64_t head[3] = {t->count, t->samples, t->lost};
+    void *spans = t->span, *samples = t->memory;
+    GS_TRY(c->rank == 0 ? gs_comm_recv(c, head, sizeof head, rank) : gs_comm_send(c, head, sizeof head, 0));
+    gs_status status = move_array(c, rank, head[0], sizeof *t->span, &spans);
+    if (status == GS_OK) status = move_array(c, rank, head[1], sizeof *t->memory, &samples);
+    const bool whole = status == GS_OK;
+    *t = (gs_rank_timeline){spans, whole ? head[0] : 0, samples, whole ? head[1] : 0, head[2]};
     return status;
-}
-
-static gs_status send(gs_comm *c, const gs_rank_timeline *mine) {
-    uint64_t head[3] = {mine->count, mine->samples, mine->lost};
-    GS_TRY(gs_comm_send(c, head, sizeof head, 0));
-    GS_TRY(send_array(c, mine->span, mine->count, sizeof *mine->span));
-    return send_array(c, mine->memory, mine->samples, sizeof *mine->memory);
 }
 
 /* The index too: programs that show a span look up a name by it. */
@@ -412,9 +378,9 @@ gs_status gs_timeline_gather(gs_worker *w, gs_rank_timeline **parts) {
     settle(w);
     GS_TRY(GS_NEW(all, count, "the timelines of %d workers", count));
     gs_status status = join(w->timeline, all);
-    if (status == GS_OK && c->rank != 0) status = send(c, all);
+    if (status == GS_OK && c->rank != 0) status = move(c, c->rank, all);
     for (int r = 1; r < count && status == GS_OK; r++) {
-        status = receive(c, r, &all[r]);
+        status = move(c, r, &all[r]);
         if (status == GS_OK) status = check(w, r, &all[r]);
     }
     if (status == GS_OK && c->rank == 0)

@@ -48,20 +48,17 @@ typedef enum gs_span_kind {
     GS_SPAN_UNIT_REDUCE,    /* reduce-scatter of its gradients */
     GS_SPAN_UNIT_WEIGHTS,   /* a window has its weights; bytes: of the whole unit */
     GS_SPAN_UNIT_GRADIENTS, /* a window has its gradients */
-    GS_SPAN_TP_CALL, /* a call of --tensor, within the span of a layer; bytes: sent; count: of the array of
-                               all; index: gs_tensor_collective */
+    GS_SPAN_TP_CALL, /* of --tensor, in a layer's span; count: of the array of all; index: gs_tensor_collective */
     GS_SPAN_FETCH,   /* of --offload; index: gs_memory_kind */
     GS_SPAN_OFFLOAD, /* the same */
     GS_SPANS
 } gs_span_kind;
 
 typedef struct gs_span {
-    double start, end; /* seconds since training began */
-    uint64_t step;     /* from 1 */
-    uint64_t bytes;    /* send, receive: of the message; gather: of the samples; else see the kinds */
-    uint64_t first,
-        count; /* send, receive: elements of the array of gradients; 0 0: not such a part. Of a unit: its
-                              parameters */
+    double start, end;     /* seconds since training began */
+    uint64_t step;         /* from 1 */
+    uint64_t bytes;        /* send, receive: of the message; gather: of the samples; else see the kinds */
+    uint64_t first, count; /* send, receive: part of the gradients, or 0 0. Of a unit: its parameters */
     int32_t row, kind, index;
     int32_t round; /* of a scheme, from 1; 0: none */
 } gs_span;
@@ -95,10 +92,7 @@ void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
 void gs_timeline_span(gs_worker *, const gs_span *);
 /* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
-/* A call of the worker's group (--tensor), which has just ended. act: gs_tensor_collective */
-void gs_timeline_tp_call(gs_worker *, int act, size_t bytes_sent, size_t floats, double start);
-/* A message other than those of a scheme, which are recorded by themselves: in step `step`, in the thread of row
- * `row`. */
+/* A message other than those of a scheme, which are recorded by themselves: in a step, in the thread of a row. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start);
 

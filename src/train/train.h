@@ -34,7 +34,6 @@
 #include "model/names.h"
 #include "comm/create.h"
 #include "train/batch_norm.h"
-#include "train/options/every.h"
 #include "train/worker.h"
 
 /* A worker that is made slow on purpose. */
@@ -76,6 +75,13 @@ double gs_jitter_seconds(const gs_jitter *, uint64_t seed, int rank, uint64_t st
 typedef struct gs_step_range {
     uint64_t first, last;
 } gs_step_range;
+
+/* How often a run makes a checkpoint: every 100 steps, or every 60 seconds. */
+#define GS_CHECKPOINT_SECONDS 60.0
+typedef struct gs_checkpoint_every {
+    uint64_t steps; /* 0: by time */
+    double seconds; /* both 0: GS_CHECKPOINT_SECONDS */
+} gs_checkpoint_every;
 
 /* What stays of a run. */
 typedef struct gs_keep {
@@ -123,9 +129,8 @@ typedef struct gs_settings {
     /* Go on with the run whose state is in this file, or in the newest checkpoint of this folder that is whole; NULL:
      * begin a new one. */
     const char *resume;
-    const struct gs_state *begin; /* its state, which gs_train reads from there; NULL: none */
-    struct gs_snapshots
-        *snapshots; /* of launch --elastic (persist/snapshots.h); NULL: a lost worker ends the run */
+    const struct gs_state *begin;   /* its state, which gs_train reads from there; NULL: none */
+    struct gs_snapshots *snapshots; /* of launch --elastic (persist/snapshots.h); else NULL */
     bool regrouped; /* of such a run: ranks were lost; `slow` and `jitter` may name one that is no more */
     gs_names names; /* of the tensors in `save` */
     /* The first layer sees (byte / 255 - mean) / std. Count 0: as the file `load` says, (0, 1) where it does not;
@@ -135,9 +140,8 @@ typedef struct gs_settings {
     bool exact; /* the same bits for 1, 2, 4 and 8 workers (ordered_sums.h) */
     int zero;   /* ZeRO's stage, 1 to 3 (train/reducers/zero.h); 0: all workers hold all */
     gs_batch_norm_groups batch_norm; /* over which samples batch_norm takes its statistics */
-    const char
-        *layout;    /* "dp2,pp2,zero1": pipeline, tensor, zero in a word (parallel/layout.h); NULL: none */
-    int accumulate; /* passes over a worker's part of the batch before one sum; 0 means 1 */
+    const char *layout; /* "dp2,pp2,zero1": pipeline, tensor, zero (parallel/layout.h); NULL: none */
+    int accumulate;     /* passes over a worker's part of the batch before one sum; 0 means 1 */
     int pipeline; /* stages that the model is cut into, each on a worker (strategies/pipeline.c); 0: it is whole */
     const char *pipeline_schedule; /* of --pipeline: see gs_pipeline_read; NULL: 1f1b */
     const char *pipeline_cut;      /* of --pipeline: "measured" (NULL), "flops", "3,6" (parallel/cut.h) */
@@ -180,8 +184,7 @@ typedef struct gs_settings {
     const struct gs_worker_calls *calls;
 } gs_settings;
 
-/* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD with lr 0.05 and momentum
- * 0.9. */
+/* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD: lr 0.05, momentum 0.9. */
 gs_settings gs_settings_default(void);
 
 /* The optimiser's numbers: those that are set, else its usual ones; NAN for one that it does not take. */
@@ -206,9 +209,9 @@ gs_status gs_step(gs_worker *, gs_score *);
 
 /* How the model ranks the classes. */
 typedef struct gs_ranking {
-    double *
-        confusion; /* (classes, classes), zeros at first: which label was taken for which class; NULL: not wanted */
-    double top;      /* how many samples have their label among the GS_TOP classes with the largest logits */
+    double
+        *confusion; /* (classes, classes), first 0: which label was taken for which class; NULL: not wanted */
+    double top;     /* how many samples have their label among the GS_TOP classes with the largest logits */
     gs_worst *worst; /* empty at first; stays so where a sample has several targets; NULL: not wanted */
 } gs_ranking;
 
@@ -217,8 +220,7 @@ typedef struct gs_ranking {
  * bits for any number of threads, so the result is the same too. */
 gs_status gs_evaluate(gs_worker *, const gs_dataset *, gs_score *, gs_ranking *ranking);
 
-/* Logits (count, classes) of the blocks that this worker takes, at their places in `logits`, the array for
- * all. */
+/* Logits (count, classes) of the blocks that this worker takes, at their places in the array for all. */
 gs_status gs_predict(gs_worker *, const gs_dataset *, float *logits);
 
 /* GS_E_USAGE if not all ranks have the same settings and data: the message names the rank and the option.

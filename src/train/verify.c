@@ -60,38 +60,38 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
     return -1;
 }
 
+/* Are its weights those of its stage alone? Else it has, or puts together, the whole model. */
+static bool is_own_stage(const gs_worker *w) {
+    return gs_has_stages(w) && !w->partition.weights_cut;
+}
+
 /* 0 for a tensor that this worker does not have. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
-    if (gs_has_stages(w) && !w->partition.weights_cut && !gs_partition_find(&w->partition, param, &at))
-        return 0;
+    if (is_own_stage(w) && !gs_partition_find(&w->partition, param, &at)) return 0;
     return checksum(weights + at, param->count);
 }
 
 /* The weights differ somewhere: fails with the name of the first tensor that does. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
-    const bool own =
-        gs_has_stages(w) && !w->partition.weights_cut; /* else each has put the whole model together */
-    const gs_model *m = own ? w->model : gs_model_whole(w->model);
-    size_t count = (size_t)m->saved_count;
-    uint32_t *mine, *all = NULL;
-    gs_status status = GS_NEW(mine, count, "%zu checksums", count);
-    if (status == GS_OK) status = GS_NEW(all, count * (size_t)w->comm->size, "%zu checksums of all", count);
-    for (size_t p = 0; status == GS_OK && p < count; p++) mine[p] = checksum_of(w, weights, m->param[p]);
-    if (status == GS_OK) status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
+    const gs_model *m = is_own_stage(w) ? w->model : gs_model_whole(w->model);
+    const size_t count = (size_t)m->saved_count, ranks = (size_t)w->comm->size;
+    uint32_t *all; /* [ranks][count], and behind them this worker's */
+    GS_TRY(GS_NEW(all, (ranks + 1) * count, "%zu checksums of all", count));
+    uint32_t *mine = all + ranks * count;
+    for (size_t p = 0; p < count; p++) mine[p] = checksum_of(w, weights, m->param[p]);
+    gs_status status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
     /* All wait here until all know: a worker that has already ended would be taken for the failure itself. */
     if (status == GS_OK) status = gs_comm_barrier(w->comm);
-    int from = 0, rank = -1;
-    size_t p = 0;
-    while (status == GS_OK && p < count &&
-           (rank = first_different(w, copies(w, m->param[p]->cut == GS_UNCUT), all + p, count, &from)) < 0)
-        p++;
-    if (status == GS_OK && rank >= 0)
-        status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
-                         rank, m->param[p]->name, from);
-    else if (status == GS_OK) /* next to impossible: the parts' CRCs agree, but that of the whole does not */
+    for (size_t p = 0; p < count && status == GS_OK; p++) {
+        int from;
+        const int rank = first_different(w, copies(w, m->param[p]->cut == GS_UNCUT), all + p, count, &from);
+        if (rank >= 0)
+            status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's",
+                             w->step, rank, m->param[p]->name, from);
+    }
+    if (status == GS_OK) /* next to impossible: the parts' CRCs agree, but that of the whole does not */
         status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": the workers' weights differ", w->step);
-    free(mine);
     free(all);
     return status;
 }
@@ -141,7 +141,7 @@ static gs_status verify(gs_worker *w, gs_event *e) {
     (void)e;
     uint64_t every = w->settings->verify;
     if (every == 0 || w->step % every != 0 || copies(w, true).size == 1) return GS_OK;
-    if (gs_has_stages(w) && !w->partition.weights_cut) return compare_stages(w);
+    if (is_own_stage(w)) return compare_stages(w);
     if (gs_weights_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));

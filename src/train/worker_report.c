@@ -18,18 +18,7 @@ typedef struct part {
     gs_busy busy;
 } part;
 
-/* The workers begin and end an epoch together, so there is one time of the run, rank 0's: with it their speeds add up
- * to that of the run. */
-static gs_status gather(const gs_worker *w, const part *mine, part *all, gs_worker_report *out) {
-    GS_TRY(gs_comm_all_gather(w->comm, mine, all, sizeof *mine, GS_U8));
-    for (int r = 0; r < w->comm->size; r++) {
-        out[r] = all[r].report;
-        out[r].device[sizeof out[r].device - 1] = '\0'; /* whatever the other side has sent */
-        out[r].samples_per_s = all[0].seconds > 0 ? all[r].samples / all[0].seconds : 0;
-    }
-    return GS_OK;
-}
-
+/* Workers begin and end an epoch together, so there is one time, rank 0's: their speeds add up to that of the run. */
 gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out) {
     part mine;
@@ -49,8 +38,14 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
     part *all;
     GS_TRY(GS_NEW(*out, w->comm->size, "a report of %d workers", w->comm->size));
     GS_TRY(GS_NEW(all, w->comm->size, "a report of %d workers", w->comm->size));
-    const gs_status status = gather(w, &mine, all, *out);
-    for (int r = 0; r < w->comm->size && status == GS_OK; r++) *busy = gs_busy_worse(*busy, all[r].busy);
+    const gs_status status = gs_comm_all_gather(w->comm, &mine, all, sizeof mine, GS_U8);
+    for (int r = 0; r < w->comm->size && status == GS_OK; r++) {
+        gs_worker_report *report = &(*out)[r];
+        *report = all[r].report;
+        report->device[sizeof report->device - 1] = '\0'; /* whatever the other side has sent */
+        report->samples_per_s = all[0].seconds > 0 ? all[r].samples / all[0].seconds : 0;
+        *busy = gs_busy_worse(*busy, all[r].busy);
+    }
     free(all);
     return status;
 }
@@ -134,8 +129,8 @@ gs_recomputed gs_worker_recomputes(const gs_worker *w) {
     gs_recomputed r = {0};
     const double ratio = w->model->flops_backward / w->model->flops_forward;
     const bool whole = !w->strategy->model || !w->train_set;
-    gs_model *m;
-    for (int i = 0; (m = whole ? (i ? NULL : w->model) : w->strategy->model(w, i)); i++) {
+    const gs_model *m;
+    for (int i = 0; (m = gs_worker_model(w, i)); i++) {
         r.again += gs_recompute_flops(m->net);
         (void)gs_layer_walk(m->net, add_flops, &r.forward);
         r.segments += gs_recompute_segments(m->net);

@@ -24,7 +24,7 @@ static void timelines(gs_worker *w) {
     gs_rank_timeline *parts = calloc(WORKERS, sizeof *parts);
     gs_status status = GS_OK;
     for (int r = 1; r < WORKERS && status == GS_OK; r++) {
-        status = receive(w->comm, r, &parts[r]);
+        status = move(w->comm, r, &parts[r]);
         if (status == GS_OK) status = check(w, r, &parts[r]);
     }
     if (status == GS_OK) {

@@ -1,5 +1,5 @@
 /* A dry comm: the other ranks are not there, and nothing is sent. Every call returns at once and leaves its buffers as
- * they are, so that the calls of one rank run as they do in training (predict/dry_run_calls.c). Its parts (split.h) and
+ * they are, so that the calls of one rank run as they do in training (predict/dry_run.c). Its parts (split.h) and
  * its schemes (gs_sync_run) are dry too.
  */
 #pragma once

@@ -1,5 +1,4 @@
-/* The record of a worker: what layers, the optimiser and the loader show is added up until the step ends, and then
- * written. */
+/* The record of a worker: what layers, optimiser and loader show is added up until the step ends, then written. */
 #include "train/digest/digest.h"
 
 #include <errno.h>
@@ -24,10 +23,9 @@
 
 /* An array of a sample, as a layer takes it or gives it. */
 typedef struct vector {
-    size_t each, whole;       /* its numbers here, and in the whole */
-    size_t runs, floats;      /* here: so many runs of neighbours, of so many numbers */
-    size_t whole_step, first; /* in the whole: from one run to the next, and where the first begins */
-    bool elsewhere;           /* another member of the group records it */
+    size_t each, whole;  /* its numbers here, and in the whole */
+    gs_tensor_rows rows; /* where those here are in the whole */
+    bool elsewhere;      /* another member of the group records it */
 } vector;
 
 typedef struct layer_record {
@@ -87,7 +85,7 @@ static int blocks_of(const gs_layer *l, bool input) {
 static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_shape here = input ? l->in : l->out;
     const size_t each = gs_shape_size(here);
-    vector v = {.each = each, .whole = each, .runs = 1, .floats = each};
+    vector v = {each, each, {1, each, each, each, 0}, false};
     if (!m->undivided) return v;
     const gs_layer *of_all = layer_numbered(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
@@ -95,26 +93,25 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
         gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (parallel/sequence.h) */
     v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
     if (all.c == here.c && !tokens) return v;
-    if (tokens) {
-        v.whole = gs_shape_size(all);
-        v.first = each * (size_t)m->tensor.rank;
-        return v;
-    }
+    v.whole = gs_shape_size(all);
+    v.rows.whole_first = each * (size_t)m->tensor.rank;
+    if (tokens) return v;
     const size_t plane = (size_t)here.h * (size_t)here.w;
     const int blocks = blocks_of(l, input);
     const gs_share share = gs_tensor_share(&m->tensor, all.c / blocks);
-    v.whole = gs_shape_size(all);
-    v.runs = (size_t)gs_shape_tokens(here) * (size_t)blocks;
-    v.floats = (size_t)here.c / (size_t)blocks * plane;
-    v.whole_step = (size_t)all.c / (size_t)blocks * plane;
-    v.first = (size_t)gs_share_first(&share) * plane;
+    const size_t floats = (size_t)here.c / (size_t)blocks * plane,
+                 step = (size_t)all.c / (size_t)blocks * plane;
+    v.rows = (gs_tensor_rows){(size_t)gs_shape_tokens(here) * (size_t)blocks, floats, floats, step,
+                              (size_t)gs_share_first(&share) * plane};
     return v;
 }
 
 /* Sample number `sample`. */
 static void add_vector(gs_sketch *to, const vector *v, const float *x, uint64_t sample) {
-    for (size_t i = 0; i < v->runs && !v->elsewhere; i++)
-        gs_sketch_add(to, x + i * v->floats, v->floats, sample * v->whole + i * v->whole_step + v->first);
+    const gs_tensor_rows *r = &v->rows;
+    for (size_t i = 0; i < r->count && !v->elsewhere; i++)
+        gs_sketch_add(to, x + i * r->part_step, r->floats,
+                      sample * v->whole + i * r->whole_step + r->whole_first);
 }
 
 /* count numbers of parameter p of m, from its number `from` on. False: another member of the group records them. */
@@ -228,10 +225,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     d->file = NULL;
 }
 
-/* ---- what lies on the device ---- */
-
-/* count numbers of the device, to d->room. Those of 16 bits are read into the room behind the floats that they are
- * widened to. */
+/* count numbers of the device, to d->room. Those of 16 bits are read behind the floats that they become. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -353,37 +347,31 @@ static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) {
         const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
-        gs_sketch_add(to, &kept, 1, i / v->each * v->whole + v->first + i % v->each);
+        gs_sketch_add(to, &kept, 1, i / v->each * v->whole + v->rows.whole_first + i % v->each);
     }
 }
 
-static const gs_layer *outermost_first(const gs_layer *l) {
-    return l->children > 0 ? l->child[0] : l;
-}
-
 /* With --recompute a forward may come again. */
-static bool is_forward_again(gs_direction direction, const gs_pass *pass) {
-    return direction == GS_FORWARD && pass->recomputing;
+static bool is_recorded(gs_direction direction, const gs_pass *pass) {
+    return pass->training && pass->n > 0 && !(direction == GS_FORWARD && pass->recomputing);
 }
 
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
-    const bool root = l == l->root;
-    if (direction == GS_FORWARD) {
-        if (root && !outermost_first(l)->other_stage)
-            GS_TRY(add_on_device(d, GS_DIGEST_x, 0, in, &d->layer[l->number].dx, pass));
-        return add_weights(d, l);
-    }
-    if (!root || (l->children > 0 && l->child[l->children - 1]->other_stage)) return GS_OK;
-    return add_on_device(d, GS_DIGEST_dy, 0, in, &d->layer[l->number].y, pass);
+    if (!is_recorded(direction, pass)) return GS_OK;
+    const bool forward = direction == GS_FORWARD;
+    const gs_layer *outermost = l->children > 0 ? l->child[forward ? 0 : l->children - 1] : l;
+    const vector *v = forward ? &d->layer[l->number].dx : &d->layer[l->number].y;
+    if (l == l->root && !outermost->other_stage)
+        GS_TRY(add_on_device(d, forward ? GS_DIGEST_x : GS_DIGEST_dy, 0, in, v, pass));
+    return forward ? add_weights(d, l) : GS_OK;
 }
 
 static gs_status after_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                              gs_mem out) {
     gs_digest *d = context;
-    if (!pass->training || pass->n == 0 || is_forward_again(direction, pass)) return GS_OK;
+    if (!is_recorded(direction, pass)) return GS_OK;
     if (direction == GS_BACKWARD) {
         GS_TRY(add_gradients(d, l, pass));
         if (!out.base || gs_layer_is_view(l)) return GS_OK;

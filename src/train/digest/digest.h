@@ -15,9 +15,8 @@
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then gs_digest_score in its order
  *     end 1 57                                         step 1 is whole: 57 rows before its score
  *
- * What `number` and `part` are depends on the quantity (gs_digest_kind). The first line of the steps of a run that was
- * resumed says a later step than 1.
- */
+ * What `number` and `part` are depends on the quantity (gs_digest_kind). The record of a resumed run begins with a
+ * later step than 1. */
 #pragma once
 
 #include "core/error.h"

@@ -17,9 +17,8 @@ typedef struct gs_shown {
 /* Workers started with different options would sum gradients of different models, and their weights would silently
  * drift apart. So before the first step every rank shows what it is about to do. */
 typedef struct gs_agreement {
-    uint64_t params, samples;
-    uint64_t step; /* where the run begins */
-    uint32_t trains, context, data, weights, state;
+    uint64_t params, samples, context, step; /* step: where the run begins */
+    uint32_t trains, data, weights, state;
     gs_shown model, option[GS_RUN_OPTIONS]; /* as in gs_run_table */
 } gs_agreement;
 
@@ -67,7 +66,7 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     memset(a, 0, sizeof *a); /* padding too: the whole struct travels */
     a->trains = w->train_set != NULL;
     a->params = gs_model_whole(w->model)->params;
-    a->context = data->text ? (uint32_t)data->text->context : 0;
+    a->context = data->text ? (uint64_t)data->text->context : 0;
     a->samples = data->count;
     a->data = gs_data_checksum(data);
     a->model = show(w->model->text);
@@ -79,21 +78,12 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     return checksum_of_weights(w, &a->weights);
 }
 
-#define ANOTHER "rank %d and rank 0 differ in %s "
 #define THE_SAME ": start all with the same options"
-
-static gs_status fail(int rank, const char *what, const char *theirs, const char *first) {
-    return gs_fail(GS_E_USAGE, ANOTHER "(%s versus %s)" THE_SAME, rank, what, theirs, first);
-}
-
-static gs_status fail_in_count(int rank, const char *what, uint64_t theirs, uint64_t first) {
-    return gs_fail(GS_E_USAGE, ANOTHER "(%" PRIu64 " versus %" PRIu64 ")" THE_SAME, rank, what, theirs,
-                   first);
-}
-
-static gs_status fail_in_checksum(int rank, const char *what, uint32_t theirs, uint32_t first) {
-    return gs_fail(GS_E_USAGE, ANOTHER "(checksum %08x versus %08x)" THE_SAME, rank, what, theirs, first);
-}
+#define DIFFER(rank, what, values, theirs, first)                                                            \
+    gs_fail(GS_E_USAGE, "rank %d and rank 0 differ in %s (" values ")" THE_SAME, rank, what, theirs, first)
+#define TEXTS "%s versus %s"
+#define COUNTS "%" PRIu64 " versus %" PRIu64
+#define CHECKSUMS "checksum %08x versus %08x"
 
 static gs_status fail_in_option(int rank, const gs_run_option *o, const char *theirs, const char *first) {
     char name[64];
@@ -102,7 +92,7 @@ static gs_status fail_in_option(int rank, const gs_run_option *o, const char *th
         return gs_fail(GS_E_USAGE, "rank %d runs %s %s, rank 0 %s it" THE_SAME, rank, theirs, name, first);
     if (o->kind == GS_OPTION_WIRE || o->kind == GS_OPTION_PRODUCTS || o->kind == GS_OPTION_RULE)
         return gs_fail(GS_E_USAGE, "rank %d has %s %s, rank 0 %s" THE_SAME, rank, name, theirs, first);
-    return fail(rank, name, theirs, first);
+    return DIFFER(rank, name, TEXTS, theirs, first);
 }
 
 /* The command, the model and the data come first: if one of these differs, so do some options. */
@@ -110,22 +100,23 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     if (a->trains != first->trains)
         return gs_fail(GS_E_USAGE, "rank %d was started to %s, rank 0 to %s: start all with the same command",
                        rank, a->trains ? "train" : "eval", first->trains ? "train" : "eval");
-    if (differ(&a->model, &first->model)) return fail(rank, "--model", a->model.begins, first->model.begins);
-    if (a->context != first->context) return fail_in_count(rank, "--context", a->context, first->context);
+    if (differ(&a->model, &first->model))
+        return DIFFER(rank, "--model", TEXTS, a->model.begins, first->model.begins);
+    if (a->context != first->context) return DIFFER(rank, "--context", COUNTS, a->context, first->context);
     if (a->samples != first->samples)
-        return fail_in_count(rank, "the number of samples (--data)", a->samples, first->samples);
-    if (a->data != first->data) return fail_in_checksum(rank, "the content of --data", a->data, first->data);
+        return DIFFER(rank, "the number of samples (--data)", COUNTS, a->samples, first->samples);
+    if (a->data != first->data) return DIFFER(rank, "the content of --data", CHECKSUMS, a->data, first->data);
     if (a->params != first->params)
-        return fail_in_count(rank, "the number of parameters", a->params, first->params);
+        return DIFFER(rank, "the number of parameters", COUNTS, a->params, first->params);
     for (size_t i = 0; gs_run_table[i].name; i++)
         if (differ(&a->option[i], &first->option[i]))
             return fail_in_option(rank, &gs_run_table[i], a->option[i].begins, first->option[i].begins);
     if (a->weights != first->weights)
-        return fail_in_checksum(rank, "the initial weights (--load)", a->weights, first->weights);
+        return DIFFER(rank, "the initial weights (--load)", CHECKSUMS, a->weights, first->weights);
     if (a->step != first->step)
-        return fail_in_count(rank, "the steps that are done (--resume)", a->step, first->step);
+        return DIFFER(rank, "the steps that are done (--resume)", COUNTS, a->step, first->step);
     if (a->state != first->state)
-        return fail_in_checksum(rank, "the optimiser's state (--resume)", a->state, first->state);
+        return DIFFER(rank, "the optimiser's state (--resume)", CHECKSUMS, a->state, first->state);
     return GS_OK;
 }
 

@@ -292,23 +292,6 @@ const gs_run_option *gs_run_option_named(const char *name) {
     return o;
 }
 
-static void set_default(const gs_run_option *o, void *value) {
-    if (o->kind == GS_OPTION_TEXT)
-        *(const char **)value = o->usual_text;
-    else if (o->kind == GS_OPTION_FLAG)
-        *(bool *)value = o->usual > 0;
-    else if (gs_option_is_number(o->kind))
-        gs_option_set_number(o->kind, value, o->usual);
-    else if (gs_option_names_of(o->kind))
-        gs_option_set_name(o->kind, value, (int)o->usual);
-}
-
-gs_settings gs_settings_default(void) {
-    gs_settings s = {0};
-    for (const gs_run_option *o = gs_run_table; o->name; o++) set_default(o, (char *)&s + o->at);
-    return s;
-}
-
 gs_option gs_run_option_of(const gs_run_option *o, gs_settings *s) {
     return (gs_option){o->name, o->kind, (char *)s + o->at, o->min, o->max, o->argument, o->help};
 }
@@ -390,7 +373,7 @@ _Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_labels) == sizeof(int
                    sizeof(gs_lr_rule) == sizeof(int),
                "a name's number is stored as an int or as a bool");
 
-void gs_option_set_name(gs_option_kind kind, void *value, int i) {
+static void set_name(gs_option_kind kind, void *value, int i) {
     if (kind == GS_OPTION_OPTIM)
         *(const gs_optimizer_ops **)value = optimizers[i];
     else if (is_bool(kind))
@@ -399,18 +382,34 @@ void gs_option_set_name(gs_option_kind kind, void *value, int i) {
         memcpy(value, &i, sizeof i);
 }
 
+static void set_default(const gs_run_option *o, void *value) {
+    if (o->kind == GS_OPTION_TEXT)
+        *(const char **)value = o->usual_text;
+    else if (o->kind == GS_OPTION_FLAG)
+        *(bool *)value = o->usual > 0;
+    else if (gs_option_is_number(o->kind))
+        gs_option_set_number(o->kind, value, o->usual);
+    else if (gs_option_names_of(o->kind))
+        set_name(o->kind, value, (int)o->usual);
+}
+
+gs_settings gs_settings_default(void) {
+    gs_settings s = {0};
+    for (const gs_run_option *o = gs_run_table; o->name; o++) set_default(o, (char *)&s + o->at);
+    return s;
+}
+
 /* NULL: there is none for this value, which a program has set. */
 static const char *name_of(gs_option_kind kind, const void *value) {
     int i;
-    if (kind == GS_OPTION_OPTIM) return (*(const gs_optimizer_ops *const *)value)->name;
+    const gs_optimizer_ops *const *optimizer = value; /* the caller's, too */
+    if (kind == GS_OPTION_OPTIM) return *optimizer ? (*optimizer)->name : NULL;
     if (is_bool(kind)) return names[kind].name[*(const bool *)value];
     memcpy(&i, value, sizeof i);
     return i >= 0 && i < (int)(sizeof names->name / sizeof *names->name) ? names[kind].name[i] : NULL;
 }
 
 bool gs_option_has_name(gs_option_kind kind, const void *value) {
-    if (kind == GS_OPTION_OPTIM)
-        return *(const gs_optimizer_ops *const *)value != NULL; /* the caller's, too */
     return name_of(kind, value) != NULL;
 }
 
@@ -434,13 +433,68 @@ static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
     return text;
 }
 
+static const char *every_text(const gs_checkpoint_every *e, char *text, size_t size) {
+    const bool timed = !(e->seconds <= 0 && e->seconds >= 0);
+    char time[40];
+    gs_unit_print(timed ? e->seconds : GS_CHECKPOINT_SECONDS, gs_units_time, time, sizeof time);
+    if (e->steps > 0)
+        snprintf(text, size, "%" PRIu64 "%s%s", e->steps, timed ? "," : "", timed ? time : "");
+    else
+        snprintf(text, size, "%s", time);
+    return text;
+}
+
+/* Kinds that are no number and no name: how a value of it is read from a text, and as text, and what is wanted. */
+#define OWN_KINDS(X)                                                                                         \
+    X(SHAPE, gs_shape_parse(text, value), shape_text(value, text, size),                                     \
+      "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it")                                    \
+    X(SLOW, read_slow(text, value), slow_text(value, text, size),                                            \
+      "RANK:MS, such as 1:50; at most 1000000 ms")                                                           \
+    X(RANGE, read_range(text, value), range_text(value, text, size),                                         \
+      "FIRST-LAST, such as 4-7, one step, or none; the first step is 1")                                     \
+    X(AUGMENT, gs_augment_read(text, value), gs_augment_text(value, text, size),                             \
+      "a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or several of these with "    \
+      "commas, each once, such as crop:4,flip")                                                              \
+    X(OFFLOAD, gs_offload_read(text, value), gs_offload_text(*(const unsigned *)value, text, size),          \
+      "none, or some of optimizer, activations and weights with commas, each once, such as "                 \
+      "optimizer,activations")                                                                               \
+    X(JITTER, gs_jitter_read(text, value), gs_jitter_text(value, text, size),                                \
+      "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s")            \
+    X(LINK, gs_link_read(text, value), gs_link_text(value, text, size),                                      \
+      "LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s), 1B/s to 1000GB/s (B/s, kB/s, MB/s, " \
+      "GB/s, or kbit/s, Mbit/s, Gbit/s)")                                                                    \
+    X(NORM, gs_batch_norm_read(text, value), gs_batch_norm_text(value, text, size),                          \
+      "global, local, or ghost:G with a whole number G of samples, such as ghost:16")                        \
+    X(SCHEDULE, gs_lr_schedule_read(text, value), gs_lr_schedule_text(value, text, size),                    \
+      "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that grow, "  \
+      "the factor above 0 and at most 1 (--pipeline-schedule is a pipeline's: gpipe, 1f1b, eager or "        \
+      "interleaved)")                                                                                        \
+    X(SEGMENTS, gs_recompute_read(text, value), gs_recompute_text(*(const int *)value, text, size),          \
+      "all, blocks, none, or a whole number of layers from 1 to 1000000, such as 4")                         \
+    X(EVERY, read_every(text, value), every_text(value, text, size),                                         \
+      "a number of steps from 1 up, such as 100, or a time from 1ms to 1000000s, such as 60s")
+
+static const char *shape_text(const gs_shape *shape, char *text, size_t size) {
+    snprintf(text, size, "%s", gs_shape_product(*shape).text);
+    return text;
+}
+
+static const char *range_text(const gs_step_range *r, char *text, size_t size) {
+    snprintf(text, size, "%" PRIu64 "-%" PRIu64, r->first, r->last);
+    return text;
+}
+
 const char *gs_option_text(gs_option_kind kind, const void *value, char *text, size_t size) {
-    const gs_shape *shape = value;
-    const gs_step_range *range = value;
     if (kind == GS_OPTION_FLAG) return *(const bool *)value ? "yes" : "no";
     if (kind == GS_OPTION_TEXT) return *(const char *const *)value ? *(const char *const *)value : "";
     if (gs_option_names_of(kind)) return name_or_number(kind, value, text, size);
     switch (kind) {
+#define PRINT(kind, reads, prints, what)                                                                     \
+    case GS_OPTION_##kind:                                                                                   \
+        return prints;
+        OWN_KINDS(PRINT)
+    case GS_OPTION_CHANNELS:
+        return gs_by_channel_text(value, text, size);
     case GS_OPTION_INT:
     case GS_OPTION_BATCH:
         snprintf(text, size, "%.0f", gs_option_number(kind, value));
@@ -448,32 +502,6 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
     case GS_OPTION_COUNT:
         snprintf(text, size, "%" PRIu64, *(const uint64_t *)value);
         break;
-    case GS_OPTION_SHAPE:
-        snprintf(text, size, "%s", gs_shape_product(*shape).text);
-        break;
-    case GS_OPTION_CHANNELS:
-        return gs_by_channel_text(value, text, size);
-    case GS_OPTION_SLOW:
-        return slow_text(value, text, size);
-    case GS_OPTION_RANGE:
-        snprintf(text, size, "%" PRIu64 "-%" PRIu64, range->first, range->last);
-        break;
-    case GS_OPTION_NORM:
-        return gs_batch_norm_text(value, text, size);
-    case GS_OPTION_SCHEDULE:
-        return gs_lr_schedule_text(value, text, size);
-    case GS_OPTION_EVERY:
-        return gs_checkpoint_every_text(value, text, size);
-    case GS_OPTION_SEGMENTS:
-        return gs_recompute_text(*(const int *)value, text, size);
-    case GS_OPTION_AUGMENT:
-        return gs_augment_text(value, text, size);
-    case GS_OPTION_OFFLOAD:
-        return gs_offload_text(*(const unsigned *)value, text, size);
-    case GS_OPTION_JITTER:
-        return gs_jitter_text(value, text, size);
-    case GS_OPTION_LINK:
-        return gs_link_text(value, text, size);
     default:
         gs_decimal_print(gs_option_number(kind, value), text, size);
     }
@@ -535,32 +563,27 @@ static gs_status parse_by_channel(const gs_option *o, const char *text) {
     return is_not(o, text, wanted);
 }
 
-static gs_status parse_slow(const gs_option *o, const char *text) {
-    char *colon, *end;
-    unsigned long rank = strtoul(text, &colon, 10);
-    double ms = *colon == ':' ? strtod(colon + 1, &end) : -1;
-    bool plain = strspn(text, "0123456789:.") == strlen(text) && *text != ':';
-    if (!plain || !(ms >= 0 && ms <= 1e6) || end == colon + 1 || *end || rank > INT_MAX)
-        return is_not(o, text, "RANK:MS, such as 1:50; at most 1000000 ms");
-    *(gs_slow *)o->value = (gs_slow){(int)rank, ms};
-    return GS_OK;
+static bool read_slow(const char *text, gs_slow *out) {
+    unsigned long rank;
+    double ms;
+    char end;
+    if (text[strspn(text, "0123456789:.")] || sscanf(text, "%10lu:%lf%c", &rank, &ms, &end) != 2 ||
+        rank > INT_MAX || ms > 1e6)
+        return false;
+    *out = (gs_slow){(int)rank, ms};
+    return true;
 }
 
-static gs_status parse_range(const gs_option *o, const char *text) {
+static bool read_range(const char *text, gs_step_range *out) {
     gs_step_range r = {0, 0};
     char *end = NULL;
-    bool digits = *text >= '0' && *text <= '9';
-    if (strcmp(text, "none") == 0) {
-        *(gs_step_range *)o->value = r;
-        return GS_OK;
-    }
+    const bool none = strcmp(text, "none") == 0, digits = isdigit((unsigned char)*text);
     errno = 0;
     if (digits) r.first = r.last = strtoull(text, &end, 10);
     if (digits && *end == '-' && isdigit((unsigned char)end[1])) r.last = strtoull(end + 1, &end, 10);
-    if (!digits || *end || errno || r.first < 1 || r.last < r.first)
-        return is_not(o, text, "FIRST-LAST, such as 4-7, one step, or none; the first step is 1");
-    *(gs_step_range *)o->value = r;
-    return GS_OK;
+    if (!none && (!digits || *end || errno || r.first < 1 || r.last < r.first)) return false;
+    *out = r;
+    return true;
 }
 
 /* One of a few names. */
@@ -570,7 +593,7 @@ static gs_status parse_name(const gs_option *o, const char *text) {
     char what[48], room[SHOWN];
     for (int i = 0; i < names->typed; i++) {
         typed[i] = names->name[i];
-        if (strcmp(text, typed[i]) == 0) return gs_option_set_name(o->kind, o->value, i), GS_OK;
+        if (strcmp(text, typed[i]) == 0) return set_name(o->kind, o->value, i), GS_OK;
     }
     snprintf(what, sizeof what, "%s%s", gs_option_dashes(o), o->name);
     return gs_no_such(what, shown(text, room), typed);
@@ -596,59 +619,41 @@ static gs_status parse_keep(const gs_option *o, const char *text) {
     }
 }
 
-/* Of kinds that are read in a file of their own: is `text` one, and what one is. */
-static bool read_own(const gs_option *o, const char *text, const char **wanted) {
+/* "100", "60s", "500ms" */
+static bool read_every(const char *text, gs_checkpoint_every *out) {
+    static const double steps_most = 1e15 /* as of --steps */, least = 0.001, most = 1e6;
+    const size_t digits = strspn(text, "0123456789");
+    const bool counts = digits > 0 && digits <= 16 && !text[digits];
+    gs_checkpoint_every e = {.steps = counts ? strtoull(text, NULL, 10) : 0};
+    if (!counts && (!gs_unit_read(&text, gs_units_time, &e.seconds) || *text)) return false;
+    if (counts ? e.steps < 1 || (double)e.steps > steps_most : !(e.seconds >= least && e.seconds <= most))
+        return false;
+    *out = e;
+    return true;
+}
+
+static gs_status parse_own(const gs_option *o, const char *text) {
+    void *value = o->value;
     switch (o->kind) {
-    case GS_OPTION_SHAPE:
-        *wanted = "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it";
-        return gs_shape_parse(text, o->value);
-    case GS_OPTION_AUGMENT:
-        *wanted = "a list: wanted none, or resized_crop, crop:PIXELS, flip, cutout:PIXELS, or several of "
-                  "these with commas, each once, such as crop:4,flip";
-        return gs_augment_read(text, o->value);
-    case GS_OPTION_OFFLOAD:
-        *wanted = "none, or some of optimizer, activations and weights with commas, each once, such as "
-                  "optimizer,activations";
-        return gs_offload_read(text, o->value);
-    case GS_OPTION_JITTER:
-        *wanted = "RANK:TIME@SHARE%, such as 3:20ms@5%; up to 8 with commas, each rank once; at most 1000 s";
-        return gs_jitter_read(text, o->value);
-    case GS_OPTION_LINK:
-        *wanted = "LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s), 1B/s to 1000GB/s (B/s, "
-                  "kB/s, MB/s, GB/s, or kbit/s, Mbit/s, Gbit/s)";
-        return gs_link_read(text, o->value);
-    case GS_OPTION_NORM:
-        *wanted = "global, local, or ghost:G with a whole number G of samples, such as ghost:16";
-        return gs_batch_norm_read(text, o->value);
-    case GS_OPTION_SCHEDULE:
-        *wanted =
-            "constant, linear, cosine, or step:EPOCHS@FACTOR, such as step:30,60@0.1; up to 8 epochs that "
-            "grow, the factor above 0 and at most 1 (--pipeline-schedule is a pipeline's: gpipe, 1f1b, eager "
-            "or interleaved)";
-        return gs_lr_schedule_read(text, o->value);
-    case GS_OPTION_SEGMENTS:
-        *wanted = "all, blocks, none, or a whole number of layers from 1 to 1000000, such as 4";
-        return gs_recompute_read(text, o->value);
-    default: /* GS_OPTION_EVERY */
-        *wanted = "a number of steps from 1 up, such as 100, or a time from 1ms to 1000000s, such as 60s";
-        return gs_checkpoint_every_read(text, o->value);
+#define READ(kind, reads, prints, what)                                                                      \
+    case GS_OPTION_##kind:                                                                                   \
+        return reads ? GS_OK : is_not(o, text, what);
+        OWN_KINDS(READ)
+    default:
+        gs_bug("no option of kind %d is typed", o->kind);
     }
 }
 
 gs_status gs_option_read(const gs_option *o, const char *text) {
-    double number;
-    const char *wanted;
+    double number = 0; /* of a batch: all */
     if (o->kind == GS_OPTION_TEXT && !*text)
         return gs_fail(GS_E_USAGE, "%s%s is empty; wanted %s", gs_option_dashes(o), o->name, o->argument);
     if (o->kind == GS_OPTION_TEXT) *(const char **)o->value = text;
     if (o->kind == GS_OPTION_TEXT) return GS_OK;
     if (o->kind == GS_OPTION_CHANNELS) return parse_by_channel(o, text);
-    if (o->kind == GS_OPTION_SLOW) return parse_slow(o, text);
-    if (o->kind == GS_OPTION_RANGE) return parse_range(o, text);
     if (o->kind == GS_OPTION_KEEP) return parse_keep(o, text);
     if (gs_option_names_of(o->kind)) return parse_name(o, text);
-    if (!gs_option_is_number(o->kind)) return read_own(o, text, &wanted) ? GS_OK : is_not(o, text, wanted);
-    number = 0; /* of a batch: all */
+    if (!gs_option_is_number(o->kind)) return parse_own(o, text);
     if (o->kind != GS_OPTION_BATCH || strcmp(text, "all") != 0) GS_TRY(parse_number(o, text, &number));
     gs_option_set_number(o->kind, o->value, number);
     if (o->kind == GS_OPTION_COUNT) *(uint64_t *)o->value = strtoull(text, NULL, 10); /* beyond 2^53 too */

@@ -155,5 +155,4 @@ typedef struct gs_option_names {
 
 /* NULL: the kind has none. */
 const gs_option_names *gs_option_names_of(gs_option_kind);
-void gs_option_set_name(gs_option_kind, void *value, int i);
 bool gs_option_has_name(gs_option_kind, const void *value); /* false: a program has set what is none */

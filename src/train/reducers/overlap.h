@@ -49,8 +49,7 @@ typedef struct gs_overlap gs_overlap;
  * gradients from now on. worker->sync, for sums of worker->sync_most floats, must be there before the first release. */
 gs_status gs_overlap_create(gs_worker *);
 
-/* Ends the thread. NULL is allowed. After a failure the comm must have been aborted, so that the thread does not
- * wait there until the timeout. */
+/* Ends the thread. NULL is allowed. After a failure the comm must be aborted, or the thread waits until the timeout. */
 void gs_overlap_free(gs_overlap *);
 
 /* Hand over what is left, wait until all is summed, and bring it back to the device; the next step may begin then.

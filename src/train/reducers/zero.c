@@ -74,21 +74,12 @@ static void let_go(zero_reducer *z, zero_window *window) {
     window->weights_since = 0;
 }
 
-static void show_summed(zero_reducer *z, int unit) {
-    const zero_window *window = z->unit[unit].window;
-    show_window(z, GS_SPAN_UNIT_GRADIENTS, GS_ROW_GRADIENTS, window, unit, window->gradients_since);
-}
-
-/* ---- what goes between workers ---- */
-
 /* A collective is made of messages that carry `floats` floats to each other worker. */
 static void count_sent(gs_worker *w, double floats) {
     w->measured.sent += (w->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
-/* ---- --exact: the tree of ../ordered_sums.h ---- */
-
-/* After the last leaf x is the sum of all: it needs no place. */
+/* --exact, in the tree of ../ordered_sums.h. After the last leaf x is the sum of all: it needs no place. */
 static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, int leaf) {
     const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
     if (z->worker->ordered_sums.leaves > 1 && !added)
@@ -97,30 +88,21 @@ static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, i
 
 /* ---- gradients ---- */
 
-/* own = this replica's part of the sum of all replicas' x, a unit; it may be its place in x. z->arrived has room for
- * the own parts of all, where they are added neighbours first (ordered_sums.h); else they are in the collective's
- * order. */
-static gs_status reduce_unit(const zero_reducer *z, const gs_partition_unit *u, const float *x, float *own) {
+/* sum = the sum of all replicas' x, of `count` numbers; or, `part`, this replica's `count` numbers of it. sum may lie
+ * in x. z->arrived has room for what comes from all, where it is added neighbours first (ordered_sums.h); else it is in
+ * the collective's order. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
+static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, float *sum, size_t count) {
     gs_worker *w = z->worker;
     gs_comm *c = w->groups.comm[GS_DP];
-    if (u->own == 0) return GS_OK;
-    count_sent(w, (double)u->own);
-    if (!z->arrived) return gs_comm_reduce_scatter(c, x, own, u->own * (size_t)c->size, GS_F32, GS_SUM);
-    GS_TRY(gs_comm_all_to_all(c, x, z->arrived, u->own, GS_F32));
-    gs_add_neighbours(w->device, z->arrived, u->own, c->size);
-    gs_host_copy(w->device, own, z->arrived, u->own * sizeof *own);
-    return GS_OK;
-}
-
-/* On all replicas. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
-static gs_status sum_of_all(const zero_reducer *z, float *x, size_t count) {
-    gs_comm *c = z->worker->groups.comm[GS_DP];
     if (count == 0) return GS_OK;
-    count_sent(z->worker, z->arrived ? (double)count : 2.0 * (double)count / c->size);
-    if (!z->arrived) return gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM);
-    GS_TRY(gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
-    gs_add_neighbours(z->worker->device, z->arrived, count, c->size);
-    gs_host_copy(z->worker->device, x, z->arrived, count * sizeof *x);
+    count_sent(w, part || z->arrived ? (double)count : 2.0 * (double)count / c->size);
+    if (!z->arrived)
+        return part ? gs_comm_reduce_scatter(c, x, sum, count * (size_t)c->size, GS_F32, GS_SUM)
+                    : gs_comm_all_reduce(c, sum, count, GS_F32, GS_SUM);
+    GS_TRY(part ? gs_comm_all_to_all(c, x, z->arrived, count, GS_F32)
+                : gs_comm_all_gather(c, x, z->arrived, count, GS_F32));
+    gs_add_neighbours(w->device, z->arrived, count, c->size);
+    gs_host_copy(w->device, sum, z->arrived, count * sizeof *sum);
     return GS_OK;
 }
 
@@ -130,7 +112,7 @@ static gs_status reduce_to_part(zero_reducer *z, const gs_partition_unit *u, con
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
     void *kept;
     GS_TRY(d->ops->map(d, own, u->own * sizeof(float), &kept));
-    gs_status status = reduce_unit(z, u, x, first ? kept : z->sum);
+    gs_status status = sum_of_all(z, true, x, first ? kept : z->sum, u->own);
     if (status == GS_OK && !first) gs_host_add(d, kept, z->sum, u->own);
     GS_TRY(gs_device_unmap_after(d, own, kept, status));
     if (u->rest == 0) return GS_OK;
@@ -152,7 +134,8 @@ static gs_status reduce(zero_reducer *z, const gs_job *e) {
     float *x = host;
     add_leaf(z, x, u->at, u->count, e->part);
     if (e->last && z->stage > 1) status = reduce_to_part(z, u, x, e->first);
-    if (e->last && z->stage == 1) status = reduce_unit(z, u, x, x + u->own * (size_t)z->own->dp_rank);
+    if (e->last && z->stage == 1)
+        status = sum_of_all(z, true, x, x + u->own * (size_t)z->own->dp_rank, u->own);
     return gs_device_unmap_after(d, gradients, x, status);
 }
 
@@ -189,7 +172,9 @@ static gs_status run_job(void *zero, const gs_job *e) {
                                 .row = z->jobs && gs_jobs_have_thread(z->jobs) ? GS_ROW_SYNC : GS_ROW_COMPUTE,
                                 .kind = gathers ? GS_SPAN_UNIT_GATHER : GS_SPAN_UNIT_REDUCE,
                                 .index = e->unit});
-    if (!gathers && z->stage > 1) show_summed(zero, e->unit);
+    const zero_window *window = z->unit ? z->unit[e->unit].window : NULL;
+    if (!gathers && window)
+        show_window(zero, GS_SPAN_UNIT_GRADIENTS, GS_ROW_GRADIENTS, window, e->unit, window->gradients_since);
     return GS_OK;
 }
 
@@ -202,7 +187,7 @@ static gs_status sum_range(zero_reducer *z, size_t at, size_t count) {
     void *x;
     if (count == 0) return GS_OK;
     GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
-    return gs_device_unmap_after(d, place, x, sum_of_all(z, x, count));
+    return gs_device_unmap_after(d, place, x, sum_of_all(z, false, x, x, count));
 }
 
 /* They lie one after the other. */
@@ -210,8 +195,6 @@ static gs_status sum_common(zero_reducer *z) {
     const size_t tail = gs_model_tail(z->worker->model), rest = z->own->rest;
     return sum_range(z, z->stage > 1 ? z->own->own : z->worker->model->params - rest, rest + tail);
 }
-
-/* ---- in a pipeline ---- */
 
 static gs_status sum_stage(zero_reducer *z) {
     const gs_partition_unit *u = z->own->unit;
@@ -261,19 +244,6 @@ static gs_status make_windows(zero_reducer *z) {
         if (z->stage > 2) u->weights = window->weights;
     }
     return GS_OK;
-}
-
-static gs_status begins(void *, const gs_pass *, int child, bool backward);
-static gs_status ended(void *, const gs_pass *, int child);
-
-static gs_status bind_windows(zero_reducer *z) {
-    gs_model *m = z->worker->model;
-    GS_TRY(make_windows(z));
-    m->gradients_apart = z->held_gradients;
-    if (z->stage > 2) m->weights_apart = z->held_weights;
-    z->hooks = (gs_layer_hooks){.begins = begins, .ended = ended, .context = z};
-    gs_layer_add_hooks(m->net, &z->hooks);
-    return gs_has_stages(z->worker) ? GS_OK : gs_partition_bind(z->own, m->net);
 }
 
 static void free_windows(zero_reducer *z) {
@@ -386,6 +356,16 @@ static gs_status ended(void *zero, const gs_pass *pass, int child) {
     const int unit = unit_entered(z, child, false);
     (void)pass;
     return unit < 0 ? GS_OK : take_gradients(z, unit);
+}
+
+static gs_status bind_windows(zero_reducer *z) {
+    gs_model *m = z->worker->model;
+    GS_TRY(make_windows(z));
+    m->gradients_apart = z->held_gradients;
+    if (z->stage > 2) m->weights_apart = z->held_weights;
+    z->hooks = (gs_layer_hooks){.begins = begins, .ended = ended, .context = z};
+    gs_layer_add_hooks(m->net, &z->hooks);
+    return gs_has_stages(z->worker) ? GS_OK : gs_partition_bind(z->own, m->net);
 }
 
 /* ---- passes ---- */

@@ -3,10 +3,9 @@
  *     worker r   computes its gradient  ->  sends it  ->  gets the weights that there are  ->  next step
  *     server     takes each gradient as it comes, and makes an update from it at once
  *
- * So a straggler does not hold up the others until they are K steps ahead of it. The price: others change the
- * weights while a gradient is being computed. The staleness of a gradient is how many gradients of others came in
- * between; the run ends with the distribution that was seen. With K = 0 all wait for all, and the result is the
- * synchronous one.
+ * So a straggler does not hold up the others until they are K steps ahead of it. The price: others change the weights
+ * while a gradient is being computed. The staleness of a gradient is how many gradients of others came in between; the
+ * run ends with the distribution that was seen. With K = 0 all wait for all: the synchronous result.
  *
  * The server lies in the process of rank 0. Rank 0, a worker like the others, uses it directly. For
  * each other worker a thread there receives its gradients, hands them to the server, and sends the answer.
@@ -36,8 +35,7 @@
 /* ---- the server ----
  *
  * It holds the weights, and workers come and go at their own pace. It has no thread of its own. A thread that brings a
- * gradient (server_exchange) holds the lock, makes the update, and takes the weights as they are then: the server is
- * what the lock protects.
+ * gradient (server_exchange) holds the lock, updates, and takes the weights: the server is what the lock protects.
  *
  * How far the workers may run apart is bounded (clocks.h). The velocity goes on moving the weights while a worker
  * computes. So the worker gets the weights that are expected for the moment when it has finished (read_expected).
@@ -79,8 +77,13 @@ static gs_status take_initial(server *s, gs_model *m) {
     return status;
 }
 
-static gs_status fill_server(server *s, const gs_worker *w) {
-    size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
+/* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be freed. */
+static gs_status server_create(gs_worker *w, server **out) {
+    const size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
+    GS_TRY(GS_NEW(*out, 1, "a parameter server"));
+    server *s = *out;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
     s->params = w->model->params;
     s->saved = w->model->saved;
     s->worker = w;
@@ -99,17 +102,7 @@ static gs_status fill_server(server *s, const gs_worker *w) {
     GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights));
     GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
     GS_TRY(s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient));
-    return take_initial(s, w->model);
-}
-
-/* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be freed. */
-static gs_status server_create(gs_worker *w, server **out) {
-    server *s;
-    GS_TRY(GS_NEW(s, 1, "a parameter server"));
-    *out = s;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->changed, NULL);
-    GS_TRY(fill_server(s, w));
+    GS_TRY(take_initial(s, w->model));
     /* weights, velocity, a gradient */
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, s, (3 * s->params + GS_STATS) * sizeof(float));
 }
@@ -149,13 +142,6 @@ static void server_fail(server *s, const gs_error *e) {
     if (s->error.status == GS_OK) s->error = *e;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-}
-
-static gs_status server_status(server *s) {
-    pthread_mutex_lock(&s->lock);
-    gs_status status = gs_error_again(&s->error);
-    pthread_mutex_unlock(&s->lock);
-    return status;
 }
 
 /* ---- with the lock held ---- */
@@ -268,26 +254,6 @@ static gs_status server_exchange(server *s, int rank, float *data) {
     pthread_mutex_lock(&s->lock);
     gs_status status = answer(s, rank, data);
     if (gs_error_keep(&s->error, status) != GS_OK) pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-/* ---- what was seen ---- */
-
-/* Without the zeros at the end. */
-static gs_status copy_of(const uint64_t *from, size_t *n, uint64_t **out) {
-    while (*n > 1 && from[*n - 1] == 0) --*n;
-    GS_TRY(GS_NEW(*out, *n, "the distribution of staleness"));
-    memcpy(*out, from, *n * sizeof **out);
-    return GS_OK;
-}
-
-/* The distribution of staleness so far; to be freed by gs_staleness_free. */
-static gs_status server_staleness(server *s, gs_staleness *out) {
-    pthread_mutex_lock(&s->lock);
-    *out = (gs_staleness){.counts = s->seen.counts, .leads = s->seen.leads};
-    gs_status status = copy_of(s->seen.count, &out->counts, &out->count);
-    if (status == GS_OK) status = copy_of(s->seen.lead, &out->leads, &out->lead);
     pthread_mutex_unlock(&s->lock);
     return status;
 }
@@ -430,12 +396,19 @@ static gs_status end_epoch(gs_worker *w, gs_score *total) {
     async *a = w->strategy_state;
     *total = gs_score_of(a->data + a->saved); /* of the last answer, which waited for all */
     for (int r = 1; a->server && r < w->comm->size; r++) (void)gs_jobs_wait_for_all(a->connections[r].jobs);
-    return a->server ? server_status(a->server) : GS_OK;
+    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* no other thread is there now */
 }
 
+/* What the server has seen becomes the result's, without the zeros at the end. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const async *a = w->strategy_state;
-    return a->server ? server_staleness(a->server, &result->staleness) : GS_OK;
+    if (!a->server) return GS_OK;
+    gs_staleness *s = &a->server->seen;
+    while (s->counts > 1 && s->count[s->counts - 1] == 0) s->counts--;
+    while (s->leads > 1 && s->lead[s->leads - 1] == 0) s->leads--;
+    result->staleness = *s;
+    *s = (gs_staleness){0};
+    return GS_OK;
 }
 
 static gs_status check(const gs_settings *s) {

@@ -1,5 +1,4 @@
-/* Bounded staleness: who may go on, and how stale a gradient is. This is the bookkeeping of the server of --sync async
- * (async.c).
+/* Bounded staleness: who may go on, and how stale a gradient is. The books of the server of --sync async (async.c).
  *
  * A worker's clock is the number of steps of the epoch that it has done. It may begin the next step if it is at most K
  * steps ahead of the slowest worker. All meet at the end of an epoch: there it waits until all have done all steps:
