@@ -251,3 +251,14 @@ gs_status gs_optimizer_clip_held(gs_optimizer *o, double samples, const gs_held 
     gs_optimizer_clip(o, gs_norm_of(&all), samples);
     return GS_OK;
 }
+
+/* ---- all optimisers ---- */
+
+#define GS_TABLE(name) &gs_##name,
+const gs_optimizer_ops *const gs_optimizers[] = {GS_OPTIMIZERS(GS_TABLE) NULL};
+
+const gs_optimizer_ops *gs_optimizer_named(const char *name) {
+    const gs_optimizer_ops *const *o = gs_optimizers;
+    while (*o && strcmp((*o)->name, name) != 0) o++;
+    return *o;
+}

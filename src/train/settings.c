@@ -1,4 +1,5 @@
 /* Which settings are allowed, and which go together, before anything is computed; the learning rates that they make. */
+#include "core/decimal.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "train/settings.h"
@@ -113,14 +114,68 @@ static const struct {
     NUMBER("beta1", beta1), NUMBER("momentum", momentum),
     NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2 };
-#define OPTIMIZER(name) &gs_##name,
-static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(OPTIMIZER) NULL};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1 };
 
 static float usual_number(const gs_optimizer_ops *ops, int i) {
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
     if (i >= OF_ALL && !(usual > 0)) return NAN;
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
+}
+
+/* Append "sgd, nesterov": the optimisers that are `alike`. */
+static void list_optimizers(char *text, size_t size, bool (*alike)(const gs_optimizer_ops *, int, float),
+                            int number, float usual) {
+    const char *between = "";
+    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
+        if (alike(*o, number, usual)) {
+            gs_append(text, size, "%s%s", between, (*o)->name);
+            between = ", ";
+        }
+}
+
+static bool takes(const gs_optimizer_ops *ops, int number, float any) {
+    (void)any;
+    return !isnan(usual_number(ops, number));
+}
+
+static bool has_usual(const gs_optimizer_ops *ops, int number, float usual) {
+    return usual_number(ops, number) == usual;
+}
+
+static bool decouples(const gs_optimizer_ops *ops, int number, float usual) {
+    (void)number, (void)usual;
+    return ops->decoupled;
+}
+
+static bool is_whole(const gs_optimizer_ops *ops, int number, float usual) {
+    (void)number, (void)usual;
+    return ops->whole;
+}
+
+const char *gs_optimizers_help(const char *option, const char *help) {
+    static char text[NUMBERS][240];
+    int i = 0;
+    while (i < NUMBERS && strcmp(option, numbers[i].option) != 0) i++;
+    if (i == NUMBERS || help != gs_run_option_named(option)->help) return help;
+    char *t = text[i];
+    enum { SIZE = sizeof text[0] };
+    *t = '\0';
+    if (i >= OF_ALL) list_optimizers(t, SIZE, takes, i, 0);
+    gs_append(t, SIZE, "%s%s", i >= OF_ALL ? ": " : "", help);
+    if (i == DECAY) list_optimizers(t, SIZE, decouples, i, 0);
+    bool first = true;
+    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
+        const float usual = usual_number(*o, i);
+        const gs_optimizer_ops *const *same = gs_optimizers;
+        while (!has_usual(*same, i, usual) && same < o) same++;
+        if (same < o || isnan(usual)) continue;
+        gs_append(t, SIZE, first ? " (default " : "; ");
+        if (!first) list_optimizers(t, SIZE, has_usual, i, usual);
+        gs_append(t, SIZE, "%s%g", first ? "" : " ", gs_decimal(usual));
+        first = false;
+    }
+    gs_append(t, SIZE, ")");
+    return t;
 }
 
 gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {
@@ -143,9 +198,7 @@ gs_status gs_check_optimizer(const gs_settings *s) {
         char takers[80] = "";
         const float set = *(const float *)((const char *)s + numbers[i].at);
         if (isnan(set) || !isnan(usual_number(s->optimizer, i))) continue;
-        for (const gs_optimizer_ops *const *o = optimizers; *o; o++)
-            if (!isnan(usual_number(*o, i)))
-                gs_append(takers, sizeof takers, "%s%s", *takers ? ", " : "", (*o)->name);
+        list_optimizers(takers, sizeof takers, takes, i, 0);
         return gs_fail(GS_E_USAGE, "--%s %g: the optimiser %s does not take it; it is for --optimizer %s",
                        numbers[i].option, (double)set, s->optimizer->name, takers);
     }
@@ -322,8 +375,10 @@ enum { CONFLICTS = sizeof conflicts / sizeof *conflicts };
 
 bool gs_conflict_of(int i, gs_conflict *out) {
     if (i >= CONFLICTS) return false;
+    static char whole[80]; /* "lars, lamb" */
     const int a = conflicts[i].a;
-    *out = (gs_conflict){a == WHOLE ? "lamb, lars" : option[a], option[conflicts[i].b], conflicts[i].why};
+    if (!*whole) list_optimizers(whole, sizeof whole, is_whole, 0, 0);
+    *out = (gs_conflict){a == WHOLE ? whole : option[a], option[conflicts[i].b], conflicts[i].why};
     return true;
 }
 

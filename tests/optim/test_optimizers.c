@@ -41,6 +41,9 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* ---- against PyTorch ---- */
 
+/* But sgd, which comes first. */
+#define EACH_OPTIMIZER(o) for (const gs_optimizer_ops *const *o = gs_optimizers + 1; *o; o++)
+
 static void write_values(gs_device *d, gs_mem to, size_t count, uint32_t salt) {
     float *x = gs_test_malloc((count + 1) * sizeof *x);
     for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt);
@@ -84,6 +87,14 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     check_values(d, u, "w", m->weights, m->params);
     for (int i = 0; i < o->vectors; i++) check_values(d, u, u->ops->vector[i], o->vector[i], m->params);
     gs_optimizer_free(o);
+}
+
+TEST(all_have_cases) {
+    EACH_OPTIMIZER (o) {
+        int found = 0;
+        for (int i = 0; i < CASES; i++) found += cases[i].ops == *o;
+        if (!found) fail_msg("optimizer_cases.h has no case of %s", (*o)->name);
+    }
 }
 
 TEST(as_pytorch) {
@@ -148,9 +159,6 @@ TEST(vectors_end_at_zero) {
 
 /* ---- in runs ---- */
 
-static const gs_optimizer_ops *const all[] = {&gs_nesterov, &gs_adam, &gs_adamw, &gs_lars, &gs_lamb};
-enum { ALL = sizeof all / sizeof *all };
-
 static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices) {
     gs_settings s = gs_test_settings("%s", devices);
     s.optimizer = ops;
@@ -160,8 +168,8 @@ static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices
 /* N workers against one: a root of tiny squares magnifies rounding, as in the gradients of seldom-used weights. */
 TEST(several_workers) {
     gs_test_need_whole();
-    for (int i = 0; i < ALL; i++) {
-        gs_settings s = settings_for(all[i], "cpu");
+    EACH_OPTIMIZER (o) {
+        gs_settings s = settings_for(*o, "cpu");
         gs_result one = gs_test_train(&s);
         s = gs_test_with(s, "--devices cpu,cpu,cpu --verify 1 --bucket 1 --accumulate 2");
         gs_result several = gs_test_train(&s);
@@ -169,25 +177,25 @@ TEST(several_workers) {
         s.bucket = s.accumulate = 0;
         gs_result whole = gs_test_train(&s);
         s.zero = 1;
-        assert_trains_to(&whole, &s, all[i]->name);
+        assert_trains_to(&whole, &s, (*o)->name);
     }
 }
 
 TEST(exact) {
     gs_test_need_whole();
-    for (int i = 0; i < ALL; i++) {
-        gs_settings s = gs_test_with(settings_for(all[i], "cpu"), "--exact");
+    EACH_OPTIMIZER (o) {
+        gs_settings s = gs_test_with(settings_for(*o, "cpu"), "--exact");
         gs_result one = gs_test_train(&s);
         s.devices = "cpu,cpu,cpu,cpu";
-        assert_trains_to(&one, &s, all[i]->name);
+        assert_trains_to(&one, &s, (*o)->name);
     }
 }
 
 /* Local SGD averages the optimiser's vectors too. */
 TEST(local_and_async) {
     gs_test_need_whole();
-    for (int i = 0; i < ALL; i++) {
-        gs_settings s = settings_for(all[i], "cpu,cpu");
+    EACH_OPTIMIZER (o) {
+        gs_settings s = settings_for(*o, "cpu,cpu");
         s = gs_test_with(s, "--sync local --every 4 --verify 4");
         const gs_result r = gs_test_train(&s);
         assert_true(isfinite(r.train_loss) && r.train_loss < log(10));
@@ -201,8 +209,8 @@ TEST(local_and_async) {
 TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
-    for (int i = 0; i < ALL; i++) {
-        gs_settings s = gs_test_with(settings_for(all[i], "cpu,cl"), "--verify 1 --steps 6");
+    EACH_OPTIMIZER (o) {
+        gs_settings s = gs_test_with(settings_for(*o, "cpu,cl"), "--verify 1 --steps 6");
         gs_test_train(&s);
     }
 }

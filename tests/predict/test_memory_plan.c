@@ -65,8 +65,8 @@ static void draw_options(draw *d, run *r) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu",
                                           "cl",  "cl,cl",   "cpu,cl"};
     static const char *const syncs[] = {"allreduce", "ring", "tree", "ps", "zero", "local", "async", "auto"};
-    static const gs_optimizer_ops *const optimizers[] = {&gs_sgd,   &gs_nesterov, &gs_adam,
-                                                         &gs_adamw, &gs_lars,     &gs_lamb};
+    int optimizers = 0;
+    while (gs_optimizers[optimizers]) optimizers++;
     gs_settings *s = &r->settings;
     s->devices = devices[one_of(d, gs_test_has_opencl() ? 7 : 4)];
     const int workers = gs_devices_count(s->devices);
@@ -74,7 +74,7 @@ static void draw_options(draw *d, run *r) {
     s->batch = (size_t)workers + (size_t)one_of(d, (int)r->train->count - workers + 1);
     s->steps = 1 + (uint64_t)one_of(d, 6);
     s->batch_norm.over = GS_BATCH_NORM_LOCAL;
-    s->optimizer = optimizers[one_of(d, 6)];
+    s->optimizer = gs_optimizers[one_of(d, optimizers)];
     if (one_of(d, 4) == 0) s->micro_batch = 1 + (uint64_t)one_of(d, 40);
     if (one_of(d, 5) == 0) s->clip = 1;
     if (one_of(d, 5) == 0) s->save_state = true;

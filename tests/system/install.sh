@@ -90,7 +90,7 @@ while read -r command; do
     done <options
 done <commands
 sed 's/\\//g' "$man/gradsum-train.1" >train
-grep -q '^learning rate (default: 0.05; lars, lamb 0.01; adam, adamw 0.001)' train ||
+grep -q '^learning rate (default 0.05; adam, adamw 0.001; lars, lamb 0.01' train ||
     fail "gradsum-train.1: no default of --lr"
 grep -q '^sgd, nesterov, lars: momentum; 0: none (default 0.9)' train ||
     fail "gradsum-train.1: no default of --momentum"

@@ -2,6 +2,7 @@
 #include "cli/launch/shared.h"
 #include "core/text.h"
 #include "data/npy_set.h"
+#include "train/settings.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -221,5 +222,6 @@ const gs_option *gs_run_options(gs_settings *s, int users, const gs_option *own)
         n += at == n;
     }
     table[n] = (gs_option){0};
+    for (size_t i = 0; i < n; i++) table[i].help = gs_optimizers_help(table[i].name, table[i].help);
     return table;
 }
