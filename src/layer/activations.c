@@ -15,22 +15,24 @@
 #include <stdio.h>
 #include "layer/make.h"
 
-/* forward and backward of a layer by its operators; backward reads KEPT. */
-#define ACTIVATION(NAME, KEPT)                                                                               \
-    static gs_status NAME##_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {                 \
-        return l->device->ops->NAME##_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));              \
+/* gs_NAME: a layer by the operators OPERATOR_forward and OPERATOR_backward, which reads y or x; then more of its ops. */
+#define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
+#define KEPT_READS_X l->x
+#define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                             \
+    static gs_status OPERATOR##_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {             \
+        return l->device->ops->OPERATOR##_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));          \
     }                                                                                                        \
-    static gs_status NAME##_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {              \
+    static gs_status OPERATOR##_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {          \
         if (!l->needs_dx) return GS_OK;                                                                      \
-        return l->device->ops->NAME##_backward(l->device, *dx, dy, KEPT, pass->n * gs_shape_size(l->in));    \
+        return l->device->ops->OPERATOR##_backward(l->device, *dx, dy, KEPT_##BUFFERS,                       \
+                                                   pass->n * gs_shape_size(l->in));                          \
+    }                                                                                                        \
+    gs_layer *gs_##OPERATOR(void) {                                                                          \
+        static const gs_layer_ops ops = {GS_LAYER_OF_ELEMENTS, .name = #NAME, .buffers = GS_##BUFFERS,       \
+                                         .forward = OPERATOR##_forward, .backward = OPERATOR##_backward,     \
+                                         __VA_ARGS__};                                                       \
+        return gs_layer_new(&ops, sizeof(gs_layer), 0);                                                      \
     }
-
-ACTIVATION(relu, gs_layer_y(l, l->x))
-ACTIVATION(tanh, gs_layer_y(l, l->x))
-ACTIVATION(sigmoid, gs_layer_y(l, l->x))
-ACTIVATION(silu, l->x)
-ACTIVATION(gelu, l->x)
-ACTIVATION(gelu_tanh, l->x)
 
 /* An epilogue has one relu, and it comes before a pooling. */
 static bool relu_join(const gs_layer *l, gs_epilogue *then) {
@@ -44,37 +46,9 @@ static void gelu_tanh_describe(const gs_layer *l, char *text, size_t size) {
     snprintf(text, size, "%s tanh", l->ops->name);
 }
 
-#define OPS(NAME) GS_LAYER_OF_ELEMENTS, .forward = NAME##_forward, .backward = NAME##_backward
-
-static const gs_layer_ops relu_ops = {OPS(relu), .name = "relu", .buffers = GS_ELEMENT_WISE,
-                                      .fuse_into = relu_join},
-                          tanh_ops = {OPS(tanh), .name = "tanh", .buffers = GS_ELEMENT_WISE},
-                          sigmoid_ops = {OPS(sigmoid), .name = "sigmoid", .buffers = GS_ELEMENT_WISE},
-                          silu_ops = {OPS(silu), .name = "silu", .buffers = GS_READS_X},
-                          gelu_ops = {OPS(gelu), .name = "gelu", .buffers = GS_READS_X},
-                          gelu_tanh_ops = {OPS(gelu_tanh), .name = "gelu", .buffers = GS_READS_X,
-                                           .describe = gelu_tanh_describe};
-
-static gs_layer *make(const gs_layer_ops *ops) {
-    return gs_layer_new(ops, sizeof(gs_layer), 0);
-}
-
-gs_layer *gs_relu(void) {
-    return make(&relu_ops);
-}
-
-gs_layer *gs_tanh(void) {
-    return make(&tanh_ops);
-}
-
-gs_layer *gs_sigmoid(void) {
-    return make(&sigmoid_ops);
-}
-
-gs_layer *gs_silu(void) {
-    return make(&silu_ops);
-}
-
-gs_layer *gs_gelu(bool with_tanh) {
-    return make(with_tanh ? &gelu_tanh_ops : &gelu_ops);
-}
+ACTIVATION(relu, relu, ELEMENT_WISE, .fuse_into = relu_join)
+ACTIVATION(tanh, tanh, ELEMENT_WISE, )
+ACTIVATION(sigmoid, sigmoid, ELEMENT_WISE, )
+ACTIVATION(silu, silu, READS_X, )
+ACTIVATION(gelu, gelu, READS_X, )
+ACTIVATION(gelu, gelu_tanh, READS_X, .describe = gelu_tanh_describe)

@@ -356,16 +356,18 @@ static gs_status parse_embedding(parser *p, gs_layer **l) {
 }
 
 static gs_status parse_gelu(parser *p, gs_layer **l) {
-    *l = gs_gelu(words_accept(&p->words, "tanh"));
+    *l = words_accept(&p->words, "tanh") ? gs_gelu_tanh() : gs_gelu();
     return GS_OK;
 }
 
-static gs_status parse_dropout(parser *p, gs_layer **l) {
-    float chance;
-    GS_TRY(words_chance(&p->words, "the probability that dropout clears a number", &chance));
-    *l = gs_dropout(chance);
-    return GS_OK;
-}
+#define PARSE_NUMBER(name, type, read, usage, expected, what)                                                \
+    static gs_status parse_##name(parser *p, gs_layer **l) {                                                 \
+        type number;                                                                                         \
+        GS_TRY(words_##read(&p->words, expected, &number));                                                  \
+        *l = gs_##name(number);                                                                              \
+        return GS_OK;                                                                                        \
+    }
+GS_NUMBER_LAYERS(PARSE_NUMBER)
 
 static gs_status parse_residual(parser *p, gs_layer **l) {
     gs_layer *body, *shortcut = NULL;
@@ -389,6 +391,7 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 }
 
 #define WORD(name, what) {#name, #name, NULL, gs_##name, what},
+#define NUMBER(name, type, read, usage, expected, what) {#name, usage, parse_##name, NULL, what},
 
 /* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. */
 static const struct {
@@ -413,7 +416,9 @@ static const struct {
     {"attention", "attention HEADS [causal]", parse_attention, NULL,
      "of tokens (q, k, v), as linear makes them"},
     {"gelu", "gelu [tanh]", parse_gelu, NULL, "x Phi(x); tanh: nearly that, as in GPT-2"},
-    {"dropout", "dropout P", parse_dropout, NULL, "in training, clears each with probability P"},
+    /* clang-format off */
+    GS_NUMBER_LAYERS(NUMBER)
+    /* clang-format on */
     {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL,
      "BODY(x) + x, or + SHORTCUT(x): both models"},
 };

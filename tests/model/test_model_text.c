@@ -93,8 +93,8 @@ TEST(descriptions_can_be_parsed) {
                           gs_layer_with_std(gs_linear(3, true), 0.0001f),
                           gs_layer_with_std(gs_linear(3, true), 0.123456789f),
                           gs_layer_with_std(gs_conv2d(4, 3, 3, 2, 2, 1, 1, false), 0.5f),
-                          gs_gelu(false),
-                          gs_gelu(true)};
+                          gs_gelu(),
+                          gs_gelu_tanh()};
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         char text[128], again[128];
         gs_layer_describe(layers[i], text, sizeof text);
