@@ -7,12 +7,12 @@
  *   that they multiply: x, w and dy, and p and ds inside attention. To the nearest, ties to even; NaN stays; in bf16
  *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
  *   in f32 for x, w and dy that are rounded. Of what forward has left, backward of other operators rounds x:
- *   batch_norm_sums, batch_norm_backward, layer_norm_backward, gelu_backward, gelu_tanh_backward and silu_backward; and
+ *   batch_norm_sums, batch_norm_backward, layer_norm_backward and those of GS_ELEMENT_WISE that read x; and
  *   attention_backward y. Such an x or y that was rounded before may lie in 16 bits (`narrow`).
  * - Where `narrow` is not NULL, then, x, y, dx and dy may lie in 16 bits too (gs_mem.half): what is written is rounded.
  *   Of linear_*, conv2d_* and attention_* x and dx, or y and dy, or all, and dx alone may lie in f32; of embedding_*
- *   y and dy; of batch_norm_*, layer_norm_*, relu_*, tanh_*, sigmoid_*, gelu_*, gelu_tanh_*, silu_*, positions_*,
- *   max_pool2d_*, avg_pool2d_*, dropout and add all of them, or none. The y of a relu, its own or an epilogue's, is -0
+ *   y and dy; of batch_norm_*, layer_norm_*, those of GS_ELEMENT_WISE, positions_*, max_pool2d_*, avg_pool2d_*,
+ *   dropout and add all of them, or none. The y of a relu, its own or an epilogue's, is -0
  *   for 0 (`narrow`).
  * - Each operator takes any n from 0 (then it does nothing).
  * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
@@ -50,6 +50,7 @@ enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP 
  *     gelu_tanh  GPT-2's gelu: y = x s, s = (1 + tanh(u)) / 2, u = sqrt(2/pi) (x + 0.044715 x^3);
  *                dx = dy (s + 2 x s (1 - s) du/dx)
  *     silu       y = x s, s = 1 / (1 + exp(-x));  dx = dy s (1 + x (1 - s))
+ *     softplus   y = log(1 + exp(beta x)) / beta;  dx = dy / (1 + exp(-beta x))
  */
 /* clang-format off */
 #define GS_ELEMENT_WISE(X, WITH, of) \
@@ -58,7 +59,8 @@ enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP 
     X(of, sigmoid, sigmoid_forward, sigmoid_backward, y) \
     X(of, gelu, gelu_forward, gelu_backward, x) \
     X(of, gelu_tanh, gelu_tanh_forward, gelu_tanh_backward, x) \
-    X(of, silu, silu_forward, silu_backward, x)
+    X(of, silu, silu_forward, silu_backward, x) \
+    WITH(of, softplus, softplus_forward, softplus_backward, x, beta)
 /* clang-format on */
 
 typedef struct gs_backend {

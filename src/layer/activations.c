@@ -5,33 +5,72 @@
  *     tanh      the hyperbolic tangent                              dx = dy (1 - y^2)
  *     sigmoid   1 / (1 + exp(-x))                                   dx = dy y (1 - y)
  *     silu      x s, s = 1 / (1 + exp(-x)), also known as swish     dx = dy s (1 + x (1 - s))
+ *     softplus  log(1 + exp(beta x)) / beta: relu, but smooth       dx = dy / (1 + exp(-beta x))
  *     gelu      x Phi(x): each number is weighted by how many       dx = dy (Phi(x) + x phi(x));
  *               are smaller, if they are normally distributed           with tanh: see backend.h
  *
  * Sources: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network function approximation in
  * reinforcement learning" (Neural Networks 107, 2018), for silu; Hendrycks, Gimpel, "Gaussian error linear units
- * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too.
+ * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too; Dugas, Bengio, Belisle, Nadeau, Garcia,
+ * "Incorporating second-order functional knowledge for better option pricing" (NIPS 2000), for softplus.
  */
 #include <stdio.h>
 #include "layer/make.h"
 
-/* gs_NAME: a layer by the operators OPERATOR_forward and OPERATOR_backward, which reads y or x; then more of its ops. */
+/* A layer whose operators take a number. */
+typedef struct with_number {
+    gs_layer base;
+    float number;
+} with_number;
+
+static gs_status plan_with(gs_layer *l, gs_shape in) {
+    const float number = ((const with_number *)l)->number;
+    if (!(number >= 1e-4f && number <= 100))
+        return gs_layer_refuse(l, "the number is %g; wanted 0.0001 to 100", (double)number);
+    return gs_layer_plan_element_wise(l, in);
+}
+
+static void describe_with(const gs_layer *l, char *text, size_t size) {
+    snprintf(text, size, "%s %g", l->ops->name, (double)((const with_number *)l)->number);
+}
+
+static gs_layer *make_with(const gs_layer_ops *ops, float number) {
+    with_number *me = (with_number *)gs_layer_new(ops, sizeof *me, 0);
+    if (me) me->number = number;
+    return me ? &me->base : NULL;
+}
+
+/* forward and backward by an operator, which reads what layers with such buffers keep: y or x. */
 #define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
 #define KEPT_READS_X l->x
-#define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                             \
+#define THE_NUMBER , ((const with_number *)l)->number
+#define FUNCTIONS(OPERATOR, BUFFERS, NUMBER)                                                                 \
     static gs_status OPERATOR##_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {             \
-        return l->device->ops->OPERATOR##_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));          \
+        return l->device->ops->OPERATOR##_forward(l->device, *y, x, gs_layer_numbers(pass, l->in) NUMBER);   \
     }                                                                                                        \
     static gs_status OPERATOR##_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {          \
         if (!l->needs_dx) return GS_OK;                                                                      \
         return l->device->ops->OPERATOR##_backward(l->device, *dx, dy, KEPT_##BUFFERS,                       \
-                                                   pass->n * gs_shape_size(l->in));                          \
-    }                                                                                                        \
+                                                   pass->n * gs_shape_size(l->in) NUMBER);                   \
+    }
+#define OPS(NAME, OPERATOR, BUFFERS)                                                                         \
+    .name = NAME, .buffers = GS_##BUFFERS, .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS,                \
+    .incremental = true, .extra_reads = 1, .forward = OPERATOR##_forward, .backward = OPERATOR##_backward
+
+/* gs_OPERATOR, the layer's constructor; behind its buffers what else its ops have. */
+#define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                               \
+    FUNCTIONS(OPERATOR, BUFFERS, )                                                                           \
     gs_layer *gs_##OPERATOR(void) {                                                                          \
-        static const gs_layer_ops ops = {GS_LAYER_OF_ELEMENTS, .name = #NAME, .buffers = GS_##BUFFERS,       \
-                                         .forward = OPERATOR##_forward, .backward = OPERATOR##_backward,     \
-                                         __VA_ARGS__};                                                       \
+        static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS),                                       \
+                                         .plan = gs_layer_plan_element_wise, __VA_ARGS__};                   \
         return gs_layer_new(&ops, sizeof(gs_layer), 0);                                                      \
+    }
+#define ACTIVATION_WITH_NUMBER(NAME, OPERATOR, BUFFERS)                                                      \
+    FUNCTIONS(OPERATOR, BUFFERS, THE_NUMBER)                                                                 \
+    gs_layer *gs_##OPERATOR(float number) {                                                                  \
+        static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS), .plan = plan_with,                    \
+                                         .describe = describe_with};                                         \
+        return make_with(&ops, number);                                                                      \
     }
 
 /* An epilogue has one relu, and it comes before a pooling. */
@@ -46,9 +85,10 @@ static void gelu_tanh_describe(const gs_layer *l, char *text, size_t size) {
     snprintf(text, size, "%s tanh", l->ops->name);
 }
 
-ACTIVATION(relu, relu, ELEMENT_WISE, .fuse_into = relu_join)
-ACTIVATION(tanh, tanh, ELEMENT_WISE, )
-ACTIVATION(sigmoid, sigmoid, ELEMENT_WISE, )
-ACTIVATION(silu, silu, READS_X, )
-ACTIVATION(gelu, gelu, READS_X, )
-ACTIVATION(gelu, gelu_tanh, READS_X, .describe = gelu_tanh_describe)
+ACTIVATION("relu", relu, ELEMENT_WISE, .fuse_into = relu_join)
+ACTIVATION("tanh", tanh, ELEMENT_WISE, )
+ACTIVATION("sigmoid", sigmoid, ELEMENT_WISE, )
+ACTIVATION("silu", silu, READS_X, )
+ACTIVATION("gelu", gelu, READS_X, )
+ACTIVATION("gelu", gelu_tanh, READS_X, .describe = gelu_tanh_describe)
+ACTIVATION_WITH_NUMBER("softplus", softplus, READS_X)

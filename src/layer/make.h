@@ -55,10 +55,6 @@ gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wan
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
-/* What the ops of such layers have in common; backward reads x or y. */
-#define GS_LAYER_OF_ELEMENTS                                                                                 \
-    .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS, .incremental = true, .extra_reads = 1,                \
-    .plan = gs_layer_plan_element_wise
 
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
  * that learns lies before the child. */
@@ -145,7 +141,8 @@ GS_WORD_LAYERS(GS_DECLARE)
 /* clang-format off */
 #define GS_NUMBER_LAYERS(X) \
     X(dropout, float, chance, "dropout P", "the probability that dropout clears a number", \
-      "in training, clears each with probability P")
+      "in training, clears each with probability P") \
+    X(softplus, float, decimal, "softplus BETA", "beta of softplus", "log(1 + exp(BETA x)) / BETA")
 /* clang-format on */
 #define GS_DECLARE(name, type, read, usage, expected, what) gs_layer *gs_##name(type);
 GS_NUMBER_LAYERS(GS_DECLARE)

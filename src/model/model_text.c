@@ -208,7 +208,7 @@ static gs_status words_chance(text_words *w, const char *what, float *out) {
 }
 
 /* A decimal from 0.0001 to 100. */
-static gs_status words_deviation(text_words *w, const char *what, float *out) {
+static gs_status words_decimal(text_words *w, const char *what, float *out) {
     if (!decimal(w->here, out) || !(*out >= 1e-4f && *out <= 100))
         return words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
     words_advance(w);
@@ -486,7 +486,7 @@ static gs_status no_such_layer(const parser *p) {
 static gs_status parse_std(parser *p, int kind, gs_layer *l) {
     float std;
     if (!strstr(layers[kind].usage, "[std S]") || !words_accept(&p->words, "std")) return GS_OK;
-    gs_status st = words_deviation(&p->words, "the standard deviation of the initial weights", &std);
+    gs_status st = words_decimal(&p->words, "the standard deviation of the initial weights", &std);
     if (st == GS_OK)
         gs_layer_with_std(l, std);
     else

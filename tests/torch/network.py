@@ -95,8 +95,9 @@ def module(words, shape, embedding):
         return nn.LayerNorm(shape[-1])
     if op == "dropout":
         return nn.Dropout(float(words[1]))
-    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid,
-            "silu": nn.SiLU}[op]()
+    # the others have PyTorch's names: softplus 2 is Softplus(2)
+    name = {"relu": "ReLU", "silu": "SiLU"}.get(op, op.capitalize())
+    return getattr(nn, name)(*map(float, words[1:]))
 
 
 def parse(tokens, shape, embedding=None):
