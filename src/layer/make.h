@@ -140,6 +140,8 @@ GS_WORD_LAYERS(GS_DECLARE)
  * model_text.c, in the table of its layers; USAGE, and what is expected after the word. */
 /* clang-format off */
 #define GS_NUMBER_LAYERS(X) \
+    X(group_norm, int, count, "group_norm GROUPS", "the number of groups of group_norm", \
+      "gives groups of channels mean 0 and variance 1") \
     X(dropout, float, chance, "dropout P", "the probability that dropout clears a number", \
       "in training, clears each with probability P") \
     X(softplus, float, decimal, "softplus BETA", "beta of softplus", "log(1 + exp(BETA x)) / BETA")

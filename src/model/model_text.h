@@ -16,7 +16,7 @@
  *              | "positions" [std] | "tied"
  *              | "attention" HEADS ["causal"]
  *              | "gelu" ["tanh"]
- *              | "dropout" P | "softplus" BETA
+ *              | "group_norm" GROUPS | "dropout" P | "softplus" BETA
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself
  *              | "flatten" | "relu" | ...                     one word; the table in model_text.c has them all
  *     std      = "std" S                                     normal initial weights with this deviation, bias 0

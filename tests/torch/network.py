@@ -83,6 +83,8 @@ def module(words, shape, embedding):
         return nn.GELU(approximate="tanh" if "tanh" in words else "none")
     if op == "batch_norm":
         return nn.BatchNorm2d(shape[0]) if len(shape) == 3 else nn.BatchNorm1d(shape[0])
+    if op == "group_norm":
+        return nn.GroupNorm(int(words[1]), shape[0])
     if op == "embedding":
         return Embedding(int(words[1]), int(words[2]))
     if op == "positions":
