@@ -26,7 +26,7 @@
     X(add) \
     X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
     X(mean_squared_error_forward) X(mean_squared_error_backward) \
-    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(squares)
+    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(lion_update) X(squares)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(softmax_part_largest) X(softmax_part_sums) X(softmax_part_end) X(softmax_part_backward) \

@@ -153,7 +153,7 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 
 /* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new one takes its name here, its file beside this one,
  * and its operator (backend.h). Options, help, explain and tests follow from its table. */
-#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb)
+#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb) X(lion)
 #define GS_DECLARE(name) extern const gs_optimizer_ops gs_##name;
 GS_OPTIMIZERS(GS_DECLARE)
 #undef GS_DECLARE

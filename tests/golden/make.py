@@ -296,6 +296,23 @@ class Lamb:
             p.sub_(lr * r)
 
 
+class Lion:
+    """Chen et al. 2023, algorithm 2."""
+
+    def __init__(self, parameters, lr, beta1, beta2, epsilon, decay):
+        self.parameters, self.numbers = parameters, (lr, beta1, beta2, decay)
+        self.state = {p: {"exp_avg": torch.zeros_like(p)} for p in parameters}
+
+    @torch.no_grad()
+    def step(self):
+        lr, beta1, beta2, decay = self.numbers
+        for p in self.parameters:
+            m = self.state[p]["exp_avg"]
+            c = beta1 * m + (1 - beta1) * p.grad
+            p.sub_(lr * (torch.sign(c) + decay * p))
+            m.mul_(beta2).add_((1 - beta2) * p.grad)
+
+
 def torch_optimizer(name, parameters, lr, beta1, beta2, epsilon, decay):
     if name == "nesterov":
         return torch.optim.SGD(parameters, lr=lr, momentum=beta1, weight_decay=decay, nesterov=True)
@@ -303,6 +320,8 @@ def torch_optimizer(name, parameters, lr, beta1, beta2, epsilon, decay):
         return Lars(parameters, lr, beta1, decay)
     if name == "lamb":
         return Lamb(parameters, lr, beta1, beta2, epsilon, decay)
+    if name == "lion":
+        return Lion(parameters, lr, beta1, beta2, epsilon, decay)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
     return kind(parameters, lr=lr, betas=(beta1, beta2), eps=epsilon, weight_decay=decay)
 
