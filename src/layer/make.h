@@ -141,7 +141,7 @@ GS_WORD_LAYERS(GS_DECLARE)
 /* clang-format off */
 #define GS_NUMBER_LAYERS(X) \
     X(group_norm, int, count, "group_norm GROUPS", "the number of groups of group_norm", \
-      "gives groups of channels mean 0 and variance 1") \
+      "gives groups of channels mean 0, variance 1") \
     X(dropout, float, chance, "dropout P", "the probability that dropout clears a number", \
       "in training, clears each with probability P") \
     X(softplus, float, decimal, "softplus BETA", "beta of softplus", "log(1 + exp(BETA x)) / BETA")

@@ -35,8 +35,8 @@ const gs_run_option gs_run_table[] = {
      "else mlp)",
      .agreement = GS_MAY_DIFFER},
     {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR",
-     "fashion-mnist[-small], colour-fashion[-small]; a folder (.npy, MNIST's or CIFAR's files, or pictures: "
-     "train/CLASS/*.jpg, val/CLASS/*.jpg); jargon or text:FILE, a text",
+     "fashion-mnist[-small], colour-fashion[-small]; FILE.csv; a folder with pictures (train/CLASS/*.jpg, "
+     "val/CLASS/*.jpg)" GS_DATA_FILES " files; jargon or text:FILE, a text",
      .usual_text = "fashion-mnist-small", .json = {"data", "data"}, .agreement = GS_MAY_DIFFER,
      .resume = GS_RESUME_FILLED},
     {"labels", GS_OPTION_LABELS, AT(labels), 0, 0, "WHICH", "of CIFAR-100: fine (100 classes) or coarse (20)",
@@ -149,7 +149,7 @@ const gs_run_option gs_run_table[] = {
      "what keeps the step from a division by 0", GS_LEARNING,
      .usual = NAN, .json = {"epsilon", "optimizer.epsilon"}, .resume = GS_RESUME_AGREES},
     {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X",
-     "weight decay; L2, but apart from the gradient with",
+     "weight decay; L2, but apart from the gradient with ",
      GS_LEARNING, .usual = NAN, .json = {"weight_decay", "optimizer.weight_decay"},
      .resume = GS_RESUME_FILLED},
     {"clip", GS_OPTION_FLOAT, AT(clip), GS_CLIP_LEAST, 1e6, "X",
