@@ -38,7 +38,7 @@ static gs_status run_rounded(gs_device *d, const char *file, const char *kernel,
         return run(d, GS_CL_AS(d, y, #name), #forward, y, x, GS_NONE, count, number_at);                     \
     }                                                                                                        \
     gs_status gs_cl_##backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem reads, size_t count NUMBER) {      \
-        return RUN_##reads(d, dx, #name, #backward, dx, dy, reads, count, number_at);                       \
+        return RUN_##reads(d, dx, #name, #backward, dx, dy, reads, count, number_at);                        \
     }
 #define GS_FLOAT(name) , float name
 #define WRAP(of, name, forward, backward, reads) WRAP_BOTH(name, forward, backward, reads, , NULL)

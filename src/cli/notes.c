@@ -83,8 +83,9 @@ void gs_tell_usual_images(const char *command, const char *model, gs_shape in) {
     if (!m || !gs_shape_size(m->in) || m->in.t || in.c != 1 || in.h != 28 || in.w != 28) return;
     const gs_shape_text wanted = gs_shape_product(m->in);
     const bool is_model = strcmp(command, "model") == 0;
-    gs_tell(command, "note: this is for images of 1x28x28, and %s is meant for %s%s%s%s", m->name, wanted.text,
-            is_model ? " (--input " : " (--data)", is_model ? wanted.text : "", is_model ? ")" : "");
+    gs_tell(command, "note: this is for images of 1x28x28, and %s is meant for %s%s%s%s", m->name,
+            wanted.text, is_model ? " (--input " : " (--data)", is_model ? wanted.text : "",
+            is_model ? ")" : "");
 }
 
 static void tell_left_out(const char *command, const char *set, const gs_folder_list *list) {

@@ -41,7 +41,7 @@ typedef struct table {
     const char *path;
     const char *at, *line_end, *end; /* the next field; of the line, without its end; of the text */
     int line, column;                /* of what was read last, from 1 */
-    int columns, targets;            /* of each line; of these how many are targets, 0: the last one is a label */
+    int columns, targets; /* of each line; of these how many are targets, 0: the last one is a label */
 } table;
 
 /* Go to the next line that is not empty; false: there is none. */
@@ -96,7 +96,8 @@ static gs_status read_header(table *t, bool *is_header) {
     int length;
     float x;
     *is_header = true;
-    if (!next_line(t)) return gs_fail(GS_E_FORMAT, "%s is empty; wanted lines of numbers with commas between them", t->path);
+    if (!next_line(t))
+        return gs_fail(GS_E_FORMAT, "%s is empty; wanted lines of numbers with commas between them", t->path);
     while (next_field(t, &field, &length)) {
         *is_header &= !is_number(field, length, &x);
         length -= length > 1 && *field == '"';
@@ -138,7 +139,8 @@ static gs_status read_line(table *t, float *to) {
 static void take_row(gs_dataset *d, const table *t, size_t i, const float *row) {
     const size_t inputs = gs_shape_size(d->shape);
     memcpy(d->inputs + i * inputs, row, inputs * sizeof *row);
-    if (d->targets) memcpy(d->targets + i * (size_t)t->targets, row + inputs, (size_t)t->targets * sizeof *row);
+    if (d->targets)
+        memcpy(d->targets + i * (size_t)t->targets, row + inputs, (size_t)t->targets * sizeof *row);
     if (d->targets) return;
     d->labels[i] = (unsigned char)row[inputs];
     if (d->labels[i] >= d->classes) d->classes = d->labels[i] + 1;
@@ -161,7 +163,8 @@ static gs_status read_set(table *t, gs_split split, bool alone, gs_dataset *d) {
     float *row;
     const table first = *t;
     GS_TRY(read_header(t, &header));
-    const table rows = header ? *t : (table){.path = t->path, .at = first.at, .end = t->end, .columns = t->columns};
+    const table rows =
+        header ? *t : (table){.path = t->path, .at = first.at, .end = t->end, .columns = t->columns};
     const int outputs = t->targets > 0 ? t->targets : 1;
     GS_TRY(each_row(rows, split, alone, NULL, &d->count, NULL));
     if (d->count == 0 || d->count > UINT32_MAX)
@@ -170,7 +173,8 @@ static gs_status read_set(table *t, gs_split split, bool alone, gs_dataset *d) {
     d->shape = (gs_shape){t->columns - outputs, 1, 1, 0};
     d->outputs = t->targets;
     GS_TRY(GS_NEW(row, (size_t)t->columns, "a line of %s", t->path));
-    gs_status status = GS_NEW(d->inputs, d->count * gs_shape_size(d->shape), "%zu samples of %s", d->count, t->path);
+    gs_status status =
+        GS_NEW(d->inputs, d->count * gs_shape_size(d->shape), "%zu samples of %s", d->count, t->path);
     if (status == GS_OK && t->targets > 0)
         status = GS_NEW(d->targets, d->count * (size_t)outputs, "%zu samples of %s", d->count, t->path);
     else if (status == GS_OK)
@@ -188,7 +192,8 @@ gs_status gs_csv_set_load(const char *where, gs_split split, gs_labels labels, g
     GS_TRY(gs_file_read(path, FILE_MOST, &text, &bytes));
     gs_status status = gs_foreign_check_text(path, text, bytes);
     table t = {.path = path, .at = text, .end = text + bytes};
-    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) t.at += 3; /* UTF-8's mark, as spreadsheets write it */
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        t.at += 3; /* UTF-8's mark, as spreadsheets write it */
     if (status == GS_OK) status = read_set(&t, split, !is_one_file(where), d);
     free(text);
     return status;

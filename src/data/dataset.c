@@ -61,9 +61,9 @@ static gs_status missing(const char *folder, gs_split split, part part) {
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
     GS_TRY(gs_folder_explain(folder));
     GS_TRY(gs_cifar_explain(folder));
-    return gs_fail(GS_E_FILE, "%s has no pictures" GS_DATA_FILES " files; MNIST's are %s, %s, %s, %s",
-                   folder, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS],
-                   file_names[GS_TEST][IMAGES], file_names[GS_TEST][LABELS]);
+    return gs_fail(GS_E_FILE, "%s has no pictures" GS_DATA_FILES " files; MNIST's are %s, %s, %s, %s", folder,
+                   file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
+                   file_names[GS_TEST][LABELS]);
 }
 
 /* Why files cannot be opened in `path`, as an errno; 0: they can. */
@@ -100,13 +100,13 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
             where, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
             file_names[GS_TEST][LABELS]);
     if (error)
-        return gs_fail(
-            GS_E_FILE,
-            "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
-            "colour-fashion-small, jargon, text:FILE, FILE.csv, or a folder with pictures (train/CLASS/*.jpg)" GS_DATA_FILES
-            " files%s%s",
-            where, strerror(error), gs_did_you_mean(where, set_names),
-            error == ENOTDIR && strstr(where, ".tar") ? "; an archive is to be unpacked (tar xf)" : "");
+        return gs_fail(GS_E_FILE,
+                       "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
+                       "colour-fashion-small, jargon, text:FILE, FILE.csv, or a folder with pictures "
+                       "(train/CLASS/*.jpg)" GS_DATA_FILES " files%s%s",
+                       where, strerror(error), gs_did_you_mean(where, set_names),
+                       error == ENOTDIR && strstr(where, ".tar") ? "; an archive is to be unpacked (tar xf)"
+                                                                 : "");
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }

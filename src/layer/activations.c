@@ -58,11 +58,11 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     .incremental = true, .extra_reads = 1, .forward = OPERATOR##_forward, .backward = OPERATOR##_backward
 
 /* gs_OPERATOR, the layer's constructor; behind its buffers what else its ops have. */
-#define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                               \
+#define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                             \
     FUNCTIONS(OPERATOR, BUFFERS, )                                                                           \
     gs_layer *gs_##OPERATOR(void) {                                                                          \
-        static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS),                                       \
-                                         .plan = gs_layer_plan_element_wise, __VA_ARGS__};                   \
+        static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS), .plan = gs_layer_plan_element_wise,   \
+                                         __VA_ARGS__};                                                       \
         return gs_layer_new(&ops, sizeof(gs_layer), 0);                                                      \
     }
 #define ACTIVATION_WITH_NUMBER(NAME, OPERATOR, BUFFERS)                                                      \

@@ -64,18 +64,20 @@ static void group_norm_unbind(gs_layer *l) {
 /* A pass: its groups and its channels, as batch_norm's. */
 typedef struct sizes {
     gs_batch_norm_sizes groups, channels;
-    gs_mem mean, var, sums, unused[2]; /* of each group; unused: the gradients of scales that it does not have */
+    gs_mem mean, var, sums,
+        unused[2]; /* of each group; unused: the gradients of scales that it does not have */
 } sizes;
 
 static sizes sizes_of(const gs_layer *l, size_t n) {
     const size_t plane = (size_t)l->in.h * (size_t)l->in.w, all = n * (size_t)l->outputs;
     const gs_mem m = ((const group_norm *)l)->of_group;
-    return (sizes){.groups = {.c = (int)all, .plane = (int)((size_t)(l->in.c / l->outputs) * plane), .eps = 1e-5f},
-                   .channels = {.c = l->in.c, .plane = (int)plane, .eps = 0},
-                   .mean = m,
-                   .var = gs_at(m, all),
-                   .sums = gs_at(m, 2 * all),
-                   .unused = {gs_at(m, 4 * all), gs_at(m, 5 * all)}};
+    return (sizes){
+        .groups = {.c = (int)all, .plane = (int)((size_t)(l->in.c / l->outputs) * plane), .eps = 1e-5f},
+        .channels = {.c = l->in.c, .plane = (int)plane, .eps = 0},
+        .mean = m,
+        .var = gs_at(m, all),
+        .sums = gs_at(m, 2 * all),
+        .unused = {gs_at(m, 4 * all), gs_at(m, 5 * all)}};
 }
 
 /* u of x */
@@ -104,8 +106,8 @@ static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     const sizes s = sizes_of(l, pass->n);
     const gs_mem u = l->needs_dx ? *dx : me->u;
     GS_TRY(normalise(l, &s, u, l->x));
-    GS_TRY(ops->batch_norm_sums(l->device, s.sums, w->dw, l->param[BIAS].dw, dy, u, me->zeros, me->ones, pass->n,
-                                &s.channels, !pass->fresh));
+    GS_TRY(ops->batch_norm_sums(l->device, s.sums, w->dw, l->param[BIAS].dw, dy, u, me->zeros, me->ones,
+                                pass->n, &s.channels, !pass->fresh));
     if (!l->needs_dx) return GS_OK;
     GS_TRY(ops->batch_norm_backward(l->device, *dx, dy, l->x, w->w, me->zeros, me->ones, GS_NONE, 1, pass->n,
                                     &s.channels));

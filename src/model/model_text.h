@@ -36,9 +36,9 @@
 /* A model that has a name: "resnet20", or "resnet20 100" with another number of classes. */
 typedef struct gs_named_model {
     const char *name, *text;
-    const char *what;  /* a line of --help, where the text would take a page; NULL: the text is shown */
-    gs_shape in;       /* the images that it is meant for, or the tokens of its context; all 0: any images */
-    bool torchvision;  /* which has a model of this name with these layers */
+    const char *what; /* a line of --help, where the text would take a page; NULL: the text is shown */
+    gs_shape in;      /* the images that it is meant for, or the tokens of its context; all 0: any images */
+    bool torchvision; /* which has a model of this name with these layers */
 } gs_named_model;
 
 /* All of them; the last row has no name. */

@@ -2,8 +2,6 @@
  * for; that of a language model has the size of its vocabulary after "embedding". */
 #include "model/model_text.h"
 
-#define LARGE {3, 224, 224, 0} /* images */
-
 const gs_named_model gs_models[] = {
     /* Softmax regression, the simplest classifier: one weight for each pixel and class. */
     {"softmax", "flatten, linear 10"},
@@ -39,7 +37,9 @@ const gs_named_model gs_models[] = {
     {"resnet18",
      BASIC STEM "2 x same 64, down 128, same 128, down 256, same 256, down 512, same 512, "
                 "global_avg_pool, flatten, linear 1000",
-     "residual blocks, for images of 224x224", LARGE, .torchvision = true},
+     "residual blocks, for images of 224x224",
+     {3, 224, 224, 0},
+     .torchvision = true},
 
     /* Three convolutions in a block: to C channels, 3x3 with stride S, and to W = 4 C channels. */
     {"resnet50",
@@ -48,7 +48,9 @@ const gs_named_model gs_models[] = {
             "block first C W S = residual (body C W S | normed W 1 S 0), relu; " STEM
             "first 64 256 1, 2 x same 64 256, first 128 512 2, 3 x same 128 512, first 256 1024 2, "
             "5 x same 256 1024, first 512 2048 2, 2 x same 512 2048, global_avg_pool, flatten, linear 1000",
-     "the same, deeper, with bottlenecks", LARGE, .torchvision = true},
+     "the same, deeper, with bottlenecks",
+     {3, 224, 224, 0},
+     .torchvision = true},
 
     /* Simonyan, Zisserman, "Very deep convolutional networks for large-scale image recognition" (ICLR 2015). For
      * images of 224 x 224. */
@@ -56,18 +58,19 @@ const gs_named_model gs_models[] = {
      "block c C = conv C 3 pad 1, relu; block f N = linear N, relu, dropout 0.5; "
      "c 64, max_pool 2, c 128, max_pool 2, 2 x c 256, max_pool 2, 2 x c 512, max_pool 2, "
      "2 x c 512, max_pool 2, flatten, f 4096, f 4096, linear 1000",
-     "plain convolutions, for images of 224x224", LARGE, .torchvision = true},
+     "plain convolutions, for images of 224x224",
+     {3, 224, 224, 0},
+     .torchvision = true},
 
 /* Radford, Wu, Child, Luan, Amodei, Sutskever, "Language models are unsupervised multitask learners" (2019). Their
  * initial values are normal: 0.02, and where `layers` blocks add to the same vectors 0.02 / sqrt(2 layers). Here
  * without dropout. */
 #define GPT(vocabulary, layers, heads, width, width_3, width_4, gelu, std)                                   \
-    "block add N = linear N std " std "; "                                                                  \
-     "block layer = residual (layer_norm, linear " width_3 " std 0.02, attention " heads                     \
-     " causal, add " width "), "                                                                             \
-     "residual (layer_norm, linear " width_4 " std 0.02, " gelu ", add " width "); "                         \
-     "embedding " vocabulary " " width " std 0.02, positions std 0.02, " layers                              \
-    " x layer, layer_norm, tied"
+    "block add N = linear N std " std "; "                                                                   \
+    "block layer = residual (layer_norm, linear " width_3 " std 0.02, attention " heads                      \
+    " causal, add " width "), "                                                                              \
+    "residual (layer_norm, linear " width_4 " std 0.02, " gelu ", add " width "); "                          \
+    "embedding " vocabulary " " width " std 0.02, positions std 0.02, " layers " x layer, layer_norm, tied"
 
     /* Small enough for a CPU; the sizes are those of nanoGPT (Karpathy 2022) there, and the vocabulary that of the
      * characters of its Shakespeare. */

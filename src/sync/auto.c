@@ -30,8 +30,8 @@ enum { SMALL = 1, LARGE = 65536 /* floats */, BATCH = 8, BATCHES = 5 };
 
 typedef struct decision {
     gs_sync_model model;
-    double library;   /* seconds that all_reduce should take */
-    double ours;      /* and the best of our own schemes that have a formula */
+    double library; /* seconds that all_reduce should take */
+    double ours;    /* and the best of our own schemes that have a formula */
     const gs_sync_scheme *best;
     bool use_library; /* is all_reduce faster? */
 } decision;
@@ -149,8 +149,8 @@ gs_status gs_sync_choose(gs_sync *s) {
     time_text(d.model.alpha, alpha, sizeof alpha);
     time_text(1e6 * d.model.beta, beta, sizeof beta);
     snprintf(s->why, sizeof s->why, "%s for %.3g KB, %s %s (a message: %s + %s/MB)", first,
-             (double)s->most * sizeof(float) / 1e3, d.use_library ? d.best->name : library->name, second, alpha,
-             beta);
+             (double)s->most * sizeof(float) / 1e3, d.use_library ? d.best->name : library->name, second,
+             alpha, beta);
     return GS_OK;
 }
 

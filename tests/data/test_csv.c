@@ -13,7 +13,8 @@ static gs_dataset *load(const char *where, gs_split split) {
 TEST(labels_load) {
     static const char *const texts[] = {"length,width,label\n5.5,-3,0\n4,1e1,2\n", "5.5,-3,0\n4,10,2",
                                         " 5.5 ,-3,\t0\r\n\r\n4,10.0,2\r\n",
-                                        "\xef\xbb\xbf" "5.5,-3,0\n4,10,2\n\n"};
+                                        "\xef\xbb\xbf"
+                                        "5.5,-3,0\n4,10,2\n\n"};
     static const float want[] = {5.5f, -3, 4, 10};
     const char *folder = gs_test_folder();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -44,7 +45,8 @@ TEST(one_file) {
     const char *path = in_folder(gs_test_folder(), "all.csv");
     write_times(path, "1,2,1\n", 9);
     gs_dataset *d;
-    assert_fails(GS_E_FORMAT, "all.csv has 0 samples to test; wanted 1 to ", gs_dataset_load(path, GS_TEST, &d));
+    assert_fails(GS_E_FORMAT, "all.csv has 0 samples to test; wanted 1 to ",
+                 gs_dataset_load(path, GS_TEST, &d));
     write_times(path, "1,2,1\n3,4,0\n", 10);
     d = load(path, GS_TEST);
     assert_true(d->count == 2 && d->inputs[0] == 3 && d->inputs[2] == 3);
@@ -52,8 +54,10 @@ TEST(one_file) {
     d = load(path, GS_TRAIN);
     assert_true(d->count == 18 && d->inputs[18] == 1 && d->inputs[34] == 1);
     gs_dataset_free(d);
-    assert_prints(0, "18 images to train on, 2 to test", "train --data %s --model softmax --batch 4 --epochs 1", path);
-    assert_prints(2, "all.csv would replace a file of --data ", "predict --load x --data %s -o %s", path, path);
+    assert_prints(0, "18 images to train on, 2 to test",
+                  "train --data %s --model softmax --batch 4 --epochs 1", path);
+    assert_prints(2, "all.csv would replace a file of --data ", "predict --load x --data %s -o %s", path,
+                  path);
 }
 
 TEST(what_is_wrong) {
@@ -87,7 +91,9 @@ TEST(what_is_wrong) {
     }
     assert_fails(GS_E_FILE, " has no test.csv", gs_dataset_load(folder, GS_TEST, &d));
     write_text(in_folder(folder, "train-images.npy"), "");
-    assert_fails(GS_E_FORMAT, "has .npy and .csv files; wanted one set", gs_dataset_load(folder, GS_TRAIN, &d));
-    assert_fails(GS_E_USAGE, "only CIFAR-100 has coarse labels",
-                 gs_dataset_load_with(in_folder(folder, "train.csv"), GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
+    assert_fails(GS_E_FORMAT, "has .npy and .csv files; wanted one set",
+                 gs_dataset_load(folder, GS_TRAIN, &d));
+    assert_fails(
+        GS_E_USAGE, "only CIFAR-100 has coarse labels",
+        gs_dataset_load_with(in_folder(folder, "train.csv"), GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));
 }

@@ -90,7 +90,7 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
 }
 
 TEST(all_have_cases) {
-    EACH_OPTIMIZER (o) {
+    EACH_OPTIMIZER(o) {
         int found = 0;
         for (int i = 0; i < CASES; i++) found += cases[i].ops == *o;
         if (!found) fail_msg("optimizer_cases.h has no case of %s", (*o)->name);
@@ -168,7 +168,7 @@ static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices
 /* N workers against one: a root of tiny squares magnifies rounding, as in the gradients of seldom-used weights. */
 TEST(several_workers) {
     gs_test_need_whole();
-    EACH_OPTIMIZER (o) {
+    EACH_OPTIMIZER(o) {
         gs_settings s = settings_for(*o, "cpu");
         gs_result one = gs_test_train(&s);
         s = gs_test_with(s, "--devices cpu,cpu,cpu --verify 1 --bucket 1 --accumulate 2");
@@ -183,7 +183,7 @@ TEST(several_workers) {
 
 TEST(exact) {
     gs_test_need_whole();
-    EACH_OPTIMIZER (o) {
+    EACH_OPTIMIZER(o) {
         gs_settings s = gs_test_with(settings_for(*o, "cpu"), "--exact");
         gs_result one = gs_test_train(&s);
         s.devices = "cpu,cpu,cpu,cpu";
@@ -194,7 +194,7 @@ TEST(exact) {
 /* Local SGD averages the optimiser's vectors too. */
 TEST(local_and_async) {
     gs_test_need_whole();
-    EACH_OPTIMIZER (o) {
+    EACH_OPTIMIZER(o) {
         gs_settings s = settings_for(*o, "cpu,cpu");
         s = gs_test_with(s, "--sync local --every 4 --verify 4");
         const gs_result r = gs_test_train(&s);
@@ -209,7 +209,7 @@ TEST(local_and_async) {
 TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();
-    EACH_OPTIMIZER (o) {
+    EACH_OPTIMIZER(o) {
         gs_settings s = gs_test_with(settings_for(*o, "cpu,cl"), "--verify 1 --steps 6");
         gs_test_train(&s);
     }

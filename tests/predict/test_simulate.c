@@ -104,7 +104,7 @@ static gs_message_lists_key drawn_call(int ranks) {
     const gs_sync_scheme *scheme = gs_sync_schemes()[draw(schemes)];
     return (gs_message_lists_key){.ranks = ranks,
                                   .array = {1 + draw(900), (gs_wire)draw(3), 2},
-                                  .scheme = draw(2)                    ? NULL
+                                  .scheme = draw(2)                   ? NULL
                                             : scheme != &gs_sync_auto ? scheme
                                                                       : &both_ways,
                                   .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};

@@ -309,8 +309,8 @@ static gs_status mean_squared_error_backward(const instance *t) {
 /* Linear operators are differentiated with a step of 1, which is exact but for rounding; see
  * test_operators.c. */
 #define ROW_OF(args, name, forward, backward, reads)                                                         \
-    {name, args, element_counts, forward, backward, AWAY_FROM_0, 1 / 32.0f, true, false, one_summand,        \
-     TENSOR_##reads == X},
+    {name,      args, element_counts, forward,     backward,           AWAY_FROM_0,                          \
+     1 / 32.0f, true, false,          one_summand, TENSOR_##reads == X},
 #define ROW(of, name, forward, backward, reads) ROW_OF(1, #name, forward, backward, reads)
 #define ROW_WITH(of, name, forward, backward, reads, number) ROW_OF(2, #name, forward, backward, reads)
 static const operator_test operators[] = {
@@ -326,7 +326,9 @@ static const operator_test operators[] = {
      pool2d_summands, false},
     {"batch_norm", 4, batch_norm_counts, batch_norm_forward, batch_norm_backward, WIDE, 1 / 4.0f, false,
      false, batch_norm_summands, false},
+    /* clang-format off */
     GS_ELEMENT_WISE(ROW, ROW_WITH, )
+    /* clang-format on */
     {"softmax_cross_entropy", 3, softmax_cross_entropy_counts, softmax_cross_entropy_forward,
      softmax_cross_entropy_backward, WIDE, 1 / 16.0f, false, true, loss_summands, false},
     {"mean_squared_error", 2, mean_squared_error_counts, mean_squared_error_forward,

@@ -672,8 +672,7 @@ static void print_all(const traced *s) {
     const cJSON *sentence;
     printf("%s: step %llu of %s, global batch %zu, %d workers\n\n", s->name,
            (unsigned long long)s->settings.steps,
-           gs_model_named(s->settings.model) ? s->settings.model : "the model", s->memory.batch,
-           s->workers);
+           gs_model_named(s->settings.model) ? s->settings.model : "the model", s->memory.batch, s->workers);
     kinds[s->kind].show(s);
     printf("\n");
     print_table(&f);
