@@ -10,18 +10,18 @@ typedef void gs_element_loop_with(float *to, const float *a, const float *b, siz
 
 typedef struct gs_element_work {
     gs_element_loop *loop;
+    gs_element_loop_with *with; /* in place of loop, unless it is NULL; and its number */
+    float number;
     float *to;
     const float *a, *b;
     size_t count;
     int parts;
     gs_precision rounded; /* b, before the loop sees it */
-    gs_element_loop_with *with;
-    float number; /* of `with`, which takes the place of `loop` unless it is NULL */
 } gs_element_work;
 
 enum { GS_ROUNDED_BLOCK = 1024 };
 
-/* Of n elements from `at` on; b of the first of them. */
+/* n elements from `at` on; b: the first of them. */
 static inline void gs_element_some(const gs_element_work *t, size_t at, const float *b, size_t n) {
     if (t->with)
         t->with(t->to + at, t->a + at, b, n, t->number);
@@ -43,36 +43,25 @@ static void gs_element_part(void *context, int part) {
         }
 }
 
-/* to = loop(a, b), of a b that is rounded to `rounded` first; or with(a, b, number). */
+/* t: what is no array. */
 static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                              gs_element_loop *loop, gs_precision rounded,
-                                              gs_element_loop_with *with, float number) {
-    gs_element_work t = {.loop = loop,
-                         .to = gs_cpu_floats(to),
-                         .a = gs_cpu_floats(a),
-                         .b = gs_cpu_floats(b),
-                         .count = count,
-                         .parts = gs_cpu_parts(d, count, 1 << 14),
-                         .rounded = rounded,
-                         .with = with,
-                         .number = number};
+                                              gs_element_work t) {
+    t.to = gs_cpu_floats(to);
+    t.a = gs_cpu_floats(a);
+    t.b = gs_cpu_floats(b);
+    t.count = count;
+    t.parts = gs_cpu_parts(d, count, 1 << 14);
     return gs_cpu_run(d, t.parts, gs_element_part, &t);
 }
 
 static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                            gs_element_loop *loop) {
-    return gs_cpu_elementwise_of(d, to, a, b, count, loop, GS_PRECISION_F32, NULL, 0);
+    return gs_cpu_elementwise_of(d, to, a, b, count, (gs_element_work){.loop = loop});
 }
 
 /* The same of a b that is rounded to the device's precision. */
 static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                                    gs_element_loop *loop) {
-    return gs_cpu_elementwise_of(d, to, a, b, count, loop, d->precision, NULL, 0);
-}
-
-/* With a number; such a b, or none. */
-static inline gs_status gs_cpu_elementwise_with(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                                gs_element_loop_with *with, float number) {
-    return gs_cpu_elementwise_of(d, to, a, b, count, NULL, b.base ? d->precision : GS_PRECISION_F32, with,
-                                 number);
+    return gs_cpu_elementwise_of(d, to, a, b, count,
+                                 (gs_element_work){.loop = loop, .rounded = d->precision});
 }

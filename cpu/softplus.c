@@ -23,10 +23,11 @@ static void backward(float *dx, const float *dy, const float *x, size_t n, float
 }
 
 gs_status GS_ISA(gs_cpu_softplus_forward)(gs_device *d, gs_mem y, gs_mem x, size_t count, float beta) {
-    return gs_cpu_elementwise_with(d, y, x, GS_NONE, count, forward, beta);
+    return gs_cpu_elementwise_of(d, y, x, GS_NONE, count, (gs_element_work){.with = forward, .number = beta});
 }
 
 gs_status GS_ISA(gs_cpu_softplus_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, size_t count,
                                            float beta) {
-    return gs_cpu_elementwise_with(d, dx, dy, x, count, backward, beta);
+    return gs_cpu_elementwise_of(
+        d, dx, dy, x, count, (gs_element_work){.with = backward, .number = beta, .rounded = d->precision});
 }

@@ -38,16 +38,11 @@ static gs_status group_norm_plan(gs_layer *l, gs_shape in) {
     return gs_layer_parameter_filled(l, "bias", 1, dims, 0);
 }
 
-/* How many numbers an array needs for the groups of all samples, or for all channels. */
-static size_t numbers_of(const gs_layer *l, size_t n) {
-    const size_t groups = n * (size_t)l->outputs, channels = (size_t)l->in.c;
-    return groups > channels ? groups : channels;
-}
-
 static gs_status group_norm_bind(gs_layer *l, size_t max_batch) {
     group_norm *me = (group_norm *)l;
-    const size_t numbers = numbers_of(l, max_batch);
     const gs_shape one = {1, 1, 1, 0};
+    const size_t groups = max_batch * (size_t)l->outputs, channels = (size_t)l->in.c,
+                 numbers = groups > channels ? groups : channels;
     GS_TRY(gs_layer_alloc(l, SUMS * numbers, one, &me->of_group));
     GS_TRY(gs_layer_alloc(l, numbers, one, &me->ones));
     GS_TRY(gs_layer_alloc(l, numbers, one, &me->zeros));

@@ -4,19 +4,19 @@
 
 const gs_named_model gs_models[] = {
     /* Softmax regression, the simplest classifier: one weight for each pixel and class. */
-    {"softmax", "flatten, linear 10"},
+    {"softmax", .text = "flatten, linear 10"},
 
     /* A multi-layer perceptron. */
-    {"mlp", "flatten, linear 512, relu, linear 256, relu, linear 10"},
+    {"mlp", .text = "flatten, linear 512, relu, linear 256, relu, linear 10"},
 
     /* LeNet-5 with relu and max pooling in place of its sigmoids and means. LeCun, Bottou, Bengio, Haffner,
      * "Gradient-based learning applied to document recognition" (Proceedings of the IEEE, 1998). */
-    {"lenet", "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, "
-              "flatten, linear 120, relu, linear 84, relu, linear 10"},
+    {"lenet", .text = "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, "
+                      "flatten, linear 120, relu, linear 84, relu, linear 10"},
 
     /* A plain convolutional network: most of its work lies in one convolution. */
-    {"cnn",
-     "conv 32 3x3 pad 1, relu, conv 64 3x3 pad 1, relu, max_pool 2, flatten, linear 128, relu, linear 10"},
+    {"cnn", .text = "conv 32 3x3 pad 1, relu, conv 64 3x3 pad 1, relu, max_pool 2, flatten, linear 128, "
+                    "relu, linear 10"},
 
 /* He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016). `same` keeps the shape; `down`
  * halves the image, and its shortcut is a convolution of 1x1 (option B of the paper). */
@@ -29,8 +29,8 @@ const gs_named_model gs_models[] = {
 #define SMALL(n, n_1)                                                                                        \
     BASIC "normed 16 3 1 1, relu, " n " x same 16, down 32, " n_1 " x same 32, down 64, " n_1                \
           " x same 64, global_avg_pool, flatten, linear 10"
-    {"resnet20", SMALL("3", "2"), "residual blocks, for images of 32x32"},
-    {"resnet56", SMALL("9", "8"), "the same, deeper"},
+    {"resnet20", SMALL("3", "2"), .what = "residual blocks, for images of 32x32"},
+    {"resnet56", SMALL("9", "8"), .what = "the same, deeper"},
 
 /* For images of 224 x 224. */
 #define STEM "normed 64 7 2 3, relu, max_pool 3 stride 2 pad 1, "

@@ -114,65 +114,47 @@ static const struct {
     NUMBER("beta1", beta1), NUMBER("momentum", momentum),
     NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1 };
+enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
+/* What an optimiser usually has for it, NAN: it does not take it. Of the two traits 0 or NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
+    if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
     if (i >= OF_ALL && !(usual > 0)) return NAN;
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-/* Append "sgd, nesterov": the optimisers that are `alike`. */
-static void list_optimizers(char *text, size_t size, bool (*alike)(const gs_optimizer_ops *, int, float),
-                            int number, float usual) {
+/* Append "sgd, nesterov": the optimisers that take it, `usual` if that is not NAN. */
+static void list_optimizers(char *text, size_t size, int i, float usual) {
     const char *between = "";
-    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
-        if (alike(*o, number, usual)) {
-            gs_append(text, size, "%s%s", between, (*o)->name);
-            between = ", ";
-        }
-}
-
-static bool takes(const gs_optimizer_ops *ops, int number, float any) {
-    (void)any;
-    return !isnan(usual_number(ops, number));
-}
-
-static bool has_usual(const gs_optimizer_ops *ops, int number, float usual) {
-    return usual_number(ops, number) == usual;
-}
-
-static bool decouples(const gs_optimizer_ops *ops, int number, float usual) {
-    (void)number, (void)usual;
-    return ops->decoupled;
-}
-
-static bool is_whole(const gs_optimizer_ops *ops, int number, float usual) {
-    (void)number, (void)usual;
-    return ops->whole;
+    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
+        const float its = usual_number(*o, i);
+        if (isnan(its) || (!isnan(usual) && its != usual)) continue;
+        gs_append(text, size, "%s%s", between, (*o)->name);
+        between = ", ";
+    }
 }
 
 const char *gs_optimizers_help(const char *option, const char *help) {
     static char text[NUMBERS][240];
+    enum { SIZE = sizeof text[0] };
     int i = 0;
     while (i < NUMBERS && strcmp(option, numbers[i].option) != 0) i++;
     if (i == NUMBERS || help != gs_run_option_named(option)->help) return help;
     char *t = text[i];
-    enum { SIZE = sizeof text[0] };
     *t = '\0';
-    if (i >= OF_ALL) list_optimizers(t, SIZE, takes, i, 0);
+    if (i >= OF_ALL) list_optimizers(t, SIZE, i, NAN);
     gs_append(t, SIZE, "%s%s", i >= OF_ALL ? ": " : "", help);
-    if (i == DECAY) list_optimizers(t, SIZE, decouples, i, 0);
-    bool first = true;
-    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
+    if (i == DECAY) list_optimizers(t, SIZE, DECOUPLED, NAN);
+    const char *before = " (default ";
+    for (const gs_optimizer_ops *const *o = gs_optimizers, *const *same; *o; o++) {
         const float usual = usual_number(*o, i);
-        const gs_optimizer_ops *const *same = gs_optimizers;
-        while (!has_usual(*same, i, usual) && same < o) same++;
-        if (same < o || isnan(usual)) continue;
-        gs_append(t, SIZE, first ? " (default " : "; ");
-        if (!first) list_optimizers(t, SIZE, has_usual, i, usual);
-        gs_append(t, SIZE, "%s%g", first ? "" : " ", gs_decimal(usual));
-        first = false;
+        for (same = gs_optimizers; same < o && usual_number(*same, i) != usual;) same++;
+        if (isnan(usual) || same < o) continue;
+        gs_append(t, SIZE, "%s", before);
+        if (*before == ';') list_optimizers(t, SIZE, i, usual);
+        gs_append(t, SIZE, *before == ';' ? " %g" : "%g", gs_decimal(usual));
+        before = "; ";
     }
     gs_append(t, SIZE, ")");
     return t;
@@ -198,7 +180,7 @@ gs_status gs_check_optimizer(const gs_settings *s) {
         char takers[80] = "";
         const float set = *(const float *)((const char *)s + numbers[i].at);
         if (isnan(set) || !isnan(usual_number(s->optimizer, i))) continue;
-        list_optimizers(takers, sizeof takers, takes, i, 0);
+        list_optimizers(takers, sizeof takers, i, NAN);
         return gs_fail(GS_E_USAGE, "--%s %g: the optimiser %s does not take it; it is for --optimizer %s",
                        numbers[i].option, (double)set, s->optimizer->name, takers);
     }
@@ -377,7 +359,7 @@ bool gs_conflict_of(int i, gs_conflict *out) {
     if (i >= CONFLICTS) return false;
     static char whole[80]; /* "lars, lamb" */
     const int a = conflicts[i].a;
-    if (!*whole) list_optimizers(whole, sizeof whole, is_whole, 0, 0);
+    if (!*whole) list_optimizers(whole, sizeof whole, NEEDS_WHOLE, NAN);
     *out = (gs_conflict){a == WHOLE ? whole : option[a], option[conflicts[i].b], conflicts[i].why};
     return true;
 }

@@ -153,9 +153,7 @@ TEST(gradients) {
          "tanh, conv 4 1x1 | batch_norm), flatten, linear 4",
          {2, 6, 6, 0},
          1 / 128.0f},
-        {"group_norm 2, conv 6 3x3, group_norm 3, tanh, residual (group_norm 6, conv 6 1x1), softplus 2, "
-         "flatten, "
-         "linear 6, group_norm 2",
+        {"group_norm 2, conv 6 3x3, tanh, group_norm 3, conv 6 1x1, softplus 2, flatten, linear 4",
          {2, 6, 6, 0},
          1 / 128.0f},
         {"linear 5, positions, layer_norm, tanh, residual (layer_norm, gelu, linear 5), dropout "
