@@ -33,15 +33,14 @@ static gs_status run_rounded(gs_device *d, const char *file, const char *kernel,
 #define RUN_y(d, dx, name, ...) run(d, GS_CL_AS(d, dx, name), __VA_ARGS__)
 #define RUN_x(d, dx, name, ...) run_rounded(d, GS_CL_FLOW(d, dx, name), __VA_ARGS__)
 
-#define WRAP_BOTH(name, forward, backward, reads, NUMBER, number_at)                                         \
-    gs_status gs_cl_##forward(gs_device *d, gs_mem y, gs_mem x, size_t count NUMBER) {                       \
+#define WRAP_BOTH(name, forward, backward, reads, number_at, ...)                                            \
+    gs_status gs_cl_##forward(gs_device *d, gs_mem y, gs_mem x, size_t count __VA_ARGS__) {                  \
         return run(d, GS_CL_AS(d, y, #name), #forward, y, x, GS_NONE, count, number_at);                     \
     }                                                                                                        \
-    gs_status gs_cl_##backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem reads, size_t count NUMBER) {      \
+    gs_status gs_cl_##backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem reads, size_t count __VA_ARGS__) { \
         return RUN_##reads(d, dx, #name, #backward, dx, dy, reads, count, number_at);                        \
     }
-#define GS_FLOAT(name) , float name
-#define WRAP(of, name, forward, backward, reads) WRAP_BOTH(name, forward, backward, reads, , NULL)
+#define WRAP(of, name, forward, backward, reads) WRAP_BOTH(name, forward, backward, reads, NULL, )
 #define WRAP_WITH(of, name, forward, backward, reads, number)                                                \
-    WRAP_BOTH(name, forward, backward, reads, GS_FLOAT(number), &number)
+    WRAP_BOTH(name, forward, backward, reads, &number, , float number)
 GS_ELEMENT_WISE(WRAP, WRAP_WITH, )

@@ -333,7 +333,7 @@ typedef struct gs_backend {
      * above;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w. */
     gs_status (*lamb_direction)(gs_device *, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
                                 gs_adam_step);
-    /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above; the same bits. */
+    /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above. */
     gs_status (*lion_update)(gs_device *, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step);
     /* *out = of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. It waits for the result. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);

@@ -16,8 +16,8 @@
 #include "data/dataset.h"
 
 /* gs_cifar_is_at (dataset.h): in the folder itself, or in the one that the archive makes in it. gs_cifar_load: also
- * d->kind. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file that is not a row of whole records, or a label out
- * of range (the sample is named). */
+ * d->kind. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file that is not a row of whole records, or a label
+ * out of range (the sample is named). */
 
 /* GS_E_FILE: the folder has an archive, which is to be unpacked. GS_E_FORMAT: it has the Python version of such a set,
  * which is not read; the message names the archive that is. */

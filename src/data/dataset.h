@@ -118,8 +118,8 @@ gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape 
 gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
                                   int outputs, const float *targets, gs_dataset **out);
 
-/* Formats whose files lie in a folder: X(NAME, what the files are, before the word "files"). A new one is a row here and
- * its file; --data, its help and its messages follow from that. gs_NAME_is_at: does `where` hold such files?
+/* Formats whose files lie in a folder: X(NAME, what the files are, before the word "files"). A new one is a row here
+ * and its file; --data, its help and its messages follow from that. gs_NAME_is_at: does `where` hold such files?
  * gs_NAME_load: one split of them, into an empty data set, with the errors of gs_dataset_load. */
 #define GS_DATA_FORMATS(X) X(npy_set, ".npy") X(csv_set, ".csv") X(cifar, "CIFAR's") X(mnist, "MNIST's")
 #define GS_DECLARE(name, files)                                                                              \

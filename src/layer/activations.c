@@ -11,8 +11,8 @@
  *
  * Sources: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network function approximation in
  * reinforcement learning" (Neural Networks 107, 2018), for silu; Hendrycks, Gimpel, "Gaussian error linear units
- * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too; Dugas, Bengio, Belisle, Nadeau, Garcia,
- * "Incorporating second-order functional knowledge for better option pricing" (NIPS 2000), for softplus.
+ * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too; Dugas, Bengio, Belisle, Nadeau,
+ * Garcia, "Incorporating second-order functional knowledge for better option pricing" (NIPS 2000), for softplus.
  */
 #include <stdio.h>
 #include "layer/make.h"
@@ -40,18 +40,19 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     return me ? &me->base : NULL;
 }
 
-/* forward and backward by an operator, which reads what layers with such buffers keep: y or x. */
+/* forward and backward by an operator, which reads what layers with such buffers keep: y or x; the rest is behind its
+ * other arguments. */
 #define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
 #define KEPT_READS_X l->x
-#define THE_NUMBER , ((const with_number *)l)->number
-#define FUNCTIONS(OPERATOR, BUFFERS, NUMBER)                                                                 \
+#define FUNCTIONS(OPERATOR, BUFFERS, ...)                                                                    \
     static gs_status OPERATOR##_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {             \
-        return l->device->ops->OPERATOR##_forward(l->device, *y, x, gs_layer_numbers(pass, l->in) NUMBER);   \
+        return l->device->ops->OPERATOR##_forward(l->device, *y, x,                                          \
+                                                  gs_layer_numbers(pass, l->in) __VA_ARGS__);                \
     }                                                                                                        \
     static gs_status OPERATOR##_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {          \
         if (!l->needs_dx) return GS_OK;                                                                      \
         return l->device->ops->OPERATOR##_backward(l->device, *dx, dy, KEPT_##BUFFERS,                       \
-                                                   pass->n * gs_shape_size(l->in) NUMBER);                   \
+                                                   pass->n * gs_shape_size(l->in) __VA_ARGS__);              \
     }
 #define OPS(NAME, OPERATOR, BUFFERS)                                                                         \
     .name = NAME, .buffers = GS_##BUFFERS, .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS,                \
@@ -66,7 +67,7 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
         return gs_layer_new(&ops, sizeof(gs_layer), 0);                                                      \
     }
 #define ACTIVATION_WITH_NUMBER(NAME, OPERATOR, BUFFERS)                                                      \
-    FUNCTIONS(OPERATOR, BUFFERS, THE_NUMBER)                                                                 \
+    FUNCTIONS(OPERATOR, BUFFERS, , ((const with_number *)l)->number)                                         \
     gs_layer *gs_##OPERATOR(float number) {                                                                  \
         static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS), .plan = plan_with,                    \
                                          .describe = describe_with};                                         \

@@ -249,17 +249,17 @@ static int one_summand(const int *a, tensor output) {
 /* What backward reads besides dy, and the number of those that take one. */
 #define TENSOR_x X
 #define TENSOR_y Y
-#define RUN_BOTH(forward, backward, reads, NUMBER)                                                           \
+#define RUN_BOTH(forward, backward, reads, ...)                                                              \
     static gs_status forward(const instance *t) {                                                            \
-        return t->device->ops->forward(t->device, t->place[Y], t->place[X], t->count[X] NUMBER);             \
+        return t->device->ops->forward(t->device, t->place[Y], t->place[X], t->count[X] __VA_ARGS__);        \
     }                                                                                                        \
     static gs_status backward(const instance *t) {                                                           \
         return t->device->ops->backward(t->device, t->place[DX], t->place[DY],                               \
-                                        instance_kept(t, TENSOR_##reads), t->count[X] NUMBER);               \
+                                        instance_kept(t, TENSOR_##reads), t->count[X] __VA_ARGS__);          \
     }
-#define COMMA_NUMBER , (float)t->c->arg[1]
 #define RUN(of, name, forward, backward, reads) RUN_BOTH(forward, backward, reads, )
-#define RUN_WITH(of, name, forward, backward, reads, number) RUN_BOTH(forward, backward, reads, COMMA_NUMBER)
+#define RUN_WITH(of, name, forward, backward, reads, number)                                                 \
+    RUN_BOTH(forward, backward, reads, , (float)t->c->arg[1])
 GS_ELEMENT_WISE(RUN, RUN_WITH, )
 
 static void softmax_cross_entropy_counts(const int *a, size_t *count) {
