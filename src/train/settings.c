@@ -146,7 +146,7 @@ const char *gs_optimizers_help(const char *option, const char *help) {
     if (i >= OF_ALL) list_optimizers(t, SIZE, i, NAN);
     gs_append(t, SIZE, "%s%s", i >= OF_ALL ? ": " : "", help);
     if (i == DECAY) list_optimizers(t, SIZE, DECOUPLED, NAN);
-    const char *before = " (default ";
+    const char *before = ", by default ";
     for (const gs_optimizer_ops *const *o = gs_optimizers, *const *same; *o; o++) {
         const float usual = usual_number(*o, i);
         for (same = gs_optimizers; same < o && usual_number(*same, i) != usual;) same++;
@@ -156,7 +156,6 @@ const char *gs_optimizers_help(const char *option, const char *help) {
         gs_append(t, SIZE, *before == ';' ? " %g" : "%g", gs_decimal(usual));
         before = "; ";
     }
-    gs_append(t, SIZE, ")");
     return t;
 }
 

@@ -50,7 +50,7 @@ int gs_screen_columns(const gs_screen *s) {
 /* ---- what is not divided: how many bytes of a text ---- */
 
 static int word_of(const char *text) {
-    const int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ");" : " ");
+    const int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ")" : " ");
     return length + (int)strcspn(text + length, " "); /* and what follows the ')' */
 }
 
