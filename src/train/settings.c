@@ -146,15 +146,15 @@ const char *gs_optimizers_help(const char *option, const char *help) {
     if (i >= OF_ALL) list_optimizers(t, SIZE, i, NAN);
     gs_append(t, SIZE, "%s%s", i >= OF_ALL ? ": " : "", help);
     if (i == DECAY) list_optimizers(t, SIZE, DECOUPLED, NAN);
-    const char *before = ", by default ";
+    bool first = true;
     for (const gs_optimizer_ops *const *o = gs_optimizers, *const *same; *o; o++) {
         const float usual = usual_number(*o, i);
         for (same = gs_optimizers; same < o && usual_number(*same, i) != usual;) same++;
         if (isnan(usual) || same < o) continue;
-        gs_append(t, SIZE, "%s", before);
-        if (*before == ';') list_optimizers(t, SIZE, i, usual);
-        gs_append(t, SIZE, *before == ';' ? " %g" : "%g", gs_decimal(usual));
-        before = "; ";
+        gs_append(t, SIZE, first ? "; by default" : "; ");
+        if (!first) list_optimizers(t, SIZE, i, usual);
+        gs_append(t, SIZE, " %g", gs_decimal(usual));
+        first = false;
     }
     return t;
 }
