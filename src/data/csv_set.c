@@ -42,7 +42,7 @@ typedef struct table {
     const char *path, *at, *line_end, *end; /* at: the next field, NULL behind the last of its line */
     int line, column, columns, targets;     /* line, column: of what was read last, from 1 */
     float *numbers;                         /* (rows, columns) */
-    size_t used, room;
+    size_t used, room, rows;
 } table;
 
 /* The next line that is not empty; false: there is none. */
@@ -84,7 +84,8 @@ static gs_status GS_PRINTF(2, 3) wrong(const table *t, const char *format, ...) 
     va_start(args, format);
     vsnprintf(problem, sizeof problem, format, args);
     va_end(args);
-    return gs_fail(GS_E_FORMAT, "%s, line %d, column %d: %s", t->path, t->line, t->column, problem);
+    gs_fail(GS_E_FORMAT, "%s, line %d, column %d: %s", t->path, t->line, t->column, problem);
+    return GS_E_FORMAT; /* clang's analyzer does not know what gs_fail returns */
 }
 
 /* The first line: how many columns, and how many of them are targets? If one is a number it is read again, as a row. */
@@ -94,7 +95,8 @@ static gs_status read_header(table *t) {
     float x;
     bool is_number, is_row = false;
     if (!next_line(t))
-        return gs_fail(GS_E_FORMAT, "%s is empty; wanted lines of numbers with commas between them", t->path);
+        return gs_fail(GS_E_FORMAT, "%s is empty; wanted lines of numbers with commas between them", t->path),
+               GS_E_FORMAT;
     const char *line = t->at;
     while (next_field(t, &field, &length, &x, &is_number)) {
         is_row |= is_number;
@@ -135,10 +137,10 @@ static gs_status read_row(table *t) {
 
 /* Every `each`-th row, or all others; each 0: all rows. */
 static gs_status take_rows(const table *t, gs_split split, size_t each, gs_dataset *d) {
-    const size_t columns = (size_t)t->columns, rows = t->used / columns, tests = each ? rows / each : 0,
+    const size_t columns = (size_t)t->columns, rows = t->rows, tests = each ? rows / each : 0,
                  outputs = t->targets > 0 ? (size_t)t->targets : 1, inputs = columns - outputs;
     d->count = each && split == GS_TEST ? tests : rows - tests;
-    if (d->count == 0 || d->count > UINT32_MAX)
+    if (!t->numbers || d->count == 0 || d->count > UINT32_MAX)
         return gs_fail(GS_E_FORMAT, "%s has %zu samples %s; wanted 1 to %u", t->path, d->count,
                        split == GS_TEST ? "to test" : "to train on", UINT32_MAX);
     d->shape = (gs_shape){(int)inputs, 1, 1, 0};
@@ -168,7 +170,7 @@ gs_status gs_csv_set_load(const char *where, gs_split split, gs_labels fine, gs_
     table t = {.path = path, .at = text, .end = text + bytes};
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) t.at += 3; /* UTF-8's mark, of spreadsheets */
     if (status == GS_OK) status = read_header(&t);
-    while (status == GS_OK && next_line(&t)) status = read_row(&t);
+    for (; status == GS_OK && next_line(&t); t.rows++) status = read_row(&t);
     if (status == GS_OK) status = take_rows(&t, split, is_one_file(where) ? TEST_EACH : 0, d);
     free(t.numbers);
     free(text);
