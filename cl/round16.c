@@ -35,19 +35,6 @@ gs_status gs_cl_rounded(gs_device *d, int count, const gs_cl_operand *operand) {
     return GS_OK;
 }
 
-gs_status gs_cl_from_rounded(gs_device *d, const char *file, const char *name, gs_mem out, gs_mem a, gs_mem b,
-                             size_t count) {
-    const size_t some = gs_cl_at_once(d, count, gs_cl_copied(b, 1), 1);
-    for (size_t i = 0; i < count; i += some) {
-        const size_t n = count - i < some ? count - i : some;
-        gs_mem part = gs_cl_sample(b, i, 1);
-        GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&part, n, false}));
-        GS_TRY(GS_CL_RUN(d, file, name, gs_cl_elements(d, n), GS_ARG(gs_cl_sample(out, i, 1)),
-                         GS_ARG(gs_cl_sample(a, i, 1)), GS_ARG(part), GS_ARG(n)));
-    }
-    return GS_OK;
-}
-
 size_t gs_cl_at_once(gs_device *d, size_t n, size_t copied, size_t least) {
     enum { CPU = 1 << 19, GPU = 1 << 25 }; /* numbers */
     const size_t budget = gs_cl_of(d)->tiles.gpu ? GPU : CPU;

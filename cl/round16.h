@@ -42,9 +42,5 @@ static inline gs_mem gs_cl_sample(gs_mem m, size_t first, size_t numbers) {
     return m.base ? gs_at_number(m, first * numbers) : m;
 }
 
-/* Run such an element-wise kernel of `file` on out, a and b, of which b is rounded. */
-gs_status gs_cl_from_rounded(gs_device *, const char *file, const char *name, gs_mem out, gs_mem a, gs_mem b,
-                             size_t count);
-
 /* dx = dy where y > 0, else 0, for the y of a relu that is half. */
 gs_status gs_cl_pass(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);

@@ -275,26 +275,30 @@ gs_status GS_ISA(gs_cpu_batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, 
 
 /* ---- from numbers to numbers ---- */
 
-/* For some samples. Each loop is over what is contiguous: the pixels of a channel, or the channels of a vector. */
+/* Each loop is over what is contiguous, a row: the pixels of a channel, or the channels of a vector. */
+static size_t rows_of(const norm_work *t) {
+    return t->s->plane > 1 ? t->n * (size_t)t->s->c : t->n;
+}
+
 static void forward_part(void *context, int part) {
     const norm_work *t = context;
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *mean = t->mean, *b = t->first;
-    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
+    const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
     for (size_t i = r.begin; i < r.end; i++) {
-        const float *x = t->x + i * c * plane;
-        float *y = t->to + i * c * plane;
+        const size_t row = plane > 1 ? plane : c, k = i % c;
+        const float *x = t->x + i * row;
+        float *y = t->to + i * row;
         if (plane == 1)
-            for (size_t k = 0; k < c; k++) y[k] = (x[k] - mean[k]) * scale[k] + b[k];
+            for (size_t j = 0; j < c; j++) y[j] = (x[j] - mean[j]) * scale[j] + b[j];
         else
-            for (size_t k = 0; k < c; k++, x += plane, y += plane)
-                for (size_t p = 0; p < plane; p++) y[p] = (x[p] - mean[k]) * scale[k] + b[k];
+            for (size_t p = 0; p < plane; p++) y[p] = (x[p] - mean[k]) * scale[k] + b[k];
     }
 }
 
-static gs_status run_samples(gs_device *d, norm_work *t, void (*work)(void *, int)) {
+static gs_status run_rows(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     const size_t numbers = t->n * (size_t)t->s->c * (size_t)t->s->plane;
-    t->parts = gs_cpu_at_most(t->n, gs_cpu_parts(d, numbers, 1 << 14));
+    t->parts = gs_cpu_at_most(rows_of(t), gs_cpu_parts(d, numbers, 1 << 14));
     return gs_cpu_run(d, t->parts, work, t);
 }
 
@@ -308,7 +312,7 @@ gs_status GS_ISA(gs_cpu_batch_norm_forward)(gs_device *d, gs_mem y, gs_mem x, gs
     for (int c = 0; c < s->c; c++) scale[c] = w[c] / sqrtf(var[c] + s->eps);
     norm_work t = work_on(s, n, x, mean, y);
     t.first = gs_cpu_floats(b), t.factor = scale;
-    return run_samples(d, &t, forward_part);
+    return run_rows(d, &t, forward_part);
 }
 
 /* dx = scale (dy - of_dy - (x - mean) of_x), where of_dy and of_x follow scale in memory */
@@ -316,16 +320,16 @@ static void backward_part(void *context, int part) {
     const norm_work *t = context;
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *of_dy = scale + c, *of_x = of_dy + c, *mean = t->mean;
-    const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
+    const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
     for (size_t i = r.begin; i < r.end; i++) {
-        const float *x = t->x + i * c * plane, *dy = t->dy + i * c * plane;
-        float *dx = t->to + i * c * plane;
+        const size_t row = plane > 1 ? plane : c, k = i % c;
+        const float *x = t->x + i * row, *dy = t->dy + i * row;
+        float *dx = t->to + i * row;
         if (plane == 1)
-            for (size_t k = 0; k < c; k++) dx[k] = scale[k] * (dy[k] - of_dy[k] - (x[k] - mean[k]) * of_x[k]);
+            for (size_t j = 0; j < c; j++) dx[j] = scale[j] * (dy[j] - of_dy[j] - (x[j] - mean[j]) * of_x[j]);
         else
-            for (size_t k = 0; k < c; k++, x += plane, dy += plane, dx += plane)
-                for (size_t p = 0; p < plane; p++)
-                    dx[p] = scale[k] * (dy[p] - of_dy[k] - (x[p] - mean[k]) * of_x[k]);
+            for (size_t p = 0; p < plane; p++)
+                dx[p] = scale[k] * (dy[p] - of_dy[k] - (x[p] - mean[k]) * of_x[k]);
     }
 }
 
@@ -346,5 +350,5 @@ gs_status GS_ISA(gs_cpu_batch_norm_backward)(gs_device *d, gs_mem dx, gs_mem dy,
     }
     norm_work t = work_on(s, n, x, mean, dx);
     t.dy = gs_cpu_floats(dy), t.factor = factor;
-    return run_samples(d, &t, backward_part);
+    return run_rows(d, &t, backward_part);
 }

@@ -5,9 +5,13 @@
 
 /* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
 typedef void gs_element_loop(float *to, const float *a, const float *b, size_t n);
+/* The same with a number. */
+typedef void gs_element_loop_with(float *to, const float *a, const float *b, size_t n, float number);
 
 typedef struct gs_element_work {
     gs_element_loop *loop;
+    gs_element_loop_with *with; /* in place of loop, unless it is NULL; and its number */
+    float number;
     float *to;
     const float *a, *b;
     size_t count;
@@ -17,36 +21,47 @@ typedef struct gs_element_work {
 
 enum { GS_ROUNDED_BLOCK = 1024 };
 
+/* n elements from `at` on; b: the first of them. */
+static inline void gs_element_some(const gs_element_work *t, size_t at, const float *b, size_t n) {
+    if (t->with)
+        t->with(t->to + at, t->a + at, b, n, t->number);
+    else
+        t->loop(t->to + at, t->a + at, b, n);
+}
+
 static void gs_element_part(void *context, int part) {
     const gs_element_work *t = context;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     float block[GS_ROUNDED_BLOCK];
     if (t->rounded == GS_PRECISION_F32)
-        t->loop(t->to + r.begin, t->a + r.begin, t->b ? t->b + r.begin : NULL, r.end - r.begin);
+        gs_element_some(t, r.begin, t->b ? t->b + r.begin : NULL, r.end - r.begin);
     else
         for (size_t i = r.begin; i < r.end; i += GS_ROUNDED_BLOCK) {
             const size_t n = r.end - i < GS_ROUNDED_BLOCK ? r.end - i : GS_ROUNDED_BLOCK;
             gs_round16(t->rounded, block, t->b + i, n);
-            t->loop(t->to + i, t->a + i, block, n);
+            gs_element_some(t, i, block, n);
         }
 }
 
-/* to = loop(a, b), of a b that is rounded to `rounded` first. */
+/* t: what is no array. */
 static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
-                                              gs_element_loop *loop, gs_precision rounded) {
-    gs_element_work t = {
-        loop,   gs_cpu_floats(to), gs_cpu_floats(a), gs_cpu_floats(b), count, gs_cpu_parts(d, count, 1 << 14),
-        rounded};
+                                              gs_element_work t) {
+    t.to = gs_cpu_floats(to);
+    t.a = gs_cpu_floats(a);
+    t.b = gs_cpu_floats(b);
+    t.count = count;
+    t.parts = gs_cpu_parts(d, count, 1 << 14);
     return gs_cpu_run(d, t.parts, gs_element_part, &t);
 }
 
 static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                            gs_element_loop *loop) {
-    return gs_cpu_elementwise_of(d, to, a, b, count, loop, GS_PRECISION_F32);
+    return gs_cpu_elementwise_of(d, to, a, b, count, (gs_element_work){.loop = loop});
 }
 
 /* The same of a b that is rounded to the device's precision. */
 static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                                    gs_element_loop *loop) {
-    return gs_cpu_elementwise_of(d, to, a, b, count, loop, d->precision);
+    return gs_cpu_elementwise_of(d, to, a, b, count,
+                                 (gs_element_work){.loop = loop, .rounded = d->precision});
 }

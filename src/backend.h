@@ -7,12 +7,12 @@
  *   that they multiply: x, w and dy, and p and ds inside attention. To the nearest, ties to even; NaN stays; in bf16
  *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
  *   in f32 for x, w and dy that are rounded. Of what forward has left, backward of other operators rounds x:
- *   batch_norm_sums, batch_norm_backward, layer_norm_backward, gelu_backward, gelu_tanh_backward and silu_backward; and
+ *   batch_norm_sums, batch_norm_backward, layer_norm_backward and those of GS_ELEMENT_WISE that read x; and
  *   attention_backward y. Such an x or y that was rounded before may be stored in 16 bits (`narrow`).
  * - Where `narrow` is not NULL, then, x, y, dx and dy may lie in 16 bits too (gs_mem.half): what is written is rounded.
  *   Of linear_*, conv2d_* and attention_* x and dx, or y and dy, or all, and dx alone may lie in f32; of embedding_*
- *   y and dy; of batch_norm_*, layer_norm_*, relu_*, tanh_*, sigmoid_*, gelu_*, gelu_tanh_*, silu_*, positions_*,
- *   max_pool2d_*, avg_pool2d_*, dropout and add all of them, or none. The y of a relu, its own or an epilogue's, is -0
+ *   y and dy; of batch_norm_*, layer_norm_*, those of GS_ELEMENT_WISE, positions_*, max_pool2d_*, avg_pool2d_*,
+ *   dropout and add all of them, or none. The y of a relu, its own or an epilogue's, is -0
  *   for 0 (`narrow`).
  * - Each operator takes any n from 0 (then it does nothing).
  * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
@@ -36,6 +36,32 @@
 /* The tail of the gradient array: floats that one sum over the workers carries along. The loss operators add to the
  * first three; the fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
 enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP = 3, GS_STATS = 4 };
+
+/* Element-wise operators, a row each: X(of, name, forward, backward, what backward reads beside dy); with a number as
+ * their last argument WITH(..., its name). In all of them y may be x, and dx may be dy. The slots of gs_backend, the
+ * lists in operators.h, the host's side of the kernels (cl/element_wise.c) and the tests follow from it; `of` is for
+ * those who expand it. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl.
+ *
+ *     relu       y = max(x, 0);  dx = dy where y > 0, else 0
+ *     tanh       y = tanh(x);  dx = dy (1 - y^2)
+ *     sigmoid    y = 1 / (1 + exp(-x));  dx = dy y (1 - y)
+ *     gelu       y = x Phi(x), Phi the normal distribution (Hendrycks, Gimpel, 2016);
+ *                dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi)
+ *     gelu_tanh  GPT-2's gelu: y = x s, s = (1 + tanh(u)) / 2, u = sqrt(2/pi) (x + 0.044715 x^3);
+ *                dx = dy (s + 2 x s (1 - s) du/dx)
+ *     silu       y = x s, s = 1 / (1 + exp(-x));  dx = dy s (1 + x (1 - s))
+ *     softplus   y = log(1 + exp(beta x)) / beta;  dx = dy / (1 + exp(-beta x))
+ */
+/* clang-format off */
+#define GS_ELEMENT_WISE(X, WITH, of) \
+    X(of, relu, relu_forward, relu_backward, y) \
+    X(of, tanh, tanh_forward, tanh_backward, y) \
+    X(of, sigmoid, sigmoid_forward, sigmoid_backward, y) \
+    X(of, gelu, gelu_forward, gelu_backward, x) \
+    X(of, gelu_tanh, gelu_tanh_forward, gelu_tanh_backward, x) \
+    X(of, silu, silu_forward, silu_backward, x) \
+    WITH(of, softplus, softplus_forward, softplus_backward, x, beta)
+/* clang-format on */
 
 typedef struct gs_backend {
     const char *name; /* "cpu" or "cl" */
@@ -158,28 +184,16 @@ typedef struct gs_backend {
     /* dx = sum of dy over the windows that contain the pixel / (kernel_h kernel_w) */
     gs_status (*avg_pool2d_backward)(gs_device *, gs_mem dx, gs_mem dy, size_t n, const gs_pool2d_sizes *);
 
-    /* y = max(x, 0);  backward of it from y: dx = dy where y > 0, else 0. In all element-wise operators y may
-     * be x and dx may be dy. */
-    gs_status (*relu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-    gs_status (*relu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-    /* y = tanh(x);  dx = dy (1 - y^2) */
-    gs_status (*tanh_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-    gs_status (*tanh_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-    /* y = 1 / (1 + exp(-x));  dx = dy y (1 - y) */
-    gs_status (*sigmoid_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-    gs_status (*sigmoid_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem y, size_t count);
-
-    /* y = x Phi(x), Phi the normal distribution: "gelu" (Hendrycks, Gimpel, 2016). These three derive from x, not from
-     * y: dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi). */
-    gs_status (*gelu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-    gs_status (*gelu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, size_t count);
-    /* GPT-2's gelu: y = x s, s = (1 + tanh(u)) / 2, u = sqrt(2/pi) (x + 0.044715 x^3);
-     * dx = dy (s + 2 x s (1 - s) du/dx) */
-    gs_status (*gelu_tanh_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-    gs_status (*gelu_tanh_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, size_t count);
-    /* y = x s, s = 1 / (1 + exp(-x));  dx = dy s (1 + x (1 - s)) */
-    gs_status (*silu_forward)(gs_device *, gs_mem y, gs_mem x, size_t count);
-    gs_status (*silu_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, size_t count);
+    /* The element-wise operators: the rows of GS_ELEMENT_WISE, above. */
+#define GS_SLOTS(of, name, forward, backward, reads)                                                         \
+    gs_status (*forward)(gs_device *, gs_mem y, gs_mem x, size_t count);                                     \
+    gs_status (*backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem reads, size_t count);
+#define GS_SLOTS_WITH(of, name, forward, backward, reads, number)                                            \
+    gs_status (*forward)(gs_device *, gs_mem y, gs_mem x, size_t count, float number);                       \
+    gs_status (*backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem reads, size_t count, float number);
+    GS_ELEMENT_WISE(GS_SLOTS, GS_SLOTS_WITH, )
+#undef GS_SLOTS
+#undef GS_SLOTS_WITH
 
     /* Batch normalisation in pieces, so that numbers of several workers can be summed between them; u = (x - mean) /
      * sqrt(var + eps), of each channel. Ioffe and Szegedy, "Batch normalization: accelerating deep network training by
@@ -319,6 +333,8 @@ typedef struct gs_backend {
      * above;  dw = rate (m / (root sqrt(v) + epsilon)) + l2 w. */
     gs_status (*lamb_direction)(gs_device *, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
                                 gs_adam_step);
+    /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above. */
+    gs_status (*lion_update)(gs_device *, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step);
     /* *out = of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. It waits for the result. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 

@@ -6,6 +6,7 @@
 #include "backend.h"
 
 /* clang-format off */
+#define GS_BOTH(X, name, forward, backward, ...) X(forward) X(backward)
 #define GS_MEMORY_FUNCTIONS(X) \
     X(alloc) X(free) X(write) X(read) X(map) X(unmap) X(fill) X(copy) X(finish) X(close) \
     X(alloc_offloaded) X(free_offloaded) X(fetch) X(await) X(offload) X(settle)
@@ -21,16 +22,11 @@
     X(embedding_forward) X(embedding_backward) \
     X(positions_forward) X(positions_backward) \
     X(attention_forward) X(attention_backward) X(attention_cached_forward) \
-    X(relu_forward) X(relu_backward) \
-    X(tanh_forward) X(tanh_backward) \
-    X(sigmoid_forward) X(sigmoid_backward) \
-    X(gelu_forward) X(gelu_backward) \
-    X(gelu_tanh_forward) X(gelu_tanh_backward) \
-    X(silu_forward) X(silu_backward) \
+    GS_ELEMENT_WISE(GS_BOTH, GS_BOTH, X) \
     X(add) \
     X(softmax_cross_entropy_forward) X(softmax_cross_entropy_backward) \
     X(mean_squared_error_forward) X(mean_squared_error_backward) \
-    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(squares)
+    X(sgd_update) X(nesterov_update) X(adam_update) X(lamb_direction) X(lion_update) X(squares)
 #define GS_OPERATORS(X) \
     GS_PLAIN_OPERATORS(X) \
     X(softmax_part_largest) X(softmax_part_sums) X(softmax_part_end) X(softmax_part_backward) \

@@ -84,7 +84,7 @@ static void print_text(const question *q, const gs_layout_plan *p, const measure
     int width = 16;
     for (int i = 0; i < p->costs; i++) width = (int)fmax(width, (double)strlen(name_of(&p->cost[i], name)));
     gs_print_fact("model", "%s, %s parameters, global batch %zu, %d worker%s",
-                  gs_model_is_name(model) ? model : "layers", gs_thousands((double)p->memory.params),
+                  gs_model_named(model) ? model : "layers", gs_thousands((double)p->memory.params),
                   p->memory.batch, q->workers, gs_s((unsigned)q->workers));
     gs_print_fact("measured", "%s samples/s of one worker alone on a core",
                   gs_thousands(p->measured->samples_per_s));

@@ -73,24 +73,13 @@ static void print_text(const char *text, int column, int margin) {
 }
 
 /* A named model and its text, or, where that takes a page, for what it is. */
-static void print_name(const char *name) {
+static void print_name(const gs_named_model *m) {
     enum { MARGIN = 12 };
-    static const struct {
-        const char *name, *what;
-    } long_text[] = {{"resnet20", "residual blocks, for images of 32x32"},
-                     {"resnet56", "the same, deeper"},
-                     {"resnet18", "residual blocks, for images of 224x224"},
-                     {"resnet50", "the same, deeper, with bottlenecks"},
-                     {"vgg11", "plain convolutions, for images of 224x224"},
-                     {"gpt", "a small GPT (with exact gelu), for 65 tokens and a context of 64"},
-                     {"gpt2", "GPT-2 (with gelu tanh): 50257 tokens, a context of 1024"}};
-    int column = printf("  %-9s ", name);
-    for (size_t i = 0; i < sizeof long_text / sizeof *long_text; i++)
-        if (strcmp(name, long_text[i].name) == 0) {
-            puts(long_text[i].what);
-            return;
-        }
-    print_text(gs_model_text(name), column, MARGIN);
+    const int column = printf("  %-9s ", m->name);
+    if (m->what)
+        puts(m->what);
+    else
+        print_text(m->text, column, MARGIN);
 }
 
 /* Names and grammar (model/model_text.h). */
@@ -98,7 +87,7 @@ static void print_grammar(void) {
     enum { USAGE = 32, LINE = 78 };
     const char *usage, *what;
     printf("\nnames:\n");
-    for (const char *const *name = gs_model_names(); *name; name++) print_name(*name);
+    for (const gs_named_model *m = gs_models; m->name; m++) print_name(m);
     printf("  A number after a name is that of the classes, or of the tokens: \"gpt 96\".\n");
     printf("\nlayers, separated by commas; a new line counts as a space:\n");
     for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
@@ -123,8 +112,8 @@ static gs_status one_word(int words) {
     if (words == 1) return GS_OK;
     if (words > 1)
         return gs_fail(GS_E_USAGE, "wanted one name or text, got %d (put a text in quotes)", words);
-    for (const char *const *name = gs_model_names(); *name; name++)
-        gs_append(list, sizeof list, "%s%s", *list ? ", " : "", *name);
+    for (const gs_named_model *m = gs_models; m->name; m++)
+        gs_append(list, sizeof list, "%s%s", *list ? ", " : "", m->name);
     return gs_fail(GS_E_USAGE,
                    "a model is required: a name (%s), or layers in quotes, such as \"flatten, linear 10\"; "
                    "gradsum model --help",

@@ -82,7 +82,7 @@ static const char *bytes_text(double bytes) {
 
 static const char *model_of(const gs_settings *s) {
     const char *name = s->model ? s->model : "mlp";
-    return gs_model_is_name(name) ? name : "layers";
+    return gs_model_named(name) ? name : "layers";
 }
 
 static void print_cluster(const question *q) {

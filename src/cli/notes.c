@@ -69,10 +69,8 @@ static void tell_config(const char *command, const gs_worker *w) {
 
 /* torchvision has models of its own with these layers; lenet's would only be named as in its VGG. */
 static void tell_names(const char *command, const gs_settings *s) {
-    static const char *const theirs[] = {"resnet18", "resnet50", "vgg11"};
-    if (!gs_model_is_name(s->model)) return;
-    for (int i = 0; i < 3; i++)
-        if (strncmp(s->model, theirs[i], strlen(theirs[i])) == 0) return;
+    const gs_named_model *m = gs_model_named(s->model);
+    if (!m || m->torchvision) return;
     gs_tell(
         command,
         "note: --names torchvision: torchvision has no model %s; the names are those that its ResNet and VGG "
@@ -81,11 +79,13 @@ static void tell_names(const char *command, const gs_settings *s) {
 }
 
 void gs_tell_usual_images(const char *command, const char *model, gs_shape in) {
-    static const char *const large[] = {"resnet18", "resnet50", "vgg11"};
-    for (int i = 0; i < 3 && model && in.c == 1 && in.h == 28 && in.w == 28; i++)
-        if (strncmp(model, large[i], strlen(large[i])) == 0)
-            gs_tell(command, "note: this is for images of 1x28x28, and %s is meant for 3x224x224%s", large[i],
-                    strcmp(command, "model") == 0 ? " (--input 3x224x224)" : " (--data)");
+    const gs_named_model *m = model ? gs_model_named(model) : NULL;
+    if (!m || !gs_shape_size(m->in) || m->in.t || in.c != 1 || in.h != 28 || in.w != 28) return;
+    const gs_shape_text wanted = gs_shape_product(m->in);
+    const bool is_model = strcmp(command, "model") == 0;
+    gs_tell(command, "note: this is for images of 1x28x28, and %s is meant for %s%s%s%s", m->name,
+            wanted.text, is_model ? " (--input " : " (--data)", is_model ? wanted.text : "",
+            is_model ? ")" : "");
 }
 
 static void tell_left_out(const char *command, const char *set, const gs_folder_list *list) {

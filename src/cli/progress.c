@@ -430,7 +430,7 @@ static void print_data(const gs_settings *s, const gs_worker *w) {
 static void text_start(const gs_progress *p, const gs_worker *w) {
     const gs_settings *s = p->settings;
     const char *given = s->model ? s->model : w->settings->model; /* mlp, if there is nothing to load */
-    gs_print_fact("model", "%s, %s parameters", gs_model_is_name(given) ? given : w->model->text,
+    gs_print_fact("model", "%s, %s parameters", gs_model_named(given) ? given : w->model->text,
                   gs_thousands((double)gs_model_whole(w->model)->params));
     print_data(s, w);
     print_scaling(w);

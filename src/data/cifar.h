@@ -15,14 +15,10 @@
 
 #include "data/dataset.h"
 
-/* Are there such files in this folder, or in the one that the archive makes in it? */
-bool gs_cifar_is_at(const char *where);
+/* gs_cifar_is_at (dataset.h): in the folder itself, or in the one that the archive makes in it. gs_cifar_load: also
+ * d->kind. GS_E_USAGE: coarse labels of CIFAR-10. GS_E_FORMAT: a file that is not a row of whole records, or a label
+ * out of range (the sample is named). */
 
 /* GS_E_FILE: the folder has an archive, which is to be unpacked. GS_E_FORMAT: it has the Python version of such a set,
  * which is not read; the message names the archive that is. */
 gs_status gs_cifar_explain(const char *where);
-
-/* Load one split: images, labels, and d->kind. GS_E_FILE: a file is missing or cannot be read. GS_E_USAGE: coarse
- * labels of CIFAR-10. GS_E_FORMAT: a file that is not a row of whole records, or a label out of range (the sample is
- * named). */
-gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_dataset *d);

@@ -15,7 +15,6 @@
 #include "data/folder_list.h"
 #include "data/folder_set.h"
 #include "data/idx.h"
-#include "data/npy_set.h"
 #include "data/text_set.h"
 #include "data/source.h"
 #include "io/file.h"
@@ -51,20 +50,20 @@ static bool find_file(const char *folder, gs_split split, part part, char path[P
 }
 
 /* MNIST's four files. */
-static bool is_mnist(const char *folder) {
+bool gs_mnist_is_at(const char *folder) {
     char path[PATH_SIZE];
     return find_file(folder, GS_TRAIN, IMAGES, path) || find_file(folder, GS_TRAIN, LABELS, path) ||
            find_file(folder, GS_TEST, IMAGES, path) || find_file(folder, GS_TEST, LABELS, path);
 }
 
 static gs_status missing(const char *folder, gs_split split, part part) {
-    if (is_mnist(folder))
+    if (gs_mnist_is_at(folder))
         return gs_fail(GS_E_FILE, "%s has no %s, gzipped (.gz) or not", folder, file_names[split][part]);
     GS_TRY(gs_folder_explain(folder));
     GS_TRY(gs_cifar_explain(folder));
-    return gs_fail(GS_E_FILE, "%s has no pictures, .npy or CIFAR files, and none of MNIST's: %s, %s, %s, %s",
-                   folder, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS],
-                   file_names[GS_TEST][IMAGES], file_names[GS_TEST][LABELS]);
+    return gs_fail(GS_E_FILE, "%s has no pictures" GS_DATA_FILES " files; MNIST's are %s, %s, %s, %s", folder,
+                   file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
+                   file_names[GS_TEST][LABELS]);
 }
 
 /* Why files cannot be opened in `path`, as an errno; 0: they can. */
@@ -101,19 +100,20 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
             where, file_names[GS_TRAIN][IMAGES], file_names[GS_TRAIN][LABELS], file_names[GS_TEST][IMAGES],
             file_names[GS_TEST][LABELS]);
     if (error)
-        return gs_fail(
-            GS_E_FILE,
-            "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
-            "colour-fashion-small, jargon, text:FILE, or a folder with pictures (train/CLASS/*.jpg), "
-            ".npy files, MNIST-format files or those of CIFAR%s%s",
-            where, strerror(error), gs_did_you_mean(where, set_names),
-            error == ENOTDIR && strstr(where, ".tar") ? "; an archive is to be unpacked (tar xf)" : "");
+        return gs_fail(GS_E_FILE,
+                       "no data at '%s' (%s); wanted fashion-mnist, fashion-mnist-small, colour-fashion, "
+                       "colour-fashion-small, jargon, text:FILE, FILE.csv, or a folder with pictures "
+                       "(train/CLASS/*.jpg)" GS_DATA_FILES " files%s%s",
+                       where, strerror(error), gs_did_you_mean(where, set_names),
+                       error == ENOTDIR && strstr(where, ".tar") ? "; an archive is to be unpacked (tar xf)"
+                                                                 : "");
     snprintf(folder, PATH_SIZE, "%s", where);
     return GS_OK;
 }
 
-static gs_status load_mnist(const char *folder, gs_split split, gs_dataset *d) {
+gs_status gs_mnist_load(const char *folder, gs_split split, gs_labels fine, gs_dataset *d) {
     char images_path[PATH_SIZE], labels_path[PATH_SIZE];
+    (void)fine; /* an image has but one label */
     if (!find_file(folder, split, IMAGES, images_path)) return missing(folder, split, IMAGES);
     if (!find_file(folder, split, LABELS, labels_path)) return missing(folder, split, LABELS);
 
@@ -140,36 +140,59 @@ bool gs_dataset_is_relative(const char *where) {
     return *where != '/';
 }
 
+/* ---- formats ---- */
+
+#define FORMAT(name, files) {files, gs_##name##_is_at, gs_##name##_load},
+static const struct format {
+    const char *files;
+    bool (*is_at)(const char *where);
+    gs_status (*load)(const char *where, gs_split, gs_labels, gs_dataset *);
+} formats[] = {GS_DATA_FORMATS(FORMAT)};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* The only one whose files are there; NULL: there are none. GS_E_FORMAT: there are two. */
+static gs_status find_format(const char *where, const struct format **found) {
+    *found = NULL;
+    for (int i = 0; i < FORMATS; i++) {
+        if (!formats[i].is_at(where)) continue;
+        if (*found)
+            return gs_fail(GS_E_FORMAT, "%s has %s and %s files; wanted one set", where, (*found)->files,
+                           formats[i].files);
+        *found = &formats[i];
+    }
+    return GS_OK;
+}
+
 bool gs_dataset_is_image_folder(const char *where) {
-    return !gs_text_is_at(where) && !gs_colour_is_name(where) && !gs_npy_is_at(where) &&
-           !gs_cifar_is_at(where) && !is_mnist(where) && gs_folder_is_at(where);
+    const struct format *found;
+    return !gs_text_is_at(where) && !gs_colour_is_name(where) && find_format(where, &found) == GS_OK &&
+           !found && gs_folder_is_at(where);
 }
 
 static gs_status load_from(const char *where, gs_split split, gs_labels labels, const gs_text_options *text,
                            const gs_folder_options *pictures, gs_dataset *d) {
     char folder[PATH_SIZE];
+    const struct format *found;
     if (gs_text_is_at(where) && labels == GS_LABELS_COARSE)
         return gs_fail(GS_E_USAGE,
                        "%s is a text, whose labels are its own tokens: only CIFAR-100 has coarse labels",
                        where);
     if (gs_text_is_at(where)) return gs_text_load(where, split, text, d);
-    const bool colour = gs_colour_is_name(where), npy = !colour && gs_npy_is_at(where),
-               cifar = !colour && gs_cifar_is_at(where);
-    if (npy && (cifar || is_mnist(where)))
-        return gs_fail(GS_E_FORMAT, "%s has .npy files and those of MNIST or CIFAR; wanted one set", where);
-    if (!colour && !npy && !cifar) GS_TRY(find_folder(where, folder));
-    if (cifar && !is_mnist(where)) return gs_cifar_load(where, split, labels, d);
-    if (cifar)
-        return gs_fail(GS_E_FORMAT, "%s has files of MNIST's format and of CIFAR's; wanted one set", where);
-    if (!colour && !npy && !is_mnist(folder))
-        GS_TRY(gs_cifar_explain(folder)); /* one that is still packed, say */
-    if (labels == GS_LABELS_COARSE)
+    const bool colour = gs_colour_is_name(where);
+    GS_TRY(find_format(where, &found));
+    if (!colour && !found) {
+        GS_TRY(find_folder(where, folder));
+        GS_TRY(find_format(folder, &found));
+        if (!found) GS_TRY(gs_cifar_explain(folder)); /* one that is still packed, say */
+        where = folder;
+    }
+    if (labels == GS_LABELS_COARSE && !(found && found->load == gs_cifar_load))
         return gs_fail(GS_E_USAGE, "%s has one label for each image: only CIFAR-100 has coarse labels",
                        where);
-    if (npy) return gs_npy_set_load(where, split, d);
-    if (!colour && !is_mnist(folder) && gs_folder_is_at(folder))
-        return gs_folder_set_load(folder, split, pictures, d);
-    return colour ? gs_colour_load(where, split, d) : load_mnist(folder, split, d);
+    if (colour) return gs_colour_load(where, split, d);
+    if (found) return found->load(where, split, labels, d);
+    return gs_folder_is_at(where) ? gs_folder_set_load(where, split, pictures, d)
+                                  : missing(where, split, IMAGES);
 }
 
 /* As Xiao, Rasul and Vollgraf, "Fashion-MNIST" (2017), name the labels; the colourful images have them too. */

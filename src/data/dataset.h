@@ -3,6 +3,7 @@
  *     the MNIST family's IDX files, gzipped or not     images with labels, kept as bytes
  *     CIFAR-10's and CIFAR-100's files                 cifar.h
  *     NumPy's files                                    npy_set.h
+ *     tables of numbers as text                        csv_set.h
  *     grey images, made colourful                      colour.h
  *     a text, whose samples are windows                text_set.h
  *     image folders                                    folder_set.h. They are not in memory: they have a source
@@ -116,6 +117,18 @@ gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape 
 /* The same where the target of a sample is not a class but `outputs` floats: for GS_REGRESSION (model/model.h). */
 gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
                                   int outputs, const float *targets, gs_dataset **out);
+
+/* Formats whose files lie in a folder: X(NAME, what the files are, before the word "files"). A new one is a row here
+ * and its file; --data, its help and its messages follow from that. gs_NAME_is_at: does `where` hold such files?
+ * gs_NAME_load: one split of them, into an empty data set, with the errors of gs_dataset_load. */
+#define GS_DATA_FORMATS(X) X(npy_set, ".npy") X(csv_set, ".csv") X(cifar, "CIFAR's") X(mnist, "MNIST's")
+#define GS_DECLARE(name, files)                                                                              \
+    bool gs_##name##_is_at(const char *where);                                                               \
+    gs_status gs_##name##_load(const char *where, gs_split, gs_labels, gs_dataset *);
+GS_DATA_FORMATS(GS_DECLARE)
+#undef GS_DECLARE
+#define GS_COMMA_FILES(name, files) ", " files
+#define GS_DATA_FILES GS_DATA_FORMATS(GS_COMMA_FILES) /* ", .npy, .csv" and so on */
 
 static inline int gs_dataset_labels_each(const gs_dataset *d) {
     return d->labels_each > 1 ? d->labels_each : 1;

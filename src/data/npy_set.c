@@ -21,7 +21,7 @@ typedef struct pair {
 
 /* ---- where ---- */
 
-bool gs_npy_is_at(const char *folder) {
+bool gs_npy_set_is_at(const char *folder) {
     char path[PATH_SIZE];
     for (int i = 0; i < 4; i++)
         if (snprintf(path, sizeof path, "%s/%s", folder, file_names[i / 2][i % 2]) < PATH_SIZE &&
@@ -144,7 +144,8 @@ static gs_status take_labels(const char *path, const char *images, const gs_npy 
     return GS_OK;
 }
 
-gs_status gs_npy_set_load(const char *folder, gs_split split, gs_dataset *d) {
+gs_status gs_npy_set_load(const char *folder, gs_split split, gs_labels fine, gs_dataset *d) {
+    (void)fine; /* it has but one for each image */
     pair p;
     gs_npy labels;
     GS_TRY(files_of_folder(folder, split, &p));

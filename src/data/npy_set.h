@@ -11,12 +11,8 @@
 
 #include "data/dataset.h"
 
-/* Does the folder have such files? */
-bool gs_npy_is_at(const char *folder);
 /* Is `file` one of those that are read there? */
 bool gs_npy_reads(const char *folder, const char *file);
 
-/* Load one split. GS_E_FILE: a file is missing or cannot be read. GS_E_FORMAT: as gs_npy_load; elements or sizes other
- * than those above; another number of labels than of images; a label outside of 0 to 255, or a float that is not finite
- * (the sample is named). */
-gs_status gs_npy_set_load(const char *folder, gs_split split, gs_dataset *d);
+/* gs_npy_set_load (dataset.h): GS_E_FORMAT as gs_npy_load; elements or sizes other than those above; another number of
+ * labels than of images; a label outside of 0 to 255, or a float that is not finite (the sample is named). */

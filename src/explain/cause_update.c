@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "explain/causes.h"
+#include "optim/optimizer.h"
 
 /* ---- the learning rate ---- */
 
@@ -146,7 +147,8 @@ static bool vector_parts(const gs_case *c, int p, gs_sketch *y, gs_sketch *x) {
 static bool name_decay(const gs_case *c, double times) {
     const double batch = c->of_b->samples;
     const int workers = c->a->workers;
-    if (strcmp(gs_digests_option(c->b, "optimizer"), "adamw") == 0)
+    const gs_optimizer_ops *ops = gs_optimizer_named(gs_digests_option(c->b, "optimizer"));
+    if (ops && ops->decoupled)
         return gs_name(c, "decay through the moments",
                        "weight decay enters the gradient, and so both moments, as in Adam");
     if (fabs(times * batch - 1) < 0.2)
@@ -248,7 +250,8 @@ bool gs_cause_of_updated(const gs_case *c) {
     const double step = c->of_b->lr * gs_digests_number(c->b, "weight-decay");
     double f[2];
     /* Each tensor has a factor of its own, as optimisers with a trust ratio have. */
-    if (strcmp(optimizer, "lars") == 0 || strcmp(optimizer, "lamb") == 0)
+    const gs_optimizer_ops *ops = gs_optimizer_named(optimizer);
+    if (ops && ops->whole)
         return gs_name(c, "trust ratio",
                        "%s scales the updates by norms of parts of tensors, or of other vectors", optimizer);
     /* A's change is f[0] times B's, and f[1] times the weights more. Adam has an epsilon that is not linear. */

@@ -1,5 +1,6 @@
 /* The first difference, in the order in which a step computes. */
 #include "explain/explain.h"
+#include "optim/optimizer.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct search {
     bool exact;        /* everything is compared to the bit; else up to rounding: */
     int bits;          /* column of `tolerances` */
     bool kinks;        /* the net has relu or max_pool2d */
-    bool divides;      /* the optimiser divides by the gradient's size */
+    bool divides;      /* the optimiser divides by the gradient's size, as those with two betas do */
     bool begins_alike; /* both runs begin this step with the same weights, up to SAME; or they are exact */
     double y_apart; /* by how much the last y that was compared differs; after forward, the model's outputs */
     double of_outputs; /* what that adds to the limits of backward; 0 until forward is over */
@@ -105,8 +106,8 @@ static bool is_compared(const search *s, int kind) {
 }
 
 static void find_rounding(search *s) {
-    const char *optimizer = gs_digests_option(s->b, "optimizer");
-    s->divides = strncmp(optimizer, "adam", 4) == 0 || strcmp(optimizer, "lamb") == 0;
+    const gs_optimizer_ops *ops = gs_optimizer_named(gs_digests_option(s->b, "optimizer"));
+    s->divides = ops && ops->usual.beta2 > 0;
     for (int l = 0; l < s->b->layers; l++)
         s->kinks |= strcmp(s->b->layer[l].op, "relu") == 0 || strcmp(s->b->layer[l].op, "max_pool2d") == 0;
     for (int i = 0; i < 4; i++) {

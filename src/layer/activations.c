@@ -5,32 +5,74 @@
  *     tanh      the hyperbolic tangent                              dx = dy (1 - y^2)
  *     sigmoid   1 / (1 + exp(-x))                                   dx = dy y (1 - y)
  *     silu      x s, s = 1 / (1 + exp(-x)), also known as swish     dx = dy s (1 + x (1 - s))
+ *     softplus  log(1 + exp(beta x)) / beta: relu, but smooth       dx = dy / (1 + exp(-beta x))
  *     gelu      x Phi(x): each number is weighted by how many       dx = dy (Phi(x) + x phi(x));
  *               are smaller, if they are normally distributed           with tanh: see backend.h
  *
  * Sources: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network function approximation in
  * reinforcement learning" (Neural Networks 107, 2018), for silu; Hendrycks, Gimpel, "Gaussian error linear units
- * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too.
+ * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too; Dugas, Bengio, Belisle, Nadeau,
+ * Garcia, "Incorporating second-order functional knowledge for better option pricing" (NIPS 2000), for softplus.
  */
 #include <stdio.h>
 #include "layer/make.h"
 
-/* forward and backward of a layer by its operators; backward reads KEPT. */
-#define ACTIVATION(NAME, KEPT)                                                                               \
-    static gs_status NAME##_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {                 \
-        return l->device->ops->NAME##_forward(l->device, *y, x, gs_layer_numbers(pass, l->in));              \
-    }                                                                                                        \
-    static gs_status NAME##_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {              \
-        if (!l->needs_dx) return GS_OK;                                                                      \
-        return l->device->ops->NAME##_backward(l->device, *dx, dy, KEPT, pass->n * gs_shape_size(l->in));    \
-    }
+/* A layer whose operators take a number. */
+typedef struct with_number {
+    gs_layer base;
+    float number;
+} with_number;
 
-ACTIVATION(relu, gs_layer_y(l, l->x))
-ACTIVATION(tanh, gs_layer_y(l, l->x))
-ACTIVATION(sigmoid, gs_layer_y(l, l->x))
-ACTIVATION(silu, l->x)
-ACTIVATION(gelu, l->x)
-ACTIVATION(gelu_tanh, l->x)
+static gs_status plan_with(gs_layer *l, gs_shape in) {
+    const float number = ((const with_number *)l)->number;
+    if (!(number >= 1e-4f && number <= 100))
+        return gs_layer_refuse(l, "the number is %g; wanted 0.0001 to 100", (double)number);
+    return gs_layer_plan_element_wise(l, in);
+}
+
+static void describe_with(const gs_layer *l, char *text, size_t size) {
+    snprintf(text, size, "%s %g", l->ops->name, (double)((const with_number *)l)->number);
+}
+
+static gs_layer *make_with(const gs_layer_ops *ops, float number) {
+    with_number *me = (with_number *)gs_layer_new(ops, sizeof *me, 0);
+    if (me) me->number = number;
+    return me ? &me->base : NULL;
+}
+
+/* forward and backward by an operator, which reads what layers with such buffers keep: y or x; the rest is behind its
+ * other arguments. */
+#define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
+#define KEPT_READS_X l->x
+#define FUNCTIONS(OPERATOR, BUFFERS, ...)                                                                    \
+    static gs_status OPERATOR##_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {             \
+        return l->device->ops->OPERATOR##_forward(l->device, *y, x,                                          \
+                                                  gs_layer_numbers(pass, l->in) __VA_ARGS__);                \
+    }                                                                                                        \
+    static gs_status OPERATOR##_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {          \
+        if (!l->needs_dx) return GS_OK;                                                                      \
+        return l->device->ops->OPERATOR##_backward(l->device, *dx, dy, KEPT_##BUFFERS,                       \
+                                                   pass->n * gs_shape_size(l->in) __VA_ARGS__);              \
+    }
+#define OPS(NAME, OPERATOR, BUFFERS)                                                                         \
+    .name = NAME, .buffers = GS_##BUFFERS, .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS,                \
+    .incremental = true, .extra_reads = 1, .forward = OPERATOR##_forward, .backward = OPERATOR##_backward
+
+/* gs_OPERATOR, the layer's constructor; behind its buffers what else its ops have. */
+#define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                             \
+    FUNCTIONS(OPERATOR, BUFFERS, )                                                                           \
+    gs_layer *gs_##OPERATOR(void) {                                                                          \
+        static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS), .plan = gs_layer_plan_element_wise,   \
+                                         __VA_ARGS__};                                                       \
+        return gs_layer_new(&ops, sizeof(gs_layer), 0);                                                      \
+    }
+#define ACTIVATION_WITH_NUMBER(NAME, OPERATOR, BUFFERS)                                                      \
+    FUNCTIONS(OPERATOR, BUFFERS, , ((const with_number *)l)->number)                                         \
+    gs_layer *gs_##OPERATOR(float number) {                                                                  \
+        static const gs_layer_ops ops = {OPS(NAME, OPERATOR, BUFFERS), .plan = plan_with,                    \
+                                         .describe = describe_with};                                         \
+        return make_with(&ops, number);                                                                      \
+    }
 
 /* An epilogue has one relu, and it comes before a pooling. */
 static bool relu_join(const gs_layer *l, gs_epilogue *then) {
@@ -44,37 +86,10 @@ static void gelu_tanh_describe(const gs_layer *l, char *text, size_t size) {
     snprintf(text, size, "%s tanh", l->ops->name);
 }
 
-#define OPS(NAME) GS_LAYER_OF_ELEMENTS, .forward = NAME##_forward, .backward = NAME##_backward
-
-static const gs_layer_ops relu_ops = {OPS(relu), .name = "relu", .buffers = GS_ELEMENT_WISE,
-                                      .fuse_into = relu_join},
-                          tanh_ops = {OPS(tanh), .name = "tanh", .buffers = GS_ELEMENT_WISE},
-                          sigmoid_ops = {OPS(sigmoid), .name = "sigmoid", .buffers = GS_ELEMENT_WISE},
-                          silu_ops = {OPS(silu), .name = "silu", .buffers = GS_READS_X},
-                          gelu_ops = {OPS(gelu), .name = "gelu", .buffers = GS_READS_X},
-                          gelu_tanh_ops = {OPS(gelu_tanh), .name = "gelu", .buffers = GS_READS_X,
-                                           .describe = gelu_tanh_describe};
-
-static gs_layer *make(const gs_layer_ops *ops) {
-    return gs_layer_new(ops, sizeof(gs_layer), 0);
-}
-
-gs_layer *gs_relu(void) {
-    return make(&relu_ops);
-}
-
-gs_layer *gs_tanh(void) {
-    return make(&tanh_ops);
-}
-
-gs_layer *gs_sigmoid(void) {
-    return make(&sigmoid_ops);
-}
-
-gs_layer *gs_silu(void) {
-    return make(&silu_ops);
-}
-
-gs_layer *gs_gelu(bool with_tanh) {
-    return make(with_tanh ? &gelu_tanh_ops : &gelu_ops);
-}
+ACTIVATION("relu", relu, ELEMENT_WISE, .fuse_into = relu_join)
+ACTIVATION("tanh", tanh, ELEMENT_WISE, )
+ACTIVATION("sigmoid", sigmoid, ELEMENT_WISE, )
+ACTIVATION("silu", silu, READS_X, )
+ACTIVATION("gelu", gelu, READS_X, )
+ACTIVATION("gelu", gelu_tanh, READS_X, .describe = gelu_tanh_describe)
+ACTIVATION_WITH_NUMBER("softplus", softplus, READS_X)

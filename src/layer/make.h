@@ -55,10 +55,6 @@ gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wan
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */
 gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
-/* What the ops of such layers have in common; backward reads x or y. */
-#define GS_LAYER_OF_ELEMENTS                                                                                 \
-    .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS, .incremental = true, .extra_reads = 1,                \
-    .plan = gs_layer_plan_element_wise
 
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
  * that learns lies before the child. */
@@ -111,15 +107,27 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
 #define GS_DECLARE(name, what) gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
+/* gs_layer *gs_dropout(float), and so on: those with one setting, a number. In a model text it is read by words_READ of
+ * model_text.c, in the table of its layers; USAGE, and what is expected after the word. */
+/* clang-format off */
+#define GS_NUMBER_LAYERS(X) \
+    X(group_norm, int, count, "group_norm GROUPS", "the number of groups of group_norm", \
+      "gives groups of channels mean 0, variance 1") \
+    X(dropout, float, chance, "dropout P", "the probability that dropout clears a number", \
+      "in training, clears each with probability P") \
+    X(softplus, float, decimal, "softplus BETA", "beta of softplus", "log(1 + exp(BETA x)) / BETA")
+/* clang-format on */
+#define GS_DECLARE(name, type, read, usage, expected, what) gs_layer *gs_##name(type);
+GS_NUMBER_LAYERS(GS_DECLARE)
+#undef GS_DECLARE
+gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution; */
+gs_layer *gs_gelu_tanh(void); /* or, as in GPT-2, with a tanh that comes near it (backend.h) */
 gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
 gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
 /* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
 gs_layer *gs_attention(int heads, bool causal);
 /* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
 gs_layer *gs_embedding(int rows, int width);
-/* x Phi(x), Phi the normal distribution; or, as in GPT-2, with a tanh that comes near it (backend.h). */
-gs_layer *gs_gelu(bool with_tanh);
-gs_layer *gs_dropout(float p);
 /* The layer itself, whose initial weights shall be normal, with mean 0 and this standard deviation, and its bias 0. l
  * NULL: NULL. */
 gs_layer *gs_layer_with_std(gs_layer *l, float std);

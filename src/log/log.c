@@ -207,7 +207,7 @@ static cJSON *describe(const gs_log *log) {
     add_command(o, log);
     strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     GS_JSON_ADD(o, GS_FIELD("started", started), GS_FIELD("host_cores", log->cores));
-    bool named = s->model && gs_model_is_name(s->model);
+    bool named = s->model && gs_model_named(s->model);
     GS_JSON_ADD(o, GS_FIELD("model", named ? s->model : w->model->text),
                 GS_FIELD("model_text", w->model->text),
                 GS_FIELD("parameters", gs_model_whole(w->model)->params), GS_FIELD("train_samples", count),

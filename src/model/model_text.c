@@ -208,7 +208,7 @@ static gs_status words_chance(text_words *w, const char *what, float *out) {
 }
 
 /* A decimal from 0.0001 to 100. */
-static gs_status words_deviation(text_words *w, const char *what, float *out) {
+static gs_status words_decimal(text_words *w, const char *what, float *out) {
     if (!decimal(w->here, out) || !(*out >= 1e-4f && *out <= 100))
         return words_wrong(w, "expected %s: a decimal from 0.0001 to 100, such as 0.02", what);
     words_advance(w);
@@ -217,51 +217,48 @@ static gs_status words_deviation(text_words *w, const char *what, float *out) {
 
 /* ---- names ---- */
 
-/* The model whose name is the text's first word; -1: there is none. What follows it is *rest. */
-static int find_model(const char *text, text_words *rest) {
+/* The model whose name is the text's first word; NULL: there is none. What follows it is *rest. */
+static const gs_named_model *find_model(const char *text, text_words *rest) {
     *rest = (text_words){.text = text};
     words_begin(rest, text);
-    for (int i = 0; gs_model_names()[i]; i++)
-        if (words_accept(rest, gs_model_names()[i])) return i;
-    return -1;
+    for (const gs_named_model *m = gs_models; m->name; m++)
+        if (words_accept(rest, m->name)) return m;
+    return NULL;
 }
 
-bool gs_model_is_name(const char *name_or_text) {
+const gs_named_model *gs_model_named(const char *name_or_text) {
     text_words rest;
-    return find_model(name_or_text, &rest) >= 0;
+    return find_model(name_or_text, &rest);
 }
 
-/* The models from here on are language models. */
-static bool is_language(int i) {
-    return i >= 0 && strncmp(gs_model_names()[i], "gpt", 3) == 0;
+static bool is_language(const gs_named_model *m) {
+    return m && m->in.t > 0;
 }
 
 bool gs_model_is_language(const char *name_or_text) {
-    text_words rest;
-    return is_language(find_model(name_or_text, &rest));
+    return is_language(gs_model_named(name_or_text));
 }
 
 bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
-    text_words rest;
-    const int i = find_model(name_or_text, &rest);
-    if (is_language(i)) *in = (gs_shape){1, 1, 1, strcmp(gs_model_names()[i], "gpt2") == 0 ? 1024 : 64};
-    return is_language(i);
+    const gs_named_model *m = gs_model_named(name_or_text);
+    if (is_language(m)) *in = m->in;
+    return is_language(m);
 }
 
-/* Where in a copy of text i the number is that "gpt 96" or "resnet20 100" replaces. */
-static char *number_in(char *text, int i) {
+/* Where in a copy of its text the number is that "gpt 96" or "resnet20 100" replaces. */
+static char *number_in(char *text, const gs_named_model *m) {
     static const char before[] = "embedding ";
-    return is_language(i) ? strstr(text, before) + sizeof before - 1 : strrchr(text, ' ') + 1;
+    return is_language(m) ? strstr(text, before) + sizeof before - 1 : strrchr(text, ' ') + 1;
 }
 
 gs_status gs_model_full_text(const char *name_or_text, char **text) {
     text_words rest;
-    const int i = find_model(name_or_text, &rest);
-    const char *from = i < 0 ? name_or_text : gs_model_text(gs_model_names()[i]);
+    const gs_named_model *m = find_model(name_or_text, &rest);
+    const char *from = m ? m->text : name_or_text;
     int classes = 0;
     *text = NULL;
-    if (i >= 0 && rest.here.length > 0) {
-        const char *what = is_language(i) ? "the size of the vocabulary" : "the number of classes";
+    if (m && rest.here.length > 0) {
+        const char *what = is_language(m) ? "the size of the vocabulary" : "the number of classes";
         char expected[64];
         snprintf(expected, sizeof expected, "the end, or %s", what);
         GS_TRY(words_count(&rest, expected, &classes));
@@ -273,7 +270,7 @@ gs_status gs_model_full_text(const char *name_or_text, char **text) {
     if (!copy) return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
     memcpy(copy, from, strlen(from) + 1);
     if (classes > 0) {
-        char *number = number_in(copy, i);
+        char *number = number_in(copy, m);
         const char *after = from + (number - copy) + strspn(number, "0123456789");
         snprintf(number, room - (size_t)(number - copy), "%d%s", classes, after);
     }
@@ -359,16 +356,18 @@ static gs_status parse_embedding(parser *p, gs_layer **l) {
 }
 
 static gs_status parse_gelu(parser *p, gs_layer **l) {
-    *l = gs_gelu(words_accept(&p->words, "tanh"));
+    *l = words_accept(&p->words, "tanh") ? gs_gelu_tanh() : gs_gelu();
     return GS_OK;
 }
 
-static gs_status parse_dropout(parser *p, gs_layer **l) {
-    float chance;
-    GS_TRY(words_chance(&p->words, "the probability that dropout clears a number", &chance));
-    *l = gs_dropout(chance);
-    return GS_OK;
-}
+#define PARSE_NUMBER(name, type, read, usage, expected, what)                                                \
+    static gs_status parse_##name(parser *p, gs_layer **l) {                                                 \
+        type number;                                                                                         \
+        GS_TRY(words_##read(&p->words, expected, &number));                                                  \
+        *l = gs_##name(number);                                                                              \
+        return GS_OK;                                                                                        \
+    }
+GS_NUMBER_LAYERS(PARSE_NUMBER)
 
 static gs_status parse_residual(parser *p, gs_layer **l) {
     gs_layer *body, *shortcut = NULL;
@@ -392,6 +391,7 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 }
 
 #define WORD(name, what) {#name, #name, NULL, gs_##name, what},
+#define NUMBER(name, type, read, usage, expected, what) {#name, usage, parse_##name, NULL, what},
 
 /* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. */
 static const struct {
@@ -416,7 +416,9 @@ static const struct {
     {"attention", "attention HEADS [causal]", parse_attention, NULL,
      "of tokens (q, k, v), as linear makes them"},
     {"gelu", "gelu [tanh]", parse_gelu, NULL, "x Phi(x); tanh: nearly that, as in GPT-2"},
-    {"dropout", "dropout P", parse_dropout, NULL, "in training, clears each with probability P"},
+    /* clang-format off */
+    GS_NUMBER_LAYERS(NUMBER)
+    /* clang-format on */
     {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL,
      "BODY(x) + x, or + SHORTCUT(x): both models"},
 };
@@ -469,9 +471,13 @@ static gs_status no_such_layer(const parser *p) {
     if (access(first.text, R_OK) == 0)
         return words_wrong(&p->words, "it is a file; to pass its text, write \"$(cat %s)\", with the quotes",
                            gs_printable(first.text));
-    if (!hint[0]) words_suggest(&p->words, gs_model_names(), hint, sizeof hint);
-    for (const char *const *name = gs_model_names(); *name; name++)
-        gs_append(names, sizeof names, "%s%s", *names ? ", " : "", *name);
+    int models = 0;
+    for (const gs_named_model *m = gs_models; m->name; m++) {
+        gs_append(names, sizeof names, "%s%s", *names ? ", " : "", m->name);
+        if (models < LAYERS + BLOCKS_MOST) v.names[models++] = m->name;
+    }
+    v.names[models] = NULL;
+    if (!hint[0]) words_suggest(&p->words, v.names, hint, sizeof hint);
     return words_wrong(&p->words, "unknown model or layer; %sexpected a model (%s) or layers, each one of %s",
                        hint, names, list);
 }
@@ -480,7 +486,7 @@ static gs_status no_such_layer(const parser *p) {
 static gs_status parse_std(parser *p, int kind, gs_layer *l) {
     float std;
     if (!strstr(layers[kind].usage, "[std S]") || !words_accept(&p->words, "std")) return GS_OK;
-    gs_status st = words_deviation(&p->words, "the standard deviation of the initial weights", &std);
+    gs_status st = words_decimal(&p->words, "the standard deviation of the initial weights", &std);
     if (st == GS_OK)
         gs_layer_with_std(l, std);
     else

@@ -16,7 +16,7 @@
  *              | "positions" [std] | "tied"
  *              | "attention" HEADS ["causal"]
  *              | "gelu" ["tanh"]
- *              | "dropout" P
+ *              | "group_norm" GROUPS | "dropout" P | "softplus" BETA
  *              | "residual" "(" model [ "|" model ] ")"       body, and the shortcut, else x itself
  *              | "flatten" | "relu" | ...                     one word; the table in model_text.c has them all
  *     std      = "std" S                                     normal initial weights with this deviation, bias 0
@@ -33,14 +33,22 @@
 #include "core/shape.h"
 #include "layer/pass.h"
 
-/* The text that a name ("softmax", "lenet", "resnet20") stands for; NULL: no model has this name. */
-const char *gs_model_text(const char *name);
+/* A model that has a name: "resnet20", or "resnet20 100" with another number of classes. */
+typedef struct gs_named_model {
+    const char *name, *text;
+    const char *what; /* a line of --help, where the text would take a page; NULL: the text is shown */
+    gs_shape in;      /* the images that it is meant for, or the tokens of its context; all 0: any images */
+    bool torchvision; /* which has a model of this name with these layers */
+} gs_named_model;
 
-/* Does this begin with the name of a model? "resnet20", or "resnet20 100" with another number of classes. */
-bool gs_model_is_name(const char *name_or_text);
+/* All of them; the last row has no name. */
+extern const gs_named_model gs_models[];
 
-/* Is it the name of a language model, "gpt", "gpt2" or "gpt 96" with another vocabulary? It takes token numbers and
- * gives one number for each word of its vocabulary, for each token. False for all texts. */
+/* The model with whose name this begins; NULL: it is a text. */
+const gs_named_model *gs_model_named(const char *name_or_text);
+
+/* Is it a language model's, "gpt", "gpt2" or "gpt 96" with another vocabulary? It takes token numbers and gives one
+ * number for each word of its vocabulary, for each token. False for all texts. */
 bool gs_model_is_language(const char *name_or_text);
 
 /* The input that a language model is known for: as many tokens as its context has. False: it is none, and *in stays. */
@@ -49,9 +57,6 @@ bool gs_model_usual_input(const char *name_or_text, gs_shape *in);
 /* What it stands for, to be freed with free(): of "resnet20 100" resnet20's text with 100 outputs, of a text a copy.
  * GS_E_MODEL: behind a name stands something else than one number. GS_E_MEMORY. */
 gs_status gs_model_full_text(const char *name_or_text, char **text);
-
-/* The names, ending with NULL. */
-const char *const *gs_model_names(void);
 
 /* Layer i of the grammar, as --help shows it: "linear OUT [no_bias]" and what it does. False: there are fewer. */
 bool gs_model_layer_help(int i, const char **usage, const char **what);

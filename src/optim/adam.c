@@ -82,5 +82,6 @@ const gs_optimizer_ops gs_adamw = {
     .flops = 16,
     .bytes = 28,
     .vector = {"first_moment", "second_moment"},
+    .decoupled = true,
     .update = adamw,
 };

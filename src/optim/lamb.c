@@ -61,6 +61,7 @@ const gs_optimizer_ops gs_lamb = {
     .flops = 22,
     .bytes = 56, /* 28 as adam, 12 for the step from r, two readings of w and of r for their norms */
     .vector = {"first_moment", "second_moment"},
+    .decoupled = true,
     .whole = true,
     .overwrites_gradient = true,
     .update = update,

@@ -171,3 +171,12 @@ gs_status gs_optimizer_warm_up(gs_optimizer *o) {
     *o = kept;
     return st;
 }
+
+#define GS_TABLE(name) &gs_##name,
+const gs_optimizer_ops *const gs_optimizers[] = {GS_OPTIMIZERS(GS_TABLE) NULL};
+
+const gs_optimizer_ops *gs_optimizer_named(const char *name) {
+    const gs_optimizer_ops *const *o = gs_optimizers;
+    while (*o && strcmp((*o)->name, name) != 0) o++;
+    return *o;
+}

@@ -48,6 +48,7 @@ typedef struct gs_optimizer_ops {
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
     /* Does it need them with these settings? NULL: always. */
     bool (*needs_vectors)(const gs_optimizer *);
+    bool decoupled;           /* the weight decay is a step of its own, apart from the gradient */
     bool whole;               /* update takes all parameters at once: it needs the norms of whole tensors */
     bool overwrites_gradient; /* after the update model->gradients do not hold the gradient any more */
     /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
@@ -147,8 +148,14 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 /* ---- the optimisers ---- */
 
 /* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new one takes its name here, its file beside this one,
- * and its operator (backend.h). */
-#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb)
+ * and its operator (backend.h). Options, help, explain and tests follow from its table. */
+#define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb) X(lion)
 #define GS_DECLARE(name) extern const gs_optimizer_ops gs_##name;
 GS_OPTIMIZERS(GS_DECLARE)
 #undef GS_DECLARE
+
+/* All of them in this order, ending with NULL. */
+extern const gs_optimizer_ops *const gs_optimizers[];
+
+/* NULL: none of them has this name. */
+const gs_optimizer_ops *gs_optimizer_named(const char *name);

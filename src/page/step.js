@@ -33,7 +33,7 @@ class Stage {
     Object.assign(this.box.querySelector('.what'), { textContent: this.scheme.what, title: this.scheme.what });
     const { counted, formula } = totals(this.scheme), body = this.box.querySelector('tbody');
     const line = (id, title, text) => `<tr data-cost="${id}"><th>${title}</th><td class="so"></td><td class="all">${grouped(counted[id])}</td>
-      <td class="is">${counted[id] !== formula[id] ? '≠ ' : /^[≈≤]/.test(text) ? '' : '= '}${text}</td></tr>`;
+      <td class="is">${counted[id] !== formula[id] ? '≠ ' : !text || /^[≈≤]/.test(text) ? '' : '= '}${text}</td></tr>`;
     const [rounds, messages, bytes, most] = this.scheme.words.formula;
     body.innerHTML = line('rounds', 'rounds', rounds) + line('messages', 'messages', messages) + line('bytes', 'bytes', bytes) +
       line('most', 'busiest sends', most) +

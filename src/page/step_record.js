@@ -77,6 +77,9 @@ const schemeWords = {
 };
 if (E === 0) for (const words of Object.values(schemeWords)) words.formula = words.formula.map((f) => f.replaceAll('P', 'N'));
 
+/* Of a scheme without such words. */
+const otherWords = (raw) => ({ formula: ['', '', '', ''], round: (r, R) => `<b>Round ${r} of ${R}.</b> ${raw.what}` });
+
 /* ---- one scheme ---- */
 
 /* When the messages of a round are under way. A worker sends one at a time and receives one at a time, in the order
@@ -102,7 +105,7 @@ function barScales(scheme) {
 
 function prepare(raw) {
   const s = { name: raw.name, what: raw.what, rounds: raw.rounds, bounds: raw.bounds, chunks: raw.bounds.length - 1,
-    counted: raw.counted, formula: raw.formula, words: schemeWords[raw.name] };
+    counted: raw.counted, formula: raw.formula, words: schemeWords[raw.name] ?? otherWords(raw) };
 
   s.held = [raw.start.map((cells) => cells.map(([set, row]) => ({ set, row })))]; // [round][worker][chunk]
   for (let k = 1; k <= s.rounds; k++) s.held.push(s.held[k - 1].map((cells) => cells.slice()));

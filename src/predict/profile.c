@@ -400,7 +400,7 @@ static gs_status prepare(profiler *p, gs_settings *s) {
     GS_TRY(gs_dataset_gather(p->set, NULL, 0, micro_batch, p->inputs, p->targets));
     p->from_loader = w->next;
     gs_profile *out = p->out;
-    bool named = gs_model_is_name(s->model);
+    bool named = gs_model_named(s->model);
     snprintf(out->model, sizeof out->model, "%s", named ? s->model : w->model->text);
     snprintf(out->device, sizeof out->device, "%s: %s", w->device->name, w->device->description);
     out->params = w->model->params;

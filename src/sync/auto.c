@@ -28,17 +28,11 @@
 
 enum { SMALL = 1, LARGE = 65536 /* floats */, BATCH = 8, BATCHES = 5 };
 
-/* The schemes that have a formula. Of two equally fast ones the first is chosen. */
-static const gs_sync_scheme *const candidates[] = {
-    &gs_sync_ring, &gs_sync_recursive_doubling, &gs_sync_halving_doubling,
-    &gs_sync_tree, &gs_sync_sharded_ps,         &gs_sync_ps};
-enum { CANDIDATES = sizeof candidates / sizeof *candidates };
-
 typedef struct decision {
     gs_sync_model model;
-    double library;   /* seconds that all_reduce should take */
-    double ours;      /* and the best of our own schemes */
-    int best;         /* which of the candidates that is */
+    double library; /* seconds that all_reduce should take */
+    double ours;    /* and the best of our own schemes that have a formula */
+    const gs_sync_scheme *best;
     bool use_library; /* is all_reduce faster? */
 } decision;
 
@@ -110,10 +104,11 @@ static decision decide(const figures *f, int ranks, size_t most) {
     double bytes = (double)most * sizeof(float);
     decision d = {.model = {f->shift[0], slope(f->shift), f->add / (LARGE * sizeof(float))},
                   .library = f->all_reduce[0] + slope(f->all_reduce) * bytes};
-    for (int i = 0; i < CANDIDATES; i++) {
-        double seconds = candidates[i]->time(ranks, bytes, &d.model);
-        if (i > 0 && seconds >= d.ours) continue;
-        d.best = i;
+    for (const gs_sync_scheme *const *s = gs_sync_own; *s; s++) {
+        if (!(*s)->time) continue;
+        const double seconds = (*s)->time(ranks, bytes, &d.model);
+        if (d.best && seconds > d.ours) continue;
+        d.best = *s;
         d.ours = seconds;
     }
     d.use_library = d.library <= d.ours;
@@ -147,16 +142,15 @@ gs_status gs_sync_choose(gs_sync *s) {
     if (status == GS_OK) status = gs_comm_all_reduce(s->comm, &f, sizeof f / sizeof(double), GS_F64, GS_MAX);
     if (status != GS_OK) return gs_context(status, "--sync auto: measuring");
     const decision d = decide(&f, s->comm->size, s->most);
-    const gs_sync_scheme *own = candidates[d.best];
-    if (!d.use_library) s->scheme = own;
+    if (!d.use_library) s->scheme = d.best;
     char first[24], second[24], alpha[24], beta[24];
     time_text(d.use_library ? d.library : d.ours, first, sizeof first);
     time_text(d.use_library ? d.ours : d.library, second, sizeof second);
     time_text(d.model.alpha, alpha, sizeof alpha);
     time_text(1e6 * d.model.beta, beta, sizeof beta);
     snprintf(s->why, sizeof s->why, "%s for %.3g KB, %s %s (a message: %s + %s/MB)", first,
-             (double)s->most * sizeof(float) / 1e3, d.use_library ? own->name : library->name, second, alpha,
-             beta);
+             (double)s->most * sizeof(float) / 1e3, d.use_library ? d.best->name : library->name, second,
+             alpha, beta);
     return GS_OK;
 }
 

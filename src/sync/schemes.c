@@ -1,16 +1,12 @@
-/* Schemes by name: a new one puts its name here. */
+/* Schemes by name. */
 #include "sync/sync.h"
 
 #include <string.h>
 #include "core/nearest.h"
 
-#define SCHEMES                                                                                              \
-    &gs_sync_allreduce, &gs_sync_gloo, &gs_sync_hierarchical, &gs_sync_ps, &gs_sync_sharded_ps,              \
-        &gs_sync_ring, &gs_sync_tree, &gs_sync_recursive_doubling, &gs_sync_halving_doubling, &gs_sync_auto, \
-        NULL
-
-static const gs_sync_scheme *const own[] = {SCHEMES};
-static const gs_sync_scheme *schemes[] = {SCHEMES}; /* the same, except replaced ones */
+#define SCHEME(name) &gs_sync_##name,
+const gs_sync_scheme *const gs_sync_own[] = {GS_SYNC_SCHEMES(SCHEME) NULL};
+static const gs_sync_scheme *schemes[] = {GS_SYNC_SCHEMES(SCHEME) NULL}; /* the same, except replaced ones */
 
 const gs_sync_scheme *const *gs_sync_schemes(void) {
     return schemes;
@@ -22,8 +18,8 @@ gs_status gs_sync_replace(const char *name, const gs_sync_scheme *scheme) {
                        scheme->name, name);
     const gs_sync_scheme *now;
     GS_TRY(gs_sync_find(name, &now));
-    for (int i = 0; own[i]; i++)
-        if (schemes[i] == now) schemes[i] = scheme ? scheme : own[i];
+    for (int i = 0; gs_sync_own[i]; i++)
+        if (schemes[i] == now) schemes[i] = scheme ? scheme : gs_sync_own[i];
     return GS_OK;
 }
 

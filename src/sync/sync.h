@@ -61,14 +61,21 @@ typedef struct gs_sync_scheme {
     double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: of the array, as f32 */
 } gs_sync_scheme;
 
-/* allreduce, gloo and hierarchical are three names of one function: see allreduce.c. */
-extern const gs_sync_scheme gs_sync_allreduce, gs_sync_gloo, gs_sync_hierarchical;
-extern const gs_sync_scheme gs_sync_ps, gs_sync_sharded_ps, gs_sync_ring, gs_sync_tree;
-extern const gs_sync_scheme gs_sync_recursive_doubling, gs_sync_halving_doubling;
-extern const gs_sync_scheme gs_sync_auto; /* becomes another one in gs_sync_create */
+/* By name: gs_sync_ring in ring.c, and so on. A new one takes its name here, and its file. allreduce, gloo and
+ * hierarchical are three names of one function (allreduce.c); auto becomes another one in gs_sync_create, of equally
+ * fast ones the last. */
+/* clang-format off */
+#define GS_SYNC_SCHEMES(X) \
+    X(allreduce) X(gloo) X(hierarchical) X(ps) X(sharded_ps) X(ring) X(tree) X(recursive_doubling) \
+    X(halving_doubling) X(auto)
+/* clang-format on */
+#define GS_DECLARE(name) extern const gs_sync_scheme gs_sync_##name;
+GS_SYNC_SCHEMES(GS_DECLARE)
+#undef GS_DECLARE
 
-/* All schemes, ending with NULL. */
+/* All schemes in this order, ending with NULL; and the library's own in place of replaced ones. */
 const gs_sync_scheme *const *gs_sync_schemes(void);
+extern const gs_sync_scheme *const gs_sync_own[];
 
 /* GS_E_USAGE: the message lists the schemes. */
 gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);

@@ -128,7 +128,7 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     gs_model *plan;
     GS_TRY(check_images(s, set));
     gs_status fits = gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan);
-    if (fits != GS_OK && set->text && gs_model_is_name(s->model) && !gs_model_is_language(s->model))
+    if (fits != GS_OK && set->text && gs_model_named(s->model) && !gs_model_is_language(s->model))
         return check_text(s, set, 0); /* the layers would only speak of shapes */
     GS_TRY(fits);
     int outputs = (int)gs_shape_size(plan->out), wanted = gs_model_targets(plan);

@@ -1,4 +1,5 @@
 /* Which settings are allowed, and which go together, before anything is computed; the learning rates that they make. */
+#include "core/decimal.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "train/settings.h"
@@ -110,14 +111,49 @@ static const struct {
     NUMBER("beta1", beta1), NUMBER("momentum", momentum),
     NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
 };
-enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2 };
-#define OPTIMIZER(name) &gs_##name,
-static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(OPTIMIZER) NULL};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
+/* What an optimiser usually has for it, NAN: it does not take it. Of the two traits 0 or NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
+    if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
     if (i >= OF_ALL && !(usual > 0)) return NAN;
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
+}
+
+/* Append "sgd, nesterov": the optimisers that take it, `usual` if that is not NAN. */
+static void list_optimizers(char *text, size_t size, int i, float usual) {
+    const char *between = "";
+    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
+        const float its = usual_number(*o, i);
+        if (isnan(its) || (!isnan(usual) && its != usual)) continue;
+        gs_append(text, size, "%s%s", between, (*o)->name);
+        between = ", ";
+    }
+}
+
+const char *gs_optimizers_help(const char *option, const char *help) {
+    static char text[NUMBERS][240];
+    enum { SIZE = sizeof text[0] };
+    int i = 0;
+    while (i < NUMBERS && strcmp(option, numbers[i].option) != 0) i++;
+    if (i == NUMBERS || help != gs_run_option_named(option)->help) return help;
+    char *t = text[i];
+    *t = '\0';
+    if (i >= OF_ALL) list_optimizers(t, SIZE, i, NAN);
+    gs_append(t, SIZE, "%s%s", i >= OF_ALL ? ": " : "", help);
+    if (i == DECAY) list_optimizers(t, SIZE, DECOUPLED, NAN);
+    bool first = true;
+    for (const gs_optimizer_ops *const *o = gs_optimizers, *const *same; *o; o++) {
+        const float usual = usual_number(*o, i);
+        for (same = gs_optimizers; same < o && usual_number(*same, i) != usual;) same++;
+        if (isnan(usual) || same < o) continue;
+        gs_append(t, SIZE, first ? "; by default" : "; ");
+        if (!first) list_optimizers(t, SIZE, i, usual);
+        gs_append(t, SIZE, " %g", gs_decimal(usual));
+        first = false;
+    }
+    return t;
 }
 
 gs_settings gs_settings_with_numbers(const gs_settings *given, size_t batch) {
@@ -140,9 +176,7 @@ gs_status gs_check_optimizer(const gs_settings *s) {
         char takers[80] = "";
         const float set = *(const float *)((const char *)s + numbers[i].at);
         if (isnan(set) || !isnan(usual_number(s->optimizer, i))) continue;
-        for (const gs_optimizer_ops *const *o = optimizers; *o; o++)
-            if (!isnan(usual_number(*o, i)))
-                gs_append(takers, sizeof takers, "%s%s", *takers ? ", " : "", (*o)->name);
+        list_optimizers(takers, sizeof takers, i, NAN);
         return gs_fail(GS_E_USAGE, "--%s %g: the optimiser %s does not take it; it is for --optimizer %s",
                        numbers[i].option, (double)set, s->optimizer->name, takers);
     }
@@ -319,8 +353,10 @@ enum { CONFLICTS = sizeof conflicts / sizeof *conflicts };
 
 bool gs_conflict_of(int i, gs_conflict *out) {
     if (i >= CONFLICTS) return false;
+    static char whole[80]; /* "lars, lamb" */
     const int a = conflicts[i].a;
-    *out = (gs_conflict){a == WHOLE ? "lamb, lars" : option[a], option[conflicts[i].b], conflicts[i].why};
+    if (!*whole) list_optimizers(whole, sizeof whole, NEEDS_WHOLE, NAN);
+    *out = (gs_conflict){a == WHOLE ? whole : option[a], option[conflicts[i].b], conflicts[i].why};
     return true;
 }
 

@@ -18,6 +18,10 @@ gs_status gs_check_pauses(const gs_settings *, int workers);
 /* GS_E_USAGE: a number is set that the optimiser does not take, such as Adam with --momentum. */
 gs_status gs_check_optimizer(const gs_settings *);
 
+/* The help of an option: of a number that optimisers take, with their names and defaults behind and before `help`,
+ * "lars: momentum; by default 0.9". Not for several threads at once. */
+const char *gs_optimizers_help(const char *option, const char *help);
+
 /* Two settings that do not go together, and why the first one does not allow the second. */
 typedef struct gs_conflict {
     const char *option, *other, *why; /* "--zero", "--bucket", "cuts the gradients among the workers" */

@@ -163,7 +163,7 @@ TEST(bad_records) {
                      gs_dataset_load(hundred, GS_TEST, &d));
     }
     write_text(in_folder(hundred, "train-images-idx3-ubyte"), "");
-    assert_fails(GS_E_FORMAT, "has files of MNIST's format and of CIFAR's; wanted one set",
+    assert_fails(GS_E_FORMAT, "has CIFAR's and MNIST's files; wanted one set",
                  gs_dataset_load(hundred, GS_TRAIN, &d));
 }
 

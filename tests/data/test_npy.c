@@ -294,7 +294,7 @@ TEST(sets_that_do_not_load) {
     unlink(in_folder(folder, "train-labels.npy"));
     assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));
     write_text(in_folder(folder, "train-images-idx3-ubyte"), "");
-    assert_fails(GS_E_FORMAT, "has .npy files and those of MNIST or CIFAR; wanted one set",
+    assert_fails(GS_E_FORMAT, "has .npy and MNIST's files; wanted one set",
                  gs_dataset_load(folder, GS_TEST, &d));
 }
 

@@ -41,7 +41,7 @@ FUZZ(in) {
     check_array(path);
     const void *data = how & 1 ? file : in->data; /* as both, which few files can be */
     fuzz_folder("test-labels.npy", 1, data, size);
-    if (gs_npy_set_load(fuzz_folder("test-images.npy", 0, data, size), GS_TEST, &d) == GS_OK)
+    if (gs_npy_set_load(fuzz_folder("test-images.npy", 0, data, size), GS_TEST, GS_LABELS_FINE, &d) == GS_OK)
         fuzz_wrong("%zu images that are labels too", d.count);
     free(d.images);
     free(d.inputs);

@@ -44,7 +44,7 @@ def values(count, salt):
 
 def away_from_0(count, salt):
     v = values(count, salt)
-    return v + np.where(v < 0, -0.25, 0.25)
+    return 4 * v + np.where(v < 0, -0.0625, 0.0625)
 
 
 def distinct(count):
@@ -134,20 +134,15 @@ def attention_cached(n, tokens, past, length, width, heads):
     return {"y": y.transpose(1, 2).reshape(n, tokens, width)}
 
 
-def element_wise(f, inputs):
-    def of(count):
-        x = leaf(inputs(count, X), count)
-        return f(x), {"dx": x}
+def element_wise(f):
+    def of(count, *number):
+        x = leaf(away_from_0(count, X), count)
+        return f(x, *number), {"dx": x}
     return of
 
 
-def wide(count, salt):
-    return 4 * values(count, salt)
-
-
-relu = element_wise(F.relu, away_from_0)
-tanh, sigmoid, gelu, silu = (element_wise(f, wide) for f in (torch.tanh, torch.sigmoid, F.gelu, F.silu))
-gelu_tanh = element_wise(lambda x: F.gelu(x, approximate="tanh"), wide)
+def gelu_tanh(x):
+    return F.gelu(x, approximate="tanh")
 
 
 def softmax_cross_entropy(n, classes, smoothing):
@@ -181,7 +176,7 @@ def sgd_update(count, scale, lr, momentum, decay):
 
 def results(op, arguments):
     """All tensors of a case. Most operators give (y, leaves): their gradients are for dy = values(DY)."""
-    r = globals()[op](*arguments)
+    r = (globals()[op] if op not in ELEMENT_WISE else element_wise(globals().get(op) or getattr(F, op)))(*arguments)
     if isinstance(r, dict):
         return r
     y, leaves = r[0], r[1]
@@ -198,10 +193,25 @@ def write(file, name, tensor):
     file.write(" ".join([name, str(len(v)), str(stride), "%.9g" % check] + ["%.9g" % e for e in v[::stride]]) + "\n")
 
 
+# The rows of src/backend.h: the function is gelu_tanh above, or it has PyTorch's name; does it take a number?
+ELEMENT_WISE = {op: kind == "WITH" for kind, op in
+                re.findall(r"^    (X|WITH)\(of, (\w+), ", open(HERE + "/../../src/backend.h").read(), re.M)}
+
+
+def cases():
+    """(operator, its numbers) of all cases."""
+    text = open(HERE + "/../support/operator_cases.h").read()
+    for op, arguments in re.findall(r"^(?:SMALL|CASE)\((\w+), ([\d, ]+)\)", text, re.M):
+        yield op, [int(a) for a in arguments.split(",")]
+    sizes = [(int(count), int(number)) for count, number in re.findall(r"\(name, (\d+), (\d+)\)", text)]
+    for op, takes_number in ELEMENT_WISE.items():
+        for count, number in sizes:
+            yield op, [count, number][:1 + takes_number]
+
+
 def operators():
     files = {}
-    for op, arguments in re.findall(r"^(?:SMALL|CASE)\((\w+), ([\d, ]+)\)", open(HERE + "/../support/operator_cases.h").read(), re.M):
-        arguments = [int(a) for a in arguments.split(",")]
+    for op, arguments in cases():
         if arguments[0] == 0:
             continue  # an empty batch has no values
         if op not in files:
@@ -286,6 +296,23 @@ class Lamb:
             p.sub_(lr * r)
 
 
+class Lion:
+    """Chen et al. 2023, algorithm 2."""
+
+    def __init__(self, parameters, lr, beta1, beta2, epsilon, decay):
+        self.parameters, self.numbers = parameters, (lr, beta1, beta2, decay)
+        self.state = {p: {"exp_avg": torch.zeros_like(p)} for p in parameters}
+
+    @torch.no_grad()
+    def step(self):
+        lr, beta1, beta2, decay = self.numbers
+        for p in self.parameters:
+            m = self.state[p]["exp_avg"]
+            c = beta1 * m + (1 - beta1) * p.grad
+            p.sub_(lr * (torch.sign(c) + decay * p))
+            m.mul_(beta2).add_((1 - beta2) * p.grad)
+
+
 def torch_optimizer(name, parameters, lr, beta1, beta2, epsilon, decay):
     if name == "nesterov":
         return torch.optim.SGD(parameters, lr=lr, momentum=beta1, weight_decay=decay, nesterov=True)
@@ -293,6 +320,8 @@ def torch_optimizer(name, parameters, lr, beta1, beta2, epsilon, decay):
         return Lars(parameters, lr, beta1, decay)
     if name == "lamb":
         return Lamb(parameters, lr, beta1, beta2, epsilon, decay)
+    if name == "lion":
+        return Lion(parameters, lr, beta1, beta2, epsilon, decay)
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
     return kind(parameters, lr=lr, betas=(beta1, beta2), eps=epsilon, weight_decay=decay)
 

@@ -152,6 +152,9 @@ TEST(gradients) {
          "tanh, conv 4 1x1 | batch_norm), flatten, linear 4",
          {2, 6, 6, 0},
          1 / 128.0f},
+        {"group_norm 2, conv 6 3x3, tanh, group_norm 3, conv 6 1x1, softplus 2, flatten, linear 4",
+         {2, 6, 6, 0},
+         1 / 128.0f},
         {"linear 5, positions, layer_norm, tanh, residual (layer_norm, gelu, linear 5), dropout "
          "0.2, linear 7, layer_norm",
          {6, 1, 1, 3},
@@ -168,6 +171,27 @@ TEST(gradients) {
         for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
             for (int training = 0; training < 2; training++)
                 check_network(d, networks[i].text, networks[i].in, networks[i].step, training);
+}
+
+/* Each layer whose text is a word, or a word and a number, by itself, for images, or for vectors if it takes none. */
+#define TEXT(name, ...) #name " ",
+TEST(gradients_of_each_layer) {
+    static const char *const words[] = {GS_WORD_LAYERS(TEXT) GS_NUMBER_LAYERS(TEXT)}, *const numbers[] = {
+                                                                                          "", "2", "0.5"};
+    static const gs_shape shapes[] = {{4, 3, 2, 0}, {6, 1, 1, 0}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        gs_model *m = NULL;
+        for (int k = 0; k < 6 && !m; k++) {
+            const char *text = gs_test_format("%s%s, flatten, linear 3", words[i], numbers[k / 2]);
+            const gs_shape in = shapes[k % 2];
+            if (gs_model_create(NULL, &(gs_model_config){.text = text, .in = in}, &m) != GS_OK) continue;
+            FOR_EACH_DEVICE (d)
+                for (int training = 0; training < 2; training++)
+                    check_network(d, text, in, 1 / 256.0f, training);
+        }
+        if (!m) fail_msg("no test of %s: %s", words[i], gs_message());
+        gs_model_free(m);
+    }
 }
 
 /* Nobody needs the input's gradient: the layers before the first that learns do nothing, the others as before. */

@@ -308,6 +308,8 @@ TEST_AROUND(which_layers, gs_test_to_f32, gs_test_to_f32) {
 #define OF(op)                                                                                               \
     { "in_16_bits_" op, in_16_bits, gs_test_to_f32, gs_test_to_f32, (void *)(uintptr_t)op }
 
+#define ELEMENT_WISE(of, name, ...) OF(#name),
+
 GS_TESTS(half_storage, OF("linear"), OF("conv2d"), OF("conv2d_groups"), OF("max_pool2d"), OF("avg_pool2d"),
-         OF("batch_norm"), OF("relu"), OF("tanh"), OF("sigmoid"), OF("gelu"), OF("gelu_tanh"), OF("silu"),
-         OF("layer_norm"), OF("embedding"), OF("positions"), OF("attention"))
+         OF("batch_norm"), GS_ELEMENT_WISE(ELEMENT_WISE, ELEMENT_WISE, ) OF("layer_norm"), OF("embedding"),
+         OF("positions"), OF("attention"))

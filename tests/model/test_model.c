@@ -37,11 +37,11 @@ TEST(named_models) {
         {"gpt2", long_context, 50257, 124439808, 1024 * (6 * 123.53 + 4 * 9.45), 0.02},
     };
     size_t names = 0;
-    while (gs_model_names()[names]) names++;
+    while (gs_models[names].name) names++;
     assert_int_equal(names, sizeof want / sizeof *want);
     for (size_t i = 0; i < names; i++) {
         gs_model *m = gs_test_plan(want[i].name, want[i].in);
-        assert_string_equal(gs_model_names()[i], want[i].name);
+        assert_string_equal(gs_models[i].name, want[i].name);
         assert_int_equal(m->params, want[i].params);
         assert_near((m->flops_forward + m->flops_backward) / 1e6, want[i].flops, 0, want[i].about);
         assert_int_equal(m->out.c, want[i].classes);

@@ -232,7 +232,7 @@ TEST(networks_learn_the_same) {
 
 TEST(lenet_is_fused) {
     FOR_EACH_DEVICE (d) {
-        network t = network_open(d, gs_model_text("lenet"), (gs_shape){1, 28, 28, 0});
+        network t = network_open(d, gs_model_named("lenet")->text, (gs_shape){1, 28, 28, 0});
         for (int i = 0; i < 6; i += 3) {
             gs_layer *const *l = t.net->child + i;
             if (!can_fuse(d)) {

@@ -60,6 +60,9 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* ---- against PyTorch ---- */
 
+/* After sgd, which comes first. */
+static const gs_optimizer_ops *const *const all = gs_optimizers + 1;
+
 static void write_values(gs_device *d, gs_mem to, size_t count, uint32_t salt, float times) {
     float *x = gs_test_malloc((count + 1) * sizeof *x);
     for (size_t i = 0; i < count; i++) x[i] = test_value(i, salt) * times;
@@ -108,6 +111,14 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     for (int i = 0; i < o->vectors && u->clip <= 0; i++)
         check_values(d, u, u->ops->vector[i], o->vector[i], m->params);
     gs_optimizer_free(o);
+}
+
+TEST(all_have_cases) {
+    for (int i = 0; all[i]; i++) {
+        int found = 0;
+        for (int i = 0; i < CASES; i++) found += cases[i].ops == all[i];
+        if (!found) fail_msg("optimizer_cases.h has no case of %s", all[i]->name);
+    }
 }
 
 TEST(as_pytorch) {
@@ -171,8 +182,6 @@ TEST(vectors_end_at_zero) {
 }
 
 /* ---- in runs ---- */
-
-static const gs_optimizer_ops *const *const all = gs_test_optimizers + 1; /* after sgd */
 
 static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices) {
     gs_settings s = gs_test_settings("%s", devices);

@@ -134,7 +134,7 @@ TEST(every_scheme_is_in_it) {
 }
 
 TEST(wrong_use_is_explained) {
-    assert_prints(2, "-o shows: ps, sharded_ps, ring, tree,", "step --sync allreduce -o x.html");
+    assert_prints(2, "-o shows: ps, sharded_ps, ", "step --sync allreduce -o x.html");
     assert_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
     assert_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
     assert_prints(2, "--wire is for the terminal", "step --wire f16 -o x.html");

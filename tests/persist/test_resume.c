@@ -45,7 +45,7 @@ static void assert_goes_on(gs_settings s, const char *others, uint64_t at, const
 }
 
 TEST(each_optimizer) {
-    for (const gs_optimizer_ops *const *o = gs_test_optimizers; *o; o++) {
+    for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
         gs_settings s = gs_test_settings("cpu");
         s.optimizer = *o;
         assert_goes_on(s, NULL, 7, (*o)->name);

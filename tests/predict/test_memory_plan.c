@@ -73,7 +73,7 @@ static void draw_options(draw *d, run *r) {
     s->batch = (size_t)workers + (size_t)one_of(d, (int)r->train->count - workers + 1);
     s->steps = 1 + (uint64_t)one_of(d, 6);
     s->batch_norm.over = GS_BATCH_NORM_LOCAL;
-    s->optimizer = ONE_OF(d, gs_test_optimizers);
+    s->optimizer = ONE_OF(d, gs_optimizers);
     if (one_of(d, 4) == 0) s->micro_batch = 1 + (uint64_t)one_of(d, 40);
     if (one_of(d, 5) == 0) s->clip = 1;
     if (one_of(d, 5) == 0) s->save_state = true;

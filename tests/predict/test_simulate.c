@@ -98,12 +98,14 @@ static gs_status go_both_ways(gs_sync *s, float *data, size_t count) {
 static gs_message_lists_key drawn_call(int ranks) {
     static const gs_operation calls[] = {GS_ALL_GATHER, GS_REDUCE_SCATTER, GS_ALL_TO_ALL};
     static const gs_sync_scheme both_ways = {.sum = go_both_ways};
-    const uint32_t i = draw(10);
+    uint32_t schemes = 0;
+    while (gs_sync_schemes()[schemes]) schemes++;
+    const gs_sync_scheme *scheme = gs_sync_schemes()[draw(schemes)];
     return (gs_message_lists_key){.ranks = ranks,
                                   .array = {1 + draw(900), (gs_wire)draw(3), 2},
-                                  .scheme = draw(2) ? NULL
-                                            : i < 9 ? gs_sync_schemes()[i]
-                                                    : &both_ways,
+                                  .scheme = draw(2)                   ? NULL
+                                            : scheme != &gs_sync_auto ? scheme
+                                                                      : &both_ways,
                                   .call = {calls[draw(3)], 1 + draw(900), GS_F32, GS_SUM, 0}};
 }
 

@@ -244,21 +244,21 @@ static int one_summand(const int *a, tensor output) {
     return 1;
 }
 
-/* backward: of which tensor, besides dy */
-#define ACTIVATION(name, of)                                                                                 \
-    static gs_status name##_forward(const instance *t) {                                                     \
-        return t->device->ops->name##_forward(t->device, t->place[Y], t->place[X], t->count[X]);             \
+/* What backward reads besides dy, and the number of those that take one. */
+#define TENSOR_x X
+#define TENSOR_y Y
+#define RUN_BOTH(forward, backward, reads, ...)                                                              \
+    static gs_status forward(const instance *t) {                                                            \
+        return t->device->ops->forward(t->device, t->place[Y], t->place[X], t->count[X] __VA_ARGS__);        \
     }                                                                                                        \
-    static gs_status name##_backward(const instance *t) {                                                    \
-        return t->device->ops->name##_backward(t->device, t->place[DX], t->place[DY], instance_kept(t, of),  \
-                                               t->count[X]);                                                 \
+    static gs_status backward(const instance *t) {                                                           \
+        return t->device->ops->backward(t->device, t->place[DX], t->place[DY],                               \
+                                        instance_kept(t, TENSOR_##reads), t->count[X] __VA_ARGS__);          \
     }
-ACTIVATION(relu, Y)
-ACTIVATION(tanh, Y)
-ACTIVATION(sigmoid, Y)
-ACTIVATION(gelu, X)
-ACTIVATION(gelu_tanh, X)
-ACTIVATION(silu, X)
+#define RUN(of, name, forward, backward, reads) RUN_BOTH(forward, backward, reads, )
+#define RUN_WITH(of, name, forward, backward, reads, number)                                                 \
+    RUN_BOTH(forward, backward, reads, , (float)t->c->arg[1])
+GS_ELEMENT_WISE(RUN, RUN_WITH, )
 
 static void softmax_cross_entropy_counts(const int *a, size_t *count) {
     count[X] = count[DX] = count[Y] = (size_t)(a[0] * a[1]);
@@ -306,6 +306,11 @@ static gs_status mean_squared_error_backward(const instance *t) {
 
 /* Linear operators are differentiated with a step of 1, which is exact but for rounding; see
  * test_operators.c. */
+#define ROW_OF(args, name, forward, backward, reads)                                                         \
+    {name,      args, element_counts, forward,     backward,           AWAY_FROM_0,                          \
+     1 / 32.0f, true, false,          one_summand, TENSOR_##reads == X},
+#define ROW(of, name, forward, backward, reads) ROW_OF(1, #name, forward, backward, reads)
+#define ROW_WITH(of, name, forward, backward, reads, number) ROW_OF(2, #name, forward, backward, reads)
 static const operator_test operators[] = {
     {"linear", 4, linear_counts, linear_forward, linear_backward, ANYWHERE, 1, false, false, linear_summands,
      false},
@@ -319,16 +324,9 @@ static const operator_test operators[] = {
      pool2d_summands, false},
     {"batch_norm", 4, batch_norm_counts, batch_norm_forward, batch_norm_backward, WIDE, 1 / 4.0f, false,
      false, batch_norm_summands, false},
-    {"relu", 1, element_counts, relu_forward, relu_backward, AWAY_FROM_0, 1 / 16.0f, true, false, one_summand,
-     false},
-    {"tanh", 1, element_counts, tanh_forward, tanh_backward, WIDE, 1 / 32.0f, true, false, one_summand,
-     false},
-    {"sigmoid", 1, element_counts, sigmoid_forward, sigmoid_backward, WIDE, 1 / 16.0f, true, false,
-     one_summand, false},
-    {"gelu", 1, element_counts, gelu_forward, gelu_backward, WIDE, 1 / 32.0f, true, false, one_summand, true},
-    {"gelu_tanh", 1, element_counts, gelu_tanh_forward, gelu_tanh_backward, WIDE, 1 / 32.0f, true, false,
-     one_summand, true},
-    {"silu", 1, element_counts, silu_forward, silu_backward, WIDE, 1 / 16.0f, true, false, one_summand, true},
+    /* clang-format off */
+    GS_ELEMENT_WISE(ROW, ROW_WITH, )
+    /* clang-format on */
     {"softmax_cross_entropy", 3, softmax_cross_entropy_counts, softmax_cross_entropy_forward,
      softmax_cross_entropy_backward, WIDE, 1 / 16.0f, false, true, loss_summands, false},
     {"mean_squared_error", 2, mean_squared_error_counts, mean_squared_error_forward,

@@ -60,7 +60,7 @@ static float x_value(const instance *t, size_t i) {
     case WIDE:
         return 4 * v;
     case AWAY_FROM_0:
-        return v < 0 ? v - 0.25f : v + 0.25f;
+        return 4 * v + (v < 0 ? -0.0625f : 0.0625f);
     case DISTINCT: /* no two closer than 1/64: a permutation, since 7919 is prime */
         return (float)(((int64_t)i * 7919 + 13) % count - count / 2) / 64.0f;
     case TOKENS: /* whole numbers below the second number of the case */

@@ -10,11 +10,13 @@ enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* a loss adds to these and leaves th
 
 extern const char *const tensor_names[TENSORS]; /* as in the golden files */
 
-/* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and cases. */
+/* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and cases; those of
+ * GS_ELEMENT_WISE have all that already. */
+#define TESTED_ELEMENT_WISE(of, name, ...) of(name)
 #define TESTED_OPERATORS(of)                                                                                 \
     of(linear) of(conv2d) of(conv2d_groups) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm)      \
-        of(embedding) of(positions) of(attention) of(attention_cached) of(relu) of(tanh) of(sigmoid)         \
-            of(gelu) of(gelu_tanh) of(silu) of(softmax_cross_entropy) of(mean_squared_error)
+        of(embedding) of(positions) of(attention) of(attention_cached) of(softmax_cross_entropy)             \
+            of(mean_squared_error) GS_ELEMENT_WISE(TESTED_ELEMENT_WISE, TESTED_ELEMENT_WISE, of)
 
 typedef struct operator_case {
     const char *op;

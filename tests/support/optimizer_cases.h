@@ -1,4 +1,4 @@
-/* Five updates by each optimiser, compared with PyTorch's, or for lars and lamb with the papers' formulas on PyTorch's
+/* Five updates by each optimiser, compared with PyTorch's, or for lars, lamb and lion with the papers' formulas on PyTorch's
  * tensors (test_optimizers.c). tests/golden/make.py reads this file too.
  * The weights are those of "flatten, linear OUT, linear 3" with IN inputs.
  *
@@ -22,3 +22,6 @@ UPDATES(0, lars, 400, 170, 64, 0.01, 0.9, 0, 0, 0.0005)
 UPDATES(1, lamb, 1, 1, 1, 0.01, 0.9, 0.999, 1e-6, 0)
 UPDATES(1, lamb, 5, 7, 8, 0.02, 0.8, 0.95, 1e-3, 0.1)
 UPDATES(0, lamb, 400, 170, 64, 0.003, 0.9, 0.999, 1e-6, 0.3)
+UPDATES(1, lion, 1, 1, 1, 0.001, 0.9, 0.99, 0, 0)
+UPDATES(1, lion, 5, 7, 8, 0.01, 0.8, 0.95, 0, 0.1)
+UPDATES(0, lion, 400, 170, 64, 0.0003, 0.9, 0.99, 0, 0.3)

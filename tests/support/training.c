@@ -11,9 +11,6 @@ static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333 };
 
-#define ADDRESS(name) &gs_##name,
-const gs_optimizer_ops *const gs_test_optimizers[] = {GS_OPTIMIZERS(ADDRESS) NULL};
-
 /* Under a slow checker: a tenth of the samples, in batches of a tenth. There are as many steps, and step 19 has 6
  * samples then too. A run that needs all says so: --batch 333. */
 static bool tenth(void) {

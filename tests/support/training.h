@@ -53,9 +53,6 @@ void assert_same_within_rounding(const gs_result *, const gs_result *, const cha
 void assert_same_memory(const gs_memory_plan *, const gs_result *, const char *what);
 gs_result gs_test_train_as_planned(const gs_settings *, const char *what);
 
-/* All optimisers of the library, sgd first; NULL ends them. */
-extern const gs_optimizer_ops *const gs_test_optimizers[];
-
 /* The SHA-256 of the weights that a run of the program prints. */
 const char *gs_test_sha256(const char *arguments, ...) GS_PRINTF(1, 2);
 

@@ -90,9 +90,9 @@ while read -r command; do
     done <options
 done <commands
 sed 's/\\//g' "$man/gradsum-train.1" >train
-grep -q '^learning rate (default: 0.05; lars, lamb 0.01; adam, adamw 0.001)' train ||
+grep -q '^learning rate; by default 0.05; adam, adamw 0.001; lars, lamb 0.01' train ||
     fail "gradsum-train.1: no default of --lr"
-grep -q '^sgd, nesterov, lars: momentum; 0: none (default 0.9)' train ||
+grep -q '^sgd, nesterov, lars: momentum; 0: none; by default 0.9' train ||
     fail "gradsum-train.1: no default of --momentum"
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"

@@ -83,6 +83,8 @@ def module(words, shape, embedding):
         return nn.GELU(approximate="tanh" if "tanh" in words else "none")
     if op == "batch_norm":
         return nn.BatchNorm2d(shape[0]) if len(shape) == 3 else nn.BatchNorm1d(shape[0])
+    if op == "group_norm":
+        return nn.GroupNorm(int(words[1]), shape[0])
     if op == "embedding":
         return Embedding(int(words[1]), int(words[2]))
     if op == "positions":
@@ -95,8 +97,9 @@ def module(words, shape, embedding):
         return nn.LayerNorm(shape[-1])
     if op == "dropout":
         return nn.Dropout(float(words[1]))
-    return {"flatten": nn.Flatten, "relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid,
-            "silu": nn.SiLU}[op]()
+    # the others have PyTorch's names: softplus 2 is Softplus(2)
+    name = {"relu": "ReLU", "silu": "SiLU"}.get(op, op.capitalize())
+    return getattr(nn, name)(*map(float, words[1:]))
 
 
 def parse(tokens, shape, embedding=None):

@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/text.h"
+#include "data/csv_set.h"
 #include "data/npy_set.h"
+#include "train/settings.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -156,7 +158,7 @@ static gs_status check_outputs(const gs_option *options) {
     const char *file = from && strncmp(from, text, strlen(text)) == 0 ? from + strlen(text) : "";
     for (int i = 0; i < 3 && from; i++) {
         to = text_of(options, outputs[i]);
-        if (to && (gs_file_is_same(to, file) || gs_npy_reads(from, to)))
+        if (to && (gs_file_is_same(to, file) || gs_npy_reads(from, to) || gs_csv_reads(from, to)))
             return gs_fail(GS_E_USAGE, "--%s %s would replace a file of --data %s; choose another name",
                            outputs[i], to, from);
     }
@@ -221,5 +223,6 @@ const gs_option *gs_run_options(gs_settings *s, int users, const gs_option *own)
         n += at == n;
     }
     table[n] = (gs_option){0};
+    for (size_t i = 0; i < n; i++) table[i].help = gs_optimizers_help(table[i].name, table[i].help);
     return table;
 }

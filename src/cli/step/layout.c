@@ -672,8 +672,7 @@ static void print_all(const traced *s) {
     const cJSON *sentence;
     printf("%s: step %llu of %s, global batch %zu, %d workers\n\n", s->name,
            (unsigned long long)s->settings.steps,
-           gs_model_is_name(s->settings.model) ? s->settings.model : "the model", s->memory.batch,
-           s->workers);
+           gs_model_named(s->settings.model) ? s->settings.model : "the model", s->memory.batch, s->workers);
     kinds[s->kind].show(s);
     printf("\n");
     print_table(&f);
@@ -766,7 +765,7 @@ static cJSON *json_of_layout(const traced *l) {
     while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the run has read it */
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind].name), GS_FIELD("layout", l->name),
-        GS_FIELD("model", gs_model_is_name(l->settings.model) ? l->settings.model : "a model of your own"),
+        GS_FIELD("model", gs_model_named(l->settings.model) ? l->settings.model : "a model of your own"),
         GS_FIELD("data", l->settings.data), GS_FIELD("batch", l->memory.batch),
         GS_FIELD("step", l->settings.steps), GS_FIELD("zero", l->layout.zero), GS_FIELD("pp", l->layout.pp),
         GS_FIELD("schedule", schedule), GS_FIELD("schedule_title", (*named)->title),

@@ -35,8 +35,8 @@ const gs_run_option gs_run_table[] = {
      "else mlp)",
      .agreement = GS_MAY_DIFFER},
     {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR",
-     "fashion-mnist[-small], colour-fashion[-small]; a folder (.npy, MNIST's or CIFAR's files, or pictures: "
-     "train/CLASS/*.jpg, val/CLASS/*.jpg); jargon or text:FILE, a text",
+     "fashion-mnist[-small], colour-fashion[-small]; FILE.csv; a folder with pictures (train/CLASS/*.jpg, "
+     "val/CLASS/*.jpg)" GS_DATA_FILES " files; jargon or text:FILE, a text",
      .usual_text = "fashion-mnist-small", .json = {"data", "data"}, .agreement = GS_MAY_DIFFER,
      .resume = GS_RESUME_FILLED},
     {"labels", GS_OPTION_LABELS, AT(labels), 0, 0, "WHICH", "of CIFAR-100: fine (100 classes) or coarse (20)",
@@ -113,8 +113,7 @@ const gs_run_option gs_run_table[] = {
      .off = "no limit", .json = {NULL, "steps"}, .resume = GS_RESUME_FILLED},
     {"optimizer", GS_OPTION_OPTIM, AT(optimizer), 0, 0, "NAME", "one of:" GS_OPTIMIZERS(WORD), GS_TRAINING,
      .json = {"optimizer", "optimizer.name"}, .resume = GS_RESUME_AGREES},
-    {"lr", GS_OPTION_FLOAT, AT(lr), 0, 1e6, "X",
-     "learning rate (default: 0.05; lars, lamb 0.01; adam, adamw 0.001)", GS_LEARNING, .usual = NAN,
+    {"lr", GS_OPTION_FLOAT, AT(lr), 0, 1e6, "X", "learning rate", GS_LEARNING, .usual = NAN,
      .json = {"lr", "optimizer.lr"}, .resume = GS_RESUME_FILLED},
     {"lr-rule", GS_OPTION_RULE, AT(lr_rule), 0, 0, "RULE",
      "none; linear: lr x batch / base batch; sqrt: lr x the root of that ratio", GS_LEARNING,
@@ -136,22 +135,18 @@ const gs_run_option gs_run_table[] = {
     {"final-lr", GS_OPTION_FLOAT, AT(final_lr), 0, 1e6, "X",
      "with --schedule linear or cosine: the rate at the end (default 0)", GS_LEARNING, .usual = NAN,
      .json = {"final_lr", "optimizer.final_lr"}, .log_with = "schedule", .resume = GS_RESUME_FILLED},
-    {"momentum", GS_OPTION_FLOAT, AT(momentum), 0, GS_BETA_MOST, "X",
-     "sgd, nesterov, lars: momentum; 0: none (default 0.9)", GS_TRAINING, .usual = NAN,
-     .json = {"momentum", "optimizer.momentum"}, .resume = GS_RESUME_AGREES},
-    {"beta1", GS_OPTION_FLOAT, AT(beta1), 0, GS_BETA_MOST, "X",
-     "adam, adamw, lamb: decay of the mean of gradients (default 0.9)", GS_LEARNING, .usual = NAN,
-     .json = {"beta1", "optimizer.beta1"}, .resume = GS_RESUME_AGREES},
-    {"beta2", GS_OPTION_FLOAT, AT(beta2), 0, GS_BETA_MOST, "X",
-     "adam, adamw, lamb: decay of the mean of their squares (default 0.999)", GS_LEARNING, .usual = NAN,
-     .json = {"beta2", "optimizer.beta2"}, .resume = GS_RESUME_AGREES},
+    {"momentum", GS_OPTION_FLOAT, AT(momentum), 0, GS_BETA_MOST, "X", "momentum; 0: none", GS_TRAINING,
+     .usual = NAN, .json = {"momentum", "optimizer.momentum"}, .resume = GS_RESUME_AGREES},
+    {"beta1", GS_OPTION_FLOAT, AT(beta1), 0, GS_BETA_MOST, "X", "decay of the mean of gradients", GS_LEARNING,
+     .usual = NAN, .json = {"beta1", "optimizer.beta1"}, .resume = GS_RESUME_AGREES},
+    {"beta2", GS_OPTION_FLOAT, AT(beta2), 0, GS_BETA_MOST, "X", "decay of the mean of their squares",
+     GS_LEARNING, .usual = NAN, .json = {"beta2", "optimizer.beta2"}, .resume = GS_RESUME_AGREES},
     {"epsilon", GS_OPTION_FLOAT, AT(epsilon), GS_EPSILON_LEAST, 1e6, "X",
-     "adam, adamw, lamb: what keeps the step from a division by 0 (default 1e-8; lamb 1e-6)", GS_LEARNING,
-     .usual = NAN, .json = {"epsilon", "optimizer.epsilon"}, .resume = GS_RESUME_AGREES},
+     "what keeps the step from a division by 0", GS_LEARNING, .usual = NAN,
+     .json = {"epsilon", "optimizer.epsilon"}, .resume = GS_RESUME_AGREES},
     {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X",
-     "weight decay; L2, but with adamw and lamb apart from the gradient (default 0; adamw, lamb 0.01)",
-     GS_LEARNING, .usual = NAN, .json = {"weight_decay", "optimizer.weight_decay"},
-     .resume = GS_RESUME_FILLED},
+     "weight decay; L2, but apart from the gradient with ", GS_LEARNING, .usual = NAN,
+     .json = {"weight_decay", "optimizer.weight_decay"}, .resume = GS_RESUME_FILLED},
     {"clip", GS_OPTION_FLOAT, AT(clip), GS_CLIP_LEAST, 1e6, "X",
      "shorten each step's gradient to a norm of at most X, over all parameters", GS_LEARNING | GS_BY_LAYOUT,
      .off = "none", .json = {"clip", "clip"}, .null = true, .log_with = "clip", .resume = GS_RESUME_FILLED},
@@ -342,9 +337,7 @@ void gs_option_set_number(gs_option_kind kind, void *value, double number) {
 /* ---- names ---- */
 
 #define NAME(name) #name,
-#define TABLE(name) &gs_##name,
-
-static const gs_optimizer_ops *const optimizers[] = {GS_OPTIMIZERS(TABLE)};
+#define COUNT(name) +1
 
 static const gs_option_names names[] = {
     [GS_OPTION_LOSS] = {{"cross_entropy", "squared_error", "regression"}, 2},
@@ -356,7 +349,7 @@ static const gs_option_names names[] = {
     [GS_OPTION_RULE] = {{"none", "linear", "sqrt"}, 3},
     [GS_OPTION_BIND] = {{"none", "cores"}, 2},
     [GS_OPTION_KEEP] = {{"last", "best"}, 2},
-    [GS_OPTION_OPTIM] = {{GS_OPTIMIZERS(NAME)}, sizeof optimizers / sizeof *optimizers},
+    [GS_OPTION_OPTIM] = {{GS_OPTIMIZERS(NAME)}, 0 GS_OPTIMIZERS(COUNT)},
 };
 
 const gs_option_names *gs_option_names_of(gs_option_kind kind) {
@@ -375,7 +368,7 @@ _Static_assert(sizeof(gs_loss) == sizeof(int) && sizeof(gs_labels) == sizeof(int
 
 static void set_name(gs_option_kind kind, void *value, int i) {
     if (kind == GS_OPTION_OPTIM)
-        *(const gs_optimizer_ops **)value = optimizers[i];
+        *(const gs_optimizer_ops **)value = gs_optimizers[i];
     else if (is_bool(kind))
         *(bool *)value = i != 0;
     else

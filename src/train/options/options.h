@@ -149,8 +149,8 @@ gs_status gs_option_read(const gs_option *, const char *text);
 
 /* The names of a kind that has a few. */
 typedef struct gs_option_names {
-    const char *name[8]; /* by value */
-    int typed;           /* how many of them the command line takes; a program can set the others */
+    const char *name[16]; /* by value */
+    int typed;            /* how many of them the command line takes; a program can set the others */
 } gs_option_names;
 
 /* NULL: the kind has none. */

@@ -1,0 +1,34 @@
+#include "common.clh"
+
+/* As in backend.h. */
+typedef struct lion_step {
+    float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
+} lion_step;
+
+/* For every parameter: g = scale dw;  c = beta1 m + rest1 g;  m = beta2 m + rest2 g, or 0 below FLT_MIN;
+ * w = keep w - rate sign(c).  Rounded as in cpu/lion.c, without FMA (sgd.cl says why). */
+#define GS_LION(T, weight, gradient, moment)                                                                 \
+    T g = s.scale * (gradient), c = s.beta1 * moment + s.rest1 * g;                                          \
+    moment = s.beta2 * moment + s.rest2 * g;                                                                 \
+    moment = fabs(moment) < FLT_MIN ? (T)0 : moment;                                                         \
+    c = c > 0 ? (T)s.rate : c < 0 ? (T)(-s.rate) : c;                                                        \
+    weight = s.keep * weight - c;
+
+__kernel GS_OF_VECTORS void lion_update(__global float *w, ulong w_at, __global float *m, ulong m_at,
+                                        __global const float *dw, ulong dw_at, ulong count, lion_step s) {
+#pragma OPENCL FP_CONTRACT OFF
+    w += w_at;
+    m += m_at;
+    dw += dw_at;
+    size_t i = GS_FIRST;
+    if (i + GS_VECTOR <= count) {
+        vec weight = load(w + i), moment = load(m + i);
+        GS_LION(vec, weight, load(dw + i), moment)
+        store(moment, m + i);
+        store(weight, w + i);
+    } else {
+        for (; i < count; i++) {
+            GS_LION(float, w[i], dw[i], m[i])
+        }
+    }
+}

@@ -1,0 +1,21 @@
+#include "cpu/plain/plain.h"
+
+#include <math.h>
+
+/* y = log(1 + exp(beta x)) / beta, as the larger of x and 0, and a rest: exp(beta x) alone could overflow */
+gs_status gs_plain_softplus_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t count, float beta) {
+    (void)d;
+    float *y = gs_plain_at(y_), *x = gs_plain_at(x_);
+    for (size_t i = 0; i < count; i++)
+        y[i] = (x[i] < 0 ? 0 : x[i]) + log1pf(expf(-fabsf(beta * x[i]))) / beta;
+    return GS_OK;
+}
+
+/* y = log(1 + exp(beta x)) / beta, so dx = dy / (1 + exp(-beta x)) */
+gs_status gs_plain_softplus_backward(gs_device *d, gs_mem dx_, gs_mem dy_, gs_mem x_, size_t count,
+                                     float beta) {
+    (void)d;
+    float *dx = gs_plain_at(dx_), *dy = gs_plain_at(dy_), *x = gs_plain_at(x_);
+    for (size_t i = 0; i < count; i++) dx[i] = dy[i] / (1 + expf(-beta * x[i]));
+    return GS_OK;
+}

@@ -1,0 +1,134 @@
+/* The channels of an image, or the numbers of a vector, in G groups of equal size: of each sample each group gets mean
+ * 0 and variance 1, and then each channel a scale and a shift that are learned. With m numbers in a group:
+ *
+ *     mean = sum x / m;    var = sum (x - mean)^2 / m;    u = (x - mean) / sqrt(var + eps);    y = weight u + bias
+ *
+ * As batch_norm, but over a part of a sample and not over the batch: no sample's y depends on another's x, so training
+ * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image, and
+ * as many groups as channels an "instance norm". eps is 1e-5.
+ *
+ * The groups of all samples lie one behind the other, so that to the operators of batch_norm n samples of G groups are
+ * one sample of n G channels: these make u of x. A second call makes y of u, with the channels that there are, mean 0
+ * and variance 1.
+ *
+ * Source: Wu, He, "Group normalization" (ECCV 2018).
+ */
+#include <stdio.h>
+#include "layer/make.h"
+
+enum { WEIGHT, BIAS, SUMS = 6 /* arrays with a number for each group of each sample */ };
+
+typedef struct group_norm {
+    gs_layer base;   /* `outputs` are its groups */
+    gs_mem of_group; /* SUMS arrays, see below */
+    gs_mem ones;     /* as many as there are groups of all samples, or channels */
+    gs_mem zeros;
+    gs_mem u; /* where there is no dx to keep it in during backward */
+} group_norm;
+
+static gs_status group_norm_plan(gs_layer *l, gs_shape in) {
+    const int dims[] = {in.c};
+    if (l->outputs < 1 || in.c % l->outputs != 0)
+        return gs_layer_refuse(l, "the input has %d channels, which %d groups do not divide evenly", in.c,
+                               l->outputs);
+    if (gs_shape_tokens(in) > 1) return gs_layer_refuse(l, "it does not take sequences; wanted layer_norm");
+    l->out = in;
+    l->flops = 10.0 * (double)gs_shape_size(in); /* mean, variance, u, y: 1 + 3 + 4 + 2 */
+    GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));
+    return gs_layer_parameter_filled(l, "bias", 1, dims, 0);
+}
+
+static gs_status group_norm_bind(gs_layer *l, size_t max_batch) {
+    group_norm *me = (group_norm *)l;
+    const gs_shape one = {1, 1, 1, 0};
+    const size_t groups = max_batch * (size_t)l->outputs, channels = (size_t)l->in.c,
+                 numbers = groups > channels ? groups : channels;
+    GS_TRY(gs_layer_alloc(l, SUMS * numbers, one, &me->of_group));
+    GS_TRY(gs_layer_alloc(l, numbers, one, &me->ones));
+    GS_TRY(gs_layer_alloc(l, numbers, one, &me->zeros));
+    if (!l->needs_dx) GS_TRY(gs_layer_alloc(l, max_batch, l->in, &me->u));
+    return l->device->ops->fill(l->device, me->ones, 1, numbers);
+}
+
+static void group_norm_unbind(gs_layer *l) {
+    const group_norm *me = (const group_norm *)l;
+    const gs_mem own[] = {me->of_group, me->ones, me->zeros, me->u};
+    for (int i = 0; i < 4; i++) l->device->ops->free(l->device, own[i]);
+}
+
+/* A pass: its groups and its channels, as batch_norm's. */
+typedef struct sizes {
+    gs_batch_norm_sizes groups, channels;
+    gs_mem mean, var, sums,
+        unused[2]; /* of each group; unused: the gradients of scales that it does not have */
+} sizes;
+
+static sizes sizes_of(const gs_layer *l, size_t n) {
+    const size_t plane = (size_t)l->in.h * (size_t)l->in.w, all = n * (size_t)l->outputs;
+    const gs_mem m = ((const group_norm *)l)->of_group;
+    return (sizes){
+        .groups = {.c = (int)all, .plane = (int)((size_t)(l->in.c / l->outputs) * plane), .eps = 1e-5f},
+        .channels = {.c = l->in.c, .plane = (int)plane, .eps = 0},
+        .mean = m,
+        .var = gs_at(m, all),
+        .sums = gs_at(m, 2 * all),
+        .unused = {gs_at(m, 4 * all), gs_at(m, 5 * all)}};
+}
+
+/* u of x */
+static gs_status normalise(const gs_layer *l, const sizes *s, gs_mem u, gs_mem x) {
+    const group_norm *me = (const group_norm *)l;
+    return l->device->ops->batch_norm_forward(l->device, u, x, me->ones, me->zeros, s->mean, s->var, 1,
+                                              &s->groups);
+}
+
+static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
+    const group_norm *me = (const group_norm *)l;
+    const gs_backend *ops = l->device->ops;
+    const sizes s = sizes_of(l, pass->n);
+    GS_TRY(ops->batch_norm_statistics(l->device, s.mean, s.var, x, 1, &s.groups));
+    GS_TRY(normalise(l, &s, *y, x));
+    return ops->batch_norm_forward(l->device, *y, *y, l->param[WEIGHT].w, l->param[BIAS].w, me->zeros,
+                                   me->ones, pass->n, &s.channels);
+}
+
+/* Of y = weight u + bias: the sums of weight and bias, then g = weight dy. Of u of x: batch_norm's dx of g. u, which is
+ * computed again, and g lie where dx is to lie. */
+static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
+    const group_norm *me = (const group_norm *)l;
+    const gs_backend *ops = l->device->ops;
+    const gs_param *w = &l->param[WEIGHT];
+    const sizes s = sizes_of(l, pass->n);
+    const gs_mem u = l->needs_dx ? *dx : me->u;
+    GS_TRY(normalise(l, &s, u, l->x));
+    GS_TRY(ops->batch_norm_sums(l->device, s.sums, w->dw, l->param[BIAS].dw, dy, u, me->zeros, me->ones,
+                                pass->n, &s.channels, !pass->fresh));
+    if (!l->needs_dx) return GS_OK;
+    GS_TRY(ops->batch_norm_backward(l->device, *dx, dy, l->x, w->w, me->zeros, me->ones, GS_NONE, 1, pass->n,
+                                    &s.channels));
+    GS_TRY(ops->batch_norm_sums(l->device, s.sums, s.unused[0], s.unused[1], *dx, l->x, s.mean, s.var, 1,
+                                &s.groups, false));
+    return ops->batch_norm_backward(l->device, *dx, *dx, l->x, me->ones, s.mean, s.var, s.sums,
+                                    (float)s.groups.plane, 1, &s.groups);
+}
+
+static void group_norm_describe(const gs_layer *l, char *text, size_t size) {
+    snprintf(text, size, "%s %d", l->ops->name, l->outputs);
+}
+
+static const gs_layer_ops group_norm_ops = {
+    .name = "group_norm",
+    .buffers = GS_OWN,
+    .storage = GS_IN_FLOATS,
+    .extra_reads = 1, /* x */
+    .plan = group_norm_plan,
+    .bind = group_norm_bind,
+    .forward = group_norm_forward,
+    .backward = group_norm_backward,
+    .unbind = group_norm_unbind,
+    .describe = group_norm_describe,
+};
+
+gs_layer *gs_group_norm(int groups) {
+    return gs_layer_with_outputs(&group_norm_ops, sizeof(group_norm), groups);
+}

@@ -1,0 +1,38 @@
+/* Lion, "evolved sign momentum": every weight steps by lr, up or down. In each update:
+ *
+ *     g = dw / samples
+ *     c = beta1 m + (1 - beta1) g                            m looks beta2 / (1 - beta2) gradients back, c less far
+ *     w = w - lr (sign(c) + weight_decay w)                  sign(0) = 0
+ *     m = beta2 m + (1 - beta2) g                            0 at first
+ *
+ * One vector where Adam has two. All steps are as long as the longest of Adam's, so lr is 3 to 10 times smaller than
+ * AdamW's, and weight_decay as many times larger. The decay is a step of its own, as AdamW's is.
+ *
+ * Source: Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS 2023), algorithm 2.
+ */
+#include "core/decimal.h"
+#include "optim/optimizer.h"
+
+static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {
+    const gs_model *m = o->model;
+    const gs_adam_step s = {.scale = scale,
+                            .rate = o->lr,
+                            .beta1 = o->beta1,
+                            .rest1 = (float)(1 - gs_decimal(o->beta1)),
+                            .beta2 = o->beta2,
+                            .rest2 = (float)(1 - gs_decimal(o->beta2)),
+                            .keep = (float)(1 - (double)o->lr * (double)o->weight_decay)};
+    return m->device->ops->lion_update(m->device, gs_at(m->weights, first), gs_optimizer_vector(o, 0, first),
+                                       gs_at(m->gradients, first), count, s);
+}
+
+const gs_optimizer_ops gs_lion = {
+    .name = "lion",
+    .title = "Lion",
+    .usual = {.lr = 0.0001f, .beta1 = 0.9f, .beta2 = 0.99f},
+    .flops = 10, /* w, m and dw are read, w and m written */
+    .bytes = 20,
+    .vector = {"first_moment"},
+    .decoupled = true,
+    .update = update,
+};

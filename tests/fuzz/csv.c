@@ -1,0 +1,22 @@
+/* Tables of numbers as text, in one file and in a folder. */
+#include <math.h>
+#include <stdlib.h>
+#include "fuzz.h"
+#include "data/dataset.h"
+
+FUZZ(in) {
+    gs_dataset d = {0};
+    const gs_split split = fuzz_byte(in) & 1 ? GS_TRAIN : GS_TEST;
+    const char *folder = fuzz_folder("test.csv", 0, in->data, in->size);
+    if (gs_csv_set_load(folder, split, GS_LABELS_FINE, &d) == GS_OK) {
+        const size_t each = gs_shape_size(d.shape);
+        if (d.count < 1 || each < 1 || !d.inputs || !d.labels == !d.targets) fuzz_wrong("half a set");
+        for (size_t i = 0; i < d.count * each; i++)
+            if (!isfinite(d.inputs[i])) fuzz_wrong("number %zu is %g", i, (double)d.inputs[i]);
+        for (size_t i = 0; d.labels && i < d.count; i++)
+            if (d.labels[i] >= d.classes) fuzz_wrong("label %d of %d classes", d.labels[i], d.classes);
+    }
+    free(d.inputs);
+    free(d.targets);
+    free(d.labels);
+}
