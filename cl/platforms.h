@@ -20,7 +20,7 @@ gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id out[GS_CL_MO
 gs_status gs_cl_check_cache(cl_platform_id);
 
 /* The smallest number, from 0, that no open device has; the last of them is all further devices' together. Between
- * gs_cl_lock and gs_cl_unlock. Why devices have numbers: pocl_copies.c. */
+ * gs_cl_lock and gs_cl_unlock. Why devices have numbers: pocl.c. */
 enum { GS_CL_NUMBERS = 64 };
 int gs_cl_take_number(void);
 void gs_cl_give_number_back(int);
