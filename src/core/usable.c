@@ -60,18 +60,11 @@ static void look_at_group(gs_usable *u, const char *folder) {
  * mounted: what is not there limits nothing, and the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];
-    const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s", root, mount);
+    const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, *mount ? "/" : "", mount);
     snprintf(folder + top, sizeof folder - (size_t)top, "%s", group);
     for (char *end; (end = strrchr(folder, '/')) && end >= folder + top; *end = '\0')
         look_at_group(u, folder);
     look_at_group(u, folder);
-}
-
-static bool lists(const char *controllers, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *c = controllers; (c = strstr(c, name)); c += length)
-        if ((c == controllers || c[-1] == ',') && (c[length] == ',' || !c[length])) return true;
-    return false;
 }
 
 static void look_at_all_groups(gs_usable *u, const char *root) {
@@ -85,8 +78,8 @@ static void look_at_all_groups(gs_usable *u, const char *root) {
         *group++ = *controllers++ = '\0';
         group[strcspn(group, "\n")] = '\0';
         if (!*controllers) look_at_groups(u, root, "", group);
-        if (lists(controllers, "cpu")) look_at_groups(u, root, "/cpu", group);
-        if (lists(controllers, "memory")) look_at_groups(u, root, "/memory", group);
+        for (char *rest, *one = strtok_r(controllers, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+            if (strcmp(one, "cpu") == 0 || strcmp(one, "memory") == 0) look_at_groups(u, root, one, group);
     }
     fclose(f);
 }

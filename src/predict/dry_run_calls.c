@@ -189,7 +189,7 @@ static gs_status play_run(gs_worker *w, void *memory_plan) {
 /* ---- all workers ---- */
 
 static double bytes_of(const gs_dataset *set) {
-    return set->source ? 0 : (double)set->count * (double)gs_sample_bytes(set);
+    return set->folder ? 0 : (double)set->count * (double)gs_sample_bytes(set);
 }
 
 static gs_status check(const gs_run *run, const gs_settings *s, int workers) {

@@ -2,7 +2,7 @@
 #include "sync/sync.h"
 
 #include <string.h>
-#include "core/nearest.h"
+#include "core/text.h"
 
 #define SCHEMES                                                                                              \
     &gs_sync_allreduce, &gs_sync_gloo, &gs_sync_hierarchical, &gs_sync_ps, &gs_sync_sharded_ps,              \
