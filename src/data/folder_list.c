@@ -1,4 +1,4 @@
-#include "data/folder_list.h"
+#include "data/folder_set.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -305,8 +305,4 @@ void gs_folder_list_free(gs_folder_list *l) {
     l->files = NULL;
     l->names = NULL;
     l->count = 0;
-}
-
-bool gs_folder_path(const gs_folder_list *l, size_t i, char *path, size_t size) {
-    return snprintf(path, size, "%s/%s", l->folder, gs_folder_name(l, i)) < (int)size;
 }

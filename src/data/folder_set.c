@@ -1,56 +1,103 @@
 #include "data/folder_set.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <zlib.h>
-#include "data/decode_pool.h"
-#include "data/decoded.h"
-#include "data/folder_list.h"
-#include "data/order.h"
-#include "io/file.h"
 #include "core/text.h"
-#include "data/source.h"
+#include "core/thread.h"
+#include "core/usable.h"
+#include "data/order.h"
 #include "data/view.h"
+#include "io/file.h"
 #include "io/picture.h"
 
 enum { PATH_SIZE = 8192 };
 
-typedef struct folder_set {
-    gs_source source; /* first: the set knows only that */
-    gs_folder_list list;
-    int size;
-    bool skip_broken;
-    gs_decode_pool *pool;
-    gs_decoded *cache; /* NULL: none */
-} folder_set;
-
-/* ---- one file: read, decoded, cropped and resized to a sample ---- */
-
 /* What a thread that decodes has for itself. */
-typedef struct folder_tools {
+typedef struct tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
     unsigned char *picture; /* a sample before it is changed */
-} folder_tools;
+    struct tools *next;     /* in the list of those that nobody uses now */
+} tools;
 
-static void free_tools(void *of) {
-    folder_tools *t = of;
-    if (!t) return;
+/* Samples that somebody has asked for. */
+typedef struct reading {
+    gs_folder_set *f;
+    const gs_dataset *set;
+    const gs_sample_request *wanted;
+    unsigned char *inputs;
+    int32_t *targets;
+    size_t begun; /* by anybody: those below it */
+    int at_work;  /* helpers */
+    gs_error error;
+    size_t failed_at;
+    struct reading *behind; /* in the list of readings */
+} reading;
+
+/* Threads that help: whoever asks for samples decodes too, so of --loaders N one is not here. Several threads may ask
+ * at once: helpers go to whoever has samples left. */
+typedef struct gs_folder_threads {
+    int helpers;
+    pthread_t *thread;
+    pthread_mutex_t lock; /* of what follows, and of the readings */
+    pthread_cond_t wanted, done;
+    reading *readings;
+    tools *spare;
+    bool quit;
+} threads;
+
+/* ---- decoded pictures that are kept in memory: --cache ---- */
+
+enum { EMPTY, FULL, IN_WORK };
+
+gs_status gs_folder_set_keep(gs_folder_set *f, size_t count, size_t bytes) {
+    const double all = (double)count * (double)bytes, free_bytes = gs_usable_here().free;
+    if (free_bytes > 0 && all > 0.9 * free_bytes)
+        return gs_fail(GS_E_MEMORY, "--cache: %zu pictures of %zu bytes are %.3g GB, and %.3g GB are free",
+                       count, bytes, all / 1e9, free_bytes / 1e9);
+    const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE; /* a page is taken when it is written */
+    void *memory = mmap(NULL, bytes * count, PROT_READ | PROT_WRITE, private, -1, 0);
+    f->kept = memory == MAP_FAILED ? NULL : memory;
+    f->kept_bytes = bytes;
+    f->state = calloc(count, 1);
+    if (f->kept && f->state) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "--cache: no memory for %zu pictures of %zu bytes", count, bytes);
+}
+
+/* False: it is not there. */
+static bool get_kept(const gs_folder_set *f, size_t i, unsigned char *to) {
+    if (__atomic_load_n(&f->state[i], __ATOMIC_ACQUIRE) != FULL) return false;
+    memcpy(to, f->kept + i * f->kept_bytes, f->kept_bytes);
+    return true;
+}
+
+static void keep(gs_folder_set *f, size_t i, const unsigned char *from) {
+    unsigned char empty = EMPTY;
+    if (!__atomic_compare_exchange_n(&f->state[i], &empty, IN_WORK, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return;
+    memcpy(f->kept + i * f->kept_bytes, from, f->kept_bytes);
+    __atomic_store_n(&f->state[i], FULL, __ATOMIC_RELEASE);
+}
+
+/* ---- one file: read, decoded, cropped and resized to a sample ---- */
+
+static void free_tools(tools *t) {
     gs_picture_reader_free(t->reader);
     gs_resizer_free(&t->resizer);
     free(t->picture);
     free(t);
 }
 
-static gs_status create_tools(void **out) {
-    folder_tools *t = *out = calloc(1, sizeof *t);
-    if (!t) return gs_fail(GS_E_MEMORY, "no memory for a loader");
-    gs_status status = gs_picture_reader_create(&t->reader);
-    if (status == GS_OK) return GS_OK;
-    free_tools(t);
-    *out = NULL;
+static gs_status create_tools(tools **out) {
+    GS_TRY(GS_NEW(*out, 1, "a loader"));
+    const gs_status status = gs_picture_reader_create(&(*out)->reader);
+    if (status != GS_OK) free_tools(*out);
     return status;
 }
 
@@ -82,7 +129,7 @@ static gs_view view_of(int size, const gs_sample_request *w, size_t sample, int 
     return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
 }
 
-static gs_status decode(folder_tools *t, const void *file, size_t bytes, int size, const gs_sample_request *w,
+static gs_status decode(tools *t, const void *file, size_t bytes, int size, const gs_sample_request *w,
                         size_t sample, unsigned char *out) {
     const unsigned char *rgb;
     int width, height, small_width, small_height;
@@ -96,13 +143,14 @@ static gs_status decode(folder_tools *t, const void *file, size_t bytes, int siz
 
 /* File `i` of the list becomes out[3][size][size], as it is shown to sample `sample`: with resized_crop a part of it,
  * else its middle. The message of a failure has its path and its number. */
-static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
+static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_sample_request *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
     size_t bytes = 0;
-    gs_status status = gs_folder_path(list, i, path, sizeof path)
-                           ? read_file(path, &file, &bytes)
-                           : gs_fail(GS_E_FILE, "the path is too long");
+    gs_status status =
+        snprintf(path, sizeof path, "%s/%s", list->folder, gs_folder_name(list, i)) < (int)sizeof path
+            ? read_file(path, &file, &bytes)
+            : gs_fail(GS_E_FILE, "the path is too long");
     if (status == GS_OK) status = decode(t, file, bytes, size, w, sample, out);
     free(file);
     return gs_context(status, "%s, file %zu of %zu", gs_printable_into(shown, sizeof shown, path, ""), i + 1,
@@ -111,62 +159,40 @@ static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t
 
 /* ---- one sample ---- */
 
-static bool is_marked(const folder_set *f, size_t i) {
-    return f->source.is_broken && __atomic_load_n(&f->source.is_broken[i], __ATOMIC_RELAXED);
-}
-
 /* File `i` from the cache, or decoded, and then kept. */
-static gs_status bring(folder_set *f, folder_tools *t, size_t i, const gs_sample_request *w, size_t sample,
+static gs_status bring(gs_folder_set *f, tools *t, size_t i, const gs_sample_request *w, size_t sample,
                        unsigned char *out) {
-    const bool resized = w->augment && w->augment->resized_crop;
-    gs_decoded *cache = resized ? NULL : f->cache;
-    if (cache && gs_decoded_get(cache, i, out)) return GS_OK;
+    const bool kept = f->kept && !(w->augment && w->augment->resized_crop);
+    if (kept && get_kept(f, i, out)) return GS_OK;
     GS_TRY(decode_file(t, &f->list, i, f->size, w, sample, out));
-    if (cache) gs_decoded_put(cache, i, out);
+    if (kept) keep(f, i, out);
     return GS_OK;
 }
 
-static bool may_be_skipped(const folder_set *f, gs_status status) {
-    return f->skip_broken && (status == GS_E_FILE || status == GS_E_FORMAT);
-}
-
-/* The sentence about a broken file, and how to go on without it. */
-static gs_status with_advice(const folder_set *f, gs_status status) {
-    if (f->skip_broken || (status != GS_E_FILE && status != GS_E_FORMAT)) return status;
-    return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it", gs_message());
-}
-
 /* The first file from *i on that can be decoded; *i becomes its number. */
-static gs_status bring_good(folder_set *f, folder_tools *t, size_t *i, const gs_sample_request *w,
+static gs_status bring_good(gs_folder_set *f, tools *t, size_t *i, const gs_sample_request *w,
                             unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
     for (size_t k = 0; k < count; k++) {
         *i = (sample + k) % count;
-        if (is_marked(f, *i)) continue;
-        gs_status status = bring(f, t, *i, w, sample, out);
-        if (!may_be_skipped(f, status)) return with_advice(f, status);
-        __atomic_store_n(&f->source.is_broken[*i], 1, __ATOMIC_RELAXED);
+        if (f->is_broken && __atomic_load_n(&f->is_broken[*i], __ATOMIC_RELAXED)) continue;
+        const gs_status status = bring(f, t, *i, w, sample, out);
+        if (status != GS_E_FILE && status != GS_E_FORMAT) return status;
+        if (!f->is_broken)
+            return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it",
+                           gs_message());
+        __atomic_store_n(&f->is_broken[*i], 1, __ATOMIC_RELAXED);
     }
     return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
 }
-
-typedef struct reading {
-    folder_set *f;
-    const gs_dataset *set;
-    const gs_sample_request *wanted;
-    unsigned char *inputs;
-    int32_t *targets;
-} reading;
 
 /* What --augment does to a sample after it was cut out. */
 static bool is_changed(const gs_augment *a) {
     return a && (a->crop || a->flip || a->cutout);
 }
 
-static gs_status read_sample(void *context, void *tools_of, size_t k) {
-    const reading *r = context;
+static gs_status read_sample(const reading *r, tools *t, size_t k) {
     const gs_sample_request *w = r->wanted;
-    folder_tools *t = tools_of;
     const size_t sample = gs_sample_request_at(w, k), bytes = gs_dataset_input_bytes(r->set);
     size_t i = sample;
     if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
@@ -181,31 +207,119 @@ static gs_status read_sample(void *context, void *tools_of, size_t k) {
     return GS_OK;
 }
 
-static gs_status read_samples(gs_source *source, const gs_dataset *set, const gs_sample_request *w,
-                              unsigned char *inputs, int32_t *targets) {
-    folder_set *f = (folder_set *)source;
-    reading r = {f, set, w, inputs, targets};
-    if (inputs) return gs_decode_pool_do(f->pool, w->n, read_sample, &r);
-    for (size_t k = 0; targets && k < w->n; k++) targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
-    return GS_OK;
+/* ---- all that are wanted, by several threads ---- */
+
+/* Of several failures the one of the smallest number counts, so that the result does not depend on the number of
+ * threads: numbers are given in order, so after a failure at i all below i have been begun. */
+static void note_failure(reading *r, size_t i, gs_status status) {
+    if (status == GS_OK || (r->error.status != GS_OK && r->failed_at < i)) return;
+    r->failed_at = i;
+    r->error.status = GS_OK; /* of a later number */
+    gs_error_keep(&r->error, status);
+}
+
+/* Take one number after the other. Called with the lock, which is free during the work. */
+static void take_part(threads *all, reading *r) {
+    tools *mine = all->spare;
+    if (mine) all->spare = mine->next;
+    const gs_status made = mine ? GS_OK : create_tools(&mine);
+    note_failure(r, r->begun, made);
+    if (made != GS_OK) return;
+    while (r->begun < r->wanted->n && r->error.status == GS_OK) {
+        const size_t i = r->begun++;
+        pthread_mutex_unlock(&all->lock);
+        const gs_status status = read_sample(r, mine, i);
+        pthread_mutex_lock(&all->lock);
+        note_failure(r, i, status);
+    }
+    mine->next = all->spare;
+    all->spare = mine;
+}
+
+static reading *reading_with_work(const threads *all) {
+    reading *r = all->readings;
+    while (r && (r->begun == r->wanted->n || r->error.status != GS_OK)) r = r->behind;
+    return r;
+}
+
+static void *helper_main(void *argument) {
+    threads *all = argument;
+    pthread_mutex_lock(&all->lock);
+    while (!all->quit) {
+        reading *r = reading_with_work(all);
+        if (!r) {
+            pthread_cond_wait(&all->wanted, &all->lock);
+            continue;
+        }
+        r->at_work++;
+        take_part(all, r);
+        if (--r->at_work == 0) pthread_cond_broadcast(&all->done);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+gs_status gs_folder_set_read(gs_folder_set *f, const gs_dataset *set, const gs_sample_request *w,
+                             unsigned char *inputs, int32_t *targets) {
+    threads *all = f->threads;
+    reading r = {.f = f, .set = set, .wanted = w, .inputs = inputs, .targets = targets}, **at;
+    for (size_t k = 0; !inputs && targets && k < w->n; k++)
+        targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
+    if (!inputs || w->n == 0) return GS_OK;
+    pthread_mutex_lock(&all->lock);
+    r.behind = all->readings;
+    all->readings = &r; // cppcheck-suppress autoVariables ; it is removed below
+    if (all->helpers > 0 && w->n > 1) pthread_cond_broadcast(&all->wanted);
+    take_part(all, &r);
+    while (r.at_work > 0) pthread_cond_wait(&all->done, &all->lock);
+    for (at = &all->readings; *at != &r;) at = &(*at)->behind;
+    *at = r.behind;
+    pthread_mutex_unlock(&all->lock);
+    return gs_error_again(&r.error);
 }
 
 /* ---- create, free ---- */
 
-static const char *name_of(const gs_source *source, size_t sample) {
-    return gs_folder_name(&((const folder_set *)source)->list, sample);
+static gs_status start_threads(threads *all, int count) {
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_cond_init(&all->wanted, NULL);
+    pthread_cond_init(&all->done, NULL);
+    GS_TRY(GS_NEW(all->thread, count, "%d loaders", count));
+    for (; all->helpers + 1 < count; all->helpers++)
+        if (gs_thread_start(&all->thread[all->helpers], helper_main, all) != 0)
+            return gs_fail(GS_E_MEMORY, "cannot start thread %d of --loaders", all->helpers + 2);
+    return GS_OK;
 }
 
-static void free_set(gs_source *source) {
-    folder_set *f = (folder_set *)source;
-    gs_decode_pool_free(f->pool);
-    gs_decoded_free(f->cache);
+static void end_threads(threads *all) {
+    if (!all) return;
+    pthread_mutex_lock(&all->lock);
+    all->quit = true;
+    pthread_cond_broadcast(&all->wanted);
+    pthread_mutex_unlock(&all->lock);
+    for (int i = 0; i < all->helpers; i++) pthread_join(all->thread[i], NULL);
+    for (tools *t = all->spare, *next; t; t = next) {
+        next = t->next;
+        free_tools(t);
+    }
+    pthread_mutex_destroy(&all->lock);
+    pthread_cond_destroy(&all->wanted);
+    pthread_cond_destroy(&all->done);
+    free(all->thread);
+    free(all);
+}
+
+void gs_folder_set_free(gs_folder_set *f) {
+    if (!f) return;
+    end_threads(f->threads);
+    if (f->kept) munmap(f->kept, f->list.count * f->kept_bytes);
+    free(f->state);
     gs_folder_list_free(&f->list);
-    free(f->source.is_broken);
+    free(f->is_broken);
     free(f);
 }
 
-static uint32_t checksum_of(const folder_set *f) {
+static uint32_t checksum_of(const gs_folder_set *f) {
     uint32_t sum = (uint32_t)crc32_z(0, (const void *)&f->size, sizeof f->size);
     for (size_t i = 0; i < f->list.count; i++) {
         const char *name = gs_folder_name(&f->list, i);
@@ -215,7 +329,16 @@ static uint32_t checksum_of(const folder_set *f) {
     return sum;
 }
 
-/* Whole numbers: the order of the sums does not matter. */
+gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares) {
+    gs_scaling out = {.mean.count = channels, .std.count = channels};
+    for (int c = 0; c < channels; c++) {
+        const double mean = (double)sum[c] / pixels, variance = (double)squares[c] / pixels - mean * mean;
+        out.mean.of[c] = (float)(mean / 255);
+        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
+    }
+    return out;
+}
+
 static void add_picture(const unsigned char *picture, size_t plane, uint64_t sum[3], uint64_t squares[3]) {
     for (size_t c = 0; c < 3; c++)
         for (size_t p = 0; p < plane; p++) {
@@ -225,7 +348,7 @@ static void add_picture(const unsigned char *picture, size_t plane, uint64_t sum
         }
 }
 
-static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
+static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     enum { AT_ONCE = 32 };
     const size_t plane = (size_t)f->size * (size_t)f->size,
                  drawn = d->count < GS_FOLDER_DRAWN ? d->count : GS_FOLDER_DRAWN;
@@ -244,7 +367,7 @@ static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
     free(order);
     free(pictures);
     GS_TRY(status);
-    f->source.scaling = gs_scaling_of_sums(3, (double)drawn * (double)plane, sum, squares);
+    f->scaling = gs_scaling_of_sums(3, (double)drawn * (double)plane, sum, squares);
     return GS_OK;
 }
 
@@ -252,29 +375,22 @@ static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
 gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_options *o, gs_dataset *d) {
     if (o->size < 0 || o->size > GS_FOLDER_MOST)
         return gs_fail(GS_E_USAGE, "--size %d: wanted 1 to %d", o->size, GS_FOLDER_MOST);
-    folder_set *f = calloc(1, sizeof *f);
-    if (!f) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
-    d->source = &f->source;
-    f->source.read = read_samples;
-    f->source.free = free_set;
-    f->source.name = name_of;
-    f->source.scaling = GS_NOT_SCALED;
+    GS_TRY(GS_NEW(d->folder, 1, "%s", where));
+    gs_folder_set *f = d->folder;
+    f->scaling = GS_NOT_SCALED;
     f->size = o->size ? o->size : GS_FOLDER_SIZE;
-    f->skip_broken = o->skip_broken;
     GS_TRY(gs_folder_list_read(where, split, &f->list));
-    f->source.list = &f->list;
-    f->source.folder = strrchr(f->list.folder, '/') + 1;
-    f->source.is_broken = f->skip_broken ? calloc(f->list.count, 1) : NULL;
-    if (f->skip_broken && !f->source.is_broken) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
-    f->source.checksum = checksum_of(f);
+    f->split = strrchr(f->list.folder, '/') + 1;
+    if (o->skip_broken) GS_TRY(GS_NEW(f->is_broken, f->list.count, "%s", where));
+    f->checksum = checksum_of(f);
     d->count = f->list.count;
     d->classes = f->list.classes.count;
     d->names = f->list.classes;
     f->list.classes = (gs_class_names){0};
     d->shape = (gs_shape){3, f->size, f->size, 0};
     snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
-    GS_TRY(gs_decode_pool_create(o->loaders > 0 ? o->loaders : 1,
-                                 (gs_decode_pool_tools){create_tools, free_tools}, &f->pool));
-    if (o->cache) GS_TRY(gs_decoded_create(d->count, gs_shape_size(d->shape), &f->cache));
+    GS_TRY(GS_NEW(f->threads, 1, "%d loaders", o->loaders));
+    GS_TRY(start_threads(f->threads, o->loaders));
+    if (o->cache) GS_TRY(gs_folder_set_keep(f, d->count, gs_shape_size(d->shape)));
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
 }

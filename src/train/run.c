@@ -194,7 +194,7 @@ static void take_result(gs_run *run, gs_result *result) {
     }
     if (run->test_set->text && result->confusion)
         result->names = gs_class_names_of_tokens(&run->test_set->text->vocabulary);
-    if (run->test_set->source) result->folder_size = run->test_set->shape.h;
+    if (run->test_set->folder) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
     result->overlap.summed = result->overlap.waited = result->waited = 0;
