@@ -215,17 +215,6 @@ static long whole_of(const cJSON *o, const char *name) {
     return x >= 0 && x < 1e15 ? (long)x : -1;
 }
 
-/* At most `size` - 1 bytes, and no part of a character. */
-static void copy_text(char *to, size_t size, const char *from) {
-    size_t length = strlen(from);
-    if (length >= size) {
-        length = size - 1;
-        while (length > 0 && ((unsigned char)from[length] & 0xc0) == 0x80) length--;
-    }
-    memcpy(to, from, length);
-    to[length] = 0;
-}
-
 enum { MOST_ROWS = 512 };
 
 /* The row of a thread, made when it is met first; there are few. -1 where there are too many. */
@@ -244,7 +233,7 @@ static gs_status row_of(gs_logged_trace *t, const cJSON *e, int *row) {
     *r = (gs_logged_row_name){.process = process, .thread = thread};
     snprintf(r->worker, sizeof r->worker, "worker %ld", process);
     if (thread >= 0 && thread < 3)
-        copy_text(r->text, sizeof r->text, usual[thread]);
+        gs_printable_into(r->text, sizeof r->text, usual[thread], "");
     else
         snprintf(r->text, sizeof r->text, "thread %ld", thread);
     *row = (int)t->rows++;
@@ -258,10 +247,10 @@ static gs_status add_metadata(gs_logged_trace *t, const cJSON *e, gs_logged_tabl
     int row;
     if (strcmp(what, "thread_name") == 0) {
         GS_TRY(row_of(t, e, &row));
-        if (row >= 0) copy_text(t->row[row].text, GS_LOGGED_TEXT, name);
+        if (row >= 0) gs_printable_into(t->row[row].text, GS_LOGGED_TEXT, name, "");
     } else if (strcmp(what, "process_name") == 0) {
         GS_TRY(grow(&t->name, t->names, &t->name_room, sizeof *t->name));
-        copy_text(t->name[t->names], GS_LOGGED_TEXT, name);
+        gs_printable_into(t->name[t->names], GS_LOGGED_TEXT, name, "");
         double *pair = gs_logged_row(processes);
         if (!pair) return no_memory();
         pair[0] = (double)whole_of(e, "pid");
@@ -273,7 +262,7 @@ static gs_status add_metadata(gs_logged_trace *t, const cJSON *e, gs_logged_tabl
 /* The number of a name; the last ones are tried first, as names come in groups. */
 static gs_status name_of(gs_logged_trace *t, const char *text, int *name) {
     char copy[GS_LOGGED_TEXT];
-    copy_text(copy, sizeof copy, text);
+    gs_printable_into(copy, sizeof copy, text, "");
     for (size_t i = t->names; i-- > 0 && t->names - i <= 256;)
         if (strcmp(t->name[i], copy) == 0) {
             *name = (int)i;
@@ -292,7 +281,7 @@ static gs_status add_event(gs_logged_trace *t, const cJSON *e) {
     gs_logged_event *event = &t->event[t->events];
     *event = (gs_logged_event){.start = start, .length = length};
     event->step = whole_of(cJSON_GetObjectItemCaseSensitive(e, "args"), "step");
-    copy_text(event->category, sizeof event->category, text_of(e, "cat"));
+    gs_printable_into(event->category, sizeof event->category, text_of(e, "cat"), "");
     GS_TRY(row_of(t, e, &event->row));
     GS_TRY(name_of(t, text_of(e, "name"), &event->name));
     if (event->row >= 0) t->events++;
@@ -305,7 +294,7 @@ static gs_status add_flow(gs_logged_trace *t, const cJSON *e, bool is_start) {
     double at = number_of(e, "ts");
     char text[32] = "";
     int row;
-    if (cJSON_IsString(id)) copy_text(text, sizeof text, id->valuestring);
+    if (cJSON_IsString(id)) gs_printable_into(text, sizeof text, id->valuestring, "");
     if (cJSON_IsNumber(id)) snprintf(text, sizeof text, "%.17g", id->valuedouble);
     if (!*text || !isfinite(at)) return GS_OK;
     GS_TRY(row_of(t, e, &row));

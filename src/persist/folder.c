@@ -19,7 +19,6 @@
 #include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/temporary.h"
 #include "persist/state_file.h"
 
 #define PREFIX "step-"
@@ -307,7 +306,7 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     steps s;
     char *path;
-    gs_temporary_clean_folder(folder);
+    gs_file_clean_folder(folder);
     gs_status status = list(folder, WEIGHTS, &s);
     if (status == GS_OK && s.count > 1 && gs_checkpoint_is_empty(folder))
         status =
