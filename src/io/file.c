@@ -182,7 +182,7 @@ static char *follow(const char *link) {
 
 /* The file itself, through symbolic links: it changes, they stay. *by_link: it is not there yet, but a link to it
  * is. */
-static char *find_file(const char *path, bool *by_link) {
+static char *resolve(const char *path, bool *by_link) {
     char *found = realpath(path, NULL), *next;
     *by_link = false;
     if (!found) found = strdup(path);
@@ -226,7 +226,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     bool by_link;
     *w = (gs_file_writer){0};
     GS_TRY(check_target(path));
-    w->path = find_file(path, &by_link);
+    w->path = resolve(path, &by_link);
     size_t size = (w->path ? strlen(w->path) : 0) + MORE;
     w->temporary = malloc(size);
     if (!w->path || !w->temporary) {
