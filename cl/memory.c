@@ -1,5 +1,4 @@
 #include "cl/cl.h"
-#include "cl/platforms.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * holds a lock on its own.
  */
 #include "backend.h"
-#include "cl/platforms.h"
+#include "cl/cl.h"
 #include "io/file.h"
 
 #include <dirent.h>

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cl/cl.h"
-#include "cl/platforms.h"
 #include "io/cache.h"
 #include "tests/support/files.h"
 #include "tests/support/devices.h"
