@@ -1,6 +1,6 @@
 /* A run in this process: its workers as threads, what comes before them and after them. */
 #include "core/clock.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/thread.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
