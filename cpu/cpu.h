@@ -47,8 +47,8 @@ gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
 /* The same, of the memory for rounded.c. */
 gs_status gs_cpu_scratch_rounded(gs_device *, size_t count, float **out);
 
-/* A token number is a float that holds a whole number. The row of a table that x names; -1: x is not a whole number from
- * 0 to rows - 1, or a NaN. */
+/* A token number is a float that holds a whole number. The row of a table that x names; -1: x is not a whole number
+ * from 0 to rows - 1, or a NaN. */
 static inline int gs_token_row(float x, int rows) {
     if (!(x >= 0 && x < (float)rows)) return -1;
     const int row = (int)x;

@@ -18,8 +18,8 @@
 
 /* ---- the file beside the real one in which is written: FILE.PID-N-HOST.tmp ----
  *
- * Its writer holds a lock on it, which ends with the process: so what a process that was killed has left behind is known
- * for sure, whoever has its number now. Those of other hosts, whose locks may not be seen here, stay. */
+ * Its writer holds a lock on it, which ends with the process: so what a process that was killed has left behind is
+ * known for sure, whoever has its number now. Those of other hosts, whose locks may not be seen here, stay. */
 
 enum { MORE = 64 }; /* bytes that its name is longer than that of the file, at most */
 

@@ -77,7 +77,7 @@ gs_status gs_file_writer_commit(gs_file_writer *w);
 /* Give up: the temporary file is removed. Harmless after commit. */
 void gs_file_writer_discard(gs_file_writer *w);
 
-/* Remove the temporary files in a folder that nobody writes any more: made on this host, by this user, and not locked. */
+/* Remove a folder's temporary files that nobody writes any more: made on this host, by this user, and not locked. */
 void gs_file_clean_folder(const char *folder);
 /* Make the folder and those that it lies in; true also where it is there. False: errno says why. */
 bool gs_file_make_folders(const char *path);
