@@ -100,7 +100,7 @@ static gs_status next_stream(unzipping *u, size_t file_bytes, bool *more) {
 }
 
 static gs_status inflate_all(unzipping *u, size_t file_bytes) {
-    Bytef block[1 << 16];
+    Bytef block[1 << 16] = {0};
     for (bool more = true; more;) {
         u->z.next_out = block;
         u->z.avail_out = sizeof block;
