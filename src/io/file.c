@@ -118,14 +118,15 @@ void gs_file_clean_folder(const char *folder) {
 /* ---- files that are written whole or not at all ---- */
 
 static void forget(gs_file_writer *w) {
+    free(w->given);
     free(w->path);
     free(w->temporary);
     *w = (gs_file_writer){0};
 }
 
 /* Remove the temporary file and say why; `error` is an errno. */
-static gs_status give_up(gs_file_writer *w, int error) {
-    gs_status st = gs_fail(GS_E_FILE, "cannot write %s: %s", w->path, strerror(error));
+static gs_status give_up(gs_file_writer *w, const char *path, int error) {
+    gs_status st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(error));
     gs_file_writer_discard(w);
     return st;
 }
@@ -219,17 +220,18 @@ static gs_status open_temporary(gs_file_writer *w, size_t size) {
     }
     free(w->temporary); /* it is not ours, or not there any more */
     w->temporary = NULL;
-    return give_up(w, error);
+    return give_up(w, w->path, error);
 }
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     bool by_link;
     *w = (gs_file_writer){0};
     GS_TRY(check_target(path));
+    w->given = strdup(path);
     w->path = resolve(path, &by_link);
     size_t size = (w->path ? strlen(w->path) : 0) + MORE;
     w->temporary = malloc(size);
-    if (!w->path || !w->temporary) {
+    if (!w->given || !w->path || !w->temporary) {
         forget(w);
         return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
     }
@@ -313,13 +315,13 @@ gs_status gs_file_check_target(const char *path, gs_file_kind kind) {
 gs_status gs_file_writer_commit(gs_file_writer *w) {
     if (!w->file) gs_bug("gs_file_writer_commit: no file is open");
     bool failed_before = ferror(w->file);
-    if (fflush(w->file) != 0) return give_up(w, errno);
-    if (failed_before) return give_up(w, error_of_lost_write(w->file));
-    if (fsync(fileno(w->file)) != 0) return give_up(w, errno);
+    if (fflush(w->file) != 0) return give_up(w, w->given, errno);
+    if (failed_before) return give_up(w, w->given, error_of_lost_write(w->file));
+    if (fsync(fileno(w->file)) != 0) return give_up(w, w->given, errno);
     FILE *file = w->file;
     w->file = NULL;
-    if (fclose(file) != 0) return give_up(w, errno);
-    if (rename(w->temporary, w->path) != 0) return give_up(w, errno);
+    if (fclose(file) != 0) return give_up(w, w->given, errno);
+    if (rename(w->temporary, w->path) != 0) return give_up(w, w->given, errno);
     sync_folder_of(w->path);
     forget(w);
     return GS_OK;

@@ -54,7 +54,7 @@ gs_status gs_foreign_check_text(const char *path, const char *text, size_t bytes
  * have left beside it are removed. GS_E_FILE: `path` is a folder, a pipe, a socket or a device, may not be written, or
  * is where standard output or standard error go. */
 typedef struct gs_file_writer {
-    char *path, *temporary;
+    char *given, *path, *temporary; /* path: where the links of the given one lead */
     FILE *file;
 } gs_file_writer;
 

@@ -9,8 +9,8 @@ src/comm            11459
 src/cli             11031
 src/explain          2076
 cpu+cl              16304
-the-rest-of-src     21168
-src+cpu+cl          80518
+the-rest-of-src     21170
+src+cpu+cl          80520
 tests               43668
 lessons             47942
 '
