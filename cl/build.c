@@ -9,7 +9,6 @@
  * turn. (Its machine code is made when a kernel is first enqueued, or, as here, when its binary is asked for.)
  */
 #include "cl/cl.h"
-#include "cl/platforms.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
  *
- *     platforms.c  what platforms and devices there are; pocl_cache.c, pocl_copies.c: what PoCL needs
+ *     platforms.c  what platforms and devices there are; pocl.c: what PoCL needs
  *     open.c       devices and their parts by name; the table of functions
  *     program.c    finds a kernel's file, has it built once for each open device, and runs it
  *     build.c      compiles a program, or takes it from the user's cache directory
  *     memory.c     buffers, and the scratch memory that operators share
  *     offload.c    memory of the host beside that of the device (--offload)
  *     tiles.c      the sizes of tiles; error.c: OpenCL's error codes by name
- *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued
+ *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued; element_wise.c, losses.c: several alike
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
  * used by one thread at a time, so nothing that belongs to it is locked.
@@ -19,6 +19,7 @@
 
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
+#include <sched.h>
 #include "backend.h"
 #include "operators.h"
 
@@ -110,7 +111,7 @@ typedef struct gs_cl_transfer {
 typedef struct gs_cl {
     cl_device_id id;
     bool part;  /* a sub-device, to be released */
-    int number; /* that no other open device has (pocl_copies.c) */
+    int number; /* that no other open device has (pocl.c) */
     cl_context context;
     cl_command_queue queue;
 
@@ -123,7 +124,7 @@ typedef struct gs_cl {
 
     struct gs_cl_program *programs; /* built so far */
     struct gs_cl_kernel *kernels;   /* used so far */
-    int program_count, kernel_count;
+    size_t program_count, program_room, kernel_count, kernel_room;
     unsigned long enqueued; /* kernels so far */
     gs_mem next;            /* the counter of gs_cl_run_tasks, on the device ... */
     cl_uint taken;          /* ... and what it will be when all is done that was enqueued */
@@ -140,7 +141,7 @@ typedef struct gs_cl {
     uint64_t copied;                   /* so far */
 
     gs_cl_table *tables; /* made so far */
-    int table_count;
+    size_t table_count, table_room;
 
     gs_mem scratch[GS_CL_SCRATCHES];
     size_t scratch_count[GS_CL_SCRATCHES]; /* floats in each */
@@ -156,9 +157,6 @@ void gs_cl_lock(void);
 void gs_cl_unlock(void); /* both: platforms.c */
 
 /* ---- errors ---- */
-
-/* "CL_INVALID_VALUE" for -30. Any other number: "an OpenCL error without a name". */
-const char *gs_cl_error_name(cl_int error);
 
 /* GS_OK for CL_SUCCESS, else GS_E_OPENCL (GS_E_MEMORY where memory is out); the message is "WHAT: NAME (number)". */
 gs_status gs_cl_check(cl_int error, const char *format, ...) GS_PRINTF(2, 3);
@@ -301,7 +299,37 @@ typedef struct gs_cl_product {
 } gs_cl_product;
 gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
 
-/* Scratch for what a loss finds of each sample, 2 n floats: n losses, then n times 1 (correct) or 0; and their sum into
- * stats. cl/stats.c. */
-gs_status gs_cl_stats_part(gs_device *, size_t n, gs_mem *part);
-gs_status gs_cl_stats_add(gs_device *, gs_mem stats, gs_mem part, size_t n);
+/* ---- what OpenCL says of its platforms and devices: platforms.c, pocl.c ---- */
+
+/* Are `mine` all of a machine's cores, 0 .. online - 1? */
+bool gs_cl_has_all_cores(const cpu_set_t *mine, long online);
+
+enum { GS_CL_MOST = 64 /* platforms, and devices of one, that are looked at */ };
+
+/* The ids of all platforms; *count may be 0: no OpenCL is no failure. */
+gs_status gs_cl_platforms(cl_platform_id out[GS_CL_MOST], cl_uint *count);
+
+/* The same for the devices of one platform; its number is for messages. */
+gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id out[GS_CL_MOST], cl_uint *count);
+
+/* GS_E_FILE: the platform is PoCL, and has no place for its compiled kernels (gs_cl_choose_cache). */
+gs_status gs_cl_check_cache(cl_platform_id);
+
+/* The smallest number, from 0, that no open device has; the last of them is all further devices' together. Between
+ * gs_cl_lock and gs_cl_unlock. Why devices have numbers: pocl.c. */
+enum { GS_CL_NUMBERS = 64 };
+int gs_cl_take_number(void);
+void gs_cl_give_number_back(int);
+
+/* The compiler's option by which the device of that number gets kernels of its own; "" where it needs none. */
+void gs_cl_copy_option(const char *identity, int number, char *option, size_t size);
+
+/* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
+void gs_cl_device_text(cl_device_id, cl_device_info what, char *text, size_t size);
+void gs_cl_platform_text(cl_platform_id, cl_platform_info what, char *text, size_t size);
+
+/* A number that OpenCL knows, of whatever type; 0 if it does not say. */
+cl_ulong gs_cl_device_number(cl_device_id, cl_device_info what);
+
+/* Into how many parts of equal size a device can be split: one for each unit, or 0. */
+int gs_cl_most_parts(cl_device_id);

@@ -1,6 +1,6 @@
 #include "stored.clh"
 
-/* The row of the table that x names; -1: none (cpu/tokens.h) */
+/* The row of the table that x names; -1: none (cpu/cpu.h) */
 static int row_of(float x, int rows) {
     if (!(x >= 0 && x < (float)rows)) return -1;
     const int row = (int)x;

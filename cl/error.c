@@ -53,7 +53,8 @@
     X(CL_INVALID_DEVICE_PARTITION_COUNT)                                                                     \
     X(CL_PLATFORM_NOT_FOUND_KHR)
 
-const char *gs_cl_error_name(cl_int error) {
+/* "CL_INVALID_VALUE" for -30. */
+static const char *name_of(cl_int error) {
     switch (error) {
 #define CASE(name)                                                                                           \
     case name:                                                                                               \
@@ -73,6 +74,5 @@ gs_status gs_cl_check(cl_int error, const char *format, ...) {
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
     bool memory = error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_HOST_MEMORY;
-    return gs_fail(memory ? GS_E_MEMORY : GS_E_OPENCL, "%s: %s (%d)", what, gs_cl_error_name(error),
-                   (int)error);
+    return gs_fail(memory ? GS_E_MEMORY : GS_E_OPENCL, "%s: %s (%d)", what, name_of(error), (int)error);
 }

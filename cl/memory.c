@@ -1,5 +1,4 @@
 #include "cl/cl.h"
-#include "cl/platforms.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +166,7 @@ void gs_cl_close(gs_device *d) {
     gs_cl_offload_close(d);
     for (int i = 0; i < GS_CL_SCRATCHES; i++) gs_cl_free(d, cl->scratch[i]);
     gs_cl_free(d, cl->next);
-    for (int i = 0; i < cl->table_count; i++) gs_cl_free(d, cl->tables[i].table);
+    for (size_t i = 0; i < cl->table_count; i++) gs_cl_free(d, cl->tables[i].table);
     free(cl->tables);
     for (int i = 0; i < GS_STAGES; i++) {
         if (cl->staging[i].done) clReleaseEvent(cl->staging[i].done);

@@ -1,6 +1,5 @@
 /* Devices: "cl", "cl:P.D", "cl:P.D/KofN". */
 #include "cl/cl.h"
-#include "cl/platforms.h"
 #include "core/text.h"
 
 #include <stdio.h>

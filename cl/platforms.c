@@ -1,5 +1,5 @@
 /* What OpenCL says of its platforms and devices. */
-#include "cl/platforms.h"
+#include "cl/cl.h"
 #include "core/thread.h"
 
 #include <pthread.h>

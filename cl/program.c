@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cl/sealed.h"
+#include "core/memory.h"
 #include "io/file.h"
 
 struct gs_cl_program {
@@ -55,10 +56,13 @@ static bool is_in(const text *t, const char *file) {
 
 /* The file itself; where there is none, a sealed one of its name: *text holds that one, and is freed after *f. */
 static gs_status open_file(const char *path, const char *file, FILE **f, char **text) {
+    const gs_cl_sealed *s = gs_cl_sealed_files;
     uint64_t bytes;
     size_t size = 0;
     *text = NULL;
-    if (access(path, F_OK) != 0) GS_TRY(gs_cl_sealed_text(file, text, &size));
+    while (s->file && strcmp(s->file, file) != 0) s++;
+    if (s->file && access(path, F_OK) != 0)
+        GS_TRY(gs_context(gs_unzip(file, s->data, s->bytes, s->size, text, &size), "sealed kernels"));
     if (!*text) return gs_context(gs_file_open_stream(path, f, &bytes), "kernels");
     *f = fmemopen(*text, size, "r");
     if (*f) return GS_OK;
@@ -157,15 +161,13 @@ static const char *program_of(const char *file) {
 gs_status gs_cl_program(gs_device *d, const char *file, cl_program *out) {
     gs_cl *cl = gs_cl_of(d);
     file = program_of(file);
-    for (int i = 0; i < cl->program_count; i++)
+    for (size_t i = 0; i < cl->program_count; i++)
         if (strcmp(cl->programs[i].file, file) == 0) {
             *out = cl->programs[i].program;
             return GS_OK;
         }
-    size_t count = (size_t)cl->program_count + 1;
-    struct gs_cl_program *grown = realloc(cl->programs, count * sizeof *grown);
-    if (!grown) return gs_fail(GS_E_MEMORY, "cl: no memory for %zu programs", count);
-    cl->programs = grown;
+    if (!gs_grow(&cl->programs, cl->program_count, &cl->program_room, sizeof *cl->programs))
+        return gs_fail(GS_E_MEMORY, "cl: no memory for %zu programs", cl->program_count + 1);
     GS_TRY(build(cl, file, out));
     cl->programs[cl->program_count++] = (struct gs_cl_program){file, *out};
     return GS_OK;
@@ -173,15 +175,13 @@ gs_status gs_cl_program(gs_device *d, const char *file, cl_program *out) {
 
 static gs_status find_kernel(gs_device *d, const char *file, const char *name, struct gs_cl_kernel **out) {
     gs_cl *cl = gs_cl_of(d);
-    for (int i = 0; i < cl->kernel_count; i++)
+    for (size_t i = 0; i < cl->kernel_count; i++)
         if (strcmp(cl->kernels[i].name, name) == 0 && strcmp(cl->kernels[i].file, file) == 0) {
             *out = &cl->kernels[i];
             return GS_OK;
         }
-    size_t count = (size_t)cl->kernel_count + 1;
-    struct gs_cl_kernel *grown = realloc(cl->kernels, count * sizeof *grown);
-    if (!grown) return gs_fail(GS_E_MEMORY, "cl: no memory for %zu kernels", count);
-    cl->kernels = grown;
+    if (!gs_grow(&cl->kernels, cl->kernel_count, &cl->kernel_room, sizeof *cl->kernels))
+        return gs_fail(GS_E_MEMORY, "cl: no memory for %zu kernels", cl->kernel_count + 1);
     struct gs_cl_kernel k = {.file = file, .name = name};
     cl_program program;
     cl_int error;
@@ -200,13 +200,10 @@ static gs_status find_kernel(gs_device *d, const char *file, const char *name, s
 }
 
 void gs_cl_programs_free(gs_cl *cl) {
-    for (int i = 0; i < cl->kernel_count; i++) clReleaseKernel(cl->kernels[i].kernel);
-    for (int i = 0; i < cl->program_count; i++) clReleaseProgram(cl->programs[i].program);
+    for (size_t i = 0; i < cl->kernel_count; i++) clReleaseKernel(cl->kernels[i].kernel);
+    for (size_t i = 0; i < cl->program_count; i++) clReleaseProgram(cl->programs[i].program);
     free(cl->kernels);
     free(cl->programs);
-    cl->kernels = NULL;
-    cl->programs = NULL;
-    cl->kernel_count = cl->program_count = 0;
 }
 
 /* ---- running ---- */

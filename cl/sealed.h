@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stddef.h>
-#include "core/error.h"
 
 typedef struct gs_cl_sealed {
     const char *file;          /* "gemm.cl"; NULL ends the list */
@@ -13,6 +12,3 @@ typedef struct gs_cl_sealed {
 
 /* sealed_files.c, which a handout has as an object with its kernels in it. */
 extern const gs_cl_sealed gs_cl_sealed_files[];
-
-/* The text of a sealed file, to be freed with free(); *text NULL: there is none of this name. */
-gs_status gs_cl_sealed_text(const char *file, char **text, size_t *size);

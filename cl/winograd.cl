@@ -3,7 +3,7 @@
 #include "transpose.clh"
 
 /* Convolution on a CPU with kernels of 3x3, stride 1 and a padding of 1, in fewer multiplications. cpu/winograd.h
- * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and cpu/winograd_dw.h what follows for dw; the names are theirs.
+ * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and what follows for dw; the names are its own.
  *
  * Here the lanes of a vector are channels, in forward too. An image is transposed so that its channels are contiguous,
  * with zeros around it, in memory that stays in the core's cache:

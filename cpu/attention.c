@@ -31,7 +31,7 @@
  */
 #include "cpu/attention_tile.h"
 #include "cpu/exp.h"
-#include "cpu/rounded.h"
+#include "cpu/round16.h"
 
 #include <math.h>
 

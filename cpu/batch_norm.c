@@ -5,7 +5,7 @@
  * double. Chunks are taken in the order of memory, those of BLOCK channels together: a core that leaps from
  * image to image for one channel waits for memory. The channels of vectors (plane 1) are adjacent, so that sixteen
  * of them are summed at once. All else goes by samples, over one scale for each channel. */
-#include "cpu/rounded.h"
+#include "cpu/round16.h"
 
 #include <math.h>
 #include <string.h>

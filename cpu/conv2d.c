@@ -1,8 +1,6 @@
-#include "cpu/conv2d_groups.h"
 #include "cpu/conv2d_rows.h"
-#include "cpu/max_pool2d.h"
-#include "cpu/rounded.h"
-#include "cpu/winograd_dw.h"
+#include "cpu/round16.h"
+#include "cpu/winograd.h"
 
 #include <string.h>
 
@@ -18,7 +16,7 @@
  * the stride is not 1, row h of dX sees only those u with u = h mod stride_h; each such phase is a product.
  *
  * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h. So
- * does dw without a bias: see winograd_dw.h.
+ * does dw without a bias: see winograd.h.
  *
  * With the relu and the max pooling that follow, forward makes y in scratch memory, a few images at a time, and
  * pools that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's

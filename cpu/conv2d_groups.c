@@ -1,5 +1,4 @@
-#include "cpu/conv2d_groups.h"
-#include "cpu/product.h"
+#include "cpu/conv2d_rows.h"
 
 #include <string.h>
 #include "core/shard.h"

@@ -18,6 +18,21 @@
 
 #include "cpu/product.h"
 
+/* Of the pixels along one axis whose padded place is `phase` modulo stride: where they lie among those of that phase,
+ * first .. end - 1, and how many places of the kernel see them, those with u dilation = phase modulo stride. */
+typedef struct gs_conv_phase {
+    int first, end, taps;
+} gs_conv_phase;
+
+static inline gs_conv_phase gs_conv_phase_of(int phase, int in, int pad, int stride, int kernel,
+                                             int dilation) {
+    const int before = pad - phase, last = in - 1 + before;
+    gs_conv_phase f = {.first = before > 0 ? (before + stride - 1) / stride : 0,
+                       .end = last < 0 ? 0 : last / stride + 1};
+    for (int u = 0; u < kernel; u++) f.taps += u * dilation % stride == phase;
+    return f;
+}
+
 typedef struct gs_conv_rows {
     const gs_conv2d_sizes *s;
     size_t phase; /* floats of one phase of a plane */

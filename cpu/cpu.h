@@ -24,7 +24,7 @@ typedef struct gs_cpu {
     gs_pool *pool;
     float *scratch; /* grows to the largest need, such as conv2d's rows, a part for each thread */
     size_t scratch_count;
-    float *rounded; /* copies of inputs (rounded.h) */
+    float *rounded; /* copies of inputs (round16.h) */
     size_t rounded_count;
     struct gs_cpu_offloader *offloader; /* memory in files (offload.c); NULL: nothing was fetched yet */
     bool bf16; /* the processor multiplies bf16 by an instruction (product_bf16.c), and may be asked to */
@@ -46,6 +46,14 @@ static inline int32_t *gs_cpu_ints(gs_mem m) {
 gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
 /* The same, of the memory for rounded.c. */
 gs_status gs_cpu_scratch_rounded(gs_device *, size_t count, float **out);
+
+/* A token number is a float that holds a whole number. The row of a table that x names; -1: x is not a whole number
+ * from 0 to rows - 1, or a NaN. */
+static inline int gs_token_row(float x, int rows) {
+    if (!(x >= 0 && x < (float)rows)) return -1;
+    const int row = (int)x;
+    return (float)row == x ? row : -1;
+}
 
 /* Part `part` of `parts` of 0..count-1, in blocks of 16 elements, so that no two threads write to one cache
  * line. */
@@ -115,6 +123,21 @@ GS_OPERATORS(GS_DECLARE)
 GS_DECLARE(linear_tree_forward)
 GS_DECLARE(linear_tree_backward)
 #undef GS_DECLARE
+
+/* Convolutions with groups or dilation (gs_conv2d_is_grouped); conv2d.c has all others. No epilogue. */
+gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
+                                               const gs_conv2d_sizes *);
+gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
+                                                gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *,
+                                                bool add);
+
+/* Max pooling, one plane of a channel at a time: what max_pool2d.c is made of, and conv2d.c where it does the pooling
+ * after its relu too. y, index, dx and dy as in backend.h. */
+void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *, float *y, int32_t *index, const float *x);
+/* relu_y: the y of the pooling, where x came from a relu; only where it is above 0 has dy passed the relu. NULL:
+ * everywhere. */
+void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *, float *dx, const float *dy,
+                                       const float *relu_y, const int32_t *index);
 
 /* memory.c, compiled once: nothing in it gains from vectors */
 #define GS_DECLARE(name) GS_OPERATOR(name) gs_cpu_##name;

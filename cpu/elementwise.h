@@ -65,3 +65,13 @@ static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_m
     return gs_cpu_elementwise_of(d, to, a, b, count,
                                  (gs_element_work){.loop = loop, .rounded = d->precision});
 }
+
+/* The operator `name`, by such a loop of one input, or of two. */
+#define GS_LOOP_OF_ONE(name, loop)                                                                           \
+    gs_status GS_ISA(gs_cpu_##name)(gs_device * d, gs_mem to, gs_mem a, size_t count) {                      \
+        return gs_cpu_elementwise(d, to, a, GS_NONE, count, loop);                                           \
+    }
+#define GS_LOOP_OF_TWO(name, loop, run)                                                                      \
+    gs_status GS_ISA(gs_cpu_##name)(gs_device * d, gs_mem to, gs_mem a, gs_mem b, size_t count) {            \
+        return run(d, to, a, b, count, loop);                                                                \
+    }

@@ -6,7 +6,6 @@
  * of a text often have low numbers.)
  */
 #include "cpu/cpu.h"
-#include "cpu/tokens.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * dw and db are sums over all rows. The rows are cut into chunks, whose sums are added afterwards, in their order. The
  * cut follows from the number of rows alone, so the bits are the same for any number of threads.
  */
-#include "cpu/rounded.h"
+#include "cpu/round16.h"
 
 #include <math.h>
 

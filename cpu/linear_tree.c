@@ -1,6 +1,6 @@
 #include "cpu/linear.h"
 #include "cpu/matmul.h"
-#include "cpu/rounded.h"
+#include "cpu/round16.h"
 
 #include <string.h>
 

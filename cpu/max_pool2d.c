@@ -1,4 +1,4 @@
-#include "cpu/max_pool2d.h"
+#include "cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>

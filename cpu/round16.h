@@ -43,3 +43,12 @@ static inline void gs_round16(gs_precision precision, float *to, const float *fr
     else if (to != from)
         for (size_t i = 0; i < count; i++) to[i] = from[i];
 }
+
+/* Copies of an operator's inputs, rounded to the device's precision: with these it computes as always. */
+typedef struct gs_operand {
+    gs_mem *place; /* becomes that of the copy */
+    size_t count;
+} gs_operand;
+
+/* Nothing happens where the precision is f32. The copies stay until the next call for this device. */
+gs_status GS_ISA(gs_cpu_rounded)(gs_device *, int count, const gs_operand *);

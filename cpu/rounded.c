@@ -1,5 +1,3 @@
-#include "cpu/rounded.h"
-
 #include "cpu/round16.h"
 
 typedef struct round_work {

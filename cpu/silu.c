@@ -15,10 +15,5 @@ static void backward(float *dx, const float *dy, const float *x, size_t n) {
     }
 }
 
-gs_status GS_ISA(gs_cpu_silu_forward)(gs_device *d, gs_mem y, gs_mem x, size_t count) {
-    return gs_cpu_elementwise(d, y, x, GS_NONE, count, forward);
-}
-
-gs_status GS_ISA(gs_cpu_silu_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, size_t count) {
-    return gs_cpu_elementwise_rounded(d, dx, dy, x, count, backward);
-}
+GS_LOOP_OF_ONE(silu_forward, forward)
+GS_LOOP_OF_TWO(silu_backward, backward, gs_cpu_elementwise_rounded)

@@ -1,4 +1,4 @@
-#include "cpu/winograd_dw.h"
+#include "cpu/winograd.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/nearest.h"
 #include "core/text.h"
 
 /* "..., there are: cpu, cl:0.0 (pthread-skylake, up to 2 parts)" behind the message of a failed open */

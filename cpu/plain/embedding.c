@@ -1,5 +1,4 @@
 #include "cpu/plain/plain.h"
-#include "cpu/tokens.h"
 
 /* y[i] = w[x[i] - first]; `other` where x[i] names no row */
 gs_status gs_plain_embedding_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_, size_t n, int rows, int c,

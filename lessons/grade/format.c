@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/nearest.h"
+#include "core/text.h"
 
 const gs_format *const gs_formats[] = {
     &gs_format_csv, &gs_format_gradescope, &gs_format_json, &gs_format_junit, &gs_format_moodle, NULL,

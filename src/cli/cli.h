@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cli/draw/wrapped.h"
-#include "core/nearest.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "comm/create.h"
 #include "io/file.h"

@@ -11,7 +11,7 @@
 #include "comm/device.h"
 #include "comm/ranks.h"
 #include "core/clock.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "io/json.h"
 
 #include <stdio.h>

@@ -141,12 +141,12 @@ static void look_at_devices(doctor *d) {
     free(all);
 }
 
-/* Of a source, which reads samples from files, some of them: is none broken? */
+/* Of an image folder, some of its samples: is none broken? */
 static gs_status read_some(const gs_dataset *set) {
     const size_t step = set->count > SOME ? set->count / SOME : 1, in = gs_dataset_input_bytes(set);
     unsigned char *sample = malloc(in + gs_dataset_target_bytes(set));
     gs_status status = sample ? GS_OK : gs_fail(GS_E_MEMORY, "no memory to read the data");
-    for (size_t at = 0; status == GS_OK && set->source && at < set->count; at += step)
+    for (size_t at = 0; status == GS_OK && set->folder && at < set->count; at += step)
         status = gs_dataset_gather(set, NULL, at, 1, sample, sample + in);
     free(sample);
     return status;

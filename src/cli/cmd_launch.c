@@ -2,7 +2,7 @@
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
 #include "comm/rendezvous/store.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -38,8 +38,8 @@ static const gs_help help = {
     "  gradsum launch --hosts anna,berta:4,carl -n 2 -- train",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
-/* By their transport, or that of --sync (core/cores.h). The command's own --bind none counts too: a process cannot undo
- * what its launcher has done. */
+/* By their transport, or that of --sync (core/usable.h). The command's own --bind none counts too: a process cannot
+ * undo what its launcher has done. */
 static bool may_bind(const gs_launch *l) {
     const char *sync = gs_launch_option(l, "--sync"), *bind = gs_launch_option(l, "--bind");
     if (!gs_cores_may_bind(l->transport) || (sync && !gs_cores_may_bind(sync))) return false;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/median.h"
 
 enum { MOST_RANKS = 16, MOST_SCHEMES = 16, SIZES = 5, TURNS = 7, TURNS_LINKED = 3 };

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
 #include "cli/draw/chart.h"
-#include "core/decimal.h"
+#include "core/units.h"
 #include "io/json.h"
 #include "page/report.h"
 #include "train/sweep.h"

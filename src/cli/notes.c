@@ -8,8 +8,7 @@
 #include "data/text_set.h"
 #include "layer/layer.h"
 #include "model/model_text.h"
-#include "data/folder_list.h"
-#include "data/source.h"
+#include "data/folder_set.h"
 
 void gs_tell(const char *command, const char *format, ...) {
     char text[6000]; /* a path may be in it */
@@ -28,7 +27,7 @@ void gs_tell_sentence(const char *sentence) {
 
 static bool is_constant(const gs_dataset *set) {
     const size_t bytes = set->count * gs_shape_size(set->shape);
-    return !set->source && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
+    return !set->folder && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
 }
 
 /* Of a model that gs_names_rename has taken. */
@@ -108,9 +107,9 @@ void gs_tell_test_set(const char *command, const gs_settings *s) {
 
 void gs_tell_of_data(const char *command, const gs_worker *w) {
     const gs_dataset *set = w->train_set;
-    if (set->source && set->source->list) tell_left_out(command, set->name, set->source->list);
-    if (w->test_set && w->test_set->source && w->test_set->source->list)
-        tell_left_out(command, w->test_set->name, w->test_set->source->list);
+    if (set->folder) tell_left_out(command, set->name, &set->folder->list);
+    if (w->test_set && w->test_set->folder)
+        tell_left_out(command, w->test_set->name, &w->test_set->folder->list);
     int outputs = w->model->out.c;
     if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
         gs_tell(

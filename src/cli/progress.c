@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/clock.h"
-#include "core/decimal.h"
+#include "core/units.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "data/text_set.h"

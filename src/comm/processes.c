@@ -2,8 +2,8 @@
  * Gloo; if all are on one machine, they do not need it after that; if some machines hold several, only between them.
  */
 #include "comm/create.h"
-#include "core/machine.h"
-#include "core/nearest.h"
+#include "core/process.h"
+#include "core/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ enum {
 
 typedef struct wishes {
     char text[SETTINGS][TEXT];
-    double machine; /* core/machine.h: then its clock is the same too */
+    double machine; /* core/process.h: then its clock is the same too */
 } wishes;
 
 static const char *value_of(const char *variable) {

@@ -8,31 +8,25 @@
 
 static _Thread_local char message[1024];
 
-/* Names of files, and what is in them, become parts of messages. None of it may control a terminal. */
-static void keep_message(const char *text) {
-    gs_printable_into(message, sizeof message, text, "\n\t");
-}
-
 gs_status gs_fail(gs_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
     char text[sizeof message]; /* the arguments may include gs_message() itself */
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    keep_message(text);
+    /* names of files, and what is in them, become parts of messages: none of it may control a terminal */
+    gs_printable_into(message, sizeof message, text, "\n\t");
     return code;
 }
 
 gs_status gs_context(gs_status code, const char *format, ...) {
     if (code == GS_OK) return code;
-    char where[sizeof message], joined[2 * sizeof message + 2];
+    char where[sizeof message];
     va_list args;
     va_start(args, format);
     vsnprintf(where, sizeof where, format, args);
     va_end(args);
-    snprintf(joined, sizeof joined, "%s: %s", where, message);
-    keep_message(joined);
-    return code;
+    return gs_fail(code, "%s: %s", where, message);
 }
 
 const char *gs_message(void) {

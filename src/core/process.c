@@ -3,11 +3,13 @@
 
 #include <ctype.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* The letter in the text of /proc/PID/stat, "4711 (name) S 1 ...". The name may hold anything, also a ')' and a line's
  * end; what follows it does not. */
@@ -16,14 +18,26 @@ static char state_in(const char *stat) {
     return end && end[1] == ' ' ? end[2] : 0;
 }
 
+/* What the system says in a file, as far as it fits; "" if it cannot be read. Returns how many bytes. */
+static size_t read_file(const char *path, char *text, size_t size) {
+    FILE *f = fopen(path, "re");
+    const size_t bytes = f ? fread(text, 1, size - 1, f) : 0;
+    if (f) fclose(f);
+    text[bytes] = '\0';
+    return bytes;
+}
+
+double gs_boot_id(void) {
+    char id[64];
+    const size_t bytes = read_file("/proc/sys/kernel/random/boot_id", id, sizeof id);
+    return (double)(uint32_t)crc32_z(0, (const unsigned char *)id, bytes);
+}
+
 /* 0: there is no such process. */
 static char state_of(long pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *f = fopen(path, "re");
-    if (!f) return 0;
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
-    fclose(f);
+    read_file(path, text, sizeof text);
     return state_in(text);
 }
 
@@ -38,13 +52,10 @@ bool gs_process_has_ended(long pid) {
 
 /* The function of the kernel in which it sleeps: " (pipe_read)", or "" where that is not shown. */
 static void append_place(long pid, char *text, size_t size) {
-    char path[64], place[48] = "";
+    char path[64], place[48];
     snprintf(path, sizeof path, "/proc/%ld/wchan", pid);
-    FILE *f = fopen(path, "re");
-    if (!f) return;
-    if (fgets(place, sizeof place, f) && isalpha((unsigned char)place[0]))
-        gs_append(text, size, " (%s)", place);
-    fclose(f);
+    read_file(path, place, sizeof place);
+    if (isalpha((unsigned char)place[0])) gs_append(text, size, " (%s)", place);
 }
 
 void gs_process_does(long pid, char *text, size_t size) {

@@ -1,4 +1,4 @@
-/* What another process of this machine does. */
+/* What another process of this machine does; and which machine this is. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,3 +19,7 @@ void gs_process_does(long pid, char *text, size_t size);
 int *gs_processes_watch(int size, const long *pid);
 void gs_processes_unwatch(int size, int *watch); /* NULL is allowed */
 bool gs_process_watched_has_ended(int descriptor);
+
+/* A whole number that stays the same while a machine runs, and differs from another machine's: processes with the same
+ * number share a clock (clock.h). */
+double gs_boot_id(void);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/decimal.h"
+#include "core/units.h"
 
 bool gs_by_channel_same(const gs_by_channel *a, const gs_by_channel *b) {
     if (a->count != b->count) return false;

@@ -1,4 +1,4 @@
-/* Text that grows, and text of unknown origin on its way to a terminal. */
+/* Text that grows, text of unknown origin on its way to a terminal, and words that are misspelt. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,3 +29,14 @@ int gs_utf8_read_part(const char *at, size_t bytes, uint32_t *code);
 
 /* The same character's bytes, 1 to 4, with a 0 behind them. Returns how many. */
 int gs_utf8_write(uint32_t code, char to[5]);
+
+/* The entry of `names` (NULL ends them; lower case) that somebody who wrote the first `length` letters of `word` may
+ * have meant. NULL: none is near, or the word is one of them. Case does not count. Near means at most a third of the
+ * letters wrong, or one of two. */
+const char *gs_nearest(const char *word, size_t length, const char *const *names);
+
+/* "; did you mean ring?" for the end of a message, or "". In a buffer of this thread's: the next call changes it. */
+const char *gs_did_you_mean(const char *word, const char *const *names);
+
+/* GS_E_USAGE, "unknown transport 'shn'; choose one of: auto, shm, gloo; did you mean shm?". what: "transport". */
+gs_status gs_no_such(const char *what, const char *word, const char *const *names);

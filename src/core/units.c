@@ -1,5 +1,6 @@
 #include "core/units.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,4 +52,20 @@ void gs_unit_print(double value, const gs_unit *units, char *text, size_t size) 
         if (back >= value && back <= value) break;
     }
     snprintf(text, size, "%s%s", number, units->name);
+}
+
+/* ---- without a unit ---- */
+
+double gs_decimal(float x) {
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) { /* 9 are always enough */
+        snprintf(text, sizeof text, "%.*g", digits, (double)x);
+        if (strtof(text, NULL) == x) break;
+    }
+    return strtod(text, NULL);
+}
+
+void gs_decimal_print(double x, char *text, size_t size) {
+    snprintf(text, size, "%.15g", isnan(x) ? (double)NAN : x + 0.0); /* -0 is 0, and no NaN has a sign */
+    if (strtod(text, NULL) < x || strtod(text, NULL) > x) snprintf(text, size, "%.17g", x);
 }

@@ -1,4 +1,4 @@
-/* Numbers with a unit, as people type them: "50us", "125MB/s". */
+/* Numbers as people type them, also with a unit: "0.05", "50us", "125MB/s". */
 #pragma once
 
 #include <stdbool.h>
@@ -20,3 +20,9 @@ bool gs_unit_read(const char **text, const gs_unit *units, double *value);
 
 /* "50us": in the largest unit of which there is at least one, with as few digits as read back the same. */
 void gs_unit_print(double value, const gs_unit *units, char *text, size_t size);
+
+/* A float as the shortest decimal number that stands for it: 0.05f -> 0.05, and not 0.0500000007. */
+double gs_decimal(float);
+
+/* The shortest text that reads back as x; it may have an exponent. */
+void gs_decimal_print(double x, char *text, size_t size);

@@ -1,8 +1,6 @@
 #include "core/usable.h"
 
 #include <math.h>
-#include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,18 +58,11 @@ static void look_at_group(gs_usable *u, const char *folder) {
  * mounted: what is not there limits nothing, and the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];
-    const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s", root, mount);
+    const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, *mount ? "/" : "", mount);
     snprintf(folder + top, sizeof folder - (size_t)top, "%s", group);
     for (char *end; (end = strrchr(folder, '/')) && end >= folder + top; *end = '\0')
         look_at_group(u, folder);
     look_at_group(u, folder);
-}
-
-static bool lists(const char *controllers, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *c = controllers; (c = strstr(c, name)); c += length)
-        if ((c == controllers || c[-1] == ',') && (c[length] == ',' || !c[length])) return true;
-    return false;
 }
 
 static void look_at_all_groups(gs_usable *u, const char *root) {
@@ -85,8 +76,8 @@ static void look_at_all_groups(gs_usable *u, const char *root) {
         *group++ = *controllers++ = '\0';
         group[strcspn(group, "\n")] = '\0';
         if (!*controllers) look_at_groups(u, root, "", group);
-        if (lists(controllers, "cpu")) look_at_groups(u, root, "/cpu", group);
-        if (lists(controllers, "memory")) look_at_groups(u, root, "/memory", group);
+        for (char *rest, *one = strtok_r(controllers, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+            if (strcmp(one, "cpu") == 0 || strcmp(one, "memory") == 0) look_at_groups(u, root, one, group);
     }
     fclose(f);
 }
@@ -118,4 +109,72 @@ gs_usable gs_usable_under(const char *root) {
 
 gs_usable gs_usable_here(void) {
     return gs_usable_under("");
+}
+
+/* ---- workers get their own cores ---- */
+
+bool gs_cores_may_bind(const char *transport) {
+    return strcmp(transport, "gloo") != 0;
+}
+
+/* All allowed CPUs, those of one core together. How many; *cores: of how many cores, and in `group` of which one
+ * each. */
+static int in_order(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int cpu[CPU_SETSIZE],
+                    int group[CPU_SETSIZE], int *cores) {
+    cpu_set_t left = *allowed;
+    int count = 0;
+    *cores = 0;
+    for (int first = 0; first < CPU_SETSIZE; first++) {
+        if (!CPU_ISSET((size_t)first, &left)) continue;
+        for (int c = first; c < CPU_SETSIZE; c++) {
+            if (!CPU_ISSET((size_t)c, &left) || core_of[c] != core_of[first]) continue;
+            CPU_CLR((size_t)c, &left);
+            cpu[count] = c;
+            group[count++] = *cores;
+        }
+        ++*cores;
+    }
+    return count;
+}
+
+bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int i, int n,
+                     cpu_set_t *share) {
+    int cpu[CPU_SETSIZE], group[CPU_SETSIZE], cores, count = in_order(allowed, core_of, cpu, group, &cores);
+    bool whole = n <= cores;
+    int units = whole ? cores : count, first = units * i / n, last = units * (i + 1) / n;
+    CPU_ZERO(share);
+    for (int k = 0; k < count; k++) {
+        int unit = whole ? group[k] : k;
+        if (unit >= first && unit < last) CPU_SET((size_t)cpu[k], share);
+    }
+    return n <= count;
+}
+
+/* The lowest CPU of the core that it belongs to; itself where the system does not tell. */
+static int core_of_cpu(int cpu) {
+    char path[96];
+    int lowest = cpu;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "r");
+    if (!f) return cpu;
+    if (fscanf(f, "%d", &lowest) != 1) lowest = cpu;
+    fclose(f);
+    return lowest;
+}
+
+bool gs_cores_share(int i, int n, cpu_set_t *share) {
+    cpu_set_t allowed;
+    int core_of[CPU_SETSIZE];
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || gs_usable_here().quota > 0) return false;
+    for (int c = 0; c < CPU_SETSIZE; c++) core_of[c] = CPU_ISSET((size_t)c, &allowed) ? core_of_cpu(c) : -1;
+    return gs_cores_divide(&allowed, core_of, i, n, share);
+}
+
+bool gs_cores_bind(const cpu_set_t *share) {
+    return sched_setaffinity(0, sizeof *share, share) == 0;
+}
+
+bool gs_cores_bind_share(int i, int n) {
+    cpu_set_t share;
+    return gs_cores_share(i, n, &share) && gs_cores_bind(&share);
 }

@@ -58,7 +58,7 @@ gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
     const int least = s.h < s.w ? s.h : s.w;
     if (!gs_augment_is_on(a)) return GS_OK;
     gs_augment_text(a, text, sizeof text);
-    if (a->resized_crop && !set->source)
+    if (a->resized_crop && !set->folder)
         return gs_fail(GS_E_USAGE,
                        "--augment resized_crop: %s has images of one size; wanted an image folder",
                        set->name);

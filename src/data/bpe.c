@@ -93,7 +93,6 @@ typedef struct maker {
     const char *const *token; /* by number, not owned */
     uint32_t *found;          /* a table of 2^bits numbers + 1, by the hash of the text; 0: empty */
     int bits;
-    size_t merges_most;
 } maker;
 
 /* The least number of bits for a table at most half full. */
@@ -166,7 +165,7 @@ static gs_status add_tokens(maker *m, const char *where) {
 static gs_status maker_begin(maker *m, const char *where, const char *const *token, size_t size,
                              size_t merges) {
     size_t bytes = 0;
-    *m = (maker){.token = token, .bits = bits_for(size), .merges_most = merges};
+    *m = (maker){.token = token, .bits = bits_for(size)};
     if (size < GS_BPE_LEAST || size > GS_BPE_MOST)
         return gs_fail(GS_E_FORMAT, "%s has %zu token%s; wanted %d to %d", where, size, gs_s(size),
                        GS_BPE_LEAST, GS_BPE_MOST);
@@ -188,17 +187,16 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
 
 /* ---- merges ---- */
 
-static gs_status no_token(const char *where, size_t line, const char *what, const char *text, size_t bytes) {
-    char name[96];
-    snprintf(name, sizeof name, "%.*s", (int)(bytes < sizeof name ? bytes : sizeof name - 1), text);
-    return gs_fail(GS_E_FORMAT, "%s: line %zu: %s '%s', which is not in the vocabulary", where, line, what,
-                   gs_printable(name));
+/* The beginning of a text of so many bytes, for a message. */
+static const char *shown(const char *text, size_t bytes) {
+    char begin[96];
+    snprintf(begin, sizeof begin, "%.*s", (int)(bytes < sizeof begin ? bytes : sizeof begin - 1), text);
+    return gs_printable(begin);
 }
 
-/* The token that both make. */
-static int find_joined(const maker *m, int left, int right, char *text, size_t size) {
-    const int bytes = snprintf(text, size, "%s%s", m->token[left], m->token[right]);
-    return bytes > 0 && (size_t)bytes < size ? find(m, text, (size_t)bytes) : GS_BPE_NONE;
+static gs_status no_token(const char *where, size_t line, const char *what, const char *text, size_t bytes) {
+    return gs_fail(GS_E_FORMAT, "%s: line %zu: %s '%s', which is not in the vocabulary", where, line, what,
+                   shown(text, bytes));
 }
 
 static gs_status maker_merge(maker *m, const char *where, size_t line, const char *left, size_t left_bytes,
@@ -207,31 +205,20 @@ static gs_status maker_merge(maker *m, const char *where, size_t line, const cha
     const int l = find(m, left, left_bytes), r = find(m, right, right_bytes);
     if (l < 0) return no_token(where, line, "it joins", left, left_bytes);
     if (r < 0) return no_token(where, line, "it joins", right, right_bytes);
-    const size_t size = left_bytes + right_bytes + 1;
-    char *joined = malloc(size);
-    if (!joined || b->merges == m->merges_most) {
-        free(joined);
-        return gs_fail(GS_E_MEMORY, "%s: no memory for the merge of line %zu", where, line);
-    }
-    const int made = find_joined(m, l, r, joined, size);
-    const gs_status status = made < 0 ? no_token(where, line, "it makes", joined, size - 1) : GS_OK;
+    char *joined;
+    const int bytes = asprintf(&joined, "%s%s", m->token[l], m->token[r]);
+    if (bytes < 0) return gs_fail(GS_E_MEMORY, "%s: no memory for the merge of line %zu", where, line);
+    const int made = find(m, joined, (size_t)bytes);
+    const gs_status status = made < 0 ? no_token(where, line, "it makes", joined, (size_t)bytes) : GS_OK;
     free(joined);
     GS_TRY(status);
-    if (gs_bpe_rank(b, l, r) != GS_BPE_NONE)
+    uint32_t *place = gs_bpe_place(b, l, r);
+    if (*place)
         return gs_fail(GS_E_FORMAT, "%s: line %zu joins '%s' and '%s', as an earlier line does", where, line,
                        gs_printable(m->token[l]), gs_printable(m->token[r]));
-    uint32_t at = gs_bpe_slot(b, l, r);
-    while (b->pair[at]) at = (at + 1) & ((1u << b->bits) - 1);
     b->merge[b->merges++] = (gs_bpe_merge){(uint16_t)l, (uint16_t)r, (uint16_t)made};
-    b->pair[at] = b->merges;
+    *place = b->merges;
     return GS_OK;
-}
-
-static gs_status maker_end(maker *m, gs_status status, gs_bpe **out) {
-    free(m->found);
-    *out = status == GS_OK ? m->bpe : NULL;
-    if (status != GS_OK) gs_bpe_free(m->bpe);
-    return status;
 }
 
 /* ---- owners ---- */
@@ -280,18 +267,13 @@ enum {
     LINES_MOST = 1 << 20
 };
 
-/* ---- merges ---- */
-
 /* "l o": one space, with something on both sides. */
 static gs_status add_line(maker *m, const char *where, size_t number, const char *line, size_t bytes) {
     const char *space = memchr(line, ' ', bytes);
     const size_t left = space ? (size_t)(space - line) : 0, right = space ? bytes - left - 1 : 0;
-    if (left == 0 || right == 0 || memchr(space + 1, ' ', right)) {
-        char shown[96];
-        snprintf(shown, sizeof shown, "%.*s", (int)(bytes < sizeof shown ? bytes : sizeof shown - 1), line);
+    if (left == 0 || right == 0 || memchr(space + 1, ' ', right))
         return gs_fail(GS_E_FORMAT, "%s: line %zu is '%s'; wanted two tokens with a space between", where,
-                       number, gs_printable(shown));
-    }
+                       number, shown(line, bytes));
     return maker_merge(m, where, number, line, left, space + 1, right);
 }
 
@@ -329,7 +311,10 @@ static gs_status make(const char *const *token, size_t size, const char *tokens_
                        lines, LINES_MOST);
     gs_status status = maker_begin(&m, tokens_where, token, size, lines);
     if (status == GS_OK) status = add_lines(&m, merges_where, merges, merges_bytes);
-    return maker_end(&m, status, out);
+    free(m.found);
+    *out = status == GS_OK ? m.bpe : NULL;
+    if (status != GS_OK) gs_bpe_free(m.bpe);
+    return status;
 }
 
 /* ---- the files of a folder ---- */
@@ -452,15 +437,6 @@ gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
 
 /* ---- texts ---- */
 
-/* "a b c", which is cut up, becomes its `size` tokens. */
-static void cut_tokens(char *text, const char **token, size_t size) {
-    for (size_t i = 0; i < size; i++) {
-        token[i] = text;
-        text += strcspn(text, " ");
-        *text++ = '\0';
-    }
-}
-
 gs_status gs_bpe_read(const char *tokens, const char *merges, const char *where, gs_bpe **out) {
     char in_tokens[160], in_merges[160];
     size_t size = 1;
@@ -468,9 +444,9 @@ gs_status gs_bpe_read(const char *tokens, const char *merges, const char *where,
     snprintf(in_tokens, sizeof in_tokens, "the vocabulary in %s", where);
     snprintf(in_merges, sizeof in_merges, "the merges in %s", where);
     for (const char *at = tokens; *at; at++) size += *at == ' ';
-    char *text = strdup(tokens);
+    char *text = strdup(tokens), *rest = text;
     const char **token = calloc(size, sizeof *token);
-    if (text && token) cut_tokens(text, token, size);
+    for (size_t i = 0; text && token && i < size; i++) token[i] = strsep(&rest, " ");
     const gs_status status = text && token
                                  ? make(token, size, in_tokens, merges, strlen(merges), in_merges, out)
                                  : gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", where, size);

@@ -27,18 +27,19 @@ struct gs_bpe {
 
 enum { GS_BPE_NONE = -1 };
 
-static inline uint32_t gs_bpe_slot(const gs_bpe *b, int left, int right) {
-    return ((uint32_t)left << 16 | (uint32_t)right) * 0x9e3779b1u >> (32 - b->bits);
+/* Its place in the table, which may be empty. */
+static inline uint32_t *gs_bpe_place(const gs_bpe *b, int left, int right) {
+    uint32_t at = ((uint32_t)left << 16 | (uint32_t)right) * 0x9e3779b1u >> (32 - b->bits);
+    for (; b->pair[at]; at = (at + 1) & ((1u << b->bits) - 1)) {
+        const gs_bpe_merge *m = &b->merge[b->pair[at] - 1];
+        if (m->left == left && m->right == right) break;
+    }
+    return &b->pair[at];
 }
 
 /* Its rank; GS_BPE_NONE. */
 static inline int64_t gs_bpe_rank(const gs_bpe *b, int left, int right) {
-    const uint32_t last = (1u << b->bits) - 1;
-    for (uint32_t at = gs_bpe_slot(b, left, right); b->pair[at]; at = (at + 1) & last) {
-        const gs_bpe_merge *m = &b->merge[b->pair[at] - 1];
-        if (m->left == left && m->right == right) return b->pair[at] - 1;
-    }
-    return GS_BPE_NONE;
+    return (int64_t)*gs_bpe_place(b, left, right) - 1;
 }
 
 /* ---- the alphabet of files ---- */

@@ -1,22 +1,19 @@
 #include "data/dataset.h"
 
 #include <errno.h>
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-#include "core/nearest.h"
 #include "core/text.h"
 #include "data/cifar.h"
 #include "data/colour.h"
-#include "data/folder_list.h"
 #include "data/folder_set.h"
 #include "data/idx.h"
 #include "data/text_set.h"
-#include "data/source.h"
 #include "io/file.h"
 
 /* Where Debian's package dataset-fashion-mnist puts the full set. */
@@ -229,7 +226,7 @@ gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labe
 
 void gs_dataset_free(gs_dataset *d) {
     if (!d) return;
-    if (d->source) d->source->free(d->source);
+    gs_folder_set_free(d->folder);
     free(d->images);
     free(d->inputs);
     free(d->targets);
@@ -246,13 +243,13 @@ gs_status gs_dataset_check_labels(const gs_dataset *d, int classes) {
                        gs_s((unsigned)classes));
     if (d->text) return GS_OK;
     size_t each = (size_t)gs_dataset_labels_each(d);
-    if (d->source && d->classes > classes)
+    if (d->folder && d->classes > classes)
         return gs_fail(GS_E_FORMAT, "%s has %d class folders, but the model has %d class%s", d->name,
                        d->classes, classes, gs_es(classes));
     if (strncmp(d->kind, "CIFAR-100", 9) == 0 && classes == 20 && !strstr(d->kind, "coarse"))
         return gs_fail(GS_E_FORMAT, "%s has 100 fine classes, but the model has 20; wanted --labels coarse",
                        d->name);
-    for (size_t i = 0; !d->source && i < d->count * each; i++)
+    for (size_t i = 0; !d->folder && i < d->count * each; i++)
         if (d->labels[i] >= classes)
             return gs_fail(GS_E_FORMAT,
                            "%s: the label of sample %zu is %d, but the model has %d class%s (0 to %d)",
@@ -285,19 +282,9 @@ gs_status gs_dataset_check_tokens(const gs_dataset *d, int vocabulary) {
     return GS_OK;
 }
 
-gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares) {
-    gs_scaling out = {.mean.count = channels, .std.count = channels};
-    for (int c = 0; c < channels; c++) {
-        const double mean = (double)sum[c] / pixels, variance = (double)squares[c] / pixels - mean * mean;
-        out.mean.of[c] = (float)(mean / 255);
-        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
-    }
-    return out;
-}
-
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     if (gs_dataset_is_numbers(d)) return GS_NOT_SCALED;
-    if (d->source) return d->source->scaling;
+    if (d->folder) return d->folder->scaling;
     const int channels = d->shape.c <= GS_CHANNELS ? d->shape.c : 1;
     const size_t bytes = d->count * gs_shape_size(d->shape);
     const size_t plane = channels > 1 ? (size_t)d->shape.h * (size_t)d->shape.w : bytes;
@@ -360,7 +347,7 @@ const char *gs_class_name(const gs_class_names *n, int k, char room[GS_CLASS_NAM
 
 uint32_t gs_data_checksum(const gs_dataset *d) {
     const gs_text *t = d->text;
-    if (d->source) return d->source->checksum;
+    if (d->folder) return d->folder->checksum;
     if (t)
         return (uint32_t)(crc32_z(0, (const void *)t->token, t->count * sizeof *t->token) ^
                           crc32_z(0, (const void *)&t->context, sizeof t->context));
@@ -369,4 +356,138 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
     const size_t target_bytes = d->targets ? gs_dataset_target_bytes(d) : (size_t)gs_dataset_labels_each(d);
     return (uint32_t)(crc32_z(0, targets, d->count * target_bytes) ^
                       crc32_z(0, inputs, d->count * gs_dataset_input_bytes(d)));
+}
+
+/* ---- samples and their targets, as a batch wants them ---- */
+
+/* Labels become int32; targets stay floats. */
+static void copy_target(const gs_dataset *d, size_t sample, size_t i, void *targets) {
+    const size_t k = (size_t)d->outputs, each = (size_t)gs_dataset_labels_each(d);
+    if (d->targets)
+        memcpy((float *)targets + i * k, d->targets + sample * k, k * sizeof(float));
+    else
+        for (size_t j = 0; j < each; j++) ((int32_t *)targets)[i * each + j] = d->labels[sample * each + j];
+}
+
+static void gather_from_memory(const gs_dataset *d, const gs_sample_request *w, unsigned char *inputs,
+                               void *targets) {
+    const unsigned char *from = d->inputs ? (const unsigned char *)d->inputs : d->images;
+    const size_t bytes = gs_dataset_input_bytes(d);
+    for (size_t i = 0; i < w->n; i++) {
+        const size_t sample = gs_sample_request_at(w, i);
+        if (sample >= d->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, d->count);
+        if (inputs && w->augment)
+            gs_augment_sample(w->augment, d, w->seed, w->epoch, sample, inputs + i * bytes);
+        else if (inputs)
+            memcpy(inputs + i * bytes, from + sample * bytes, bytes);
+        if (targets) copy_target(d, sample, i, targets);
+    }
+}
+
+/* shift: of the windows of a text. */
+static gs_status gather(const gs_dataset *d, const gs_sample_request *w, int shift, void *inputs,
+                        void *targets) {
+    if (d->folder) return gs_folder_set_read(d->folder, d, w, inputs, targets);
+    if (d->text)
+        gs_text_gather(d->text, shift, w->order, w->first, w->n, inputs, targets);
+    else
+        gather_from_memory(d, w, inputs, targets);
+    return GS_OK;
+}
+
+gs_status gs_dataset_gather(const gs_dataset *d, const uint32_t *order, size_t first, size_t n, void *inputs,
+                            void *targets) {
+    return gather(d, &(gs_sample_request){.order = order, .first = first, .n = n}, 0, inputs, targets);
+}
+
+gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *d, uint64_t seed, uint64_t epoch,
+                            const uint32_t *order, size_t n, void *inputs, void *targets) {
+    const gs_sample_request wanted = {
+        .order = order, .n = n, .seed = seed, .epoch = epoch, .augment = a && gs_augment_is_on(a) ? a : NULL};
+    return gather(d, &wanted, d->text ? gs_text_shift(d->text, seed, epoch) : 0, inputs, targets);
+}
+
+/* ---- sets of numbers that the caller has in memory ---- */
+
+/* A copy of count x each floats; NULL: no memory for it. */
+static float *copy_of(const float *from, size_t count, size_t each) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, each * sizeof *from, &bytes)) return NULL;
+    float *copy = malloc(bytes);
+    return copy ? memcpy(copy, from, bytes) : NULL;
+}
+
+static gs_status copy_labels(gs_dataset *d, int each, const int32_t *labels) {
+    size_t count;
+    if (each < 1) return gs_fail(GS_E_USAGE, "%s: %d labels per sample; wanted at least 1", d->name, each);
+    d->labels_each = each;
+    d->labels = __builtin_mul_overflow(d->count, (size_t)each, &count) ? NULL : malloc(count);
+    if (!d->labels) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu x %d labels", d->name, d->count, each);
+    for (size_t i = 0; i < count; i++) {
+        if (labels[i] < 0 || labels[i] > UCHAR_MAX)
+            return gs_fail(GS_E_FORMAT, "%s: the label of sample %zu is %d; wanted 0 to %d", d->name,
+                           i / (size_t)each, labels[i], UCHAR_MAX);
+        d->labels[i] = (unsigned char)labels[i];
+        if (labels[i] >= d->classes) d->classes = labels[i] + 1;
+    }
+    return GS_OK;
+}
+
+static gs_status copy_targets(gs_dataset *d, int outputs, const float *targets) {
+    if (outputs < 1)
+        return gs_fail(GS_E_USAGE, "%s: %d targets per sample; wanted at least 1", d->name, outputs);
+    d->outputs = outputs;
+    d->targets = copy_of(targets, d->count, (size_t)outputs);
+    return d->targets
+               ? GS_OK
+               : gs_fail(GS_E_MEMORY, "%s: no memory for %zu x %d targets", d->name, d->count, outputs);
+}
+
+static gs_status copy_inputs(gs_dataset *d, gs_shape shape, const float *inputs) {
+    if (d->count == 0) return gs_fail(GS_E_USAGE, "%s: there are no samples", d->name);
+    if (d->count > UINT32_MAX)
+        return gs_fail(GS_E_USAGE, "%s: %zu samples; at most %u are allowed", d->name, d->count, UINT32_MAX);
+    if (!gs_shape_is_positive(shape) || !gs_shape_fits(shape))
+        return gs_fail(GS_E_USAGE, "%s: a sample is %s; wanted sizes of at least 1, and at most %d numbers",
+                       d->name, gs_shape_tuple(shape).text, GS_SHAPE_MOST);
+    d->shape = shape;
+    d->inputs = copy_of(inputs, d->count, gs_shape_size(shape));
+    if (d->inputs) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "%s: no memory for %zu samples of %s", d->name, d->count,
+                   gs_shape_tuple(shape).text);
+}
+
+static gs_status named(const char *name, size_t count, gs_dataset **out) {
+    GS_TRY(GS_NEW(*out, 1, "%s", name));
+    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
+    (*out)->count = count;
+    return GS_OK;
+}
+
+static gs_status done(gs_status status, gs_dataset **d) {
+    if (status == GS_OK) return GS_OK;
+    gs_dataset_free(*d);
+    *d = NULL;
+    return status;
+}
+
+gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
+                                 const int32_t *labels, gs_dataset **out) {
+    return gs_dataset_from_token_labels(name, count, shape, inputs, 1, labels, out);
+}
+
+gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
+                                       int each, const int32_t *labels, gs_dataset **out) {
+    GS_TRY(named(name, count, out));
+    gs_status status = copy_inputs(*out, shape, inputs);
+    if (status == GS_OK) status = copy_labels(*out, each, labels);
+    return done(status, out);
+}
+
+gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
+                                  int outputs, const float *targets, gs_dataset **out) {
+    GS_TRY(named(name, count, out));
+    gs_status status = copy_inputs(*out, shape, inputs);
+    if (status == GS_OK) status = copy_targets(*out, outputs, targets);
+    return done(status, out);
 }

@@ -6,9 +6,9 @@
  *     tables of numbers as text                        csv_set.h
  *     grey images, made colourful                      colour.h
  *     a text, whose samples are windows                text_set.h
- *     image folders                                    folder_set.h. They are not in memory: they have a source
- *                                                      (source.h), and gs_dataset_gather decodes them
- *     the caller: numbers with labels or targets       memory.c
+ *     image folders                                    folder_set.h. They are not in memory: gs_dataset_gather
+ *                                                      decodes them
+ *     the caller: numbers with labels or targets       gs_dataset_from_...
  *
  * IDX, as LeCun, Cortes, Burges, "The MNIST database of handwritten digits", define it
  * (http://yann.lecun.com/exdb/mnist/): big-endian int32 magic (0x803 images, 0x801 labels), the sizes, bytes. A folder
@@ -56,7 +56,7 @@ typedef struct gs_folder_options {
     bool cache;       /* keep decoded pictures in memory */
 } gs_folder_options;
 
-struct gs_source;
+struct gs_folder_set;
 
 typedef struct gs_dataset {
     char name[256]; /* "fashion-mnist (train)" */
@@ -73,7 +73,7 @@ typedef struct gs_dataset {
     int outputs;
     /* Where it is there, inputs and labels are windows of it (text_set.h), and none of the others is there. */
     struct gs_text *text;
-    struct gs_source *source; /* reads inputs and labels when they are wanted; NULL: they are above */
+    struct gs_folder_set *folder; /* reads inputs and labels when they are wanted; NULL: they are above */
 } gs_dataset;
 
 /* How to read a text. All 0, with GS_TOKENS_UNSAID: as usual. */
@@ -168,6 +168,6 @@ gs_scaling gs_dataset_scaling(const gs_dataset *);
 /* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
  * and their labels as int32, or their targets, into `targets` (either may be NULL). Bytes become numbers later, on the
  * device (gs_scaling). A text's windows are those of testing, or of training
- * with a shift of 0. What is in memory never fails; a source may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
+ * with a shift of 0. What is in memory never fails; an image folder may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
 gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
                             void *targets);

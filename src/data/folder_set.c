@@ -1,56 +1,408 @@
 #include "data/folder_set.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <zlib.h>
-#include "data/decode_pool.h"
-#include "data/decoded.h"
-#include "data/folder_list.h"
-#include "data/order.h"
-#include "io/file.h"
+#include "core/c_locale.h"
+#include "core/memory.h"
 #include "core/text.h"
-#include "data/source.h"
+#include "core/thread.h"
+#include "core/usable.h"
+#include "data/order.h"
 #include "data/view.h"
+#include "io/file.h"
 #include "io/picture.h"
+
+/* ---- the names of its files ---- */
+
+/* Pictures that are not read. */
+static const char *const other_ends[] = {".webp", ".bmp", ".tif", ".tiff", ".gif", ".avif", ".heic"};
+enum { OTHERS = sizeof other_ends / sizeof *other_ends };
+
+/* The names in one folder, sorted. */
+typedef struct entries {
+    char **name;
+    size_t count, room, others[OTHERS];
+} entries;
+
+static bool is_folder(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Which of `ends` the name has, in small letters or capitals of ASCII, in any locale; -1: none. */
+static int ending_of(const char *name, const char *const *ends, int count) {
+    const size_t length = strlen(name);
+    const locale_t own = gs_c_locale();
+    int found = -1;
+    for (int i = 0; i < count; i++) {
+        const size_t end = strlen(ends[i]);
+        if (length > end && strcasecmp(name + length - end, ends[i]) == 0) found = i;
+    }
+    uselocale(own);
+    return found;
+}
+
+static bool is_picture(const char *name) {
+    static const char *const ends[] = {".jpg", ".jpeg", ".jfif", ".png"};
+    return ending_of(name, ends, 4) >= 0;
+}
+
+/* Also through a link, and where the file system does not say what an entry is. */
+static bool entry_is_folder(const char *folder, const struct dirent *e) {
+    char path[8192];
+    if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) return e->d_type == DT_DIR;
+    return snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path && is_folder(path);
+}
+
+static void free_entries(entries *all) {
+    for (size_t i = 0; i < all->count; i++) free(all->name[i]);
+    free(all->name);
+    *all = (entries){0};
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static gs_status read_entries(DIR *d, const char *folder, bool folders, entries *all) {
+    for (;;) {
+        errno = 0;
+        const struct dirent *e = readdir(d);
+        if (!e && errno) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
+        if (!e) return GS_OK;
+        if (e->d_name[0] == '.' || strcmp(e->d_name, "__MACOSX") == 0)
+            continue; /* a .zip's, with no pictures */
+        const int other = folders ? -1 : ending_of(e->d_name, other_ends, OTHERS);
+        if (other >= 0) all->others[other]++;
+        if (folders ? !entry_is_folder(folder, e) : !is_picture(e->d_name)) continue;
+        if (!gs_grow(&all->name, all->count, &all->room, sizeof *all->name) ||
+            !(all->name[all->count] = strdup(e->d_name)))
+            return gs_fail(GS_E_MEMORY, "%s: no memory for the names of its files", folder);
+        all->count++;
+    }
+}
+
+/* The folders in `folder`, or its pictures. To be freed, also on failure. */
+static gs_status list(const char *folder, bool folders, entries *all) {
+    *all = (entries){0};
+    DIR *d = opendir(folder);
+    if (!d) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
+    gs_status status = read_entries(d, folder, folders, all);
+    closedir(d);
+    if (status == GS_OK && all->count > 1) qsort(all->name, all->count, sizeof *all->name, by_name);
+    return status;
+}
+
+bool gs_folder_is_at(const char *where) {
+    char path[4096];
+    const char *const names[] = {"train", "val"};
+    for (int i = 0; i < 2; i++)
+        if (snprintf(path, sizeof path, "%s/%s", where, names[i]) < (int)sizeof path && is_folder(path))
+            return true;
+    return false;
+}
+
+/* ---- pictures in the wrong place ---- */
+
+static bool has_pictures(const char *folder) {
+    entries pictures;
+    const bool has = list(folder, false, &pictures) == GS_OK && pictures.count > 0;
+    free_entries(&pictures);
+    return has;
+}
+
+/* Has it class folders? */
+static bool has_classes(const char *folder) {
+    char path[8192];
+    entries folders;
+    bool has = false;
+    if (list(folder, true, &folders) != GS_OK) folders.count = 0;
+    for (size_t i = 0; i < folders.count && !has; i++)
+        has = snprintf(path, sizeof path, "%s/%s", folder, folders.name[i]) < (int)sizeof path &&
+              has_pictures(path);
+    free_entries(&folders);
+    return has;
+}
+
+/* "set/train/" -> "set"; "train" -> "."; false: its name is none of a split's. */
+static bool parent_of_split(const char *where, char *parent, size_t size) {
+    const char *const names[] = {"train", "val", "test"};
+    if (snprintf(parent, size, "%s", where) >= (int)size) return false;
+    size_t end = strlen(parent);
+    while (end > 1 && parent[end - 1] == '/') parent[--end] = 0;
+    char *slash = strrchr(parent, '/'), *name = slash ? slash + 1 : parent;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        if (!slash) snprintf(parent, size, ".");
+        if (slash) slash[slash == parent] = 0;
+        return true;
+    }
+    return false;
+}
+
+gs_status gs_folder_explain(const char *where) {
+    char parent[4096];
+    if (has_classes(where) && parent_of_split(where, parent, sizeof parent))
+        return gs_fail(GS_E_FILE,
+                       "%s has the class folders of one split; wanted the folder that train and val are in: "
+                       "--data %s",
+                       where, parent);
+    if (!has_classes(where) && !has_pictures(where)) return GS_OK;
+    return gs_fail(GS_E_FILE,
+                   "%s has pictures, but no folders train and val; wanted %s/train/CLASS/*.jpg and "
+                   "%s/val/CLASS/*.jpg",
+                   where, where, where);
+}
+
+/* ---- the list of one split ---- */
+
+typedef struct builder {
+    gs_folder_list *list;
+    size_t files_room, names_used, names_room, others[OTHERS];
+} builder;
+
+static gs_status add_file(builder *b, const char *class, const char *name, int32_t label) {
+    gs_folder_list *l = b->list;
+    const size_t bytes = strlen(class) + strlen(name) + 2;
+    while (b->names_used + bytes > b->names_room)
+        if (!gs_grow(&l->names, b->names_room, &b->names_room, 1))
+            return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %zu files", l->folder, l->count);
+    if (!gs_grow(&l->files, l->count, &b->files_room, sizeof *l->files))
+        return gs_fail(GS_E_MEMORY, "%s: no memory for a list of %zu files", l->folder, l->count);
+    l->files[l->count++] = (gs_folder_file){b->names_used, label};
+    snprintf(l->names + b->names_used, bytes, "%s/%s", class, name);
+    b->names_used += bytes;
+    return GS_OK;
+}
+
+/* In train each class must have pictures. */
+static gs_status none_in_class(const char *folder, const char *class, const char *path) {
+    entries inside;
+    gs_status status = list(path, true, &inside);
+    if (status == GS_OK && inside.count > 0)
+        status = gs_fail(
+            GS_E_FORMAT,
+            "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png, but a folder %s: pictures are looked "
+            "for in the class folder itself",
+            folder, gs_printable(class), gs_printable(inside.name[0]));
+    else if (status == GS_OK)
+        status = gs_fail(GS_E_FORMAT, "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png", folder,
+                         gs_printable(class));
+    free_entries(&inside);
+    return status;
+}
+
+static gs_status add_class(builder *b, const char *class, int32_t label, bool may_be_empty) {
+    char path[8192];
+    entries files;
+    const char *folder = b->list->folder;
+    if (snprintf(path, sizeof path, "%s/%s", folder, class) >= (int)sizeof path)
+        return gs_fail(GS_E_FILE, "%s/%s: the path is too long", folder, gs_printable(class));
+    gs_status status = list(path, false, &files);
+    for (size_t i = 0; i < files.count && status == GS_OK; i++)
+        status = add_file(b, class, files.name[i], label);
+    size_t others = 0;
+    for (int k = 0; k < OTHERS; k++) {
+        others += files.others[k];
+        b->others[k] += files.others[k];
+    }
+    if (status == GS_OK && files.count == 0 && !may_be_empty && others > 0)
+        status =
+            gs_fail(GS_E_FORMAT,
+                    "%s: the class folder %s has %zu picture%s, but no .jpg, .jpeg, .jfif or .png; convert "
+                    "them to JPEG or PNG",
+                    folder, gs_printable(class), others, gs_s(others));
+    else if (status == GS_OK && files.count == 0 && !may_be_empty)
+        status = none_in_class(folder, class, path);
+    free_entries(&files);
+    return status;
+}
+
+static gs_status no_classes(const char *folder) {
+    entries loose;
+    gs_status status = list(folder, false, &loose);
+    if (status == GS_OK)
+        status = gs_fail(GS_E_FORMAT, "%s has no class folders%s; wanted %s/CLASS/*.jpg", folder,
+                         loose.count > 0 ? ", but pictures that lie in no class" : "", folder);
+    free_entries(&loose);
+    return status;
+}
+
+/* The files are in the order of their labels. */
+static void name_absent(gs_folder_list *l, const entries *classes) {
+    size_t file = 0, absent = 0, first = 0;
+    for (size_t c = 0; c < classes->count; c++) {
+        while (file < l->count && (size_t)l->files[file].label < c) file++;
+        if (file < l->count && (size_t)l->files[file].label == c) continue;
+        if (absent++ == 0) first = c;
+    }
+    if (absent > 0) gs_append(l->absent, sizeof l->absent, "%s", gs_printable(classes->name[first]));
+    if (absent > 1)
+        gs_append(l->absent, sizeof l->absent, " and %zu other class%s", absent - 1, absent > 2 ? "es" : "");
+}
+
+static gs_status add_classes(builder *b, const entries *classes, const entries *own, gs_split split) {
+    for (size_t i = 0; i < own->count; i++) {
+        char **at = classes->name ? bsearch(&own->name[i], classes->name, classes->count,
+                                            sizeof *classes->name, by_name)
+                                  : NULL;
+        if (!at)
+            return gs_fail(GS_E_FORMAT, "%s has a class %s, which the folder train beside it does not have",
+                           b->list->folder, gs_printable(own->name[i]));
+        GS_TRY(add_class(b, own->name[i], (int32_t)(at - classes->name), split == GS_TEST));
+    }
+    char *left_out = b->list->left_out;
+    const size_t room = sizeof b->list->left_out;
+    for (int k = 0; k < OTHERS; k++)
+        if (b->others[k] > 0)
+            gs_append(left_out, room, "%s%zu %s", *left_out ? ", " : "", b->others[k], other_ends[k]);
+    name_absent(b->list, classes);
+    if (b->list->count == 0)
+        return gs_fail(GS_E_FORMAT, "%s: none of its class folders has a .jpg, .jpeg, .jfif or .png",
+                       b->list->folder);
+    if (b->list->count > UINT32_MAX)
+        return gs_fail(GS_E_FORMAT, "%s has %zu pictures; at most %u are allowed", b->list->folder,
+                       b->list->count, UINT32_MAX);
+    return GS_OK;
+}
+
+static gs_status find_split(const char *where, gs_split split, char *train, char *folder, size_t size) {
+    if (snprintf(train, size, "%s/train", where) >= (int)size)
+        return gs_fail(GS_E_FILE, "%.80s...: the path is too long", where);
+    if (!is_folder(train))
+        return gs_fail(GS_E_FILE, "%s has no folder train, whose class folders give the labels their numbers",
+                       where);
+    snprintf(folder, size, "%s/%s", where, split == GS_TRAIN ? "train" : "val");
+    if (split == GS_TEST && !is_folder(folder)) snprintf(folder, size, "%s/test", where);
+    if (is_folder(folder)) return GS_OK;
+    return gs_fail(GS_E_FILE, "%s has a folder train, but neither val nor test", where);
+}
+
+static gs_status read_list(const char *train, gs_split split, gs_folder_list *out) {
+    entries classes, own = {0};
+    builder b = {.list = out};
+    gs_status status = list(train, true, &classes);
+    if (status == GS_OK && classes.count == 0) status = no_classes(train);
+    if (status == GS_OK && split == GS_TEST) status = list(out->folder, true, &own);
+    if (status == GS_OK && split == GS_TEST && own.count == 0) status = no_classes(out->folder);
+    if (status == GS_OK) status = add_classes(&b, &classes, split == GS_TEST ? &own : &classes, split);
+    if (status == GS_OK) out->classes = (gs_class_names){(int)classes.count, classes.name};
+    if (status != GS_OK) free_entries(&classes);
+    free_entries(&own);
+    return status;
+}
+
+gs_status gs_folder_list_read(const char *where, gs_split split, gs_folder_list *out) {
+    char train[sizeof out->folder];
+    *out = (gs_folder_list){0};
+    GS_TRY(find_split(where, split, train, out->folder, sizeof out->folder));
+    gs_status status = read_list(train, split, out);
+    if (status != GS_OK) gs_folder_list_free(out);
+    return status;
+}
+
+void gs_folder_list_free(gs_folder_list *l) {
+    free(l->files);
+    free(l->names);
+    gs_class_names_free(&l->classes);
+    l->files = NULL;
+    l->names = NULL;
+    l->count = 0;
+}
+
+/* ---- its samples ---- */
 
 enum { PATH_SIZE = 8192 };
 
-typedef struct folder_set {
-    gs_source source; /* first: the set knows only that */
-    gs_folder_list list;
-    int size;
-    bool skip_broken;
-    gs_decode_pool *pool;
-    gs_decoded *cache; /* NULL: none */
-} folder_set;
-
-/* ---- one file: read, decoded, cropped and resized to a sample ---- */
-
 /* What a thread that decodes has for itself. */
-typedef struct folder_tools {
+typedef struct tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
     unsigned char *picture; /* a sample before it is changed */
-} folder_tools;
+    struct tools *next;     /* in the list of those that nobody uses now */
+} tools;
 
-static void free_tools(void *of) {
-    folder_tools *t = of;
-    if (!t) return;
+/* Samples that somebody has asked for. */
+typedef struct reading {
+    gs_folder_set *f;
+    const gs_dataset *set;
+    const gs_sample_request *wanted;
+    unsigned char *inputs;
+    int32_t *targets;
+    size_t begun; /* by anybody: those below it */
+    int at_work;  /* helpers */
+    gs_error error;
+    size_t failed_at;
+    struct reading *behind; /* in the list of readings */
+} reading;
+
+/* Threads that help: whoever asks for samples decodes too, so of --loaders N one is not here. Several threads may ask
+ * at once: helpers go to whoever has samples left. */
+typedef struct gs_folder_threads {
+    int helpers;
+    pthread_t *thread;
+    pthread_mutex_t lock; /* of what follows, and of the readings */
+    pthread_cond_t wanted, done;
+    reading *readings;
+    tools *spare;
+    bool quit;
+} threads;
+
+/* ---- decoded pictures that are kept in memory: --cache ---- */
+
+enum { EMPTY, FULL, IN_WORK };
+
+gs_status gs_folder_set_keep(gs_folder_set *f, size_t count, size_t bytes) {
+    const double all = (double)count * (double)bytes, free_bytes = gs_usable_here().free;
+    if (free_bytes > 0 && all > 0.9 * free_bytes)
+        return gs_fail(GS_E_MEMORY, "--cache: %zu pictures of %zu bytes are %.3g GB, and %.3g GB are free",
+                       count, bytes, all / 1e9, free_bytes / 1e9);
+    const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE; /* a page is taken when it is written */
+    void *memory = mmap(NULL, bytes * count, PROT_READ | PROT_WRITE, private, -1, 0);
+    f->kept = memory == MAP_FAILED ? NULL : memory;
+    f->kept_bytes = bytes;
+    f->state = calloc(count, 1);
+    if (f->kept && f->state) return GS_OK;
+    return gs_fail(GS_E_MEMORY, "--cache: no memory for %zu pictures of %zu bytes", count, bytes);
+}
+
+/* False: it is not there. */
+static bool get_kept(const gs_folder_set *f, size_t i, unsigned char *to) {
+    if (__atomic_load_n(&f->state[i], __ATOMIC_ACQUIRE) != FULL) return false;
+    memcpy(to, f->kept + i * f->kept_bytes, f->kept_bytes);
+    return true;
+}
+
+static void keep(gs_folder_set *f, size_t i, const unsigned char *from) {
+    unsigned char empty = EMPTY;
+    if (!__atomic_compare_exchange_n(&f->state[i], &empty, IN_WORK, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return;
+    memcpy(f->kept + i * f->kept_bytes, from, f->kept_bytes);
+    __atomic_store_n(&f->state[i], FULL, __ATOMIC_RELEASE);
+}
+
+/* ---- one file: read, decoded, cropped and resized to a sample ---- */
+
+static void free_tools(tools *t) {
     gs_picture_reader_free(t->reader);
     gs_resizer_free(&t->resizer);
     free(t->picture);
     free(t);
 }
 
-static gs_status create_tools(void **out) {
-    folder_tools *t = *out = calloc(1, sizeof *t);
-    if (!t) return gs_fail(GS_E_MEMORY, "no memory for a loader");
-    gs_status status = gs_picture_reader_create(&t->reader);
-    if (status == GS_OK) return GS_OK;
-    free_tools(t);
-    *out = NULL;
+static gs_status create_tools(tools **out) {
+    GS_TRY(GS_NEW(*out, 1, "a loader"));
+    const gs_status status = gs_picture_reader_create(&(*out)->reader);
+    if (status != GS_OK) free_tools(*out);
     return status;
 }
 
@@ -82,7 +434,7 @@ static gs_view view_of(int size, const gs_sample_request *w, size_t sample, int 
     return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
 }
 
-static gs_status decode(folder_tools *t, const void *file, size_t bytes, int size, const gs_sample_request *w,
+static gs_status decode(tools *t, const void *file, size_t bytes, int size, const gs_sample_request *w,
                         size_t sample, unsigned char *out) {
     const unsigned char *rgb;
     int width, height, small_width, small_height;
@@ -96,13 +448,14 @@ static gs_status decode(folder_tools *t, const void *file, size_t bytes, int siz
 
 /* File `i` of the list becomes out[3][size][size], as it is shown to sample `sample`: with resized_crop a part of it,
  * else its middle. The message of a failure has its path and its number. */
-static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t i, int size,
+static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_sample_request *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
     size_t bytes = 0;
-    gs_status status = gs_folder_path(list, i, path, sizeof path)
-                           ? read_file(path, &file, &bytes)
-                           : gs_fail(GS_E_FILE, "the path is too long");
+    gs_status status =
+        snprintf(path, sizeof path, "%s/%s", list->folder, gs_folder_name(list, i)) < (int)sizeof path
+            ? read_file(path, &file, &bytes)
+            : gs_fail(GS_E_FILE, "the path is too long");
     if (status == GS_OK) status = decode(t, file, bytes, size, w, sample, out);
     free(file);
     return gs_context(status, "%s, file %zu of %zu", gs_printable_into(shown, sizeof shown, path, ""), i + 1,
@@ -111,62 +464,40 @@ static gs_status decode_file(folder_tools *t, const gs_folder_list *list, size_t
 
 /* ---- one sample ---- */
 
-static bool is_marked(const folder_set *f, size_t i) {
-    return f->source.is_broken && __atomic_load_n(&f->source.is_broken[i], __ATOMIC_RELAXED);
-}
-
 /* File `i` from the cache, or decoded, and then kept. */
-static gs_status bring(folder_set *f, folder_tools *t, size_t i, const gs_sample_request *w, size_t sample,
+static gs_status bring(gs_folder_set *f, tools *t, size_t i, const gs_sample_request *w, size_t sample,
                        unsigned char *out) {
-    const bool resized = w->augment && w->augment->resized_crop;
-    gs_decoded *cache = resized ? NULL : f->cache;
-    if (cache && gs_decoded_get(cache, i, out)) return GS_OK;
+    const bool kept = f->kept && !(w->augment && w->augment->resized_crop);
+    if (kept && get_kept(f, i, out)) return GS_OK;
     GS_TRY(decode_file(t, &f->list, i, f->size, w, sample, out));
-    if (cache) gs_decoded_put(cache, i, out);
+    if (kept) keep(f, i, out);
     return GS_OK;
 }
 
-static bool may_be_skipped(const folder_set *f, gs_status status) {
-    return f->skip_broken && (status == GS_E_FILE || status == GS_E_FORMAT);
-}
-
-/* The sentence about a broken file, and how to go on without it. */
-static gs_status with_advice(const folder_set *f, gs_status status) {
-    if (f->skip_broken || (status != GS_E_FILE && status != GS_E_FORMAT)) return status;
-    return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it", gs_message());
-}
-
 /* The first file from *i on that can be decoded; *i becomes its number. */
-static gs_status bring_good(folder_set *f, folder_tools *t, size_t *i, const gs_sample_request *w,
+static gs_status bring_good(gs_folder_set *f, tools *t, size_t *i, const gs_sample_request *w,
                             unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
     for (size_t k = 0; k < count; k++) {
         *i = (sample + k) % count;
-        if (is_marked(f, *i)) continue;
-        gs_status status = bring(f, t, *i, w, sample, out);
-        if (!may_be_skipped(f, status)) return with_advice(f, status);
-        __atomic_store_n(&f->source.is_broken[*i], 1, __ATOMIC_RELAXED);
+        if (f->is_broken && __atomic_load_n(&f->is_broken[*i], __ATOMIC_RELAXED)) continue;
+        const gs_status status = bring(f, t, *i, w, sample, out);
+        if (status != GS_E_FILE && status != GS_E_FORMAT) return status;
+        if (!f->is_broken)
+            return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it",
+                           gs_message());
+        __atomic_store_n(&f->is_broken[*i], 1, __ATOMIC_RELAXED);
     }
     return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
 }
-
-typedef struct reading {
-    folder_set *f;
-    const gs_dataset *set;
-    const gs_sample_request *wanted;
-    unsigned char *inputs;
-    int32_t *targets;
-} reading;
 
 /* What --augment does to a sample after it was cut out. */
 static bool is_changed(const gs_augment *a) {
     return a && (a->crop || a->flip || a->cutout);
 }
 
-static gs_status read_sample(void *context, void *tools_of, size_t k) {
-    const reading *r = context;
+static gs_status read_sample(const reading *r, tools *t, size_t k) {
     const gs_sample_request *w = r->wanted;
-    folder_tools *t = tools_of;
     const size_t sample = gs_sample_request_at(w, k), bytes = gs_dataset_input_bytes(r->set);
     size_t i = sample;
     if (sample >= r->set->count) gs_bug("gs_dataset_gather: sample %zu of %zu", sample, r->set->count);
@@ -181,31 +512,119 @@ static gs_status read_sample(void *context, void *tools_of, size_t k) {
     return GS_OK;
 }
 
-static gs_status read_samples(gs_source *source, const gs_dataset *set, const gs_sample_request *w,
-                              unsigned char *inputs, int32_t *targets) {
-    folder_set *f = (folder_set *)source;
-    reading r = {f, set, w, inputs, targets};
-    if (inputs) return gs_decode_pool_do(f->pool, w->n, read_sample, &r);
-    for (size_t k = 0; targets && k < w->n; k++) targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
-    return GS_OK;
+/* ---- all that are wanted, by several threads ---- */
+
+/* Of several failures the one of the smallest number counts, so that the result does not depend on the number of
+ * threads: numbers are given in order, so after a failure at i all below i have been begun. */
+static void note_failure(reading *r, size_t i, gs_status status) {
+    if (status == GS_OK || (r->error.status != GS_OK && r->failed_at < i)) return;
+    r->failed_at = i;
+    r->error.status = GS_OK; /* of a later number */
+    gs_error_keep(&r->error, status);
+}
+
+/* Take one number after the other. Called with the lock, which is free during the work. */
+static void take_part(threads *all, reading *r) {
+    tools *mine = all->spare;
+    if (mine) all->spare = mine->next;
+    const gs_status made = mine ? GS_OK : create_tools(&mine);
+    note_failure(r, r->begun, made);
+    if (made != GS_OK) return;
+    while (r->begun < r->wanted->n && r->error.status == GS_OK) {
+        const size_t i = r->begun++;
+        pthread_mutex_unlock(&all->lock);
+        const gs_status status = read_sample(r, mine, i);
+        pthread_mutex_lock(&all->lock);
+        note_failure(r, i, status);
+    }
+    mine->next = all->spare;
+    all->spare = mine;
+}
+
+static reading *reading_with_work(const threads *all) {
+    reading *r = all->readings;
+    while (r && (r->begun == r->wanted->n || r->error.status != GS_OK)) r = r->behind;
+    return r;
+}
+
+static void *helper_main(void *argument) {
+    threads *all = argument;
+    pthread_mutex_lock(&all->lock);
+    while (!all->quit) {
+        reading *r = reading_with_work(all);
+        if (!r) {
+            pthread_cond_wait(&all->wanted, &all->lock);
+            continue;
+        }
+        r->at_work++;
+        take_part(all, r);
+        if (--r->at_work == 0) pthread_cond_broadcast(&all->done);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+gs_status gs_folder_set_read(gs_folder_set *f, const gs_dataset *set, const gs_sample_request *w,
+                             unsigned char *inputs, int32_t *targets) {
+    threads *all = f->threads;
+    reading r = {.f = f, .set = set, .wanted = w, .inputs = inputs, .targets = targets}, **at;
+    for (size_t k = 0; !inputs && targets && k < w->n; k++)
+        targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
+    if (!inputs || w->n == 0) return GS_OK;
+    pthread_mutex_lock(&all->lock);
+    r.behind = all->readings;
+    all->readings = &r; // cppcheck-suppress autoVariables ; it is removed below
+    if (all->helpers > 0 && w->n > 1) pthread_cond_broadcast(&all->wanted);
+    take_part(all, &r);
+    while (r.at_work > 0) pthread_cond_wait(&all->done, &all->lock);
+    for (at = &all->readings; *at != &r;) at = &(*at)->behind;
+    *at = r.behind;
+    pthread_mutex_unlock(&all->lock);
+    return gs_error_again(&r.error);
 }
 
 /* ---- create, free ---- */
 
-static const char *name_of(const gs_source *source, size_t sample) {
-    return gs_folder_name(&((const folder_set *)source)->list, sample);
+static gs_status start_threads(threads *all, int count) {
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_cond_init(&all->wanted, NULL);
+    pthread_cond_init(&all->done, NULL);
+    GS_TRY(GS_NEW(all->thread, count, "%d loaders", count));
+    for (; all->helpers + 1 < count; all->helpers++)
+        if (gs_thread_start(&all->thread[all->helpers], helper_main, all) != 0)
+            return gs_fail(GS_E_MEMORY, "cannot start thread %d of --loaders", all->helpers + 2);
+    return GS_OK;
 }
 
-static void free_set(gs_source *source) {
-    folder_set *f = (folder_set *)source;
-    gs_decode_pool_free(f->pool);
-    gs_decoded_free(f->cache);
+static void end_threads(threads *all) {
+    if (!all) return;
+    pthread_mutex_lock(&all->lock);
+    all->quit = true;
+    pthread_cond_broadcast(&all->wanted);
+    pthread_mutex_unlock(&all->lock);
+    for (int i = 0; i < all->helpers; i++) pthread_join(all->thread[i], NULL);
+    for (tools *t = all->spare, *next; t; t = next) {
+        next = t->next;
+        free_tools(t);
+    }
+    pthread_mutex_destroy(&all->lock);
+    pthread_cond_destroy(&all->wanted);
+    pthread_cond_destroy(&all->done);
+    free(all->thread);
+    free(all);
+}
+
+void gs_folder_set_free(gs_folder_set *f) {
+    if (!f) return;
+    end_threads(f->threads);
+    if (f->kept) munmap(f->kept, f->list.count * f->kept_bytes);
+    free(f->state);
     gs_folder_list_free(&f->list);
-    free(f->source.is_broken);
+    free(f->is_broken);
     free(f);
 }
 
-static uint32_t checksum_of(const folder_set *f) {
+static uint32_t checksum_of(const gs_folder_set *f) {
     uint32_t sum = (uint32_t)crc32_z(0, (const void *)&f->size, sizeof f->size);
     for (size_t i = 0; i < f->list.count; i++) {
         const char *name = gs_folder_name(&f->list, i);
@@ -215,7 +634,16 @@ static uint32_t checksum_of(const folder_set *f) {
     return sum;
 }
 
-/* Whole numbers: the order of the sums does not matter. */
+gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares) {
+    gs_scaling out = {.mean.count = channels, .std.count = channels};
+    for (int c = 0; c < channels; c++) {
+        const double mean = (double)sum[c] / pixels, variance = (double)squares[c] / pixels - mean * mean;
+        out.mean.of[c] = (float)(mean / 255);
+        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
+    }
+    return out;
+}
+
 static void add_picture(const unsigned char *picture, size_t plane, uint64_t sum[3], uint64_t squares[3]) {
     for (size_t c = 0; c < 3; c++)
         for (size_t p = 0; p < plane; p++) {
@@ -225,7 +653,7 @@ static void add_picture(const unsigned char *picture, size_t plane, uint64_t sum
         }
 }
 
-static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
+static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     enum { AT_ONCE = 32 };
     const size_t plane = (size_t)f->size * (size_t)f->size,
                  drawn = d->count < GS_FOLDER_DRAWN ? d->count : GS_FOLDER_DRAWN;
@@ -244,7 +672,7 @@ static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
     free(order);
     free(pictures);
     GS_TRY(status);
-    f->source.scaling = gs_scaling_of_sums(3, (double)drawn * (double)plane, sum, squares);
+    f->scaling = gs_scaling_of_sums(3, (double)drawn * (double)plane, sum, squares);
     return GS_OK;
 }
 
@@ -252,29 +680,22 @@ static gs_status measure_scaling(folder_set *f, const gs_dataset *d) {
 gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_options *o, gs_dataset *d) {
     if (o->size < 0 || o->size > GS_FOLDER_MOST)
         return gs_fail(GS_E_USAGE, "--size %d: wanted 1 to %d", o->size, GS_FOLDER_MOST);
-    folder_set *f = calloc(1, sizeof *f);
-    if (!f) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
-    d->source = &f->source;
-    f->source.read = read_samples;
-    f->source.free = free_set;
-    f->source.name = name_of;
-    f->source.scaling = GS_NOT_SCALED;
+    GS_TRY(GS_NEW(d->folder, 1, "%s", where));
+    gs_folder_set *f = d->folder;
+    f->scaling = GS_NOT_SCALED;
     f->size = o->size ? o->size : GS_FOLDER_SIZE;
-    f->skip_broken = o->skip_broken;
     GS_TRY(gs_folder_list_read(where, split, &f->list));
-    f->source.list = &f->list;
-    f->source.folder = strrchr(f->list.folder, '/') + 1;
-    f->source.is_broken = f->skip_broken ? calloc(f->list.count, 1) : NULL;
-    if (f->skip_broken && !f->source.is_broken) return gs_fail(GS_E_MEMORY, "%s: no memory", where);
-    f->source.checksum = checksum_of(f);
+    f->split = strrchr(f->list.folder, '/') + 1;
+    if (o->skip_broken) GS_TRY(GS_NEW(f->is_broken, f->list.count, "%s", where));
+    f->checksum = checksum_of(f);
     d->count = f->list.count;
     d->classes = f->list.classes.count;
     d->names = f->list.classes;
     f->list.classes = (gs_class_names){0};
     d->shape = (gs_shape){3, f->size, f->size, 0};
     snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
-    GS_TRY(gs_decode_pool_create(o->loaders > 0 ? o->loaders : 1,
-                                 (gs_decode_pool_tools){create_tools, free_tools}, &f->pool));
-    if (o->cache) GS_TRY(gs_decoded_create(d->count, gs_shape_size(d->shape), &f->cache));
+    GS_TRY(GS_NEW(f->threads, 1, "%d loaders", o->loaders));
+    GS_TRY(start_threads(f->threads, o->loaders));
+    if (o->cache) GS_TRY(gs_folder_set_keep(f, d->count, gs_shape_size(d->shape)));
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
 }

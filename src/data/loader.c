@@ -26,7 +26,7 @@ struct gs_loader {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
-    bool loader_sleeps, worker_sleeps, ended, quit;
+    bool ended, quit;
     gs_error error;                     /* of the micro-batch behind the last one that was filled */
     const gs_loader_observer *observer; /* NULL: nobody watches */
 
@@ -49,12 +49,9 @@ static void sleep_until(gs_loader *l, double moment) {
 
 /* Until there is room. Once asleep it waits for half of the slots. */
 static bool wait_for_room(gs_loader *l) {
-    while (!l->quit && l->filled - l->returned == l->slots) {
-        l->loader_sleeps = true;
-        while (!l->quit && l->filled - l->returned > l->slots / 2)
-            pthread_cond_wait(&l->wake_loader, &l->lock);
-        l->loader_sleeps = false;
-    }
+    const bool full = l->filled - l->returned == l->slots;
+    while (full && !l->quit && l->filled - l->returned > l->slots / 2)
+        pthread_cond_wait(&l->wake_loader, &l->lock);
     return !l->quit;
 }
 
@@ -88,7 +85,7 @@ static void *loader_main(void *argument) {
             l->observer->gathered(l->observer->context, &micro_batch, start, end);
         if (through > 0) sleep_until(l, through);
         l->filled++;
-        if (l->worker_sleeps) pthread_cond_signal(&l->wake_worker);
+        pthread_cond_signal(&l->wake_worker);
     }
     l->ended = true;
     pthread_cond_signal(&l->wake_worker);
@@ -101,13 +98,10 @@ static void *loader_main(void *argument) {
 gs_status gs_loader_next(gs_loader *l, const gs_loaded **next) {
     pthread_mutex_lock(&l->lock);
     l->returned = l->taken;
-    bool half = l->filled - l->returned <= l->slots / 2;
-    if (l->loader_sleeps && half) pthread_cond_signal(&l->wake_loader);
+    if (l->filled - l->returned <= l->slots / 2) pthread_cond_signal(&l->wake_loader);
     if (l->filled == l->taken && !l->ended) {
         double start = gs_seconds();
-        l->worker_sleeps = true;
         while (l->filled == l->taken && !l->ended) pthread_cond_wait(&l->wake_worker, &l->lock);
-        l->worker_sleeps = false;
         l->waited += gs_seconds() - start;
     }
     const bool failed = l->filled == l->taken && l->error.status != GS_OK;

@@ -50,8 +50,8 @@ static size_t line_of(const char *text, size_t at) {
 
 /* The character at `at`, and its bytes. Messages count bytes and lines from 1; `advice` ends that of a failure. */
 static gs_status read_character(const char *text, size_t at, const char *where, const char *advice,
-                                uint32_t *code, int *length) {
-    *length = gs_utf8_read(text + at, code);
+                                uint32_t *code, size_t *length) {
+    *length = (size_t)gs_utf8_read(text + at, code);
     if (*length > 0 && *code > 0) return GS_OK;
     if (*length > 0)
         return gs_fail(GS_E_FORMAT, "%s: byte %zu (line %zu) is 0, which no text has%s", where, at + 1,
@@ -68,13 +68,11 @@ static bool is_seen(const uint32_t *seen, uint32_t code) {
 
 static gs_status characters_of(const char *text, size_t bytes, const char *where, uint32_t *seen,
                                gs_vocabulary *v) {
-    for (size_t at = 0; at < bytes;) {
+    for (size_t at = 0, length; at < bytes; at += length) {
         uint32_t code;
-        int length;
         GS_TRY(read_character(text, at, where, "; --tokens bytes takes any file", &code, &length));
         v->size += !is_seen(seen, code);
         seen[code / WORD] |= 1u << code % WORD;
-        at += (size_t)length;
     }
     if (v->size > GS_VOCABULARY_MOST)
         return gs_fail(GS_E_FORMAT,
@@ -126,55 +124,37 @@ static gs_status not_seen(const gs_vocabulary *v, const char *text, size_t at, c
                    where, at + 1, line_of(text, at), gs_printable(name), code, v->size);
 }
 
-/* token[code] is the character's token + 1; 0: it has none, as have those above the last one. */
+static int by_code(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The tokens of characters. With byte pairs every text has tokens; but what is no text is refused here too. */
 static gs_status encode_characters(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
-                                   const uint32_t *token, uint16_t *tokens, size_t *count) {
-    for (size_t at = 0; at < bytes;) {
-        uint32_t code;
-        int length;
+                                   uint16_t *tokens, size_t *count) {
+    uint32_t code;
+    for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(read_character(text, at, where, "", &code, &length));
-        if (code > v->character[v->size - 1] || !token[code]) return not_seen(v, text, at, where, code);
-        tokens[(*count)++] = (uint16_t)(token[code] - 1);
-        at += (size_t)length;
+        if (v->bpe) continue;
+        const uint32_t *found = bsearch(&code, v->character, (size_t)v->size, sizeof code, by_code);
+        if (!found) return not_seen(v, text, at, where, code);
+        tokens[(*count)++] = (uint16_t)(found - v->character);
     }
     return GS_OK;
-}
-
-static gs_status encode_bytes(const char *text, size_t bytes, uint16_t *tokens, size_t *count) {
-    for (; *count < bytes; ++*count) tokens[*count] = (unsigned char)text[*count];
-    return GS_OK;
-}
-
-static gs_status encode_by_table(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
-                                 uint16_t *tokens, size_t *count) {
-    uint32_t *token = calloc((size_t)v->character[v->size - 1] + 1, sizeof *token);
-    if (!token) return gs_fail(GS_E_MEMORY, "%s: no memory for the table of %d characters", where, v->size);
-    for (int i = 0; i < v->size; i++) token[v->character[i]] = (uint32_t)i + 1;
-    const gs_status status = encode_characters(v, text, bytes, where, token, tokens, count);
-    free(token);
-    return status;
-}
-
-/* Every text has tokens; what is no text is refused, as it is for characters. */
-static gs_status encode_pairs(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
-                              uint16_t *tokens, size_t *count) {
-    for (size_t at = 0; at < bytes;) {
-        uint32_t code;
-        int length;
-        GS_TRY(read_character(text, at, where, "", &code, &length));
-        at += (size_t)length;
-    }
-    return gs_context(gs_bpe_encode(v->bpe, text, bytes, tokens, count), "%s", where);
 }
 
 gs_status gs_vocabulary_encode(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
                                uint16_t **tokens, size_t *count) {
+    gs_status status = GS_OK;
     *count = 0;
     *tokens = bytes < SIZE_MAX / 2 ? malloc(bytes * sizeof **tokens + 1) : NULL;
     if (!*tokens) return gs_fail(GS_E_MEMORY, "%s: no memory for the tokens of %zu bytes", where, bytes);
-    const gs_status status = v->bpe         ? encode_pairs(v, text, bytes, where, *tokens, count)
-                             : v->character ? encode_by_table(v, text, bytes, where, *tokens, count)
-                                            : encode_bytes(text, bytes, *tokens, count);
+    if (v->kind == GS_TOKENS_BYTES)
+        for (; *count < bytes; ++*count) (*tokens)[*count] = (unsigned char)text[*count];
+    else
+        status = encode_characters(v, text, bytes, where, *tokens, count);
+    if (status == GS_OK && v->bpe)
+        status = gs_context(gs_bpe_encode(v->bpe, text, bytes, *tokens, count), "%s", where);
     if (status == GS_OK) return GS_OK;
     free(*tokens);
     *tokens = NULL;

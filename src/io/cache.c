@@ -97,10 +97,9 @@ bool gs_cache_write(const char *name, const void *data, size_t bytes) {
     if (!folder_of_cache(folder, sizeof folder) || !gs_cache_path(name, path, sizeof path)) return false;
     int length = write_header(header, name, data, bytes);
     if (length >= HEADER || gs_file_writer_open(path, &w) != GS_OK) return false;
-    bool written = fwrite(header, 1, (size_t)length, w.file) == (size_t)length &&
-                   fwrite(data, 1, bytes, w.file) == bytes;
-    if (!written) gs_file_writer_discard(&w);
-    if (!written || gs_file_writer_commit(&w) != GS_OK) return false;
+    fwrite(header, 1, (size_t)length, w.file);
+    fwrite(data, 1, bytes, w.file);
+    if (gs_file_writer_commit(&w) != GS_OK) return false;
     while (remove_oldest(folder, name, MOST)) continue;
     return true;
 }

@@ -1,5 +1,7 @@
 #include "io/file.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -7,22 +9,124 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+#include <zlib.h>
+#include "core/text.h"
 
-#include "io/temporary.h"
+/* ---- the file beside the real one in which is written: FILE.PID-N-HOST.tmp ----
+ *
+ * Its writer holds a lock on it, which ends with the process: so what a process that was killed has left behind is
+ * known for sure, whoever has its number now. Those of other hosts, whose locks may not be seen here, stay. */
+
+enum { MORE = 64 }; /* bytes that its name is longer than that of the file, at most */
+
+/* "-1a2b3c4d.tmp": this host. */
+static void ending(char text[16]) {
+    struct utsname host;
+    if (uname(&host) != 0) host.nodename[0] = '\0';
+    unsigned long sum = crc32_z(0, (const unsigned char *)host.nodename, strlen(host.nodename));
+    snprintf(text, 16, "-%08lx.tmp", sum & 0xffffffff);
+}
+
+/* Lock it, unless another does; false: it is locked. Where the file system knows no locks, nobody has one. */
+static bool lock(int fd) {
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/* Make one for `path` and lock it: its descriptor, and its name in `name`, which has room for MORE bytes more than
+ * `path`; -1: errno says why. */
+static int make_temporary(const char *path, mode_t mode, char *name, size_t size) {
+    char end[16];
+    ending(end);
+    for (int try = 0; try < 1000; try++) {
+        struct stat s;
+        snprintf(name, size, "%s.%ld-%d%s", path, (long)getpid(), try, end);
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST) return -1;
+        if (fd < 0) continue;
+        /* between the two calls another process may have taken it for one that was left behind */
+        if (lock(fd) && fstat(fd, &s) == 0 && s.st_nlink > 0) return fd;
+        close(fd);
+    }
+    errno = EEXIST;
+    return -1;
+}
+
+/* The rest of a name behind its digits, at least one; NULL: there is none. */
+static const char *behind_digits(const char *text) {
+    if (!text || !isdigit((unsigned char)*text)) return NULL;
+    return text + strspn(text, "0123456789");
+}
+
+/* Is it .PID-N-HOST.tmp, and made here? */
+static bool is_ending(const char *text, const char *end) {
+    const char *rest = *text == '.' ? behind_digits(text + 1) : NULL;
+    if (rest) rest = *rest == '-' ? behind_digits(rest + 1) : NULL;
+    return rest && strcmp(rest, end) == 0;
+}
+
+/* Is it FILE.PID-N-HOST.tmp, and made here? FILE NULL: any. */
+static bool is_temporary_of(const char *name, const char *file, const char *end) {
+    const size_t length = file ? strlen(file) : 0;
+    if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
+        if (is_ending(dot, end)) return true;
+    return false;
+}
+
+static void remove_if_left(int folder, const char *name) {
+    struct stat s, now;
+    int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return;
+    bool left = fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
+                flock(fd, LOCK_EX | LOCK_NB) == 0 && fstatat(folder, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+                now.st_ino == s.st_ino && now.st_dev == s.st_dev;
+    if (left) unlinkat(folder, name, 0);
+    close(fd);
+}
+
+static void clean(const char *folder, const char *file) {
+    char end[16];
+    DIR *d = opendir(folder);
+    if (!d) return;
+    ending(end);
+    for (const struct dirent *e = readdir(d); e; e = readdir(d))
+        if (is_temporary_of(e->d_name, file, end)) remove_if_left(dirfd(d), e->d_name);
+    closedir(d);
+}
+
+/* The folder in which it lies, and its name there; NULL: that is empty, or the folder's is too long. */
+static const char *split(const char *path, char folder[PATH_MAX]) {
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const bool fits = snprintf(folder, PATH_MAX, "%.*s.", (int)(file - path), path) < PATH_MAX;
+    return fits && *file ? file : NULL;
+}
+
+static void clean_beside(const char *path) {
+    char folder[PATH_MAX];
+    const char *file = split(path, folder);
+    if (file) clean(folder, file);
+}
+
+void gs_file_clean_folder(const char *folder) {
+    clean(folder, NULL);
+}
 
 /* ---- files that are written whole or not at all ---- */
 
 static void forget(gs_file_writer *w) {
+    free(w->given);
     free(w->path);
     free(w->temporary);
     *w = (gs_file_writer){0};
 }
 
 /* Remove the temporary file and say why; `error` is an errno. */
-static gs_status give_up(gs_file_writer *w, int error) {
-    gs_status st = gs_fail(GS_E_FILE, "cannot write %s: %s", w->path, strerror(error));
+static gs_status give_up(gs_file_writer *w, const char *path, int error) {
+    gs_status st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(error));
     gs_file_writer_discard(w);
     return st;
 }
@@ -79,7 +183,7 @@ static char *follow(const char *link) {
 
 /* The file itself, through symbolic links: it changes, they stay. *by_link: it is not there yet, but a link to it
  * is. */
-static char *find_file(const char *path, bool *by_link) {
+static char *resolve(const char *path, bool *by_link) {
     char *found = realpath(path, NULL), *next;
     *by_link = false;
     if (!found) found = strdup(path);
@@ -103,9 +207,9 @@ static void keep_rights(int fd, const struct stat *old) {
 static gs_status open_temporary(gs_file_writer *w, size_t size) {
     struct stat old;
     bool replaces = stat(w->path, &old) == 0;
-    gs_temporary_clean(w->path);
+    clean_beside(w->path);
     /* Private until it has the rights of the file that it replaces; a new one has those that the umask leaves. */
-    int fd = gs_temporary_open(w->path, replaces ? 0600 : 0666, w->temporary, size), error = errno;
+    int fd = make_temporary(w->path, replaces ? 0600 : 0666, w->temporary, size), error = errno;
     if (fd >= 0) {
         if (replaces) keep_rights(fd, &old);
         w->file = fdopen(fd, "wb");
@@ -116,17 +220,18 @@ static gs_status open_temporary(gs_file_writer *w, size_t size) {
     }
     free(w->temporary); /* it is not ours, or not there any more */
     w->temporary = NULL;
-    return give_up(w, error);
+    return give_up(w, w->path, error);
 }
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     bool by_link;
     *w = (gs_file_writer){0};
     GS_TRY(check_target(path));
-    w->path = find_file(path, &by_link);
-    size_t size = (w->path ? strlen(w->path) : 0) + GS_TEMPORARY_MORE;
+    w->given = strdup(path);
+    w->path = resolve(path, &by_link);
+    size_t size = (w->path ? strlen(w->path) : 0) + MORE;
     w->temporary = malloc(size);
-    if (!w->path || !w->temporary) {
+    if (!w->given || !w->path || !w->temporary) {
         forget(w);
         return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
     }
@@ -139,10 +244,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
  * that cannot do this for folders is no failure. */
 static void sync_folder_of(const char *path) {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    int length = slash ? (int)(slash - path) + 1 : 0;
-    if (snprintf(folder, sizeof folder, "%.*s.", length, path) >= (int)sizeof folder) return;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = split(path, folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0) return;
     fsync(fd);
     close(fd);
@@ -213,13 +315,13 @@ gs_status gs_file_check_target(const char *path, gs_file_kind kind) {
 gs_status gs_file_writer_commit(gs_file_writer *w) {
     if (!w->file) gs_bug("gs_file_writer_commit: no file is open");
     bool failed_before = ferror(w->file);
-    if (fflush(w->file) != 0) return give_up(w, errno);
-    if (failed_before) return give_up(w, error_of_lost_write(w->file));
-    if (fsync(fileno(w->file)) != 0) return give_up(w, errno);
+    if (fflush(w->file) != 0) return give_up(w, w->given, errno);
+    if (failed_before) return give_up(w, w->given, error_of_lost_write(w->file));
+    if (fsync(fileno(w->file)) != 0) return give_up(w, w->given, errno);
     FILE *file = w->file;
     w->file = NULL;
-    if (fclose(file) != 0) return give_up(w, errno);
-    if (rename(w->temporary, w->path) != 0) return give_up(w, errno);
+    if (fclose(file) != 0) return give_up(w, w->given, errno);
+    if (rename(w->temporary, w->path) != 0) return give_up(w, w->given, errno);
     sync_folder_of(w->path);
     forget(w);
     return GS_OK;
@@ -263,16 +365,11 @@ void gs_file_remove_folder(const char *path) {
 
 /* ---- files that come with gradsum ---- */
 
-/* The places looked at so far, for the message. */
-typedef struct places {
-    char text[700];
-    size_t used;
-} places;
+enum { SEEN = 700 /* bytes of the places looked at so far, for the message */ };
 
-static bool exists(places *p, const char *path) {
+static bool exists(char seen[SEEN], const char *path) {
     if (access(path, F_OK) == 0) return true;
-    int n = snprintf(p->text + p->used, sizeof p->text - p->used, "%s%s", p->used ? ", " : "", path);
-    p->used += (size_t)n < sizeof p->text - p->used ? (size_t)n : 0; /* one that does not fit is cut off */
+    gs_append(seen, SEEN, "%s%s", *seen ? ", " : "", path);
     return false;
 }
 
@@ -291,17 +388,16 @@ static bool cut_last(char *path) {
 }
 
 /* Only gradsum's own source tree counts, so that a folder called "cl" of something else is never taken for ours. */
-static bool is_in_tree(places *p, const char *tree, const char *relative, char *place, size_t size) {
+static bool is_in_tree(char seen[SEEN], const char *tree, const char *relative, char *place, size_t size) {
     snprintf(place, size, "%s/src/gradsum.h", tree);
-    if (!exists(p, place)) return false;
+    if (!exists(seen, place)) return false;
     snprintf(place, size, "%s/%s", tree, relative);
-    return exists(p, place);
+    return exists(seen, place);
 }
 
 gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
     if (strlen(relative) > 255) return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'", relative);
-    places seen = {.used = 0};
-    char program[PATH_MAX], place[2 * PATH_MAX], link[PATH_MAX + 32];
+    char seen[SEEN] = "", program[PATH_MAX], place[2 * PATH_MAX], link[PATH_MAX + 32];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
 
@@ -312,18 +408,18 @@ gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
     strcpy(parent, folder);
     for (int up = 0; up < 6; up++) {
         snprintf(link, sizeof link, "%s/source-tree", parent);
-        bool linked = access(link, F_OK) == 0 && is_in_tree(&seen, link, relative, place, sizeof place);
+        bool linked = access(link, F_OK) == 0 && is_in_tree(seen, link, relative, place, sizeof place);
         if (linked) return give(place, path, size);
         if (!cut_last(parent)) break;
-        if (is_in_tree(&seen, parent, relative, place, sizeof place)) return give(place, path, size);
+        if (is_in_tree(seen, parent, relative, place, sizeof place)) return give(place, path, size);
     }
     /* Installed: PREFIX/bin/gradsum beside PREFIX/share/gradsum, wherever PREFIX was moved to. */
     if (cut_last(folder)) {
         snprintf(place, sizeof place, "%s/share/gradsum/%s", folder, relative);
-        if (exists(&seen, place)) return give(place, path, size);
+        if (exists(seen, place)) return give(place, path, size);
     }
     /* A program of someone else's that uses the installed library. */
     snprintf(place, sizeof place, "%s/share/gradsum/%s", GS_PREFIX, relative);
-    if (exists(&seen, place)) return give(place, path, size);
-    return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'; looked for %s", relative, seen.text);
+    if (exists(seen, place)) return give(place, path, size);
+    return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'; looked for %s", relative, seen);
 }

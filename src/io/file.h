@@ -20,7 +20,7 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
 
 /* The same of a file that may be gzipped (RFC 1952), and is unzipped then: by its first bytes, not by its name. Several
  * streams one after the other are one file, as for gzip, and zeros may fill up the last block. GS_E_FORMAT: a stream
- * that is damaged, ends early, has other bytes behind it, or more than `most` bytes. unzip.c. */
+ * that is damaged, ends early, has other bytes behind it, or more than `most` bytes. */
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes);
 /* The first bytes of such a file, at most `most`; *bytes: how many could be read. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes);
@@ -49,12 +49,12 @@ gs_status gs_foreign_check_text(const char *path, const char *text, size_t bytes
 
 /* ---- write ---- */
 
-/* Begin to write `path`: a temporary file beside it (temporary.h) is opened in *file. An existing file
+/* Begin to write `path`: a temporary file beside it (FILE.PID-N-HOST.tmp) is opened in *file. An existing file
  * keeps its mode, and its owner if that is allowed. A link stays, and its target is written. Files that killed writers
  * have left beside it are removed. GS_E_FILE: `path` is a folder, a pipe, a socket or a device, may not be written, or
  * is where standard output or standard error go. */
 typedef struct gs_file_writer {
-    char *path, *temporary;
+    char *given, *path, *temporary; /* path: where the links of the given one lead */
     FILE *file;
 } gs_file_writer;
 
@@ -71,12 +71,14 @@ typedef enum gs_file_kind {
 gs_status gs_file_check_target(const char *path, gs_file_kind);
 /* Do both names mean the same file or folder? False: one of them is not there. */
 bool gs_file_is_same(const char *a, const char *b);
-/* Flush, fsync, close, rename to `path`, fsync the folder. On any failure the temporary file is removed, and
- * an older file at `path` stays as it was. */
+/* Flush, fsync, close, rename to `path`, fsync the folder. On any failure, also of a write to the file before, the
+ * temporary file is removed, and an older file at `path` stays as it was. */
 gs_status gs_file_writer_commit(gs_file_writer *w);
 /* Give up: the temporary file is removed. Harmless after commit. */
 void gs_file_writer_discard(gs_file_writer *w);
 
+/* Remove a folder's temporary files that nobody writes any more: made on this host, by this user, and not locked. */
+void gs_file_clean_folder(const char *folder);
 /* Make the folder and those that it lies in; true also where it is there. False: errno says why. */
 bool gs_file_make_folders(const char *path);
 /* Remove a folder with all that is in it, as far as that is allowed. */

@@ -1,4 +1,4 @@
-/* Pictures in files, as bytes of red, green and blue: JPEG by libjpeg-turbo (jpeg.c), PNG by libpng (png.c).
+/* Pictures in files, as bytes of red, green and blue: JPEG by libjpeg-turbo, PNG by libpng.
  *
  * The first bytes of a file say what it is, not its name. Decoded bytes are those of Pillow's convert("RGB"), which
  * torchvision's ImageFolder uses: grey becomes three equal channels; a palette its colours; CMYK, also as YCCK, is
@@ -38,21 +38,3 @@ gs_status gs_picture_begin(gs_picture_reader *, const void *data, size_t bytes, 
  * as large as it is. GS_E_FORMAT as above, GS_E_MEMORY. */
 gs_status gs_picture_decode(gs_picture_reader *, int shrink, const unsigned char **rgb, int *width,
                             int *height);
-
-/* ---- for picture.c, jpeg.c and png.c ---- */
-
-/* What a decoder of one kind does. begin: the header; decode: into `to`, which has room for the sizes that `size` has
- * found; both return GS_E_FORMAT with a message. */
-typedef struct gs_picture_kind {
-    bool (*is)(const unsigned char *data, size_t bytes);
-    void *(*create)(void); /* NULL: no memory */
-    void (*free)(void *);
-    gs_status (*begin)(void *, const unsigned char *data, size_t bytes, int *width, int *height);
-    gs_status (*size)(void *, int shrink, int *width, int *height);
-    gs_status (*decode)(void *, unsigned char *to, int width, int height);
-} gs_picture_kind;
-
-extern const gs_picture_kind gs_jpeg, gs_png;
-
-/* GS_E_FORMAT: the sizes are 0, or beyond the limits above. */
-gs_status gs_picture_check_size(const char *kind, unsigned long width, unsigned long height);

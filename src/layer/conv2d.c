@@ -2,6 +2,7 @@
  * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
  * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
 #include <stdio.h>
+#include "core/text.h"
 #include "layer/window.h"
 
 typedef struct conv2d {
@@ -59,15 +60,12 @@ static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
 static void conv2d_describe(const gs_layer *l, char *text, size_t size) {
     const conv2d *me = (const conv2d *)l;
     const gs_conv2d_sizes *s = &me->sizes;
-    char stride[40] = "", pad[40] = "", groups[24] = "", dilation[40] = "";
-    if (s->stride_h != 1 || s->stride_w != 1)
-        gs_layer_describe_size(" stride", s->stride_h, s->stride_w, stride, sizeof stride);
-    if (s->pad_h != 0 || s->pad_w != 0) gs_layer_describe_size(" pad", s->pad_h, s->pad_w, pad, sizeof pad);
-    if (s->groups != 1) snprintf(groups, sizeof groups, " groups %d", s->groups);
-    if (s->dilation_h != 1 || s->dilation_w != 1)
-        gs_layer_describe_size(" dilation", s->dilation_h, s->dilation_w, dilation, sizeof dilation);
-    snprintf(text, size, "conv %d %dx%d%s%s%s%s%s", l->outputs, s->kernel_h, s->kernel_w, stride, pad, groups,
-             dilation, l->bias ? "" : " no_bias");
+    snprintf(text, size, "conv %d %dx%d", l->outputs, s->kernel_h, s->kernel_w);
+    gs_layer_append_size(text, size, " stride", s->stride_h, s->stride_w, 1, 1);
+    gs_layer_append_size(text, size, " pad", s->pad_h, s->pad_w, 0, 0);
+    gs_layer_append_size(text, size, " groups", s->groups, s->groups, 1, 1);
+    gs_layer_append_size(text, size, " dilation", s->dilation_h, s->dilation_w, 1, 1);
+    if (!l->bias) gs_append(text, size, " no_bias");
 }
 
 #define CONV2D                                                                                               \

@@ -46,12 +46,10 @@ static gs_status pool2d_plan(gs_layer *l, gs_shape in) {
 /* "max_pool 2", "avg_pool 3x2 stride 1 pad 1x0": as in a model text, whose words have no 2d. */
 static void describe(const gs_layer *l, char *text, size_t size) {
     const gs_pool2d_sizes *s = &((const pool2d *)l)->sizes;
-    char kernel[40], stride[40] = "", pad[40] = "";
-    gs_layer_describe_size("", s->kernel_h, s->kernel_w, kernel, sizeof kernel);
-    if (s->stride_h != s->kernel_h || s->stride_w != s->kernel_w)
-        gs_layer_describe_size(" stride", s->stride_h, s->stride_w, stride, sizeof stride);
-    if (s->pad_h != 0 || s->pad_w != 0) gs_layer_describe_size(" pad", s->pad_h, s->pad_w, pad, sizeof pad);
-    snprintf(text, size, "%.*s%s%s%s", (int)strcspn(l->ops->name, "2"), l->ops->name, kernel, stride, pad);
+    snprintf(text, size, "%.*s", (int)strcspn(l->ops->name, "2"), l->ops->name);
+    gs_layer_append_size(text, size, "", s->kernel_h, s->kernel_w, 0, 0);
+    gs_layer_append_size(text, size, " stride", s->stride_h, s->stride_w, s->kernel_h, s->kernel_w);
+    gs_layer_append_size(text, size, " pad", s->pad_h, s->pad_w, 0, 0);
 }
 
 /* ---- max_pool2d ---- */

@@ -1,6 +1,6 @@
 /* The arithmetic of windows that move over an image: shared by convolution and pooling. */
 #include <limits.h>
-#include <stdio.h>
+#include "core/text.h"
 #include "layer/window.h"
 
 gs_status gs_layer_dilated(const gs_layer *l, const char *axis, int kernel, int dilation, int *window) {
@@ -34,9 +34,7 @@ gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kerne
     return GS_OK;
 }
 
-void gs_layer_describe_size(const char *word, int h, int w, char *text, size_t size) {
-    if (h == w)
-        snprintf(text, size, "%s %d", word, h);
-    else
-        snprintf(text, size, "%s %dx%d", word, h, w);
+void gs_layer_append_size(char *text, size_t size, const char *word, int h, int w, int usual_h, int usual_w) {
+    if (h == usual_h && w == usual_w) return;
+    gs_append(text, size, h == w ? "%s %d" : "%s %dx%d", word, h, w);
 }

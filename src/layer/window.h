@@ -12,5 +12,6 @@ gs_status gs_layer_dilated(const gs_layer *l, const char *axis, int kernel, int 
 gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int stride, int pad,
                           int *out);
 
-/* "stride 2", "stride 2x1": a word and one size, or two where they differ. */
-void gs_layer_describe_size(const char *word, int h, int w, char *text, size_t size);
+/* Append " stride 2", " stride 2x1" to a description: a word and one size, or two where they differ; nothing for the
+ * sizes that need no word. */
+void gs_layer_append_size(char *text, size_t size, const char *word, int h, int w, int usual_h, int usual_w);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/decimal.h"
+#include "core/units.h"
 #include "core/memory.h"
 #include "core/version.h"
 #include "io/file.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/memory.h"
-#include "core/nearest.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "layer/make.h"

@@ -467,17 +467,21 @@ static gs_status read_number(const tensor_file *f, const char *name, double low,
     return GS_OK;
 }
 
+/* All characters, in the order of their tokens; NULL: no memory. */
+static char *text_of_characters(const gs_vocabulary *v) {
+    char *text = malloc(4 * (size_t)v->size + 1), *to = text;
+    for (int i = 0; text && i < v->size; i++) to += gs_utf8_write(v->character[i], to);
+    return text;
+}
+
 /* The characters are in ascending order, each once: so token i is character i of them. */
 static gs_status characters_of(const char *text, gs_vocabulary *v) {
     static const char where[] = "'vocabulary' in the metadata";
-    uint16_t *token;
-    size_t count;
     GS_TRY(gs_vocabulary_of(GS_TOKENS_CHARS, text, strlen(text), where, v));
-    GS_TRY(gs_vocabulary_encode(v, text, strlen(text), where, &token, &count));
-    bool grows = count == (size_t)v->size;
-    for (size_t i = 0; grows && i < count; i++) grows = token[i] == i;
-    free(token);
-    if (grows) return GS_OK;
+    char *sorted = text_of_characters(v);
+    const bool same = sorted && strcmp(sorted, text) == 0;
+    free(sorted);
+    if (same) return GS_OK;
     return gs_fail(GS_E_FORMAT,
                    "%s has a character twice, or after a larger one; wanted each once, sorted by code point",
                    where);
@@ -675,16 +679,6 @@ static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
     for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
 }
 
-static char *text_of_characters(const gs_vocabulary *v) {
-    uint16_t *all = malloc((size_t)v->size * sizeof *all);
-    char *text = NULL;
-    size_t bytes;
-    for (int i = 0; all && i < v->size; i++) all[i] = (uint16_t)i;
-    if (all && gs_vocabulary_decode(v, all, (size_t)v->size, &text, &bytes) != GS_OK) text = NULL;
-    free(all);
-    return text;
-}
-
 /* What each token is: a byte; a character of this row; or bytes that were joined. */
 static bool add_vocabulary(cJSON *metadata, const gs_vocabulary *v) {
     char *vocabulary = NULL, *merges = NULL;
@@ -756,43 +750,47 @@ typedef struct sink {
     uint64_t bytes;
 } sink;
 
-static bool put(sink *s, const void *data, size_t bytes) {
+/* Whether all was written, gs_file_writer_commit sees. */
+static void put(sink *s, const void *data, size_t bytes) {
     if (s->hash) sha256_update(s->hash, bytes, data);
     s->bytes += bytes;
-    return fwrite(data, 1, bytes, s->file) == bytes;
+    fwrite(data, 1, bytes, s->file);
 }
 
 /* (out, in) as (in, out): a column at a time. */
-static bool write_transposed(sink *s, const gs_param *p, const float *w) {
+static gs_status write_transposed(sink *s, const gs_param *p, const float *w) {
     const size_t rows = (size_t)p->dims[0], columns = (size_t)p->dims[1];
-    float *column = malloc(rows * sizeof *column);
-    bool ok = column != NULL;
-    for (size_t c = 0; ok && c < columns; c++) {
+    float *column;
+    GS_TRY(GS_NEW(column, rows, "a column of %zu numbers", rows));
+    for (size_t c = 0; c < columns; c++) {
         for (size_t r = 0; r < rows; r++) column[r] = w[r * columns + c];
-        ok = put(s, column, rows * sizeof *column);
+        put(s, column, rows * sizeof *column);
     }
     free(column);
-    return ok;
+    return GS_OK;
 }
 
 /* The first `count` parameters, or state. */
-static bool write_values(sink *s, const gs_model *model, int count, const float *host) {
+static gs_status write_values(sink *s, const gs_model *model, int count, const float *host) {
     for (int i = 0; i < count; i++) {
         const gs_param *p = model->param[i];
-        const float *w = host + p->at;
-        if (!(p->transposed ? write_transposed(s, p, w) : put(s, w, p->count * sizeof *w))) return false;
+        if (p->transposed)
+            GS_TRY(write_transposed(s, p, host + p->at));
+        else
+            put(s, host + p->at, p->count * sizeof *host);
     }
-    return true;
+    return GS_OK;
 }
 
-static bool write_all(sink *s, const gs_model *model, const char *header, const float *host,
-                      const gs_extra_tensors *extra) {
+static gs_status write_all(sink *s, const gs_model *model, const char *header, const float *host,
+                           const gs_extra_tensors *extra) {
     const uint64_t length = strlen(header);
-    if (!put(s, &length, sizeof length) || !put(s, header, length)) return false;
-    if (!write_values(s, model, model->saved_count, host)) return false;
+    put(s, &length, sizeof length);
+    put(s, header, length);
+    GS_TRY(write_values(s, model, model->saved_count, host));
     for (int v = 0; v < extra->count; v++)
-        if (!write_values(s, model, model->param_count, extra->vector[v])) return false;
-    return true;
+        GS_TRY(write_values(s, model, model->param_count, extra->vector[v]));
+    return GS_OK;
 }
 
 gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
@@ -804,8 +802,7 @@ gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, con
     gs_status st = gs_file_writer_open(path, &w);
     sink s = {w.file, extra->written ? &hash : NULL, 0};
     sha256_init(&hash);
-    if (st == GS_OK && !write_all(&s, model, header, host, extra))
-        st = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+    if (st == GS_OK) st = write_all(&s, model, header, host, extra);
     if (st == GS_OK)
         st = gs_file_writer_commit(&w);
     else

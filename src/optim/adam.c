@@ -20,7 +20,7 @@
 
 #include <math.h>
 
-#include "core/decimal.h"
+#include "core/units.h"
 
 /* beta^t. Not by pow, of which each C library has its own last bit: workers must have the same. */
 static double power(double beta, uint64_t t) {

@@ -10,7 +10,7 @@
  *
  * Source: Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS 2023), algorithm 2.
  */
-#include "core/decimal.h"
+#include "core/units.h"
 #include "optim/optimizer.h"
 
 static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/decimal.h"
+#include "core/units.h"
 #include "core/text.h"
 
 enum { EPOCHS_MOST = 1000000 };

@@ -1,7 +1,6 @@
 #include "page/page.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,17 +78,8 @@ static gs_status compose(FILE *f, const gs_page *page, const cJSON *data) {
     return GS_OK;
 }
 
-static gs_status write_file(const char *path, const char *text, size_t length) {
-    gs_file_writer w;
-    GS_TRY(gs_file_writer_open(path, &w));
-    setvbuf(w.file, NULL, _IONBF, 0); /* one write, whose errno says what went wrong: a full disk, say */
-    if (fwrite(text, 1, length, w.file) == length) return gs_file_writer_commit(&w);
-    gs_status status = gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
-    gs_file_writer_discard(&w);
-    return status;
-}
-
 gs_status gs_page_write(const char *path, const gs_page *page, const cJSON *data) {
+    gs_file_writer w;
     char *text = NULL;
     size_t length;
     FILE *memory = open_memstream(&text, &length);
@@ -97,7 +87,9 @@ gs_status gs_page_write(const char *path, const gs_page *page, const cJSON *data
     bool whole = memory && !ferror(memory);
     if (memory && fclose(memory) != 0) whole = false;
     if (status == GS_OK && !whole) status = gs_fail(GS_E_MEMORY, "no memory to put %s together", path);
-    if (status == GS_OK) status = write_file(path, text, length);
+    if (status == GS_OK) status = gs_file_writer_open(path, &w);
+    if (status == GS_OK) fwrite(text, 1, length, w.file);
+    if (status == GS_OK) status = gs_file_writer_commit(&w);
     free(text);
     return status;
 }

@@ -19,7 +19,6 @@
 #include "core/version.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/temporary.h"
 #include "persist/state_file.h"
 
 #define PREFIX "step-"
@@ -280,7 +279,7 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
  * the run goes on from stays. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
-    gs_temporary_clean_folder(folder);
+    gs_file_clean_folder(folder);
     for (uint64_t step = NONE;; count++) {
         GS_TRY(step_before(folder, WEIGHTS, &step));
         if (step == NONE) break;

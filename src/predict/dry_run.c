@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "data/source.h"
 #include "predict/memory.h"
 #include "train/evaluate.h"
 #include "train/hooks.h"
@@ -137,6 +136,13 @@ static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     return GS_OK;
 }
 
+/* There is no room for them. */
+static gs_status no_samples(const gs_dataset *set, const uint32_t *order, size_t first, size_t n,
+                            void *inputs, void *targets) {
+    (void)set, (void)order, (void)first, (void)n, (void)inputs, (void)targets;
+    return GS_OK;
+}
+
 static gs_status load(gs_worker *w) {
     w->next = next_piece;
     return GS_OK;
@@ -176,20 +182,12 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
-static gs_status read_nothing(gs_source *source, const gs_dataset *set, const gs_sample_request *wanted,
-                              unsigned char *inputs, int32_t *targets) {
-    (void)source, (void)set, (void)wanted, (void)inputs, (void)targets;
-    return GS_OK;
-}
-
-/* No samples, for which there is no room. Blocks of a test are all alike but the last: each worker has two at least,
+/* Blocks of a test are all alike but the last: each worker has two at least,
  * and those that had one less than others have it still. */
 static gs_dataset short_test_set(const gs_worker *w) {
-    static gs_source no_samples = {.read = read_nothing};
     const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
                  replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
     gs_dataset set = *w->test_set;
-    set.source = &no_samples;
     if (each > 2) set.count -= (each - 2) * replicas * w->eval_block;
     return set;
 }
@@ -312,7 +310,7 @@ static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset 
     gs_worker w;
     gs_comm *comm;
     char device[48];
-    *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, .unset = true, .uncounted = 1},
+    *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, no_samples, .unset = true, .uncounted = 1},
                       .writes = !plan,
                       .layers = {r, before_layer, NULL, NULL},
                       .updates = {r, before_update, NULL},
@@ -341,7 +339,7 @@ gs_status gs_dry_run_create(const gs_settings *s, gs_shape in, int targets, int 
 /* ---- all workers ---- */
 
 static double bytes_of(const gs_dataset *set) {
-    return set->source ? 0 : (double)set->count * (double)gs_sample_bytes(set);
+    return set->folder ? 0 : (double)set->count * (double)gs_sample_bytes(set);
 }
 
 static gs_status check(const gs_run *run, const gs_settings *s, int workers) {

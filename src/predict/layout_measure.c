@@ -13,7 +13,7 @@
 #include "comm/ranks.h"
 #include "comm/split.h"
 #include "core/clock.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/median.h"
 #include "core/memory.h"
 #include "train/connect.h"

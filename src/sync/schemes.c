@@ -2,7 +2,7 @@
 #include "sync/sync.h"
 
 #include <string.h>
-#include "core/nearest.h"
+#include "core/text.h"
 
 #define SCHEME(name) &gs_sync_##name,
 const gs_sync_scheme *const gs_sync_own[] = {GS_SYNC_SCHEMES(SCHEME) NULL};

@@ -1,6 +1,6 @@
 /* The workers of a run before it begins: on which devices and cores they are, and how they reach each other. */
 #include "comm/inject/inject.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "train/connect.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ gs_status gs_devices_name(const char *list, int i, char name[48]) {
     return GS_OK;
 }
 
-/* ---- cores of their own (core/cores.h says why) ---- */
+/* ---- cores of their own (core/usable.h says why) ---- */
 
 bool gs_devices_are_cpu(const char *devices) {
     char name[48];

@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/usable.h"
 #include "data/folder_set.h"
-#include "data/source.h"
 #include "data/text_set.h"
 #include "io/file.h"
 #include "layer/layer.h"
@@ -26,7 +25,7 @@
 /* They would have no effect. */
 static gs_status check_folder_options(const gs_settings *s, const gs_dataset *set) {
     const char *const names[] = {"size", "loaders", "cache", "skip-broken"};
-    for (int i = 0; i < 4 && !set->source; i++)
+    for (int i = 0; i < 4 && !set->folder; i++)
         if (!gs_run_option_is_default(gs_run_option_named(names[i]), s))
             return gs_fail(GS_E_USAGE, "--%s is for image folders, and %s is none", names[i], set->name);
     return GS_OK;
@@ -166,16 +165,16 @@ static gs_status check_sets_alike(const gs_settings *s, const gs_dataset *train,
 }
 
 gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
-    if (!set || !set->source || !set->source->is_broken) return GS_OK;
+    if (!set || !set->folder || !set->folder->is_broken) return GS_OK;
     unsigned char *broken;
     GS_TRY(GS_NEW(broken, set->count, "%zu flags", set->count));
     for (size_t i = 0; i < set->count; i++)
-        broken[i] = __atomic_load_n(&set->source->is_broken[i], __ATOMIC_RELAXED);
+        broken[i] = __atomic_load_n(&set->folder->is_broken[i], __ATOMIC_RELAXED);
     gs_status status = gs_comm_all_reduce(comm, broken, set->count, GS_U8, GS_MAX);
     for (size_t i = 0; i < set->count && status == GS_OK; i++)
         if (broken[i] && r->skipped++ == 0)
-            snprintf(r->skipped_first, sizeof r->skipped_first, "%s/%s", set->source->folder,
-                     set->source->name(set->source, i));
+            snprintf(r->skipped_first, sizeof r->skipped_first, "%s/%s", set->folder->split,
+                     gs_folder_name(&set->folder->list, i));
     free(broken);
     return status;
 }

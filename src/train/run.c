@@ -1,5 +1,5 @@
 /* A run in this process: its workers as threads, what comes before them and after them. */
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/thread.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
@@ -161,7 +161,7 @@ static void take_result(gs_run *run, gs_result *result) {
     }
     if (run->test_set->text && result->confusion)
         result->names = gs_class_names_of_tokens(&run->test_set->text->vocabulary);
-    if (run->test_set->source) result->folder_size = run->test_set->shape.h;
+    if (run->test_set->folder) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
     gs_result_clear_times(result);

@@ -1,5 +1,5 @@
 /* Which settings are allowed, and which go together, before anything is computed; the learning rates that they make. */
-#include "core/decimal.h"
+#include "core/units.h"
 #include "core/text.h"
 #include "io/file.h"
 #include "train/settings.h"

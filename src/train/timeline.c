@@ -2,7 +2,7 @@
 #include "train/timeline.h"
 
 #include "core/clock.h"
-#include "core/machine.h"
+#include "core/process.h"
 #include "core/memory.h"
 #include "layer/memory/buffer_plan.h"
 #include "layer/watch.h"

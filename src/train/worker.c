@@ -59,8 +59,11 @@ static gs_status ask_for_halves(const gs_worker *w, bool *all) {
     return GS_OK;
 }
 
-static const gs_worker_calls of_run = {
-    .open = gs_device_open, .load = load, .jobs = jobs, .halves = ask_for_halves};
+static const gs_worker_calls of_run = {.open = gs_device_open,
+                                       .load = load,
+                                       .jobs = jobs,
+                                       .halves = ask_for_halves,
+                                       .gather = gs_dataset_gather};
 
 /* ---- made ---- */
 
@@ -246,7 +249,7 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *targets,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
+    GS_TRY(w->calls->gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n);
 }
 

@@ -61,6 +61,9 @@ typedef struct gs_worker_calls {
     gs_status (*jobs)(const struct gs_worker *, int room, gs_jobs **); /* as gs_jobs_create */
     /* Have all devices of this worker's pipeline activations in 16 bits? */
     gs_status (*halves)(const struct gs_worker *, bool *all);
+    /* As gs_dataset_gather: samples of a test. */
+    gs_status (*gather)(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
+                        void *targets);
     bool unset;       /* the weights get no initial values */
     double uncounted; /* samples of a step that are not in its counts */
 } gs_worker_calls;

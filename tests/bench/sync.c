@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/median.h"
 #include "comm/gloo/gloo_c.h"
 #include "comm/mesh.h"

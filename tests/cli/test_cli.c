@@ -2,7 +2,7 @@
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
-#include "cl/platforms.h"
+#include "cl/cl.h"
 #include "cli/cli.h"
 
 #include <unistd.h>

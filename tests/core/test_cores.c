@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "core/cores.h"
 #include "core/usable.h"
 #include "comm/create.h"
 #include "comm/shm/shm.h"

@@ -1,8 +1,6 @@
 /* Pictures in folders: which files there are and what their labels are, that nothing depends on the number of threads
  * or on a cache, and what a broken file does to a run. */
-#include "data/decoded.h"
-#include "data/folder_list.h"
-#include "data/source.h"
+#include "data/folder_set.h"
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
 #include "tests/support/program.h"
@@ -55,7 +53,7 @@ TEST(files_and_labels) {
     assert_true(gs_shape_same(train->shape, (gs_shape){3, SIZE, SIZE, 0}));
     assert_ok(gs_dataset_gather(train, NULL, 0, 12, NULL, labels));
     for (int i = 0; i < 12; i++) assert_int_equal(labels[i], i < 3 ? 0 : i < 7 ? 1 : 2);
-    assert_string_equal(train->source->name(train->source, 4), "b\xc3\xa4r/1.png");
+    assert_string_equal(gs_folder_name(&train->folder->list, 4), "b\xc3\xa4r/1.png");
     assert_int_equal(test->count, 2);
     assert_int_equal(test->classes, 3); /* though none of the first is here */
     assert_ok(gs_dataset_gather(test, NULL, 0, 2, NULL, labels));
@@ -129,9 +127,9 @@ TEST(scaling) {
 }
 
 TEST(cache_that_does_not_fit) {
-    gs_decoded *none;
+    gs_folder_set none = {.size = 0};
     assert_fails(GS_E_MEMORY, "--cache: 2147483648 pictures of 1048576 bytes are 2.25e+06 GB",
-                 gs_decoded_create(1u << 31, 1u << 20, &none));
+                 gs_folder_set_keep(&none, 1u << 31, 1u << 20));
 }
 
 /* ---- bad input ---- */

@@ -1,12 +1,12 @@
 /* Names of files that others have put into a folder: hand-ins, temporary files that may be removed, files of ranks. */
 #include "lessons/grade/hand_ins.c"
 #include "fuzz.h"
-#include "io/temporary.c"
+#include "io/file.c"
 #include "comm/rendezvous/folder_store.c"
 
 #include <fcntl.h>
 
-/* Only what is named as gs_temporary_open does it may be taken for a file that was left behind. */
+/* Only what is named as io/file.c does it may be taken for a file that was left behind. */
 static void temporary(const char *name) {
     const char file[] = "w.st";
     char end[16], own[600];

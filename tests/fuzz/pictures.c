@@ -3,7 +3,6 @@
 #include <string.h>
 #include <zlib.h>
 #include "fuzz.h"
-#include "data/resize.h"
 #include "data/view.h"
 #include "io/picture.h"
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cl/cl.h"
-#include "cl/platforms.h"
 #include "io/cache.h"
 #include "tests/support/files.h"
 #include "tests/support/devices.h"
@@ -277,7 +276,7 @@ TEST_AROUND(compilers_name_files_without_folders, NULL, forget_folders) {
     gs_device_close(d);
 }
 
-/* Open devices have different numbers, and so kernels of their own on PoCL 5 (cl/pocl_copies.c). */
+/* Open devices have different numbers, and so kernels of their own on PoCL 5 (cl/pocl.c). */
 TEST(open_devices_have_numbers) {
     gs_test_need_opencl();
     gs_device *d[3];

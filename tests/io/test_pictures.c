@@ -1,6 +1,5 @@
 /* JPEG and PNG as bytes of RGB, and resized: beside what Pillow makes of them (golden/make_pictures.py), of every form
  * that a PNG can have, and damaged in every way. */
-#include "data/resize.h"
 #include "data/view.h"
 #include "io/picture.h"
 #include "tests/support/pictures.h"

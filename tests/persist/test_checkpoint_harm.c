@@ -117,7 +117,7 @@ TEST(what_can_be_read_is_not_lost) {
     assert_int_equal(entries(folder), 3);
 }
 
-/* What a dead process has left is removed; what a living one writes is not (io/temporary.h). */
+/* What a dead process has left is removed; what a living one writes is not (io/file.c). */
 TEST(left_by_the_dead) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);

@@ -9,7 +9,7 @@
 #include "comm/rendezvous/store_server.h"
 #include "core/process.h"
 #include "core/clock.h"
-#include "core/cores.h"
+#include "core/usable.h"
 #include "core/text.h"
 #include "persist/folder.h"
 

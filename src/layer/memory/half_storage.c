@@ -94,8 +94,10 @@ static void find_ends(values *v, const gs_layer *root) {
 }
 
 static gs_status plan(gs_layer *root, values *v, size_t count) {
-    if (!v->leader || !v->floats || !v->x || !v->y)
-        return gs_fail(GS_E_MEMORY, "no memory for a list of %zu layers", count);
+    GS_TRY(GS_NEW(v->leader, count, "a list of %zu layers", count));
+    GS_TRY(GS_NEW(v->floats, count, "a list of %zu layers", count));
+    GS_TRY(GS_NEW(v->x, count, "a list of %zu layers", count));
+    GS_TRY(GS_NEW(v->y, count, "a list of %zu layers", count));
     for (size_t i = 0; i < count; i++) v->x[i] = -1;
     const int x = new_value(v);
     in_floats(v, x);
@@ -109,10 +111,6 @@ gs_status gs_half_storage_plan(gs_layer *root) {
     const size_t count = gs_layer_count(root) + 1;
     if (!d || !d->ops->narrow || d->precision == GS_PRECISION_F32) return GS_OK;
     values v = {.whole = root->half_ends};
-    v.leader = calloc(count, sizeof *v.leader);
-    v.floats = calloc(count, sizeof *v.floats);
-    v.x = calloc(count, sizeof *v.x);
-    v.y = calloc(count, sizeof *v.y);
     const gs_status status = plan(root, &v, count);
     free(v.leader);
     free(v.floats);

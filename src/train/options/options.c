@@ -1,7 +1,6 @@
 #include "train/options/options.h"
 
-#include "core/decimal.h"
-#include "core/nearest.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "data/folder_set.h"
 #include "data/text_set.h"

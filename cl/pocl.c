@@ -1,15 +1,18 @@
-/* A place for PoCL's compiled kernels. PoCL writes them to a folder while it compiles: without one it shows no device,
- * and where the disk is full its compiler ends the process. So the folder is tried beforehand. If it does not serve,
- * PoCL gets a temporary one, which goes when the program ends. One that is killed leaves it, at most 3 MB, to the next
- * one that needs such a folder. A process holds a lock on its own.
+/* What PoCL needs: a place for compiled kernels; and kernels of its own for each device.
+ *
+ * PoCL writes compiled kernels to a folder: without one it shows no device, and where the disk is full its compiler
+ * ends the process. So the folder is tried beforehand. If it does not serve, PoCL gets a temporary one, which goes when
+ * the program ends. One that is killed leaves it, at most 3 MB, to the next one that needs such a folder. A process
+ * holds a lock on its own.
  */
 #include "backend.h"
-#include "cl/platforms.h"
+#include "cl/cl.h"
 #include "io/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,4 +126,33 @@ gs_status gs_cl_check_cache(cl_platform_id platform) {
         GS_E_FILE,
         "PoCL needs a folder for compiled kernels with %d MB free (POCL_CACHE_DIR or TMPDIR name one): %s",
         NEEDED >> 20, problem);
+}
+
+/* ---- copies ----
+ *
+ * Kernels of its own for each device of PoCL 5 that is open at the same time.
+ *
+ * PoCL 5.0 looks a loaded kernel up by its hash, its local size and how wide the global size may be, and counts who
+ * uses it; but when a command has ended it looks the kernel up by hash and local size alone. Two devices that run one
+ * kernel at once, over global sizes that differ, so count down one entry twice, and PoCL ends the process: "Assertion
+ * 'found->ref_count > 0' failed" in pocl_release_dlhandle_cache. The hash is also that of the compiler's options. So
+ * each open device has a number, which is one of its options. What that costs is one more compilation for each further
+ * device, the first time. */
+
+static uint64_t numbers; /* bit n is set: an open device has number n; under gs_cl_lock */
+
+int gs_cl_take_number(void) {
+    const int n =
+        __builtin_ctzll(~numbers | (uint64_t)1 << (GS_CL_NUMBERS - 1)); /* the last is always free */
+    numbers |= (uint64_t)1 << n;
+    return n;
+}
+
+void gs_cl_give_number_back(int n) {
+    numbers &= ~((uint64_t)1 << n);
+}
+
+void gs_cl_copy_option(const char *identity, int number, char *option, size_t size) {
+    option[0] = '\0';
+    if (number > 0 && strstr(identity, "PoCL 5.")) snprintf(option, size, " -D GS_COPY=%d", number);
 }
