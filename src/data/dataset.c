@@ -204,6 +204,14 @@ gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labe
     return st;
 }
 
+size_t gs_dataset_count(const gs_dataset *d) {
+    return d->count;
+}
+
+gs_shape gs_dataset_shape(const gs_dataset *d) {
+    return d->shape;
+}
+
 void gs_dataset_free(gs_dataset *d) {
     if (!d) return;
     if (d->source) d->source->free(d->source);

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #include "core/clock.h"
-#include "gradsum.h"
+#include "train/train.h"
 
 enum { SEQUENCES = 240, TESTED = 1 /* at the end of an epoch */, VOCABULARY = 65 };
 
