@@ -395,8 +395,8 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 
 enum { WORDS_MOST = 40 }; /* of layers, those of callers among them */
 
-/* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. The word after
- * the last one is NULL. */
+/* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. NULL ends
+ * them. */
 static struct {
     const char *word, *usage;
     gs_status (*parse)(parser *, gs_layer **);

@@ -243,7 +243,8 @@ gs_status gs_trainer_evaluate(gs_trainer *t, const gs_dataset *set, gs_metrics *
     const gs_run *run = &t->now->run;
     GS_TRY(gs_check_sets_alike(&run->settings, run->train_set, set));
     GS_TRY(gs_check_set(&run->settings, set));
-    if (set->text && !gs_vocabulary_same(&set->text->vocabulary, &run->train_set->text->vocabulary))
+    const struct gs_text *text = run->train_set->text;
+    if (set->text && text && !gs_vocabulary_same(&set->text->vocabulary, &text->vocabulary))
         return gs_fail(GS_E_FORMAT, "%s has another vocabulary than %s, on which the model is trained",
                        set->name, run->train_set->name);
     t->now->set = set;
