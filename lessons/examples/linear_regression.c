@@ -1,7 +1,5 @@
 /* Linear regression: find the plane t = 3 a - 2 b + 1 from noisy points on it.
- *
- *     cc linear_regression.c $(pkg-config --cflags --libs gradsum) -lm -o linear_regression && ./linear_regression
- */
+ * cc linear_regression.c $(pkg-config --cflags --libs gradsum) -lm -o linear_regression && ./linear_regression */
 #include <gradsum.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* A layer of your own: PReLU, y = x where x > 0, else a x, with a learnt slope a for each input. (He, Zhang, Ren, Sun,
- * "Delving deep into rectifiers", 2015.) The program checks its gradient by finite differences; then two workers train
- * with it.
+ * "Delving deep into rectifiers", 2015.) Its gradient is checked by finite differences; then two workers train with it.
  *
  *     cc own_layer.c $(pkg-config --cflags --libs gradsum) -lm -o own_layer && ./own_layer
  *
