@@ -18,7 +18,8 @@ VERSION  := $(shell sed -n 's/^.define GRADSUM_VERSION "\(.*\)"$$/\1/p' src/core
 # Every compiler shall round a * b and then + c, except in products (below). tests/flags.mk has other flags, for the
 # project's own checks.
 OPTIMIZE   = -O3 -g
-FLAGS      = $(OPTIMIZE) -fPIC -MMD -MP -ffp-contract=off -Wall -Wextra $(CHECKED)
+# libgradsum.so exports what a header marks GS_API (core/api.h).
+FLAGS      = $(OPTIMIZE) -fPIC -fvisibility=hidden -MMD -MP -ffp-contract=off -Wall -Wextra $(CHECKED)
 DEFINES    = -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120
 COMPILE_C  = $(CC) -std=c11 -Wstrict-prototypes -Wmissing-prototypes $(FLAGS) $(DEFINES) $(LOCALE) -Isrc -I. $(PKG_CFLAGS) $(CFLAGS)
 COMPILE_CXX = $(CXX) -std=c++17 $(FLAGS) $(DEFINES) -Isrc -I. $(CXXFLAGS)
@@ -88,9 +89,13 @@ $(B)/libgradsum.a: $(OBJ_LIB) $(B)/objects
 # libgradsum.so (to link with) -> libgradsum.so.MAJOR (looked for by programs that run) -> libgradsum.so.VERSION
 SO      = libgradsum.so.$(VERSION)
 SO_NAME = libgradsum.so.$(firstword $(subst ., ,$(VERSION)))
-SO_FLAGS = -shared -Wl,-soname,$(SO_NAME)
+# C++ leaves templates among what is visible.
+SO_FLAGS = -shared -Wl,-soname,$(SO_NAME) -Wl,--version-script=$(B)/exports
 
-$(B)/$(SO): $(OBJ_LIB) $(B)/objects
+$(B)/exports:
+	@mkdir -p $(@D) && echo '{ global: gs_*; local: *; };' > $@
+
+$(B)/$(SO): $(OBJ_LIB) $(B)/objects | $(B)/exports
 	$(call LINK,$(SO_FLAGS))
 
 $(B)/libgradsum.so: $(B)/$(SO)
@@ -139,7 +144,7 @@ $(B)/$(PROTO).pb-c.h: $(PROTO).proto | packages
 	@protoc-c --proto_path=$(<D) --c_out=$(@D) $<
 
 $(B)/$(PROTO).pb-c.o: $(B)/$(PROTO).pb-c.h
-	@$(CC) -std=c11 -fPIC -O2 -g -w $(PKG_CFLAGS) -c -o $@ $(B)/$(PROTO).pb-c.c
+	@$(CC) -std=c11 -fPIC -fvisibility=hidden -O2 -g -w $(PKG_CFLAGS) -c -o $@ $(B)/$(PROTO).pb-c.c
 
 $(B)/src/log/events.o: EXTRA = -I$(B)/src
 $(B)/src/log/events.o: | $(B)/$(PROTO).pb-c.h
@@ -205,8 +210,9 @@ endif
 
 # ---- install ---------------------------------------------------------------------------------------------------------
 D = $(DESTDIR)$(PREFIX)
-# The public headers: gradsum.h, and what it includes. All others stay inside.
-PUBLIC  = $(sort $(filter %.h,$(shell $(CC) -Isrc -MM src/gradsum.h)))
+# The public headers: gradsum.h, those that it names beside itself, and what they include. All others stay inside.
+BESIDE  = layer/make model/model optim/optimizer sync/scheme comm/create data/order core/philox
+PUBLIC  = $(sort $(filter %.h,$(shell $(CC) -Isrc -MM src/gradsum.h $(BESIDE:%=src/%.h))))
 define PKG_CONFIG_FILE
 prefix=$(PREFIX)
 libdir=$${prefix}/lib

@@ -13,7 +13,10 @@
  */
 #pragma once
 
-#include "gradsum.h"
+#include <stdio.h>
+#include "core/philox.h"
+#include "layer/make.h"
+#include "train/strategy.h"
 
 typedef struct lab_task {
     const char *number; /* "7.2" */

@@ -1,5 +1,5 @@
-/* Devices: an open one, those that this machine has, and what to do before the first is opened. What a device can
- * compute is in backend.h.
+/* An open device, and what to do before the first is opened: gradsum.h lists and opens them. What a device can compute
+ * is in backend.h.
  */
 #pragma once
 
@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include "core/error.h"
 #include "core/ledger.h"
+#include "gradsum.h"
 
 typedef struct gs_backend gs_backend;
-typedef struct gs_device gs_device;
 
 /* What the products of linear, conv2d and attention are made of. In 16 bits their inputs are rounded, to the nearest,
  * before they are multiplied; sums stay f32. So is what backward of other operators reads of forward (backend.h). A
@@ -78,41 +77,12 @@ struct gs_device {
     void *state;                        /* the backend's own */
 };
 
-/* One line of `gradsum devices`. */
-typedef struct gs_device_info {
-    char name[48];         /* as --device takes it */
-    char description[160]; /* the device's own name */
-    char kind[16];         /* "cpu", "gpu", "accelerator" */
-    int units;             /* cores or compute units */
-    size_t memory;         /* bytes */
-    int sub_devices;       /* into how many equal parts it can be split; 0: not at all */
-    char note[200];        /* OpenBLAS's kernels, or the OpenCL platform and driver */
-} gs_device_info;
-
-/* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P,
- * both from 0), or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads` are the CPU threads to use on
- * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is no such device;
- * the message lists those that exist. */
-gs_status gs_device_open(const char *name, int threads, gs_device **out);
-
 /* A dry run: from here on this device computes nothing. Whatever is allocated is booked in the ledger as always, but
  * takes no memory; what is read from the device is 0. So the calls of a run show what memory the run would take. Before
  * anything is allocated on the device. */
 void gs_device_set_dry(gs_device *);
 
-/* Close a device; NULL is allowed. */
-void gs_device_close(gs_device *);
-
-/* All devices of this machine, cpu first. *out is to be freed with free(). A broken OpenCL platform is no
- * failure: it is left out, and *problem (if not NULL; static or "" ) says so. */
-gs_status gs_device_list(gs_device_info **out, int *count, const char **problem);
-
-/* Some OpenBLAS versions do not know the newest CPUs and take an AVX-512 machine for an AVX2 one: half the
- * speed, or worse. The choice is made when the library loads, so the only way to correct it is to set OPENBLAS_CORETYPE
- * and start again: call this first in main(), with main's argv; it returns if there is nothing to correct or
- * the variable is set. */
-void gs_cpu_choose_kernels(char **argv);
-/* The decision alone: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
+/* The decision of gs_cpu_choose_kernels alone: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
 /* How many threads this process has cores for, by its affinity and its quota of time; at least 1. */

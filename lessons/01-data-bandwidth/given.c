@@ -2,6 +2,7 @@
  * prints what the student's functions predict below the measurement. */
 #include <stdio.h>
 #include "lab.h"
+#include "predict/profile.h"
 #include "tasks.h"
 
 void gs_profile_verdict(const gs_profile *p, char *text, size_t size) {

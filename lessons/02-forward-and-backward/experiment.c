@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "gradsum.h"
+#include "train/train.h"
 
 enum { N = 32, CLASSES = 10, PIXELS = 784, STEPS = 20 /* h = 1/2 ... 2^-20 */, SEEDS = 7 };
 static const char MODEL[] = "flatten, linear 64, tanh, linear 10";

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gradsum.h"
+#include "data/order.h"
+#include "train/train.h"
 
 enum { SAMPLES = 6000, PIXELS = 784, MOST = 250, EPOCHS = 5, SEEDS = 7 };
 static const char MODEL[] = "flatten, linear 32, relu, linear 10";

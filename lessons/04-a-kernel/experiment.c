@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/clock.h"
-#include "gradsum.h"
 #include "tasks.h"
 #include "predict/profile.h"
 

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gradsum.h"
+#include "data/order.h"
+#include "train/train.h"
 
 enum { BATCH = 100, WORKERS = 3, EPOCHS = 5, HELD_OUT = 1000, SEEDS = 20, ROOM = 1000 };
 static const size_t part[WORKERS] = {60, 30, 10};

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/clock.h"
-#include "gradsum.h"
+#include "core/philox.h"
 #include "lab.h"
 #include "tasks.h"
 

@@ -13,7 +13,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "gradsum.h"
+#include "data/order.h"
+#include "train/train.h"
 
 enum { CONTEXT = 32, WINDOWS = 8, TOKENS = CONTEXT * WINDOWS, STEPS = 200, TESTS = 400, SEEDS = 5 };
 static const char MODEL[] = "embedding 155 32 std 0.02, positions std 0.02, "

@@ -1,11 +1,12 @@
 /* A layer of your own: PReLU, y = x where x > 0, else a x, with a learnt slope a for each input. (He, Zhang, Ren, Sun,
- * "Delving deep into rectifiers", 2015.) The program checks its gradient by finite differences, then trains with it.
+ * "Delving deep into rectifiers", 2015.) Its gradient is checked by finite differences; then two workers train with it.
  *
  *     cc own_layer.c $(pkg-config --cflags --libs gradsum) -lm -o own_layer && ./own_layer
  *
  * The layer computes on the host: read, compute, write. So it runs on every device, "cl" included, but is slow there.
  */
 #include <gradsum.h>
+#include <layer/make.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,13 @@ typedef struct prelu {
 static gs_status prelu_plan(gs_layer *l, gs_shape in) {
     l->out = in;
     l->flops = (double)gs_shape_size(in);
-    return gs_layer_parameter(l, "weight", 3, (int[]){in.c, in.h, in.w}, in.c);
+    const int dims[] = {in.c, in.h, in.w};
+    return gs_layer_parameter(l, "weight", 3, dims, in.c);
 }
 
 static gs_status prelu_bind(gs_layer *l, size_t max_batch) {
     prelu *me = (prelu *)l;
-    me->x = calloc((2 * max_batch + 2) * l->param[0].count, sizeof(float));
+    me->x = (float *)calloc((2 * max_batch + 2) * l->param[0].count, sizeof(float));
     if (!me->x) return gs_fail(GS_E_MEMORY, "no memory for %zu samples", max_batch);
     me->d = me->x + max_batch * l->param[0].count;
     me->a = me->d + max_batch * l->param[0].count;
@@ -65,119 +67,100 @@ static gs_status prelu_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_
     return l->needs_dx ? l->device->ops->write(l->device, l->dx, me->d, count * sizeof(float)) : GS_OK;
 }
 
-static void prelu_describe(const gs_layer *l, char *text, size_t size) {
-    (void)l;
-    snprintf(text, size, "prelu");
-}
-
 static const gs_layer_ops prelu_ops = {.name = "prelu",
                                        .buffers = GS_OWN,
                                        .plan = prelu_plan,
                                        .bind = prelu_bind,
-                                       .unbind = prelu_unbind,
                                        .forward = prelu_forward,
                                        .backward = prelu_backward,
-                                       .describe = prelu_describe};
+                                       .unbind = prelu_unbind};
+
+static gs_layer *make_prelu(void) {
+    return gs_layer_new(&prelu_ops, sizeof(prelu), 0);
+}
 
 /* ---- Is its backward right, and can it learn? The target is |x0| + |x1|, which no linear model can give. ---- */
 
 enum { SAMPLES = 64, INPUTS = 2, HIDDEN = 8, STEPS = 2000 };
+enum {
+    SLOPES_AT = (INPUTS + 1) * HIDDEN,
+    WEIGHTS = SLOPES_AT + 2 * HIDDEN + 1
+}; /* behind the first layer's */
 
-typedef struct trial {
-    gs_device *device;
-    gs_model *model;
-    gs_optimizer *optimizer;
-    gs_mem x, t;
-} trial;
-
-static gs_status open_trial(trial *r, const char *device) {
+static gs_status make_data(gs_dataset **set) {
     float x[SAMPLES][INPUTS], t[SAMPLES];
-    for (unsigned i = 0; i < SAMPLES; i++) {
-        uint32_t word[4];
-        gs_philox(1, 0, i, word);
-        for (int k = 0; k < INPUTS; k++) x[i][k] = 2 * gs_uniform(word[k]) - 1;
+    for (int i = 0; i < SAMPLES; i++) {
+        x[i][0] = (float)(i % 8) / 4 - 0.9f;
+        x[i][1] = (float)(i / 8) / 4 - 0.8f;
         t[i] = fabsf(x[i][0]) + fabsf(x[i][1]);
     }
-    GS_TRY(gs_device_open(device, 1, &r->device));
-    gs_layer *layers[] = {gs_linear(HIDDEN, true), gs_layer_new(&prelu_ops, sizeof(prelu), 0),
-                          gs_linear(1, true)};
-    gs_model_config config = {.net = gs_sequential(3, layers), .in = {INPUTS, 1, 1, 0}, .max_batch = SAMPLES};
-    config.loss = GS_REGRESSION;
-    config.seed = 3;
-    GS_TRY(gs_model_create(r->device, &config, &r->model));
-    GS_TRY(gs_optimizer_create(&gs_sgd, r->model, 0.1f, 0.9f, 0, &r->optimizer));
-    GS_TRY(r->device->ops->alloc(r->device, sizeof x, &r->x));
-    GS_TRY(r->device->ops->alloc(r->device, sizeof t, &r->t));
-    GS_TRY(r->device->ops->write(r->device, r->x, x, sizeof x));
-    return r->device->ops->write(r->device, r->t, t, sizeof t);
+    return gs_dataset_from_targets("|x0| + |x1|", SAMPLES, (gs_shape){INPUTS, 1, 1, 0}, x[0], 1, t, set);
 }
 
-static void close_trial(trial *r) {
-    gs_optimizer_free(r->optimizer);
-    gs_model_free(r->model);
-    if (r->device) r->device->ops->free(r->device, r->x);
-    if (r->device) r->device->ops->free(r->device, r->t);
-    gs_device_close(r->device);
+static gs_status make_trainer(const gs_dataset *set, const char *devices, float lr, const char *more,
+                              gs_trainer **trainer) {
+    gs_trainer_options options = {.model = "linear 8, prelu, linear 1", .data = set, .devices = devices};
+    options.batch = SAMPLES;
+    options.loss = GS_REGRESSION;
+    options.lr = lr;
+    options.seed = 3;
+    options.more = more;
+    return gs_trainer_create(&options, trainer);
 }
 
-/* *loss = the mean of the samples' losses; the model's gradients are those of their sum. */
-static gs_status loss_and_gradients(trial *r, double *loss) {
-    gs_pass pass = {.n = SAMPLES, .training = true};
-    float counts[GS_STATS];
-    gs_mem y;
-    GS_TRY(gs_model_clear_gradients(r->model));
-    GS_TRY(gs_model_forward(r->model, &pass, r->x, &y));
-    GS_TRY(gs_model_loss(r->model, &pass, y, r->t));
-    GS_TRY(gs_model_backward(r->model, &pass, y, r->t));
-    GS_TRY(r->device->ops->read(r->device, counts, gs_model_stats(r->model), sizeof counts));
-    *loss = (double)counts[GS_STAT_LOSS] / SAMPLES;
+/* *loss = the loss where weight i is moved by h. */
+static gs_status loss_at(gs_trainer *trainer, const gs_dataset *set, float w[WEIGHTS], int i, float h,
+                         double *loss) {
+    const float kept = w[i];
+    gs_metrics m;
+    w[i] += h;
+    GS_TRY(gs_trainer_write_weights(trainer, w));
+    GS_TRY(gs_trainer_evaluate(trainer, set, &m));
+    w[i] = kept;
+    *loss = m.loss;
     return GS_OK;
 }
 
-/* Move each slope a little up and down: (loss(a + h) - loss(a - h)) / 2h must be what backward says. */
-static gs_status check(trial *r) {
+/* Move each slope a little up and down: (loss(a + h) - loss(a - h)) / 2h must be what backward says: where the learning
+ * rate is 1 and there is no momentum, a step subtracts it from the weights. */
+static gs_status check(const gs_dataset *set, const char *device, gs_trainer **trainer) {
     const float h = 1e-2f;
-    const gs_param *slopes = r->model->param[2]; /* after the weight and the bias of the first linear layer */
-    float w[64], dw[64];                         /* room for all weights: 16 + 8 + 8 + 8 + 1 */
-    double loss, up, down;
-    GS_TRY(loss_and_gradients(r, &loss));
-    GS_TRY(gs_model_read_weights(r->model, w));
-    GS_TRY(r->device->ops->read(r->device, dw, r->model->gradients, r->model->params * sizeof(float)));
-    for (size_t i = slopes->at; i < slopes->at + slopes->count; i++) {
-        float kept = w[i];
-        w[i] = kept + h;
-        GS_TRY(gs_model_write_weights(r->model, w));
-        GS_TRY(loss_and_gradients(r, &up));
-        w[i] = kept - h;
-        GS_TRY(gs_model_write_weights(r->model, w));
-        GS_TRY(loss_and_gradients(r, &down));
-        w[i] = kept;
-        GS_TRY(gs_model_write_weights(r->model, w));
-        double want = (up - down) / (2 * (double)h), got = (double)dw[i] / SAMPLES;
+    float w[WEIGHTS], after[WEIGHTS];
+    double up, down;
+    GS_TRY(make_trainer(set, device, 1, "--momentum 0", trainer));
+    GS_TRY(gs_trainer_read_weights(*trainer, w));
+    GS_TRY(gs_trainer_step(*trainer, NULL));
+    GS_TRY(gs_trainer_read_weights(*trainer, after));
+    for (int i = SLOPES_AT; i < SLOPES_AT + HIDDEN; i++) {
+        GS_TRY(loss_at(*trainer, set, w, i, h, &up));
+        GS_TRY(loss_at(*trainer, set, w, i, -h, &down));
+        const double want = (up - down) / (2 * (double)h), got = (double)w[i] - (double)after[i];
         if (fabs(got - want) > 1e-4 + 1e-3 * fabs(want))
-            return gs_fail(GS_E_DIFFER, "%s: backward says %.6f, the difference quotient %.6f", slopes->name,
-                           got, want);
+            return gs_fail(GS_E_DIFFER, "slope %d: backward says %.6f, the difference quotient %.6f",
+                           i - SLOPES_AT, got, want);
     }
-    printf("the gradients of %zu slopes are right\n", slopes->count);
+    printf("the gradients of %d slopes are right\n", HIDDEN);
     return GS_OK;
 }
 
-static gs_status run(trial *r, const char *device) {
-    double loss = 0;
-    GS_TRY(open_trial(r, device));
-    GS_TRY(check(r));
-    for (int step = 0; step < STEPS; step++) {
-        GS_TRY(loss_and_gradients(r, &loss));
-        GS_TRY(gs_optimizer_update(r->optimizer, SAMPLES));
-    }
-    printf("%s: loss %.2g after %d steps\n", r->model->text, loss, STEPS);
+static gs_status learn(const gs_dataset *set, const char *devices, gs_trainer **trainer) {
+    gs_metrics m;
+    GS_TRY(make_trainer(set, devices, 0.1f, NULL, trainer));
+    for (int step = 0; step < STEPS; step++) GS_TRY(gs_trainer_step(*trainer, &m));
+    printf("linear 8, prelu, linear 1: loss %.2g after %d steps\n", m.loss, STEPS);
     return GS_OK;
 }
 
 int main(int argc, char **argv) {
-    trial r = {0};
-    gs_status status = run(&r, argc > 1 ? argv[1] : "cpu");
+    gs_dataset *set = NULL;
+    gs_trainer *checked = NULL, *trained = NULL;
+    gs_status status = gs_model_add_layer("prelu", make_prelu); /* its word in the texts of models */
+    if (status == GS_OK) status = make_data(&set);
+    if (status == GS_OK) status = check(set, argc > 1 ? argv[1] : "cpu", &checked);
+    if (status == GS_OK) status = learn(set, argc > 1 ? argv[1] : "cpu,cpu", &trained);
     if (status != GS_OK) fprintf(stderr, "%s\n", gs_message());
-    close_trial(&r);
+    gs_trainer_free(checked);
+    gs_trainer_free(trained);
+    gs_dataset_free(set);
     return status == GS_OK ? 0 : 1;
 }

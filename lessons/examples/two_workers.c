@@ -1,11 +1,15 @@
 /* Two workers, as threads: each has the whole model and half of the samples. Gradients *and* counts are summed, and
  * both make the same update. cc two_workers.c $(pkg-config --cflags --libs gradsum) -o two_workers && ./two_workers */
-#include <gradsum.h>
+#include <comm/create.h>
+#include <optim/optimizer.h>
 #include <pthread.h>
 #include <stdio.h>
-enum { WORKERS = 2, N = 101, STEPS = 300 }; /* 51 samples and 50: the sum of counts makes that right */
+#include <stdlib.h>
+#include <sync/scheme.h>
 
-static gs_status train(gs_comm *comm, float weights[2]) {
+enum { WORKERS = 2, N = 101, STEPS = 300 }; /* 51 samples and 50: the sum of counts makes that right */
+static float weights[WORKERS][2];           /* of each rank */
+static gs_status train(gs_comm *comm) {
     gs_device *d;
     gs_model *m;
     gs_optimizer *optimizer;
@@ -29,7 +33,7 @@ static gs_status train(gs_comm *comm, float weights[2]) {
         GS_TRY(d->ops->read(d, counts, gs_model_stats(m), sizeof counts));
         GS_TRY(gs_optimizer_update(optimizer, (double)counts[GS_STAT_SAMPLES])); /* W -= lr dW / 101 */
     }
-    GS_TRY(gs_model_read_weights(m, weights));
+    GS_TRY(gs_model_read_weights(m, weights[comm->rank]));
     gs_sync_free(sync); /* after a failure the program ends, and these with it */
     gs_optimizer_free(optimizer);
     gs_model_free(m);
@@ -38,23 +42,19 @@ static gs_status train(gs_comm *comm, float weights[2]) {
 }
 
 static void *worker_main(void *comm) {
-    static float weights[WORKERS][2];
-    float *mine = weights[((gs_comm *)comm)->rank];
-    if (train(comm, mine) == GS_OK) return mine;
+    if (train((gs_comm *)comm) == GS_OK) return NULL;
     fprintf(stderr, "%s\n", gs_message());
-    gs_comm_abort(comm, gs_message()); /* or the other one would wait for it */
-    return NULL;
+    exit(1); /* and the other worker with it, which would wait */
 }
 
 int main(void) {
     pthread_t thread[WORKERS];
     gs_comm *comms[WORKERS];
-    void *w[WORKERS];
     if (gs_comm_threads_create(WORKERS, GS_TIMEOUT, comms) != GS_OK) return 1;
     for (int i = 0; i < WORKERS; i++)
         if (pthread_create(&thread[i], NULL, worker_main, comms[i]) != 0) return 1;
-    for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], &w[i]);
-    for (int i = 0; i < WORKERS && w[i]; i++)
-        printf("%d: t = %.4f x %+.4f\n", i, ((float *)w[i])[0], ((float *)w[i])[1]);
-    return w[0] && w[1] ? 0 : 1;
+    for (int i = 0; i < WORKERS; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < WORKERS; i++)
+        printf("%d: t = %.4f x %+.4f\n", i, (double)weights[i][0], (double)weights[i][1]);
+    return 0;
 }

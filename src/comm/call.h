@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/api.h"
 
 typedef enum gs_type { GS_F32, GS_F64, GS_I32, GS_I64, GS_U8, GS_TYPES } gs_type;
 
@@ -15,11 +16,11 @@ typedef enum gs_type { GS_F32, GS_F64, GS_I32, GS_I64, GS_U8, GS_TYPES } gs_type
  */
 typedef enum gs_reduction { GS_SUM, GS_MIN, GS_MAX, GS_REDUCTIONS } gs_reduction;
 
-size_t gs_type_size(gs_type); /* in bytes */
+GS_API size_t gs_type_size(gs_type); /* in bytes */
 
 /* to[i] = a[i] combined with b[i], i < count. `to` may be a or b. */
 typedef void (*gs_combine)(void *to, const void *a, const void *b, size_t count);
-gs_combine gs_combine_of(gs_type, gs_reduction);
+GS_API gs_combine gs_combine_of(gs_type, gs_reduction);
 
 typedef enum gs_operation {
     GS_SEND,
@@ -45,14 +46,14 @@ typedef struct gs_call {
     int root; /* send and recv: the other rank */
 } gs_call;
 
-const char *gs_operation_name(gs_operation); /* "all_reduce" */
+GS_API const char *gs_operation_name(gs_operation); /* "all_reduce" */
 bool gs_operation_reduces(gs_operation);
 bool gs_operation_has_root(gs_operation);
 bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: all is `out` */
 
 /* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0". A message: "send of 20 bytes to rank 1". It is in a
  * buffer of this thread's; two results may be in use at once. */
-const char *gs_call_text(const gs_call *, bool full);
+GS_API const char *gs_call_text(const gs_call *, bool full);
 
 /* A call in one word, for what a rank shows to others of its last one: never 0, and without the reduction. */
 uint64_t gs_call_pack(const gs_call *);
@@ -69,4 +70,4 @@ void gs_call_compare(const gs_call *mine, const gs_call *other, const char *noun
 typedef struct gs_call_bytes {
     size_t in, out;
 } gs_call_bytes;
-gs_call_bytes gs_call_bytes_of(const gs_call *, int rank, int size);
+GS_API gs_call_bytes gs_call_bytes_of(const gs_call *, int rank, int size);

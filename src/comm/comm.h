@@ -44,7 +44,7 @@ enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 /* ---- operations ---- */
 
 /* Make any call, by the transport's send, recv or collective. Buffers: gs_call_bytes_of; one of 0 bytes may be NULL. */
-gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *out);
+GS_API gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *out);
 
 /* `bytes` bytes from one rank to another. send may return before the receiver has them; `data` may be changed then.
  * Messages between one pair of ranks arrive in order. Two of them may be under way before send waits for the receiver,
@@ -121,10 +121,10 @@ static inline gs_status gs_comm_barrier(gs_comm *c) {
 }
 
 /* The number by which messages of failures name this rank. */
-int gs_comm_reported_rank(const gs_comm *);
+GS_API int gs_comm_reported_rank(const gs_comm *);
 
 /* Tell the others that this rank cannot go on: any rank that waits for it fails at once with "rank R: reason". */
-void gs_comm_abort(gs_comm *, const char *reason);
+GS_API void gs_comm_abort(gs_comm *, const char *reason);
 
 /* ---- transports ---- */
 
@@ -165,7 +165,7 @@ typedef struct gs_transport {
     gs_status (*dry)(gs_comm *, const gs_comm *part, const gs_call *, const struct gs_sync *sum);
 } gs_transport;
 
-gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);
+GS_API gs_status gs_collective_by_messages(gs_comm *, const gs_call *, const void *in, void *out);
 
 /* NULL is allowed. */
 static inline void gs_comm_free(gs_comm *c) {

@@ -7,7 +7,7 @@
 
 /* comms[0..size-1] for `size` threads of this process (size 1 is the comm of a lone worker). Free each of
  * them once, in any order; the last one takes the shared part with it. */
-gs_status gs_comm_threads_create(int size, double timeout, gs_comm **comms);
+GS_API gs_status gs_comm_threads_create(int size, double timeout, gs_comm **comms);
 
 /* Bytes that the threads of this process keep for copies of messages under way. They are kept until the comms are
  * freed, so at the end of a run this is the most that it was, except for copies that longer ones replaced. */
@@ -47,7 +47,7 @@ typedef struct gs_rendezvous {
  * is set, they are those of mpirun (the transport is "mpi" then), torchrun, Slurm's srun or another, if one of these
  * has started this process (rendezvous/environment.c); else this is a lone process: size 1, no folder. GS_E_USAGE: a
  * value makes no sense, or only some are set. The strings belong to the environment. */
-gs_status gs_rendezvous_from_environment(gs_rendezvous *);
+GS_API gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
 /* Meet the other processes. Each leaves a file in the folder, or an entry at the store (rendezvous/rendezvous.h), and
  * waits until those of all are there, so a missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never
@@ -98,24 +98,24 @@ gs_status gs_process_transport_find(const char *name, bool launched, const gs_pr
 
 /* The comm between processes, over the transport that the rendezvous names. All processes name the same one.
  * GS_E_USAGE: there is no such transport. Other errors: those of the transport. */
-gs_status gs_comm_processes_create(const gs_rendezvous *, gs_comm **out);
+GS_API gs_status gs_comm_processes_create(const gs_rendezvous *, gs_comm **out);
 
 /* comms[0..local-1] for `local` threads of this process, as ranks of one world: first all of process 0, then all of
  * process 1, ... `processes` is the comm between the processes (taken over; NULL if this is the only one). Call it once
  * per process; processes may hold different numbers of workers. */
-gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
+GS_API gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, gs_comm **comms);
 
 /* *out does what `inner` does, over slow links (link.h): no data arrives before the link would have brought it. A
  * receiver sleeps until then; a sender does not wait. Collectives are made of messages (collectives.c), in place of the
  * transport's own. All ranks have the same link and run on one machine, whose clock they share. recv fails with
  * GS_E_USAGE where a message takes longer than `timeout`. Where the link is none, or there is one rank, *out is
  * `inner`. It is taken over, except on failure (GS_E_MEMORY). */
-gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
+GS_API gs_status gs_comm_linked_create(gs_comm *inner, const gs_link *, gs_comm **out);
 
 /* The checking mode: *out does what `inner` does, but before a collective checks whether all ranks call the same. If
  * not, every rank fails with GS_E_USAGE, "rank 1 calls broadcast of 7 f32, rank 0 all_reduce of 8 f32, call 12". Either
  * all ranks of a comm check, or none. `inner` is taken over, except on failure (GS_E_MEMORY). */
-gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out);
+GS_API gs_status gs_comm_checked_create(gs_comm *inner, gs_comm **out);
 
 /* Put each of the comms into the checking mode if the environment says GRADSUM_CHECK=1. GS_E_USAGE: the variable is
  * neither 1 nor 0. On failure the comms are still to be freed by the caller. */

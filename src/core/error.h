@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include "core/api.h"
 
 /* Every code once: name, and the sentence that gs_status_name() gives for it. */
 #define GS_STATUS_LIST(X)                                                                                    \
@@ -42,13 +43,13 @@ typedef enum gs_status {
 #endif
 
 /* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
-gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
+GS_API gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
 /* Put "where: " in front of this thread's message and return `code` unchanged; nothing happens for GS_OK. */
-gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
+GS_API gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
 /* The message of the last failure in this thread; "" if there was none. Valid until the next failure. */
-const char *gs_message(void);
+GS_API const char *gs_message(void);
 
 /* A failure on its way out of a thread, to which its message belongs, or past other calls that may fail. All zero:
  * none. */
@@ -70,7 +71,7 @@ static inline bool gs_error_is_cause(const gs_error *e, const gs_error *other) {
 gs_status gs_error_again(const gs_error *);
 
 /* The general sentence for a code, such as "out of memory". */
-const char *gs_status_name(gs_status code);
+GS_API const char *gs_status_name(gs_status code);
 
 /* The plural ending of a noun after the number n, for messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n),
  * b, gs_es(b)). */

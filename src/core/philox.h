@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdint.h>
+#include "core/api.h"
 
 /* What a stream of random numbers is for. */
 typedef enum gs_stream {
@@ -33,7 +34,7 @@ static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub) {
 }
 
 /* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high). */
-void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
+GS_API void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
 /* A word as a whole number from 0 to below - 1: word / 2^32 is in [0, 1). No division, and no rejection: the error of
  * each number's chance is less than below / 2^32. */

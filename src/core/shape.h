@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "core/api.h"
 
 /* The shape of one sample: t tokens, each with c channels of h x w. In memory: x[t][c][h][w]. An image has no tokens:
  * {1, 28, 28, 0}, where 0 says the same as 1. A vector of k numbers is {k, 1, 1, 0}; t vectors are {k, 1, 1, t}. */
@@ -35,7 +36,7 @@ bool gs_shape_fits(gs_shape);
 typedef struct gs_shape_text {
     char text[64];
 } gs_shape_text;
-gs_shape_text gs_shape_tuple(gs_shape);
+GS_API gs_shape_text gs_shape_tuple(gs_shape);
 gs_shape_text gs_shape_product(gs_shape);
 
 /* "1x28x28", or with tokens "7x1x28x28" -> the shape. False: it is neither, or a size is not in 1 .. INT_MAX. */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include "core/api.h"
 
 typedef struct gs_shard {
     size_t first, count;
@@ -13,7 +14,7 @@ typedef struct gs_shard {
 
 /* Part `rank` of `total` things cut into `size` contiguous parts whose counts differ by at most 1 (the first
  * total % size parts have one more). A count may be 0. */
-gs_shard gs_shard_of(size_t total, int rank, int size);
+GS_API gs_shard gs_shard_of(size_t total, int rank, int size);
 
 static inline size_t gs_smaller(size_t a, size_t b) {
     return a < b ? a : b;

@@ -224,6 +224,14 @@ gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labe
     return st;
 }
 
+size_t gs_dataset_count(const gs_dataset *d) {
+    return d->count;
+}
+
+gs_shape gs_dataset_shape(const gs_dataset *d) {
+    return d->shape;
+}
+
 void gs_dataset_free(gs_dataset *d) {
     if (!d) return;
     gs_folder_set_free(d->folder);

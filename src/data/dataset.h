@@ -20,10 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
-#include "core/error.h"
 #include "core/scaling.h"
-#include "core/shape.h"
 #include "data/vocabulary.h"
+#include "gradsum.h"
 
 /* What the classes of a set are called, for a person to read: nothing is computed from it. */
 
@@ -43,8 +42,6 @@ void gs_class_names_free(gs_class_names *);
 enum { GS_CLASS_NAME = 48 };
 const char *gs_class_name(const gs_class_names *, int k, char room[GS_CLASS_NAME]);
 
-typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
-
 /* Which labels, where images have two: CIFAR-100's. */
 typedef enum gs_labels { GS_LABELS_FINE, GS_LABELS_COARSE } gs_labels;
 
@@ -58,7 +55,7 @@ typedef struct gs_folder_options {
 
 struct gs_folder_set;
 
-typedef struct gs_dataset {
+struct gs_dataset {
     char name[256]; /* "fashion-mnist (train)" */
     char kind[64];  /* "CIFAR-10's format"; empty where the name says it all */
     size_t count;
@@ -74,7 +71,7 @@ typedef struct gs_dataset {
     /* Where it is there, inputs and labels are windows of it (text_set.h), and none of the others is there. */
     struct gs_text *text;
     struct gs_folder_set *folder; /* reads inputs and labels when they are wanted; NULL: they are above */
-} gs_dataset;
+};
 
 /* How to read a text. All 0, with GS_TOKENS_UNSAID: as usual. */
 typedef struct gs_text_options {
@@ -84,15 +81,7 @@ typedef struct gs_text_options {
     const char *tokenizer;           /* a folder with byte pairs (bpe.h); NULL: none */
 } gs_text_options;
 
-/* Load one split. `where`: "fashion-mnist" (the full set from Debian's dataset-fashion-mnist; GS_E_FILE names the
- * package if it is not installed), "fashion-mnist-small" (the subset that comes with gradsum: 6,000 + 1,000),
- * "colour-fashion" or "colour-fashion-small" (colour.h), a folder,
- * "text:" and a file, or "jargon" (text_set.h). A folder with train or val in it is an image folder (folder_set.h).
- * GS_E_FILE: cannot be read. GS_E_FORMAT: the message names the file, what was found and what was wanted (truncated,
- * empty, wrong magic, counts that differ, sizes of 0 or absurd, a damaged gzip stream, trailing bytes). */
-gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
-
-/* The same with coarse labels too, GS_E_USAGE where the images have but one; and with options for a text and for an
+/* gs_dataset_load with coarse labels too, GS_E_USAGE where the images have but one; and with options for a text and for an
  * image folder. NULL: as usual. */
 gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels, const gs_text_options *,
                                const gs_folder_options *, gs_dataset **out);
@@ -101,22 +90,6 @@ bool gs_dataset_is_relative(const char *where);
 
 /* Does it take `where` for an image folder? */
 bool gs_dataset_is_image_folder(const char *where);
-
-void gs_dataset_free(gs_dataset *);
-
-/* A set of `count` samples from memory: `shape` floats and a label each. Everything is copied: inputs (count, shape),
- * labels (count), which become bytes. GS_E_USAGE: no samples, or a shape without elements. GS_E_FORMAT: the message
- * names the first label outside 0 to 255. */
-gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
-                                 const int32_t *labels, gs_dataset **out);
-
-/* The same with `each` labels for every sample, one for each token: labels (count, each). */
-gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
-                                       int each, const int32_t *labels, gs_dataset **out);
-
-/* The same where the target of a sample is not a class but `outputs` floats: for GS_REGRESSION (model/model.h). */
-gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
-                                  int outputs, const float *targets, gs_dataset **out);
 
 /* Formats whose files lie in a folder: X(NAME, what the files are, before the word "files"). A new one is a row here
  * and its file; --data, its help and its messages follow from that. gs_NAME_is_at: does `where` hold such files?
@@ -164,10 +137,3 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
  * with one learning rate for all layers wants (LeCun et al., "Efficient BackProp", 1998, section 4.3). For a set from
  * memory it is GS_NOT_SCALED: scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
-
-/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
- * and their labels as int32, or their targets, into `targets` (either may be NULL). Bytes become numbers later, on the
- * device (gs_scaling). A text's windows are those of testing, or of training
- * with a shift of 0. What is in memory never fails; an image folder may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
-gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
-                            void *targets);

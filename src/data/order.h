@@ -12,8 +12,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "core/api.h"
 
 /* order[0..n-1] = a permutation of 0..n-1 drawn from (seed, epoch): Fisher-Yates from the end, where the
  * place for element i comes from word i % 4 of philox(seed, (GS_STREAM_ORDER, epoch), i / 4), scaled to 0..i
  * by multiplication (Lemire, "Fast random integer generation in an interval", 2019, without rejection). */
-void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order);
+GS_API void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order);

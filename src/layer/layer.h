@@ -150,7 +150,7 @@ typedef struct gs_layer_flops {
 gs_layer_flops gs_layer_flops_of(const gs_layer *);
 
 /* What the layer is, as in a model text: ops->describe, or its name; then its std. */
-void gs_layer_describe(const gs_layer *, char *text, size_t size);
+GS_API void gs_layer_describe(const gs_layer *, char *text, size_t size);
 
 /* The layer and all inside it: their numbers are below this. */
 size_t gs_layer_count(const gs_layer *);
@@ -162,15 +162,15 @@ bool gs_layer_depends_on_batch(const gs_layer *); /* is it, or is one inside it,
 size_t gs_layer_states(const gs_layer *root);
 
 /* Free a layer, its children and all their buffers; NULL is allowed. */
-void gs_layer_free(gs_layer *);
+GS_API void gs_layer_free(gs_layer *);
 
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
-gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
+GS_API gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
 /* ops->forward and ops->backward, inside of the watchers that the net has (watch.h). *y and *dx are the layer's own places
  * (below) unless it says others, and x is remembered. */
-gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
-gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
+GS_API gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
+GS_API gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
 
 /* ---- what forward and backward ask of a layer ---- */
 

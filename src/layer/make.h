@@ -23,10 +23,10 @@
 
 /* A zeroed layer of `bytes` bytes that begin with a gs_layer, with room for `children`. gs_layer_free frees it; free
  * in unbind what bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
-gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
+GS_API gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
 /* One without children, made with so many outputs (gs_layer.outputs). */
-gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
+GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
 
 /* In plan: the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed one
  * output, from which the initial values follow (model/model.h); 0: all elements are 0 at first. Its place is decided
@@ -38,27 +38,28 @@ gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outpu
  *     fan_in   below 0 or above INT_MAX
  *
  * More than GS_LAYER_PARAMS in one layer is a bug. */
-gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in);
+GS_API gs_status gs_layer_parameter(gs_layer *l, const char *label, int ndim, const int dims[],
+                                    double fan_in);
 
 /* The same for a parameter whose elements are all `initial` at first: the factor 1 of a normalisation. */
-gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
-                                    float initial);
+GS_API gs_status gs_layer_parameter_filled(gs_layer *l, const char *label, int ndim, const int dims[],
+                                           float initial);
 
 /* In plan: the next tensor of l is state (gs_param): saved, not trained; every element is `initial` at first. */
-gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dims[], float initial);
+GS_API gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dims[], float initial);
 
 /* In plan: GS_E_SHAPE with the message "layer <name> (<description>): ...". */
-gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
+GS_API gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
 
 /* In plan of a layer that takes vectors alone: "the input is (1,28,28), <wanted>". */
-gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted);
+GS_API gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted);
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */
-gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
+GS_API gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
 
 /* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something
  * that learns lies before the child. */
-gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
+GS_API gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
 
 /* The library's containers, whose children run in a known order: one after the other; a body, then its shortcut. */
 static inline bool gs_layer_is_sequence(const gs_layer *l) {
@@ -74,24 +75,25 @@ gs_status gs_layer_linear_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem 
 gs_status gs_layer_linear_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
 
 /* True if the layer or one inside it has parameters. */
-bool gs_layer_learns(const gs_layer *l);
+GS_API bool gs_layer_learns(const gs_layer *l);
 
 /* In bind: memory for max_batch samples of this shape, 4 bytes for each number. Free it in unbind. */
-gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out);
+GS_API gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out);
 
 /* The shape of a sample of l->y: l->out, or what a pooling in the epilogue leaves of it. */
 gs_shape gs_layer_y_shape(const gs_layer *l);
 
 /* ---- the layers that there are; NULL only if there is no memory; plan checks the numbers ---- */
 
-gs_layer *gs_linear(int out, bool bias);
-gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                    bool bias);
+GS_API gs_layer *gs_linear(int out, bool bias);
+GS_API gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                           int pad_w, bool bias);
 /* With groups, and with the pixels under the kernel `dilation` apart: gs_conv2d_sizes in backend.h; 1 is neither. */
-gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
-                            int pad_w, int groups, int dilation_h, int dilation_w, bool bias);
-gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
-gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
+GS_API gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                   int pad_h, int pad_w, int groups, int dilation_h, int dilation_w,
+                                   bool bias);
+GS_API gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
+GS_API gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
 /* gs_layer *gs_relu(void), and so on: those without settings, each also a word of a model text. */
 /* clang-format off */
 #define GS_WORD_LAYERS(X) \
@@ -104,7 +106,7 @@ gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, 
     X(sigmoid, "1 / (1 + exp(-x))") \
     X(silu, "x / (1 + exp(-x))")
 /* clang-format on */
-#define GS_DECLARE(name, what) gs_layer *gs_##name(void);
+#define GS_DECLARE(name, what) GS_API gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
 /* gs_layer *gs_dropout(float), and so on: those with one setting, a number. In a model text it is read by words_READ of
@@ -117,21 +119,21 @@ GS_WORD_LAYERS(GS_DECLARE)
       "in training, clears each with probability P") \
     X(softplus, float, decimal, "softplus BETA", "beta of softplus", "log(1 + exp(BETA x)) / BETA")
 /* clang-format on */
-#define GS_DECLARE(name, type, read, usage, expected, what) gs_layer *gs_##name(type);
+#define GS_DECLARE(name, type, read, usage, expected, what) GS_API gs_layer *gs_##name(type);
 GS_NUMBER_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
-gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution; */
-gs_layer *gs_gelu_tanh(void); /* or, as in GPT-2, with a tanh that comes near it (backend.h) */
-gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
-gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
+GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution; */
+GS_API gs_layer *gs_gelu_tanh(void); /* or, as in GPT-2, with a tanh that comes near it (backend.h) */
+GS_API gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
+GS_API gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
 /* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
-gs_layer *gs_attention(int heads, bool causal);
+GS_API gs_layer *gs_attention(int heads, bool causal);
 /* Token numbers -> vectors: row x of a table of `rows` of them. Such a layer comes first in a model. */
-gs_layer *gs_embedding(int rows, int width);
+GS_API gs_layer *gs_embedding(int rows, int width);
 /* The layer itself, whose initial weights shall be normal, with mean 0 and this standard deviation, and its bias 0. l
  * NULL: NULL. */
-gs_layer *gs_layer_with_std(gs_layer *l, float std);
+GS_API gs_layer *gs_layer_with_std(gs_layer *l, float std);
 /* Runs the layers one after the other. Takes over the layers (not the array); NULL if one of them is NULL. */
-gs_layer *gs_sequential(int count, gs_layer *const *layers);
+GS_API gs_layer *gs_sequential(int count, gs_layer *const *layers);
 /* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
-gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);
+GS_API gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);

@@ -6,7 +6,9 @@
 /* ---- forward ---- */
 
 gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *logits) {
-    if (pass->n > m->max_batch) gs_bug("%zu samples for a model made for %zu", pass->n, m->max_batch);
+    if (pass->n > m->max_batch)
+        return gs_fail(GS_E_USAGE, "a pass of %zu samples; wanted at most %zu, the max_batch of the model",
+                       pass->n, m->max_batch);
     if (pass->tokens && (pass->training || pass->past + pass->tokens > (size_t)gs_model_targets(m)))
         gs_bug("%zu tokens after %zu of a sequence of %d", pass->tokens, pass->past, gs_model_targets(m));
     return gs_layer_forward(m->net, pass, x, logits);
@@ -59,10 +61,29 @@ static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targ
 
 /* ---- loss of any, and backward ---- */
 
+/* Operators would read beside their rows. Those of a data set were checked before (gs_model.knows_labels). */
+static gs_status check_labels(const gs_model *m, gs_mem labels, size_t rows) {
+    const gs_backend *ops = m->device->ops;
+    const int classes = gs_model_outputs(m);
+    gs_status status = GS_OK;
+    void *host;
+    GS_TRY(ops->map(m->device, labels, rows * sizeof(int32_t), &host));
+    for (size_t i = 0; i < rows && status == GS_OK; i++) {
+        const int label = ((const int32_t *)host)[i];
+        if (label < 0 || label >= classes)
+            status =
+                gs_fail(GS_E_FORMAT, "the label of sample %zu is %d; wanted 0 to %d, as there are %d classes",
+                        i / (size_t)gs_model_targets(m), label, classes - 1, classes);
+    }
+    GS_TRY(ops->unmap(m->device, labels, host));
+    return status;
+}
+
 gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     gs_mem stats = gs_model_stats(m);
     size_t rows = pass->n * (size_t)gs_model_targets(m);
+    if (m->loss != GS_REGRESSION && !m->knows_labels) GS_TRY(check_labels(m, targets, rows));
     if (is_divided(m)) return loss_of_parts(m, pass, logits, targets);
     if (m->loss == GS_SOFTMAX_CROSS_ENTROPY)
         return ops->softmax_cross_entropy_forward(m->device, m->probability, stats, logits, targets, rows,

@@ -166,6 +166,7 @@ static gs_status share(gs_model *m, const gs_model *of, int first, int last) {
     m->replica = true;
     m->weights = of->weights;
     m->label_smoothing = of->label_smoothing;
+    m->knows_labels = of->knows_labels;
     if (last == 0) return GS_OK;
     if (first < 0 || first >= last || last > net->children)
         gs_bug("a stage of layers %d to %d, of %d", first, last - 1, net->children);

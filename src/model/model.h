@@ -12,27 +12,20 @@
 #pragma once
 
 #include "core/scaling.h"
-#include "core/shape.h"
-#include "data/vocabulary.h"
 #include "layer/pass.h"
 #include "parallel/group.h"
 
-/* The loss of a sample, and what its targets are: labels (one int32 for each sample, or for each of its tokens) or
- * values (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
-typedef enum gs_loss {
-    GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label]; in training perhaps with label_smoothing */
-    GS_MEAN_SQUARED_ERROR,    /* labels:  (1/k) sum_j (y[j] - (j == label))^2 */
-    GS_REGRESSION,            /* values:  (1/k) sum_j (y[j] - value[j])^2 */
-} gs_loss;
+struct gs_vocabulary;
 
 typedef struct gs_model {
     char *text;    /* the full text: of a name what it stands for, of the caller's net gs_model_text_of */
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    gs_scaling scaling;              /* of the inputs that it was trained on; GS_NOT_SCALED until set */
-    const gs_vocabulary *vocabulary; /* of the text that it was trained on, not owned; NULL: it was none */
-    size_t params;                   /* floats in `weights` that are trained */
-    size_t saved;                    /* all floats in `weights`, state included */
+    gs_scaling scaling; /* of the inputs that it was trained on; GS_NOT_SCALED until set */
+    const struct gs_vocabulary
+        *vocabulary;  /* of the text that it was trained on, not owned; NULL: it was none */
+    size_t params;    /* floats in `weights` that are trained */
+    size_t saved;     /* all floats in `weights`, state included */
     gs_param **param; /* param_count parameters in order of their place; then state, up to saved_count */
     int param_count, saved_count;
     double flops_forward, flops_backward; /* of one sample; backward without the first layer's dx */
@@ -42,6 +35,7 @@ typedef struct gs_model {
     gs_loss loss;
     /* Of GS_SOFTMAX_CROSS_ENTROPY in training: see softmax_cross_entropy_forward in backend.h. 0 until set. */
     float label_smoothing;
+    bool knows_labels;        /* they were checked with their data set: the loss need not look at each */
     gs_mem weights;           /* `saved` floats */
     float *offloaded_weights; /* where they lie with GS_OFFLOAD_WEIGHTS (alloc_offloaded), else NULL */
     /* Then, where operators cannot work there: `weights` holds the state alone, at its usual place, and layers find
@@ -103,7 +97,7 @@ typedef struct gs_model_config {
  *
  * device NULL: a plan, which has shapes, parameters and FLOPs, and computes nothing. On failure *out is NULL. Errors:
  * GS_E_MODEL, GS_E_SHAPE (also where a pair of layers does not divide), GS_E_MEMORY, and the device's. */
-gs_status gs_model_create(gs_device *device, const gs_model_config *, gs_model **out);
+GS_API gs_status gs_model_create(gs_device *device, const gs_model_config *, gs_model **out);
 
 /* The plan of the whole model: itself, unless it is divided. */
 static inline const gs_model *gs_model_whole(const gs_model *m) {
@@ -111,7 +105,7 @@ static inline const gs_model *gs_model_whole(const gs_model *m) {
 }
 
 /* Frees all that it holds, not the device; NULL is allowed. */
-void gs_model_free(gs_model *);
+GS_API void gs_model_free(gs_model *);
 
 /* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p is word i % 4 of
@@ -120,17 +114,17 @@ void gs_model_free(gs_model *);
  * fills (layer/make.h), gets its own. host holds `saved` floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
-/* *logits = net(x); x is (pass->n, in) */
-gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
+/* *logits = net(x); x is (pass->n, in). GS_E_USAGE: more samples than max_batch. */
+GS_API gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
 
-/* Adds (loss, correct, samples) of these logits against the n samples' targets to the tail of `gradients`. `correct`
+/* GS_E_FORMAT: a label outside of the classes. Adds (loss, correct, samples) of these logits against the n samples' targets to the tail of `gradients`. `correct`
  * are the samples whose largest output is that of the label, or of the largest target: of one output all, which says
  * nothing. */
-gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
+GS_API gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* Adds to `gradients` the gradient of the *sum* of the samples' losses (times pass->loss_scale), or, where the pass is
  * `fresh`, writes it there (not the stats, which are loss's). After forward and loss of this pass. */
-gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
+GS_API gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* The same of a stage that has the loss, and of one that has none, where dy is the gradient of its output. *dx: that of
  * its input; GS_NONE where no layer before it learns. */
@@ -139,8 +133,8 @@ gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs
 
 /* gradients = 0, stats included: once at the start of a step. Or, which saves a pass over them: the stats alone, and
  * the step's first backward is `fresh`. */
-gs_status gs_model_clear_gradients(gs_model *);
-gs_status gs_model_clear_stats(gs_model *);
+GS_API gs_status gs_model_clear_gradients(gs_model *);
+GS_API gs_status gs_model_clear_stats(gs_model *);
 
 /* The layers' state = what `gradients` hold of it, the sum over `samples` samples (as the loss counts them), divided by
  * these. A part of each update (optim/optimizer.h). */
@@ -171,8 +165,8 @@ static inline size_t gs_model_tail(const gs_model *m) {
 
 /* Copy all weights and state to or from the host (`saved` floats). What is written is that of the whole model, of which
  * a worker with a part takes its own; what is read is that part. */
-gs_status gs_model_read_weights(gs_model *, float *host);
-gs_status gs_model_write_weights(gs_model *, const float *host);
+GS_API gs_status gs_model_read_weights(gs_model *, float *host);
+GS_API gs_status gs_model_write_weights(gs_model *, const float *host);
 
 /* Show all of them to the host, for reading, wherever they lie; until unmap nobody may use the model. */
 gs_status gs_model_map_weights(gs_model *, float **host);

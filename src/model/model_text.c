@@ -392,13 +392,16 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 #define WORD(name, what) {#name, #name, NULL, gs_##name, what},
 #define NUMBER(name, type, read, usage, expected, what) {#name, usage, parse_##name, NULL, what},
 
-/* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. */
-static const struct {
+enum { WORDS_MOST = 40 }; /* of layers, those of callers among them */
+
+/* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. NULL ends
+ * them. */
+static struct {
     const char *word, *usage;
     gs_status (*parse)(parser *, gs_layer **);
     gs_layer *(*make)(void);
     const char *what;
-} layers[] = {
+} layers[WORDS_MOST + 1] = {
     {"linear", "linear OUT [no_bias] [std S]", parse_linear, NULL, "OUT numbers, each from the whole input"},
     {"conv", "conv OUT SIZE [stride SIZE] [pad SIZE] [groups G] [dilation SIZE] [no_bias] [std S]",
      parse_conv, NULL, "OUT channels; by default stride 1, pad 0"},
@@ -421,10 +424,9 @@ static const struct {
     {"residual", "residual ( BODY [| SHORTCUT] )", parse_residual, NULL,
      "BODY(x) + x, or + SHORTCUT(x): both models"},
 };
-enum { LAYERS = sizeof layers / sizeof *layers };
 
 bool gs_model_layer_help(int i, const char **usage, const char **what) {
-    if (i >= LAYERS) return false;
+    if (!layers[i].word) return false;
     *usage = layers[i].usage;
     *what = layers[i].what;
     return true;
@@ -432,13 +434,13 @@ bool gs_model_layer_help(int i, const char **usage, const char **what) {
 
 /* The words of all layers and blocks, in `names`; NULL after the last one. */
 typedef struct vocabulary {
-    const char *names[LAYERS + BLOCKS_MOST + 1];
+    const char *names[WORDS_MOST + BLOCKS_MOST + 1];
     char block[BLOCKS_MOST][32];
 } vocabulary;
 
 static void vocabulary_of(const parser *p, vocabulary *v) {
     int n = 0;
-    for (int i = 0; i < LAYERS; i++) v->names[n++] = layers[i].word;
+    for (int i = 0; layers[i].word; i++) v->names[n++] = layers[i].word;
     for (int i = 0; i < p->blocks; i++) {
         snprintf(v->block[i], sizeof v->block[i], "%.*s", (int)p->block[i].name.length, p->block[i].name.at);
         v->names[n++] = v->block[i];
@@ -473,7 +475,7 @@ static gs_status no_such_layer(const parser *p) {
     int models = 0;
     for (const gs_named_model *m = gs_models; m->name; m++) {
         gs_append(names, sizeof names, "%s%s", *names ? ", " : "", m->name);
-        if (models < LAYERS + BLOCKS_MOST) v.names[models++] = m->name;
+        if (models < WORDS_MOST + BLOCKS_MOST) v.names[models++] = m->name;
     }
     v.names[models] = NULL;
     if (!hint[0]) words_suggest(&p->words, v.names, hint, sizeof hint);
@@ -494,7 +496,7 @@ static gs_status parse_std(parser *p, int kind, gs_layer *l) {
 }
 
 static gs_status parse_layer(parser *p, int *kind, gs_layer **l) {
-    for (*kind = 0; *kind < LAYERS; ++*kind) {
+    for (*kind = 0; layers[*kind].word; ++*kind) {
         if (!words_accept(&p->words, layers[*kind].word)) continue;
         *l = NULL;
         if (layers[*kind].make)
@@ -528,9 +530,25 @@ static gs_status check_layer_ends(const parser *p, const char *end, int kind) {
 
 static bool is_reserved(text_word word) {
     bool is = word_is(word, "x") || word_is(word, "block");
-    for (int i = 0; i < LAYERS; i++) is = is || word_is(word, layers[i].word);
+    for (int i = 0; layers[i].word; i++) is = is || word_is(word, layers[i].word);
     for (const char *const *option = options; *option; option++) is = is || word_is(word, *option);
     return is;
+}
+
+gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void)) {
+    const text_word w = word_at(word);
+    int count = 0;
+    while (layers[count].word) count++;
+    if (w.length == 0 || w.length != strlen(word) || is_sign(*word) || strchr("0123456789", *word))
+        return gs_fail(GS_E_USAGE, "'%s' is no word for a layer; wanted letters, such as prelu", word);
+    if (is_reserved(w) || gs_model_named(word))
+        return gs_fail(GS_E_USAGE, "'%s' is a word of model texts already; wanted another for a layer", word);
+    if (count == WORDS_MOST)
+        return gs_fail(GS_E_USAGE, "no room for the layer '%s': there are %d words, the most", word, count);
+    layers[count].word = layers[count].usage = word;
+    layers[count].make = make;
+    layers[count].what = "a layer of the program's own";
+    return GS_OK;
 }
 
 /* ---- lists, repetitions and blocks, and the text as a whole ---- */

@@ -90,17 +90,17 @@ struct gs_optimizer {
 };
 
 /* GS_E_MEMORY or GS_E_OPENCL; where the device's `offload` says so, also GS_E_FILE. */
-gs_status gs_optimizer_create(const gs_optimizer_ops *, gs_model *model, float lr, float momentum,
-                              float weight_decay, gs_optimizer **out);
+GS_API gs_status gs_optimizer_create(const gs_optimizer_ops *, gs_model *model, float lr, float momentum,
+                                     float weight_decay, gs_optimizer **out);
 /* The same of a worker that holds `held` floats of each vector alone (gs_optimizer_update_held). */
 gs_status gs_optimizer_create_held(const gs_optimizer_ops *, gs_model *model, size_t held, float lr,
                                    float momentum, float weight_decay, gs_optimizer **out);
-void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
+GS_API void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
 
 /* One update from model->gradients, which hold the sum over `samples` samples; the layers' state follows. Where clip is
  * not 0 it comes first, from the norm of all gradients. With a loss scale nothing is updated if one of them is not
  * finite. */
-gs_status gs_optimizer_update(gs_optimizer *, double samples);
+GS_API gs_status gs_optimizer_update(gs_optimizer *, double samples);
 
 /* Clipping by the global norm (optim/norm.h): dw = dw min(1, clip / (norm + 1e-6)), norm = |dw| / samples, as a factor
  * of the next update; model->gradients stay as they are. sum_norm: |dw|. */
@@ -150,7 +150,7 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 /* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new one takes its name here, its file beside this one,
  * and its operator (backend.h). Options, help, explain and tests follow from its table. */
 #define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb) X(lion)
-#define GS_DECLARE(name) extern const gs_optimizer_ops gs_##name;
+#define GS_DECLARE(name) GS_API const gs_optimizer_ops gs_##name;
 GS_OPTIMIZERS(GS_DECLARE)
 #undef GS_DECLARE
 

@@ -19,4 +19,4 @@ $(CHART_JS): | packages
 # A byte above 127 is no char of a signed type's initialiser without a warning that means nothing here.
 $(B)/src/page/%.o: $(B)/src/page/%.c | packages
 	@echo "PART src/page/$*"
-	@$(CC) -std=c11 -funsigned-char -fPIC -g -c -o $@ $<
+	@$(CC) -std=c11 -funsigned-char -fPIC -fvisibility=hidden -g -c -o $@ $<

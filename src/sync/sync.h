@@ -69,16 +69,16 @@ typedef struct gs_sync_scheme {
     X(allreduce) X(gloo) X(hierarchical) X(ps) X(sharded_ps) X(ring) X(tree) X(recursive_doubling) \
     X(halving_doubling) X(auto)
 /* clang-format on */
-#define GS_DECLARE(name) extern const gs_sync_scheme gs_sync_##name;
+#define GS_DECLARE(name) GS_API const gs_sync_scheme gs_sync_##name;
 GS_SYNC_SCHEMES(GS_DECLARE)
 #undef GS_DECLARE
 
 /* All schemes in this order, ending with NULL; and the library's own in place of replaced ones. */
-const gs_sync_scheme *const *gs_sync_schemes(void);
+GS_API const gs_sync_scheme *const *gs_sync_schemes(void);
 extern const gs_sync_scheme *const gs_sync_own[];
 
 /* GS_E_USAGE: the message lists the schemes. */
-gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
+GS_API gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
 /* The same; the message lists `others` (NULL ends them) too. */
 gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out);
@@ -87,11 +87,11 @@ gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_
  * library's own. The scheme must live as long as it is used. Meant for trying a scheme in the running framework
  * (lessons/): call it before any other thread is started. `auto` still chooses among the library's own. GS_E_USAGE: no
  * scheme is called `name`, or the new one has another name. */
-gs_status gs_sync_replace(const char *name, const gs_sync_scheme *);
+GS_API gs_status gs_sync_replace(const char *name, const gs_sync_scheme *);
 
 /* What gs_sync_run should count: all 0 if nothing is sent. False if it cannot be known, because the messages are the
  * transport's own. */
-bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);
+GS_API bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);
 
 /* One message, as its sender sees it. */
 typedef struct gs_sync_message {
@@ -140,17 +140,17 @@ struct gs_sync {
 };
 
 /* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures with all. */
-gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
+GS_API gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
 
 /* The same for sums of up to most.count floats that travel as most.wire, except for at most most.tail of them. All
  * ranks pass the same. */
-gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
+GS_API gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
 /* What it allocates. */
 size_t gs_sync_bytes(const gs_sync *);
-void gs_sync_free(gs_sync *); /* NULL is allowed */
+GS_API void gs_sync_free(gs_sync *); /* NULL is allowed */
 
 /* data[i] = sum over all ranks of data[i]; host memory. */
-gs_status gs_sync_run(gs_sync *, float *data, size_t count);
+GS_API gs_status gs_sync_run(gs_sync *, float *data, size_t count);
 
 /* The same for `count` floats of device memory: map, sum, unmap. With one rank nothing is done. */
-gs_status gs_sync_sum(gs_sync *, gs_device *, gs_mem data, size_t count);
+GS_API gs_status gs_sync_sum(gs_sync *, gs_device *, gs_mem data, size_t count);

@@ -43,33 +43,46 @@ static bool is_test_due(const gs_worker *w, const gs_event *e) {
            e->done * tests / e->of != (e->done - 1) * tests / e->of;
 }
 
-static gs_status one_epoch(gs_worker *w, gs_event *e, double *clock) {
+gs_status gs_epoch_begin(gs_worker *w, gs_event *e) {
     const gs_settings *s = w->settings;
-    gs_score *total = &e->total, *score = &e->score;
     e->of = (size_t)gs_steps_of_epoch(w->train_set->count, w->batch);
     e->done = (size_t)(w->step % e->of); /* by an earlier run */
     if (s->steps && s->steps - w->step < e->of - e->done) e->of = e->done + (size_t)(s->steps - w->step);
-    *total = (gs_score){0};
-    if (w->strategy->begin_epoch) GS_TRY(w->strategy->begin_epoch(w, e->of));
-    while (e->done < e->of && !total->stop && !e->diverged) {
-        e->done++;
-        GS_TRY(gs_context(gs_step(w, score), "epoch %d, step %zu", e->epoch, e->done));
-        total->loss += score->loss;
-        total->correct += score->correct;
-        total->samples += score->samples;
-        total->stop = score->stop;
-        GS_HOOKS(after_step, w, e);
-        gs_step_times_ended(&w->measured.times, gs_seconds(), w->micro_batch.batch == w->batch);
-        if (!total->stop && !e->diverged && is_test_due(w, e)) GS_TRY(test(w, e, clock));
-    }
+    e->total = (gs_score){0};
+    return w->strategy->begin_epoch ? w->strategy->begin_epoch(w, e->of) : GS_OK;
+}
+
+gs_status gs_epoch_step(gs_worker *w, gs_event *e) {
+    gs_score *total = &e->total, *score = &e->score;
+    e->done++;
+    GS_TRY(gs_context(gs_step(w, score), "epoch %d, step %zu", e->epoch, e->done));
+    total->loss += score->loss;
+    total->correct += score->correct;
+    total->samples += score->samples;
+    total->stop = score->stop;
+    GS_HOOKS(after_step, w, e);
+    gs_step_times_ended(&w->measured.times, gs_seconds(), w->micro_batch.batch == w->batch);
+    return GS_OK;
+}
+
+gs_status gs_epoch_end(gs_worker *w, gs_event *e) {
     if (w->strategy->end_epoch)
-        GS_TRY(gs_context(w->strategy->end_epoch(w, total), "end of epoch %d", e->epoch));
-    *score = *total;
+        GS_TRY(gs_context(w->strategy->end_epoch(w, &e->total), "end of epoch %d", e->epoch));
+    e->score = e->total;
     GS_HOOKS(after_steps, w, e);
     return w->device->ops->finish(w->device);
 }
 
-static gs_status begin(gs_worker *w) {
+static gs_status one_epoch(gs_worker *w, gs_event *e, double *clock) {
+    GS_TRY(gs_epoch_begin(w, e));
+    while (e->done < e->of && !e->total.stop && !e->diverged) {
+        GS_TRY(gs_epoch_step(w, e));
+        if (!e->total.stop && !e->diverged && is_test_due(w, e)) GS_TRY(test(w, e, clock));
+    }
+    return gs_epoch_end(w, e);
+}
+
+gs_status gs_begin_training(gs_worker *w) {
     if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w)); /* a stage's first step is its warm-up */
     if (w->settings->begin) GS_TRY(gs_state_restore(w));
     GS_HOOKS(create, w);
@@ -86,7 +99,7 @@ gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
     gs_event e = {.result = result, .epoch = 1 + (int)(w->step / steps)};
     double seconds = 0, samples = 0, clock;
     result->train_loss = result->test_loss = result->test_accuracy = NAN; /* until there is one */
-    GS_TRY(begin(w));
+    GS_TRY(gs_begin_training(w));
     const gs_busy_clock begun = gs_busy_begin();
     for (; e.epoch <= s->epochs && !(s->steps && w->step >= s->steps) && !result->interrupted; e.epoch++) {
         const gs_measured then = w->measured;

@@ -18,7 +18,7 @@ static gs_status make_weights(gs_worker *w, gs_result *result) {
     return gs_host_alloc(w, GS_MEMORY_WEIGHTS, whole->saved * sizeof(float), &result->weights);
 }
 
-static gs_status read_weights(gs_worker *w, gs_result *result) {
+gs_status gs_read_weights(gs_worker *w, gs_result *result) {
     GS_TRY(make_weights(w, result));
     GS_TRY(gs_partition_weights(w, result->weights));
     return gs_check_weights(w, result->weights);
@@ -32,7 +32,7 @@ static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
     if (!w->settings->keep.best || r->interrupted || !(better || r->kept_epoch == 0)) return GS_OK;
     if (w->comm->rank != 0 && !gs_weights_are_divided(w->model)) return GS_OK;
     r->kept_epoch = 0; /* its weights are overwritten */
-    GS_TRY(read_weights(w, r));
+    GS_TRY(gs_read_weights(w, r));
     r->kept_epoch = epoch;
     r->kept_accuracy = r->test_accuracy;
     r->kept_loss = r->test_loss;
@@ -42,7 +42,7 @@ static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
 static gs_status end_weights(gs_worker *w, gs_event *e) {
     if (w->settings->save_state) GS_TRY(gs_state_create(w, &e->result->state));
     if (w->settings->save_state) GS_TRY(gs_state_fill(w, e->result->state));
-    return e->result->kept_epoch ? make_weights(w, e->result) : read_weights(w, e->result);
+    return e->result->kept_epoch ? make_weights(w, e->result) : gs_read_weights(w, e->result);
 }
 
 /* ---- what rank 0's observer hears ---- */

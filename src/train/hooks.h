@@ -22,6 +22,20 @@ typedef struct gs_event {
     double seconds;          /* of training alone: in this epoch; at the end, in all */
 } gs_event;
 
+/* ---- epochs.c: what an epoch consists of, for whoever makes its steps one at a time ---- */
+
+/* Once, before the first step: kernels are built, a resumed state is restored, strategy and hooks are created. */
+gs_status gs_begin_training(gs_worker *);
+/* e->epoch is the epoch, from 1. The first one may begin in its midst. */
+gs_status gs_epoch_begin(gs_worker *, gs_event *e);
+/* Step e->done + 1 of e->of, whose score e->score is. e->diverged: it is the last one. */
+gs_status gs_epoch_step(gs_worker *, gs_event *e);
+/* After the last one: e->score is that of the epoch. GS_E_DIVERGED. */
+gs_status gs_epoch_end(gs_worker *, gs_event *e);
+
+/* All weights and the state, in result->weights, on all workers (hooks.c). GS_E_DIVERGED: one is not finite. */
+gs_status gs_read_weights(gs_worker *, gs_result *result);
+
 /* Any function may be NULL. */
 typedef struct gs_hook {
     gs_status (*create)(gs_worker *);                     /* before gs_prepare_steps */

@@ -152,8 +152,7 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
                    set->outputs, gs_s((unsigned)set->outputs), outputs, gs_s((unsigned)outputs));
 }
 
-/* Can a worker take both? */
-static gs_status check_sets_alike(const gs_settings *s, const gs_dataset *train, const gs_dataset *test) {
+gs_status gs_check_sets_alike(const gs_settings *s, const gs_dataset *train, const gs_dataset *test) {
     gs_shape a = train->shape, b = test->shape;
     if (!gs_shape_same(a, b))
         return gs_fail(GS_E_FORMAT, "%s: training images are %s, test images %s", s->data,
@@ -394,7 +393,7 @@ gs_status gs_run_prepare(gs_run *run) {
     if (s->resume) GS_TRY(gs_state_check_model(s, &run->saved, run->test_set->shape));
     if (s->load) GS_TRY(check_saved(s, &run->saved, run->test_set));
     if (run->kind == GS_RUN_TRAIN) {
-        GS_TRY(check_sets_alike(s, run->train_set, run->test_set));
+        GS_TRY(gs_check_sets_alike(s, run->train_set, run->test_set));
         GS_TRY(gs_check_set(s, run->train_set));
         GS_TRY(gs_augment_check(&s->augment, run->train_set));
         if (s->resume) GS_TRY(gs_state_check_run(s, &run->saved, run->train_set, run->state));

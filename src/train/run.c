@@ -1,6 +1,6 @@
 /* A run in this process: its workers as threads, what comes before them and after them. */
+#include "core/clock.h"
 #include "core/usable.h"
-#include "core/thread.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
 #include "persist/checkpoint.h"
@@ -20,8 +20,11 @@
 
 /* ---- the workers ---- */
 
-static gs_status work(gs_run_worker *me) {
+gs_status gs_run_open_worker(gs_run_worker *me) {
     gs_run *run = me->run;
+    me->result.workers = me->comm->size;
+    me->result.rank = me->comm->rank;
+    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it works without, as before */
     if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_check_workers(&run->settings, run->train_set, me->comm->size));
         GS_TRY(gs_check_batch_norm(&run->settings, run->train_set, me->comm->size));
@@ -34,11 +37,18 @@ static gs_status work(gs_run_worker *me) {
     me->worker.planned = me->planned;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
-    if (run->kind == GS_RUN_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
+    if (run->kind == GS_RUN_PREDICT) return GS_OK; /* workers need not meet */
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
     me->found_by_all = false;
     gs_checkpoint_let_go(); /* all have loaded what --resume has found */
+    return GS_OK;
+}
+
+static gs_status work(gs_run_worker *me) {
+    gs_run *run = me->run;
+    GS_TRY(gs_run_open_worker(me));
+    if (run->kind == GS_RUN_PREDICT) return gs_predict(&me->worker, run->test_set, run->logits);
     if (run->kind == GS_RUN_EVAL)
         GS_TRY(gs_evaluate_alone(&me->worker, &me->result));
     else
@@ -49,20 +59,24 @@ static gs_status work(gs_run_worker *me) {
 
 /* A worker that fails tells the others, or they would wait for it. Not so if all find the same mistake in the same
  * facts: a worker that is told of it before it has looked would take it for the loss of a worker, and end with another
- * exit status. Nor after divergence, of which all know (diverged.c). */
-static void *worker_main(void *argument) {
-    gs_run_worker *me = argument;
-    me->result.workers = me->comm->size;
-    me->result.rank = me->comm->rank;
-    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it works without, as before */
-    if (gs_error_keep(&me->error, work(me)) != GS_OK) {
-        me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
-        if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
-        /* After the reason: who sees it finds that. */
-        __atomic_store_n(&me->run->process.failed, true, __ATOMIC_SEQ_CST);
-    }
-    gs_worker_free(&me->worker);
-    return NULL;
+ * exit status. Nor after divergence, of which all know (diverged.c). To its thread it is no failure: a job for it is
+ * still to come. */
+static gs_status do_work(void *context, const gs_job *job) {
+    gs_run_worker *me = context;
+    (void)job;
+    if (gs_error_keep(&me->error, me->run->work(me)) == GS_OK) return GS_OK;
+    me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
+    if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
+    /* After the reason: who sees it finds that. */
+    __atomic_store_n(&me->run->process.failed, true, __ATOMIC_SEQ_CST);
+    return GS_OK;
+}
+
+/* In the thread that has used its device. */
+static gs_status do_free(void *context, const gs_job *job) {
+    (void)job;
+    gs_worker_free(&((gs_run_worker *)context)->worker);
+    return GS_OK;
 }
 
 /* *processes: the comm between the processes; NULL: this one is alone. */
@@ -107,22 +121,50 @@ static gs_status first_failure(const gs_run *run) {
     return gs_context(status, "worker %d (%s)", told->result.rank, told->device);
 }
 
-static gs_status run_workers(gs_run *run) {
+/* All do the same job, and end it. */
+static void give_to_all(gs_run *run, gs_status (*job)(void *context, const gs_job *)) {
+    for (int i = 0; i < run->local; i++)
+        if (run->worker[i].jobs)
+            gs_jobs_give(run->worker[i].jobs, (gs_job){.run = job, .context = &run->worker[i]}, NULL);
+    for (int i = 0; i < run->local; i++)
+        if (run->worker[i].jobs) gs_jobs_wait_for_all(run->worker[i].jobs);
+}
+
+gs_status gs_run_start(gs_run *run) {
     if (!run->worker[0].comm) GS_TRY(connect_workers(run));
     for (int i = 0; i < run->local; i++) {
         gs_run_worker *w = &run->worker[i];
-        if (gs_thread_start(&w->thread, worker_main, w) == 0) continue;
+        if (gs_jobs_create(1, &w->jobs) == GS_OK) continue;
         gs_comm_abort(w->comm, "cannot start a thread");
-        for (int j = 0; j < i; j++) pthread_join(run->worker[j].thread, NULL);
         return gs_fail(GS_E_MEMORY, "cannot start a thread for worker %d of %d", i, run->local);
     }
-    for (int i = 0; i < run->local; i++) pthread_join(run->worker[i].thread, NULL);
+    return GS_OK;
+}
+
+gs_status gs_run_do(gs_run *run, gs_status (*what)(gs_run_worker *)) {
+    GS_TRY(first_failure(run));
+    run->work = what;
+    give_to_all(run, do_work);
     return first_failure(run);
+}
+
+void gs_run_stop(gs_run *run) {
+    if (!run->worker) return;
+    give_to_all(run, do_free);
+    for (int i = 0; i < run->local; i++) gs_jobs_free(run->worker[i].jobs);
+    for (int i = 0; i < run->local; i++) run->worker[i].jobs = NULL;
+}
+
+static gs_status run_workers(gs_run *run) {
+    gs_status status = gs_run_start(run);
+    if (status == GS_OK) status = gs_run_do(run, work);
+    gs_run_stop(run);
+    return status;
 }
 
 /* ---- after ---- */
 
-static gs_status save_weights(gs_run *run) {
+gs_status gs_run_save_weights(gs_run *run) {
     const gs_settings *s = &run->settings;
     const gs_result *first = &run->worker[0].result;
     if (!s->save || first->rank != 0) return GS_OK;
@@ -145,7 +187,7 @@ static gs_status after_divergence(gs_run *run) {
     if (first->rank != 0) return GS_E_DIVERGED;
     if (first->kept_epoch == 0)
         return gs_fail(GS_E_DIVERGED, "%s (nothing is written to %s)", error.message, run->settings.save);
-    GS_TRY(gs_context(save_weights(run), "%s", error.message));
+    GS_TRY(gs_context(gs_run_save_weights(run), "%s", error.message));
     return gs_fail(GS_E_DIVERGED, "%s (the weights of epoch %d are in %s)", error.message, first->kept_epoch,
                    run->settings.save);
 }
@@ -226,7 +268,7 @@ gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_
     if (status == GS_OK) status = plan_memory(&run);
     if (status == GS_OK) status = run_workers(&run);
     bool trained = status == GS_OK;
-    if (trained) status = save_weights(&run);
+    if (trained) status = gs_run_save_weights(&run);
     if (status == GS_E_DIVERGED && settings->save) status = after_divergence(&run);
     if (trained)
         take_result(&run, result);

@@ -1,7 +1,6 @@
 /* A run of this process: its settings, its data sets and its workers. prepare.c prepares it, run.c starts it. */
 #pragma once
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include "model/safetensors.h"
@@ -31,11 +30,12 @@ typedef struct gs_run {
     gs_process process;         /* what its workers share */
     float *logits;              /* of the whole test set: GS_RUN_PREDICT */
     struct gs_run_worker *worker;
+    gs_status (*work)(struct gs_run_worker *); /* what they do now (gs_run_do) */
 } gs_run;
 
 typedef struct gs_run_worker {
     gs_run *run;
-    pthread_t thread;
+    gs_jobs *jobs; /* its thread */
     gs_comm *comm;
     char device[48];
     cpu_set_t share;                         /* CPUs to which it is bound, */
@@ -59,8 +59,29 @@ int gs_run_all_workers(const gs_run *);
 /* GS_E_USAGE: the training set is too small for these settings with so many workers. */
 gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
 
+/* GS_E_FORMAT, GS_E_USAGE: a worker cannot take samples of both. */
+gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, const gs_dataset *test);
+
 /* The model with the names that the file settings.save is to have. */
 gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
+
+/* ---- run.c: with workers ---- */
+
+/* Connect them, and start a thread for each. To be stopped in any case. */
+gs_status gs_run_start(gs_run *);
+
+/* Each does `work` in its thread. Returns when all have done it, with the failure that began it, if one has failed.
+ * After that nothing is done any more, and all calls fail so. */
+gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
+
+/* As the first work: open a worker's device and make its replica; have all the same settings? */
+gs_status gs_run_open_worker(gs_run_worker *);
+
+/* Free the workers, each in its thread, and end the threads. */
+void gs_run_stop(gs_run *);
+
+/* To settings.save, where there is one: the weights and the state that are in the first worker's result. */
+gs_status gs_run_save_weights(gs_run *);
 
 /* ---- prepare.c: data sets and weights in files ---- */
 

@@ -2,6 +2,7 @@
  * summed, the sum reaches all workers, and all make the same update.
  *
  *     run.c         the workers of this process: one thread each, and the processes beside it; sweep.c: several runs
+ *     trainer.c     a run whose steps a program makes, one at a time (gradsum.h)
  *     prepare.c     before a run: its files, its data sets, and what can be checked without a worker (run.h)
  *     epochs.c      the epochs of one worker: order, steps, evaluation
  *     step.c        one step, as the theory states it: load, forward, loss, backward, sum, update

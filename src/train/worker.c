@@ -169,6 +169,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
     w->model->label_smoothing = s->label_smoothing;
+    w->model->knows_labels = true; /* gs_check_set */
     GS_TRY(make_buffers(w, data));
     GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "explain/explain.h"
-#include "gradsum.h"
 #include "tests/faults/settings.h"
 #include "train/train.h"
 #include "train/strategy.h"

@@ -13,7 +13,6 @@
 
 #include "tests/faults/wraps.h"
 #include "tests/faults/settings.h"
-#include "gradsum.h"
 #include "layer/memory/recompute.h"
 #include "train/offload.h"
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/philox.h"
 #include "tests/faults/wraps.h"
 
 /* Two whole batches and one of 5 samples are an epoch; or two whole ones, which 3 workers divide evenly. */

@@ -1,7 +1,7 @@
 /* The runs in which mistakes are planted, and those that are right: what differs from fault_settings(). */
 #pragma once
 
-#include "gradsum.h"
+#include "train/train.h"
 
 typedef struct fault_run {
     const struct fault_run *base; /* differs from this one; NULL: from fault_settings() */

@@ -4,14 +4,14 @@
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text. Training's own
 # folders, src/train, parallel, predict and persist, are one part.
 limits='
-training            18185
-src/comm            11251
+training            18647
+src/comm            11252
 src/cli             10857
 src/explain          2078
 cpu+cl              16478
-the-rest-of-src     21260
-src+cpu+cl          80109
-tests               42744
+the-rest-of-src     21445
+src+cpu+cl          80757
+tests               43120
 lessons             47942
 '
 code() {
@@ -21,13 +21,13 @@ train=$(code src/train src/parallel src/predict src/persist) comm=$(code src/com
 explain=$(code src/explain) operators=$(code cpu cl)
 rest=$(($(code src) - train - comm - cli - explain))
 lines="training          $train
-src/comm            11251
+src/comm            11252
 src/cli             10857
 src/explain          2078
 cpu+cl              16478
-the-rest-of-src     21260
-src+cpu+cl          80109
-tests               42744
+the-rest-of-src     21445
+src+cpu+cl          80757
+tests               43120
 lessons             47942
 
 # judge LIMITS: print each part's lines and limit; fail where there are more lines, or a part has no limit.

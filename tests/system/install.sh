@@ -27,16 +27,32 @@ cp "$build/gradsum" elsewhere/
 (cd / && "$root/elsewhere/gradsum" train --model softmax --steps 5 --threads 1 >"$root/log") ||
     fail "a build elsewhere fails"
 
-# ---- the headers: gradsum.h with all that it includes, and no other ----
+# ---- the headers: gradsum.h, those that it names, all that these include, and no other ----
 include=$prefix/include/gradsum
 (cd "$include" && find . -name '*.h' | sort) >installed
-(cd "$include" && gcc -I. -MM gradsum.h | tr ' ' '\n' | grep '\.h$' | sed 's|^|./|' | sort -u) >included
+sed -n 's|^ \*     \(\([a-z_/]*\.h,* *\)*\) .*|\1|p' "$include/gradsum.h" | tr -s ', ' '\n\n' | grep / >named
+# shellcheck disable=SC2046
+(cd "$include" && gcc -I. -MM gradsum.h backend.h $(cat "$root/named") | tr ' ' '\n' | grep '\.h$' | sed 's|^|./|' |
+    sort -u) >included
 cmp -s installed included ||
-    fail "headers that gradsum.h does not include, or that are missing: $(diff installed included)"
+    fail "headers that gradsum.h does not name, or that are missing: $(diff installed included)"
 while read -r header; do
-    echo "#include <$header>" | gcc -std=c11 -Wall -Wextra -Werror -I"$include" -fsyntax-only -x c - ||
-        fail "$header needs others"
+    printf '#include <%s>\ntypedef int something;\n' "$header" >one.c
+    gcc -std=c11 -Wall -Wextra -Werror -pedantic -I"$include" -fsyntax-only one.c || fail "$header needs others"
+    g++ -std=c++17 -Wall -Wextra -Werror -I"$include" -fsyntax-only -x c++ one.c || fail "$header is not for C++"
 done <installed
+
+# ---- what the shared library exports: what they mark GS_API, and nothing else ----
+sed 's/.*/#include <&>/' installed >all.c
+echo 'int main(void) { return 0; }' >>all.c
+gcc -I"$include" -E -P all.c | tr '\n' ' ' | tr ';' '\n' | grep 'visibility("default")' >api
+nm -D --defined-only "$prefix/lib/libgradsum.so" | awk '{ print $3 }' | sort >exported
+grep -o 'gs_[a-z0-9_]*' api | sort -u | comm -23 exported - >secret
+test ! -s secret || fail "the library exports what no header marks GS_API: $(head -n 5 secret)"
+sed -n 's/.*\b\(gs_[a-z0-9_]*\)(.*/\1/p' api | sort -u | comm -23 - exported >missing
+test ! -s missing || fail "a header marks GS_API what the library does not export: $(head -n 5 missing)"
+gcc -w -fkeep-static-functions -I"$include" -o all all.c -L"$prefix/lib" -lgradsum ||
+    fail "an inline function of a header calls what the library does not export"
 
 # ---- the shared library: a program looks for the soname, which is a link to the real file ----
 version=$("$prefix/bin/gradsum" --version | sed 's/gradsum //')
@@ -53,7 +69,10 @@ export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 works() {
     echo "$1${3:+ $3}"
     # shellcheck disable=SC2046
-    gcc -std=c11 -Wall -Wextra -Werror -o shared "$tree/lessons/examples/$1.c" $(pkg-config --cflags --libs gradsum) -lm
+    g++ -std=c++17 -Wall -Werror -x c++ -o plusplus "$tree/lessons/examples/$1.c" -x none \
+        $(pkg-config --cflags --libs gradsum)
+    # shellcheck disable=SC2046
+    gcc -std=c11 -Wall -Wextra -Werror -pedantic -o shared "$tree/lessons/examples/$1.c" $(pkg-config --cflags --libs gradsum) -lm
     # shellcheck disable=SC2046
     gcc -std=c11 -o static "$tree/lessons/examples/$1.c" $(pkg-config --cflags gradsum) "$prefix/lib/libgradsum.a" \
         $(pkg-config --static --libs-only-l gradsum | sed 's/-lgradsum//')
@@ -61,10 +80,18 @@ works() {
     LD_LIBRARY_PATH=$prefix/lib ./shared ${3:+"$3"} >printed || fail "$1 fails: $(cat printed)"
     awk "$2" printed || fail "$1 prints $(cat printed)"
     ./static ${3:+"$3"} | cmp -s - printed || fail "$1 prints something else when it is linked statically"
+    LD_LIBRARY_PATH=$prefix/lib ./plusplus ${3:+"$3"} | cmp -s - printed || fail "$1 prints something else in C++"
 }
 near='function near(x, want, most) { return x > want - most && x < want + most }'
 works linear_regression "$near"' END { exit !(near($3, 3, 0.02) && near($5, -2, 0.02) && near($7 + 0, 1, 0.02)) }'
+# lines NAME MOST
+lines() {
+    test "$(wc -l <"$tree/lessons/examples/$1.c")" -le "$2" || fail "$1.c has more than $2 lines"
+}
 right='/^epoch/ { n++; accuracy = $8 + 0 } END { exit !(n == 3 && accuracy > 80) }'
+works train '/^epoch/ { n++; accuracy = $8 + 0 } END { exit !(n == 3 && accuracy > 75) }'
+lines train 40
+"$prefix/bin/gradsum" eval --load lenet.safetensors >log || fail "what train saves: $(cat log)"
 works training_loop "$right"
 right='/gradients of 8 slopes are right/ { n++ } /prelu, linear 1: loss/ { loss = $7 + 0 }
     END { exit !(n == 1 && loss > 0 && loss < 1e-4) }'
@@ -73,7 +100,7 @@ works two_workers '$2 $3 $4 $5 $6 == "t=4.0000x-3.0000" { n++ } END { exit n != 
 if "$prefix/bin/gradsum" devices | grep -q '^cl:'; then
     works own_layer "$right" cl
 fi
-test "$(wc -l <"$tree/lessons/examples/two_workers.c")" -le 60 || fail "two_workers.c has more than 60 lines"
+lines two_workers 60
 
 # ---- manual pages: one of each command, with each of its options and its default ----
 man=$prefix/share/man/man1

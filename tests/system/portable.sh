@@ -39,7 +39,7 @@ run() {
 # The whole library through its header, with each C++ compiler, in the oldest standard that it is to support.
 part_header() {
     cat >"$out/header.cc" <<'END'
-#include "gradsum.h"
+#include "model/model.h"
 int main() {
     gs_model_config config = {};
     config.text = "lenet";

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "gradsum.h"
+#include "train/train.h"
 
 typedef struct test_case {
     int batch, micro, loss, fresh, steps;

@@ -1,0 +1,15 @@
+/* GS_API stands before each function and each table that a program may use; libgradsum.so exports these alone. The
+ * other declarations of a public header are the library's own. */
+#pragma once
+
+#if defined(__GNUC__)
+#define GS_VISIBLE __attribute__((visibility("default")))
+#else
+#define GS_VISIBLE
+#endif
+
+#ifdef __cplusplus
+#define GS_API extern "C" GS_VISIBLE
+#else
+#define GS_API extern GS_VISIBLE
+#endif
