@@ -149,13 +149,14 @@ static void print_confusion(const gs_result *r) {
         print_list(r, larger(LABEL, name));
 }
 
-/* The classes' names, if they have some. */
-static void add_names(cJSON *o, const char *field, const gs_result *r) {
+/* The classes' names, if they have some: whole, or as a screen shows them. */
+static void add_names(cJSON *o, const char *field, const gs_result *r, bool whole) {
     char room[GS_CLASS_NAME];
     cJSON *names = cJSON_AddArrayToObject(o, field);
     for (int k = 0; k < r->classes && r->names.count > 0; k++)
         cJSON_AddItemToArray(
-            names, gs_json_text(k < r->names.count ? r->names.name[k] : gs_class_name(&r->names, k, room)));
+            names,
+            gs_json_text(whole && k < r->names.count ? r->names.name[k] : gs_class_name(&r->names, k, room)));
 }
 
 /* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names"
@@ -169,7 +170,7 @@ static void confusion_json(const gs_result *r, cJSON *o) {
         cJSON_AddItemToArray(matrix, row);
         cJSON_AddItemToArray(by_class, gs_json_number(accuracy));
     }
-    if (r->names.count) add_names(o, "class_names", r);
+    if (r->names.count) add_names(o, "class_names", r, true);
 }
 
 /* ---- the result ---- */
@@ -288,7 +289,7 @@ static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset
                 GS_FIELD("accuracy", gs_report_number(r->test_accuracy)),
                 GS_FIELD("top5", gs_report_number(r->top_accuracy)),
                 GS_FIELD("loss", gs_report_number(r->test_loss)));
-    add_names(o, "names", r);
+    add_names(o, "names", r, false);
     add_confusion(o, r);
     add_worst(o, r, set);
     return o;

@@ -114,10 +114,10 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
 }
 
 TEST(all_have_cases) {
-    for (int i = 0; all[i]; i++) {
+    for (const gs_optimizer_ops *const *o = all; *o; o++) {
         int found = 0;
-        for (int i = 0; i < CASES; i++) found += cases[i].ops == all[i];
-        if (!found) fail_msg("optimizer_cases.h has no case of %s", all[i]->name);
+        for (int i = 0; i < CASES; i++) found += cases[i].ops == *o;
+        if (!found) fail_msg("optimizer_cases.h has no case of %s", (*o)->name);
     }
 }
 

@@ -6,10 +6,10 @@
  *       +========= Gloo ======+                                the first thread of each process is its leader
  *
  * A collective goes in three steps: within each process to its leader, between the leaders, back within each
- * process. So only one gradient of each process travels, however many threads it holds. reduce, gather and scatter,
- * which no training needs, are made of messages (collectives.c). all_to_all is not: over Gloo, two processes of two
- * workers each (--model mlp --sync allreduce --wire f16) then made 7,077 samples/s instead of 8,564 (medians of seven
- * runs, alternately).
+ * process. So only one gradient of each process travels, however many threads it holds. gather and scatter, which no
+ * training needs, are made of messages (collectives.c). all_to_all is not: over Gloo, two processes of two workers each
+ * (--model mlp --sync allreduce --wire f16) then made 7,077 samples/s instead of 8,564 (medians of seven runs,
+ * alternately).
  */
 #include "comm/transports.h"
 
@@ -99,6 +99,17 @@ static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, vo
     return GS_OK;
 }
 
+static gs_status reduce(member *m, const gs_call *call, void *data, bool is_root) {
+    gs_call between = *call;
+    const size_t bytes = call->count * gs_type_size(call->type);
+    void *shared;
+    between.root = gs_group_of(&m->levels, call->root);
+    GS_TRY(leaders_memory(m, call, bytes, &shared));
+    GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, shared)));
+    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->s->processes, &between, NULL, shared)));
+    return from_leader(m, call, shared, take, &(part){is_root ? data : NULL, 0, bytes});
+}
+
 /* Between the leaders: the part of a process is that of all its ranks together, and ends in its place. */
 static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned char *shared) {
     gs_comm *processes = m->s->processes;
@@ -182,6 +193,8 @@ static gs_status workers_collective(gs_comm *c, const gs_call *call, const void 
     switch (call->operation) {
     case GS_ALL_REDUCE:
         return all_reduce(m, call, out);
+    case GS_REDUCE:
+        return reduce(m, call, out, c->rank == call->root);
     case GS_REDUCE_SCATTER:
         return reduce_scatter(m, call, in, out, gs_shard_of(call->count, c->rank, c->size));
     case GS_BROADCAST:
