@@ -40,6 +40,8 @@ static void take_back(void *memory) {
     atomic_fetch_sub_explicit(&in_use, malloc_usable_size(memory), memory_order_relaxed);
 }
 
+/* Libraries shall call these too. */
+#pragma GCC visibility push(default)
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
