@@ -5,13 +5,13 @@
 # folders, src/train, parallel, predict and persist, are one part.
 limits='
 training            18647
-src/comm            11252
-src/cli             10857
+src/comm            11265
+src/cli             10858
 src/explain          2078
 cpu+cl              16478
 the-rest-of-src     21447
-src+cpu+cl          80759
-tests               43120
+src+cpu+cl          80773
+tests               43122
 lessons             47942
 '
 code() {
