@@ -183,8 +183,8 @@ typedef struct gs_trainer_options {
     uint64_t seed;         /* of the weights, the order of samples and dropout; 0: 1 */
     const char *scheme;    /* how gradients are summed: "ring", "tree", "ps", ...; NULL: "allreduce" */
     /* Further options, as `gradsum train --help` has them: "--clip 1 --schedule cosine --epochs 5 --exact". Without
-     * --epochs and --steps there is no last step. Not those that say what happens around a training: --save, --load,
-     * --resume, --checkpoint and so on. */
+     * --epochs and --steps there is no last step, and so no schedule that falls. Not those that say how data are read
+     * (--labels, --context), or what happens around a training: --save, --load, --resume, --checkpoint and so on. */
     const char *more;
 } gs_trainer_options;
 
@@ -229,17 +229,19 @@ GS_API gs_status gs_trainer_predict(gs_trainer *, size_t count, const float *inp
 GS_API size_t gs_trainer_outputs(const gs_trainer *); /* floats for each sample */
 
 /* All weights, in the order of the layers, and behind them what layers keep besides (running statistics):
- * gs_trainer_weights floats. GS_E_USAGE, of write: the model is divided. */
+ * gs_trainer_weights floats. GS_E_USAGE, of write: the model is divided. GS_E_DIVERGED, of read: a weight is not
+ * finite. */
 GS_API size_t gs_trainer_weights(const gs_trainer *);
 GS_API gs_status gs_trainer_read_weights(gs_trainer *, float *weights);
 GS_API gs_status gs_trainer_write_weights(gs_trainer *, const float *weights);
 
 /* Write weights, and what training needs to go on, to a safetensors file, which PyTorch and `gradsum eval --load` read;
- * whole or not at all. GS_E_FILE. */
+ * whole or not at all. GS_E_FILE. GS_E_DIVERGED: a weight is not finite. */
 GS_API gs_status gs_trainer_save(gs_trainer *, const char *path);
 
 /* Go on from such a file, or from the newest checkpoint in a folder, as if training had never stopped: to the same
- * bits. A file with weights alone gives these, and training begins at step 0. The workers are made anew; after a
- * failure the trainer is as it was. GS_E_FILE; GS_E_FORMAT: it is damaged; GS_E_SHAPE: it holds another model;
- * GS_E_USAGE: it was trained with another option (batch, optimizer, momentum, seed, loss) or on other data. */
+ * bits. Rates, clipping and the like are this trainer's, whatever those of the file's run were. A file with weights
+ * alone gives these, and training begins at step 0. The workers are made anew; after a failure the trainer is as it
+ * was. GS_E_FILE; GS_E_FORMAT: it is damaged; GS_E_SHAPE: it holds another model; GS_E_USAGE: it was trained with
+ * another option (batch, optimizer, momentum, seed, loss) or on other data. */
 GS_API gs_status gs_trainer_load(gs_trainer *, const char *path);

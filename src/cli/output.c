@@ -100,9 +100,10 @@ double gs_share_of_run(const gs_settings *s, int epoch, uint64_t done, uint64_t 
 
 void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_shown_run *x = shown;
-    char which[40] = "";
+    char which[60] = "";
     (void)score;
-    if (x->runs > 1) snprintf(which, sizeof which, " (%d of %d)", x->run + 1, x->runs);
+    if (x->runs > 1) gs_append(which, sizeof which, " (%d of %d)", x->run + 1, x->runs);
+    if (x->settings->epochs > 1) gs_append(which, sizeof which, ", epoch %d", epoch);
     gs_show_activity(&x->work, (x->run + gs_share_of_run(x->settings, epoch, done, of)) / x->runs, "%s%s",
                      x->what, which);
 }

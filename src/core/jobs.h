@@ -3,9 +3,8 @@
  *     owner       give 1, compute | give 2, compute | wait for 1: done  | wait for 2 |
  *     its thread  | job 1                 | job 2                       |
  *
- * Collectives of units and buckets (ZeRO, --bucket), files of checkpoints, pages of files, and the connections of a
- * parameter server are such jobs. Only the
- * owner gives jobs and waits for them. */
+ * Collectives of units and buckets (ZeRO, --bucket), files of checkpoints, pages of files, the connections of a
+ * parameter server, and all that a run's worker does are such jobs. Only the owner gives jobs and waits for them. */
 #pragma once
 
 #include <stdint.h>

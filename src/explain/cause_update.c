@@ -150,7 +150,7 @@ static bool name_decay(const gs_case *c, double times) {
     const gs_optimizer_ops *ops = gs_optimizer_named(gs_digests_option(c->b, "optimizer"));
     if (ops && ops->decoupled)
         return gs_name(c, "decay through the moments",
-                       "weight decay enters the gradient, and so both moments, as in Adam");
+                       "weight decay enters the gradient, and so the moments, as in Adam");
     if (fabs(times * batch - 1) < 0.2)
         return gs_name(c, "decay divided by samples",
                        "weight decay is divided by %.0f samples: it was added before the division", batch);
@@ -171,10 +171,17 @@ static bool name_gone(const gs_case *c) {
                    c->a->first - 1);
 }
 
+/* Lion's one moment: m = beta2 m + (1 - beta2) g, whose bias is not corrected. Adam's first has beta1. */
+static bool has_one_moment(const gs_case *c) {
+    const gs_optimizer_ops *ops = gs_optimizer_named(gs_digests_option(c->b, "optimizer"));
+    return ops && !ops->vector[1] && gs_digests_number(c->b, "beta2") > 0;
+}
+
 bool gs_cause_of_vector0(const gs_case *c) {
     const double decay = gs_digests_number(c->b, "weight-decay"),
                  of_sgd = gs_digests_number(c->b, "momentum"),
-                 momentum = of_sgd > 0 ? of_sgd : gs_digests_number(c->b, "beta1");
+                 beta = gs_digests_number(c->b, has_one_moment(c) ? "beta2" : "beta1"),
+                 momentum = of_sgd > 0 ? of_sgd : beta;
     /* How often it has weights, the gradient, and itself before, beyond what it should. */
     double of[3] = {0, 0, 0};
     gs_sketch x;
@@ -226,7 +233,8 @@ static double correction(const gs_case *c, double t) {
 
 static bool name_correction(const gs_case *c, double change) {
     const double t = c->of_b->updates;
-    if (!(gs_digests_number(c->b, "beta1") > 0 && gs_digests_number(c->b, "beta2") > 0 && t > 0))
+    if (!(gs_digests_number(c->b, "beta1") > 0 && gs_digests_number(c->b, "beta2") > 0 && t > 0) ||
+        has_one_moment(c))
         return false;
     for (int off = -1; off <= 1; off += 2)
         if (t + off > 0 && fabs(change / (correction(c, t + off) / correction(c, t)) - 1) < 1e-2)

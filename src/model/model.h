@@ -117,9 +117,9 @@ void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 /* *logits = net(x); x is (pass->n, in). GS_E_USAGE: more samples than max_batch. */
 GS_API gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
 
-/* GS_E_FORMAT: a label outside of the classes. Adds (loss, correct, samples) of these logits against the n samples' targets to the tail of `gradients`. `correct`
+/* Adds (loss, correct, samples) of these logits against the n samples' targets to the tail of `gradients`. `correct`
  * are the samples whose largest output is that of the label, or of the largest target: of one output all, which says
- * nothing. */
+ * nothing. GS_E_FORMAT: a label outside of the classes. */
 GS_API gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
 /* Adds to `gradients` the gradient of the *sum* of the samples' losses (times pass->loss_scale), or, where the pass is

@@ -201,12 +201,14 @@ static gs_status add_event(gs_logged_trace *t, const cJSON *e, size_t at, size_t
     const char kind = cJSON_IsString(phase) && strlen(phase->valuestring) == 1 ? *phase->valuestring : '-';
     const bool is_bar = kind == 'X';
     const double time = kind == 'M' ? 0 : number_of(e, "ts"), took = is_bar ? number_of(e, "dur") : 0;
-    if (!strchr("XMCsf", kind) || !isfinite(time) || !(took >= 0 && took < INFINITY) ||
-        length > LONGEST_EVENT)
+    if (!strchr("XMCsf", kind) || !isfinite(time) || !(took >= 0 && took < INFINITY)) return GS_OK;
+    if (length > LONGEST_EVENT) {
+        t->left_out++;
         return GS_OK;
+    }
     if (!gs_grow(&t->event, t->events, &t->room, sizeof *t->event))
         return gs_fail(GS_E_MEMORY, "no memory for the events of a trace");
-    t->event[t->events++] = (gs_logged_event){kind == 'M' ? -INFINITY : time, at, is_bar};
+    t->event[t->events++] = (gs_logged_event){kind == 'M' ? -INFINITY : time, at, is_bar, kind == 'C'};
     t->bars += is_bar;
     return GS_OK;
 }
@@ -267,6 +269,9 @@ static gs_status read_trace(gs_logged *log, const char *path) {
     const char *first = first_event(t->text);
     if (!first) say(log, "trace.json has no list of events: no timeline.");
     status = first ? read_events(log, first) : GS_OK;
+    if (t->left_out > 0)
+        say(log, "trace.json has %zu event%s of more than %d bytes, left out of the timeline.", t->left_out,
+            gs_s(t->left_out), LONGEST_EVENT);
     if (t->events > 1) qsort(t->event, t->events, sizeof *t->event, by_time);
     return status;
 }

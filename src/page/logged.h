@@ -58,14 +58,14 @@ static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int co
 typedef struct gs_logged_event {
     double time; /* in us, from the start of training; of a name before all others */
     size_t at;   /* where in the text its object begins */
-    bool is_bar;
+    bool is_bar, is_sample;
 } gs_logged_event;
 
 typedef struct gs_logged_trace {
     char *text; /* of the file; NULL: there is none */
     size_t length;
-    gs_logged_event *event; /* by time */
-    size_t events, room, bars;
+    gs_logged_event *event;              /* by time */
+    size_t events, room, bars, left_out; /* left_out: too long */
 } gs_logged_trace;
 
 /* ---- a log ---- */

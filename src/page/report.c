@@ -30,16 +30,17 @@ static cJSON *event_in_short(const cJSON *e, bool is_bar) {
     return row;
 }
 
-/* The first bars of a run, no more than `of` runs leave room for, and what else there is until the last of them. */
+/* The first bars and samples of memory of a run, no more of either than `of` runs leave room for, and what else there
+ * is until the last of them. */
 static void add_trace(cJSON *run, const gs_logged_trace *t, int of) {
-    size_t left = room_of(ALL_BARS, of, LEAST_BARS, MOST_BARS);
+    size_t bars = room_of(ALL_BARS, of, LEAST_BARS, MOST_BARS), samples = bars;
     cJSON *o = cJSON_AddObjectToObject(run, "trace"), *events = cJSON_AddArrayToObject(o, "events");
-    for (size_t i = 0; i < t->events && (left > 0 || !t->event[i].is_bar); i++) {
+    for (size_t i = 0; i < t->events; i++) {
         const gs_logged_event *event = &t->event[i];
+        if ((event->is_bar && bars-- == 0) || (event->is_sample && samples-- == 0)) break;
         cJSON *e = gs_json_parse(t->text + event->at, t->length - event->at, NULL);
         cJSON_AddItemToArray(events, event_in_short(e, event->is_bar));
         cJSON_Delete(e);
-        left -= event->is_bar;
     }
     cJSON_AddNumberToObject(o, "all", (double)t->bars);
 }

@@ -6,9 +6,11 @@ const AREAS = { weights: [0, 3], gradients: [1, 4], optimizer: [2, 5], state: [5
   activations: [3, 6], 'activations, free': null };
 const MOST_PICTURES = 4;
 
-/* From the begin of a worker's last step to its end, in us. */
+/* From the begin of a worker's last step to its end, in us. Of a step in which a trace was cut, samples are missing. */
 function lastStep(trace, worker) {
-  const last = trace.events.findLast((e) => KINDS[e.kind] === 'step' && trace.rows[e.row][0] === worker);
+  const steps = trace.events.filter((e) => KINDS[e.kind] === 'step' && trace.rows[e.row][0] === worker);
+  const end = trace.all > trace.events.length ? trace.events.at(-1)?.start : Infinity;
+  const last = steps.findLast((e) => e.end <= end) ?? steps.at(-1);
   return last ? [last.start, last.end, last.step] : null;
 }
 

@@ -155,6 +155,7 @@ void gs_run_stop(gs_run *run) {
     for (int i = 0; i < run->local; i++) run->worker[i].jobs = NULL;
 }
 
+/* Each has a thread (gs_jobs), in which `work` runs. */
 static gs_status run_workers(gs_run *run) {
     gs_status status = gs_run_start(run);
     if (status == GS_OK) status = gs_run_do(run, work);

@@ -9,7 +9,6 @@
 
 typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_kind;
 
-/* A run of this process: one thread for each of its workers. */
 typedef struct gs_run {
     gs_run_kind kind;
     gs_settings settings;  /* a copy, with the model of settings.load filled in */
@@ -44,7 +43,7 @@ typedef struct gs_run_worker {
     gs_worker worker;
     gs_result result;
     gs_error error;
-    bool found_by_all; /* what is wrong all workers find by themselves: see worker_main */
+    bool found_by_all; /* what is wrong all workers find by themselves (do_work in run.c) */
 } gs_run_worker;
 
 /* ---- prepare.c: before there are workers ---- */

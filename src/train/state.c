@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "train/options/options.h"
 
@@ -27,6 +28,8 @@ static cJSON *options_of(const gs_settings *s) {
     cJSON *options = cJSON_CreateObject();
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         if (o->resume == GS_RESUME_FREE || gs_run_option_is_default(o, s)) continue;
+        if (strcmp(o->name, "epochs") == 0 && s->epochs == o->max && !s->steps)
+            continue; /* no end: trainer.c */
         cJSON_AddStringToObject(options, o->name, gs_run_option_text(o, s, text));
     }
     return options;

@@ -50,13 +50,13 @@ static const gs_worker *first_worker(const gs_trainer *t) {
 
 /* ---- settings ---- */
 
-/* What says how a training begins or ends, or what is to be watched in between. */
+/* What says how data are read, how a training begins or ends, or what is to be watched in between. */
 static bool is_refused(const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
-    return strstr(" model data device devices load save save-state names keep checkpoint checkpoint-every "
-                  "resume "
-                  "log trace-steps confusion digest tests max-memory fit ",
+    return strstr(" model data labels tokens tokenizer context size loaders cache skip-broken device devices "
+                  "load save save-state names keep checkpoint checkpoint-every resume log trace-steps "
+                  "confusion digest tests max-memory fit ",
                   word) != NULL;
 }
 
@@ -88,7 +88,8 @@ static gs_status read_more(char *text, gs_settings *s) {
 static gs_status take_options(gs_trainer *t, const gs_trainer_options *o) {
     gs_settings *s = &t->settings;
     *s = gs_settings_default();
-    s->epochs = (int)gs_run_option_named("epochs")->max;
+    const int no_end = (int)gs_run_option_named("epochs")->max;
+    s->epochs = no_end;
     if (!o->data) return gs_fail(GS_E_USAGE, "a trainer without data; wanted a data set");
     if (o->model && o->layers)
         return gs_fail(GS_E_USAGE, "a trainer has a model, '%s', and layers; wanted one of them", o->model);
@@ -111,7 +112,14 @@ static gs_status take_options(gs_trainer *t, const gs_trainer_options *o) {
     if (o->seed) s->seed = o->seed;
     if (!o->more) return GS_OK;
     t->more = strdup(o->more);
-    return t->more ? read_more(t->more, s) : gs_fail(GS_E_MEMORY, "no memory for '%s'", o->more);
+    if (!t->more) return gs_fail(GS_E_MEMORY, "no memory for '%s'", o->more);
+    GS_TRY(read_more(t->more, s));
+    if (gs_lr_schedule_falls(&s->schedule) && s->epochs == no_end && !s->steps)
+        return gs_fail(GS_E_USAGE,
+                       "--schedule falls until the last step, and a trainer with '%s' has none; "
+                       "wanted --epochs E or --steps N too",
+                       o->more);
+    return GS_OK;
 }
 
 /* ---- begin and end ---- */
@@ -253,12 +261,12 @@ gs_status gs_trainer_evaluate(gs_trainer *t, const gs_dataset *set, gs_metrics *
     return GS_OK;
 }
 
-static bool is_divided(const gs_trainer *t) {
-    return gs_has_stages(first_worker(t)) || gs_weights_are_divided(first_worker(t)->model);
+static bool is_divided(const gs_worker *w) {
+    return gs_has_stages(w) || gs_weights_are_divided(w->model);
 }
 
 static gs_status refuse_divided(const gs_trainer *t, const char *what) {
-    if (!is_divided(t)) return GS_OK;
+    if (!is_divided(first_worker(t))) return GS_OK;
     return gs_fail(GS_E_USAGE,
                    "%s: the model is divided among the workers (--pipeline, --tensor or --zero 3); "
                    "wanted one that each worker has whole",
@@ -325,7 +333,9 @@ size_t gs_trainer_weights(const gs_trainer *t) {
     return gs_model_whole(first_worker(t)->model)->saved;
 }
 
+/* Worker 0's are used; others take part where each has a part of them. */
 static gs_status read_weights(gs_run_worker *me) {
+    if (me->comm->rank != 0 && !is_divided(&me->worker)) return GS_OK;
     return gs_read_weights(&me->worker, &me->result);
 }
 
@@ -348,7 +358,7 @@ gs_status gs_trainer_write_weights(gs_trainer *t, const float *weights) {
 static gs_status read_state(gs_run_worker *me) {
     if (!me->result.state) GS_TRY(gs_state_create(&me->worker, &me->result.state));
     GS_TRY(gs_state_fill(&me->worker, me->result.state));
-    return gs_read_weights(&me->worker, &me->result);
+    return read_weights(me);
 }
 
 gs_status gs_trainer_save(gs_trainer *t, const char *path) {

@@ -1,4 +1,4 @@
-/* Mistakes in what a worker computes with: samples, answers, weights. */
+/* Mistakes in what a worker computes with: samples, targets, weights. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -104,6 +104,12 @@ TEST(damage_is_told) {
     assert_true(has_note(&log, "trace.json has no list of events"));
     gs_logged_free(&log);
 
+    used = snprintf(text, 200000, "[{\"ph\":\"M\",\"name\":\"%0*d\"}]", 5000, 0);
+    gs_made_file(folder, "trace.json", text, (size_t)used);
+    assert_ok(gs_logged_read(folder, &log));
+    assert_true(has_note(&log, "trace.json has 1 event of more than 4096 bytes"));
+    gs_logged_free(&log);
+
     gs_made_file(folder, "metrics.jsonl", "{\"kind\":\"step\",\"step\":1}\n\0\0\0\0", 30);
     assert_ok(gs_logged_read(folder, &log));
     assert_int_equal(log.steps.rows, 1);

@@ -194,6 +194,12 @@ TEST(the_largest_page_is_small) {
     const cJSON *last = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 63), "trace");
     assert_int_equal(cJSON_GetArraySize(gs_test_field(last, "events")), 250);
     assert_int_equal(gs_test_field(last, "all")->valueint, 4000);
+
+    for (char *x = events; (x = strstr(x, "\"X\"")); x++) x[1] = 'C'; /* samples of memory */
+    GS_MADE_TEXT(folder, "trace.json", events);
+    page_of(folder, command, &data, NULL);
+    last = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 63), "trace");
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(last, "events")), 250);
 }
 
 /* ---- what training, comparing and sweeping write ---- */

@@ -264,6 +264,25 @@ TEST(saved_and_loaded) {
     make_steps(slower, 1);
 }
 
+/* Without --epochs a trainer has no end, and its file says none: to the program its usual one. */
+TEST(the_program_goes_on) {
+    const char *file = in_folder(gs_test_folder(), "endless.safetensors");
+    const char *more[] = {NULL, "--epochs 2", "--steps 40"}, *epochs[] = {NULL, "2", "1000000"};
+    gs_state *saved;
+    for (int i = 2; i >= 0; i--) {
+        gs_trainer *trainer = made_trainer(.model = "softmax", .data = images(GS_TRAIN), .batch = 1000,
+                                           .threads = 1, .more = more[i]);
+        make_steps(trainer, 1);
+        assert_ok(gs_trainer_save(trainer, file));
+        assert_ok(gs_state_read(file, &saved));
+        const char *kept = gs_state_option(saved, "epochs");
+        assert_string_equal(kept ? kept : "none", epochs[i] ? epochs[i] : "none");
+        gs_state_free(saved);
+    }
+    assert_has(gs_test_output(0, "train --data fashion-mnist-small --threads 1 --resume %s", file),
+               "epoch 5/5");
+}
+
 /* Weights alone are the beginning of another training. */
 TEST(weights_alone) {
     gs_dataset *set = clouds(0);
@@ -302,6 +321,10 @@ TEST(trainers_that_cannot_be) {
                       .more = "--sync async --staleness 1");
     assert_no_trainer(GS_E_USAGE, "no option '--save'", .model = "linear 3", .data = set,
                       .more = "--clip 1 --save x");
+    assert_no_trainer(GS_E_USAGE, "no option '--labels'", .model = "linear 3", .data = set,
+                      .more = "--labels coarse");
+    assert_no_trainer(GS_E_USAGE, "--schedule falls until the last step", .model = "linear 3", .data = set,
+                      .more = "--schedule cosine");
     assert_no_trainer(GS_E_USAGE, "no option 'clip'", .model = "linear 3", .data = set, .more = "clip 1");
     assert_no_trainer(GS_E_USAGE, "--clip ends", .model = "linear 3", .data = set, .more = "--exact --clip");
     assert_no_trainer(GS_E_USAGE, "--clip: 'x'", .model = "linear 3", .data = set, .more = "--clip x");
