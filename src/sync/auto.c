@@ -107,7 +107,7 @@ static decision decide(const figures *f, int ranks, size_t most) {
     for (const gs_sync_scheme *const *s = gs_sync_own; *s; s++) {
         if (!(*s)->time) continue;
         const double seconds = (*s)->time(ranks, bytes, &d.model);
-        if (d.best && seconds > d.ours) continue;
+        if (d.best && (d.best == &gs_sync_ring ? seconds >= d.ours : seconds > d.ours)) continue;
         d.best = *s;
         d.ours = seconds;
     }

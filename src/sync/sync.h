@@ -63,7 +63,7 @@ typedef struct gs_sync_scheme {
 
 /* By name: gs_sync_ring in ring.c, and so on. A new one takes its name here, and its file. allreduce, gloo and
  * hierarchical are three names of one function (allreduce.c); auto becomes another one in gs_sync_create, of equally
- * fast ones the last. */
+ * fast ones ring, else the last. */
 /* clang-format off */
 #define GS_SYNC_SCHEMES(X) \
     X(allreduce) X(gloo) X(hierarchical) X(ps) X(sharded_ps) X(ring) X(tree) X(recursive_doubling) \

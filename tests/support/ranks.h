@@ -37,8 +37,10 @@ void gs_test_run_ranks(const gs_test_layout *, double timeout, gs_test_body body
 /* The same, and every rank succeeds; where the layout has processes, over both transports. */
 void gs_test_ranks_ok(const gs_test_layout *, gs_test_body body, void *context);
 
-/* The same in the checking mode; over this transport alone. */
+/* The same in the checking mode. */
 void gs_test_ranks_checked_ok(const gs_test_layout *, gs_test_body body, void *context);
+
+/* The same as gs_test_ranks_ok, over this transport alone. */
 void gs_test_ranks_ok_over(const char *transport, const gs_test_layout *, gs_test_body body, void *context);
 
 /* Run `body` over this transport, without a wish that it succeeds. */

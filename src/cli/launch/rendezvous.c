@@ -6,7 +6,6 @@
 #include "comm/rendezvous/secret.h"
 #include "comm/rendezvous/store.h"
 #include "comm/rendezvous/store_server.h"
-#include "io/cache.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,16 +22,15 @@ static const double LINGER = 1; /* s for other nodes to hear why this one has fa
  * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank
  * makes itself a temporary one (gs_cl_choose_cache). */
 static const char *cache_of(int rank, int size, char path[PATH_MAX]) {
-    const char *users = getenv("POCL_CACHE_DIR");
-    char name[32];
-    bool fits;
-    if (users && *users && size == 1) return users;
-    snprintf(name, sizeof name, "pocl-rank-%d", rank);
-    if (users && *users)
-        fits = snprintf(path, PATH_MAX, "%s/rank-%d", users, rank) < PATH_MAX;
-    else
-        fits = gs_cache_path(name, path, PATH_MAX);
-    return fits && gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0 ? path : "";
+    const char *const places[][2] = {{getenv("POCL_CACHE_DIR"), "/"},
+                                     {getenv("XDG_CACHE_HOME"), "/gradsum/pocl-"},
+                                     {getenv("HOME"), "/.cache/gradsum/pocl-"}};
+    int i = 0;
+    while (i < 3 && !(places[i][0] && *places[i][0])) i++;
+    if (i == 0 && size == 1) return places[0][0];
+    if (i == 3 || snprintf(path, PATH_MAX, "%s%srank-%d", places[i][0], places[i][1], rank) >= PATH_MAX)
+        return "";
+    return gs_file_make_folders(path) && access(path, W_OK | X_OK) == 0 ? path : "";
 }
 
 void gs_launch_cache_under_mpirun(void) {

@@ -226,7 +226,7 @@ typedef struct wait_notes {
     bool *silent;
 } wait_notes;
 
-/* Another's note says anything of itself. */
+/* What a note says of its own rank is ignored. */
 static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     for (int at = from * c->size; at < (from + 1) * c->size; at++) {

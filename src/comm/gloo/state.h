@@ -30,7 +30,8 @@ typedef struct gs_gloo_state {
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
     int *socket; /* [lines * size] each connection, as gs_mesh_connect made it; -1: of this rank */
     int lines;
-    pthread_mutex_t waits;   /* of the next two, and of this rank's own note: */
+    /* Guards told, told_by and, until told is set, this rank's own note; then they do not change. */
+    pthread_mutex_t waits;
     bool told;               /* a wait was too long, and the note says which */
     gs_gloo_buffer *told_by; /* over the note; NULL: it was not sent */
     unsigned char *notes;    /* [size * size] row r is the note of rank r (failure.c) */

@@ -53,8 +53,8 @@ typedef struct mpi_state {
     gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */
     char heard[GS_FAILURE_TEXT];
-    gs_mailbox *mailboxes; /* mailbox, all of them */
-    gs_scratch scratch;    /* of the collective under way */
+    gs_mailbox **mailboxes; /* [size] mailbox, a list for each peer */
+    gs_scratch scratch;     /* of the collective under way */
 } mpi_state;
 
 /* ---- MPI of this process: begun once, ended once ---- */
@@ -372,7 +372,7 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     mpi_state *s = c->state;
     GS_TRY(look(c));
     if (bytes == 0) return GS_OK;
-    mailbox *box = gs_mailbox_of(&s->mailboxes, &s->lock, e, sizeof *box);
+    mailbox *box = gs_mailbox_of(&s->mailboxes[e->peer], &s->lock, e, sizeof *box);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
     copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
     GS_TRY(wait_for_copy(c, e->call, blamed(e), k));
@@ -408,23 +408,26 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 /* Wait until all that was sent has left. */
 static gs_status mpi_flush(gs_comm *c) {
     mpi_state *s = c->state;
-    for (gs_mailbox *box = s->mailboxes; box; box = box->next)
-        for (int i = 0; i < GS_COPIES; i++)
-            GS_TRY(wait_for_copy(c, &(gs_call){GS_SEND, 0, GS_U8, 0, box->peer}, box->peer,
-                                 &((mailbox *)box)->copies[i]));
+    for (int r = 0; r < c->size; r++)
+        for (gs_mailbox *box = s->mailboxes[r]; box; box = box->next)
+            for (int i = 0; i < GS_COPIES; i++)
+                GS_TRY(
+                    wait_for_copy(c, &(gs_call){GS_SEND, 0, GS_U8, 0, r}, r, &((mailbox *)box)->copies[i]));
     return GS_OK;
 }
 
 static void free_state(mpi_state *s) {
-    while (s->mailboxes) {
-        mailbox *box = (mailbox *)s->mailboxes;
-        s->mailboxes = box->box.next;
-        for (int i = 0; i < GS_COPIES; i++) {
-            free(box->copies[i].data);
-            free(box->copies[i].pieces);
+    for (int r = 0; s->mailboxes && r < s->comm.size; r++)
+        while (s->mailboxes[r]) {
+            mailbox *box = (mailbox *)s->mailboxes[r];
+            s->mailboxes[r] = box->box.next;
+            for (int i = 0; i < GS_COPIES; i++) {
+                free(box->copies[i].data);
+                free(box->copies[i].pieces);
+            }
+            free(box);
         }
-        free(box);
-    }
+    free(s->mailboxes);
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
     free(s->pid);
@@ -559,6 +562,7 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     s->noun = "rank";
     s->inbox = MPI_REQUEST_NULL;
     gs_status status = GS_NEW(s->pid, r->size, "the numbers of %d processes", r->size);
+    if (status == GS_OK) status = GS_NEW(s->mailboxes, r->size, "messages of %d processes", r->size);
     if (status == GS_OK && r->size > 1) status = open_communicators(&s->comm);
     if (status != GS_OK) {
         if (!atomic_load(&s->failed)) free_state(s);

@@ -241,6 +241,14 @@ static double call_time(double until) {
     return left <= 0 || left > CALL ? CALL : left < again ? again : left;
 }
 
+/* A caller's own port may happen to be the one that it calls. */
+static bool has_met_itself(int socket) {
+    struct sockaddr_storage here = {0}, there = {0};
+    socklen_t h = sizeof here, t = sizeof there;
+    return getsockname(socket, (struct sockaddr *)&here, &h) == 0 &&
+           getpeername(socket, (struct sockaddr *)&there, &t) == 0 && h == t && memcmp(&here, &there, h) == 0;
+}
+
 static outcome try_port(gs_store *t, const gs_endpoint *p, int port, const gs_rendezvous *r,
                         const unsigned char key[GS_SECRET], double until, int *error, const char **why) {
     int own_port;
@@ -248,8 +256,7 @@ static outcome try_port(gs_store *t, const gs_endpoint *p, int port, const gs_re
     const int socket = call_host(p->host, port, call_time(until), error, why);
     if (socket < 0) return *why ? NO_SUCH_HOST : NOBODY_THERE;
     gs_route_of(socket, t->address, sizeof t->address, &own_port);
-    /* A caller's own port may happen to be the one that it calls: then it has met itself. */
-    const bool met_itself = own_port == port;
+    const bool met_itself = has_met_itself(socket);
     if (!met_itself && handshake(t, socket, (uint32_t)r->rank, key, &silent)) return CONNECTED;
     close(socket);
     if (!met_itself && !silent) return NOT_OF_THIS_RUN;
