@@ -5,13 +5,13 @@
 # folders, src/train, parallel, predict and persist, are one part.
 limits='
 training            18660
-src/comm            11265
-src/cli             10859
+src/comm            11277
+src/cli             10857
 src/explain          2086
 cpu+cl              16478
 the-rest-of-src     21454
-src+cpu+cl          80802
-tests               43157
+src+cpu+cl          80812
+tests               43177
 lessons             47942
 '
 code() {
