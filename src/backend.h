@@ -209,14 +209,14 @@ typedef struct gs_backend {
     gs_status (*batch_norm_running)(gs_device *, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
                                     gs_mem running_var, gs_mem mean, gs_mem var, float m, float samples,
                                     const gs_batch_norm_sizes *, bool add);
-    /* y = w u + b;  w, b (c); in evaluation mean and var are the running ones */
+    /* y = w u + b;  w, b (c); in evaluation mean and var are the running ones. y may be x. */
     gs_status (*batch_norm_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, gs_mem mean,
                                     gs_mem var, size_t n, const gs_batch_norm_sizes *);
     /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = the two without what dw and db held, for the next operator */
     gs_status (*batch_norm_sums)(gs_device *, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                  gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *, bool add);
     /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m): mean and var depend on x too. Where they do not, in
-     * evaluation, sums is GS_NONE, and dx = w / sqrt(var + eps) dy. */
+     * evaluation, sums is GS_NONE, and dx = w / sqrt(var + eps) dy. dx may be dy. */
     gs_status (*batch_norm_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,
                                      gs_mem var, gs_mem sums, float m, size_t n, const gs_batch_norm_sizes *);
 

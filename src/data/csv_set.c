@@ -39,18 +39,19 @@ bool gs_csv_reads(const char *where, const char *file) {
 /* ---- lines and columns ---- */
 
 typedef struct table {
-    const char *path, *at, *line_end, *end; /* at: the next field, NULL behind the last of its line */
-    int line, column, columns, targets;     /* line, column: of what was read last, from 1 */
-    float *numbers;                         /* (rows, columns) */
+    const char *path, *next, *at, *line_end, *end; /* next: line; at: the next field, NULL behind the last */
+    int line, column, columns, targets;            /* line, column: of what was read last, from 1 */
+    float *numbers;                                /* (rows, columns) */
     size_t used, room, rows;
 } table;
 
 /* The next line that is not empty; false: there is none. */
 static bool next_line(table *t) {
-    for (const char *from; (from = t->line ? t->line_end + 1 : t->at) < t->end;) {
+    for (const char *from; (from = t->next) < t->end;) {
         const char *end = memchr(from, '\n', (size_t)(t->end - from));
         t->at = from;
         t->line_end = end ? end : t->end;
+        t->next = end ? end + 1 : t->end;
         t->line++;
         t->column = 0;
         if (strspn(from, " \t\r") < (size_t)(t->line_end - from)) return true;
@@ -107,7 +108,7 @@ static gs_status read_header(table *t) {
     if (t->columns < 2 || t->targets == t->columns)
         return wrong(t, "it is the only kind of column; wanted inputs before a label or a target");
     if (t->columns > GS_SHAPE_MOST) return wrong(t, "at most %d columns are allowed", GS_SHAPE_MOST);
-    if (is_row) *t = (table){.path = t->path, .at = line, .end = t->end, .columns = t->columns};
+    if (is_row) t->next = line, t->line--, t->targets = 0;
     return GS_OK;
 }
 
@@ -167,8 +168,8 @@ gs_status gs_csv_set_load(const char *where, gs_split split, gs_labels fine, gs_
     if (!path_of(where, split, path)) return gs_fail(GS_E_FILE, "%s has no %s", where, file_names[split]);
     GS_TRY(gs_file_read(path, FILE_MOST, &text, &bytes));
     gs_status status = gs_foreign_check_text(path, text, bytes);
-    table t = {.path = path, .at = text, .end = text + bytes};
-    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) t.at += 3; /* UTF-8's mark, of spreadsheets */
+    table t = {.path = path, .next = text, .end = text + bytes};
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) t.next += 3; /* UTF-8's mark, of spreadsheets */
     if (status == GS_OK) status = read_header(&t);
     for (; status == GS_OK && next_line(&t); t.rows++) status = read_row(&t);
     if (status == GS_OK) status = take_rows(&t, split, is_one_file(where) ? TEST_EACH : 0, d);

@@ -130,9 +130,14 @@ gs_status gs_mnist_load(const char *folder, gs_split split, gs_labels fine, gs_d
     return GS_OK;
 }
 
-bool gs_dataset_is_relative(const char *where) {
+static bool is_name(const char *where) {
     for (const char *const *name = set_names; *name; name++)
-        if (strcmp(where, *name) == 0) return false;
+        if (strcmp(where, *name) == 0) return true;
+    return false;
+}
+
+bool gs_dataset_is_relative(const char *where) {
+    if (is_name(where)) return false;
     if (strncmp(where, "text:", 5) == 0) where += 5;
     return *where != '/';
 }
@@ -147,11 +152,13 @@ static const struct format {
 } formats[] = {GS_DATA_FORMATS(FORMAT)};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* The only one whose files are there; NULL: there are none. GS_E_FORMAT: there are two. */
+/* The only one whose files are there; NULL: there are none. GS_E_FORMAT: there are two. A table beside other samples
+ * describes them (Kaggle's train.csv), and does not count; so it is the last row. */
 static gs_status find_format(const char *where, const struct format **found) {
     *found = NULL;
     for (int i = 0; i < FORMATS; i++) {
         if (!formats[i].is_at(where)) continue;
+        if (formats[i].load == gs_csv_set_load && (*found || gs_folder_is_at(where))) continue;
         if (*found)
             return gs_fail(GS_E_FORMAT, "%s has %s and %s files; wanted one set", where, (*found)->files,
                            formats[i].files);
@@ -162,21 +169,21 @@ static gs_status find_format(const char *where, const struct format **found) {
 
 bool gs_dataset_is_image_folder(const char *where) {
     const struct format *found;
-    return !gs_text_is_at(where) && !gs_colour_is_name(where) && find_format(where, &found) == GS_OK &&
-           !found && gs_folder_is_at(where);
+    return !gs_text_is_at(where) && !is_name(where) && find_format(where, &found) == GS_OK && !found &&
+           gs_folder_is_at(where);
 }
 
 static gs_status load_from(const char *where, gs_split split, gs_labels labels, const gs_text_options *text,
                            const gs_folder_options *pictures, gs_dataset *d) {
     char folder[PATH_SIZE];
-    const struct format *found;
+    const struct format *found = NULL;
     if (gs_text_is_at(where) && labels == GS_LABELS_COARSE)
         return gs_fail(GS_E_USAGE,
                        "%s is a text, whose labels are its own tokens: only CIFAR-100 has coarse labels",
                        where);
     if (gs_text_is_at(where)) return gs_text_load(where, split, text, d);
     const bool colour = gs_colour_is_name(where);
-    GS_TRY(find_format(where, &found));
+    if (!is_name(where)) GS_TRY(find_format(where, &found)); /* a name is no path */
     if (!colour && !found) {
         GS_TRY(find_folder(where, folder));
         GS_TRY(find_format(folder, &found));

@@ -94,14 +94,14 @@ bool gs_dataset_is_image_folder(const char *where);
 /* Formats whose files lie in a folder: X(NAME, what the files are, before the word "files"). A new one is a row here
  * and its file; --data, its help and its messages follow from that. gs_NAME_is_at: does `where` hold such files?
  * gs_NAME_load: one split of them, into an empty data set, with the errors of gs_dataset_load. */
-#define GS_DATA_FORMATS(X) X(npy_set, ".npy") X(csv_set, ".csv") X(cifar, "CIFAR's") X(mnist, "MNIST's")
+#define GS_DATA_FORMATS(X) X(npy_set, ".npy") X(cifar, "CIFAR's") X(mnist, "MNIST's") X(csv_set, ".csv")
 #define GS_DECLARE(name, files)                                                                              \
     bool gs_##name##_is_at(const char *where);                                                               \
     gs_status gs_##name##_load(const char *where, gs_split, gs_labels, gs_dataset *);
 GS_DATA_FORMATS(GS_DECLARE)
 #undef GS_DECLARE
 #define GS_COMMA_FILES(name, files) ", " files
-#define GS_DATA_FILES GS_DATA_FORMATS(GS_COMMA_FILES) /* ", .npy, .csv" and so on */
+#define GS_DATA_FILES GS_DATA_FORMATS(GS_COMMA_FILES) /* ", .npy, CIFAR's" and so on */
 
 static inline int gs_dataset_labels_each(const gs_dataset *d) {
     return d->labels_each > 1 ? d->labels_each : 1;

@@ -124,23 +124,24 @@ static gs_status not_seen(const gs_vocabulary *v, const char *text, size_t at, c
                    where, at + 1, line_of(text, at), gs_printable(name), code, v->size);
 }
 
-static int by_code(const void *a, const void *b) {
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The tokens of characters. With byte pairs every text has tokens; but what is no text is refused here too. */
 static gs_status encode_characters(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
                                    uint16_t *tokens, size_t *count) {
-    uint32_t code;
-    for (size_t at = 0, length; at < bytes; at += length) {
-        GS_TRY(read_character(text, at, where, "", &code, &length));
-        if (v->bpe) continue;
-        const uint32_t *found = bsearch(&code, v->character, (size_t)v->size, sizeof code, by_code);
-        if (!found) return not_seen(v, text, at, where, code);
-        tokens[(*count)++] = (uint16_t)(found - v->character);
+    gs_status status = GS_OK;
+    const size_t codes = v->bpe ? 0 : (size_t)v->character[v->size - 1] + 1;
+    uint32_t *token = calloc(codes + 1, sizeof *token), code; /* a character's token + 1; 0: it has none */
+    if (!token) return gs_fail(GS_E_MEMORY, "%s: no memory for the table of %d characters", where, v->size);
+    for (int i = 0; codes && i < v->size; i++) token[v->character[i]] = (uint32_t)i + 1;
+    for (size_t at = 0, length; status == GS_OK && at < bytes; at += length) {
+        status = read_character(text, at, where, "", &code, &length);
+        if (status != GS_OK || v->bpe) continue;
+        if (code >= codes || !token[code])
+            status = not_seen(v, text, at, where, code);
+        else
+            tokens[(*count)++] = (uint16_t)(token[code] - 1);
     }
-    return GS_OK;
+    free(token);
+    return status;
 }
 
 gs_status gs_vocabulary_encode(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,

@@ -479,7 +479,8 @@ static gs_status characters_of(const char *text, gs_vocabulary *v) {
     static const char where[] = "'vocabulary' in the metadata";
     GS_TRY(gs_vocabulary_of(GS_TOKENS_CHARS, text, strlen(text), where, v));
     char *sorted = text_of_characters(v);
-    const bool same = sorted && strcmp(sorted, text) == 0;
+    if (!sorted) return gs_fail(GS_E_MEMORY, "%s: no memory for %d characters", where, v->size);
+    const bool same = strcmp(sorted, text) == 0;
     free(sorted);
     if (same) return GS_OK;
     return gs_fail(GS_E_FORMAT,

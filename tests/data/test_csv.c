@@ -71,6 +71,7 @@ TEST(what_is_wrong) {
         {"target,target\n1,2\n", "line 1, column 2: it is the only kind of column"},
         {"1,2,3\n1,2\n", "line 2, column 2: the line ends here; wanted 3 columns, as in the first line"},
         {"1,2\n\n1,2,3\n", "line 3, column 3: the line goes on here; wanted 2 columns"},
+        {"\n\n1,2\n1,x\n", "line 4, column 2: 'x' is no number"},
         {"1,2\n3x,2\n", "line 2, column 1: '3x' is no number"},
         {"1,2\n1,\n", "line 2, column 2: '' is no number"},
         {"a,b\n\x1b[1m,2\n", "line 2, column 1: '\\x1b[1m' is no number"},
@@ -90,9 +91,8 @@ TEST(what_is_wrong) {
             fail_msg("case %zu: wanted '%s', got %d: %s", i, cases[i].says, (int)status, gs_message());
     }
     assert_fails(GS_E_FILE, " has no test.csv", gs_dataset_load(folder, GS_TEST, &d));
-    write_text(in_folder(folder, "train-images.npy"), "");
-    assert_fails(GS_E_FORMAT, "has .npy and .csv files; wanted one set",
-                 gs_dataset_load(folder, GS_TRAIN, &d));
+    write_text(in_folder(folder, "train-images.npy"), ""); /* then the table is no set */
+    assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_fails(
         GS_E_USAGE, "only CIFAR-100 has coarse labels",
         gs_dataset_load_with(in_folder(folder, "train.csv"), GS_TRAIN, GS_LABELS_COARSE, NULL, NULL, &d));

@@ -64,6 +64,16 @@ TEST(files_and_labels) {
                  gs_dataset_check_labels(train, 2));
 }
 
+/* As Kaggle packs pictures: tables beside them, of what they are. */
+TEST(tables_beside_pictures) {
+    const char *folder = make_set();
+    write_bytes(folder, "train.csv", "id,label\n0,ant\n", 15);
+    write_bytes(folder, "test.csv", "id\n1\n", 5);
+    assert_int_equal(load(folder, GS_TRAIN, (gs_folder_options){0})->count, 12);
+    assert_int_equal(load(folder, GS_TEST, (gs_folder_options){0})->count, 2);
+    assert_true(gs_dataset_is_image_folder(folder));
+}
+
 /* More than a byte can number. */
 TEST(many_classes) {
     const char *folder = gs_test_folder();

@@ -108,13 +108,13 @@ static gs_status hear_all(gs_comm *c, const void *mine, void *all, size_t bytes)
     return GS_OK;
 }
 
-static gs_status liar_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+static gs_status fake_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     return (void)c, (void)e, (void)data, (void)bytes, GS_OK;
 }
-static gs_status liar_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+static gs_status fake_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     return (void)e, hear(c, data, bytes);
 }
-static gs_status liar_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+static gs_status fake_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     bool root = c->rank == call->root;
     switch (call->operation) {
     case GS_BROADCAST:
@@ -134,7 +134,7 @@ static gs_status liar_collective(gs_comm *c, const gs_call *call, const void *in
         return hear(c, out, gs_call_bytes_of(call, c->rank, c->size).out);
     }
 }
-static void liar_abort(gs_comm *c, const char *message) {
+static void fake_abort(gs_comm *c, const char *message) {
     (void)c, (void)message;
 }
 static void nothing(gs_comm *c) {
@@ -144,10 +144,10 @@ static void nothing(gs_comm *c) {
 gs_comm fuzz_comm(fuzz_input *in, int rank, int size) {
     static const gs_transport fake = {
         .name = "fake",
-        .send = liar_send,
-        .recv = liar_recv,
-        .collective = liar_collective,
-        .abort = liar_abort,
+        .send = fake_send,
+        .recv = fake_recv,
+        .collective = fake_collective,
+        .abort = fake_abort,
         .free = nothing,
         .set_multithreaded = nothing,
     };

@@ -58,16 +58,18 @@ typedef struct extra {
     const char *drop;                   /* a tensor that is missing */
     const char *reshape;                /* one whose dims are exchanged */
     int more_places;                    /* rows of wpe.weight beyond the context */
+    bool bf16;                          /* the upper halves of the numbers alone */
 } extra;
 
 static void put_header(char *header, size_t size, const char *prefix, const char *name, int ndim,
-                       const int *dims, size_t *at) {
+                       const int *dims, size_t bytes, size_t *at) {
     size_t count = 1;
-    gs_append(header, size, "%s\"%s%s\":{\"dtype\":\"F32\",\"shape\":[", header[1] ? "," : "", prefix, name);
+    gs_append(header, size, "%s\"%s%s\":{\"dtype\":\"%s\",\"shape\":[", header[1] ? "," : "", prefix, name,
+              bytes == 2 ? "BF16" : "F32");
     for (int d = 0; d < ndim; d++) gs_append(header, size, "%s%d", d ? "," : "", dims[d]);
     for (int d = 0; d < ndim; d++) count *= (size_t)dims[d];
-    gs_append(header, size, "],\"data_offsets\":[%zu,%zu]}", *at, *at + 4 * count);
-    *at += 4 * count;
+    gs_append(header, size, "],\"data_offsets\":[%zu,%zu]}", *at, *at + bytes * count);
+    *at += bytes * count;
 }
 
 static const char *write_file(extra e) {
@@ -76,6 +78,7 @@ static const char *write_file(extra e) {
     static float data[ALL + VOCABULARY * WIDTH + MASK + 8 * WIDTH];
     const char *prefix = e.prefix ? e.prefix : "", *path = in_folder(gs_test_folder(), "theirs.safetensors");
     const part *t = tensors();
+    const size_t bytes = e.bf16 ? 2 : 4;
     size_t at = 0, floats = 0;
     strcpy(header, "{");
     for (int i = 0; i < PARTS; i++) {
@@ -89,26 +92,28 @@ static const char *write_file(extra e) {
             dims[0] = t[i].dims[1];
             dims[1] = t[i].dims[0];
         }
-        put_header(header, sizeof header, prefix, t[i].name, t[i].ndim, dims, &at);
+        put_header(header, sizeof header, prefix, t[i].name, t[i].ndim, dims, bytes, &at);
         for (size_t k = 0; k < t[i].count + more; k++) {
             const size_t rows = (size_t)dims[0], columns = (size_t)dims[1];
             data[floats++] = value(i, turned ? k % columns * rows + k / columns : k);
         }
     }
     if (e.buffers) {
-        put_header(header, sizeof header, prefix, "h.1.attn.bias", 4, (int[]){1, 1, CONTEXT, CONTEXT}, &at);
+        put_header(header, sizeof header, prefix, "h.1.attn.bias", 4, (int[]){1, 1, CONTEXT, CONTEXT}, bytes,
+                   &at);
         floats += MASK;
     }
     if (e.output) {
         put_header(header, sizeof header, e.before_output ? e.before_output : "", "lm_head.weight", 2,
-                   t[0].dims, &at);
+                   t[0].dims, bytes, &at);
         for (size_t k = 0; k < t[0].count; k++) data[floats++] = value(0, k);
         data[floats - 1] += e.difference;
     }
     if (e.shared) gs_append(header, sizeof header, ",\"__metadata__\":{%s}", e.shared);
     strcat(header, "}");
     const uint64_t length = strlen(header);
-    assert_true(length < HEADER - 1 && at == floats * 4 && floats <= sizeof data / sizeof *data);
+    assert_true(length < HEADER - 1 && at == floats * bytes && floats <= sizeof data / sizeof *data);
+    for (size_t k = 0; e.bf16 && k < floats; k++) memcpy((char *)data + 2 * k, (char *)&data[k] + 2, 2);
     write_safetensors(path, header, data, at);
     return path;
 }
@@ -150,6 +155,15 @@ static void logits_of_transformers_on(gs_device *d) {
     }
 }
 ON_EVERY_DEVICE(logits_of_transformers)
+
+/* A file of BF16 gives the same weights, rounded towards 0. */
+TEST(bf16_loads) {
+    static uint32_t whole[ALL], half[ALL];
+    gs_model *m = plan("tied", CONTEXT);
+    assert_ok(gs_safetensors_load(write_file((extra){.prefix = NULL}), m, (float *)whole));
+    assert_ok(gs_safetensors_load(write_file((extra){.bf16 = true}), m, (float *)half));
+    for (int i = 0; i < ALL; i++) assert_int_equal(half[i], whole[i] & 0xffff0000);
+}
 
 /* What is saved with these names has the names, shapes and numbers that it was loaded from, and loads again; so does
  * what is saved with our own names. */
