@@ -8,10 +8,10 @@ training            18660
 src/comm            11277
 src/cli             10857
 src/explain          2086
-cpu+cl              16478
-the-rest-of-src     21454
-src+cpu+cl          80812
-tests               43177
+cpu+cl              16480
+the-rest-of-src     21464
+src+cpu+cl          80824
+tests               43211
 lessons             47942
 '
 code() {
