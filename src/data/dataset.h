@@ -81,7 +81,7 @@ typedef struct gs_text_options {
     const char *tokenizer;           /* a folder with byte pairs (bpe.h); NULL: none */
 } gs_text_options;
 
-/* gs_dataset_load with coarse labels too, GS_E_USAGE where the images have but one; and with options for a text and for an
+/* gs_dataset_load with coarse labels too, GS_E_USAGE where the images have only one; with options for a text and an
  * image folder. NULL: as usual. */
 gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels, const gs_text_options *,
                                const gs_folder_options *, gs_dataset **out);

@@ -167,7 +167,7 @@ GS_API void gs_layer_free(gs_layer *);
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 GS_API gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
-/* ops->forward and ops->backward, inside of the watchers that the net has (watch.h). *y and *dx are the layer's own places
+/* ops->forward and ops->backward, inside the net's watchers (watch.h). *y and *dx are the layer's own places
  * (below) unless it says others, and x is remembered. */
 GS_API gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
 GS_API gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);

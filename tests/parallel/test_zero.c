@@ -24,8 +24,9 @@ TEST(the_same_bits_as_allreduce) {
 TEST(rates_by_tensor) {
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
         if ((*o)->whole)
-            assert_ways_have_the_bits(gs_test_format(ON_3 "--lr 0.01 --weight-decay 0.01 --clip 0.5 --steps 6 "
-                                                          "--optimizer %s",
+            assert_ways_have_the_bits(gs_test_format(ON_3
+                                                     "--lr 0.01 --weight-decay 0.01 --clip 0.5 --steps 6 "
+                                                     "--optimizer %s",
                                                      (*o)->name),
                                       STAGES);
     assert_ways_have_the_bits("--optimizer lamb --lr 0.01 --exact --steps 3", ON_4 "--zero 3");

@@ -72,7 +72,8 @@ works() {
     g++ -std=c++17 -Wall -Werror -x c++ -o plusplus "$tree/lessons/examples/$1.c" -x none \
         $(pkg-config --cflags --libs gradsum)
     # shellcheck disable=SC2046
-    gcc -std=c11 -Wall -Wextra -Werror -pedantic -o shared "$tree/lessons/examples/$1.c" $(pkg-config --cflags --libs gradsum) -lm
+    gcc -std=c11 -Wall -Wextra -Werror -pedantic -o shared "$tree/lessons/examples/$1.c" \
+        $(pkg-config --cflags --libs gradsum) -lm
     # shellcheck disable=SC2046
     gcc -std=c11 -o static "$tree/lessons/examples/$1.c" $(pkg-config --cflags gradsum) "$prefix/lib/libgradsum.a" \
         $(pkg-config --static --libs-only-l gradsum | sed 's/-lgradsum//')
