@@ -11,7 +11,7 @@ src/explain          2086
 cpu+cl              16480
 the-rest-of-src     21464
 src+cpu+cl          80824
-tests               43211
+tests               43212
 lessons             47942
 '
 code() {
