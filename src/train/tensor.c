@@ -143,8 +143,8 @@ static void count_call(gs_worker *w, gs_tensor_collective call, size_t bytes, si
 /* Before the workers have met, in a warm-up, nothing is summed. */
 static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
-    gs_sync *s = w->tensor->sync;
     if (!w->groups.met) return GS_OK;
+    gs_sync *s = w->tensor->sync;
     const double start = gs_seconds();
     GS_TRY(gs_sync_sum(s, d, x, count));
     count_call(w, GS_TENSOR_ALL_REDUCE, s->counted.bytes, count, start);
