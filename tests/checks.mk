@@ -118,7 +118,7 @@ $(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzze
 	@mkdir -p $(@D)
 	@echo "LINK $@"
 	@$(CXX) -g -fsanitize=$(FUZZ),fuzzer -Wl,--wrap=gs_bug -o $@ $^ $(PKG_LIBS) $(LDFLAGS)
-$(B)/tests/fuzz/%.o: EXTRA = -Ilessons
+$(B)/tests/fuzz/%.o: EXTRA = -Ilessons -DGS_PREFIX='"$(PREFIX)"'
 .SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
 # Random models, and whole runs of train and eval, beside PyTorch; says that it skips where there is none (with
