@@ -91,7 +91,7 @@ TEST(values_that_are_nearly_right) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_prints(2, cases[i].says, "%s", cases[i].arguments);
-    assert_prints(1, "MNIST's files; did you mean fashion-mnist?", "train --data fashon-mnist");
+    assert_prints(1, ".csv files; did you mean fashion-mnist?", "train --data fashon-mnist");
     assert_prints(1, "; did you mean fashion-mnist-small?", "train --data fashion_mnist_small");
     assert_prints(2, "unknown --keep 'zebra'; choose one of: last, best\n",
                   "train --keep zebra"); /* nothing is near */
