@@ -73,26 +73,6 @@ gs_status gs_epoch_end(gs_worker *w, gs_event *e) {
     return w->device->ops->finish(w->device);
 }
 
-static gs_status one_epoch(gs_worker *w, gs_event *e, double *clock) {
-    GS_TRY(gs_epoch_begin(w, e));
-    while (e->done < e->of && !e->total.stop && !e->diverged) {
-        GS_TRY(gs_epoch_step(w, e));
-        if (!e->total.stop && !e->diverged && is_test_due(w, e)) GS_TRY(test(w, e, clock));
-    }
-    return gs_epoch_end(w, e);
-}
-
-gs_status gs_begin_training(gs_worker *w) {
-    if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w)); /* a stage's first step is its warm-up */
-    if (w->settings->begin) GS_TRY(gs_state_restore(w));
-    GS_HOOKS(create, w);
-    GS_TRY(gs_prepare_steps(w));
-    GS_HOOKS(book, w);
-    GS_TRY(gs_comm_barrier(w->comm));
-    GS_HOOKS(begin, w);
-    return GS_OK;
-}
-
 gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
     const gs_settings *s = w->settings;
     const uint64_t steps = gs_steps_of_epoch(w->train_set->count, w->batch);
@@ -107,7 +87,12 @@ gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
         e.begun_at = w->step;
         w->measured.times.since = gs_seconds();
         clock = gs_seconds() - seconds;
-        GS_TRY(one_epoch(w, &e, &clock));
+        GS_TRY(gs_epoch_begin(w, &e));
+        while (e.done < e.of && !e.total.stop && !e.diverged) {
+            GS_TRY(gs_epoch_step(w, &e));
+            if (!e.total.stop && !e.diverged && is_test_due(w, &e)) GS_TRY(test(w, &e, &clock));
+        }
+        GS_TRY(gs_epoch_end(w, &e));
         e.seconds = gs_seconds() - clock - seconds;
         seconds += e.seconds;
         samples += e.total.samples / gs_model_targets(w->model);

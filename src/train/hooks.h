@@ -24,8 +24,6 @@ typedef struct gs_event {
 
 /* ---- epochs.c: what an epoch consists of, for whoever makes its steps one at a time ---- */
 
-/* Once, before the first step: kernels are built, a resumed state is restored, strategy and hooks are created. */
-gs_status gs_begin_training(gs_worker *);
 /* e->epoch is the epoch, from 1. The first one may begin in its midst. */
 gs_status gs_epoch_begin(gs_worker *, gs_event *e);
 /* Step e->done + 1 of e->of, whose score e->score is. e->diverged: it is the last one. */

@@ -307,3 +307,14 @@ gs_status gs_warm_up(gs_worker *w) {
     GS_TRY(gs_optimizer_warm_up(w->optimizer));
     return w->device->ops->finish(w->device);
 }
+
+gs_status gs_begin_training(gs_worker *w) {
+    if (!gs_has_stages(w)) GS_TRY(gs_warm_up(w)); /* a stage's first step is its warm-up */
+    if (w->settings->begin) GS_TRY(gs_state_restore(w));
+    GS_HOOKS(create, w);
+    GS_TRY(gs_prepare_steps(w));
+    GS_HOOKS(book, w);
+    GS_TRY(gs_comm_barrier(w->comm));
+    GS_HOOKS(begin, w);
+    return GS_OK;
+}

@@ -150,6 +150,9 @@ gs_status gs_warm_up(gs_worker *);
 /* What its steps need: what strategy, reducer and tensor group keep, and worker->sync. */
 gs_status gs_prepare_steps(gs_worker *);
 
+/* Once, before the first step: kernels are built, a resumed state is restored, strategy and hooks are created. */
+gs_status gs_begin_training(gs_worker *);
+
 /* ---- memory of the host, for a worker ---- */
 
 /* Book in the ledger of the worker's device what lies on the host: on cpu that is the device's memory too. */
