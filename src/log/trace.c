@@ -195,9 +195,11 @@ static gs_status write_arrows(writer *w, int rank) {
     const gs_rank_timeline *p = &w->parts[rank];
     counted *sent;
     GS_TRY(GS_NEW(sent, 2 * w->workers, "the messages of a trace"));
-    for (const gs_span *s = p->span; s < p->span + p->count; s++)
+    for (size_t i = 0; i < p->count; i++) {
+        const gs_span *s = &p->span[i];
         if (is_message(s))
             write_arrow_end(w, rank, s, &sent[s->kind == GS_SPAN_SEND ? s->index : w->workers + s->index]);
+    }
     free(sent);
     return GS_OK;
 }

@@ -9,8 +9,8 @@ src/comm            11277
 src/cli             10857
 src/explain          2086
 cpu+cl              16480
-the-rest-of-src     21464
-src+cpu+cl          80821
+the-rest-of-src     21466
+src+cpu+cl          80823
 tests               43212
 lessons             47942
 '
