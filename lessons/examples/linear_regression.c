@@ -10,7 +10,7 @@ static gs_status make_points(gs_dataset **set) {
     static float x[POINTS][INPUTS], t[POINTS];
     for (int i = 0; i < POINTS; i++) {
         x[i][0] = (float)(i % 40) / 20 - 1; /* a grid: both from -1 to 1 */
-        x[i][1] = (float)(i / 40) / 12 - 1;
+        x[i][1] = floorf((float)i / 40) / 12 - 1;
         t[i] = 3 * x[i][0] - 2 * x[i][1] + 1 + 0.1f * sinf((float)i * (float)i);
     }
     return gs_dataset_from_targets("points", POINTS, (gs_shape){INPUTS, 1, 1, 0}, x[0], 1, t, set);

@@ -91,7 +91,7 @@ static gs_status make_data(gs_dataset **set) {
     float x[SAMPLES][INPUTS], t[SAMPLES];
     for (int i = 0; i < SAMPLES; i++) {
         x[i][0] = (float)(i % 8) / 4 - 0.9f;
-        x[i][1] = (float)(i / 8) / 4 - 0.8f;
+        x[i][1] = floorf((float)i / 8) / 4 - 0.8f;
         t[i] = fabsf(x[i][0]) + fabsf(x[i][1]);
     }
     return gs_dataset_from_targets("|x0| + |x1|", SAMPLES, (gs_shape){INPUTS, 1, 1, 0}, x[0], 1, t, set);
