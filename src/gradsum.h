@@ -217,7 +217,7 @@ GS_API gs_status gs_trainer_step(gs_trainer *, gs_metrics *metrics);
 GS_API uint64_t gs_trainer_steps(const gs_trainer *);
 GS_API uint64_t gs_trainer_steps_per_epoch(const gs_trainer *);
 
-/* Loss and accuracy over a whole set, of which each worker takes a part. The result is the same for any number of
+/* Loss and accuracy over a whole set. Each worker takes a part. The result is the same for any number of
  * workers. GS_E_SHAPE, GS_E_FORMAT, GS_E_USAGE: it does not suit the model, as in gs_trainer_create. */
 GS_API gs_status gs_trainer_evaluate(gs_trainer *, const gs_dataset *, gs_metrics *);
 

@@ -43,7 +43,7 @@ static gs_event *event_of(const gs_run_worker *me) {
     return training_of(me)->event + (me - me->run->worker);
 }
 
-/* All workers have the same, but for divided models; between two calls nobody else uses it. */
+/* All workers have the same, except with divided models; between two calls nobody else uses it. */
 static const gs_worker *first_worker(const gs_trainer *t) {
     return &t->now->run.worker[0].worker;
 }
@@ -273,7 +273,7 @@ static gs_status refuse_divided(const gs_trainer *t, const char *what) {
                    what);
 }
 
-/* In the blocks of an evaluation, of which each worker takes some. */
+/* In the blocks of an evaluation; each worker takes some. */
 static gs_status predict(gs_run_worker *me) {
     gs_worker *w = &me->worker;
     const training *t = training_of(me);

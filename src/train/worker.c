@@ -183,7 +183,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
                      .calls = settings->calls ? settings->calls : &of_run,
                      .observer = &nobody,
                      .strategy = gs_strategy_of(settings), /* synchronous (step.c), or as options say */
-                     .reducer = gs_reducer_of(settings),   /* likewise all_reduce.c */
+                     .reducer = gs_reducer_of(settings),   /* all_reduce.c, too */
                      .comm = comm,
                      .train_set = train_set,
                      .test_set = test_set};

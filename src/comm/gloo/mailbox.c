@@ -155,7 +155,7 @@ static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahea
     return GS_GLOO_OK;
 }
 
-/* ---- mailboxes (transports.h), of which each is a slot of Gloo's ---- */
+/* ---- mailboxes (transports.h); each is a slot of Gloo's ---- */
 
 /* A message that was sent, and is kept until the peer has it. */
 typedef struct copy {

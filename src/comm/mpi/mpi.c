@@ -71,7 +71,7 @@ static struct {
     pthread_cond_t changed;
     phase phase;
     bool broken;
-    int error, level; /* level: the thread support that MPI provides, for who has begun it */
+    int error, level; /* level: the thread support that MPI provides to its caller */
     double timeout;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 

@@ -16,7 +16,7 @@ typedef struct gs_rendezvous_state {
     const gs_rendezvous *r;
     char address[256];
     unsigned char key[GS_SECRET];   /* of the run, where the store is no folder */
-    gs_endpoint endpoint;           /* of the store, likewise */
+    gs_endpoint endpoint;           /* of the store, too */
     struct gs_store_server *server; /* where this process holds the store */
     gs_store *store;                /* NULL: there is one process alone, which has no folder */
     bool by_store;                  /* the store is no folder */
