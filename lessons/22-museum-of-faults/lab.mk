@@ -1,6 +1,6 @@
 # The museum of this lesson's README: make build/lessons/22/museum. Its mistakes are planted by the linker, as in
 # gradsum-faults (tests/faults/faults.mk, which uses this list too); a sealed handout has them as objects.
-FAULT_WRAPS = gs_worker_create gs_device_open gs_warm_up gs_loader_create gs_epoch_order gs_augment_gather \
+FAULT_WRAPS = gs_worker_create gs_device_open gs_begin_training gs_loader_create gs_epoch_order gs_augment_gather \
               gs_worker_next gs_stage_run_after gs_model_backward gs_batch_norm_begin gs_sync_sum gs_optimizer_update \
               gs_optimizer_clip_held gs_norm gs_lr_of_step gs_state_restore gs_call_run
 MUSEUM      = $(B)/lessons/22/museum.o \

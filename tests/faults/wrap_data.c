@@ -45,11 +45,10 @@ gs_status __wrap_gs_device_open(const char *name, int threads, gs_device **out) 
 }
 
 /* After the ranks have found that they agree. */
-gs_status __wrap_gs_warm_up(gs_worker *w) {
-    GS_TRY(__real_gs_warm_up(w));
+gs_status __wrap_gs_begin_training(gs_worker *w) {
     if (is_on_rank_1(INITIAL_SEED))
         gs_model_initial_values(w->model, w->settings->seed + 1, fault_floats(w->model->weights));
-    return GS_OK;
+    return __real_gs_begin_training(w);
 }
 
 /* ---- the loader ---- */

@@ -10,7 +10,7 @@
 WRAP(gs_status, gs_worker_create, gs_worker *, const gs_settings *, const char *, gs_comm *, int, gs_scaling,
      const gs_dataset *, const gs_dataset *)
 WRAP(gs_status, gs_device_open, const char *, int, gs_device **)
-WRAP(gs_status, gs_warm_up, gs_worker *)
+WRAP(gs_status, gs_begin_training, gs_worker *)
 WRAP(gs_status, gs_loader_create, const gs_dataset *, const gs_schedule *, const gs_augment *, uint64_t,
      double, gs_loader **)
 WRAP(void, gs_epoch_order, uint64_t, uint64_t, size_t, uint32_t *)
