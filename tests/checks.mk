@@ -39,13 +39,13 @@ test-tsan:
 	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
 	tests/system/sanitize.sh tsan build/tsan/gradsum-test
 
-# Runs are killed while they write checkpoints, and while they are started again; KILL_DRAWS=all KILL_SEED=1: see the
-# scripts. test-faults strikes runs that only have to end.
+# Kills runs while they write checkpoints and while they start again; KILL_DRAWS=all KILL_SEED=1: see the scripts.
+# test-faults kills ranks of runs that need not recover.
 test-kill: all
 	tests/system/checkpoint.sh $(B)/gradsum
 	tests/system/restarts.sh $(B)/gradsum
 
-# All that draws what it does, with seeds of one's own: make trials SEED=7. In .ci/run they are always the same.
+# All tests that draw cases, with a seed of one's own: make trials SEED=7. In .ci/run the seed is fixed.
 trials: export KILL_SEED = $(SEED)
 trials: export LINKS_SEED = $(SEED)
 trials: export FAILURES_SEED = $(SEED)
@@ -57,13 +57,14 @@ trials:
 	$(MAKE) test-net PARTS=links
 	$(MAKE) test-torch
 
-# Slurm, torchrun and mpirun start the processes. What is not there is left out, and said (with GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
+# Slurm, torchrun and mpirun start the processes. The test names each that is missing and skips it (with
+# GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
 test-engines: all
 	tests/system/engines.sh $(B)/gradsum
 
 # Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, links that are cut
-# (LINKS_DRAWS=all: in all ways), and `gradsum doctor`.
-# Says why where no hosts can be made (with GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
+# (LINKS_DRAWS=all: in all ways), and `gradsum doctor`. Where no hosts can be made, the test says why (with
+# GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
 test-net: all $(B)/net-relay
 	tests/net/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
 
@@ -71,7 +72,7 @@ $(B)/net-relay: tests/net/relay.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) -o $@ $< -lm
 
-# What `gradsum memory` says against what 100 drawn runs take, of which `make test` does 20, and against malloc in 40.
+# What `gradsum memory` predicts against what 100 drawn runs take (20 in `make test`), and against malloc in 40.
 test-memory: $(B)/gradsum-test
 	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
 
@@ -83,8 +84,8 @@ test-install: all
 	tests/system/packages_test.sh
 	tests/system/install.sh $(B)
 
-# The pages, those of the lessons too, in a real browser, without a window; says that it skips where there is none (with
-# GRADSUM_BROWSER=required: fails). Screenshots: $(B)/browser.
+# The pages, those of the lessons too, in a real browser, without a window. Without a browser the test skips, and says it
+# (with GRADSUM_BROWSER=required: fails). Screenshots: $(B)/browser.
 test-browser: all lessons-html slides
 	@tests/browser/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
@@ -92,8 +93,8 @@ test-browser: all lessons-html slides
 	   /usr/bin/python3 -B tests/browser/$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
-# By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. What cannot be had is left out, and
-# said (with GRADSUM_PORTABLE=required: fails). PARTS="clang arm64": these alone.
+# By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. The test names each that is missing and
+# skips it (with GRADSUM_PORTABLE=required: fails). PARTS="clang arm64": these alone.
 test-portable: all $(B)/gradsum-test
 	+tests/system/portable.sh $(B) $(PARTS)
 
@@ -101,8 +102,8 @@ test-portable: all $(B)/gradsum-test
 test-interop: all
 	tests/system/interop.sh $(B)/gradsum $(B)/interop
 
-# Every parser, and every message between processes, fed with what it does not expect (tests/fuzz/fuzz.h): by libFuzzer,
-# with AddressSanitizer and UBSan, so long each, two at a time.
+# libFuzzer feeds every parser, and every message between processes, with bad input (tests/fuzz/fuzz.h), under
+# AddressSanitizer and UBSan: SECONDS each, two at a time.
 SECONDS = 60
 FUZZ    = address,undefined,float-cast-overflow
 fuzz: packages
@@ -121,7 +122,7 @@ $(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzze
 $(B)/tests/fuzz/%.o: EXTRA = -Ilessons -DGS_PREFIX='"$(PREFIX)"'
 .SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
-# Random models, and whole runs of train and eval, beside PyTorch; says that it skips where there is none (with
+# Random models, and whole runs of train and eval, beside PyTorch. Without PyTorch the test skips, and says it (with
 # GRADSUM_TORCH=required: fails). MODELS=600 draws more; GRADSUM_TORCH_SEED=N draws those of an earlier run.
 MODELS = 60
 test-torch: all $(B)/torch-models
