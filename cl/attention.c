@@ -33,8 +33,8 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_
                          const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), GS_ARG(y),
-                     GS_ARG(softmax), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), y, softmax, x,
+                     n, GS_ARG_STRUCT(sizes));
 }
 
 gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
@@ -66,16 +66,16 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
         d, 3, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}, {&y, tokens, false}}));
     const char *file = GS_CL_STORED(d, "attention");
     if (!gs_cl_of(d)->tiles.gpu)
-        return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), GS_ARG(dx),
-                         GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(softmax), GS_ARG(n), GS_ARG_STRUCT(sizes));
+        return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), dx, dy, x, y,
+                         softmax, n, GS_ARG_STRUCT(sizes));
     gs_mem dy_y;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, rows, &dy_y));
-    GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), GS_ARG(dy),
-                     GS_ARG(y), GS_ARG(rows), GS_ARG_STRUCT(sizes)));
-    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(softmax),
-                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes)));
-    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(softmax),
-                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes));
+    GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), dy, y, rows,
+                     GS_ARG_STRUCT(sizes)));
+    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
+                     GS_ARG_STRUCT(sizes)));
+    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
+                     GS_ARG_STRUCT(sizes));
 }
 
 gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,

@@ -183,8 +183,8 @@ gs_cl_grid gs_cl_elements(gs_device *, size_t count);
 /* The grid of a kernel that goes through planes of that many rows (GS_PLANE and GS_ROW in common.clh). */
 gs_cl_grid gs_cl_planes(gs_device *, size_t planes, size_t rows);
 
-/* One argument of a kernel: `size` bytes at `bytes`, or, where that is NULL, of `value`. A gs_mem becomes two: the
- * buffer, and `at` as a ulong, which counts numbers: of a place that is half, those of 16 bits. */
+/* One argument of a kernel: `size` bytes at `bytes`, or at `value` if that is NULL. A gs_mem becomes two arguments: the
+ * buffer, and `at` as a ulong, which counts numbers (of 16 bits where the memory is half). */
 typedef struct gs_cl_arg {
     size_t size;
     const void *bytes;
@@ -198,6 +198,9 @@ typedef struct gs_cl_arg {
     cl_ulong at;
 } gs_cl_arg;
 
+static inline gs_cl_arg gs_cl_arg_made(gs_cl_arg a) {
+    return a;
+}
 static inline gs_cl_arg gs_cl_arg_mem(gs_mem m) {
     return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.half ? 2 * m.at : m.at};
 }
@@ -211,16 +214,18 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
     return (gs_cl_arg){sizeof f, NULL, {.f = f}, false, 0};
 }
 
-/* An argument from a gs_mem, int, float, size_t or uint64_t; the last two are ulong in the kernel. */
+/* An argument from a gs_mem, int, float, size_t or uint64_t; the last two are ulong in the kernel. Or one that
+ * GS_ARG_BUFFER or GS_ARG_STRUCT has made. */
 #define GS_ARG(x)                                                                                            \
-    _Generic((x), gs_mem                                                                                     \
+    _Generic((x), gs_cl_arg                                                                                  \
+             : gs_cl_arg_made, gs_mem                                                                        \
              : gs_cl_arg_mem, int                                                                            \
              : gs_cl_arg_int, float                                                                          \
              : gs_cl_arg_float, unsigned                                                                     \
              : gs_cl_arg_ulong, unsigned long                                                                \
              : gs_cl_arg_ulong, unsigned long long                                                           \
              : gs_cl_arg_ulong)(x)
-/* The buffer alone, when the kernel wants its beginning. */
+/* The buffer alone, for a kernel that reads it from its beginning. */
 #define GS_ARG_BUFFER(m) ((gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = (m).base}, false, 0})
 /* A struct by value; the kernel's file declares the same members in the same order. */
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
@@ -243,13 +248,32 @@ static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
     return units < tasks ? units : tasks;
 }
 
-/* gs_cl_run with the arguments in order: GS_CL_RUN(device, "relu", "relu_forward", grid, GS_ARG(y), GS_ARG(x), ...) */
+/* gs_cl_run with up to 12 arguments in the kernel's order: GS_CL_RUN(device, "relu", "relu_forward", grid, y, x, count) */
 #define GS_CL_RUN(device, file, name, grid, ...)                                                             \
-    gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){__VA_ARGS__},                                    \
-              (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
+    gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)},                           \
+              GS_ARG_COUNT(__VA_ARGS__))
 #define GS_CL_RUN_TASKS(device, file, name, groups, tasks, ...)                                              \
-    gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){__VA_ARGS__},                     \
-                    (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
+    gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)},            \
+                    GS_ARG_COUNT(__VA_ARGS__))
+
+/* GS_ARG of each */
+#define GS_ARGS(...) GS_ARGS_OF(GS_ARG_COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define GS_ARG_COUNT(...) GS_ARG_13TH(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define GS_ARG_13TH(a, b, c, d, e, f, g, h, i, j, k, l, count, ...) count
+#define GS_ARGS_OF(count) GS_ARGS_PASTE(count)
+#define GS_ARGS_PASTE(count) GS_ARGS_##count
+#define GS_ARGS_1(x) GS_ARG(x)
+#define GS_ARGS_2(x, ...) GS_ARG(x), GS_ARGS_1(__VA_ARGS__)
+#define GS_ARGS_3(x, ...) GS_ARG(x), GS_ARGS_2(__VA_ARGS__)
+#define GS_ARGS_4(x, ...) GS_ARG(x), GS_ARGS_3(__VA_ARGS__)
+#define GS_ARGS_5(x, ...) GS_ARG(x), GS_ARGS_4(__VA_ARGS__)
+#define GS_ARGS_6(x, ...) GS_ARG(x), GS_ARGS_5(__VA_ARGS__)
+#define GS_ARGS_7(x, ...) GS_ARG(x), GS_ARGS_6(__VA_ARGS__)
+#define GS_ARGS_8(x, ...) GS_ARG(x), GS_ARGS_7(__VA_ARGS__)
+#define GS_ARGS_9(x, ...) GS_ARG(x), GS_ARGS_8(__VA_ARGS__)
+#define GS_ARGS_10(x, ...) GS_ARG(x), GS_ARGS_9(__VA_ARGS__)
+#define GS_ARGS_11(x, ...) GS_ARG(x), GS_ARGS_10(__VA_ARGS__)
+#define GS_ARGS_12(x, ...) GS_ARG(x), GS_ARGS_11(__VA_ARGS__)
 
 /* Compile a program for a device, or load what an earlier run kept of it. `file` is its name without folders, for
  * messages. GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed.

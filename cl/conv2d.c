@@ -39,8 +39,8 @@ gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs
     gs_cl_grid grid = gs_cl_items(t->gpu ? (size_t)columns : gs_cl_parts((size_t)columns, (size_t)t->vector),
                                   t->gpu ? 64 : 1);
     grid.groups[1] = (size_t)s->out_c;
-    return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, GS_ARG(dw), GS_ARG(db.base ? db : dw),
-                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(columns), GS_ARG(inputs), GS_ARG((int)add));
+    return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, dw, db.base ? db : dw, GS_ARG_BUFFER(part), groups,
+                     columns, inputs, (int)add);
 }
 
 /* ---- on a GPU ---- */
@@ -159,8 +159,7 @@ static gs_status make_planes(gs_device *d, const char *file, gs_cl_scratch_use u
     p.gated = gate.base != NULL;
     if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
     GS_TRY(scratch_of_stored(d, use, p.lead + n * p.image + p.slack, out));
-    return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from), GS_ARG(gate),
-                     GS_ARG_STRUCT(p));
+    return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), from, gate, GS_ARG_STRUCT(p));
 }
 
 /* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u
@@ -208,8 +207,7 @@ static gs_status multiply(gs_device *d, const char *file, gs_mem y, gs_mem w, gs
     const gs_cl_grid grid = {
         {gs_cl_parts((size_t)p.rows * (size_t)p.columns, tile), gs_cl_parts((size_t)p.m, tile), n},
         {gs_cl_group(&cl->tiles), 1, 1}};
-    return GS_CL_RUN(d, file, "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
-                     GS_ARG(places), GS_ARG_STRUCT(p));
+    return GS_CL_RUN(d, file, "conv2d_product", grid, y, w, bias, GS_ARG_BUFFER(x), places, GS_ARG_STRUCT(p));
 }
 
 /* On a GPU a pooling is left to its own operator. */
@@ -293,7 +291,7 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, file, "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
-                     GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
+                     GS_ARG_BUFFER(x), x_places, GS_ARG_STRUCT(t)));
     return gs_cl_conv2d_weights_sum(d, file, dw, db, part, groups, s, add);
 }
 
@@ -303,9 +301,8 @@ static gs_status transpose_w(gs_device *d, const char *file, gs_mem w, const gs_
     gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
     grid.groups[1] = (size_t)rows;
     GS_TRY(scratch_of_stored(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, file, "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w), GS_ARG(s->out_c),
-                     GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG(p->taps_h),
-                     GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
+    return GS_CL_RUN(d, file, "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), w, s->out_c, s->in_c,
+                     s->kernel_h, s->kernel_w, p->taps_h, p->taps_w, s->stride_h, s->stride_w);
 }
 
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where its y > 0 */

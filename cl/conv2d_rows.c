@@ -120,9 +120,9 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
     GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "conv2d_rows"), "conv2d_rows_forward", groups, n, GS_ARG(y),
-                           GS_ARG(r.pool ? e->index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
-                           GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
+    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "conv2d_rows"), "conv2d_rows_forward", groups, n, y,
+                           r.pool ? e->index : y, x, w, r.bias ? b : w, GS_ARG_BUFFER(scratch),
+                           GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
 /* Backward: the most sums of dw that there may be, of `floats` floats each. Some tasks for each core, so that no core
@@ -185,11 +185,10 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
                                       {&y_here, here * of_y, true}};
         r.images = here;
         GS_TRY(gs_cl_rounded(d, 4, read));
-        GS_TRY(GS_CL_RUN_TASKS(
-            d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), GS_ARG(dx_here),
-            GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(r.relu ? y_here : dy_here),
-            GS_ARG(r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here), GS_ARG(x_here), GS_ARG(w_here),
-            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+        GS_TRY(GS_CL_RUN_TASKS(d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), dx_here,
+                               part_here, dy_here, r.relu ? y_here : dy_here,
+                               r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here, x_here, w_here,
+                               GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
     }
     return gs_cl_conv2d_weights_sum(d, file, dw, db, part, tasks, s, add);
 }

@@ -29,9 +29,8 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     if (!relu && !has_db) return GS_OK;
     /* a kernel's buffers must exist; those that are not there are not touched */
     gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
-    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, GS_ARG(has_db ? db : passed),
-                     GS_ARG(from), GS_ARG(n), GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed),
-                     GS_ARG(relu), GS_ARG((int)has_db), GS_ARG((int)add));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, has_db ? db : passed, from, n, out,
+                     relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)add);
 }
 
 /* In 16 bits: *dy = what of it passes the relu that gave y, in scratch memory. */

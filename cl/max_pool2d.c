@@ -16,10 +16,10 @@ static gs_status run(gs_device *d, const char *name, gs_mem a, gs_mem b, gs_mem 
                  tasks = gs_cl_parts(planes, group);
     const char *file = GS_CL_AS(d, a, "max_pool2d");
     if (gs_cl_of(d)->tiles.gpu)
-        return GS_CL_RUN(d, file, name, gs_cl_planes(d, planes, (size_t)rows), GS_ARG(a), GS_ARG(b),
-                         GS_ARG(c), GS_ARG(planes), GS_ARG_STRUCT(*s));
-    return GS_CL_RUN_TASKS(d, file, name, gs_cl_takers(d, tasks), tasks, GS_ARG(a), GS_ARG(b), GS_ARG(c),
-                           GS_ARG(planes), GS_ARG(group), GS_ARG_STRUCT(*s));
+        return GS_CL_RUN(d, file, name, gs_cl_planes(d, planes, (size_t)rows), a, b, c, planes,
+                         GS_ARG_STRUCT(*s));
+    return GS_CL_RUN_TASKS(d, file, name, gs_cl_takers(d, tasks), tasks, a, b, c, planes, group,
+                           GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,

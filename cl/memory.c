@@ -144,7 +144,7 @@ gs_status gs_cl_unmap(gs_device *d, gs_mem m, void *host) {
 }
 
 gs_status gs_cl_fill(gs_device *d, gs_mem x, float value, size_t count) {
-    return GS_CL_RUN(d, "memory", "fill", gs_cl_elements(d, count), GS_ARG(x), GS_ARG(value), GS_ARG(count));
+    return GS_CL_RUN(d, "memory", "fill", gs_cl_elements(d, count), x, value, count);
 }
 
 gs_status gs_cl_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {

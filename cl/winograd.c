@@ -84,9 +84,8 @@ static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool tu
     gs_cl_grid grid = gs_cl_items((size_t)lanes, CHANNELS);
     grid.groups[1] = (size_t)depth;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)PLACES * (size_t)lanes * (size_t)depth, u));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "winograd"), "winograd_kernels", grid, GS_ARG_BUFFER(*u), GS_ARG(w),
-                     GS_ARG(turned ? 9 : of_out), GS_ARG(turned ? of_out : 9), GS_ARG((int)turned),
-                     GS_ARG(lanes));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "winograd"), "winograd_kernels", grid, GS_ARG_BUFFER(*u), w,
+                     turned ? 9 : of_out, turned ? of_out : 9, (int)turned, lanes);
 }
 
 /* y without a pooling. */
@@ -96,9 +95,9 @@ static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, 
     GS_TRY(find_groups(d, &t, t.images, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "winograd"), "winograd_forward", groups, t.images, GS_ARG(y),
-                           GS_ARG(x), GS_ARG_BUFFER(u), GS_ARG(t.bias ? b : u), GS_ARG_BUFFER(place),
-                           GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t));
+    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "winograd"), "winograd_forward", groups, t.images, y, x,
+                           GS_ARG_BUFFER(u), t.bias ? b : u, GS_ARG_BUFFER(place), GS_ARG_BUFFER(scratch),
+                           GS_ARG_STRUCT(t));
 }
 
 /* With a pooling: some images at a time, whose y is pooled while a cache still holds it. */
@@ -161,10 +160,9 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
         t.images = here;
         GS_TRY(gs_cl_rounded(
             d, 2, (gs_cl_operand[]){{&x_here, here * of_x, false}, {&dy_here, here * of_y, false}}));
-        GS_TRY(GS_CL_RUN_TASKS(d, file, "winograd_backward", groups, gs_cl_parts(here, t.group),
-                               GS_ARG(dx_here), GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(x_here),
-                               GS_ARG_BUFFER(u), GS_ARG_BUFFER(place), GS_ARG_BUFFER(scratch),
-                               GS_ARG_STRUCT(t)));
+        GS_TRY(GS_CL_RUN_TASKS(d, file, "winograd_backward", groups, gs_cl_parts(here, t.group), dx_here,
+                               part_here, dy_here, x_here, GS_ARG_BUFFER(u), GS_ARG_BUFFER(place),
+                               GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t)));
     }
     return gs_cl_conv2d_weights_sum(d, file, dw, GS_NONE, part, tasks, s, add);
 }
