@@ -70,14 +70,9 @@ static void multiply(const head *h, float *c, size_t c_row, const float *a, size
     const gs_matmul m = {.rows = rows,
                          .depth = h->d,
                          .columns = columns,
-                         .a = a,
-                         .a_block = GS_TILE_ROWS * row,
-                         .a_row = row,
-                         .a_column = 1,
-                         .b = t,
-                         .b_row = TILE,
-                         .c = c,
-                         .c_row = c_row,
+                         .a = {a, GS_TILE_ROWS * row, row, 1},
+                         .b = {t, TILE},
+                         .c = {c, c_row},
                          .strip = h->strip};
     GS_ISA(gs_cpu_matmul)(&m);
 }
@@ -111,14 +106,9 @@ static void to_queries(const head *h, float *to, size_t to_row, int queries, con
     (&(gs_matmul){.rows = least(band, queries - i),
                   .depth = diagonal ? least(keys, i + band) : keys,
                   .columns = h->d,
-                  .a = tile + i,
-                  .a_block = GS_TILE_ROWS,
-                  .a_row = 1,
-                  .a_column = TILE,
-                  .b = from,
-                  .b_row = h->in_row,
-                  .c = to + (size_t)i * to_row,
-                  .c_row = to_row,
+                  .a = {tile + i, GS_TILE_ROWS, 1, TILE},
+                  .b = {from, h->in_row},
+                  .c = {to + (size_t)i * to_row, to_row},
                   .add = add,
                   .strip = h->strip});
 }
@@ -133,14 +123,9 @@ static void to_keys(const head *h, float *to, int keys, const float *tile, int q
         (&(gs_matmul){.rows = least(band, keys - j),
                       .depth = queries - first,
                       .columns = h->d,
-                      .a = tile + j * TILE + first,
-                      .a_block = GS_TILE_ROWS * TILE,
-                      .a_row = TILE,
-                      .a_column = 1,
-                      .b = from + (size_t)first * from_row,
-                      .b_row = from_row,
-                      .c = to + (size_t)j * h->in_row,
-                      .c_row = h->in_row,
+                      .a = {tile + j * TILE + first, GS_TILE_ROWS * TILE, TILE, 1},
+                      .b = {from + (size_t)first * from_row, from_row},
+                      .c = {to + (size_t)j * h->in_row, h->in_row},
                       .add = add,
                       .strip = h->strip});
     }

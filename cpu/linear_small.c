@@ -85,14 +85,9 @@ static void forward_part(void *context, int part) {
             gs_matmul m = {.rows = rows,
                            .depth = depth,
                            .columns = (int)width,
-                           .a = t->l.w + o.begin * in + (size_t)k,
-                           .a_block = GS_TILE_ROWS * in,
-                           .a_row = in,
-                           .a_column = 1,
-                           .b = t->xt + (size_t)k * t->padded + s.begin,
-                           .b_row = t->padded,
-                           .c = yt,
-                           .c_row = width,
+                           .a = {t->l.w + o.begin * in + (size_t)k, GS_TILE_ROWS * in, in, 1},
+                           .b = {t->xt + (size_t)k * t->padded + s.begin, t->padded},
+                           .c = {yt, width},
                            .add = k > 0};
             GS_ISA(gs_cpu_matmul)(&m);
         }
@@ -160,19 +155,15 @@ static void dw_part(const small_work *t, int part) {
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->parts);
     size_t n = (size_t)t->l.n, in = (size_t)t->l.in;
     int count = (int)(r.end - r.begin);
-    gs_matmul m = {.rows = by_rows ? count : t->l.out,
-                   .depth = t->l.n,
-                   .columns = by_rows ? t->l.in : count,
-                   .a = by_rows ? t->packed + r.begin / GS_TILE_ROWS * t->block : t->packed,
-                   .a_block = t->block,
-                   .a_row = 1,
-                   .a_column = GS_TILE_ROWS,
-                   .b = by_rows ? t->l.x : t->l.x + r.begin,
-                   .b_row = in,
-                   .c = by_rows ? t->l.dw + r.begin * in : t->l.dw + r.begin,
-                   .c_row = in,
-                   .add = t->l.add,
-                   .strip = t->scratch + (size_t)part * t->scratch_part};
+    gs_matmul m = {
+        .rows = by_rows ? count : t->l.out,
+        .depth = t->l.n,
+        .columns = by_rows ? t->l.in : count,
+        .a = {by_rows ? t->packed + r.begin / GS_TILE_ROWS * t->block : t->packed, t->block, 1, GS_TILE_ROWS},
+        .b = {by_rows ? t->l.x : t->l.x + r.begin, in},
+        .c = {by_rows ? t->l.dw + r.begin * in : t->l.dw + r.begin, in},
+        .add = t->l.add,
+        .strip = t->scratch + (size_t)part * t->scratch_part};
     if (!by_rows || t->l.in <= WIDE) {
         GS_ISA(gs_cpu_matmul)(&m);
         return;
@@ -181,9 +172,9 @@ static void dw_part(const small_work *t, int part) {
      * cache. */
     float *block = m.strip;
     m.strip += n * WIDE_COLUMNS;
-    m.b = block;
-    m.b_row = WIDE_COLUMNS;
-    for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c += WIDE_COLUMNS) {
+    m.b.at = block;
+    m.b.row = WIDE_COLUMNS;
+    for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c.at += WIDE_COLUMNS) {
         m.columns = (int)(in - j < WIDE_COLUMNS ? in - j : WIDE_COLUMNS);
         for (size_t s = 0; s < n; s++)
             memcpy(block + s * WIDE_COLUMNS, t->l.x + s * in + j, (size_t)m.columns * sizeof *block);
@@ -198,20 +189,16 @@ static void dx_part(const small_work *t, int part) {
     int count = (int)(r.end - r.begin);
     for (int k = 0, depth; k < t->l.out; k += depth) {
         depth = depth_at(k, t->l.out);
-        gs_matmul m = {.rows = by_rows ? count : t->l.n,
-                       .depth = depth,
-                       .columns = by_rows ? t->l.in : count,
-                       .a = (by_rows ? t->l.dy + r.begin * out : t->l.dy) + (size_t)k,
-                       .a_block = GS_TILE_ROWS * out,
-                       .a_row = out,
-                       .a_column = 1,
-                       .b = (by_rows ? t->l.w : t->l.w + r.begin) + (size_t)k * in,
-                       .b_row = in,
-                       .c = by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin,
-                       .c_row = in,
-                       .add = k > 0,
-                       .by_columns = true,
-                       .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
+        gs_matmul m = {
+            .rows = by_rows ? count : t->l.n,
+            .depth = depth,
+            .columns = by_rows ? t->l.in : count,
+            .a = {(by_rows ? t->l.dy + r.begin * out : t->l.dy) + (size_t)k, GS_TILE_ROWS * out, out, 1},
+            .b = {(by_rows ? t->l.w : t->l.w + r.begin) + (size_t)k * in, in},
+            .c = {by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin, in},
+            .add = k > 0,
+            .by_columns = true,
+            .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
         GS_ISA(gs_cpu_matmul)(&m);
     }
 }

@@ -19,13 +19,13 @@ ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors
     gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
     const float *row[GS_TILE_ROWS];
     UNROLL for (int i = 0; i < rows; i++) {
-        row[i] = a + (size_t)i * t->a_row;
+        row[i] = a + (size_t)i * t->a.row;
         UNROLL for (int j = 0; j < vectors; j++) {
             sum[i][j] = (gs_vector){0};
             __builtin_prefetch(next + (size_t)i * c_row + j * GS_VECTOR, 1);
         }
     }
-    size_t at = 0, a_column = t->a_column;
+    size_t at = 0, a_column = t->a.column;
     for (int k = 0; k < t->depth; k++, at += a_column, b += b_row) {
         gs_vector x[GS_TILE_VECTORS];
         if (fetches) {
@@ -78,9 +78,9 @@ static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vect
                                                     const float *b, size_t b_row, float *c, const float *next,
                                                     const float *bias, soon fetch) {
     if (vectors == 3)
-        tile_of(t, GS_TILE_ROWS, 3, true, a, b, b_row, c, t->c_row, next, bias, t->add, fetch);
+        tile_of(t, GS_TILE_ROWS, 3, true, a, b, b_row, c, t->c.row, next, bias, t->add, fetch);
     else
-        tile_of(t, GS_TILE_ROWS, 2, true, a, b, b_row, c, t->c_row, next, bias, t->add, fetch);
+        tile_of(t, GS_TILE_ROWS, 2, true, a, b, b_row, c, t->c.row, next, bias, t->add, fetch);
 }
 
 /* How many vectors the tile at column j has: where 4 are left they are 2 + 2, not 3 + 1. */
@@ -95,7 +95,7 @@ static void copy_strip(const gs_matmul *t, int j, int width) {
     int left = t->columns - j < width ? t->columns - j : width;
     float *to = t->strip;
     for (int k = 0; k < t->depth; k++, to += width) {
-        const float *from = t->b + (size_t)k * t->b_row + j;
+        const float *from = t->b.at + (size_t)k * t->b.row + j;
         if (left < width) memset(to, 0, (size_t)width * sizeof *to);
         for (int i = 0; i < left / GS_VECTOR; i++)
             gs_store(to + i * GS_VECTOR, gs_load(from + i * GS_VECTOR));
@@ -109,7 +109,7 @@ static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *
     tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, c, NULL, false);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++) {
-            float *to = c + (size_t)i * t->c_row + j, value = whole[i * GS_STRIP + j];
+            float *to = c + (size_t)i * t->c.row + j, value = whole[i * GS_STRIP + j];
             *to = t->add ? *to + value : value;
         }
 }
@@ -118,19 +118,19 @@ static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *
 static soon fetch_at(const gs_matmul *t, int i, int j, int vectors, const float *a) {
     const int block = i / GS_TILE_ROWS, after = j + vectors * GS_VECTOR;
     if (t->a_ahead > 0) return (soon){a + t->a_ahead, GS_TILE_ROWS};
-    const float *b = after < t->columns ? t->b + after : t->next_b;
-    if (t->by_columns && b && block * GS_LINE < GS_STRIP) return (soon){b + block * GS_LINE, t->b_row};
+    const float *b = after < t->columns ? t->b.at + after : t->next_b;
+    if (t->by_columns && b && block * GS_LINE < GS_STRIP) return (soon){b + block * GS_LINE, t->b.row};
     return (soon){NULL, 0};
 }
 
 /* The tile at row i and column j; `copied`: its part of b is in the strip. */
 static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) {
     int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
-    const float *a = t->a + (size_t)(i / GS_TILE_ROWS) * t->a_block;
-    const float *b = copied ? t->strip : t->b + j;
-    size_t b_row = copied ? (size_t)vectors * GS_VECTOR : t->b_row;
-    float *c = t->c + (size_t)i * t->c_row + j;
-    const float *next = t->by_columns ? c + GS_TILE_ROWS * t->c_row : c + vectors * GS_VECTOR;
+    const float *a = t->a.at + (size_t)(i / GS_TILE_ROWS) * t->a.block;
+    const float *b = copied ? t->strip : t->b.at + j;
+    size_t b_row = copied ? (size_t)vectors * GS_VECTOR : t->b.row;
+    float *c = t->c.at + (size_t)i * t->c.row + j;
+    const float *next = t->by_columns ? c + GS_TILE_ROWS * t->c.row : c + vectors * GS_VECTOR;
     const float *bias = t->bias ? t->bias + j : NULL;
     const soon fetch = fetch_at(t, i, j, vectors, a);
     if (t->columns - j < vectors * GS_VECTOR)
@@ -138,7 +138,7 @@ static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) 
     else if (fetch.from && rows == GS_TILE_ROWS && vectors > 1)
         fetching_tile(t, vectors, a, b, b_row, c, next, bias, fetch);
     else
-        tile(t, rows, vectors, a, b, b_row, c, t->c_row, next, bias, t->add);
+        tile(t, rows, vectors, a, b, b_row, c, t->c.row, next, bias, t->add);
 }
 
 static void walk_by_columns(const gs_matmul *t) {

@@ -22,14 +22,19 @@
 /* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that,  i < rows, k < depth, j < columns. */
 typedef struct gs_matmul {
     int rows, depth, columns;
-    /* a: GS_TILE_ROWS rows are a block; row r of block i begins at a + i a_block + r a_row, and has a float every
-     * a_column */
-    const float *a;
-    size_t a_block, a_row, a_column;
-    const float *b; /* b[k][j] = b[k b_row + j] */
-    size_t b_row;
-    float *c; /* c[i][j] = c[i c_row + j] */
-    size_t c_row;
+    /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; its floats are `column` apart. */
+    struct {
+        const float *at;
+        size_t block, row, column;
+    } a;
+    struct {
+        const float *at;
+        size_t row;
+    } b; /* b[k][j] = at[k row + j] */
+    struct {
+        float *at;
+        size_t row;
+    } c;               /* c[i][j] = at[i row + j] */
     const float *bias; /* columns of them, or NULL; then columns are whole vectors */
     bool add;
     bool by_columns; /* b is too large for the cache: walk through it once, and through a again and again */
