@@ -6,12 +6,9 @@ static gs_cl_grid channels(gs_device *d, const gs_batch_norm_sizes *s) {
     return gs_cl_items((size_t)s->c * each, each);
 }
 
-/* And of one for vectors: one work-item for each channel and sample. */
+/* The grid of a kernel for vectors: one work-item for each channel and sample. */
 static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
-    enum { MOST = 65535 }; /* what NVIDIA allows in the second dimension */
-    gs_cl_grid grid = gs_cl_items((size_t)s->c, 64);
-    grid.groups[1] = n < MOST ? n : MOST;
-    return grid;
+    return gs_cl_with_rows(gs_cl_items((size_t)s->c, 64), n);
 }
 
 gs_status gs_cl_batch_norm_statistics(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,

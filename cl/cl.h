@@ -7,7 +7,7 @@
  *     memory.c     buffers, and the scratch memory that operators share
  *     offload.c    memory of the host beside that of the device (--offload)
  *     tiles.c      the sizes of tiles; error.c: OpenCL's error codes by name
- *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued; element_wise.c, losses.c: several alike
+ *     NAME.c       the operator NAME: enqueues kernels of NAME.cl; element_wise.c, losses.c, optimizers.c: several
  *
  * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
  * used by one thread at a time, so nothing that belongs to it is locked.
@@ -94,7 +94,6 @@ typedef struct gs_cl_table {
     gs_mem table;
 } gs_cl_table;
 
-/* What device->state points to. */
 /* Memory of the host that the device can copy fast (offload.c), and a copy on its way. */
 enum { GS_CL_COPIES = 64 };
 typedef struct gs_cl_offloaded {
@@ -108,6 +107,7 @@ typedef struct gs_cl_transfer {
     gs_offload_transfer move; /* what watch is told, when it is done; start: when it was enqueued */
 } gs_cl_transfer;
 
+/* What device->state points to. */
 typedef struct gs_cl {
     cl_device_id id;
     bool part;  /* a sub-device, to be released */
@@ -171,6 +171,10 @@ typedef struct gs_cl_grid {
 /* At least `items` work-items in one dimension, in groups of `local`; the kernel lets those at the end that are too
  * many do nothing. */
 gs_cl_grid gs_cl_items(size_t items, size_t local);
+
+/* The grid with `rows` rows in its second dimension, or 65535, which is all that NVIDIA allows: a kernel loops over the
+ * others. */
+gs_cl_grid gs_cl_with_rows(gs_cl_grid, size_t rows);
 
 /* How many parts of size `each` cover `count`. */
 static inline size_t gs_cl_parts(size_t count, size_t each) {
@@ -248,10 +252,9 @@ static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
     return units < tasks ? units : tasks;
 }
 
-/* gs_cl_run with up to 12 arguments in the kernel's order: GS_CL_RUN(device, "relu", "relu_forward", grid, y, x, count) */
+/* gs_cl_run with up to 12 arguments, in order: GS_CL_RUN(device, "relu", "relu_forward", grid, y, x, count) */
 #define GS_CL_RUN(device, file, name, grid, ...)                                                             \
-    gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)},                           \
-              GS_ARG_COUNT(__VA_ARGS__))
+    gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)}, GS_ARG_COUNT(__VA_ARGS__))
 #define GS_CL_RUN_TASKS(device, file, name, groups, tasks, ...)                                              \
     gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)},            \
                     GS_ARG_COUNT(__VA_ARGS__))

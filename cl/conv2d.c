@@ -32,6 +32,19 @@ gs_status gs_cl_conv2d_table(gs_device *d, const gs_conv2d_sizes *s, size_t coun
     return st;
 }
 
+gs_status gs_cl_conv2d_sharers(gs_device *d, const gs_conv2d_sizes *s, size_t tasks, size_t memory,
+                               size_t *groups) {
+    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / memory,
+                 takers = gs_cl_takers(d, tasks);
+    if (can == 0)
+        return gs_fail(
+            GS_E_MEMORY,
+            "conv2d: this device is too small for an image of (%d,%d,%d) and %d kernels of %d x %d", s->in_c,
+            s->in_h, s->in_w, s->out_c, s->kernel_h, s->kernel_w);
+    *groups = takers < can ? takers : can;
+    return GS_OK;
+}
+
 gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem part,
                                    size_t groups, const gs_conv2d_sizes *s, bool add) {
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;

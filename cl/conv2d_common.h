@@ -14,6 +14,11 @@ gs_status gs_cl_conv2d_table(gs_device *, const gs_conv2d_sizes *, size_t count,
 gs_status gs_cl_conv2d_weights_sum(gs_device *, const char *file, gs_mem dw, gs_mem db, gs_mem part,
                                    size_t groups, const gs_conv2d_sizes *, bool add);
 
+/* *groups = the work-groups that share `tasks` tasks, of `memory` floats each: one for each core, or fewer if there are
+ * fewer tasks or too little memory. GS_E_MEMORY: not even one fits. */
+gs_status gs_cl_conv2d_sharers(gs_device *, const gs_conv2d_sizes *, size_t tasks, size_t memory,
+                               size_t *groups);
+
 /* ---- n > 0 images, but of groups; otherwise as in backend.h ---- */
 
 /* On a CPU. x, dy and w as they are stored: backward rounds them. */

@@ -90,18 +90,11 @@ static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t co
     return gs_cl_parts(rows, height) * height * columns;
 }
 
-/* How many work-groups share the tasks: one per core, or fewer if there are fewer tasks or too little memory. */
+/* The kernels count in ints. */
 static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
-    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / r->memory;
-    if (can == 0 || r->size > INT_MAX || (size_t)r->s.out_c * r->dy_plane > INT_MAX ||
-        (size_t)r->s.out_c * depth_of(&r->s) > INT_MAX)
-        return gs_fail(
-            GS_E_MEMORY,
-            "conv2d: this device is too small for an image of (%d,%d,%d) and %d kernels of %d x %d",
-            r->s.in_c, r->s.in_h, r->s.in_w, r->s.out_c, r->s.kernel_h, r->s.kernel_w);
-    *groups = gs_cl_takers(d, tasks);
-    if (*groups > can) *groups = can;
-    return GS_OK;
+    const bool fits = r->size <= INT_MAX && (size_t)r->s.out_c * r->dy_plane <= INT_MAX &&
+                      (size_t)r->s.out_c * depth_of(&r->s) <= INT_MAX;
+    return gs_cl_conv2d_sharers(d, &r->s, tasks, fits ? r->memory : SIZE_MAX, groups);
 }
 
 gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,

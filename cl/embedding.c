@@ -1,13 +1,9 @@
 #include "cl/round16.h"
 
-enum { MOST = 65535 }; /* what NVIDIA allows in the second dimension */
-
 gs_status gs_cl_embedding_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
                                   int first, float other) {
-    gs_cl_grid grid = gs_cl_items((size_t)c, 64);
-    grid.groups[1] = n < MOST ? n : MOST;
-    return GS_CL_RUN(d, GS_CL_AS(d, y, "embedding"), "embedding_forward", grid, y, x, w, n, rows, c, first,
-                     other);
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "embedding"), "embedding_forward",
+                     gs_cl_with_rows(gs_cl_items((size_t)c, 64), n), y, x, w, n, rows, c, first, other);
 }
 
 /* Slices of the table: on a GPU enough to have work for it, on a CPU some for each core. The result does not depend on

@@ -212,6 +212,12 @@ gs_cl_grid gs_cl_items(size_t items, size_t local) {
     return (gs_cl_grid){{gs_cl_parts(items, local), 1, 1}, {local, 1, 1}};
 }
 
+gs_cl_grid gs_cl_with_rows(gs_cl_grid grid, size_t rows) {
+    enum { MOST = 65535 };
+    grid.groups[1] = rows < MOST ? rows : MOST;
+    return grid;
+}
+
 gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
     const gs_cl *cl = gs_cl_of(d);
     size_t each = cl->tiles.gpu ? 1 : (size_t)cl->tiles.vector;
@@ -219,11 +225,9 @@ gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
 }
 
 gs_cl_grid gs_cl_planes(gs_device *d, size_t planes, size_t rows) {
-    enum { LOCAL = 256, MOST = 65535 }; /* MOST: what NVIDIA allows in the second dimension */
+    enum { LOCAL = 256 };
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_items(planes, 1);
-    gs_cl_grid grid = gs_cl_items(planes * GS_LANES, LOCAL);
-    grid.groups[1] = rows < MOST ? rows : MOST;
-    return grid;
+    return gs_cl_with_rows(gs_cl_items(planes * GS_LANES, LOCAL), rows);
 }
 
 static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a) {

@@ -53,18 +53,6 @@ static size_t images_and_matrices(const winograd *t, int tiles) {
     return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
 }
 
-/* How many work-groups share the tasks: one per core, or fewer if there are fewer tasks or too little memory. */
-static gs_status find_groups(gs_device *d, const winograd *t, size_t tasks, size_t *groups) {
-    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / t->memory;
-    if (can == 0)
-        return gs_fail(GS_E_MEMORY,
-                       "conv2d: this device is too small for images of %d x %d with %d and %d channels", t->h,
-                       t->w, t->in_c, t->out_c);
-    *groups = gs_cl_takers(d, tasks);
-    if (*groups > can) *groups = can;
-    return GS_OK;
-}
-
 /* Of each pixel, its number in an image with zeros around. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
     const int width = (s->in_w + 1) / 2 * 2 + 2;
@@ -89,10 +77,11 @@ static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool tu
 }
 
 /* y without a pooling. */
-static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t) {
+static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t,
+                          const gs_conv2d_sizes *s) {
     gs_mem place, scratch;
     size_t groups = 0;
-    GS_TRY(find_groups(d, &t, t.images, &groups));
+    GS_TRY(gs_cl_conv2d_sharers(d, s, t.images, t.memory, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
     return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "winograd"), "winograd_forward", groups, t.images, y, x,
@@ -112,13 +101,13 @@ gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     t.relu = e->relu;
     t.memory = images_and_matrices(&t, t.band * t.columns);
     GS_TRY(find_kernels(d, w, &t, false, &u));
-    if (!e->pool) return convolve(d, y, x, u, b, t);
+    if (!e->pool) return convolve(d, y, x, u, b, t, s);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_DY, some * out, &unpooled));
     if (y.half) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, some * (out / 4), &pooled));
     for (size_t first = 0; first < n; first += some) {
         const size_t at = first * (out / 4);
         t.images = n - first < some ? n - first : some;
-        GS_TRY(convolve(d, unpooled, gs_cl_sample(x, first, in), u, b, t));
+        GS_TRY(convolve(d, unpooled, gs_cl_sample(x, first, in), u, b, t, s));
         const gs_mem to = gs_cl_sample(y, first, out / 4);
         GS_TRY(gs_cl_max_pool2d_forward(d, y.half ? pooled : to, gs_at(e->index, at), unpooled, t.images,
                                         e->pool));
@@ -146,7 +135,7 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
     const size_t images = gs_cl_at_once(d, n, gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y),
                                         gs_cl_of(d)->units * t.group),
                  some = images < n ? (images / t.group + 1) / 2 * 2 : tasks;
-    GS_TRY(find_groups(d, &t, some, &groups));
+    GS_TRY(gs_cl_conv2d_sharers(d, s, some, t.memory, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * 9 * pairs, &part));

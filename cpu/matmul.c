@@ -167,19 +167,10 @@ void GS_ISA(gs_cpu_matmul)(const gs_matmul *t) {
 
 /* ---- transpose ---- */
 
-/* GS_VECTOR rows of as many floats, in registers: the upper half of the rows is dealt between the lower half, as in
- * shuffling cards. After log2(GS_VECTOR) times rows are columns. */
 ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, size_t from_row) {
-    enum { HALF = GS_VECTOR / 2 };
-    gs_vector v[GS_VECTOR], dealt[GS_VECTOR];
+    gs_vector v[GS_VECTOR];
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = gs_load(from + (size_t)i * from_row);
-    _Pragma("GCC unroll 4") for (int moved = 1; moved < GS_VECTOR; moved *= 2) {
-        _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++) {
-            dealt[2 * i] = gs_low(v[i], v[i + HALF]);
-            dealt[2 * i + 1] = gs_high(v[i], v[i + HALF]);
-        }
-        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = dealt[i];
-    }
+    gs_transpose(v);
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) gs_store(to + (size_t)i * to_row, v[i]);
 }
 

@@ -94,6 +94,19 @@ static inline gs_vector gs_halves(gs_vector a, gs_vector b) {
     return __builtin_shufflevector(a, b, GS_HALVES);
 }
 
+/* v[i][j] becomes v[j][i]. Each of log2(GS_VECTOR) steps deals the vectors out like the two halves of a pack of cards. */
+ALWAYS_INLINE void gs_transpose(gs_vector *v) {
+    enum { HALF = GS_VECTOR / 2 };
+    gs_vector dealt[GS_VECTOR];
+    _Pragma("GCC unroll 4") for (int step = 1; step < GS_VECTOR; step *= 2) {
+        _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++) {
+            dealt[2 * i] = gs_low(v[i], v[i + HALF]);
+            dealt[2 * i + 1] = gs_high(v[i], v[i + HALF]);
+        }
+        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = dealt[i];
+    }
+}
+
 static inline size_t gs_round_up(size_t n) {
     return (n + GS_VECTOR - 1) / GS_VECTOR * GS_VECTOR;
 }

@@ -141,23 +141,27 @@ static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
 
 /* ---- forward ---- */
 
-static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
+/* The statistics of a group, and what they make of the running ones. */
+static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     batch_norm *me = (batch_norm *)l;
-    const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
-    if (pass->recomputing) /* with the statistics of the first time */
-        return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at),
-                                       p[WEIGHT].w, p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
-    GS_TRY(ops->batch_norm_statistics(l->device, g.mean, g.var, gs_at_number(x, g.at), g.images, &me->sizes));
+    GS_TRY(l->device->ops->batch_norm_statistics(l->device, g.mean, g.var, x, g.images, &me->sizes));
     if (pass->sum_over_workers) {
         GS_TRY(share_statistics(l, pass, &g));
         g.m = (float)me->m;
     }
-    GS_TRY(ops->batch_norm_running(l->device, p[RUNNING_MEAN].dw, p[RUNNING_VAR].dw, p[RUNNING_MEAN].w,
-                                   p[RUNNING_VAR].w, g.mean, g.var, g.m, (float)g.n, &me->sizes,
-                                   !pass->fresh || !g.first));
-    return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at), p[WEIGHT].w,
-                                   p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
+    return l->device->ops->batch_norm_running(l->device, p[RUNNING_MEAN].dw, p[RUNNING_VAR].dw,
+                                              p[RUNNING_MEAN].w, p[RUNNING_VAR].w, g.mean, g.var, g.m,
+                                              (float)g.n, &me->sizes, !pass->fresh || !g.first);
+}
+
+static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
+    const batch_norm *me = (const batch_norm *)l;
+    const gs_mem here = gs_at_number(x, g.at);
+    if (!pass->recomputing) /* else those of the first forward are there */
+        GS_TRY(find_statistics(l, pass, here, g));
+    return l->device->ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), here, l->param[WEIGHT].w,
+                                              l->param[BIAS].w, g.mean, g.var, g.images, &me->sizes);
 }
 
 static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {

@@ -19,9 +19,7 @@ static gs_status dropout_plan(gs_layer *l, gs_shape in) {
     const dropout *me = (const dropout *)l;
     if (!(me->p >= 0 && me->p < 1))
         return gs_layer_refuse(l, "the probability is %g; it must be at least 0 and below 1", (double)me->p);
-    l->out = in;
-    l->flops = (double)gs_shape_size(in);
-    return GS_OK;
+    return gs_layer_plan_element_wise(l, in);
 }
 
 static gs_dropout_draw draw(const gs_layer *l, const gs_pass *pass) {

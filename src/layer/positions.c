@@ -9,8 +9,7 @@
 
 static gs_status positions_plan(gs_layer *l, gs_shape in) {
     GS_TRY(gs_layer_check_vectors(l, in, "positions needs a sequence of vectors"));
-    l->out = in;
-    l->flops = (double)gs_shape_size(in);
+    GS_TRY(gs_layer_plan_element_wise(l, in));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c));
     l->param[0].longer = true;
     return GS_OK;

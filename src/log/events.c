@@ -237,8 +237,11 @@ gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale
 
 /* ---- open, close ---- */
 
-static gs_status begin(gs_events *e, const char *folder) {
+gs_status gs_events_open(const char *folder, gs_events **out) {
     char host[65] = "";
+    gs_events *e;
+    GS_TRY(GS_NEW(e, 1, "a log"));
+    *out = e;
     gethostname(host, sizeof host - 1);
     if (asprintf(&e->path, "%s/events.out.tfevents.%.0f.%s", folder, seconds_since_1970(),
                  *host ? host : "host") < 0) {
@@ -255,28 +258,18 @@ static gs_status begin(gs_events *e, const char *folder) {
     return fflush(e->file) == 0 ? GS_OK : cannot_write(e);
 }
 
-gs_status gs_events_open(const char *folder, gs_events **out) {
-    GS_TRY(GS_NEW(*out, 1, "a log"));
-    return begin(*out, folder);
-}
-
-static void free_events(gs_events *e) {
-    if (e->file) fclose(e->file);
-    free(e->path);
-    free(e->packed);
-    free(e);
-}
-
 gs_status gs_events_close(gs_events *e) {
     if (!e) return GS_OK;
     gs_status status = GS_OK;
     if (e->file && (fflush(e->file) != 0 || fsync(fileno(e->file)) != 0)) status = cannot_write(e);
-    free_events(e);
+    if (e->file) fclose(e->file);
+    free(e->path);
+    free(e->packed);
+    free(e);
     return status;
 }
 
 void gs_events_discard(gs_events *e) {
-    if (!e) return;
-    if (e->file) unlink(e->path);
-    free_events(e);
+    if (e && e->file) unlink(e->path);
+    gs_events_close(e);
 }

@@ -17,10 +17,6 @@
  */
 #include "optim/tensors.h"
 
-static bool needs_velocity(const gs_optimizer *o) {
-    return o->momentum != 0;
-}
-
 /* |g| = scale |dw| */
 static double trust_of(const gs_optimizer *o, double weights, double gradients, float scale) {
     gradients *= (double)scale;
@@ -52,7 +48,7 @@ const gs_optimizer_ops gs_lars = {
     .flops = 11,
     .bytes = 36, /* sgd's, and two more readings of w and of dw for their norms */
     .vector = {"velocity"},
-    .needs_vectors = needs_velocity,
+    .momentum_alone = true,
     .whole = true,
     .update = update,
 };

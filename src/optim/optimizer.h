@@ -46,8 +46,7 @@ typedef struct gs_optimizer_ops {
     double flops, bytes; /* of an update, for each parameter: what `gradsum profile` reckons with */
     /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL after the last one. */
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
-    /* Does it need them with these settings? NULL: always. */
-    bool (*needs_vectors)(const gs_optimizer *);
+    bool momentum_alone;      /* its vectors are for the momentum: with momentum 0 it keeps none */
     bool decoupled;           /* the weight decay is a step of its own, apart from the gradient */
     bool whole;               /* update takes all parameters at once: it needs the norms of whole tensors */
     bool overwrites_gradient; /* after the update model->gradients do not hold the gradient any more */
