@@ -18,12 +18,12 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
     return gs_cl_items(n * (size_t)s->heads * tiles * each, each);
 }
 
-/* Samples at once, of which so many numbers are copied: enough tiles for all cores. */
+/* How many samples at once, with so many copied numbers each: enough tiles for all cores. */
 static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t copied) {
     return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }
 
-/* y and dx are added to, tile by tile: what becomes of 16 bits, in scratch memory. */
+/* y and dx are added to tile by tile: if they are in 16 bits, in scratch memory first. */
 static gs_status place_of_sums(gs_device *d, gs_mem to, size_t count, gs_mem *sums) {
     *sums = to;
     return to.half ? gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, count, sums) : GS_OK;
@@ -53,9 +53,8 @@ gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem
     return GS_OK;
 }
 
-/* dq needs all keys of a query, dk and dv all queries of a key. Instead of atomic additions, whose order is left to
- * chance, a GPU has two kernels that compute the probabilities, each for its own sums. On a CPU a work-item has a whole
- * head. */
+/* dq needs all keys of a query, dk and dv all queries of a key. Atomic additions would have a random order; instead a
+ * GPU has two kernels that each compute the probabilities for their own sums. On a CPU a work-item has a whole head. */
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax, size_t n,
                           const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;

@@ -1,6 +1,5 @@
-/* Convolution. On a GPU as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their
- * planes need little memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation:
- * conv2d_groups.c. */
+/* Convolution. On a GPU: products over padded planes (conv2d.cl), in chunks of images so that their planes need little
+ * memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation: conv2d_groups.c. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 #include "core/memory.h"
@@ -142,7 +141,7 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     return GS_OK;
 }
 
-/* How many images at once; in 16 bits an even number, so that those that follow begin at a float. */
+/* How many images at once; in 16 bits an even number, so that the next ones begin at a float. */
 static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     const gs_cl *cl = gs_cl_of(d);
     size_t budget = (size_t)256 << 20, limit = 65534; /* even; a grid's third dimension has 65535 */
@@ -155,7 +154,7 @@ static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     return images < n ? images : n;
 }
 
-/* Scratch memory for so many numbers, in 16 bits where the precision says so. */
+/* Scratch memory for so many numbers, in 16 bits if the precision says so. */
 static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
     const bool half = d->precision != GS_PRECISION_F32;
     GS_TRY(gs_cl_scratch(d, use, half ? gs_cl_parts(count, 2) : count, out));
@@ -200,8 +199,8 @@ static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
     return GS_OK;
 }
 
-/* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels
- * of 1 x 1), they make one long row, which is cut into vectors with less waste. */
+/* If the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
+ * 1 x 1), they form one long row, which is cut into vectors with less waste. */
 static void join_rows(product *p) {
     if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
     if (p->columns != p->grid_w || p->columns != p->w) return;
@@ -223,7 +222,7 @@ static gs_status multiply(gs_device *d, const char *file, gs_mem y, gs_mem w, gs
     return GS_CL_RUN(d, file, "conv2d_product", grid, y, w, bias, GS_ARG_BUFFER(x), places, GS_ARG_STRUCT(p));
 }
 
-/* On a GPU a pooling is left to its own operator. */
+/* On a GPU pooling has its own operator. */
 bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
     return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_is_2x2(e->pool)));
 }
@@ -292,8 +291,8 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
                  .n = (int)p->inputs + bias,
                  .positions = (s->out_h - 1) * p->dy.grid_w + s->out_w};
     const size_t m = (size_t)t.m, columns = (size_t)t.n;
-    /* A group of images is summed in registers; the groups' sums are added up after that. So few images that there is
-     * work for all of a GPU. */
+    /* A group of images is summed in registers, then the groups are added up. Groups are small enough to give work to
+     * all of a GPU. */
     enum { ENOUGH = 512 };
     gs_cl_grid grid = {
         {gs_cl_parts(columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), 1},

@@ -1,8 +1,8 @@
-/* Convolution with groups or dilation: conv2d_groups.cl tells how. */
+/* Convolution with groups or dilation, as conv2d_groups.cl explains. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
-/* Where a group has so many channels, a work-item computes so many of them; else one. A kernel for each. */
+/* A work-item computes so many channels if a group has as many, else one. A kernel for each case. */
 enum { BLOCK = 4 };
 
 static size_t block_of(int channels) {
@@ -25,8 +25,8 @@ gs_status gs_cl_conv2d_groups_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w
                      GS_ARG_STRUCT(s));
 }
 
-/* Each work-item of the first kernel sums one weight, or those of a block, over some rows of dy, so few that there is
- * work for all of a device; the second kernel adds these sums up. */
+/* Each work-item of the first kernel sums one weight, or those of a block, over some rows of dy, few enough that all of
+ * a device has work. The second kernel adds these sums up. */
 static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   size_t n, const gs_conv2d_sizes *s, bool add) {
     const gs_cl *cl = gs_cl_of(d);

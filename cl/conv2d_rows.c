@@ -1,5 +1,5 @@
-/* Convolution on a CPU, image by image; conv2d_rows.cl explains how. There are two kernels, and each does all the work
- * for some images. So a core finds what it wrote in its own cache, and there is little waiting between kernels. */
+/* Convolution on a CPU, image by image, as conv2d_rows.cl explains. Each of the two kernels does all the work for some
+ * images: a core finds what it wrote in its own cache, and kernels rarely wait for each other. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
@@ -74,9 +74,8 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Do `low` tiles, which are three vectors wide instead of two, compute less beyond the edges of a product? Strips of
- * one vector follow where there is room for no more. (Backward has only these tiles: a kernel with both takes longer to
- * compile.) */
+/* Do `low` tiles, three vectors wide instead of two, compute less beyond the edges of a product? Strips of one vector
+ * fill the rest. (Backward has only these tiles: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
                  vectors = gs_cl_parts(columns, (size_t)t->vector);
@@ -84,7 +83,7 @@ static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
            gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* Floats of packed matrices with this many columns in all, counting one column of each matrix for its bias. */
+/* Floats of packed matrices with this many columns in total, counting one column of each for its bias. */
 static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
     return gs_cl_parts(rows, height) * height * columns;
@@ -118,7 +117,7 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
                            GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
-/* Backward: the most sums of dw that there may be, of `floats` floats each. Some tasks for each core, so that no core
+/* Backward: the largest number of sums of dw, of `floats` floats each. Several tasks for each core, so that no core
  * waits long for another, but not so many that the sums outgrow the device's memory. */
 static size_t most_sums(const gs_cl *cl, size_t floats) {
     enum { PER_CORE = 8 };
@@ -131,8 +130,8 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
                                      gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
                                      const gs_epilogue *e) {
     /* Take enough images together that a tile's sums run over a LONG row of positions, because adding up its vectors at
-     * the end costs as much as some ten of them. Take no more than that, and no more than about CACHED floats, which
-     * stay in a core's cache. */
+     * the end costs as much as about ten of them. Take no more, and no more than about CACHED floats, which stay in a
+     * core's cache. */
     enum { LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;

@@ -7,8 +7,8 @@ static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
     return grid;
 }
 
-/* On a GPU. Where C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
- * work; how many depends on the sizes alone, so that the result is the same on every GPU. */
+/* On a GPU. If C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
+ * work. Their number depends on the sizes alone, so the result is the same on every GPU. */
 static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
     enum { ENOUGH = 256, SHORTEST = 128 };
     const gs_cl *cl = gs_cl_of(d);
@@ -38,9 +38,9 @@ typedef struct gemm_cut {
 } gemm_cut;
 
 /* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
- * there are few columns. There are several tasks for each core, so that none waits long for another; but where B lies
- * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second
- * cache (1 MB of it) when the next columns come. A in 16 bits is copied, always: then it is read as floats. */
+ * there are few columns. Several tasks for each core, so that none waits long for another; fewer where B is transposed
+ * and copying it takes longer. A task takes at most CACHED floats of A, so that its rows are still in a core's second
+ * cache (1 MB) when the next columns come. A in 16 bits is always copied, to be read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
@@ -74,7 +74,7 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     return GS_OK;
 }
 
-/* Both in one launch, without bias; bias is for p alone, where q has no elements. */
+/* Both products in one launch, without bias; bias is for p alone, if q has no elements. */
 static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
     const gs_cl *cl = gs_cl_of(d);
     const gemm_cut p_cut = cut_of(cl, &p.s, p.a.half), q_cut = cut_of(cl, &q.s, q.a.half);
@@ -101,7 +101,8 @@ static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU sums of more than GS_PACK numbers lie in C meanwhile: so they are floats first, of some rows at a time. */
+/* On a CPU, partial sums of more than GS_PACK numbers are stored in C: C in 16 bits needs floats first, for some rows
+ * at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
     return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }

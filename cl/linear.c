@@ -15,8 +15,8 @@ gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                                          .relu = gs_epilogue_of(d, then, NULL).relu});
 }
 
-/* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one
- * pass. On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
+/* db; and if y is not GS_NONE, *dy = the part of dy that passes the relu that gave y, in scratch memory: on a CPU in
+ * one pass. On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
 static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
     enum { COLUMNS = 32 }; /* as in linear.cl */
     const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
@@ -33,7 +33,7 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
                      relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)add);
 }
 
-/* In 16 bits: *dy = what of it passes the relu that gave y, in scratch memory. */
+/* In 16 bits: *dy = the part of dy that passes the relu that gave y, in scratch memory. */
 static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
     const gs_mem from = *dy;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, from.half ? gs_cl_parts(count, 2) : count, dy));

@@ -1,7 +1,7 @@
-/* The losses: mean_squared_error, softmax_cross_entropy, and softmax_part, which has some of the classes. */
+/* The losses: mean_squared_error, softmax_cross_entropy, and softmax_part for some of the classes. */
 #include "cl/cl.h"
 
-/* Scratch for what a loss finds of each sample, 2 n floats: n losses, then n times 1 (correct) or 0. */
+/* Scratch for the results of each sample, 2 n floats: n losses, then n times 1 (correct) or 0. */
 static gs_status stats_part(gs_device *d, size_t n, gs_mem *part) {
     return gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, 2 * n, part);
 }

@@ -1,7 +1,7 @@
 #include "cl/round16.h"
 
-/* On a CPU a task is a number of planes: there should be PER_CORE tasks for each core, but none of fewer than LEAST
- * elements, which is about a microsecond of work. */
+/* On a CPU a task is a number of planes: PER_CORE tasks for each core, but none below LEAST elements, about a
+ * microsecond of work. */
 static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
     enum { PER_CORE = 16, LEAST = 1 << 12 };
     const size_t even = gs_cl_parts(planes, PER_CORE * gs_cl_of(d)->units),

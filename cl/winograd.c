@@ -1,4 +1,4 @@
-/* Two kernels, each of which does all the work for some images, as in conv2d_rows.c; and one for the weights before. */
+/* Two kernels that each do all the work for some images, as in conv2d_rows.c; and one for the weights first. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
@@ -24,7 +24,7 @@ bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
            s->out_c % CHANNELS == 0 && s->in_c * s->out_c <= MOST && s->in_h * s->in_w >= t->vector;
 }
 
-/* About this many floats of v and m, or of v and n, stay in a core's second cache. */
+/* About so many floats of v and m, or of v and n, stay in a core's second cache. */
 enum { CACHED = 1 << 16 };
 
 static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
@@ -60,7 +60,7 @@ static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
         for (int w = 0; w < s->in_w; w++) *to++ = (h + 1) * width + w + 1;
 }
 
-/* They are the same for all channels, and kept under sizes that no convolution has. */
+/* The same for all channels; kept under sizes that no convolution has. */
 static gs_status find_places(gs_device *d, const winograd *t, gs_mem *place) {
     const gs_conv2d_sizes image = {.in_h = t->h, .in_w = t->w};
     return gs_cl_conv2d_table(d, &image, (size_t)t->h * (size_t)t->w, fill_places, place);
@@ -89,7 +89,7 @@ static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, 
                            GS_ARG_STRUCT(t));
 }
 
-/* With a pooling: some images at a time, whose y is pooled while a cache still holds it. */
+/* With a pooling: some images at a time, whose y is pooled while it is still cached. */
 gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *s, const gs_epilogue *e) {
     enum { NEAR = 1 << 20 };

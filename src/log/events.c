@@ -1,9 +1,9 @@
-/* Event files, as TensorBoard reads them. A file is a row of records:
+/* Event files for TensorBoard. A file is a sequence of records:
  *
  *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of them        all little-endian
  *
- * and each record is an Event of event.proto; the first one tells the file's version. A crc here is CRC-32C
- * (Castagnoli), rotated and shifted by a constant, so that a crc of data that holds crcs is not weak.
+ * and each record is an Event of event.proto; the first one holds the file's version. A crc here is CRC-32C
+ * (Castagnoli), rotated and shifted by a constant, so that a crc of data that contains crcs is not weak.
  *
  * Source: record_writer.h of TensorFlow (tensorflow/core/lib/io).
  */
@@ -31,7 +31,7 @@ struct gs_events {
     double limit[2 * GS_BINS], bucket[2 * GS_BINS];
 };
 
-/* What waits in memory for longer is handed to the system: TensorBoard looks every few seconds. */
+/* Longer buffered data are handed to the system: TensorBoard looks every few seconds. */
 static const double FLUSH_SECONDS = 2;
 
 /* ---- records ---- */
@@ -148,7 +148,7 @@ typedef struct buckets {
     size_t used;
 } buckets;
 
-/* Where the bin does not begin where the last bucket ended, an empty bucket fills the gap. */
+/* An empty bucket fills the gap between the last bucket and this bin. */
 static void add_bucket(buckets *b, double begin, double end, uint32_t count) {
     if (count == 0) return;
     if (b->used == 0 || b->limit[b->used - 1] < begin) {
