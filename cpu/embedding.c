@@ -1,10 +1,9 @@
 /* Rows of a table by their numbers: cpu/plain/embedding.c says what is computed.
  *
  * In backward several tokens may name the same row. Two threads must not add to it at once, and the order of additions
- * must not depend on which thread comes first. So each part owns every `parts`-th row, and goes through all
- * tokens in their order, but adds only those that name its rows. (Rows in turn, and not in blocks: the frequent tokens
- * of a text often have low numbers.)
- */
+ * must not depend on which thread comes first. Therefore each part owns every `parts`-th row and goes through all
+ * tokens in order, but adds only those that name its rows. (Not blocks of rows: the frequent tokens of a text often
+ * have low numbers.) */
 #include "cpu/cpu.h"
 
 #include <string.h>

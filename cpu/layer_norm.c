@@ -1,11 +1,10 @@
 /* Layer normalisation: cpu/plain/layer_norm.c says what is computed.
  *
- * A row is read once for its mean and again for its variance; it is short, so that it is in the cache by then. The
- * sums over a row are added sixteen side by side.
+ * A row is read once for its mean and again for its variance; it is short, and therefore in the cache by then. The sums
+ * over a row are added sixteen side by side.
  *
- * dw and db are sums over all rows. The rows are cut into chunks, whose sums are added afterwards, in their order. The
- * cut follows from the number of rows alone, so the bits are the same for any number of threads.
- */
+ * dw and db are sums over all rows. The rows are cut into chunks, by the number of rows alone, and the chunks' sums are
+ * added in order: the bits are the same for any number of threads. */
 #include "cpu/round16.h"
 
 #include <math.h>

@@ -10,12 +10,11 @@
  *                dw (out, in) (+)= dy^T x             (+)=: += with `add`, else =
  *                db (out)     (+)= column sums of dy
  *
- * With a relu after it, forward puts it on each block of y while that is in the cache, and backward first writes
- * the dy that the relu lets through.
+ * With a fused relu, forward applies it to each block of y while that is in the cache, and backward first writes the dy
+ * that the relu lets through.
  *
- * Here each product is OpenBLAS's; the two functions below first choose among the other ways (linear.h). A product is
- * cut over the threads along its longer side, and each thread calls OpenBLAS for its own block.
- */
+ * Here each product is OpenBLAS's; the two functions below first choose among the other algorithms (linear.h). A
+ * product is cut over the threads along its longer side, and each thread calls OpenBLAS for its own block. */
 typedef struct linear_work {
     gs_linear_task l;
     int parts, dw_parts;
@@ -43,8 +42,8 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The bits of OpenBLAS's product depend on how many rows it is given, so a fixed cut does not ask how many threads
- * there are. The parts are larger then: OpenBLAS packs all of the shorter side for each, which took 15 % of mlp's
+/* The bits of OpenBLAS's product depend on its number of rows, so with a fixed order the cut does not depend on the
+ * number of threads. Its parts are larger: OpenBLAS packs all of the shorter side for each, which took 15 % of mlp's
  * time with 32. */
 static int forward_parts(gs_device *d, size_t longer) {
     size_t least = longer / 16 > 64 ? longer / 16 : 64;
@@ -133,7 +132,7 @@ static void dx_part(const linear_work *t, int part) {
                 by_rows ? t->l.in : count, t->l.out, 1, dy, t->l.out, w, t->l.in, 0, dx, t->l.in);
 }
 
-/* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
+/* All parts of dw, then all of dx: they are independent, so no thread waits between them. */
 static void product_part(void *context, int part) {
     const linear_work *t = context;
     if (part < t->dw_parts)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* A linear layer for a batch that is small compared with the layer (linear.h). In each of the three products the large
- * operand is read in place:
+/* A linear layer for a batch that is small compared with the layer (linear.h). Each of the three products reads the
+ * large operand in place:
  *
  *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are transposed on the way
  *     backward   dx (n, in)   = dy (n, out) w
@@ -16,12 +16,11 @@
  * If a relu follows, forward applies it to y before transposing it, and backward first writes the dy that the relu lets
  * through.
  *
- * Threads share the work by outputs, in forward and for dw alike. So the core that reads a row of w also writes that
- * row of dw. This mostly suits sgd.c too, which cuts all parameters into as many pieces. A cache line that another core
+ * Threads share the work by outputs, both in forward and for dw. So the core that reads a row of w also writes that row
+ * of dw; this mostly suits sgd.c too, which cuts all parameters into as many parts. A cache line that another core
  * wrote last must be fetched from that core. On two cores of a Xeon a step of the model mlp took 1608 us with forward
- * cut by samples and dw by inputs, and 1396 us as it is here; the update's part of that was 167 and 109 us. The work is
- * cut the other way only where there are too few outputs for all threads.
- */
+ * cut by samples and dw by inputs, and 1396 us by outputs; the update's part of that was 167 and 109 us. The work is
+ * cut the other way only if there are too few outputs for all threads. */
 typedef struct small_work {
     gs_linear_task l;
     int parts;       /* how often the work that runs is cut; in backward dy, then dw */
@@ -36,13 +35,13 @@ typedef struct small_work {
     size_t scratch_part;
 } small_work;
 
-/* What the first-level cache still holds when it is used again: this many rows of y^T, and this many columns of dy,
- * whose blocks would otherwise evict each other. */
+/* What the first-level cache still holds at its next use: this many rows of y^T, and this many columns of dy, whose
+ * blocks would otherwise evict each other. */
 enum { ROWS = 16, COLUMNS = 64 };
 
-/* In layers wider than WIDE, too, data that is read again and again must stay in the core's second-level cache. So long
- * sums are added to y and dx DEPTH terms at a time, forward does this for WIDE_ROWS rows of y^T, and dw takes
- * WIDE_COLUMNS columns of x at a time. */
+/* In layers wider than WIDE, repeatedly read data must also stay in the core's second-level cache. Long sums are added
+ * to y and dx DEPTH terms at a time, forward does this for WIDE_ROWS rows of y^T, and dw takes WIDE_COLUMNS columns of
+ * x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
 /* How many of the terms from k on to add at a time. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* A linear layer whose sums have one order, for --exact where several workers may share the layer (backend.h,
- * parallel/tensor.h). OpenBLAS's order follows from the sizes of a product, and so would not be the same for a half of
- * it. gs_matmul adds each element's terms in order, in any tile. Its products are of a leaf each:
+ * parallel/tensor.h). OpenBLAS's order follows from the sizes of a product, and would differ for half of it. gs_matmul
+ * adds each element's terms in order, in any tile. Its products are of a leaf each:
  *
  *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum, until the right one is there.
  *                 \   /       \   /           As a binary counter carries, leaf k joins as many sums as its number has
@@ -33,7 +33,7 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-/* x = the sum of leaf number `leaf`, and of all that it completes. It waits in `sums`, unless it is the last. */
+/* x = the sum of leaf number `leaf` and of everything that it completes. It waits in `sums`, unless it is the last. */
 static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
     for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
         for (size_t i = 0; i < count; i++) x[i] += sums[i];

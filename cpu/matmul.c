@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-/* What is to be in the cache soon. A large batch fits in no core's cache, and the core does not predict where a tile's
- * next rows are. So it is told: one line with each step of the depth, since many at once would wait for each other. On
- * an EPYC, 768 tokens that lay in no cache took backward 1,918 us without this and 1,850 us with it (128 -> 512), and
- * 2,028 and 1,890 us (512 -> 128). */
+/* Memory to prefetch. A large batch fits in no core's cache, and the core does not predict where a tile's next rows
+ * are. So one line is fetched with each step of the depth, since many at once would wait for each other. On an EPYC,
+ * 768 tokens that were in no cache took backward 1,918 us without this and 1,850 us with it (128 -> 512), and 2,028 and
+ * 1,890 us (512 -> 128). */
 typedef struct soon {
     const float *from; /* NULL: nothing */
     size_t step;       /* floats */
 } soon;
 
-/* One tile. rows, vectors and fetches are constants at each call, so the loops over them vanish. `next`: where the next
- * tile will be, which is to be in the cache by then. */
+/* One tile. rows, vectors and fetches are constants at each call, so the loops over them vanish. `next`: the next
+ * tile's memory, prefetched. */
 ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors, const bool fetches,
                            const float *a, const float *b, size_t b_row, float *c, size_t c_row,
                            const float *next, const float *bias, bool add, soon fetch) {
@@ -73,7 +73,7 @@ static void tile(const gs_matmul *t, int rows, int vectors, const float *a, cons
     }
 }
 
-/* A whole tile, and what to fetch meanwhile; a separate function, so that it has all registers. */
+/* A whole tile with prefetching; a separate function, so that it has all registers. */
 static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vectors, const float *a,
                                                     const float *b, size_t b_row, float *c, const float *next,
                                                     const float *bias, soon fetch) {
@@ -83,14 +83,14 @@ static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vect
         tile_of(t, GS_TILE_ROWS, 2, true, a, b, b_row, c, t->c.row, next, bias, t->add, fetch);
 }
 
-/* How many vectors the tile at column j has: where 4 are left they are 2 + 2, not 3 + 1. */
+/* Vectors of the tile at column j: 4 remaining ones are 2 + 2, not 3 + 1. */
 static int vectors_at(const gs_matmul *t, int j) {
     int left = (t->columns - j + GS_VECTOR - 1) / GS_VECTOR;
     return left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS;
 }
 
-/* b from column j on, `width` columns, side by side; zeros where b has ended. Rows that are a power of two apart would
- * drive each other out of the cache. */
+/* `width` columns of b from column j on, side by side; zeros behind the end of b. Rows that are a power of two apart
+ * would evict each other from the cache. */
 static void copy_strip(const gs_matmul *t, int j, int width) {
     int left = t->columns - j < width ? t->columns - j : width;
     float *to = t->strip;
@@ -114,7 +114,7 @@ static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *
         }
 }
 
-/* What gs_matmul says is to be fetched while the tile at row i and column j is computed. */
+/* What to fetch while the tile at row i and column j is computed. */
 static soon fetch_at(const gs_matmul *t, int i, int j, int vectors, const float *a) {
     const int block = i / GS_TILE_ROWS, after = j + vectors * GS_VECTOR;
     if (t->a_ahead > 0) return (soon){a + t->a_ahead, GS_TILE_ROWS};

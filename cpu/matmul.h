@@ -1,5 +1,5 @@
-/* The product of two matrices, with all sums of a tile in registers: what linear_small.c, linear_large.c and
- * attention.c are made of.
+/* The product of two matrices, with all sums of a tile in registers, for linear_small.c, linear_large.c and
+ * attention.c.
  *
  *              b  | . . | x x | . . |     a tile needs GS_TILE_VECTORS vectors of each row of b
  *                 | . . | x x | . . |
@@ -10,11 +10,10 @@
  *        | x x x|   | . . | T T | . . |      while k runs over the depth
  *        | . . .|   | . . | . . | . . |
  *
- * A library copies both matrices first, into the order in which it will read them. For large ones that pays. Those of
- * a linear layer with few samples have few uses for each weight, so here they are read in place (linear.h).
+ * A library first copies both matrices into the order in which it will read them. That pays for large ones. A linear
+ * layer with few samples uses each weight only a few times, so here the matrices are read in place (linear.h).
  *
- * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut.
- */
+ * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut. */
 #pragma once
 
 #include "cpu/product.h"
@@ -22,7 +21,7 @@
 /* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that,  i < rows, k < depth, j < columns. */
 typedef struct gs_matmul {
     int rows, depth, columns;
-    /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; its floats are `column` apart. */
+    /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; its floats are column apart. */
     struct {
         const float *at;
         size_t block, row, column;
