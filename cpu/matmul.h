@@ -21,7 +21,7 @@
 /* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that,  i < rows, k < depth, j < columns. */
 typedef struct gs_matmul {
     int rows, depth, columns;
-    /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; its floats are column apart. */
+    /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; floats are column apart. */
     struct {
         const float *at;
         size_t block, row, column;
