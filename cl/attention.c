@@ -18,12 +18,12 @@ static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) 
     return gs_cl_items(n * (size_t)s->heads * tiles * each, each);
 }
 
-/* Samples at once, of which so many numbers are copied: enough tiles for all cores. */
+/* How many samples at once, with so many copied numbers each: enough tiles for all cores. */
 static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t copied) {
     return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }
 
-/* y and dx are added to, tile by tile: what becomes of 16 bits, in scratch memory. */
+/* y and dx are added to tile by tile: if they are in 16 bits, in scratch memory first. */
 static gs_status place_of_sums(gs_device *d, gs_mem to, size_t count, gs_mem *sums) {
     *sums = to;
     return to.half ? gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, count, sums) : GS_OK;
@@ -33,8 +33,8 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_
                          const gs_attention_sizes *s) {
     const attention_sizes sizes = sizes_of(d, s);
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * 3 * (size_t)s->length * (size_t)s->width, false}));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), GS_ARG(y),
-                     GS_ARG(softmax), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(sizes));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "attention"), "attention_forward", tiles_of(d, n, s), y, softmax, x,
+                     n, GS_ARG_STRUCT(sizes));
 }
 
 gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, size_t n,
@@ -53,9 +53,8 @@ gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem
     return GS_OK;
 }
 
-/* dq needs all keys of a query, dk and dv all queries of a key. Instead of atomic additions, whose order is left to
- * chance, a GPU has two kernels that compute the probabilities, each for its own sums. On a CPU a work-item has a whole
- * head. */
+/* dq needs all keys of a query, dk and dv all queries of a key. Atomic additions would have a random order; instead a
+ * GPU has two kernels that each compute the probabilities for their own sums. On a CPU a work-item has a whole head. */
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax, size_t n,
                           const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;
@@ -66,16 +65,16 @@ static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y
         d, 3, (gs_cl_operand[]){{&x, 3 * tokens, false}, {&dy, tokens, false}, {&y, tokens, false}}));
     const char *file = GS_CL_STORED(d, "attention");
     if (!gs_cl_of(d)->tiles.gpu)
-        return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), GS_ARG(dx),
-                         GS_ARG(dy), GS_ARG(x), GS_ARG(y), GS_ARG(softmax), GS_ARG(n), GS_ARG_STRUCT(sizes));
+        return GS_CL_RUN(d, file, "attention_backward", gs_cl_items(n * (size_t)s->heads, 1), dx, dy, x, y,
+                         softmax, n, GS_ARG_STRUCT(sizes));
     gs_mem dy_y;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, rows, &dy_y));
-    GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), GS_ARG(dy),
-                     GS_ARG(y), GS_ARG(rows), GS_ARG_STRUCT(sizes)));
-    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(softmax),
-                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes)));
-    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, GS_ARG(dx), GS_ARG(dy), GS_ARG(x), GS_ARG(softmax),
-                     GS_ARG_BUFFER(dy_y), GS_ARG(n), GS_ARG_STRUCT(sizes));
+    GS_TRY(GS_CL_RUN(d, file, "attention_dy_y", gs_cl_items(rows, 64), GS_ARG_BUFFER(dy_y), dy, y, rows,
+                     GS_ARG_STRUCT(sizes)));
+    GS_TRY(GS_CL_RUN(d, file, "attention_dq", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
+                     GS_ARG_STRUCT(sizes)));
+    return GS_CL_RUN(d, file, "attention_dk_dv", tiles, dx, dy, x, softmax, GS_ARG_BUFFER(dy_y), n,
+                     GS_ARG_STRUCT(sizes));
 }
 
 gs_status gs_cl_attention_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,

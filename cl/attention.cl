@@ -1,8 +1,8 @@
 #include "attention_tile.clh"
 
-/* Attention in tiles. What is computed: src/backend.h; why in tiles, and how softmax goes from tile to tile:
- * cpu/attention.c. One work-group has TILE queries of a head (attention_dk_dv: TILE keys), and goes through all keys
- * (queries), TILE at a time. On a CPU it is one work-item. */
+/* Attention in tiles. src/backend.h defines it; cpu/attention.c explains the tiles, and how softmax goes from tile to
+ * tile. One work-group has TILE queries of a head (attention_dk_dv: TILE keys), and goes through all keys (queries),
+ * TILE at a time. On a CPU it is one work-item. */
 
 typedef struct attention_sizes {
     int length, width, heads, causal, precision;
@@ -147,8 +147,8 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
 
 #else
 
-/* A work-item has all of a head: its scores are computed once, for the gradients of q, k and v. The first tile of
- * queries that a tile of keys meets writes the gradients of these, the others add to them. */
+/* A work-item has a whole head: its scores are computed once, for the gradients of q, k and v. The first tile of
+ * queries that a tile of keys meets writes their gradients, the others add to them. */
 __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const stored *dy,
                                           ulong dy_at, __global const stored *x, ulong x_at,
                                           __global const stored *y, ulong y_at, __global const float *softmax,

@@ -5,10 +5,9 @@
 gs_status gs_cl_attention_cached_forward(gs_device *d, gs_mem y, gs_mem keys, gs_mem values, gs_mem x,
                                          size_t n, size_t past, size_t tokens, const gs_attention_sizes *s) {
     const size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1, count = n * tokens * (size_t)s->width;
-    GS_TRY(GS_CL_RUN(d, "attention_cached", "attention_keep", gs_cl_items(count, 64), GS_ARG(keys),
-                     GS_ARG(values), GS_ARG(x), GS_ARG(count), GS_ARG(past), GS_ARG(tokens),
-                     GS_ARG_STRUCT(*s)));
+    GS_TRY(GS_CL_RUN(d, "attention_cached", "attention_keep", gs_cl_items(count, 64), keys, values, x, count,
+                     past, tokens, GS_ARG_STRUCT(*s)));
     return GS_CL_RUN(d, "attention_cached", "attention_cached_forward",
-                     gs_cl_items(n * tokens * (size_t)s->heads * each, each), GS_ARG(y), GS_ARG(keys),
-                     GS_ARG(values), GS_ARG(x), GS_ARG(n), GS_ARG(past), GS_ARG(tokens), GS_ARG_STRUCT(*s));
+                     gs_cl_items(n * tokens * (size_t)s->heads * each, each), y, keys, values, x, n, past,
+                     tokens, GS_ARG_STRUCT(*s));
 }

@@ -1,7 +1,7 @@
 #include "common.clh"
 
-/* Attention of the newest tokens to all before them. What is computed: src/backend.h; how softmax goes on from block to
- * block: cpu/attention.c. One work-group has one token of a head, and goes through all keys up to its own, BLOCK at a
+/* Attention of the newest tokens to all before them. src/backend.h defines it; cpu/attention.c explains how softmax
+ * goes from block to block. One work-group has one token of a head, and goes through all keys up to its own, BLOCK at a
  * time. On a CPU it is one work-item. */
 
 typedef struct attention_sizes {
@@ -26,8 +26,8 @@ __kernel void attention_keep(__global float *keys, ulong keys_at, __global float
 
 enum { BLOCK = GS_SUM_ITEMS };
 
-/* Each work-item has one key of a block, and then every BLOCK-th number of y: neighbours read neighbouring places of
- * both. All of them sum up the block's weights, for themselves. */
+/* Each work-item has one key of a block, and then every BLOCK-th number of y: neighbours read adjacent numbers of both.
+ * Each sums up the block's weights. */
 __kernel __attribute__((reqd_work_group_size(BLOCK, 1, 1))) void
 attention_cached_forward(__global float *y, ulong y_at, __global const float *keys, ulong keys_at,
                          __global const float *values, ulong values_at, __global const float *x, ulong x_at,

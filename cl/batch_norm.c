@@ -6,47 +6,40 @@ static gs_cl_grid channels(gs_device *d, const gs_batch_norm_sizes *s) {
     return gs_cl_items((size_t)s->c * each, each);
 }
 
-/* And of one for vectors: one work-item for each channel and sample. */
+/* The grid of a kernel for vectors: one work-item for each channel and sample. */
 static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
-    enum { MOST = 65535 }; /* what NVIDIA allows in the second dimension */
-    gs_cl_grid grid = gs_cl_items((size_t)s->c, 64);
-    grid.groups[1] = n < MOST ? n : MOST;
-    return grid;
+    return gs_cl_with_rows(gs_cl_items((size_t)s->c, 64), n);
 }
 
 gs_status gs_cl_batch_norm_statistics(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                       const gs_batch_norm_sizes *s) {
     if (n == 0) return gs_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
-    return GS_CL_RUN(d, GS_CL_AS(d, x, "batch_norm"), "batch_norm_statistics", channels(d, s), GS_ARG(mean),
-                     GS_ARG(var), GS_ARG(x), GS_ARG(n), GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, GS_CL_AS(d, x, "batch_norm"), "batch_norm_statistics", channels(d, s), mean, var, x,
+                     n, GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_batch_norm_running(gs_device *d, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
                                    gs_mem running_var, gs_mem mean, gs_mem var, float m, float samples,
                                    const gs_batch_norm_sizes *s, bool add) {
-    return GS_CL_RUN(d, "batch_norm", "batch_norm_running", gs_cl_items((size_t)s->c, 64), GS_ARG(dmean),
-                     GS_ARG(dvar), GS_ARG(running_mean), GS_ARG(running_var), GS_ARG(mean), GS_ARG(var),
-                     GS_ARG(m), GS_ARG(samples), GS_ARG_STRUCT(*s), GS_ARG((int)add));
+    return GS_CL_RUN(d, "batch_norm", "batch_norm_running", gs_cl_items((size_t)s->c, 64), dmean, dvar,
+                     running_mean, running_var, mean, var, m, samples, GS_ARG_STRUCT(*s), (int)add);
 }
 
 gs_status gs_cl_batch_norm_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, gs_mem mean,
                                    gs_mem var, size_t n, const gs_batch_norm_sizes *s) {
     const size_t planes = n * (size_t)s->c;
     if (s->plane == 1)
-        return GS_CL_RUN(d, GS_CL_AS(d, y, "batch_norm"), "batch_norm_forward_vectors", vectors(s, n),
-                         GS_ARG(y), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(mean), GS_ARG(var), GS_ARG(n),
-                         GS_ARG_STRUCT(*s));
-    return GS_CL_RUN(d, GS_CL_AS(d, y, "batch_norm"), "batch_norm_forward", gs_cl_planes(d, planes, 1),
-                     GS_ARG(y), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(mean), GS_ARG(var), GS_ARG(planes),
-                     GS_ARG_STRUCT(*s));
+        return GS_CL_RUN(d, GS_CL_AS(d, y, "batch_norm"), "batch_norm_forward_vectors", vectors(s, n), y, x,
+                         w, b, mean, var, n, GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "batch_norm"), "batch_norm_forward", gs_cl_planes(d, planes, 1), y, x,
+                     w, b, mean, var, planes, GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_batch_norm_sums(gs_device *d, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                 gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * (size_t)s->c * (size_t)s->plane, false}));
-    return GS_CL_RUN(d, GS_CL_FLOW(d, dy, "batch_norm"), "batch_norm_sums", channels(d, s), GS_ARG(sums),
-                     GS_ARG(dw), GS_ARG(db), GS_ARG(dy), GS_ARG(x), GS_ARG(mean), GS_ARG(var), GS_ARG(n),
-                     GS_ARG_STRUCT(*s), GS_ARG((int)add));
+    return GS_CL_RUN(d, GS_CL_FLOW(d, dy, "batch_norm"), "batch_norm_sums", channels(d, s), sums, dw, db, dy,
+                     x, mean, var, n, GS_ARG_STRUCT(*s), (int)add);
 }
 
 gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,
@@ -58,10 +51,8 @@ gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x
     const char *file = GS_CL_FLOW(d, dy, "batch_norm");
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, planes * (size_t)s->plane, false}));
     if (s->plane == 1)
-        return GS_CL_RUN(d, file, "batch_norm_backward_vectors", vectors(s, n), GS_ARG(dx), GS_ARG(dy),
-                         GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there), GS_ARG(has_sums),
-                         GS_ARG(m), GS_ARG(n), GS_ARG_STRUCT(*s));
-    return GS_CL_RUN(d, file, "batch_norm_backward", gs_cl_planes(d, planes, 1), GS_ARG(dx), GS_ARG(dy),
-                     GS_ARG(x), GS_ARG(w), GS_ARG(mean), GS_ARG(var), GS_ARG(there), GS_ARG(has_sums),
-                     GS_ARG(m), GS_ARG(planes), GS_ARG_STRUCT(*s));
+        return GS_CL_RUN(d, file, "batch_norm_backward_vectors", vectors(s, n), dx, dy, x, w, mean, var,
+                         there, has_sums, m, n, GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, file, "batch_norm_backward", gs_cl_planes(d, planes, 1), dx, dy, x, w, mean, var,
+                     there, has_sums, m, planes, GS_ARG_STRUCT(*s));
 }

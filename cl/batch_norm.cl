@@ -3,10 +3,10 @@
 
 /* Batch normalisation. The formulas are in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
- * Sums: one work-group for each channel. On a GPU its SUMMERS work-items share a plane, or, where planes are small, the
- * samples; on a CPU it is one work-item, which goes through planes by vectors. The sum of a sample is added to the sum
- * of all: so no sum is of more than a plane or of more than n numbers, and little is lost by rounding. All else: one
- * work-item for each number of a vector, GS_LANES for each plane of an image. */
+ * Sums: one work-group for each channel. On a GPU its SUMMERS work-items share a plane, or the samples if planes are
+ * small; on a CPU it is one work-item, which goes through planes by vectors. The sum of a sample is added to the sum of
+ * all: no sum has more than a plane or n terms, so rounding loses little. Everything else: one work-item for each
+ * number of a vector, GS_LANES for each plane of an image. */
 
 typedef struct batch_norm {
     int c, plane;

@@ -1,13 +1,12 @@
-/* From source to a program: compiled, or as an earlier run left it in the user's cache directory (io/cache.h).
+/* From source to a program: compiled, or read from the user's cache directory (io/cache.h).
  *
- * An entry's name is the SHA-256 of all that the binary depends on: platform, device, driver, options, and the source
- * with the files that it includes. So an entry can not be out of date; one that is damaged, or that the driver refuses,
- * is compiled anew and replaced.
+ * An entry's name is the SHA-256 of everything that the binary depends on: platform, device, driver, options, and the
+ * source with its included files. An entry therefore cannot be out of date. A damaged entry, or one that the driver
+ * refuses, is compiled again and replaced.
  *
- * PoCL 3.1 has a cache too, in which processes damage each other's files (pocl issue 1480), and unpacks there what it
- * is given as a binary; so only one process at a time compiles or unpacks. The others find the entry when it is their
- * turn. (Its machine code is made when a kernel is first enqueued, or, as here, when its binary is asked for.)
- */
+ * PoCL 3.1 has a cache too, in which processes damage each other's files (pocl issue 1480), and into which it unpacks
+ * given binaries. Therefore only one process at a time compiles or unpacks; the others then find the entry. (PoCL makes
+ * its machine code when a kernel is first enqueued, or, as here, when its binary is asked for.) */
 #include "cl/cl.h"
 
 #include <stdio.h>
@@ -20,15 +19,15 @@
 
 enum { OPTIONS = 400 };
 
-/* Kernels that all workers repeat, and that divide or take roots: every device must round these alike. Elsewhere it
- * would cost time on a GPU, and gain nothing. */
+/* Kernels that all workers repeat and that divide or take roots must round these alike on every device. Elsewhere that
+ * would cost time on a GPU and gain nothing. */
 static bool rounds_quotients(const gs_cl *cl, const char *file) {
     cl_device_fp_config can = 0;
     clGetDeviceInfo(cl->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof can, &can, NULL);
     return strcmp(file, "adam.cl") == 0 && (can & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
 }
 
-/* No option that allows less exact arithmetic: a NaN must stay one, and a lost digit here is a lost day there. */
+/* No option that allows less exact arithmetic: a NaN must stay one, and lost digits cost days of debugging. */
 static void write_options(const gs_cl *cl, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
     char copy[30];
@@ -64,7 +63,7 @@ static void leave_out_folders(char *log) {
     *to = '\0';
 }
 
-/* Show the compiler's log, and put its first error into the message. */
+/* Print the compiler's log, and put its first error into the message. */
 static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *file) {
     size_t size = 0;
     clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
@@ -80,8 +79,8 @@ static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error,
     return st;
 }
 
-/* PoCL 3.1 has clang link each kernel that it compiles, and clang looks for `ld` in the folders of PATH. Where it finds
- * none PoCL ends the process. */
+/* PoCL 3.1 has clang link each kernel, and clang looks for `ld` in the folders of PATH. Without it PoCL ends the
+ * process. */
 static bool has_linker(const char *path) {
     while (*path) {
         char file[4096];
@@ -148,7 +147,7 @@ static bool load(const gs_cl *cl, const char *name, const char *options, cl_prog
     return false;
 }
 
-/* A driver that does not give its binary away, or gives an empty one, has none to keep. */
+/* A driver that returns no binary, or an empty one, leaves nothing to keep. */
 static void store(cl_program program, const char *name) {
     size_t bytes = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||

@@ -1,4 +1,4 @@
-/* The OpenCL backend: kernels in files, and host functions of a few lines that enqueue them.
+/* The OpenCL backend: kernels in files, and short host functions that enqueue them.
  *
  *     platforms.c  what platforms and devices there are; pocl.c: what PoCL needs
  *     open.c       devices and their parts by name; the table of functions
@@ -7,14 +7,13 @@
  *     memory.c     buffers, and the scratch memory that operators share
  *     offload.c    memory of the host beside that of the device (--offload)
  *     tiles.c      the sizes of tiles; error.c: OpenCL's error codes by name
- *     NAME.c       the operator NAME: sizes in, kernels of NAME.cl enqueued; element_wise.c, losses.c: several alike
+ *     NAME.c       the operator NAME: enqueues kernels of NAME.cl; element_wise.c, losses.c, optimizers.c: several
  *
- * Operators enqueue and return; the queue is in order, so each kernel sees what the one before it wrote. A device is
- * used by one thread at a time, so nothing that belongs to it is locked.
+ * Operators enqueue and return. The queue is in order, so each kernel sees what the one before it wrote. One thread at
+ * a time uses a device, so nothing that belongs to it is locked.
  *
- * A kernel that is fast on a GPU is slow on a CPU, and the other way round. Where that matters a .cl file holds both,
- * and the macros GS_GPU and GS_VECTOR, set when it is built, say for which kind of device it is (see gs_cl).
- */
+ * A kernel that is fast on a GPU is slow on a CPU, and vice versa. Where that matters a .cl file holds both, and the
+ * macros GS_GPU and GS_VECTOR, set when it is built, select one (see gs_cl). */
 #pragma once
 
 #include <CL/cl.h>
@@ -23,8 +22,7 @@
 #include "backend.h"
 #include "operators.h"
 
-/* Sizes that host and kernels must agree on; the kernels get those that they need as macros of the same names when they
- * are built (program.c). */
+/* Sizes that host and kernels must agree on. Kernels are built with macros of the same names (build.c). */
 enum {
     GS_LANES = 32,      /* GPU: work-items that share a row of a plane (common.clh) */
     GS_DOT_COLUMNS = 4, /* CPU: columns of the "dot" tile (tile.clh); the other sizes are in gs_cl_tiles */
@@ -33,8 +31,8 @@ enum {
     GS_SUM_ITEMS = 64   /* work-items that sum up a loss (stats.cl) */
 };
 
-/* The shapes of the tiles by which products and convolutions are computed: defaults by the kind of device, or what
- * GRADSUM_CL_TILES says; the words in quotes are its own. cl/tiles.c. */
+/* The shapes of the tiles of products and convolutions: defaults by the kind of device, or GRADSUM_CL_TILES, whose
+ * words are in quotes here. cl/tiles.c. */
 typedef struct gs_cl_tiles {
     /* "gpu": kernels in GPU style: neighbouring work-items read neighbouring addresses, tiles lie in __local memory.
      * "cpu": one work-item computes a tile of vectors in its registers. */
@@ -54,20 +52,20 @@ static inline size_t gs_cl_group(const gs_cl_tiles *t) {
     return (size_t)(t->tile / t->each) * (size_t)(t->tile / t->each);
 }
 
-/* Rows of the lower kind of "broadcast" tile, for matrices that it fits better; GS_ROWS_LOW in the kernels. */
+/* Rows of the lower "broadcast" tile, for matrices that it fits better; GS_ROWS_LOW in the kernels. */
 static inline int gs_cl_rows_low(const gs_cl_tiles *t) {
     return t->rows > 1 ? t->rows * 3 / 4 : 1;
 }
 
-/* From a text, "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16"; what it does not
- * name stays as it is. "cpu4", "cpu8", "cpu16": that vector and the other sizes' defaults for it. false: not such a
- * text, or a number that is not allowed. */
+/* From a text, "cpu vector=16 rows=8 dot_rows=6 unroll=1 pack=1200" or "gpu tile=64 each=4 step=16"; sizes that it does
+ * not name are unchanged. "cpu4", "cpu8", "cpu16": that vector, and the default sizes for it. false: not such a text,
+ * or a number that is not allowed. */
 bool gs_cl_tiles_parse(const char *text, gs_cl_tiles *);
 /* The defaults for a vector of that many floats. */
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector);
 
-/* Memory that operators use between two of their kernels; each of these is one buffer that grows to the largest need
- * and is freed when the device is closed. */
+/* Memory that operators use between two of their kernels. Each is one buffer that grows to the largest need and is
+ * freed with the device. */
 typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCH_X,       /* images as a convolution sees them */
     GS_CL_SCRATCH_DY,      /* gradients with theirs */
@@ -80,22 +78,20 @@ typedef enum gs_cl_scratch_use {
     GS_CL_SCRATCHES
 } gs_cl_scratch_use;
 
-/* A copy of what the host wrote, on its way to the device: gs_cl_write need not wait until the device is done with the
- * step before. */
+/* A copy of data from the host on its way to the device, so that gs_cl_write need not wait for the step before. */
 typedef struct gs_cl_staging {
     void *bytes;
     size_t size;
     cl_event done; /* the copy is on the device; NULL: the place was never used */
 } gs_cl_staging;
 
-/* Numbers that follow from the sizes of a convolution, made once for each of them (conv2d_common.h). */
+/* Numbers that follow from the sizes of a convolution, made once for each (conv2d_common.h). */
 typedef struct gs_cl_table {
     gs_conv2d_sizes sizes;
     gs_mem table;
 } gs_cl_table;
 
-/* What device->state points to. */
-/* Memory of the host that the device can copy fast (offload.c), and a copy on its way. */
+/* Host memory that the device can copy fast (offload.c), and a copy on its way. */
 enum { GS_CL_COPIES = 64 };
 typedef struct gs_cl_offloaded {
     void *host;
@@ -108,6 +104,7 @@ typedef struct gs_cl_transfer {
     gs_offload_transfer move; /* what watch is told, when it is done; start: when it was enqueued */
 } gs_cl_transfer;
 
+/* What device->state points to. */
 typedef struct gs_cl {
     cl_device_id id;
     bool part;  /* a sub-device, to be released */
@@ -151,14 +148,14 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
     return (gs_cl *)device->state;
 }
 
-/* Held while a thread opens, closes or lists devices, or compiles: workers that open their devices at the same time
- * would otherwise meet inside OpenCL, where its first call sets up everything (PoCL 3.1 then crashes). */
+/* Held while a thread opens, closes or lists devices, or compiles. Otherwise workers that open their devices at the
+ * same time would meet inside OpenCL, whose first call sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void); /* both: platforms.c */
 
 /* ---- errors ---- */
 
-/* GS_OK for CL_SUCCESS, else GS_E_OPENCL (GS_E_MEMORY where memory is out); the message is "WHAT: NAME (number)". */
+/* GS_OK for CL_SUCCESS, else GS_E_OPENCL, or GS_E_MEMORY without memory; the message is "WHAT: NAME (number)". */
 gs_status gs_cl_check(cl_int error, const char *format, ...) GS_PRINTF(2, 3);
 
 /* ---- running kernels ---- */
@@ -168,9 +165,13 @@ typedef struct gs_cl_grid {
     size_t groups[3], local[3];
 } gs_cl_grid;
 
-/* At least `items` work-items in one dimension, in groups of `local`; the kernel lets those at the end that are too
- * many do nothing. */
+/* At least `items` work-items in one dimension, in groups of `local`. In the kernel, those beyond `items` do
+ * nothing. */
 gs_cl_grid gs_cl_items(size_t items, size_t local);
+
+/* The grid with `rows` rows in its second dimension, or 65535, which is all that NVIDIA allows: a kernel loops over the
+ * others. */
+gs_cl_grid gs_cl_with_rows(gs_cl_grid, size_t rows);
 
 /* How many parts of size `each` cover `count`. */
 static inline size_t gs_cl_parts(size_t count, size_t each) {
@@ -183,8 +184,8 @@ gs_cl_grid gs_cl_elements(gs_device *, size_t count);
 /* The grid of a kernel that goes through planes of that many rows (GS_PLANE and GS_ROW in common.clh). */
 gs_cl_grid gs_cl_planes(gs_device *, size_t planes, size_t rows);
 
-/* One argument of a kernel: `size` bytes at `bytes`, or, where that is NULL, of `value`. A gs_mem becomes two: the
- * buffer, and `at` as a ulong, which counts numbers: of a place that is half, those of 16 bits. */
+/* One argument of a kernel: `size` bytes at `bytes`, or at `value` if that is NULL. A gs_mem becomes two arguments: the
+ * buffer, and `at` as a ulong, which counts numbers (of 16 bits where the memory is half). */
 typedef struct gs_cl_arg {
     size_t size;
     const void *bytes;
@@ -198,6 +199,9 @@ typedef struct gs_cl_arg {
     cl_ulong at;
 } gs_cl_arg;
 
+static inline gs_cl_arg gs_cl_arg_made(gs_cl_arg a) {
+    return a;
+}
 static inline gs_cl_arg gs_cl_arg_mem(gs_mem m) {
     return (gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = m.base}, true, m.half ? 2 * m.at : m.at};
 }
@@ -211,29 +215,31 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
     return (gs_cl_arg){sizeof f, NULL, {.f = f}, false, 0};
 }
 
-/* An argument from a gs_mem, int, float, size_t or uint64_t; the last two are ulong in the kernel. */
+/* An argument from a gs_mem, int, float, size_t or uint64_t; the last two are ulong in the kernel. Or one that
+ * GS_ARG_BUFFER or GS_ARG_STRUCT has made. */
 #define GS_ARG(x)                                                                                            \
-    _Generic((x), gs_mem                                                                                     \
+    _Generic((x), gs_cl_arg                                                                                  \
+             : gs_cl_arg_made, gs_mem                                                                        \
              : gs_cl_arg_mem, int                                                                            \
              : gs_cl_arg_int, float                                                                          \
              : gs_cl_arg_float, unsigned                                                                     \
              : gs_cl_arg_ulong, unsigned long                                                                \
              : gs_cl_arg_ulong, unsigned long long                                                           \
              : gs_cl_arg_ulong)(x)
-/* The buffer alone, when the kernel wants its beginning. */
+/* The buffer alone, for a kernel that reads it from its beginning. */
 #define GS_ARG_BUFFER(m) ((gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = (m).base}, false, 0})
 /* A struct by value; the kernel's file declares the same members in the same order. */
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
 
-/* Enqueue kernel `name` of cl/FILE.cl, which is found and built when it is first used; `bf16/FILE` and the like: built
- * for memory of 16 bits (stored.clh). Nothing happens if the grid is empty. On a CPU work-groups of one
- * work-item are joined to larger ones (join_groups in program.c). GS_E_FILE: there is no such file. GS_E_OPENCL: it
- * does not compile (the compiler's words go to standard error), or a call failed. */
+/* Enqueue kernel `name` of cl/FILE.cl, which is found and built at its first use; `bf16/FILE` and similar names: built
+ * for memory of 16 bits (stored.clh). An empty grid does nothing. On a CPU, work-groups of one work-item are joined
+ * (join_groups in program.c). GS_E_FILE: no such file. GS_E_OPENCL: it does not compile (the compiler's log goes to
+ * standard error), or a call failed. */
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
 
-/* On a CPU: a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. That many work-groups of
- * one work-item each, of which gs_cl_takers are enough, share the tasks among them. */
+/* On a CPU: run a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. So many work-groups
+ * of one work-item share the tasks; gs_cl_takers are enough. */
 gs_status gs_cl_run_tasks(gs_device *, const char *file, const char *name, size_t groups, size_t tasks,
                           const gs_cl_arg *args, int count);
 
@@ -243,20 +249,37 @@ static inline size_t gs_cl_takers(gs_device *d, size_t tasks) {
     return units < tasks ? units : tasks;
 }
 
-/* gs_cl_run with the arguments in order: GS_CL_RUN(device, "relu", "relu_forward", grid, GS_ARG(y), GS_ARG(x), ...) */
+/* gs_cl_run with up to 12 arguments, in order: GS_CL_RUN(device, "relu", "relu_forward", grid, y, x, count) */
 #define GS_CL_RUN(device, file, name, grid, ...)                                                             \
-    gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){__VA_ARGS__},                                    \
-              (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
+    gs_cl_run(device, file, name, grid, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)}, GS_ARG_COUNT(__VA_ARGS__))
 #define GS_CL_RUN_TASKS(device, file, name, groups, tasks, ...)                                              \
-    gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){__VA_ARGS__},                     \
-                    (int)(sizeof((const gs_cl_arg[]){__VA_ARGS__}) / sizeof(gs_cl_arg)))
+    gs_cl_run_tasks(device, file, name, groups, tasks, (const gs_cl_arg[]){GS_ARGS(__VA_ARGS__)},            \
+                    GS_ARG_COUNT(__VA_ARGS__))
 
-/* Compile a program for a device, or load what an earlier run kept of it. `file` is its name without folders, for
- * messages. GS_E_OPENCL: it does not compile (the compiler's words go to standard error), or a call failed.
- * cl/build.c. */
+/* GS_ARG of each */
+#define GS_ARGS(...) GS_ARGS_OF(GS_ARG_COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define GS_ARG_COUNT(...) GS_ARG_13TH(__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define GS_ARG_13TH(a, b, c, d, e, f, g, h, i, j, k, l, count, ...) count
+#define GS_ARGS_OF(count) GS_ARGS_PASTE(count)
+#define GS_ARGS_PASTE(count) GS_ARGS_##count
+#define GS_ARGS_1(x) GS_ARG(x)
+#define GS_ARGS_2(x, ...) GS_ARG(x), GS_ARGS_1(__VA_ARGS__)
+#define GS_ARGS_3(x, ...) GS_ARG(x), GS_ARGS_2(__VA_ARGS__)
+#define GS_ARGS_4(x, ...) GS_ARG(x), GS_ARGS_3(__VA_ARGS__)
+#define GS_ARGS_5(x, ...) GS_ARG(x), GS_ARGS_4(__VA_ARGS__)
+#define GS_ARGS_6(x, ...) GS_ARG(x), GS_ARGS_5(__VA_ARGS__)
+#define GS_ARGS_7(x, ...) GS_ARG(x), GS_ARGS_6(__VA_ARGS__)
+#define GS_ARGS_8(x, ...) GS_ARG(x), GS_ARGS_7(__VA_ARGS__)
+#define GS_ARGS_9(x, ...) GS_ARG(x), GS_ARGS_8(__VA_ARGS__)
+#define GS_ARGS_10(x, ...) GS_ARG(x), GS_ARGS_9(__VA_ARGS__)
+#define GS_ARGS_11(x, ...) GS_ARG(x), GS_ARGS_10(__VA_ARGS__)
+#define GS_ARGS_12(x, ...) GS_ARG(x), GS_ARGS_11(__VA_ARGS__)
+
+/* Compile a program for a device, or load it from the cache. `file`: its name without folders, for messages.
+ * GS_E_OPENCL: it does not compile (the compiler's log goes to standard error), or a call failed. cl/build.c. */
 gs_status gs_cl_build(const gs_cl *, const char *file, const char *source, cl_program *out);
 
-/* The program with the kernels of cl/FILE.cl, built if it is not yet; it goes with the device. Fails as gs_cl_run. */
+/* The program with the kernels of cl/FILE.cl, built if necessary; it belongs to the device. Fails as gs_cl_run. */
 gs_status gs_cl_program(gs_device *, const char *file, cl_program *out);
 
 /* Release all programs and kernels of a device. */
@@ -264,7 +287,7 @@ void gs_cl_programs_free(gs_cl *);
 
 /* ---- memory ---- */
 
-/* *out = the scratch buffer for `use`, grown to at least `count` floats. What it holds is undefined. */
+/* *out = the scratch buffer for `use`, grown to at least `count` floats; its content is undefined. */
 gs_status gs_cl_scratch(gs_device *, gs_cl_scratch_use use, size_t count, gs_mem *out);
 
 /* These and the operators: see src/backend.h. */
@@ -291,8 +314,8 @@ typedef struct gs_cl_gemm_sizes {
 /* C (m, n) = A B + bias; bias has n elements or is GS_NONE. */
 gs_status gs_cl_gemm(gs_device *, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes);
 
-/* Two products without bias, of which none needs the other: on a CPU as one kernel, which saves the cores a wait. The
- * one with the larger tasks should come first: the small ones fill up the end. */
+/* Two independent products without bias: on a CPU one kernel, which saves the cores a wait. The one with the larger
+ * tasks should come first: small tasks fill up the end. */
 typedef struct gs_cl_product {
     gs_mem c, a, b;
     gs_cl_gemm_sizes s;
@@ -301,35 +324,35 @@ gs_status gs_cl_gemm_pair(gs_device *, gs_cl_product, gs_cl_product);
 
 /* ---- what OpenCL says of its platforms and devices: platforms.c, pocl.c ---- */
 
-/* Are `mine` all of a machine's cores, 0 .. online - 1? */
+/* Does `mine` hold all cores of the machine, 0 .. online - 1? */
 bool gs_cl_has_all_cores(const cpu_set_t *mine, long online);
 
 enum { GS_CL_MOST = 64 /* platforms, and devices of one, that are looked at */ };
 
-/* The ids of all platforms; *count may be 0: no OpenCL is no failure. */
+/* The ids of all platforms. *count may be 0: a missing OpenCL is not a failure. */
 gs_status gs_cl_platforms(cl_platform_id out[GS_CL_MOST], cl_uint *count);
 
-/* The same for the devices of one platform; its number is for messages. */
+/* The devices of one platform; its number is for messages. */
 gs_status gs_cl_devices_of(cl_platform_id, int number, cl_device_id out[GS_CL_MOST], cl_uint *count);
 
-/* GS_E_FILE: the platform is PoCL, and has no place for its compiled kernels (gs_cl_choose_cache). */
+/* GS_E_FILE: the platform is PoCL, and has no folder for its compiled kernels (gs_cl_choose_cache). */
 gs_status gs_cl_check_cache(cl_platform_id);
 
-/* The smallest number, from 0, that no open device has; the last of them is all further devices' together. Between
- * gs_cl_lock and gs_cl_unlock. Why devices have numbers: pocl.c. */
+/* The smallest number, from 0, that no open device has; all devices beyond the last share the last one. Call it between
+ * gs_cl_lock and gs_cl_unlock. pocl.c says why devices have numbers. */
 enum { GS_CL_NUMBERS = 64 };
 int gs_cl_take_number(void);
 void gs_cl_give_number_back(int);
 
-/* The compiler's option by which the device of that number gets kernels of its own; "" where it needs none. */
+/* The compiler's option that gives the device of that number its own kernels; "" where that is unnecessary. */
 void gs_cl_copy_option(const char *identity, int number, char *option, size_t size);
 
-/* A text that OpenCL knows, cut to `size` bytes; "" if it does not say. */
+/* A text from OpenCL, cut to `size` bytes; "" if there is none. */
 void gs_cl_device_text(cl_device_id, cl_device_info what, char *text, size_t size);
 void gs_cl_platform_text(cl_platform_id, cl_platform_info what, char *text, size_t size);
 
-/* A number that OpenCL knows, of whatever type; 0 if it does not say. */
+/* A number of any type from OpenCL; 0 if there is none. */
 cl_ulong gs_cl_device_number(cl_device_id, cl_device_info what);
 
-/* Into how many parts of equal size a device can be split: one for each unit, or 0. */
+/* Into how many equal parts a device can be split: one for each unit, or 0. */
 int gs_cl_most_parts(cl_device_id);

@@ -1,6 +1,5 @@
-/* Convolution. On a GPU as products over padded planes: conv2d.cl tells how. Images go through in chunks, so that their
- * planes need little memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation:
- * conv2d_groups.c. */
+/* Convolution. On a GPU: products over padded planes (conv2d.cl), in chunks of images so that their planes need little
+ * memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation: conv2d_groups.c. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 #include "core/memory.h"
@@ -32,6 +31,19 @@ gs_status gs_cl_conv2d_table(gs_device *d, const gs_conv2d_sizes *s, size_t coun
     return st;
 }
 
+gs_status gs_cl_conv2d_sharers(gs_device *d, const gs_conv2d_sizes *s, size_t tasks, size_t memory,
+                               size_t *groups) {
+    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / memory,
+                 takers = gs_cl_takers(d, tasks);
+    if (can == 0)
+        return gs_fail(
+            GS_E_MEMORY,
+            "conv2d: this device is too small for an image of (%d,%d,%d) and %d kernels of %d x %d", s->in_c,
+            s->in_h, s->in_w, s->out_c, s->kernel_h, s->kernel_w);
+    *groups = takers < can ? takers : can;
+    return GS_OK;
+}
+
 gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem part,
                                    size_t groups, const gs_conv2d_sizes *s, bool add) {
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
@@ -39,8 +51,8 @@ gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs
     gs_cl_grid grid = gs_cl_items(t->gpu ? (size_t)columns : gs_cl_parts((size_t)columns, (size_t)t->vector),
                                   t->gpu ? 64 : 1);
     grid.groups[1] = (size_t)s->out_c;
-    return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, GS_ARG(dw), GS_ARG(db.base ? db : dw),
-                     GS_ARG_BUFFER(part), GS_ARG(groups), GS_ARG(columns), GS_ARG(inputs), GS_ARG((int)add));
+    return GS_CL_RUN(d, file, "conv2d_weights_sum", grid, dw, db.base ? db : dw, GS_ARG_BUFFER(part), groups,
+                     columns, inputs, (int)add);
 }
 
 /* ---- on a GPU ---- */
@@ -129,7 +141,7 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     return GS_OK;
 }
 
-/* How many images at once; in 16 bits an even number, so that those that follow begin at a float. */
+/* How many images at once; in 16 bits an even number, so that the next ones begin at a float. */
 static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     const gs_cl *cl = gs_cl_of(d);
     size_t budget = (size_t)256 << 20, limit = 65534; /* even; a grid's third dimension has 65535 */
@@ -142,7 +154,7 @@ static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     return images < n ? images : n;
 }
 
-/* Scratch memory for so many numbers, in 16 bits where the precision says so. */
+/* Scratch memory for so many numbers, in 16 bits if the precision says so. */
 static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
     const bool half = d->precision != GS_PRECISION_F32;
     GS_TRY(gs_cl_scratch(d, use, half ? gs_cl_parts(count, 2) : count, out));
@@ -159,8 +171,7 @@ static gs_status make_planes(gs_device *d, const char *file, gs_cl_scratch_use u
     p.gated = gate.base != NULL;
     if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
     GS_TRY(scratch_of_stored(d, use, p.lead + n * p.image + p.slack, out));
-    return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), GS_ARG(from), GS_ARG(gate),
-                     GS_ARG_STRUCT(p));
+    return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), from, gate, GS_ARG_STRUCT(p));
 }
 
 /* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u
@@ -188,8 +199,8 @@ static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
     return GS_OK;
 }
 
-/* Where the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels
- * of 1 x 1), they make one long row, which is cut into vectors with less waste. */
+/* If the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
+ * 1 x 1), they form one long row, which is cut into vectors with less waste. */
 static void join_rows(product *p) {
     if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
     if (p->columns != p->grid_w || p->columns != p->w) return;
@@ -208,11 +219,10 @@ static gs_status multiply(gs_device *d, const char *file, gs_mem y, gs_mem w, gs
     const gs_cl_grid grid = {
         {gs_cl_parts((size_t)p.rows * (size_t)p.columns, tile), gs_cl_parts((size_t)p.m, tile), n},
         {gs_cl_group(&cl->tiles), 1, 1}};
-    return GS_CL_RUN(d, file, "conv2d_product", grid, GS_ARG(y), GS_ARG(w), GS_ARG(bias), GS_ARG_BUFFER(x),
-                     GS_ARG(places), GS_ARG_STRUCT(p));
+    return GS_CL_RUN(d, file, "conv2d_product", grid, y, w, bias, GS_ARG_BUFFER(x), places, GS_ARG_STRUCT(p));
 }
 
-/* On a GPU a pooling is left to its own operator. */
+/* On a GPU pooling has its own operator. */
 bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
     return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_is_2x2(e->pool)));
 }
@@ -281,8 +291,8 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
                  .n = (int)p->inputs + bias,
                  .positions = (s->out_h - 1) * p->dy.grid_w + s->out_w};
     const size_t m = (size_t)t.m, columns = (size_t)t.n;
-    /* A group of images is summed in registers; the groups' sums are added up after that. So few images that there is
-     * work for all of a GPU. */
+    /* A group of images is summed in registers, then the groups are added up. Groups are small enough to give work to
+     * all of a GPU. */
     enum { ENOUGH = 512 };
     gs_cl_grid grid = {
         {gs_cl_parts(columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), 1},
@@ -293,7 +303,7 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, groups * m * columns, &part));
     GS_TRY(GS_CL_RUN(d, file, "conv2d_weights", grid, GS_ARG_BUFFER(part), GS_ARG_BUFFER(dy),
-                     GS_ARG_BUFFER(x), GS_ARG(x_places), GS_ARG_STRUCT(t)));
+                     GS_ARG_BUFFER(x), x_places, GS_ARG_STRUCT(t)));
     return gs_cl_conv2d_weights_sum(d, file, dw, db, part, groups, s, add);
 }
 
@@ -303,9 +313,8 @@ static gs_status transpose_w(gs_device *d, const char *file, gs_mem w, const gs_
     gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
     grid.groups[1] = (size_t)rows;
     GS_TRY(scratch_of_stored(d, GS_CL_SCRATCH_W, (size_t)rows * (size_t)columns, out));
-    return GS_CL_RUN(d, file, "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), GS_ARG(w), GS_ARG(s->out_c),
-                     GS_ARG(s->in_c), GS_ARG(s->kernel_h), GS_ARG(s->kernel_w), GS_ARG(p->taps_h),
-                     GS_ARG(p->taps_w), GS_ARG(s->stride_h), GS_ARG(s->stride_w));
+    return GS_CL_RUN(d, file, "conv2d_transpose_w", grid, GS_ARG_BUFFER(*out), w, s->out_c, s->in_c,
+                     s->kernel_h, s->kernel_w, p->taps_h, p->taps_w, s->stride_h, s->stride_w);
 }
 
 /* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where its y > 0 */

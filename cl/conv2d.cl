@@ -3,14 +3,14 @@
 
 /* Convolution on a GPU, without im2col. (On a CPU: conv2d_rows.cl.)
  *
- * The usual way copies every window of x into the column of a matrix and multiplies that by w; for a 3 x 3 kernel the
- * matrix is nine times as large as x, and has to be written and read. But its rows are already in memory, if
- * only x is stored together with its padding: with stride 1, the row for (channel c, kernel place u, v) is the padded
- * plane of c itself, seen from u rows further down and v columns further right. So the product reads B(k, position) at
+ * The usual method copies every window of x into a column of a matrix and multiplies that by w. For a 3 x 3 kernel the
+ * matrix is nine times as large as x, and has to be written and read. But its rows are already in memory if x is stored
+ * with its padding: with stride 1, the row for (channel c, kernel position u, v) is the padded plane of c itself, seen
+ * from u rows further down and v columns further right. So the product reads B(k, position) at
  *
  *     x[image + place[k] + r grid_w + s]        for k = (c, u, v), position = (r, s)
  *
- * and all that has to be made are the padded planes and the table `place`.
+ * and only the padded planes and the table `place` have to be made.
  *
  * With a stride the plane is split into stride_h x stride_w planes ("phases"), one for each remainder of the pixel's
  * place modulo the stride; inside each of them the windows again move by 1:

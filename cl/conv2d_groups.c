@@ -1,8 +1,8 @@
-/* Convolution with groups or dilation: conv2d_groups.cl tells how. */
+/* Convolution with groups or dilation, as conv2d_groups.cl explains. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
-/* Where a group has so many channels, a work-item computes so many of them; else one. A kernel for each. */
+/* A work-item computes so many channels if a group has as many, else one. A kernel for each case. */
 enum { BLOCK = 4 };
 
 static size_t block_of(int channels) {
@@ -21,12 +21,12 @@ gs_status gs_cl_conv2d_groups_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w
     const size_t planes = n * blocks_of(&s, channels);
     return GS_CL_RUN(d, GS_CL_FLOW(d, y, "conv2d_groups"),
                      block_of(channels) == 1 ? "conv2d_groups_forward" : "conv2d_groups_forward_4",
-                     gs_cl_planes(d, planes, (size_t)s.out_h), GS_ARG(y), GS_ARG(x), GS_ARG(w),
-                     GS_ARG(has_bias ? b : w), GS_ARG(has_bias), GS_ARG(planes), GS_ARG_STRUCT(s));
+                     gs_cl_planes(d, planes, (size_t)s.out_h), y, x, w, has_bias ? b : w, has_bias, planes,
+                     GS_ARG_STRUCT(s));
 }
 
-/* Each work-item of the first kernel sums one weight, or those of a block, over some rows of dy, so few that there is
- * work for all of a device; the second kernel adds these sums up. */
+/* Each work-item of the first kernel sums one weight, or those of a block, over some rows of dy, few enough that all of
+ * a device has work. The second kernel adds these sums up. */
 static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   size_t n, const gs_conv2d_sizes *s, bool add) {
     const gs_cl *cl = gs_cl_of(d);
@@ -43,8 +43,7 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, parts * (size_t)s->out_c * columns, &part));
     const gs_cl_grid grid = gs_cl_items(parts * blocks * columns, cl->tiles.gpu ? 64 : 1);
     GS_TRY(GS_CL_RUN(d, file, block_of(channels) == 1 ? "conv2d_groups_weights" : "conv2d_groups_weights_4",
-                     grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x), GS_ARG((int)columns), GS_ARG(parts),
-                     GS_ARG(rows), GS_ARG_STRUCT(*s)));
+                     grid, GS_ARG_BUFFER(part), dy, x, (int)columns, parts, rows, GS_ARG_STRUCT(*s)));
     return gs_cl_conv2d_weights_sum(d, file, dw, db, part, parts, &of_group, add);
 }
 
@@ -59,6 +58,5 @@ gs_status gs_cl_conv2d_groups_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_me
     if (!dx.base) return GS_OK;
     const size_t planes = n * blocks_of(&s, channels);
     return GS_CL_RUN(d, file, block_of(channels) == 1 ? "conv2d_groups_dx" : "conv2d_groups_dx_4",
-                     gs_cl_planes(d, planes, (size_t)s.in_h), GS_ARG(dx), GS_ARG(dy), GS_ARG(w),
-                     GS_ARG(planes), GS_ARG_STRUCT(s));
+                     gs_cl_planes(d, planes, (size_t)s.in_h), dx, dy, w, planes, GS_ARG_STRUCT(s));
 }

@@ -9,8 +9,8 @@
  *                where these divisions leave no remainder
  *
  * A work-item has a row, or several, of `block` planes of one group's channels, GS_VECTOR columns at a time. Their sums
- * stay in registers, and each number that it loads counts in all of them. The last block of a group may reach beyond
- * it: then it computes its last channel again, which is not stored. Each kernel is there for a block of 1 and of 4. */
+ * stay in registers, and each loaded number counts in all of them. The last block of a group may reach beyond it: then
+ * it computes its last channel again, which is not stored. Each kernel exists for a block of 1 and of 4. */
 
 /* As gs_conv2d_sizes. */
 typedef struct conv2d_sizes {

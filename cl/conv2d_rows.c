@@ -1,5 +1,5 @@
-/* Convolution on a CPU, image by image; conv2d_rows.cl explains how. There are two kernels, and each does all the work
- * for some images. So a core finds what it wrote in its own cache, and there is little waiting between kernels. */
+/* Convolution on a CPU, image by image, as conv2d_rows.cl explains. Each of the two kernels does all the work for some
+ * images: a core finds what it wrote in its own cache, and kernels rarely wait for each other. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
@@ -74,9 +74,8 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Do `low` tiles, which are three vectors wide instead of two, compute less beyond the edges of a product? Strips of
- * one vector follow where there is room for no more. (Backward has only these tiles: a kernel with both takes longer to
- * compile.) */
+/* Do `low` tiles, three vectors wide instead of two, compute less beyond the edges of a product? Strips of one vector
+ * fill the rest. (Backward has only these tiles: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
                  vectors = gs_cl_parts(columns, (size_t)t->vector);
@@ -84,24 +83,17 @@ static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
            gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* Floats of packed matrices with this many columns in all, counting one column of each matrix for its bias. */
+/* Floats of packed matrices with this many columns in total, counting one column of each for its bias. */
 static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
     return gs_cl_parts(rows, height) * height * columns;
 }
 
-/* How many work-groups share the tasks: one per core, or fewer if there are fewer tasks or too little memory. */
+/* The kernels count in ints. */
 static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
-    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / r->memory;
-    if (can == 0 || r->size > INT_MAX || (size_t)r->s.out_c * r->dy_plane > INT_MAX ||
-        (size_t)r->s.out_c * depth_of(&r->s) > INT_MAX)
-        return gs_fail(
-            GS_E_MEMORY,
-            "conv2d: this device is too small for an image of (%d,%d,%d) and %d kernels of %d x %d",
-            r->s.in_c, r->s.in_h, r->s.in_w, r->s.out_c, r->s.kernel_h, r->s.kernel_w);
-    *groups = gs_cl_takers(d, tasks);
-    if (*groups > can) *groups = can;
-    return GS_OK;
+    const bool fits = r->size <= INT_MAX && (size_t)r->s.out_c * r->dy_plane <= INT_MAX &&
+                      (size_t)r->s.out_c * depth_of(&r->s) <= INT_MAX;
+    return gs_cl_conv2d_sharers(d, &r->s, tasks, fits ? r->memory : SIZE_MAX, groups);
 }
 
 gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
@@ -120,12 +112,12 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
     GS_TRY(find_groups(d, &r, n, &groups));
     GS_TRY(gs_cl_conv2d_table(d, s, table_size(s), fill_table, &table));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * r.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "conv2d_rows"), "conv2d_rows_forward", groups, n, GS_ARG(y),
-                           GS_ARG(r.pool ? e->index : y), GS_ARG(x), GS_ARG(w), GS_ARG(r.bias ? b : w),
-                           GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
+    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "conv2d_rows"), "conv2d_rows_forward", groups, n, y,
+                           r.pool ? e->index : y, x, w, r.bias ? b : w, GS_ARG_BUFFER(scratch),
+                           GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
-/* Backward: the most sums of dw that there may be, of `floats` floats each. Some tasks for each core, so that no core
+/* Backward: the largest number of sums of dw, of `floats` floats each. Several tasks for each core, so that no core
  * waits long for another, but not so many that the sums outgrow the device's memory. */
 static size_t most_sums(const gs_cl *cl, size_t floats) {
     enum { PER_CORE = 8 };
@@ -138,8 +130,8 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
                                      gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
                                      const gs_epilogue *e) {
     /* Take enough images together that a tile's sums run over a LONG row of positions, because adding up its vectors at
-     * the end costs as much as some ten of them. Take no more than that, and no more than about CACHED floats, which
-     * stay in a core's cache. */
+     * the end costs as much as about ten of them. Take no more, and no more than about CACHED floats, which stay in a
+     * core's cache. */
     enum { LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;
@@ -185,11 +177,10 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
                                       {&y_here, here * of_y, true}};
         r.images = here;
         GS_TRY(gs_cl_rounded(d, 4, read));
-        GS_TRY(GS_CL_RUN_TASKS(
-            d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), GS_ARG(dx_here),
-            GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(r.relu ? y_here : dy_here),
-            GS_ARG(r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here), GS_ARG(x_here), GS_ARG(w_here),
-            GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
+        GS_TRY(GS_CL_RUN_TASKS(d, file, "conv2d_rows_backward", groups, gs_cl_parts(here, r.group), dx_here,
+                               part_here, dy_here, r.relu ? y_here : dy_here,
+                               r.pool ? gs_cl_sample(e->index, first, of_y) : dy_here, x_here, w_here,
+                               GS_ARG_BUFFER(scratch), GS_ARG_BUFFER(table), GS_ARG_STRUCT(r)));
     }
     return gs_cl_conv2d_weights_sum(d, file, dw, db, part, tasks, s, add);
 }

@@ -3,14 +3,13 @@
 #include "conv2d_sum.clh"
 #include "max_pool2d_2x2.clh"
 
-/* Convolution on a CPU, as cpu/conv2d.c does it: image by image, with all that a work-item needs of an image in its
- * cache. cpu/conv2d_rows.h explains the planes of an image, which hold the rows X[at[k] + p] of the matrix of patches;
- * cpu/conv2d.c has the products with it, which are these.
+/* Convolution on a CPU, as in cpu/conv2d.c: image by image, with a work-item's data of an image in its cache.
+ * cpu/conv2d_rows.h explains the planes of an image, which hold the rows X[at[k] + p] of the matrix of patches;
+ * cpu/conv2d.c has the products with it, which are the same here.
  *
- * If relu and a max pooling follow, y is four times smaller. Forward then computes the y of one image in memory of its
- * own, and pools it while it is in the cache. Backward spreads an image's dy to the places that it came from, and finds
- * it in the cache too.
- */
+ * If relu and a max pooling follow, y is four times smaller. Forward then computes the y of one image in separate
+ * memory, and pools it while it is in the cache. Backward spreads an image's dy to the elements that it came from, and
+ * finds it in the cache too. */
 
 /* ---- y = w X, and dX = w^T dy ---- */
 

@@ -1,17 +1,13 @@
 #include "cl/round16.h"
 
-enum { MOST = 65535 }; /* what NVIDIA allows in the second dimension */
-
 gs_status gs_cl_embedding_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
                                   int first, float other) {
-    gs_cl_grid grid = gs_cl_items((size_t)c, 64);
-    grid.groups[1] = n < MOST ? n : MOST;
-    return GS_CL_RUN(d, GS_CL_AS(d, y, "embedding"), "embedding_forward", grid, GS_ARG(y), GS_ARG(x),
-                     GS_ARG(w), GS_ARG(n), GS_ARG(rows), GS_ARG(c), GS_ARG(first), GS_ARG(other));
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "embedding"), "embedding_forward",
+                     gs_cl_with_rows(gs_cl_items((size_t)c, 64), n), y, x, w, n, rows, c, first, other);
 }
 
-/* Slices of the table: on a GPU enough to have work for it, on a CPU some for each core. The result does not depend on
- * how many there are. */
+/* Slices of the table: on a GPU enough to keep it busy, on a CPU several for each core. The result does not depend on
+ * their number. */
 gs_status gs_cl_embedding_backward(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
                                    int first, bool add) {
     enum { GPU_SLICES = 64 };
@@ -21,6 +17,6 @@ gs_status gs_cl_embedding_backward(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x,
     gs_cl_grid grid = cl->tiles.gpu ? gs_cl_items((size_t)c, 64) : gs_cl_items(1, 1);
     grid.groups[1] = slices;
     if (!add) GS_TRY(gs_cl_fill(d, dw, 0, (size_t)rows * (size_t)c));
-    return GS_CL_RUN(d, GS_CL_AS(d, dy, "embedding"), "embedding_backward", grid, GS_ARG(dw), GS_ARG(dy),
-                     GS_ARG(x), GS_ARG(n), GS_ARG(rows), GS_ARG(c), GS_ARG(first), GS_ARG((int)slices));
+    return GS_CL_RUN(d, GS_CL_AS(d, dy, "embedding"), "embedding_backward", grid, dw, dy, x, n, rows, c,
+                     first, (int)slices);
 }

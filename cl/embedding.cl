@@ -21,9 +21,9 @@ __kernel void embedding_forward(__global flow *y, ulong y_at, __global const flo
 
 /* forward: y[i] = w[x[i] - first], so dw[r] is the sum of dy[i] over the i with x[i] = first + r.
  *
- * Several tokens may name one row. Instead of atomic additions, whose order is left to chance, each work-item has
- * columns and rows of its own, every `slices`-th row, and goes through all tokens in their order: to read a number that
- * all work-items read is cheap. Work-item (first column, slice); on a CPU it has all columns. */
+ * Several tokens may name one row. Atomic additions would have a random order; instead each work-item has its own
+ * columns and rows, every `slices`-th row, and goes through all tokens in order: reading a number that all work-items
+ * read is cheap. Work-item (first column, slice); on a CPU it has all columns. */
 __kernel void embedding_backward(__global float *dw, ulong dw_at, __global const flow *dy, ulong dy_at,
                                  __global const float *x, ulong x_at, ulong n, int rows, int c, int first,
                                  int slices) {

@@ -1,7 +1,7 @@
 #include "exp.clh"
 #include "stored.clh"
 
-/* cpu/gelu.c says why so, and has the same numbers. */
+/* cpu/gelu.c explains it and has the same numbers. */
 typedef struct normal {
     vec below, density;
 } normal;

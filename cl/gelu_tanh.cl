@@ -1,7 +1,7 @@
 #include "exp.clh"
 #include "stored.clh"
 
-/* cpu/gelu_tanh.c says why so, and has the same numbers. */
+/* cpu/gelu_tanh.c explains it and has the same numbers. */
 typedef struct gate {
     logistic at;
     vec near, slope;

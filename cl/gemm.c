@@ -7,8 +7,8 @@ static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
     return grid;
 }
 
-/* On a GPU. Where C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
- * work; how many depends on the sizes alone, so that the result is the same on every GPU. */
+/* On a GPU. If C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
+ * work. Their number depends on the sizes alone, so the result is the same on every GPU. */
 static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
     enum { ENOUGH = 256, SHORTEST = 128 };
     const gs_cl *cl = gs_cl_of(d);
@@ -19,18 +19,15 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
     const char *file = GS_CL_STORED(d, "gemm");
     if (slices <= 1) {
         grid.groups[2] = 1;
-        return GS_CL_RUN(d, file, "gemm_tile", grid, GS_ARG(c), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
-                         GS_ARG_STRUCT(*s), GS_ARG((size_t)s->k));
+        return GS_CL_RUN(d, file, "gemm_tile", grid, c, a, b, bias, GS_ARG_STRUCT(*s), (size_t)s->k);
     }
     size_t length = gs_cl_parts(s->k, slices);
     gs_cl_gemm_sizes slice = *s;
     slice.add = slice.has_bias = slice.relu = slice.in_16_bits = 0;
     gs_mem part;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, slices * s->m * s->n, &part));
-    GS_TRY(GS_CL_RUN(d, file, "gemm_tile", grid, GS_ARG(part), GS_ARG(a), GS_ARG(b), GS_ARG(bias),
-                     GS_ARG_STRUCT(slice), GS_ARG(length)));
-    return GS_CL_RUN(d, file, "gemm_sum", elements(s), GS_ARG(c), GS_ARG(part), GS_ARG(bias),
-                     GS_ARG_STRUCT(*s), GS_ARG(slices));
+    GS_TRY(GS_CL_RUN(d, file, "gemm_tile", grid, part, a, b, bias, GS_ARG_STRUCT(slice), length));
+    return GS_CL_RUN(d, file, "gemm_sum", elements(s), c, part, bias, GS_ARG_STRUCT(*s), slices);
 }
 
 /* How the tasks of gemm_broadcast divide a product; as gemm_cut in gemm.cl. */
@@ -41,9 +38,9 @@ typedef struct gemm_cut {
 } gemm_cut;
 
 /* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
- * there are few columns. There are several tasks for each core, so that none waits long for another; but where B lies
- * across, copying it takes longer. And no more than CACHED floats of A, so that its rows are still in a core's second
- * cache (1 MB of it) when the next columns come. A in 16 bits is copied, always: then it is read as floats. */
+ * there are few columns. Several tasks for each core, so that none waits long for another; fewer where B is transposed
+ * and copying it takes longer. A task takes at most CACHED floats of A, so that its rows are still in a core's second
+ * cache (1 MB) when the next columns come. A in 16 bits is always copied, to be read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
@@ -72,13 +69,12 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     if (!cut.is_packed) return GS_OK;
     const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
     const gs_cl_grid grid = {{gs_cl_parts(s->k, GS_PACK), down, 1}, {1, 1, 1}};
-    GS_TRY(
-        GS_CL_RUN(d, GS_CL_STORED(d, "gemm"), "gemm_pack", grid, GS_ARG(to), GS_ARG(*a), GS_ARG_STRUCT(*s)));
+    GS_TRY(GS_CL_RUN(d, GS_CL_STORED(d, "gemm"), "gemm_pack", grid, to, *a, GS_ARG_STRUCT(*s)));
     *a = to;
     return GS_OK;
 }
 
-/* Both in one launch, without bias; bias is for p alone, where q has no elements. */
+/* Both products in one launch, without bias; bias is for p alone, if q has no elements. */
 static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
     const gs_cl *cl = gs_cl_of(d);
     const gemm_cut p_cut = cut_of(cl, &p.s, p.a.half), q_cut = cut_of(cl, &q.s, q.a.half);
@@ -92,9 +88,9 @@ static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_pro
         GS_TRY(pack(d, &q.a, tiles, &q.s, q_cut));
     }
     const size_t tasks = p_cut.tasks + q_cut.tasks;
-    return GS_CL_RUN_TASKS(d, file, "gemm_broadcast", gs_cl_takers(d, tasks), tasks, GS_ARG(p.c), GS_ARG(p.a),
-                           GS_ARG(p.b), GS_ARG(bias), GS_ARG_STRUCT(p.s), GS_ARG_STRUCT(p_cut), GS_ARG(q.c),
-                           GS_ARG(q.a), GS_ARG(q.b), GS_ARG_STRUCT(q.s), GS_ARG_STRUCT(q_cut));
+    return GS_CL_RUN_TASKS(d, file, "gemm_broadcast", gs_cl_takers(d, tasks), tasks, p.c, p.a, p.b, bias,
+                           GS_ARG_STRUCT(p.s), GS_ARG_STRUCT(p_cut), q.c, q.a, q.b, GS_ARG_STRUCT(q.s),
+                           GS_ARG_STRUCT(q_cut));
 }
 
 static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
@@ -105,7 +101,8 @@ static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU sums of more than GS_PACK numbers lie in C meanwhile: so they are floats first, of some rows at a time. */
+/* On a CPU, partial sums of more than GS_PACK numbers are stored in C: C in 16 bits needs floats first, for some rows
+ * at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
     return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }

@@ -27,8 +27,8 @@ static void store_c(vec v, __global float *c, size_t at, gemm_sizes s) {
 
 #ifdef GS_GPU
 
-/* A tile of C for each work-group (see tile.clh). Where C has too few tiles to keep a GPU busy, the sum over k is cut
- * into slices: slice z computes k = z length .. (z + 1) length - 1, and gemm_sum adds the slices up. */
+/* A tile of C for each work-group (see tile.clh). If C has too few tiles to keep a GPU busy, the sum over k is cut into
+ * slices: slice z computes k = z length .. (z + 1) length - 1, and gemm_sum adds the slices up. */
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, __global const stored *b,
           ulong b_at, __global const float *bias, ulong bias_at, gemm_sizes s, ulong length) {
@@ -113,10 +113,10 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
 }
 
 /* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, as one task (the "broadcast" tile of tile.clh).
- * `block` values of k at a time, GS_PACK at most: what B has there of these columns is copied, so that it is contiguous
- * in the first cache and each tile reads it in one stream. Rows of a matrix that is 1024 wide are 4 KB apart, and
- * addresses 4 KB apart share a place in the first cache: without the copies 1024 x 1024 would run at 40 % of the speed.
- * Where A is large, transposed, or in 16 bits, a is a copy of it, too (gemm_pack). */
+ * `block` values of k at a time, GS_PACK at most: these columns of B are copied, so that they are contiguous in the
+ * first cache and each tile reads them in one stream. Rows of a matrix that is 1024 wide are 4 KB apart, and addresses
+ * 4 KB apart share a set of the first cache: without the copies 1024 x 1024 would run at 40 % of the speed. If A is
+ * large, transposed, or in 16 bits, a is a copy of it, too (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {

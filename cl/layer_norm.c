@@ -8,12 +8,11 @@ static gs_cl_grid rows_of(gs_device *d, size_t n) {
 
 gs_status gs_cl_layer_norm_forward(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x, gs_mem w,
                                    gs_mem b, size_t n, int c, float eps) {
-    return GS_CL_RUN(d, GS_CL_AS(d, y, "layer_norm"), "layer_norm_forward", rows_of(d, n), GS_ARG(y),
-                     GS_ARG(mean), GS_ARG(rstd), GS_ARG(x), GS_ARG(w), GS_ARG(b), GS_ARG(n), GS_ARG(c),
-                     GS_ARG(eps));
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "layer_norm"), "layer_norm_forward", rows_of(d, n), y, mean, rstd, x,
+                     w, b, n, c, eps);
 }
 
-/* dw and db in two steps: of chunks of rows, cut by their number alone; then of all chunks, in their order. */
+/* dw and db in two steps: over chunks of rows, cut by the number of rows alone; then over the chunks, in order. */
 gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                     gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add) {
     enum { LEAST_ROWS = 32, MOST_CHUNKS = 128 };
@@ -26,11 +25,9 @@ gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem d
     const char *file = GS_CL_FLOW(d, dy, "layer_norm");
     gs_cl_grid grid = gs_cl_items(width, 64);
     grid.groups[1] = chunks;
-    GS_TRY(GS_CL_RUN(d, file, "layer_norm_chunks", grid, GS_ARG_BUFFER(part), GS_ARG(dy), GS_ARG(x),
-                     GS_ARG(mean), GS_ARG(rstd), GS_ARG(n), GS_ARG(rows), GS_ARG(c)));
-    GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_sums", gs_cl_items(width, 64), GS_ARG(dw), GS_ARG(db),
-                     GS_ARG_BUFFER(part), GS_ARG(chunks), GS_ARG(c), GS_ARG((int)add)));
+    GS_TRY(GS_CL_RUN(d, file, "layer_norm_chunks", grid, GS_ARG_BUFFER(part), dy, x, mean, rstd, n, rows, c));
+    GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_sums", gs_cl_items(width, 64), dw, db, GS_ARG_BUFFER(part),
+                     chunks, c, (int)add));
     if (!dx.base) return GS_OK;
-    return GS_CL_RUN(d, file, "layer_norm_backward", rows_of(d, n), GS_ARG(dx), GS_ARG(dy), GS_ARG(x),
-                     GS_ARG(w), GS_ARG(mean), GS_ARG(rstd), GS_ARG(n), GS_ARG(c));
+    return GS_CL_RUN(d, file, "layer_norm_backward", rows_of(d, n), dx, dy, x, w, mean, rstd, n, c);
 }

@@ -4,11 +4,11 @@
 /* Layer normalisation. The formulas are in src/backend.h; u = (x - mean) rstd.
  *
  * One work-group for each row: on a GPU its SUMMERS work-items share the row, on a CPU it is one work-item, which goes
- * through it by vectors. dw and db: one work-item for each column of a chunk of rows, and then one for each column. */
+ * through it by vectors. dw and db: one work-item for each column of a chunk of rows, then one for each column. */
 
 #define ROW (get_global_id(0) / SUMMERS)
 #define SUMMER ((int)(get_global_id(0) % SUMMERS))
-/* What of a row a work-item has: every SUMMERS-th vector, and on a CPU what is left after the last one. */
+/* A work-item's part of a row: every SUMMERS-th vector, and on a CPU the rest after the last one. */
 #define EACH_VECTOR(k) for (k = id * GS_VECTOR; k + GS_VECTOR <= c; k += SUMMERS * GS_VECTOR)
 
 #ifndef FLOATS_FLOW

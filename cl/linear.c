@@ -15,8 +15,8 @@ gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                                          .relu = gs_epilogue_of(d, then, NULL).relu});
 }
 
-/* db, and, where y is not GS_NONE, *dy = what of it passes the relu that gave y, in scratch memory: on a CPU in one
- * pass. On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
+/* db; and if y is not GS_NONE, *dy = the part of dy that passes the relu that gave y, in scratch memory: on a CPU in
+ * one pass. On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
 static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
     enum { COLUMNS = 32 }; /* as in linear.cl */
     const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
@@ -29,12 +29,11 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     if (!relu && !has_db) return GS_OK;
     /* a kernel's buffers must exist; those that are not there are not touched */
     gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
-    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, GS_ARG(has_db ? db : passed),
-                     GS_ARG(from), GS_ARG(n), GS_ARG(out), GS_ARG(relu ? y : from), GS_ARG_BUFFER(passed),
-                     GS_ARG(relu), GS_ARG((int)has_db), GS_ARG((int)add));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, has_db ? db : passed, from, n, out,
+                     relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)add);
 }
 
-/* In 16 bits: *dy = what of it passes the relu that gave y, in scratch memory. */
+/* In 16 bits: *dy = the part of dy that passes the relu that gave y, in scratch memory. */
 static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
     const gs_mem from = *dy;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, from.half ? gs_cl_parts(count, 2) : count, dy));

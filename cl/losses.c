@@ -1,30 +1,29 @@
-/* The losses: mean_squared_error, softmax_cross_entropy, and softmax_part, which has some of the classes. */
+/* The losses: mean_squared_error, softmax_cross_entropy, and softmax_part for some of the classes. */
 #include "cl/cl.h"
 
-/* Scratch for what a loss finds of each sample, 2 n floats: n losses, then n times 1 (correct) or 0. */
+/* Scratch for the results of each sample, 2 n floats: n losses, then n times 1 (correct) or 0. */
 static gs_status stats_part(gs_device *d, size_t n, gs_mem *part) {
     return gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, 2 * n, part);
 }
 
 /* Their sums into stats. */
 static gs_status stats_add(gs_device *d, gs_mem stats, gs_mem part, size_t n) {
-    return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(GS_SUM_ITEMS, GS_SUM_ITEMS), GS_ARG(stats),
-                     GS_ARG(part), GS_ARG(n));
+    return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(GS_SUM_ITEMS, GS_SUM_ITEMS), stats, part, n);
 }
 
 gs_status gs_cl_mean_squared_error_forward(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n, int k) {
     if (n == 0) return GS_OK;
     gs_mem part;
     GS_TRY(stats_part(d, n, &part));
-    GS_TRY(GS_CL_RUN(d, "mean_squared_error", "mean_squared_error_forward", gs_cl_items(n, 8), GS_ARG(part),
-                     GS_ARG(x), GS_ARG(t), GS_ARG(n), GS_ARG(k)));
+    GS_TRY(GS_CL_RUN(d, "mean_squared_error", "mean_squared_error_forward", gs_cl_items(n, 8), part, x, t, n,
+                     k));
     return stats_add(d, stats, part, n);
 }
 
 gs_status gs_cl_mean_squared_error_backward(gs_device *d, gs_mem dx, gs_mem x, gs_mem t, size_t n, int k) {
     size_t count = n * (size_t)k;
-    return GS_CL_RUN(d, "mean_squared_error", "mean_squared_error_backward", gs_cl_items(count, 64),
-                     GS_ARG(dx), GS_ARG(x), GS_ARG(t), GS_ARG(count), GS_ARG(2.0f / (float)k));
+    return GS_CL_RUN(d, "mean_squared_error", "mean_squared_error_backward", gs_cl_items(count, 64), dx, x, t,
+                     count, 2.0f / (float)k);
 }
 
 gs_status gs_cl_softmax_cross_entropy_forward(gs_device *d, gs_mem p, gs_mem stats, gs_mem x, gs_mem labels,
@@ -32,9 +31,8 @@ gs_status gs_cl_softmax_cross_entropy_forward(gs_device *d, gs_mem p, gs_mem sta
     if (n == 0) return GS_OK;
     gs_mem part;
     GS_TRY(stats_part(d, n, &part));
-    GS_TRY(GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_forward", gs_cl_items(n, 8),
-                     GS_ARG(p), GS_ARG(part), GS_ARG(x), GS_ARG(labels), GS_ARG(n), GS_ARG(classes),
-                     GS_ARG(smoothing)));
+    GS_TRY(GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_forward", gs_cl_items(n, 8), p, part,
+                     x, labels, n, classes, smoothing));
     return stats_add(d, stats, part, n);
 }
 
@@ -48,8 +46,7 @@ gs_status gs_cl_softmax_part_largest(gs_device *d, gs_mem most, gs_mem x, size_t
                                      const gs_share *share) {
     if (n == 0) return GS_OK;
     most = gs_at(most, n * (size_t)share->rank);
-    return GS_CL_RUN(d, "softmax_part", "softmax_part_largest", gs_cl_items(n, 8), GS_ARG(most), GS_ARG(x),
-                     GS_ARG(n), GS_ARG(classes));
+    return GS_CL_RUN(d, "softmax_part", "softmax_part_largest", gs_cl_items(n, 8), most, x, n, classes);
 }
 
 gs_status gs_cl_softmax_part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem most, gs_mem x, gs_mem labels,
@@ -57,17 +54,15 @@ gs_status gs_cl_softmax_part_sums(gs_device *d, gs_mem p, gs_mem sums, gs_mem mo
     const int first = gs_share_first(share);
     const float everywhere = smoothing / (float)share->whole;
     if (n == 0) return GS_OK;
-    return GS_CL_RUN(d, "softmax_part", "softmax_part_sums", gs_cl_items(n, 8), GS_ARG(p), GS_ARG(sums),
-                     GS_ARG(most), GS_ARG(x), GS_ARG(labels), GS_ARG(n), GS_ARG(classes), GS_ARG(first),
-                     GS_ARG(share->rank), GS_ARG(share->ranks), GS_ARG(smoothing), GS_ARG(everywhere));
+    return GS_CL_RUN(d, "softmax_part", "softmax_part_sums", gs_cl_items(n, 8), p, sums, most, x, labels, n,
+                     classes, first, share->rank, share->ranks, smoothing, everywhere);
 }
 
 gs_status gs_cl_softmax_part_end(gs_device *d, gs_mem p, gs_mem stats, gs_mem sums, size_t n, int classes) {
     gs_mem part;
     if (n == 0) return GS_OK;
     GS_TRY(stats_part(d, n, &part));
-    GS_TRY(GS_CL_RUN(d, "softmax_part", "softmax_part_end", gs_cl_items(n, 8), GS_ARG(p), GS_ARG(part),
-                     GS_ARG(sums), GS_ARG(n), GS_ARG(classes)));
+    GS_TRY(GS_CL_RUN(d, "softmax_part", "softmax_part_end", gs_cl_items(n, 8), p, part, sums, n, classes));
     return stats_add(d, stats, part, n);
 }
 
@@ -75,7 +70,6 @@ gs_status gs_cl_softmax_part_backward(gs_device *d, gs_mem dx, gs_mem p, gs_mem 
                                       float smoothing, const gs_share *share) {
     const int first = gs_share_first(share);
     const float everywhere = smoothing / (float)share->whole;
-    return GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_backward", gs_cl_items(n, 8),
-                     GS_ARG(dx), GS_ARG(p), GS_ARG(labels), GS_ARG(n), GS_ARG(classes), GS_ARG(first),
-                     GS_ARG(smoothing), GS_ARG(everywhere));
+    return GS_CL_RUN(d, "softmax_cross_entropy", "softmax_cross_entropy_backward", gs_cl_items(n, 8), dx, p,
+                     labels, n, classes, first, smoothing, everywhere);
 }

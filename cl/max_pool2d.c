@@ -1,7 +1,7 @@
 #include "cl/round16.h"
 
-/* On a CPU a task is a number of planes: there should be PER_CORE tasks for each core, but none of fewer than LEAST
- * elements, which is about a microsecond of work. */
+/* On a CPU a task is a number of planes: PER_CORE tasks for each core, but none below LEAST elements, about a
+ * microsecond of work. */
 static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
     enum { PER_CORE = 16, LEAST = 1 << 12 };
     const size_t even = gs_cl_parts(planes, PER_CORE * gs_cl_of(d)->units),
@@ -16,10 +16,10 @@ static gs_status run(gs_device *d, const char *name, gs_mem a, gs_mem b, gs_mem 
                  tasks = gs_cl_parts(planes, group);
     const char *file = GS_CL_AS(d, a, "max_pool2d");
     if (gs_cl_of(d)->tiles.gpu)
-        return GS_CL_RUN(d, file, name, gs_cl_planes(d, planes, (size_t)rows), GS_ARG(a), GS_ARG(b),
-                         GS_ARG(c), GS_ARG(planes), GS_ARG_STRUCT(*s));
-    return GS_CL_RUN_TASKS(d, file, name, gs_cl_takers(d, tasks), tasks, GS_ARG(a), GS_ARG(b), GS_ARG(c),
-                           GS_ARG(planes), GS_ARG(group), GS_ARG_STRUCT(*s));
+        return GS_CL_RUN(d, file, name, gs_cl_planes(d, planes, (size_t)rows), a, b, c, planes,
+                         GS_ARG_STRUCT(*s));
+    return GS_CL_RUN_TASKS(d, file, name, gs_cl_takers(d, tasks), tasks, a, b, c, planes, group,
+                           GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_max_pool2d_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,

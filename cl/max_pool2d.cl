@@ -5,8 +5,8 @@
  * a tie; a NaN wins over numbers; padding never wins (a window of nothing else gives -infinity and index -1).
  * Backward: forward is y = x[index], so each dy goes to its index; where windows overlap they add up. */
 
-/* The gradient of pixel (u, v) of a plane: the sum over the windows that contain it and in which it is the largest. dy
- * and index begin with row `first` of the windows. */
+/* The gradient of pixel (u, v) of a plane: the sum over the windows in which it is the largest. dy and index begin with
+ * row `first` of the windows. */
 static float sum_at(__global const flow *dy, __global const int *index, int u, int v, int first,
                     pool2d_sizes s) {
     const range h = windows_with(u, s.kernel_h, s.stride_h, s.pad_h, s.out_h),
@@ -102,8 +102,8 @@ static void forward_row(__global flow *y, __global int *index, __global const fl
     }
 }
 
-/* Clears `in` elements of dx from the index `first` on, and then scatters to them. In 16 bits, where
- * sums must not lie, all pixels of a plane gather instead. */
+/* Clear `in` elements of dx from index `first` on, then scatter to them. In 16 bits, where sums must not be stored, all
+ * pixels of a plane gather instead. */
 static void scatter(__global flow *dx, size_t in, int first, __global const flow *dy,
                     __global const int *index, size_t out, pool2d_sizes s) {
 #ifdef ALL_STORED
@@ -120,7 +120,7 @@ static void scatter(__global flow *dx, size_t in, int first, __global const flow
 
 /* ---- tasks ---- */
 
-/* A task is `group` planes, the last one perhaps fewer. */
+/* A task is `group` planes; the last one may have fewer. */
 GS_ONCE void forward_planes(__global flow *y, __global int *index, __global const flow *x, size_t planes,
                             size_t group, pool2d_sizes s, GS_TASKS) {
     const size_t in = (size_t)s.in_h * s.in_w, out = (size_t)s.out_h * s.out_w;

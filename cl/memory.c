@@ -19,7 +19,7 @@ static gs_status book(gs_device *d, void *memory, size_t bytes, gs_mem *out) {
     return status;
 }
 
-/* With CL_MEM_COPY_HOST_PTR the memory is there, or missing, at once and not only when a kernel first needs it. */
+/* With CL_MEM_COPY_HOST_PTR the memory is allocated, or refused, now and not when a kernel first needs it. */
 gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     const gs_cl *cl = gs_cl_of(d);
     if (bytes > cl->max_alloc)
@@ -61,7 +61,7 @@ gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_me
     return GS_OK;
 }
 
-/* The next place for a copy, with room for that many bytes, when the device is done with what was there. */
+/* The next staging buffer, with room for that many bytes, once the device is done with its last content. */
 static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     gs_cl_staging *s = &cl->staging[cl->writes++ % GS_STAGES];
     if (s->done) {
@@ -81,7 +81,7 @@ static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     return GS_OK;
 }
 
-/* Batches are small: they are copied, and go up while the device still computes. What is larger is written once, and
+/* Batches are small: they are copied and uploaded while the device still computes. Larger data are written once, and
  * the host waits. */
 gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
     enum { MOST = 16 << 20 };
@@ -144,7 +144,7 @@ gs_status gs_cl_unmap(gs_device *d, gs_mem m, void *host) {
 }
 
 gs_status gs_cl_fill(gs_device *d, gs_mem x, float value, size_t count) {
-    return GS_CL_RUN(d, "memory", "fill", gs_cl_elements(d, count), GS_ARG(x), GS_ARG(value), GS_ARG(count));
+    return GS_CL_RUN(d, "memory", "fill", gs_cl_elements(d, count), x, value, count);
 }
 
 gs_status gs_cl_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {

@@ -1,12 +1,11 @@
-/* The host's memory as a place for what the device does not need all the time. A queue of its own copies from there and
- * back, while kernels run in the other one:
+/* Host memory for what the device does not need all the time. A separate queue copies from there and back while kernels
+ * run in the other one:
  *
  *     queue    |          | update 0 | update 1 | update 2 |
  *     copies   | fetch 0  | fetch 1  | put 0, fetch 2 | put 1, fetch 3 |
  *
- * A copy waits for the kernels that were enqueued before it, by a marker. Where it can, the memory is such that the
- * device reads it by itself (CL_MEM_ALLOC_HOST_PTR).
- */
+ * A copy waits for the kernels enqueued before it, by a marker. If possible, the memory is such that the device reads
+ * it directly (CL_MEM_ALLOC_HOST_PTR). */
 #include "cl/cl.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 
-/* Beyond what one buffer may have it is ordinary memory. */
+/* More than one buffer can hold is ordinary memory. */
 static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_offloaded *a) {
     gs_cl *cl = gs_cl_of(d);
     cl_int error;
@@ -81,7 +80,7 @@ void gs_cl_free_offloaded(gs_device *d, void *host) {
         if (cl->offloaded[i].host == host) give_memory(cl, &cl->offloaded[i]);
 }
 
-/* The device's clock is not that of gs_seconds(), but what is enqueued has a time of both. */
+/* The device's clock is not that of gs_seconds(), but enqueuing has a time of both. */
 static void tell_watcher(gs_cl_transfer *c, cl_ulong start, cl_ulong end) {
     cl_ulong enqueued = 0;
     gs_offload_transfer *m = &c->move;
@@ -96,7 +95,7 @@ static void tell_watcher(gs_cl_transfer *c, cl_ulong start, cl_ulong end) {
     c->watch.moved(c->watch.context, c->watch.step, m);
 }
 
-/* It is done: how long it took. */
+/* Finish a copy and count its time. */
 static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
     cl_ulong start = 0, end = 0;
     if (!c->done) return GS_OK;
@@ -120,7 +119,7 @@ static gs_status next_copy(gs_device *d, gs_cl_transfer **out) {
     return end_copy(d, *out);
 }
 
-/* What has been enqueued so far, for a copy to wait for. */
+/* A marker behind all enqueued work, for a copy to wait for. */
 static gs_status work_before(gs_device *d, cl_event *out) {
     gs_cl *cl = gs_cl_of(d);
     GS_TRY(gs_cl_check(clEnqueueMarkerWithWaitList(cl->queue, 0, NULL, out),
@@ -130,7 +129,7 @@ static gs_status work_before(gs_device *d, cl_event *out) {
     return status;
 }
 
-/* One of `bytes` bytes, from there or back; the copies' queue is in order. */
+/* Copy `bytes` bytes, from there or back; the copies' queue is in order. */
 static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool fetch, uint64_t *number) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_transfer *c;
@@ -162,7 +161,7 @@ gs_status gs_cl_offload(gs_device *d, void *host, gs_mem from, size_t bytes, uin
     return copy(d, from, host, bytes, false, number);
 }
 
-/* If it is not done yet, first until the kernels are: what is waited for after that is the copy alone. */
+/* If it is not done yet, first wait for the kernels: the wait after that is the copy's alone. */
 gs_status gs_cl_await(gs_device *d, uint64_t number) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_transfer *c = &cl->copy[number % GS_CL_COPIES];

@@ -15,7 +15,7 @@ static const gs_backend backend = {.name = "cl",
 
 /* ---- names ---- */
 
-/* What a name says; platform -1: the first device there is; parts 0: the whole device. */
+/* The parts of a name. platform -1: the first device there is; parts 0: the whole device. */
 typedef struct place {
     int platform, device, part, parts;
 } place;
@@ -116,7 +116,7 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* The tiles: as GRADSUM_CL_TILES says, so that all can be tried anywhere; else by the kind of device. */
+/* The tiles: from GRADSUM_CL_TILES, so that all can be tried anywhere; else by the kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
     enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
     cl_device_type type = gs_cl_device_number(cl->id, CL_DEVICE_TYPE);

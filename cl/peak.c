@@ -5,11 +5,10 @@ gs_status gs_cl_fma_loop(gs_device *d, gs_mem y, float scale, float shift, size_
     size_t vector = cl->tiles.gpu ? 1 : (size_t)cl->tiles.vector,
            block = vector == 16 ? 12 : 8; /* BLOCK in peak.cl */
     size_t items = gs_cl_parts(count, block * vector);
-    return GS_CL_RUN(d, "peak", "fma_loop", gs_cl_items(items, cl->tiles.gpu ? 256 : 1), GS_ARG(y),
-                     GS_ARG(scale), GS_ARG(shift), GS_ARG(count), GS_ARG(rounds));
+    return GS_CL_RUN(d, "peak", "fma_loop", gs_cl_items(items, cl->tiles.gpu ? 256 : 1), y, scale, shift,
+                     count, rounds);
 }
 
 gs_status gs_cl_triad(gs_device *d, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count) {
-    return GS_CL_RUN(d, "peak", "triad", gs_cl_elements(d, count), GS_ARG(y), GS_ARG(a), GS_ARG(b),
-                     GS_ARG(scale), GS_ARG(count));
+    return GS_CL_RUN(d, "peak", "triad", gs_cl_elements(d, count), y, a, b, scale, count);
 }

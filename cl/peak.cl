@@ -1,4 +1,4 @@
-/* What the device can do at most: fused multiply-adds in registers, and memory. */
+/* The limits of the device: fused multiply-adds in registers, and memory. */
 #include "common.clh"
 
 /* Vectors of a work-item: enough independent ones to keep the units busy, and few enough for the registers. */

@@ -1,4 +1,4 @@
-/* What OpenCL says of its platforms and devices. */
+/* OpenCL's platforms and devices. */
 #include "cl/cl.h"
 #include "core/thread.h"
 
@@ -33,7 +33,7 @@ void gs_cl_choose_settings(bool alone) {
         setenv("POCL_AFFINITY", "1", 0);
 }
 
-/* Of a call that has listed some; `none`: the error by which it says that there are none. */
+/* Check a call that lists things; `none`: its error for an empty list. */
 static gs_status listed(cl_int error, cl_int none, cl_uint *count, const char *what) {
     if (error != CL_SUCCESS) *count = 0;
     if (error == none) error = CL_SUCCESS;

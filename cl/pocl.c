@@ -1,10 +1,9 @@
-/* What PoCL needs: a place for compiled kernels; and kernels of its own for each device.
+/* What PoCL needs: a folder for compiled kernels; and separate kernels for each device.
  *
- * PoCL writes compiled kernels to a folder: without one it shows no device, and where the disk is full its compiler
- * ends the process. So the folder is tried beforehand. If it does not serve, PoCL gets a temporary one, which goes when
- * the program ends. One that is killed leaves it, at most 3 MB, to the next one that needs such a folder. A process
- * holds a lock on its own.
- */
+ * PoCL writes compiled kernels to a folder. Without one it shows no device, and on a full disk its compiler ends the
+ * process. Therefore the folder is tried beforehand. If it fails, PoCL gets a temporary one, which is removed when the
+ * program ends. A killed program leaves it, at most 3 MB, to the next one that needs such a folder. A process holds a
+ * lock on its own folder. */
 #include "backend.h"
 #include "cl/cl.h"
 #include "io/file.h"
@@ -34,8 +33,8 @@ static pid_t owner; /* a process that this one has forked leaves the folder alon
 
 /* ---- is it a place to write to? ---- */
 
-/* Writing is tried, because permission bits do not tell of full disks, quotas and read-only file systems. If not,
- * errno. */
+/* Try to write: permission bits do not tell of full disks, quotas and read-only file systems. On failure errno is
+ * set. */
 static bool can_hold(const char *folder) {
     char path[PATH + 32];
     if (!gs_file_make_folders(folder)) return false;
@@ -68,7 +67,7 @@ static void remove_temporary(void) {
     if (getpid() == owner) gs_file_remove_folder(temporary);
 }
 
-/* A folder of this user, with a lock that ends with the process; -1: another has it (LOCK_NB), or it is none. */
+/* Open and lock a folder of this user until the process ends; -1: another has it (LOCK_NB), or it is no such folder. */
 static int lock(const char *path, int wait, struct stat *s) {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || (fstat(fd, s) == 0 && s->st_uid == geteuid() && flock(fd, LOCK_EX | wait) == 0)) return fd;
@@ -76,7 +75,7 @@ static int lock(const char *path, int wait, struct stat *s) {
     return -1;
 }
 
-/* What killed processes have left. One that was made just now may not be locked yet. */
+/* Remove what killed processes have left. A folder made just now may not be locked yet. */
 static void remove_left(const char *above) {
     char path[PATH + 300];
     struct stat s;
@@ -130,14 +129,13 @@ gs_status gs_cl_check_cache(cl_platform_id platform) {
 
 /* ---- copies ----
  *
- * Kernels of its own for each device of PoCL 5 that is open at the same time.
+ * Separate kernels for each device of PoCL 5 that is open at the same time.
  *
- * PoCL 5.0 looks a loaded kernel up by its hash, its local size and how wide the global size may be, and counts who
- * uses it; but when a command has ended it looks the kernel up by hash and local size alone. Two devices that run one
- * kernel at once, over global sizes that differ, so count down one entry twice, and PoCL ends the process: "Assertion
- * 'found->ref_count > 0' failed" in pocl_release_dlhandle_cache. The hash is also that of the compiler's options. So
- * each open device has a number, which is one of its options. What that costs is one more compilation for each further
- * device, the first time. */
+ * PoCL 5.0 finds a loaded kernel by its hash, its local size and the width of the global size, and counts its users.
+ * But when a command has ended it finds the kernel by hash and local size alone. If two devices run one kernel at once
+ * over different global sizes, one entry is counted down twice, and PoCL ends the process: "Assertion 'found->ref_count
+ * > 0' failed" in pocl_release_dlhandle_cache. The hash includes the compiler's options, so each open device has a
+ * number among its options. The cost is one more compilation for each further device, the first time. */
 
 static uint64_t numbers; /* bit n is set: an open device has number n; under gs_cl_lock */
 

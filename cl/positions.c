@@ -1,14 +1,11 @@
 #include "cl/round16.h"
 
 gs_status gs_cl_positions_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count) {
-    enum { MOST = 65535 }; /* what NVIDIA allows in the second dimension */
-    gs_cl_grid grid = gs_cl_elements(d, count);
-    grid.groups[1] = n < MOST ? n : MOST;
-    return GS_CL_RUN(d, GS_CL_AS(d, y, "positions"), "positions_forward", grid, GS_ARG(y), GS_ARG(x),
-                     GS_ARG(w), GS_ARG(n), GS_ARG(count));
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "positions"), "positions_forward",
+                     gs_cl_with_rows(gs_cl_elements(d, count), n), y, x, w, n, count);
 }
 
 gs_status gs_cl_positions_backward(gs_device *d, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add) {
-    return GS_CL_RUN(d, GS_CL_AS(d, dy, "positions"), "positions_backward", gs_cl_elements(d, count),
-                     GS_ARG(dw), GS_ARG(dy), GS_ARG(n), GS_ARG(count), GS_ARG((int)add));
+    return GS_CL_RUN(d, GS_CL_AS(d, dy, "positions"), "positions_backward", gs_cl_elements(d, count), dw, dy,
+                     n, count, (int)add);
 }

@@ -1,5 +1,5 @@
 /* Kernels are files: cl/NAME.cl is found when an operator first needs it, built once for each open device, and kept.
- * What most training steps need together is built as one program. */
+ * Kernels that most training steps need together are built as one program. */
 #include "cl/cl.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool is_in(const text *t, const char *file) {
     return false;
 }
 
-/* The file itself; where there is none, a sealed one of its name: *text holds that one, and is freed after *f. */
+/* The file itself; if it is missing, a sealed one of its name: *text holds that one, and is freed after *f. */
 static gs_status open_file(const char *path, const char *file, FILE **f, char **text) {
     const gs_cl_sealed *s = gs_cl_sealed_files;
     uint64_t bytes;
@@ -71,8 +71,8 @@ static gs_status open_file(const char *path, const char *file, FILE **f, char **
     return gs_fail(GS_E_MEMORY, "no memory for the kernels in %s", file);
 }
 
-/* Add folder/file, with the files that it includes in their place, each once. (-I would do it too, but PoCL 3.1 takes
- * no folder whose name contains a space.) */
+/* Add folder/file with its included files in place, each once. (-I would do it too, but PoCL 3.1 takes no folder whose
+ * name contains a space.) */
 static gs_status append_file(text *t, const char *folder, const char *file, int depth) {
     char path[4400], line[1024], other[200], *sealed;
     snprintf(path, sizeof path, "%s/%s", folder, file);
@@ -108,7 +108,7 @@ static gs_status kernel_folder(char *folder, size_t size) {
 
 /* ---- programs and kernels ---- */
 
-/* What a variant of a file defines: stored.clh has their names. */
+/* The definitions of a variant of a file: stored.clh has their names. */
 static const char *variant_of(const char **file) {
     static const struct {
         const char *before, *defines;
@@ -212,6 +212,12 @@ gs_cl_grid gs_cl_items(size_t items, size_t local) {
     return (gs_cl_grid){{gs_cl_parts(items, local), 1, 1}, {local, 1, 1}};
 }
 
+gs_cl_grid gs_cl_with_rows(gs_cl_grid grid, size_t rows) {
+    enum { MOST = 65535 };
+    grid.groups[1] = rows < MOST ? rows : MOST;
+    return grid;
+}
+
 gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
     const gs_cl *cl = gs_cl_of(d);
     size_t each = cl->tiles.gpu ? 1 : (size_t)cl->tiles.vector;
@@ -219,11 +225,9 @@ gs_cl_grid gs_cl_elements(gs_device *d, size_t count) {
 }
 
 gs_cl_grid gs_cl_planes(gs_device *d, size_t planes, size_t rows) {
-    enum { LOCAL = 256, MOST = 65535 }; /* MOST: what NVIDIA allows in the second dimension */
+    enum { LOCAL = 256 };
     if (!gs_cl_of(d)->tiles.gpu) return gs_cl_items(planes, 1);
-    gs_cl_grid grid = gs_cl_items(planes * GS_LANES, LOCAL);
-    grid.groups[1] = rows < MOST ? rows : MOST;
-    return grid;
+    return gs_cl_with_rows(gs_cl_items(planes * GS_LANES, LOCAL), rows);
 }
 
 static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a) {
@@ -232,8 +236,8 @@ static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a)
     return clSetKernelArg(kernel, (*index)++, sizeof a->at, &a->at);
 }
 
-/* On a CPU a work-group is a call of a function; under PoCL 3.1 that costs as much as a short work-item. So work-items
- * that are groups of their own are joined, by two, as long as there remain enough groups to be divided evenly among the
+/* On a CPU a work-group is a function call, which under PoCL 3.1 costs as much as a short work-item. Therefore
+ * work-groups of one work-item are joined by two, as long as enough groups remain to be divided evenly among the
  * cores. */
 static void join_groups(const gs_cl *cl, size_t most, gs_cl_grid *g) {
     enum { ENOUGH = 16, LARGEST = 64 }; /* groups for each core; work-items in a group */

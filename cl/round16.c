@@ -3,13 +3,12 @@
 enum { LINE = 64 }; /* where a copy begins: a multiple of so many floats */
 
 gs_status gs_cl_narrow(gs_device *d, gs_mem to, gs_mem x, size_t count, bool relu) {
-    return GS_CL_RUN(d, GS_CL_STORED(d, "round16"), "narrow", gs_cl_elements(d, count), GS_ARG(to), GS_ARG(x),
-                     GS_ARG(count), GS_ARG((int)relu));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "round16"), "narrow", gs_cl_elements(d, count), to, x, count,
+                     (int)relu);
 }
 
 gs_status gs_cl_pass(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count) {
-    return GS_CL_RUN(d, GS_CL_FLOW(d, dx, "round16"), "pass", gs_cl_elements(d, count), GS_ARG(dx),
-                     GS_ARG(dy), GS_ARG(y), GS_ARG(count));
+    return GS_CL_RUN(d, GS_CL_FLOW(d, dx, "round16"), "pass", gs_cl_elements(d, count), dx, dy, y, count);
 }
 
 /* Floats of its copy. */

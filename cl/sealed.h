@@ -1,5 +1,5 @@
-/* Kernels that are no files: a sealed handout (lessons/sealed.list) has those of which a lab's answer could be copied
- * compressed in the library. Here there are none: all kernels are the files beside this one. */
+/* Kernels that are not files: in a sealed handout (lessons/sealed.list) the library holds, compressed, the kernels from
+ * which a lab's answer could be copied. Here there are none: all kernels are the files beside this one. */
 #pragma once
 
 #include <stddef.h>
@@ -10,5 +10,5 @@ typedef struct gs_cl_sealed {
     size_t bytes, size;        /* of the data; of the text */
 } gs_cl_sealed;
 
-/* sealed_files.c, which a handout has as an object with its kernels in it. */
+/* sealed_files.c; a handout has it as an object with its kernels. */
 extern const gs_cl_sealed gs_cl_sealed_files[];

@@ -34,8 +34,8 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
 }
 
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
- * 1 - e, and each class gets e / classes more (`everywhere`); one work-item a sample. Here are the classes from `first`
- * on: all, or in a group that divides them some. */
+ * 1 - e, and each class gets e / classes more (`everywhere`); one work-item a sample. The classes begin with `first`:
+ * all, or some in a group that divides them. */
 __kernel void softmax_cross_entropy_backward(__global float *dx, ulong dx_at, __global const float *p,
                                              ulong p_at, __global const int *labels, ulong labels_at, ulong n,
                                              int classes, int first, float smoothing, float everywhere) {

@@ -1,8 +1,8 @@
 #include "common.clh"
 #include "largest.clh"
 
-/* softmax_cross_entropy where a rank has only some of the classes, from `first` on: backend.h says what the
- * operators give. One work-item a sample. */
+/* softmax_cross_entropy where a rank holds only some of the classes, from `first` on: backend.h defines the operators.
+ * One work-item a sample. */
 
 __kernel void softmax_part_largest(__global float *most, ulong most_at, __global const float *x, ulong x_at,
                                    ulong n, int classes) {

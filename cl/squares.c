@@ -28,10 +28,8 @@ gs_status gs_cl_squares(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_s
     if (top < 1) top = 1;
     if (groups > 0) {
         GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, MOST * WORDS, &parts));
-        GS_TRY(GS_CL_RUN(d, "squares", "squares_largest", grid, GS_ARG(parts), GS_ARG(x), GS_ARG(count),
-                         GS_ARG((int)groups)));
-        GS_TRY(GS_CL_RUN(d, "squares", "squares_sum", grid, GS_ARG(parts), GS_ARG(x), GS_ARG(count),
-                         GS_ARG((int)groups), GS_ARG((int)top)));
+        GS_TRY(GS_CL_RUN(d, "squares", "squares_largest", grid, parts, x, count, (int)groups));
+        GS_TRY(GS_CL_RUN(d, "squares", "squares_sum", grid, parts, x, count, (int)groups, (int)top));
         GS_TRY(gs_cl_read(d, part, parts, groups * WORDS * sizeof *part));
     }
     add_up(part, groups, top, out);

@@ -1,8 +1,8 @@
 #include "common.clh"
 
-/* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Each work-group leaves what it has found in
- * `part`, and the host adds up: OpenCL 1.2 has no atomic operation on 64 bits. On a GPU a group is GS_SUM_ITEMS
- * work-items, and all of them go through the array side by side; on a CPU it is one, with a stretch of the array.
+/* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Each work-group writes its result to `part`,
+ * and the host adds up: OpenCL 1.2 has no atomic operation on 64 bits. On a GPU a group is GS_SUM_ITEMS work-items,
+ * which go through the array side by side; on a CPU it is one, with a stretch of the array.
  *
  *     part    groups times the largest; then groups times high and low, each as two words */
 #ifdef GS_GPU

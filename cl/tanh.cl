@@ -1,10 +1,10 @@
 #include "elementwise.clh"
 
-/* The same bits as cpu/tanh.c, but where a device rounds a division otherwise: the same numbers in the same order, and
+/* The same bits as cpu/tanh.c, unless a device rounds divisions differently: the same numbers in the same order, and
  * nothing joined into an FMA. The device's own tanh may be 5 ulp off: PoCL's never reaches 1, but 0.99999994. */
 #pragma OPENCL FP_CONTRACT OFF
 
-/* cpu/tanh.c says why so. */
+/* cpu/tanh.c explains it. */
 static vec tanh_of(vec x) {
     const vec size = fabs(x), a = size > 10 ? (vec)10 : size, s = a * a; /* a NaN stays a NaN */
     const vec p = 0.13332471f + s * (-0.053839244f + s * (0.021014273f + s * -0.0061886325f));

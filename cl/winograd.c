@@ -1,4 +1,4 @@
-/* Two kernels, each of which does all the work for some images, as in conv2d_rows.c; and one for the weights before. */
+/* Two kernels that each do all the work for some images, as in conv2d_rows.c; and one for the weights first. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
@@ -24,7 +24,7 @@ bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
            s->out_c % CHANNELS == 0 && s->in_c * s->out_c <= MOST && s->in_h * s->in_w >= t->vector;
 }
 
-/* About this many floats of v and m, or of v and n, stay in a core's second cache. */
+/* About so many floats of v and m, or of v and n, stay in a core's second cache. */
 enum { CACHED = 1 << 16 };
 
 static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
@@ -53,18 +53,6 @@ static size_t images_and_matrices(const winograd *t, int tiles) {
     return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
 }
 
-/* How many work-groups share the tasks: one per core, or fewer if there are fewer tasks or too little memory. */
-static gs_status find_groups(gs_device *d, const winograd *t, size_t tasks, size_t *groups) {
-    const size_t can = gs_cl_of(d)->max_alloc / 2 / sizeof(cl_float) / t->memory;
-    if (can == 0)
-        return gs_fail(GS_E_MEMORY,
-                       "conv2d: this device is too small for images of %d x %d with %d and %d channels", t->h,
-                       t->w, t->in_c, t->out_c);
-    *groups = gs_cl_takers(d, tasks);
-    if (*groups > can) *groups = can;
-    return GS_OK;
-}
-
 /* Of each pixel, its number in an image with zeros around. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
     const int width = (s->in_w + 1) / 2 * 2 + 2;
@@ -72,7 +60,7 @@ static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
         for (int w = 0; w < s->in_w; w++) *to++ = (h + 1) * width + w + 1;
 }
 
-/* They are the same for all channels, and kept under sizes that no convolution has. */
+/* The same for all channels; kept under sizes that no convolution has. */
 static gs_status find_places(gs_device *d, const winograd *t, gs_mem *place) {
     const gs_conv2d_sizes image = {.in_h = t->h, .in_w = t->w};
     return gs_cl_conv2d_table(d, &image, (size_t)t->h * (size_t)t->w, fill_places, place);
@@ -84,24 +72,24 @@ static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool tu
     gs_cl_grid grid = gs_cl_items((size_t)lanes, CHANNELS);
     grid.groups[1] = (size_t)depth;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)PLACES * (size_t)lanes * (size_t)depth, u));
-    return GS_CL_RUN(d, GS_CL_STORED(d, "winograd"), "winograd_kernels", grid, GS_ARG_BUFFER(*u), GS_ARG(w),
-                     GS_ARG(turned ? 9 : of_out), GS_ARG(turned ? of_out : 9), GS_ARG((int)turned),
-                     GS_ARG(lanes));
+    return GS_CL_RUN(d, GS_CL_STORED(d, "winograd"), "winograd_kernels", grid, GS_ARG_BUFFER(*u), w,
+                     turned ? 9 : of_out, turned ? of_out : 9, (int)turned, lanes);
 }
 
 /* y without a pooling. */
-static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t) {
+static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t,
+                          const gs_conv2d_sizes *s) {
     gs_mem place, scratch;
     size_t groups = 0;
-    GS_TRY(find_groups(d, &t, t.images, &groups));
+    GS_TRY(gs_cl_conv2d_sharers(d, s, t.images, t.memory, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
-    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "winograd"), "winograd_forward", groups, t.images, GS_ARG(y),
-                           GS_ARG(x), GS_ARG_BUFFER(u), GS_ARG(t.bias ? b : u), GS_ARG_BUFFER(place),
-                           GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t));
+    return GS_CL_RUN_TASKS(d, GS_CL_FLOW(d, y, "winograd"), "winograd_forward", groups, t.images, y, x,
+                           GS_ARG_BUFFER(u), t.bias ? b : u, GS_ARG_BUFFER(place), GS_ARG_BUFFER(scratch),
+                           GS_ARG_STRUCT(t));
 }
 
-/* With a pooling: some images at a time, whose y is pooled while a cache still holds it. */
+/* With a pooling: some images at a time, whose y is pooled while it is still cached. */
 gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *s, const gs_epilogue *e) {
     enum { NEAR = 1 << 20 };
@@ -113,13 +101,13 @@ gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
     t.relu = e->relu;
     t.memory = images_and_matrices(&t, t.band * t.columns);
     GS_TRY(find_kernels(d, w, &t, false, &u));
-    if (!e->pool) return convolve(d, y, x, u, b, t);
+    if (!e->pool) return convolve(d, y, x, u, b, t, s);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_DY, some * out, &unpooled));
     if (y.half) GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, some * (out / 4), &pooled));
     for (size_t first = 0; first < n; first += some) {
         const size_t at = first * (out / 4);
         t.images = n - first < some ? n - first : some;
-        GS_TRY(convolve(d, unpooled, gs_cl_sample(x, first, in), u, b, t));
+        GS_TRY(convolve(d, unpooled, gs_cl_sample(x, first, in), u, b, t, s));
         const gs_mem to = gs_cl_sample(y, first, out / 4);
         GS_TRY(gs_cl_max_pool2d_forward(d, y.half ? pooled : to, gs_at(e->index, at), unpooled, t.images,
                                         e->pool));
@@ -147,7 +135,7 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
     const size_t images = gs_cl_at_once(d, n, gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y),
                                         gs_cl_of(d)->units * t.group),
                  some = images < n ? (images / t.group + 1) / 2 * 2 : tasks;
-    GS_TRY(find_groups(d, &t, some, &groups));
+    GS_TRY(gs_cl_conv2d_sharers(d, s, some, t.memory, &groups));
     GS_TRY(find_places(d, &t, &place));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_X, groups * t.memory, &scratch));
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, tasks * 9 * pairs, &part));
@@ -161,10 +149,9 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
         t.images = here;
         GS_TRY(gs_cl_rounded(
             d, 2, (gs_cl_operand[]){{&x_here, here * of_x, false}, {&dy_here, here * of_y, false}}));
-        GS_TRY(GS_CL_RUN_TASKS(d, file, "winograd_backward", groups, gs_cl_parts(here, t.group),
-                               GS_ARG(dx_here), GS_ARG(part_here), GS_ARG(dy_here), GS_ARG(x_here),
-                               GS_ARG_BUFFER(u), GS_ARG_BUFFER(place), GS_ARG_BUFFER(scratch),
-                               GS_ARG_STRUCT(t)));
+        GS_TRY(GS_CL_RUN_TASKS(d, file, "winograd_backward", groups, gs_cl_parts(here, t.group), dx_here,
+                               part_here, dy_here, x_here, GS_ARG_BUFFER(u), GS_ARG_BUFFER(place),
+                               GS_ARG_BUFFER(scratch), GS_ARG_STRUCT(t)));
     }
     return gs_cl_conv2d_weights_sum(d, file, dw, GS_NONE, part, tasks, s, add);
 }

@@ -3,16 +3,15 @@
 #include "transpose.clh"
 
 /* Convolution on a CPU with kernels of 3x3, stride 1 and a padding of 1, in fewer multiplications. cpu/winograd.h
- * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and what follows for dw; the names are its own.
+ * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and dw; the names are the same.
  *
  * Here the lanes of a vector are channels, in forward too. An image is transposed so that its channels are contiguous,
  * with zeros around it, in memory that stays in the core's cache:
  *
  *     beside    (blocks of GS_VECTOR channels, 2 rows + 2, 2 columns + 2, GS_VECTOR)
  *
- * for `rows` x `columns` tiles. So each step computes with whole vectors, however small the image is, and is the same
- * for x, dy, y and dx. Both numbers of channels are multiples of 16, and an image has at least GS_VECTOR pixels.
- */
+ * for `rows` x `columns` tiles. Each step computes with whole vectors, however small the image is, and is the same for
+ * x, dy, y and dx. Both numbers of channels are multiples of 16, and an image has at least GS_VECTOR pixels. */
 
 /* As in cl/winograd.c. */
 typedef struct winograd {
@@ -44,7 +43,7 @@ static size_t pixels_of(winograd s) {
     return (size_t)(2 * s.rows + 2) * (2 * s.columns + 2);
 }
 
-/* Of one of 16 matrices (tiles, channels); with room for a product's last rows, which nobody wants. */
+/* One of 16 matrices (tiles, channels), with room for the unused last rows of a product. */
 static size_t matrix_floats(int tiles, int channels) {
     return (size_t)(tiles + HIGH) * channels + APART;
 }
@@ -55,7 +54,7 @@ static void clear(__global float *from, __global float *end) {
 
 /* ---- channels side by side ---- */
 
-/* place: of each pixel of an image, its number in `beside`. The last square overlaps the one before. */
+/* place: the index of each pixel of an image in `beside`. The last square overlaps the one before. */
 GS_ONCE void put_beside(__global float *to, __global const stored *from, __global const int *place,
                         int channels, winograd s) {
     const int plane = s.h * s.w;

@@ -1,6 +1,6 @@
 /* Attention: cpu/plain/attention.c says what is computed.
  *
- * The scores of all queries and keys would be length^2 numbers for each head. They are never kept: TILE queries meet
+ * The scores of all queries and keys would be length^2 numbers for each head. They are never stored: TILE queries meet
  * TILE keys at a time, and a tile's result is used at once, while it is in the cache.
  *
  *               queries                   The scores of a tile have the queries side by side, so that one vector
@@ -12,23 +12,22 @@
  *
  *         l = exp(m - m') l + sum_j exp(s_j - m')          y = exp(m - m') y + sum_j exp(s_j - m') v_j
  *
- * and at the end y / l is the softmax's mean of the values. Forward keeps m and l of each query, from which backward
- * has p_ij = exp(s_ij - m) / l again: a product more, instead of memory that grows with length^2. The one number
- * m + log(l) would do as well if it were exact: beside an m of 1e8 a float has no room for log(l).
+ * and at the end y / l is the softmax's mean of the values. Forward stores m and l of each query, from which backward
+ * computes p_ij = exp(s_ij - m) / l again: one more product instead of memory that grows with length^2. The single
+ * number m + log(l) would not be exact enough: beside an m of 1e8 a float has no room for log(l).
  *
- * Where one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. It is 0 to the bit, since the same
- * product sums both: what two orders of a sum leave would be multiplied by huge keys and queries.
+ * If one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. It is 0 to the bit, since the same
+ * product sums both: the difference between two orders of a sum would be multiplied by huge keys and queries.
  *
  * Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention: fast and memory-efficient exact attention with IO-awareness"
  * (NeurIPS 2022); the running sum: Milakov, Gimelshein, "Online normalizer calculation for softmax" (arXiv 1805.02867,
  * 2018).
  *
- * In 16 bits (gs_precision) the products see rounded numbers: q, k, v and dy as copies, p and ds when a tile of them is
- * made. Scores, their sums and the softmax are f32.
+ * In 16 bits (gs_precision) the products see rounded numbers: copies of q, k, v and dy, and tiles of p and ds when they
+ * are computed. Scores, their sums and the softmax are f32.
  *
- * The products are those of matmul.h, whose sums have a fixed order. A task is a head of a sample, whole, so no two
- * threads add to the same place, and the bits are the same for any number of threads.
- */
+ * The products are matmul.h's, whose sums have a fixed order. A task is a whole head of a sample, so no two threads add
+ * to the same element, and the bits are the same for any number of threads. */
 #include "cpu/attention_tile.h"
 #include "cpu/exp.h"
 #include "cpu/round16.h"
@@ -214,7 +213,7 @@ static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, 
         }
 }
 
-/* The queries from i on: their dq, and their part of all dk and dv. The first to come writes these. */
+/* The queries from i on: their dq, and their part of all dk and dv. The first queries write these, the others add. */
 static void backward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),
               end = h->causal ? i + count : h->length;

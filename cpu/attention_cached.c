@@ -1,8 +1,8 @@
 /* Attention of the newest tokens to all before them: cpu/plain/attention_cached.c says what is computed.
  *
- * A token's scores are one row, as long as the past, and no tile: it is a matrix-vector product with the keys, and then
- * one with the values; each is read once. In the keys, neighbouring tokens are adjacent; in the values,
- * the numbers of a token do. So both products add whole vectors, and neither has to sum up the lanes of one.
+ * A token's scores are one row as long as the past, not a tile: a matrix-vector product with the keys, then one with
+ * the values; each is read once. In the keys, neighbouring tokens are adjacent; in the values, the numbers of a token.
+ * So both products add whole vectors, and neither has to sum up the lanes of one.
  *
  * A task is a head of a sample, whole, so the bits are the same for any number of threads.
  */

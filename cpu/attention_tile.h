@@ -1,6 +1,5 @@
-/* One head of attention, tile by tile: its memory, and the products of a tile. cpu/attention.c says what they are for.
- * Included where matmul.h's functions are, once for each instruction set.
- */
+/* One head of attention, tile by tile: its memory, and the products of a tile, for cpu/attention.c. Included where
+ * matmul.h's functions are, once for each instruction set. */
 #pragma once
 
 #include "cpu/matmul.h"
@@ -35,9 +34,9 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* A head's rows are short, with a token's other heads between them: the core does not predict the next one. So
- * while the queries from i on meet their first tile of keys, the same tokens of the next head are fetched, in PIECES.
- * On an EPYC, 12 sequences of 64 tokens that lay in no cache took 600 us backward, and 835 us without this. */
+/* A head's rows are short, with a token's other heads between them: the core does not predict the next one. While the
+ * queries from i on meet their first tile of keys, the same tokens of the next head are fetched, in PIECES. On an EPYC,
+ * 12 sequences of 64 tokens that were in no cache took 600 us backward, and 835 us without this. */
 enum { PIECES = 5 };
 
 static void fetch_row(const float *row, int count) {
@@ -60,9 +59,8 @@ static void fetch_next(const head *h, int i, int j, int piece) {
 
 /* ---- products ----
  *
- * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what is wholly behind the
- * diagonal is left out: there a query would see keys after it. The sums are the same, since these weigh 0.
- */
+ * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what is wholly behind the diagonal
+ * is skipped: there a query would see later keys. The sums are the same, since these weigh 0. */
 
 /* c = `rows` rows of `a`, which are `row` floats apart, times `columns` columns of what is transposed */
 static void multiply(const head *h, float *c, size_t c_row, const float *a, size_t row, int rows,
@@ -70,14 +68,9 @@ static void multiply(const head *h, float *c, size_t c_row, const float *a, size
     const gs_matmul m = {.rows = rows,
                          .depth = h->d,
                          .columns = columns,
-                         .a = a,
-                         .a_block = GS_TILE_ROWS * row,
-                         .a_row = row,
-                         .a_column = 1,
-                         .b = t,
-                         .b_row = TILE,
-                         .c = c,
-                         .c_row = c_row,
+                         .a = {a, GS_TILE_ROWS * row, row, 1},
+                         .b = {t, TILE},
+                         .c = {c, c_row},
                          .strip = h->strip};
     GS_ISA(gs_cpu_matmul)(&m);
 }
@@ -111,14 +104,9 @@ static void to_queries(const head *h, float *to, size_t to_row, int queries, con
     (&(gs_matmul){.rows = least(band, queries - i),
                   .depth = diagonal ? least(keys, i + band) : keys,
                   .columns = h->d,
-                  .a = tile + i,
-                  .a_block = GS_TILE_ROWS,
-                  .a_row = 1,
-                  .a_column = TILE,
-                  .b = from,
-                  .b_row = h->in_row,
-                  .c = to + (size_t)i * to_row,
-                  .c_row = to_row,
+                  .a = {tile + i, GS_TILE_ROWS, 1, TILE},
+                  .b = {from, h->in_row},
+                  .c = {to + (size_t)i * to_row, to_row},
                   .add = add,
                   .strip = h->strip});
 }
@@ -133,14 +121,9 @@ static void to_keys(const head *h, float *to, int keys, const float *tile, int q
         (&(gs_matmul){.rows = least(band, keys - j),
                       .depth = queries - first,
                       .columns = h->d,
-                      .a = tile + j * TILE + first,
-                      .a_block = GS_TILE_ROWS * TILE,
-                      .a_row = TILE,
-                      .a_column = 1,
-                      .b = from + (size_t)first * from_row,
-                      .b_row = from_row,
-                      .c = to + (size_t)j * h->in_row,
-                      .c_row = h->in_row,
+                      .a = {tile + j * TILE + first, GS_TILE_ROWS * TILE, TILE, 1},
+                      .b = {from + (size_t)first * from_row, from_row},
+                      .c = {to + (size_t)j * h->in_row, h->in_row},
                       .add = add,
                       .strip = h->strip});
     }

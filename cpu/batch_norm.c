@@ -1,10 +1,10 @@
 /* Batch normalisation: cpu/plain/batch_norm.c says what is computed.
  *
- * Sums go by channels, so that a channel's order of additions is the same for any number of threads: up to CHUNK
+ * Sums go by channels, so that a channel's order of additions is the same for any number of threads. Up to CHUNK
  * numbers, of one image or of several small ones, are added in f32, sixteen side by side, and the sums of the chunks in
- * double. Chunks are taken in the order of memory, those of BLOCK channels together: a core that leaps from
- * image to image for one channel waits for memory. The channels of vectors (plane 1) are adjacent, so that sixteen
- * of them are summed at once. All else goes by samples, over one scale for each channel. */
+ * double. Chunks of BLOCK channels are taken together in the order of memory: a core that jumps from image to image for
+ * one channel waits for memory. The channels of vectors (plane 1) are adjacent, so sixteen of them are summed at once.
+ * Everything else goes by samples, with one scale for each channel. */
 #include "cpu/round16.h"
 
 #include <math.h>
@@ -161,9 +161,9 @@ static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
 }
 
-/* Two passes: around a first mean the squares are small, and what rounding has left of the deviations' sum, which would
- * be 0, corrects both. Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (The American Statistician
- * 37, 1983): the corrected two-pass algorithm. Here of vectors. */
+/* Two passes: around a first mean the squares are small; the sum of the deviations, which would be 0 without rounding,
+ * corrects both. Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (The American Statistician 37,
+ * 1983): the corrected two-pass algorithm. Here of vectors. */
 static void statistics_of_vectors(const norm_work *t, int c, int width) {
     const double m = (double)t->n;
     float middle[SIDE] = {0};
@@ -177,8 +177,8 @@ static void statistics_of_vectors(const norm_work *t, int c, int width) {
     }
 }
 
-/* The same for each chunk of a channel; what chunks have found is then joined, as in the same article: of numbers a and
- * b together, the squares around their common mean are
+/* The same for each chunk of a channel. The chunks' results are then joined, as in the same article: of numbers a and b
+ * together, the squares around their common mean are
  *
  *     S = S_a + S_b + (mean_b - mean_a)^2 m_a m_b / (m_a + m_b)
  *

@@ -4,26 +4,25 @@
 
 #include <string.h>
 
-/* Convolution as products with the matrix of patches, which is not written out: see conv2d_rows.h for X, the
- * rows of an image, and product.h for products whose rows are anywhere in memory. With k = (c, u, v), a place of the
- * kernel, and p = (r, o), an output position:
+/* Convolution as products with the matrix of patches, which is not written out: see conv2d_rows.h for X, the rows of an
+ * image, and product.h for products whose rows are anywhere in memory. With k = (c, u, v), a position of the kernel,
+ * and p = (r, o), an output position:
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p]
  *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
  *
- * The last is a product again: "row h - u of dy" is a place in a copy of dy with zeros above and below. Where
- * the stride is not 1, row h of dX sees only those u with u = h mod stride_h; each such phase is a product.
+ * The last is a product too: "row h - u of dy" is in a copy of dy with zeros above and below. With a stride, row h of
+ * dX sees only those u with u = h mod stride_h; each such phase is a product.
  *
- * Forward, and dx, of many channels with a kernel of 3x3 and stride 1 take fewer multiplications: see winograd.h. So
- * does dw without a bias: see winograd.h.
+ * Forward and dx of many channels with a kernel of 3x3 and stride 1 take fewer multiplications, and so does dw without
+ * a bias: see winograd.h.
  *
- * With the relu and the max pooling that follow, forward makes y in scratch memory, a few images at a time, and
- * pools that while the cache still holds it; backward puts dy back to where it came from when it copies it. Of lenet's
- * first layer y and dy are four times as large as what the pooling leaves: they need not go to memory and back.
+ * With a fused relu and max pooling, forward computes y in scratch memory, a few images at a time, and pools it while
+ * the cache still holds it; backward spreads dy again when it copies it. In lenet's first layer y and dy are four times
+ * as large as the result of the pooling, and never go to memory.
  *
- * Images are cut over the threads; each sums its own dw and db, and they are added in the order of the parts.
- */
+ * Threads share the images. Each sums its own dw and db, and these are added in the order of the parts. */
 typedef struct conv_work {
     const gs_conv2d_sizes *s;
     gs_conv_rows rows;
@@ -50,8 +49,8 @@ typedef struct conv_work {
 } conv_work;
 
 /* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. Adding
- * up the vectors of a tile of dw takes as long as some four vectors of positions: so these should be this LONG
- * together, even if the rows of so many images do not stay there. */
+ * up the vectors of a tile of dw takes as long as about four vectors of positions: so the positions should be this LONG
+ * together, even if the rows of so many images do not stay in the cache. */
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
 static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
@@ -81,8 +80,8 @@ static gs_status reserve(gs_device *d, conv_work *t, size_t tables, size_t **tab
     return GS_OK;
 }
 
-/* The places of the kernel are taken in the order (c, v, u), in which neighbours share a plane of X: at[k] is
- * where row k of the patches begins in X, w_at[k] where it is in a row of w. */
+/* The positions of the kernel are taken in the order (c, v, u), in which neighbours share a plane of X: at[k] is where
+ * row k of the patches begins in X, w_at[k] its index in a row of w. */
 static void list_patch_rows(const conv_work *t, size_t *at, size_t *w_at) {
     const gs_conv2d_sizes *s = t->s;
     for (int c = 0; c < s->in_c; c++)

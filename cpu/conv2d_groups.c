@@ -4,25 +4,23 @@
 #include "core/shard.h"
 
 /* Convolution with groups and dilation, depthwise included. For each group, the products of product.h read planes:
- * copies of the channels, with their padding. A channel has a plane for each phase (a, b): the pixels whose padded row
+ * copies of the channels with their padding. A channel has a plane for each phase (a, b): the pixels whose padded row
  * is a modulo stride_h, and whose padded column is b modulo stride_w. With stride 1 there is one phase:
  *
  *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
  *
- * What all outputs (r, s) see through the place (u, v) of the kernel is then in one plane, from offset at[k] on,
- * k = (c, u, v). For that y too has rows of grid_w: out_w numbers that are wanted, then some that are not. With
- * p = (r, s):
+ * What all outputs (r, s) see through position (u, v) of the kernel is then in one plane, from offset at[k] on, k = (c,
+ * u, v). For that, rows of y are grid_w long too: out_w numbers of the result, then some unused ones. With p = (r, s):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is not wanted
  *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - what (u, v) added], (u, v) of (a, b)
  *
  * Nothing is computed for the gaps of a dilated kernel, nor between groups. conv2d.c copies a plane for each v instead,
- * and so computes nothing that is not wanted.
+ * and so computes no unused numbers.
  *
- * The work is cut into groups and chunks of images, as many as follow from the sizes alone. Each chunk sums its own dw
- * and db, and they are added in the order of the chunks: the same bits for any number of threads.
- */
+ * The work is cut into groups and chunks of images, by the sizes alone. Each chunk sums its own dw and db, and they are
+ * added in the order of the chunks: the same bits for any number of threads. */
 
 /* ---- the products on the planes of one image, in whichever of three ways wastes least ---- */
 

@@ -1,15 +1,14 @@
 /* The image as convolution sees it: its rows, once for each column of the kernel.
  *
- * The matrix of patches (im2col) has a row for each (c, u, v), with the inputs that all output positions (r, o)
- * see through that place of the kernel. Rows of the same (c, v) and different u hold the same numbers, moved by
- * one row of the image. So only the plane of each (c, v) is written, in rows that are as long as an output row:
+ * The matrix of patches (im2col) has a row for each (c, u, v), with the inputs that all output positions (r, o) see
+ * through that position of the kernel. Rows with the same (c, v) and different u hold the same numbers, moved by one
+ * row of the image. So only the plane of each (c, v) is written, in rows as long as an output row:
  *
  *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
  *
- * and row (c, u, v) of the patches is that plane from its row u on: all output positions follow one after the
- * other, nothing is computed that is not wanted, and the copy is kernel_h times smaller than im2col's. With a
- * stride the rows h, h + stride_h, h + 2 stride_h ... must be neighbours: a plane holds the rows of each
- * h mod stride_h ("phase") together.
+ * and row (c, u, v) of the patches is that plane from its row u on: all output positions are consecutive, nothing
+ * superfluous is computed, and the copy is kernel_h times smaller than im2col's. With a stride the rows h, h +
+ * stride_h, h + 2 stride_h ... must be neighbours: a plane holds the rows of each h mod stride_h ("phase") together.
  *
  * Source of im2col: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document
  * processing" (2006).
@@ -18,8 +17,8 @@
 
 #include "cpu/product.h"
 
-/* Of the pixels along one axis whose padded place is `phase` modulo stride: where they lie among those of that phase,
- * first .. end - 1, and how many places of the kernel see them, those with u dilation = phase modulo stride. */
+/* The pixels along one axis whose padded position is `phase` modulo stride: their indices among those of that phase,
+ * first .. end - 1, and how many positions of the kernel see them, those with u dilation = phase modulo stride. */
 typedef struct gs_conv_phase {
     int first, end, taps;
 } gs_conv_phase;
@@ -73,8 +72,8 @@ static inline void gs_conv_walk_on(const gs_conv_rows *r, gs_conv_walk *walk) {
     walk->at += (size_t)r->s->out_w - (size_t)r->s->stride_h * r->phase;
 }
 
-/* Write the planes of the image x. `rows` held zeros, or an earlier image, before. */
+/* Write the planes of the image x. `rows` must hold zeros or an earlier image. */
 void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
 
-/* The gradient of that: dx = for each pixel, the sum of drows over the places to which it was copied. */
+/* Its gradient: dx = for each pixel, the sum of drows over the places to which it was copied. */
 void GS_ISA(gs_cpu_conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);

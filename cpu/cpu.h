@@ -1,11 +1,9 @@
 /* The CPU backend: OpenBLAS for the products of linear layers, C for the rest.
  *
- * Every file of cpu/ but offload.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once for
- * each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere), and the best
- * table that this machine can run is chosen when the device is opened: one binary runs anywhere, and is fast where it
- * can be.
- * GS_ISA(gs_cpu_x) is the name of each build's own x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4.
- */
+ * Every file of cpu/ except offload.c, open.c, memory.c, openblas_memory.c, pool.c and product_bf16.c is compiled once
+ * for each instruction set in the Makefile (plain x86-64, AVX2 and AVX-512; only the plain one elsewhere). Opening the
+ * device chooses the best table that this machine can run: one binary runs anywhere, and is fast where it can be.
+ * GS_ISA(gs_cpu_x) is the name of each build's own x: gs_cpu_x_base, gs_cpu_x_v3, gs_cpu_x_v4. */
 #pragma once
 
 #include "backend.h"
@@ -44,19 +42,18 @@ static inline int32_t *gs_cpu_ints(gs_mem m) {
 
 /* `count` floats of scratch memory, undefined, until the next call for this device. */
 gs_status gs_cpu_scratch(gs_device *, size_t count, float **out);
-/* The same, of the memory for rounded.c. */
+/* The same for rounded.c. */
 gs_status gs_cpu_scratch_rounded(gs_device *, size_t count, float **out);
 
-/* A token number is a float that holds a whole number. The row of a table that x names; -1: x is not a whole number
- * from 0 to rows - 1, or a NaN. */
+/* A token number is a float with a whole value. Returns the row of a table that x names; -1: x is not a whole number
+ * from 0 to rows - 1, or is a NaN. */
 static inline int gs_token_row(float x, int rows) {
     if (!(x >= 0 && x < (float)rows)) return -1;
     const int row = (int)x;
     return (float)row == x ? row : -1;
 }
 
-/* Part `part` of `parts` of 0..count-1, in blocks of 16 elements, so that no two threads write to one cache
- * line. */
+/* Part `part` of `parts` of 0..count-1, in blocks of 16 elements, so that no two threads write to one cache line. */
 typedef struct gs_range {
     size_t begin, end;
 } gs_range;
@@ -75,7 +72,7 @@ static inline gs_range gs_cpu_tasks(size_t count, int part, int parts) {
     return (gs_range){count * (size_t)part / (size_t)parts, count * (size_t)(part + 1) / (size_t)parts};
 }
 
-/* What a loss adds to the stats (backend.h). */
+/* Add a loss to the stats (backend.h). */
 static inline void gs_cpu_add_stats(gs_mem stats, double loss, double correct, size_t n) {
     float *stat = gs_cpu_floats(stats);
     stat[GS_STAT_LOSS] += (float)loss;
@@ -83,7 +80,7 @@ static inline void gs_cpu_add_stats(gs_mem stats, double loss, double correct, s
     stat[GS_STAT_SAMPLES] += (float)n;
 }
 
-/* Into how many parts to cut work on `count` elements, when one part should have at least `least` of them. */
+/* Into how many parts to cut `count` elements, if one part should have at least `least` of them. */
 static inline int gs_cpu_parts(gs_device *d, size_t count, size_t least) {
     size_t threads = (size_t)gs_pool_threads(gs_cpu_of(d)->pool), most = count / least;
     return most < 2 ? 1 : (int)(most < threads ? most : threads);
@@ -94,9 +91,9 @@ static inline int gs_cpu_at_most(size_t tasks, int parts) {
     return tasks > (size_t)parts ? parts : tasks > 0 ? (int)tasks : 1;
 }
 
-/* As gs_cpu_parts, but up to four parts for each thread where they have `enough` elements: when something else takes a
- * core for a moment, the other threads can take over what it has not begun (pool.c). The middle step of the model mlp
- * on two cores that others disturbed took 1974 us with one part for each, and 1712 us so. */
+/* As gs_cpu_parts, but up to four parts for each thread if they have `enough` elements. When something else takes a
+ * core for a moment, the other threads take over the parts that it has not begun (pool.c). The middle step of the model
+ * mlp on two cores that others disturbed took 1974 us with one part for each, and 1712 us with four. */
 static inline int gs_cpu_fine_parts(gs_device *d, size_t count, size_t least, size_t enough) {
     int threads = gs_pool_threads(gs_cpu_of(d)->pool), parts = gs_cpu_parts(d, count, least);
     size_t fine = count / enough;
@@ -104,7 +101,7 @@ static inline int gs_cpu_fine_parts(gs_device *d, size_t count, size_t least, si
     return fine < 4 * (size_t)threads ? (int)fine : 4 * threads;
 }
 
-/* An operator's last, or only, work on the device's threads. */
+/* Run an operator's last or only work on the device's threads. */
 static inline gs_status gs_cpu_run(gs_device *d, int parts, void (*work)(void *, int), void *context) {
     gs_pool_run(gs_cpu_of(d)->pool, parts, work, context);
     return GS_OK;
@@ -124,17 +121,17 @@ GS_DECLARE(linear_tree_forward)
 GS_DECLARE(linear_tree_backward)
 #undef GS_DECLARE
 
-/* Convolutions with groups or dilation (gs_conv2d_is_grouped); conv2d.c has all others. No epilogue. */
+/* Convolutions with groups or dilation (gs_conv2d_is_grouped), without epilogue; conv2d.c has all others. */
 gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                                const gs_conv2d_sizes *);
 gs_status GS_ISA(gs_cpu_conv2d_groups_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy,
                                                 gs_mem x, gs_mem w, size_t n, const gs_conv2d_sizes *,
                                                 bool add);
 
-/* Max pooling, one plane of a channel at a time: what max_pool2d.c is made of, and conv2d.c where it does the pooling
- * after its relu too. y, index, dx and dy as in backend.h. */
+/* Max pooling of one plane of a channel: for max_pool2d.c, and for conv2d.c with a fused pooling. y, index, dx and dy
+ * as in backend.h. */
 void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *, float *y, int32_t *index, const float *x);
-/* relu_y: the y of the pooling, where x came from a relu; only where it is above 0 has dy passed the relu. NULL:
+/* relu_y: the y of the pooling, if x came from a relu: dy has passed the relu only where it is above 0. NULL:
  * everywhere. */
 void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *, float *dx, const float *dy,
                                        const float *relu_y, const int32_t *index);

@@ -1,10 +1,9 @@
 /* Rows of a table by their numbers: cpu/plain/embedding.c says what is computed.
  *
  * In backward several tokens may name the same row. Two threads must not add to it at once, and the order of additions
- * must not depend on which thread comes first. So each part owns every `parts`-th row, and goes through all
- * tokens in their order, but adds only those that name its rows. (Rows in turn, and not in blocks: the frequent tokens
- * of a text often have low numbers.)
- */
+ * must not depend on which thread comes first. Therefore each part owns every `parts`-th row and goes through all
+ * tokens in order, but adds only those that name its rows. (Not blocks of rows: the frequent tokens of a text often
+ * have low numbers.) */
 #include "cpu/cpu.h"
 
 #include <string.h>
@@ -16,6 +15,12 @@ typedef struct embedding_work {
     int rows, first, parts;
     float other;
 } embedding_work;
+
+static embedding_work work_of(gs_device *d, gs_mem x, size_t n, int rows, int c, int first) {
+    const int parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14);
+    return (embedding_work){
+        .x = gs_cpu_floats(x), .n = n, .c = (size_t)c, .rows = rows, .first = first, .parts = parts};
+}
 
 static void forward_part(void *context, int part) {
     const embedding_work *t = context;
@@ -34,15 +39,8 @@ static void forward_part(void *context, int part) {
 /* y[i] = w[x[i] - first] */
 gs_status GS_ISA(gs_cpu_embedding_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows,
                                            int c, int first, float other) {
-    embedding_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .n = n,
-                        .c = (size_t)c,
-                        .rows = rows,
-                        .first = first,
-                        .other = other,
-                        .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14)};
+    embedding_work t = work_of(d, x, n, rows, c, first);
+    t.y = gs_cpu_floats(y), t.w = gs_cpu_floats(w), t.other = other;
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
@@ -60,14 +58,8 @@ static void backward_part(void *context, int part) {
 /* forward: y[i] = w[x[i] - first], so dw[r] is the sum of dy[i] over the i with x[i] = first + r */
 gs_status GS_ISA(gs_cpu_embedding_backward)(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows,
                                             int c, int first, bool add) {
-    embedding_work t = {.dw = gs_cpu_floats(dw),
-                        .dy = gs_cpu_floats(dy),
-                        .x = gs_cpu_floats(x),
-                        .n = n,
-                        .c = (size_t)c,
-                        .rows = rows,
-                        .first = first,
-                        .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 14)};
+    embedding_work t = work_of(d, x, n, rows, c, first);
+    t.dw = gs_cpu_floats(dw), t.dy = gs_cpu_floats(dy);
     if (!add) GS_TRY(gs_cpu_fill(d, dw, 0, (size_t)rows * t.c));
     return gs_cpu_run(d, t.parts, backward_part, &t);
 }

@@ -1,17 +1,16 @@
-/* The exponential function for loops that the compiler turns into vectors: no branches, no call. The same bits as
- * cl/exp.clh, within 1.2 ulp (tests/operators/test_activations.c).
+/* The exponential function for loops that the compiler vectorises: no branches, no call. The same bits as cl/exp.clh,
+ * within 1.2 ulp (tests/operators/test_activations.c).
  *
  *     exp(x) = 2^n exp(r),  n = x / ln(2) to the nearest whole number,  |r| <= ln(2)/2
  *
- * Sizes of floats are compared by their bits: a comparison of floats would keep the compiler from computing in vectors.
- */
+ * Sizes of floats are compared by their bits: a comparison of floats would prevent vectorisation. */
 #pragma once
 
 #include "core/bits.h"
 
 enum { GS_SIGN = (int)0x80000000, GS_INFINITY = 0x7f800000 };
 
-/* exp(x + more), where |more| <= 0.04 holds the digits of the exponent that x has no room for; the result is to be a
+/* exp(x + more), where |more| <= 0.04 holds the digits of the exponent for which x has no room; the result must be a
  * normal number. */
 static inline gs_bits gs_exp_in_range(float x, float more) {
     const float round = 0x1.8p23f; /* of a sum with it the lowest bits are the whole number n */
@@ -24,7 +23,7 @@ static inline gs_bits gs_exp_in_range(float x, float more) {
     return result;
 }
 
-/* The same for any x: infinity, 0 or a NaN where there is no normal number. */
+/* The same for any x: infinity, 0 or NaN if the result is not a normal number. */
 static inline float gs_exp_of_sum(float x, float more) {
     const gs_bits given = {x}, highest = {88.7228317f},
                   lowest = {87.3365402f}; /* ln(FLT_MAX), -ln(FLT_MIN) */

@@ -1,4 +1,4 @@
-/* The place of the largest number: the answer of a network, by its outputs. */
+/* The index of the largest number: a network's answer. */
 #pragma once
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 typedef int32_t gs_int16 __attribute__((vector_size(64), aligned(4), may_alias));
 
-/* The largest number of x[0] .. x[k - 1], or a NaN if there is one; k is at least 16. Sixteen are compared at once; the
- * last ones, if they are fewer, together with some before them, once more. */
+/* The largest number of x[0] .. x[k - 1], or a NaN if there is one; k is at least 16. Sixteen are compared at once; a
+ * shorter rest is compared together with some numbers before it. */
 static inline float largest_number(const float *x, size_t k) {
     const gs_float16 infinity = (gs_float16){0} + INFINITY;
     gs_float16 top = *(const gs_float16 *)x;
@@ -23,10 +23,10 @@ static inline float largest_number(const float *x, size_t k) {
     return largest;
 }
 
-/* Of x[0] .. x[k - 1], the first on a tie. A NaN wins over numbers, as in max_pool2d: a network whose outputs are no
- * numbers has no right answers.
+/* The index of the largest of x[0] .. x[k - 1], the first on a tie. A NaN wins over numbers, as in max_pool2d: a
+ * network whose outputs are not numbers has no right answers.
  *
- * A vocabulary is long: there the largest number is found first, in vectors, and then its place. */
+ * For a long vocabulary the largest number is found first, in vectors, and then its index. */
 static inline size_t largest_of(const float *x, size_t k) {
     size_t largest = 0;
     if (k >= 32) {

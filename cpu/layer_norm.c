@@ -1,11 +1,10 @@
 /* Layer normalisation: cpu/plain/layer_norm.c says what is computed.
  *
- * A row is read once for its mean and again for its variance; it is short, so that it is in the cache by then. The
- * sums over a row are added sixteen side by side.
+ * A row is read once for its mean and again for its variance; it is short, and therefore in the cache by then. The sums
+ * over a row are added sixteen side by side.
  *
- * dw and db are sums over all rows. The rows are cut into chunks, whose sums are added afterwards, in their order. The
- * cut follows from the number of rows alone, so the bits are the same for any number of threads.
- */
+ * dw and db are sums over all rows. The rows are cut into chunks, by the number of rows alone, and the chunks' sums are
+ * added in order: the bits are the same for any number of threads. */
 #include "cpu/round16.h"
 
 #include <math.h>
@@ -19,6 +18,15 @@ typedef struct layer_work {
     float eps;
     int parts;
 } layer_work;
+
+static layer_work work_of(gs_mem x, gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c) {
+    return (layer_work){.n = n,
+                        .c = (size_t)c,
+                        .x = gs_cpu_floats(x),
+                        .w = gs_cpu_floats(w),
+                        .mean = gs_cpu_floats(mean),
+                        .rstd = gs_cpu_floats(rstd)};
+}
 
 static void cut_rows(layer_work *t) {
     t->rows = (t->n + MOST_CHUNKS - 1) / MOST_CHUNKS;
@@ -78,16 +86,9 @@ static void forward_part(void *context, int part) {
 /* y = w u + b */
 gs_status GS_ISA(gs_cpu_layer_norm_forward)(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x,
                                             gs_mem w, gs_mem b, size_t n, int c, float eps) {
-    layer_work t = {.n = n,
-                    .c = (size_t)c,
-                    .x = gs_cpu_floats(x),
-                    .w = gs_cpu_floats(w),
-                    .b = gs_cpu_floats(b),
-                    .y = gs_cpu_floats(y),
-                    .mean = gs_cpu_floats(mean),
-                    .rstd = gs_cpu_floats(rstd),
-                    .eps = eps,
-                    .parts = gs_cpu_parts(d, n * (size_t)c, 1 << 13)};
+    layer_work t = work_of(x, w, mean, rstd, n, c);
+    t.b = gs_cpu_floats(b), t.y = gs_cpu_floats(y), t.eps = eps;
+    t.parts = gs_cpu_parts(d, n * (size_t)c, 1 << 13);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
@@ -145,16 +146,8 @@ gs_status GS_ISA(gs_cpu_layer_norm_backward)(gs_device *d, gs_mem dx, gs_mem dw,
                                              gs_mem x, gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c,
                                              bool add) {
     GS_TRY(GS_ISA(gs_cpu_rounded)(d, 1, &(gs_operand){&x, n * (size_t)c}));
-    layer_work t = {.n = n,
-                    .c = (size_t)c,
-                    .x = gs_cpu_floats(x),
-                    .dy = gs_cpu_floats(dy),
-                    .w = gs_cpu_floats(w),
-                    .dx = gs_cpu_floats(dx),
-                    .mean = gs_cpu_floats(mean),
-                    .rstd = gs_cpu_floats(rstd),
-                    .dw = gs_cpu_floats(dw),
-                    .db = gs_cpu_floats(db)};
+    layer_work t = work_of(x, w, mean, rstd, n, c);
+    t.dx = gs_cpu_floats(dx), t.dw = gs_cpu_floats(dw), t.db = gs_cpu_floats(db), t.dy = gs_cpu_floats(dy);
     cut_rows(&t);
     t.parts = gs_cpu_at_most(t.chunks, gs_cpu_parts(d, n * (size_t)c, 1 << 13));
     GS_TRY(gs_cpu_scratch(d, t.chunks * 2 * t.c, &t.part));

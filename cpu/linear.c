@@ -10,12 +10,11 @@
  *                dw (out, in) (+)= dy^T x             (+)=: += with `add`, else =
  *                db (out)     (+)= column sums of dy
  *
- * With a relu after it, forward puts it on each block of y while that is in the cache, and backward first writes
- * the dy that the relu lets through.
+ * With a fused relu, forward applies it to each block of y while that is in the cache, and backward first writes the dy
+ * that the relu lets through.
  *
- * Here each product is OpenBLAS's; the two functions below first choose among the other ways (linear.h). A product is
- * cut over the threads along its longer side, and each thread calls OpenBLAS for its own block.
- */
+ * Here each product is OpenBLAS's; the two functions below first choose among the other algorithms (linear.h). A
+ * product is cut over the threads along its longer side, and each thread calls OpenBLAS for its own block. */
 typedef struct linear_work {
     gs_linear_task l;
     int parts, dw_parts;
@@ -43,8 +42,8 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The bits of OpenBLAS's product depend on how many rows it is given, so a fixed cut does not ask how many threads
- * there are. The parts are larger then: OpenBLAS packs all of the shorter side for each, which took 15 % of mlp's
+/* The bits of OpenBLAS's product depend on its number of rows, so with a fixed order the cut does not depend on the
+ * number of threads. Its parts are larger: OpenBLAS packs all of the shorter side for each, which took 15 % of mlp's
  * time with 32. */
 static int forward_parts(gs_device *d, size_t longer) {
     size_t least = longer / 16 > 64 ? longer / 16 : 64;
@@ -113,31 +112,27 @@ static void dw_part(const linear_work *t, int part) {
     bool by_rows = t->l.out >= t->l.in;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
+    const float *dy = by_rows ? t->l.dy + begin : t->l.dy, *x = by_rows ? t->l.x : t->l.x + begin;
+    float *dw = by_rows ? t->l.dw + (size_t)begin * (size_t)t->l.in : t->l.dw + begin;
     if (count == 0) return;
-    if (by_rows)
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, count, t->l.in, t->l.n, 1, t->l.dy + begin,
-                    t->l.out, t->l.x, t->l.in, t->l.add ? 1.0f : 0.0f,
-                    t->l.dw + (size_t)begin * (size_t)t->l.in, t->l.in);
-    else
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, t->l.out, count, t->l.n, 1, t->l.dy, t->l.out,
-                    t->l.x + begin, t->l.in, t->l.add ? 1.0f : 0.0f, t->l.dw + begin, t->l.in);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, by_rows ? count : t->l.out,
+                by_rows ? t->l.in : count, t->l.n, 1, dy, t->l.out, x, t->l.in, t->l.add ? 1.0f : 0.0f, dw,
+                t->l.in);
 }
 
 static void dx_part(const linear_work *t, int part) {
     bool by_rows = t->l.n >= t->l.in;
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.n : t->l.in), part, t->parts - t->dw_parts);
     int begin = (int)r.begin, count = (int)(r.end - r.begin);
+    const float *dy = by_rows ? t->l.dy + (size_t)begin * (size_t)t->l.out : t->l.dy,
+                *w = by_rows ? t->l.w : t->l.w + begin;
+    float *dx = by_rows ? t->l.dx + (size_t)begin * (size_t)t->l.in : t->l.dx + begin;
     if (count == 0) return;
-    if (by_rows)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, count, t->l.in, t->l.out, 1,
-                    t->l.dy + (size_t)begin * (size_t)t->l.out, t->l.out, t->l.w, t->l.in, 0,
-                    t->l.dx + (size_t)begin * (size_t)t->l.in, t->l.in);
-    else
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, t->l.n, count, t->l.out, 1, t->l.dy, t->l.out,
-                    t->l.w + begin, t->l.in, 0, t->l.dx + begin, t->l.in);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, by_rows ? count : t->l.n,
+                by_rows ? t->l.in : count, t->l.out, 1, dy, t->l.out, w, t->l.in, 0, dx, t->l.in);
 }
 
-/* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
+/* All parts of dw, then all of dx: they are independent, so no thread waits between them. */
 static void product_part(void *context, int part) {
     const linear_work *t = context;
     if (part < t->dw_parts)

@@ -1,4 +1,4 @@
-/* Five ways through a linear layer; linear.c chooses. (A sixth, linear_tree.c, has its own operators in backend.h.)
+/* Five algorithms for a linear layer; linear.c chooses. (A sixth, linear_tree.c, has its own operators in backend.h.)
  *
  *     linear.c         OpenBLAS. Its products copy both matrices first, into the order in which they will be read.
  *     linear_small.c   products of our own, which read the weights in place: faster where the batch is so small
@@ -22,11 +22,11 @@ typedef struct gs_linear_task {
     int n, in, out;
 } gs_linear_task;
 
-/* Where linear_small.c is the faster way. On one core of a Xeon (AVX-512), forward took 0.4 to 0.9 of OpenBLAS's time
- * for 16 to 128 samples and layers of 64 to 1024 inputs and 64 to 1024 outputs, backward 0.8 to 1.15; with 256 samples
- * both were equal, with 512 OpenBLAS was ahead. For 2048 or 4096 inputs and as many outputs all took 0.87 to 0.95 of
- * its time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w, OpenBLAS was
- * ahead. Narrow layers fill no tile; and without AVX-512 OpenBLAS's kernels, written by hand, are ahead. */
+/* When linear_small.c is faster. On one core of a Xeon (AVX-512), forward took 0.4 to 0.9 of OpenBLAS's time for 16 to
+ * 128 samples and layers of 64 to 1024 inputs and 64 to 1024 outputs, backward 0.8 to 1.15; with 256 samples both were
+ * equal, with 512 OpenBLAS was ahead. For 2048 or 4096 inputs and as many outputs everything took 0.87 to 0.95 of its
+ * time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w, OpenBLAS was ahead.
+ * Narrow layers fill no tile; and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
 static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n <= 128 && out >= 64 && (in <= 1024 || out >= 1024);
@@ -36,10 +36,9 @@ static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #endif
 }
 
-/* Where linear_large.c is the faster way. On one core of an EPYC (Zen 4, 116 GFLOP/s at most) forward ran at 110 to 114
- * GFLOP/s for 144 to 1024 samples and layers from 128 -> 128 to 784 -> 512, where OpenBLAS ran at 101 to 105, and
- * backward at 100 to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the second-level cache, dw fell
- * to 73. */
+/* When linear_large.c is faster. On one core of an EPYC (Zen 4, 116 GFLOP/s at most) forward ran at 110 to 114 GFLOP/s
+ * for 144 to 1024 samples and layers from 128 -> 128 to 784 -> 512, where OpenBLAS ran at 101 to 105, and backward at
+ * 100 to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the second-level cache, dw fell to 73. */
 static inline bool gs_linear_is_large(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n > 128 && in >= 64 && out >= 64 && in <= 1024 && out <= 1024 && in * out <= 1 << 19 &&
@@ -58,8 +57,8 @@ gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *, const gs_linear_task
 gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *, const gs_linear_task *);
 
-/* Backward's first pass: db, of dy as the device rounds it; and with relu_y, what of dy passes the relu goes to
- * `passed` (n, out), which dy is from then on. linear.c. */
+/* Backward's first pass: db, of dy as the device rounds it. With relu_y, the part of dy that passes the relu goes to
+ * `passed` (n, out), which becomes dy. linear.c. */
 void GS_ISA(gs_cpu_linear_dy)(gs_device *, gs_linear_task *, float *passed);
 
 /* For any n. */

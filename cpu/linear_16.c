@@ -1,8 +1,8 @@
 #include "cpu/linear.h"
 #include "cpu/product16.h"
 
-/* A linear layer in 16 bits (linear.h): its three products are those of product16.h, which rounds what they see. db is
- * the sum of the rounded dy, so that backward as a whole is what f32 gives for inputs that are rounded.
+/* A linear layer in 16 bits (linear.h): its products are those of product16.h, which rounds their inputs. db is the sum
+ * of the rounded dy, so that backward as a whole gives what f32 gives for rounded inputs.
  *
  *     forward    y  (n, out)  = x (n, in) w^T + b
  *     backward   dx (n, in)   = dy (n, out) w
@@ -67,7 +67,7 @@ gs_status GS_ISA(gs_cpu_linear_16_forward)(gs_device *d, const gs_linear_task *l
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
-/* All parts of dw, then all of dx: neither needs the other, so no thread waits between them. */
+/* All parts of dw, then all of dx: they are independent, so no thread waits between them. */
 static void product_part(void *context, int part) {
     const linear_16_work *t = context;
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;

@@ -2,7 +2,7 @@
 #include "cpu/matmul.h"
 
 /* A linear layer for many samples, or many tokens of few (linear.h). Tiles of each product stay in registers
- * (matmul.h); what they need of the smaller operand is packed once, in strips as wide as a tile, side by side:
+ * (matmul.h); their part of the smaller operand is packed once, in strips as wide as a tile, side by side:
  *
  *     forward    y  (n, out)  = x (n, in) w^T + b      strips of w^T: (in, GS_STRIP)
  *     backward   dx (n, in)   = dy (n, out) w          strips of w:   (out, GS_STRIP)
@@ -11,9 +11,8 @@
  *
  * (+)= is += with `add`, else =. x and dy are read in place.
  *
- * Samples are cut into pieces that stay in the core's second-level cache. Each sum has one order, which neither the
- * pieces of y and dx nor the threads change: y and dx have the bits of linear_small.c for any n.
- */
+ * Samples are cut into blocks that stay in the core's second-level cache. Each sum has one order, which neither the
+ * blocks of y and dx nor the threads change: y and dx have the bits of linear_small.c for any n. */
 typedef struct large_work {
     gs_linear_task l;
     int parts, dw_parts, dx_parts;
@@ -23,9 +22,9 @@ typedef struct large_work {
     float *passed;     /* backward with relu_y: the dy that counts */
 } large_work;
 
-/* ROWS of x meet all strips of w^T, and SAMPLES of dy^T meet all of x, while they are in the cache. A part of
- * backward has LEAST rows or columns, since each copies all strips again, and one of forward 3 ROWS. A step of gpt with
- * 12 sequences took two threads 24.2 ms with parts of 64 to 128, and 22.3 ms so. */
+/* ROWS of x meet all strips of w^T, and SAMPLES of dy^T all of x, while they are cached. A part of backward has LEAST
+ * rows or columns, since each copies all strips again, and one of forward 3 ROWS. A step of gpt with 12 sequences took
+ * two threads 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
 enum { ROWS = 64, SAMPLES = 128, LEAST = 256 };
 
 /* ---- forward ---- */
@@ -36,9 +35,9 @@ static int strip_width(int columns, int j) {
     return left == 4 * GS_VECTOR ? 2 * GS_VECTOR : left < GS_STRIP ? left : GS_STRIP;
 }
 
-/* All strips of w^T, by each thread separately when it comes to its first part: another core's would have to be fetched
- * from that core's cache, line by line, which takes longer. With two threads on an EPYC, 768 tokens and 128 -> 512
- * forward took 552 us with strips that both had packed together, and 473 us so. */
+/* All strips of w^T, packed by each thread for itself at its first part: fetching another core's strips from its cache,
+ * line by line, takes longer. With two threads on an EPYC, 768 tokens and 128 -> 512, forward took 552 us with shared
+ * strips, and 473 us with separate ones. */
 static const float *pack(const large_work *t) {
     const int thread = gs_pool_thread();
     float *strips = t->strip + (size_t)thread * t->strip_part,
@@ -67,15 +66,10 @@ static void forward_part(void *context, int part) {
             (&(gs_matmul){.rows = rows,
                           .depth = t->l.in,
                           .columns = width,
-                          .a = t->l.x + i * in,
                           .a_ahead = j == 0 && i + ROWS < r.end ? ROWS * in : 0,
-                          .a_block = GS_TILE_ROWS * in,
-                          .a_row = in,
-                          .a_column = 1,
-                          .b = strips + (size_t)j * in,
-                          .b_row = (size_t)width,
-                          .c = y + j,
-                          .c_row = out,
+                          .a = {t->l.x + i * in, GS_TILE_ROWS * in, in, 1},
+                          .b = {strips + (size_t)j * in, (size_t)width},
+                          .c = {y + j, out},
                           .bias = t->l.b ? t->l.b + j : NULL});
         }
         for (size_t k = 0; k < (size_t)rows * out && t->l.relu; k++) y[k] = y[k] < 0.0f ? 0.0f : y[k];
@@ -122,15 +116,10 @@ static void dw_part(const large_work *t, int part) {
         (&(gs_matmul){.rows = (int)(o.end - o.begin),
                       .depth = samples,
                       .columns = (int)(k.end - k.begin),
-                      .a = dy + o.begin,
-                      .a_block = GS_TILE_ROWS,
-                      .a_row = 1,
-                      .a_column = out,
-                      .b = t->l.x + (size_t)s * in + k.begin,
-                      .b_row = in,
+                      .a = {dy + o.begin, GS_TILE_ROWS, 1, out},
+                      .b = {t->l.x + (size_t)s * in + k.begin, in},
                       .next_b = s + SAMPLES < t->l.n ? t->l.x + (size_t)(s + SAMPLES) * in + k.begin : NULL,
-                      .c = t->l.dw + o.begin * in + k.begin,
-                      .c_row = in,
+                      .c = {t->l.dw + o.begin * in + k.begin, in},
                       .add = t->l.add || s > 0,
                       .by_columns = true,
                       .strip = t->strip + (size_t)part * t->strip_part});
@@ -144,22 +133,16 @@ static void dx_part(const large_work *t, int part) {
     (&(gs_matmul){.rows = (int)(r.end - r.begin),
                   .depth = t->l.out,
                   .columns = t->l.in,
-                  .a = t->l.dy + r.begin * out,
                   .a_ahead = GS_TILE_ROWS * out,
-                  .a_block = GS_TILE_ROWS * out,
-                  .a_row = out,
-                  .a_column = 1,
-                  .b = t->l.w,
-                  .b_row = in,
-                  .c = t->l.dx + r.begin * in,
-                  .c_row = in,
+                  .a = {t->l.dy + r.begin * out, GS_TILE_ROWS * out, out, 1},
+                  .b = {t->l.w, in},
+                  .c = {t->l.dx + r.begin * in, in},
                   .by_columns = true,
                   .strip = t->strip + (size_t)(t->dw_parts + part) * t->strip_part});
 }
 
-/* Each thread begins with its share of dw's parts and then has its share of dx's: neither needs the other, so no thread
- * waits between them. Its rows of dx are those that the layer before will give to it too, and are in its core's cache
- * then. */
+/* Each thread begins with its share of dw's parts and continues with its share of dx's: they are independent, so no
+ * thread waits between them. The layer before will give it the same rows of dx, which are then in its core's cache. */
 static void product_part(void *context, int part) {
     const large_work *t = context;
     const int dw_each = t->dw_parts / t->shares, dx_each = t->dx_parts / t->shares;

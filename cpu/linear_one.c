@@ -1,8 +1,8 @@
 #include "cpu/linear.h"
 #include "cpu/product.h"
 
-/* A linear layer for one sample: a matrix-vector product. There is nothing to keep in registers or caches but x, so it
- * is as fast as the weights come from memory, if they are read once and in order, and on all threads.
+/* A linear layer for one sample: a matrix-vector product. Only x is reused, so the speed is that of reading the weights
+ * from memory, if they are read once and in order, and on all threads.
  *
  *     y[o] = b[o] + sum_k w[o][k] x[k]
  *
@@ -62,7 +62,7 @@ static void row_at(const one_work *t, size_t o) {
     finish(t, o, all);
 }
 
-/* The parts are whole blocks of 16 outputs, so that which of them are the last ones does not depend on the cut. */
+/* Parts are whole blocks of 16 outputs, so that the last outputs do not depend on the cut. */
 static void forward_part(void *context, int part) {
     const one_work *t = context;
     const gs_range r = gs_cpu_range(t->out, part, t->parts);

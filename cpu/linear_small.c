@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* A linear layer for a batch that is small compared with the layer (linear.h). In each of the three products the large
- * operand is read in place:
+/* A linear layer for a batch that is small compared with the layer (linear.h). Each of the three products reads the
+ * large operand in place:
  *
  *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are transposed on the way
  *     backward   dx (n, in)   = dy (n, out) w
@@ -16,12 +16,11 @@
  * If a relu follows, forward applies it to y before transposing it, and backward first writes the dy that the relu lets
  * through.
  *
- * Threads share the work by outputs, in forward and for dw alike. So the core that reads a row of w also writes that
- * row of dw. This mostly suits sgd.c too, which cuts all parameters into as many pieces. A cache line that another core
+ * Threads share the work by outputs, both in forward and for dw. So the core that reads a row of w also writes that row
+ * of dw; this mostly suits sgd.c too, which cuts all parameters into as many parts. A cache line that another core
  * wrote last must be fetched from that core. On two cores of a Xeon a step of the model mlp took 1608 us with forward
- * cut by samples and dw by inputs, and 1396 us as it is here; the update's part of that was 167 and 109 us. The work is
- * cut the other way only where there are too few outputs for all threads.
- */
+ * cut by samples and dw by inputs, and 1396 us by outputs; the update's part of that was 167 and 109 us. The work is
+ * cut the other way only if there are too few outputs for all threads. */
 typedef struct small_work {
     gs_linear_task l;
     int parts;       /* how often the work that runs is cut; in backward dy, then dw */
@@ -36,13 +35,13 @@ typedef struct small_work {
     size_t scratch_part;
 } small_work;
 
-/* What the first-level cache still holds when it is used again: this many rows of y^T, and this many columns of dy,
- * whose blocks would otherwise evict each other. */
+/* What the first-level cache still holds at its next use: this many rows of y^T, and this many columns of dy, whose
+ * blocks would otherwise evict each other. */
 enum { ROWS = 16, COLUMNS = 64 };
 
-/* In layers wider than WIDE, too, data that is read again and again must stay in the core's second-level cache. So long
- * sums are added to y and dx DEPTH terms at a time, forward does this for WIDE_ROWS rows of y^T, and dw takes
- * WIDE_COLUMNS columns of x at a time. */
+/* In layers wider than WIDE, repeatedly read data must also stay in the core's second-level cache. Long sums are added
+ * to y and dx DEPTH terms at a time, forward does this for WIDE_ROWS rows of y^T, and dw takes WIDE_COLUMNS columns of
+ * x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
 /* How many of the terms from k on to add at a time. */
@@ -85,14 +84,9 @@ static void forward_part(void *context, int part) {
             gs_matmul m = {.rows = rows,
                            .depth = depth,
                            .columns = (int)width,
-                           .a = t->l.w + o.begin * in + (size_t)k,
-                           .a_block = GS_TILE_ROWS * in,
-                           .a_row = in,
-                           .a_column = 1,
-                           .b = t->xt + (size_t)k * t->padded + s.begin,
-                           .b_row = t->padded,
-                           .c = yt,
-                           .c_row = width,
+                           .a = {t->l.w + o.begin * in + (size_t)k, GS_TILE_ROWS * in, in, 1},
+                           .b = {t->xt + (size_t)k * t->padded + s.begin, t->padded},
+                           .c = {yt, width},
                            .add = k > 0};
             GS_ISA(gs_cpu_matmul)(&m);
         }
@@ -160,19 +154,15 @@ static void dw_part(const small_work *t, int part) {
     gs_range r = gs_cpu_range((size_t)(by_rows ? t->l.out : t->l.in), part, t->parts);
     size_t n = (size_t)t->l.n, in = (size_t)t->l.in;
     int count = (int)(r.end - r.begin);
-    gs_matmul m = {.rows = by_rows ? count : t->l.out,
-                   .depth = t->l.n,
-                   .columns = by_rows ? t->l.in : count,
-                   .a = by_rows ? t->packed + r.begin / GS_TILE_ROWS * t->block : t->packed,
-                   .a_block = t->block,
-                   .a_row = 1,
-                   .a_column = GS_TILE_ROWS,
-                   .b = by_rows ? t->l.x : t->l.x + r.begin,
-                   .b_row = in,
-                   .c = by_rows ? t->l.dw + r.begin * in : t->l.dw + r.begin,
-                   .c_row = in,
-                   .add = t->l.add,
-                   .strip = t->scratch + (size_t)part * t->scratch_part};
+    gs_matmul m = {
+        .rows = by_rows ? count : t->l.out,
+        .depth = t->l.n,
+        .columns = by_rows ? t->l.in : count,
+        .a = {by_rows ? t->packed + r.begin / GS_TILE_ROWS * t->block : t->packed, t->block, 1, GS_TILE_ROWS},
+        .b = {by_rows ? t->l.x : t->l.x + r.begin, in},
+        .c = {by_rows ? t->l.dw + r.begin * in : t->l.dw + r.begin, in},
+        .add = t->l.add,
+        .strip = t->scratch + (size_t)part * t->scratch_part};
     if (!by_rows || t->l.in <= WIDE) {
         GS_ISA(gs_cpu_matmul)(&m);
         return;
@@ -181,9 +171,9 @@ static void dw_part(const small_work *t, int part) {
      * cache. */
     float *block = m.strip;
     m.strip += n * WIDE_COLUMNS;
-    m.b = block;
-    m.b_row = WIDE_COLUMNS;
-    for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c += WIDE_COLUMNS) {
+    m.b.at = block;
+    m.b.row = WIDE_COLUMNS;
+    for (size_t j = 0; j < in; j += WIDE_COLUMNS, m.c.at += WIDE_COLUMNS) {
         m.columns = (int)(in - j < WIDE_COLUMNS ? in - j : WIDE_COLUMNS);
         for (size_t s = 0; s < n; s++)
             memcpy(block + s * WIDE_COLUMNS, t->l.x + s * in + j, (size_t)m.columns * sizeof *block);
@@ -198,20 +188,16 @@ static void dx_part(const small_work *t, int part) {
     int count = (int)(r.end - r.begin);
     for (int k = 0, depth; k < t->l.out; k += depth) {
         depth = depth_at(k, t->l.out);
-        gs_matmul m = {.rows = by_rows ? count : t->l.n,
-                       .depth = depth,
-                       .columns = by_rows ? t->l.in : count,
-                       .a = (by_rows ? t->l.dy + r.begin * out : t->l.dy) + (size_t)k,
-                       .a_block = GS_TILE_ROWS * out,
-                       .a_row = out,
-                       .a_column = 1,
-                       .b = (by_rows ? t->l.w : t->l.w + r.begin) + (size_t)k * in,
-                       .b_row = in,
-                       .c = by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin,
-                       .c_row = in,
-                       .add = k > 0,
-                       .by_columns = true,
-                       .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
+        gs_matmul m = {
+            .rows = by_rows ? count : t->l.n,
+            .depth = depth,
+            .columns = by_rows ? t->l.in : count,
+            .a = {(by_rows ? t->l.dy + r.begin * out : t->l.dy) + (size_t)k, GS_TILE_ROWS * out, out, 1},
+            .b = {(by_rows ? t->l.w : t->l.w + r.begin) + (size_t)k * in, in},
+            .c = {by_rows ? t->l.dx + r.begin * in : t->l.dx + r.begin, in},
+            .add = k > 0,
+            .by_columns = true,
+            .strip = t->scratch + (size_t)(t->parts + part) * t->scratch_part};
         GS_ISA(gs_cpu_matmul)(&m);
     }
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* A linear layer whose sums have one order, for --exact where several workers may share the layer (backend.h,
- * parallel/tensor.h). OpenBLAS's order follows from the sizes of a product, and so would not be the same for a half of
- * it. gs_matmul adds each element's terms in order, in any tile. Its products are of a leaf each:
+ * parallel/tensor.h). OpenBLAS's order follows from the sizes of a product, and would differ for half of it. gs_matmul
+ * adds each element's terms in order, in any tile. Its products are of a leaf each:
  *
  *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum, until the right one is there.
  *                 \   /       \   /           As a binary counter carries, leaf k joins as many sums as its number has
@@ -33,7 +33,7 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-/* x = the sum of leaf number `leaf`, and of all that it completes. It waits in `sums`, unless it is the last. */
+/* x = the sum of leaf number `leaf` and of everything that it completes. It waits in `sums`, unless it is the last. */
 static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
     for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
         for (size_t i = 0; i < count; i++) x[i] += sums[i];
@@ -55,14 +55,9 @@ static void forward_rows(const tree_work *t, const float *xt, size_t width, size
         (&(gs_matmul){.rows = rows,
                       .depth = (int)(end - k),
                       .columns = (int)width,
-                      .a = t->w + first * t->in + k,
-                      .a_block = GS_TILE_ROWS * t->in,
-                      .a_row = t->in,
-                      .a_column = 1,
-                      .b = xt + k * width,
-                      .b_row = width,
-                      .c = to,
-                      .c_row = width});
+                      .a = {t->w + first * t->in + k, GS_TILE_ROWS * t->in, t->in, 1},
+                      .b = {xt + k * width, width},
+                      .c = {to, width}});
         join(to, sums, (size_t)rows * width, leaf, t->leaves);
     }
 }
@@ -116,14 +111,9 @@ static void dx_leaf(const tree_work *t, size_t s, int rows, int leaf, float *to,
         (&(gs_matmul){.rows = rows,
                       .depth = (int)depth,
                       .columns = (int)t->in,
-                      .a = t->dy + s * t->out + k,
-                      .a_block = GS_TILE_ROWS * t->out,
-                      .a_row = t->out,
-                      .a_column = 1,
-                      .b = t->w + k * t->in,
-                      .b_row = t->in,
-                      .c = to,
-                      .c_row = t->in,
+                      .a = {t->dy + s * t->out + k, GS_TILE_ROWS * t->out, t->out, 1},
+                      .b = {t->w + k * t->in, t->in},
+                      .c = {to, t->in},
                       .add = b > 0,
                       .by_columns = true,
                       .strip = strip});
@@ -157,14 +147,9 @@ static void dw_and_db_of(const tree_work *t) {
         (&(gs_matmul){.rows = (int)t->out,
                       .depth = (int)samples,
                       .columns = (int)t->in,
-                      .a = t->dy + s * t->out,
-                      .a_block = GS_TILE_ROWS,
-                      .a_row = 1,
-                      .a_column = t->out,
-                      .b = t->x + s * t->in,
-                      .b_row = t->in,
-                      .c = t->dw,
-                      .c_row = t->in,
+                      .a = {t->dy + s * t->out, GS_TILE_ROWS, 1, t->out},
+                      .b = {t->x + s * t->in, t->in},
+                      .c = {t->dw, t->in},
                       .add = t->add || s > 0,
                       .by_columns = true,
                       .strip = t->memory});

@@ -2,30 +2,30 @@
 
 #include <string.h>
 
-/* What is to be in the cache soon. A large batch fits in no core's cache, and the core does not predict where a tile's
- * next rows are. So it is told: one line with each step of the depth, since many at once would wait for each other. On
- * an EPYC, 768 tokens that lay in no cache took backward 1,918 us without this and 1,850 us with it (128 -> 512), and
- * 2,028 and 1,890 us (512 -> 128). */
+/* Memory to prefetch. A large batch fits in no core's cache, and the core does not predict where a tile's next rows
+ * are. So one line is fetched with each step of the depth, since many at once would wait for each other. On an EPYC,
+ * 768 tokens that were in no cache took backward 1,918 us without this and 1,850 us with it (128 -> 512), and 2,028 and
+ * 1,890 us (512 -> 128). */
 typedef struct soon {
     const float *from; /* NULL: nothing */
     size_t step;       /* floats */
 } soon;
 
-/* One tile. rows, vectors and fetches are constants at each call, so the loops over them vanish. `next`: where the next
- * tile will be, which is to be in the cache by then. */
+/* One tile. rows, vectors and fetches are constants at each call, so the loops over them vanish. `next`: the next
+ * tile's memory, prefetched. */
 ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors, const bool fetches,
                            const float *a, const float *b, size_t b_row, float *c, size_t c_row,
                            const float *next, const float *bias, bool add, soon fetch) {
     gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
     const float *row[GS_TILE_ROWS];
     UNROLL for (int i = 0; i < rows; i++) {
-        row[i] = a + (size_t)i * t->a_row;
+        row[i] = a + (size_t)i * t->a.row;
         UNROLL for (int j = 0; j < vectors; j++) {
             sum[i][j] = (gs_vector){0};
             __builtin_prefetch(next + (size_t)i * c_row + j * GS_VECTOR, 1);
         }
     }
-    size_t at = 0, a_column = t->a_column;
+    size_t at = 0, a_column = t->a.column;
     for (int k = 0; k < t->depth; k++, at += a_column, b += b_row) {
         gs_vector x[GS_TILE_VECTORS];
         if (fetches) {
@@ -73,29 +73,29 @@ static void tile(const gs_matmul *t, int rows, int vectors, const float *a, cons
     }
 }
 
-/* A whole tile, and what to fetch meanwhile; a separate function, so that it has all registers. */
+/* A whole tile with prefetching; a separate function, so that it has all registers. */
 static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vectors, const float *a,
                                                     const float *b, size_t b_row, float *c, const float *next,
                                                     const float *bias, soon fetch) {
     if (vectors == 3)
-        tile_of(t, GS_TILE_ROWS, 3, true, a, b, b_row, c, t->c_row, next, bias, t->add, fetch);
+        tile_of(t, GS_TILE_ROWS, 3, true, a, b, b_row, c, t->c.row, next, bias, t->add, fetch);
     else
-        tile_of(t, GS_TILE_ROWS, 2, true, a, b, b_row, c, t->c_row, next, bias, t->add, fetch);
+        tile_of(t, GS_TILE_ROWS, 2, true, a, b, b_row, c, t->c.row, next, bias, t->add, fetch);
 }
 
-/* How many vectors the tile at column j has: where 4 are left they are 2 + 2, not 3 + 1. */
+/* Vectors of the tile at column j: 4 remaining ones are 2 + 2, not 3 + 1. */
 static int vectors_at(const gs_matmul *t, int j) {
     int left = (t->columns - j + GS_VECTOR - 1) / GS_VECTOR;
     return left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS;
 }
 
-/* b from column j on, `width` columns, side by side; zeros where b has ended. Rows that are a power of two apart would
- * drive each other out of the cache. */
+/* `width` columns of b from column j on, side by side; zeros behind the end of b. Rows that are a power of two apart
+ * would evict each other from the cache. */
 static void copy_strip(const gs_matmul *t, int j, int width) {
     int left = t->columns - j < width ? t->columns - j : width;
     float *to = t->strip;
     for (int k = 0; k < t->depth; k++, to += width) {
-        const float *from = t->b + (size_t)k * t->b_row + j;
+        const float *from = t->b.at + (size_t)k * t->b.row + j;
         if (left < width) memset(to, 0, (size_t)width * sizeof *to);
         for (int i = 0; i < left / GS_VECTOR; i++)
             gs_store(to + i * GS_VECTOR, gs_load(from + i * GS_VECTOR));
@@ -109,28 +109,28 @@ static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *
     tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, c, NULL, false);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++) {
-            float *to = c + (size_t)i * t->c_row + j, value = whole[i * GS_STRIP + j];
+            float *to = c + (size_t)i * t->c.row + j, value = whole[i * GS_STRIP + j];
             *to = t->add ? *to + value : value;
         }
 }
 
-/* What gs_matmul says is to be fetched while the tile at row i and column j is computed. */
+/* What to fetch while the tile at row i and column j is computed. */
 static soon fetch_at(const gs_matmul *t, int i, int j, int vectors, const float *a) {
     const int block = i / GS_TILE_ROWS, after = j + vectors * GS_VECTOR;
     if (t->a_ahead > 0) return (soon){a + t->a_ahead, GS_TILE_ROWS};
-    const float *b = after < t->columns ? t->b + after : t->next_b;
-    if (t->by_columns && b && block * GS_LINE < GS_STRIP) return (soon){b + block * GS_LINE, t->b_row};
+    const float *b = after < t->columns ? t->b.at + after : t->next_b;
+    if (t->by_columns && b && block * GS_LINE < GS_STRIP) return (soon){b + block * GS_LINE, t->b.row};
     return (soon){NULL, 0};
 }
 
 /* The tile at row i and column j; `copied`: its part of b is in the strip. */
 static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) {
     int rows = t->rows - i < GS_TILE_ROWS ? t->rows - i : GS_TILE_ROWS;
-    const float *a = t->a + (size_t)(i / GS_TILE_ROWS) * t->a_block;
-    const float *b = copied ? t->strip : t->b + j;
-    size_t b_row = copied ? (size_t)vectors * GS_VECTOR : t->b_row;
-    float *c = t->c + (size_t)i * t->c_row + j;
-    const float *next = t->by_columns ? c + GS_TILE_ROWS * t->c_row : c + vectors * GS_VECTOR;
+    const float *a = t->a.at + (size_t)(i / GS_TILE_ROWS) * t->a.block;
+    const float *b = copied ? t->strip : t->b.at + j;
+    size_t b_row = copied ? (size_t)vectors * GS_VECTOR : t->b.row;
+    float *c = t->c.at + (size_t)i * t->c.row + j;
+    const float *next = t->by_columns ? c + GS_TILE_ROWS * t->c.row : c + vectors * GS_VECTOR;
     const float *bias = t->bias ? t->bias + j : NULL;
     const soon fetch = fetch_at(t, i, j, vectors, a);
     if (t->columns - j < vectors * GS_VECTOR)
@@ -138,7 +138,7 @@ static void tile_at(const gs_matmul *t, int i, int j, int vectors, bool copied) 
     else if (fetch.from && rows == GS_TILE_ROWS && vectors > 1)
         fetching_tile(t, vectors, a, b, b_row, c, next, bias, fetch);
     else
-        tile(t, rows, vectors, a, b, b_row, c, t->c_row, next, bias, t->add);
+        tile(t, rows, vectors, a, b, b_row, c, t->c.row, next, bias, t->add);
 }
 
 static void walk_by_columns(const gs_matmul *t) {
@@ -167,19 +167,10 @@ void GS_ISA(gs_cpu_matmul)(const gs_matmul *t) {
 
 /* ---- transpose ---- */
 
-/* GS_VECTOR rows of as many floats, in registers: the upper half of the rows is dealt between the lower half, as in
- * shuffling cards. After log2(GS_VECTOR) times rows are columns. */
 ALWAYS_INLINE void transpose_block(float *to, size_t to_row, const float *from, size_t from_row) {
-    enum { HALF = GS_VECTOR / 2 };
-    gs_vector v[GS_VECTOR], dealt[GS_VECTOR];
+    gs_vector v[GS_VECTOR];
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = gs_load(from + (size_t)i * from_row);
-    _Pragma("GCC unroll 4") for (int moved = 1; moved < GS_VECTOR; moved *= 2) {
-        _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++) {
-            dealt[2 * i] = gs_low(v[i], v[i + HALF]);
-            dealt[2 * i + 1] = gs_high(v[i], v[i + HALF]);
-        }
-        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = dealt[i];
-    }
+    gs_transpose(v);
     _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) gs_store(to + (size_t)i * to_row, v[i]);
 }
 

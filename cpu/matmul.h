@@ -1,5 +1,5 @@
-/* The product of two matrices, with all sums of a tile in registers: what linear_small.c, linear_large.c and
- * attention.c are made of.
+/* The product of two matrices, with all sums of a tile in registers, for linear_small.c, linear_large.c and
+ * attention.c.
  *
  *              b  | . . | x x | . . |     a tile needs GS_TILE_VECTORS vectors of each row of b
  *                 | . . | x x | . . |
@@ -10,11 +10,10 @@
  *        | x x x|   | . . | T T | . . |      while k runs over the depth
  *        | . . .|   | . . | . . | . . |
  *
- * A library copies both matrices first, into the order in which it will read them. For large ones that pays. Those of
- * a linear layer with few samples have few uses for each weight, so here they are read in place (linear.h).
+ * A library first copies both matrices into the order in which it will read them. That pays for large ones. A linear
+ * layer with few samples uses each weight only a few times, so here the matrices are read in place (linear.h).
  *
- * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut.
- */
+ * c[i][j] is always summed in the order of k, wherever tiles and threads are cut: the same bits for any cut. */
 #pragma once
 
 #include "cpu/product.h"
@@ -22,14 +21,19 @@
 /* c[i][j] = sum_k a[i][k] b[k][j] (+ bias[j]), or += that,  i < rows, k < depth, j < columns. */
 typedef struct gs_matmul {
     int rows, depth, columns;
-    /* a: GS_TILE_ROWS rows are a block; row r of block i begins at a + i a_block + r a_row, and has a float every
-     * a_column */
-    const float *a;
-    size_t a_block, a_row, a_column;
-    const float *b; /* b[k][j] = b[k b_row + j] */
-    size_t b_row;
-    float *c; /* c[i][j] = c[i c_row + j] */
-    size_t c_row;
+    /* GS_TILE_ROWS rows form a block. Row r of block i starts at `at` + i block + r row; floats are column apart. */
+    struct {
+        const float *at;
+        size_t block, row, column;
+    } a;
+    struct {
+        const float *at;
+        size_t row;
+    } b; /* b[k][j] = at[k row + j] */
+    struct {
+        float *at;
+        size_t row;
+    } c;               /* c[i][j] = at[i row + j] */
     const float *bias; /* columns of them, or NULL; then columns are whole vectors */
     bool add;
     bool by_columns; /* b is too large for the cache: walk through it once, and through a again and again */

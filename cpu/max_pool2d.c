@@ -12,9 +12,8 @@ typedef struct max_pool_work {
     int parts;
 } max_pool_work;
 
-/* One row of outputs: look at the window's positions in order, each for the whole row, so that the
- * inner loop runs over neighbouring outputs and the compiler can use vectors. stride_w is a constant at each
- * call. */
+/* One row of outputs: visit the window's positions in order, each for the whole row, so that the inner loop runs over
+ * neighbouring outputs and is vectorised. stride_w is a constant at each call. */
 static inline __attribute__((always_inline)) void pool_row(float *restrict best, int32_t *restrict where,
                                                            const float *restrict x, const gs_pool2d_sizes *s,
                                                            int row, int stride_w) {
@@ -63,10 +62,10 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 #define LOW4 0, 4, 1, 5
 #define HIGH4 2, 6, 3, 7
 
-/* Rows of a plane, LANES outputs (8 or 4) at once: the four places of their windows, taken apart into four vectors; and
- * dx put together again, every pixel of the windows written once. A row's last vector is laid over the one before;
- * where a row is not even one vector, it reaches into the next row, which is written after it. The sizes are copied
- * first: the compiler then knows that no store changes them. */
+/* Rows of a plane, LANES outputs (8 or 4) at once: the four positions of their windows, taken apart into four vectors;
+ * and dx put together again, every pixel of the windows written once. A row's last vector overlaps the one before; a
+ * row shorter than a vector reaches into the next row, which is written after it. The sizes are copied first: the
+ * compiler then knows that no store changes them. */
 #define FIRST_OF(LANES) (p + LANES <= out_w || out_w < LANES ? p : out_w - LANES)
 #define POOL_2X2(LANES)                                                                                      \
     static void pool_2x2_##LANES(const gs_pool2d_sizes *s, int row, int end, float *y, int32_t *index,       \

@@ -6,8 +6,7 @@
 
 enum { CACHE_LINE = 64, LARGE = 4 << 20 };
 
-/* Ask for pages of 2 MB instead of 4 kB, where the system has them: a core then looks up fewer addresses. If it has
- * none, nothing is lost. */
+/* Ask for pages of 2 MB instead of 4 kB, if the system has them: a core then looks up fewer addresses. */
 static void want_large_pages(void *memory, size_t bytes) {
 #ifdef MADV_HUGEPAGE
     enum { PAGE = 4096 };

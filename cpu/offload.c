@@ -1,12 +1,11 @@
-/* Memory in a file that is mapped (io/mapped.h): operators work in it. A thread has its pages in memory before they are
- * needed, and lets them go when they are done with, in the order in which it is asked:
+/* Memory in a mapped file (io/mapped.h), in which operators work. A thread fetches its pages before they are needed and
+ * drops them afterwards, in the order of the requests:
  *
  *     worker      | use 0       | use 1           | use 2           |
  *     its thread  | fetch 1     | drop 0, fetch 2 | drop 1, fetch 3 |
  *
- * Whatever is asked for, memory holds the same numbers: a page that was not fetched is read when it is touched, and one
- * that was dropped too early comes back. Only time depends on it.
- */
+ * The requests do not change the numbers in memory: a page that was not fetched is read when it is touched, and one
+ * that was dropped too early comes back. Only the time depends on them. */
 #include "cpu/cpu.h"
 
 #include <stdlib.h>
@@ -41,9 +40,9 @@ struct gs_cpu_offloader {
 
 /* ---- the thread ---- */
 
-/* Not MADV_WILLNEED: on ext4 (Linux 6.18) it makes pages of 4 kB, where faults make larger ones. To fetch 100 MB that
- * lie in the system's memory took 58 ms with it, and 10 without. An older system is made to read each page; only to
- * read, for the worker may be writing there. */
+/* Not MADV_WILLNEED: on ext4 (Linux 6.18) it makes pages of 4 kB, where faults make larger ones. Fetching 100 MB from
+ * the system's page cache took 58 ms with it, and 10 without. On an older system each page is read; only read, because
+ * the worker may be writing there. */
 static void fetch(char *begin, char *end, size_t page) {
     if (madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE) == 0) return;
     for (const volatile char *at = begin; at < end; at += page) (void)*at;
@@ -91,7 +90,7 @@ static char *page_of(const struct gs_cpu_offloader *a, char *memory) {
     return memory - (uintptr_t)memory % a->page;
 }
 
-/* All pages of these bytes are fetched; or those that lie wholly in them are let go. *number: of the job. */
+/* Fetch all pages of these bytes, or drop those that are wholly inside. *number: of the job. */
 static gs_status move(gs_device *d, void *host, size_t bytes, bool fetched, uint64_t *number) {
     gs_cpu *cpu = gs_cpu_of(d);
     *number = 0;
@@ -128,7 +127,7 @@ gs_status gs_cpu_await(gs_device *d, uint64_t number) {
     return status;
 }
 
-/* That is no wait for what a step needs. */
+/* Not counted as a wait: no step needs it. */
 gs_status gs_cpu_settle(gs_device *d) {
     struct gs_cpu_offloader *a = gs_cpu_of(d)->offloader;
     if (!a) return GS_OK;

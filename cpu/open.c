@@ -28,7 +28,7 @@ static bool runs_v4(void) {
 }
 #endif
 
-/* The instruction sets that cpu/ was compiled for (ISAS in the Makefile, which defines GS_HAS_ISA_...), best first. */
+/* The instruction sets for which cpu/ was compiled (ISAS in the Makefile, which defines GS_HAS_ISA_...), best first. */
 static const struct {
     const char *name;
     const gs_backend *backend;
@@ -103,7 +103,7 @@ const char *gs_cpu_better_kernels(const char *chosen, bool avx512) {
     return avx512 ? "SkylakeX" : NULL;
 }
 
-/* Set for the second start: the kernels that OpenBLAS had chosen on its own in the first. */
+/* Set for the second start: the kernels that OpenBLAS had chosen by itself. */
 static const char LEFT_TO_ITSELF[] = "GRADSUM_OPENBLAS_ALONE";
 
 void gs_cpu_choose_kernels(char **argv) {

@@ -1,6 +1,6 @@
 /* The address space that OpenBLAS needs. It maps a buffer for each thread that computes beside others, at the first
- * use, and keeps it. Where mmap fails (ulimit -v, ulimit -d), it tries again forever. So a device finds out when it is
- * opened, and has OpenBLAS map the buffers of all its threads at once, before anything else takes the space. */
+ * use, and keeps it. If mmap fails (ulimit -v, ulimit -d), it retries forever. Therefore opening a device has OpenBLAS
+ * map the buffers of all its threads at once, before anything else takes the space, or fails. */
 #include "cpu/cpu.h"
 
 #include <pthread.h>
@@ -30,8 +30,8 @@ static bool is_limited(int resource, struct rlimit *limit) {
     return getrlimit(resource, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
 }
 
-/* Threads that OpenBLAS started when it was loaded may be waiting for a buffer, forever, and at its end the process
- * would wait for them. Without a "server" there is nobody to wait for; they are never used (cpu/pool.h). */
+/* Threads that OpenBLAS started when it was loaded may wait for a buffer forever, and the process would wait for them
+ * at its end. Without a "server" it does not; they are never used (cpu/pool.h). */
 static void leave_threads(void) {
     if (&blas_server_avail) blas_server_avail = 0;
 }

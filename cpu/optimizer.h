@@ -1,4 +1,4 @@
-/* What the updates of all optimisers share. */
+/* What all updates share. */
 #pragma once
 
 #include "cpu/cpu.h"
@@ -6,16 +6,16 @@
 #include <float.h>
 #include <math.h>
 
-/* Where a gradient stays 0, after a ReLU that lets nothing through any more, v = momentum v falls forever. Below
- * FLT_MIN, after some 800 steps, floats are subnormal: a core is many times slower with them, and they never become 0,
- * because 0.9 times the smallest of them is rounded to the smallest. So such a v becomes 0. `gradsum train --model mlp
+/* If a gradient stays 0, behind a ReLU that passes nothing any more, v = momentum v shrinks forever. Below FLT_MIN,
+ * after some 800 steps, floats are subnormal: a core is many times slower with them, and they never become 0, because
+ * 0.9 times the smallest of them rounds to the smallest. Therefore such a v becomes 0. `gradsum train --model mlp
  * --threads 1 --batch 16 --epochs 9 --steps 2500` made 12,000 samples/s without this line, and 21,800 with it. */
 static inline float or_zero(float v) {
     return fabsf(v) < FLT_MIN ? 0.0f : v;
 }
 
-/* One pass over the arrays: an update is bound by memory, so nothing is read or written twice. What an optimiser
- * does not have is NULL. */
+/* One pass over the arrays: memory bounds an update, so nothing is read or written twice. Arrays that an optimiser does
+ * not have are NULL. */
 typedef struct gs_update_work {
     float *w, *m, *v, *dw;
     size_t count;

@@ -1,11 +1,9 @@
 #include "cpu/cpu.h"
 
-/* fma_loop and triad: what the cores and their memory can do at most.
+/* fma_loop and triad: the limits of the cores and their memory.
  *
- * Of fma_loop each block of BLOCK vectors stays in registers for all rounds. A fused multiply-add takes about 4 cycles,
- * and a core begins 2 in each: so at least 8 independent ones must be under way, and there must be registers for
- * them.
- */
+ * In fma_loop each block of BLOCK vectors stays in registers for all rounds. A fused multiply-add takes about 4 cycles,
+ * and a core begins 2 in each: at least 8 independent ones must be under way, and fit in registers. */
 #if defined(__AVX512F__)
 enum { BLOCK = 12 }; /* vectors of 16 floats: 12 of 32 registers */
 #elif defined(__AVX2__)

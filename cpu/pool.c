@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A run has a number and is cut into slices, each of some parts. A thread begins with the slices that are its own in
- * every run: what the last operator wrote there lies in this core's cache. Then it takes what the others have not
- * begun, so that nobody waits for a thread that the system has not let run yet. A slice is taken by writing the run's
- * number to it; when the last slice is done the run is over, whichever threads have come.
+/* A run has a number and is cut into slices, each of some parts. A thread begins with the same slices in every run:
+ * what the last operator wrote there is in this core's cache. Then it takes slices that others have not begun, so that
+ * nobody waits for a thread that the system has not let run yet. Writing the run's number to a slice takes it. When the
+ * last slice is done the run is over, whichever threads have come.
  *
- * A thread that finds no new run waits on the ladder of core/wait.h: the next operator of a step comes within
- * microseconds, and to wake a sleeping thread takes longer than many an operator. */
+ * A thread without a new run waits by the stages of core/wait.h: the next operator of a step comes within microseconds,
+ * and waking a sleeping thread takes longer than many an operator. */
 enum { SLICES_A_THREAD = 4, SLICE_BITS = 16 };
 
 struct gs_pool {
@@ -53,7 +53,7 @@ static int share(int count, int i, int n) {
     return (int)((int64_t)count * i / n);
 }
 
-/* Only a thread that has taken a slice reads what the run is about: until it is done nothing of that changes. */
+/* Only a thread that has taken a slice reads the run's members: they do not change until the slice is done. */
 static void take_slices(gs_pool *p, uint64_t run, int thread) {
     int slices = (int)(run & ((1 << SLICE_BITS) - 1)), own = share(slices, thread, p->threads);
     for (int i = 0; i < slices; i++) {

@@ -22,12 +22,8 @@ static void forward_part(void *context, int part) {
 /* y = x + w */
 gs_status GS_ISA(gs_cpu_positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem w, size_t n,
                                            size_t count) {
-    positions_work t = {.y = gs_cpu_floats(y),
-                        .x = gs_cpu_floats(x),
-                        .w = gs_cpu_floats(w),
-                        .n = n,
-                        .count = count,
-                        .parts = gs_cpu_parts(d, n * count, 1 << 14)};
+    positions_work t = {.n = n, .count = count, .parts = gs_cpu_parts(d, n * count, 1 << 14)};
+    t.y = gs_cpu_floats(y), t.x = gs_cpu_floats(x), t.w = gs_cpu_floats(w);
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
@@ -46,11 +42,7 @@ static void backward_part(void *context, int part) {
 /* forward: y = x + w, so dw[k] = sum_i dy[i][k] */
 gs_status GS_ISA(gs_cpu_positions_backward)(gs_device *d, gs_mem dw, gs_mem dy, size_t n, size_t count,
                                             bool add) {
-    positions_work t = {.dw = gs_cpu_floats(dw),
-                        .dy = gs_cpu_floats(dy),
-                        .n = n,
-                        .count = count,
-                        .add = add,
-                        .parts = gs_cpu_parts(d, n * count, 1 << 14)};
+    positions_work t = {.n = n, .count = count, .add = add, .parts = gs_cpu_parts(d, n * count, 1 << 14)};
+    t.dw = gs_cpu_floats(dw), t.dy = gs_cpu_floats(dy);
     return gs_cpu_run(d, t.parts, backward_part, &t);
 }

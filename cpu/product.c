@@ -2,8 +2,8 @@
 
 /* ---- y = a X ---- */
 
-/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. Memory is
- * told at once where the tile will go, and brings it while the sums are computed. */
+/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. The tile's
+ * memory is prefetched while the sums are computed. */
 ALWAYS_INLINE void product_tile(const gs_product *t, const int rows, const int vectors, const float *a,
                                 const float *bias, float *y, size_t ld, const float *x) {
     gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
@@ -57,7 +57,7 @@ ALWAYS_INLINE void product_rows(const gs_product *t, int rows, const int vectors
     }
 }
 
-/* All rows of y, for `vectors` vectors of columns: what X holds there stays in the cache meanwhile. */
+/* All rows of y, for `vectors` vectors of columns: these columns of X stay in the cache meanwhile. */
 ALWAYS_INLINE void product_columns(const gs_product *t, const int vectors, float *y, size_t ld,
                                    const float *x) {
     for (int i = 0; i < t->rows; i += GS_TILE_ROWS) {
@@ -113,12 +113,12 @@ void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const s
 /* ---- c += y X^T ---- */
 
 /* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
- * become one, whose even lanes hold what was the first, added up to half as many parts, and whose odd lanes the second:
+ * become one. Its even lanes hold the first vector, added up to half as many parts, its odd lanes the second:
  *
  *     a0 a1 a2 a3,  b0 b1 b2 b3   ->   a0+a2 b0+b2 a1+a3 b1+b3
  *
- * So all sums together take count - 1 times two shuffles and an addition; one by one they would take log2(GS_VECTOR)
- * times a shuffle and an addition each. */
+ * All sums together take count - 1 times two shuffles and an addition; separately, each would take log2(GS_VECTOR)
+ * times a shuffle and an addition. */
 ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
 #define PAIR_UP(half)                                                                                        \
     if (count > half)                                                                                        \

@@ -1,10 +1,10 @@
-/* The two small products that convolution is made of, with all sums in registers.
+/* The two small products for convolution, with all sums in registers.
  *
- * Both see a matrix X whose rows are anywhere in memory: row k starts at x + at[k]. Rows may overlap, so the patches of
- * a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner
- * loop runs over the depth; the sizes of a tile are those that just fill the registers of each instruction
- * set. How the tile of a matrix product follows from registers and caches: Goto, van de Geijn, "Anatomy of
- * high-performance matrix multiplication" (ACM Transactions on Mathematical Software 34, 2008).
+ * Both read a matrix X whose rows are anywhere in memory: row k starts at x + at[k]. Rows may overlap, so the patches
+ * of a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner loop
+ * runs over the depth; tiles just fill the registers of each instruction set. How the tile of a matrix product follows
+ * from registers and caches: Goto, van de Geijn, "Anatomy of high-performance matrix multiplication" (ACM Transactions
+ * on Mathematical Software 34, 2008).
  *
  * `make` compiles this file with -ffp-contract=fast: a * b + c is one instruction where the machine has it.
  */
@@ -44,15 +44,15 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* Else the compiler loads a vector again for each multiply-add that uses it, which takes longer than these. */
+/* Otherwise the compiler loads a vector again for each multiply-add, which takes longer. */
 #if defined(__AVX512F__)
 #define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
 #else
 #define KEEP_IN_REGISTER(v) (void)(v)
 #endif
 
-/* Two vectors, interleaved (a0 b0 a1 b1 ...): the first half of that, and the second; and the other way
- * around: every second element of two adjacent vectors, from the first or from the second on. */
+/* Two vectors, interleaved (a0 b0 a1 b1 ...): the first half and the second half of that. And the inverse: every second
+ * element of two adjacent vectors, from the first or from the second on. */
 #if defined(__AVX512F__)
 #define GS_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define GS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -92,6 +92,19 @@ static inline gs_vector gs_odd(gs_vector a, gs_vector b) {
 /* The first half of each of two vectors. */
 static inline gs_vector gs_halves(gs_vector a, gs_vector b) {
     return __builtin_shufflevector(a, b, GS_HALVES);
+}
+
+/* v[i][j] becomes v[j][i]. Each of log2(GS_VECTOR) steps deals the vectors out like two halves of a pack of cards. */
+ALWAYS_INLINE void gs_transpose(gs_vector *v) {
+    enum { HALF = GS_VECTOR / 2 };
+    gs_vector dealt[GS_VECTOR];
+    _Pragma("GCC unroll 4") for (int step = 1; step < GS_VECTOR; step *= 2) {
+        _Pragma("GCC unroll 8") for (int i = 0; i < HALF; i++) {
+            dealt[2 * i] = gs_low(v[i], v[i + HALF]);
+            dealt[2 * i + 1] = gs_high(v[i], v[i + HALF]);
+        }
+        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = dealt[i];
+    }
 }
 
 static inline size_t gs_round_up(size_t n) {

@@ -84,14 +84,9 @@ static void multiply(const gs_product16 *t, float *c, const float *a, const floa
         (&(gs_matmul){.rows = rows,
                       .depth = depth,
                       .columns = columns,
-                      .a = a,
-                      .a_block = a_block,
-                      .a_row = 1,
-                      .a_column = GS_TILE_ROWS,
-                      .b = b,
-                      .b_row = (size_t)width,
-                      .c = c,
-                      .c_row = t->c_row,
+                      .a = {a, a_block, 1, GS_TILE_ROWS},
+                      .b = {b, (size_t)width},
+                      .c = {c, t->c_row},
                       .add = add,
                       .strip = spare});
         return;

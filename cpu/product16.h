@@ -1,7 +1,7 @@
 /* The product of two matrices whose elements are rounded to 16 bits, with sums in 32 bits: C = A B.
  *
  * The matrices are stored as f32. They are rounded (round16.h) while they are copied into the order in which the
- * product will read them, as a library copies its matrices:
+ * product will read them:
  *
  *               strip of b                 b is cut into blocks of DEPTH rows, these into strips as wide as a tile;
  *                | . x . |                 a block of a, into tiles of rows. A tile of c stays in registers while k
@@ -11,20 +11,19 @@
  *                                          lost by rounding a and b, and in the sums, as with f32.
  *
  * bf16, on processors that have it, is one instruction for two products (product_bf16.c). Elsewhere, and for f16, the
- * rounded numbers are floats again, and matmul.h multiplies them: this is no faster than f32, but it gives what 16 bits
- * give. The two ways differ in the last bits only, by the order in which products are added; and the instruction takes
- * a sum below 2^-126 for 0.
+ * rounded numbers are floats again, and matmul.h multiplies them: no faster than f32, but with the results of 16 bits.
+ * The two differ in the last bits only, by the order in which products are added; and the instruction takes a sum below
+ * 2^-126 for 0.
  *
  * c[i][j] is summed in an order that follows from the depth alone: it has the same bits wherever rows and columns are
- * cut, and for any number of threads.
- */
+ * cut, and for any number of threads. */
 #pragma once
 
 #include "cpu/product.h"
 
-/* Where the elements of a matrix are: in lines, each contiguous. Of a, line i is row i if it is `deep`;
- * else line k is column k. Of b, line j is column j if it is `deep`; else line k is row k. So all transposed forms are
- * here, and patches of images (conv2d_rows.h), too. */
+/* The elements of a matrix: in lines, each contiguous. In a `deep` matrix, line i of a is row i, and line j of b is
+ * column j; else line k of a is column k, and line k of b is row k. This covers all transposed forms, and patches of
+ * images (conv2d_rows.h). */
 typedef struct gs_lines {
     const float *x;
     size_t line;      /* line l begins at x + l line, ... */
@@ -44,7 +43,7 @@ typedef struct gs_product16 {
     bool add, relu;
 } gs_product16;
 
-/* Floats of memory that it needs: enough for any depth. */
+/* Floats of memory for any depth. */
 size_t GS_ISA(gs_cpu_product16_memory)(int rows, int columns);
 
 void GS_ISA(gs_cpu_product16)(const gs_product16 *, float *memory);

@@ -3,11 +3,10 @@
  *
  *     sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1]          one instruction: 64 FLOPs; a multiply-add in f32 is 32
  *
- * So both matrices are copied into pairs of neighbours along k. vcvtne2ps2bf16 rounds 32 floats to the nearest, ties to
- * even. Both instructions take numbers below 2^-126 for 0, and give none.
+ * Therefore both matrices are copied into pairs of neighbours along k. vcvtne2ps2bf16 rounds 32 floats to nearest, ties
+ * to even. Both instructions take numbers below 2^-126 for 0, and give none.
  *
- * Compiled once, for that instruction set: it is called only where gs_cpu_of(d)->bf16 says that the processor has it.
- */
+ * Compiled once, for that instruction set; called only if gs_cpu_of(d)->bf16 says that the processor has it. */
 #include "cpu/product16.h"
 
 #if defined(__x86_64__)

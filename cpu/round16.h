@@ -1,16 +1,15 @@
-/* Rounding to 16 bits, to the nearest, ties to even. The result stays a float: of the numbers that a bfloat16 or an
- * IEEE half can hold, the nearest.
+/* Rounding to 16 bits, to nearest, ties to even. The result is still a float: the nearest number that a bfloat16 or an
+ * IEEE half can hold.
  *
  *              sign  exponent  fraction     largest      smallest normal
  *     f32        1       8        23        3.4e38       1.2e-38
  *     bf16       1       8         7        3.4e38       1.2e-38              relative error at most 2^-8
  *     f16        1       5        10        65504        6.1e-5               relative error at most 2^-11
  *
- * What is too large becomes infinite, and a NaN stays one. In bf16 a number below the smallest normal one becomes 0, as
- * the processors' own instructions do it. f16 keeps multiples of 2^-24 there, as IEEE 754 demands.
+ * Too large numbers become infinite, and a NaN stays one. In bf16 a number below the smallest normal one becomes 0, as
+ * in the processors' own instructions. f16 keeps multiples of 2^-24 there, as IEEE 754 demands.
  *
- * All is written without branches, so that compilers make vectors of it.
- */
+ * No branches, so that compilers vectorise it. */
 #pragma once
 
 #include "core/bits.h"
@@ -44,11 +43,11 @@ static inline void gs_round16(gs_precision precision, float *to, const float *fr
         for (size_t i = 0; i < count; i++) to[i] = from[i];
 }
 
-/* Copies of an operator's inputs, rounded to the device's precision: with these it computes as always. */
+/* Copies of an operator's inputs, rounded to the device's precision, on which it computes as always. */
 typedef struct gs_operand {
     gs_mem *place; /* becomes that of the copy */
     size_t count;
 } gs_operand;
 
-/* Nothing happens where the precision is f32. The copies stay until the next call for this device. */
+/* With f32 nothing happens. The copies stay until the next call for this device. */
 gs_status GS_ISA(gs_cpu_rounded)(gs_device *, int count, const gs_operand *);

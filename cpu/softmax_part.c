@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* softmax_cross_entropy where a rank has some of the classes: backend.h says what the operators give. A sum over the
- * classes goes leaf by leaf, each in the order of its classes, and the leaves in a binary tree, neighbours first. So a
- * rank has a subtree, and if the group too adds neighbours first, the bits do not depend on who has what. */
+/* softmax_cross_entropy where a rank holds some of the classes: backend.h defines the operators. A sum over the classes
+ * goes leaf by leaf, each in the order of its classes, and the leaves in a binary tree, neighbours first. A rank has a
+ * subtree; if the group also adds neighbours first, the bits do not depend on the division. */
 typedef struct part_work {
     float *p, *sums, *most;
     const float *x;

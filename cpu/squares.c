@@ -1,5 +1,5 @@
 /* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Any order gives the same sum, so each thread
- * adds its part to the result when it has it. */
+ * adds its part when it is done. */
 #include "core/bits.h"
 #include "cpu/cpu.h"
 

@@ -5,8 +5,8 @@
 /* The lanes of a vector are neighbouring tiles: 2 apart in x and y, side by side in v and m. v is 16 matrices (in_c,
  * tiles) and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together.
  *
- * Where a row of tiles fills half of a vector at most, or a quarter, the vector holds 2 or 4 rows, one after the other
- * through all images that are computed together: each has its own lanes, some of which may be idle. */
+ * If a row of tiles fills at most half of a vector, or a quarter, the vector holds 2 or 4 rows, in order through all
+ * images that are computed together: each has its own lanes, some of which may be idle. */
 typedef struct tile_grid {
     int rows, columns; /* of tiles in an image */
     int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; and from one of them to the next */

@@ -1,6 +1,6 @@
 /* A convolution with kernels of 3x3 and stride 1 in fewer multiplications: Winograd's F(2x2, 3x3).
  *
- * Two neighbouring outputs of a kernel (g0 g1 g2) see four inputs, and take six multiplications. With
+ * Two neighbouring outputs of a kernel (g0 g1 g2) see four inputs and take six multiplications. With
  *
  *     m0 = (d0 - d2) g0                          y0 = d0 g0 + d1 g1 + d2 g2 = m0 + m1 + m2
  *     m1 = (d1 + d2) (g0 + g1 + g2) / 2          y1 = d1 g0 + d2 g1 + d3 g2 = m1 - m2 - m3
@@ -8,7 +8,7 @@
  *     m3 = (d1 - d3) g2
  *
  * four are enough: the sums of g are made once for all images, those of d once for all outputs. In two dimensions,
- * first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36. So
+ * first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36:
  *
  *     v = B^T d B     each tile of 4x4 inputs d (tiles are 2 apart) becomes 16 numbers
  *     u = G g G^T     so does each kernel g
@@ -16,8 +16,8 @@
  *                     (out_c, in_c) with a matrix (in_c, tiles), and those are gs_product's
  *     y = A^T m A     2x2 outputs of each tile
  *
- * with the rows of B^T, G and A^T as in the formulas above. All numbers in B^T and A^T are 0, 1 or -1: rounding grows
- * little (with larger tiles, that would save more, it does not).
+ * with the rows of B^T, G and A^T as in the formulas above. All numbers in B^T and A^T are 0, 1 or -1, so rounding
+ * errors grow little (unlike with larger tiles, which would save more).
  *
  * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016).
  */
@@ -53,7 +53,7 @@ static inline int gs_winograd_share(int tiles) {
     return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
 }
 
-/* Whether it pays: the sums must be few compared with the products, and most lanes of a vector used. */
+/* Is it faster? The sums must be few compared with the products, and most lanes of a vector used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
     int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
@@ -85,9 +85,9 @@ void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size
  *                       (out_c, tiles) with a matrix (tiles, in_c)
  *     dg = G^T du G     once, at the end
  *
- * Here the lanes of a vector are channels: both numbers of channels are multiples of GS_VECTOR. */
+ * The lanes of a vector are channels: both numbers of channels are multiples of GS_VECTOR. */
 
-/* There must be no bias and nothing fused: both would need another pass over dy. */
+/* No bias and nothing fused: both would need another pass over dy. */
 static inline bool gs_winograd_backward_pays(const gs_conv2d_sizes *s, bool bias, const gs_epilogue *e) {
     return !bias && !e->relu && !e->pool && gs_winograd_pays(s) && s->in_c % GS_VECTOR == 0 &&
            s->out_c % GS_VECTOR == 0;

@@ -78,19 +78,6 @@ static dw_part lay_out(const dw_work *t, float *memory, size_t *floats) {
 
 /* ---- channels side by side ---- */
 
-/* v[i][j] becomes v[j][i]: each step deals the vectors out like two halves of a pack of cards. */
-ALWAYS_INLINE void transpose(gs_vector *v) {
-    enum { HALF = GS_VECTOR / 2 };
-    _Pragma("GCC unroll 4") for (int step = 1; step < GS_VECTOR; step *= 2) {
-        gs_vector to[GS_VECTOR];
-        UNROLL for (int i = 0; i < HALF; i++) {
-            to[2 * i] = gs_low(v[i], v[i + HALF]);
-            to[2 * i + 1] = gs_high(v[i], v[i + HALF]);
-        }
-        _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] = to[i];
-    }
-}
-
 static void list_places(const beside *b, int height, int width, int pad_h, int pad_w) {
     for (int h = 0, p = 0; h < height; h++)
         for (int w = 0; w < width; w++, p++)
@@ -107,7 +94,7 @@ static void put_beside(const beside *b, const float *from) {
             gs_vector v[GS_VECTOR];
             _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++) v[i] =
                 gs_load(from + (size_t)i * plane + p);
-            transpose(v);
+            gs_transpose(v);
             _Pragma("GCC unroll 16") for (int i = 0; i < GS_VECTOR; i++)
                 gs_store(to + b->place[p + (size_t)i], v[i]);
             p += GS_VECTOR;

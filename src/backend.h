@@ -1,26 +1,26 @@
 /* A backend: one table of functions between the framework and a kind of device.
  *
- * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot, except those that say they may be NULL. No code above the
- * table knows which backend it uses. All is f32 in row-major order; a batch is (n, c, h, w), of vectors (n, k).
+ * cpu/ (OpenBLAS and C) and cl/ (OpenCL) fill every slot except those that may be NULL, as their comments say. Code
+ * above the table does not know which backend it uses. All numbers are f32 in row-major order. A batch of images is (n,
+ * c, h, w), of vectors (n, k).
  *
- * - Where device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (but attention_cached_forward) round all
- *   that they multiply: x, w and dy, and p and ds inside attention. To the nearest, ties to even; NaN stays; in bf16
- *   what is below 2^-126 becomes 0. Sums, biases, and what is written stay f32. So these operators give what they give
- *   in f32 for x, w and dy that are rounded. Of what forward has left, backward of other operators rounds x:
- *   batch_norm_sums, batch_norm_backward, layer_norm_backward and those of GS_ELEMENT_WISE that read x; and
- *   attention_backward y. Such an x or y that was rounded before may be stored in 16 bits (`narrow`).
- * - Where `narrow` is not NULL, then, x, y, dx and dy may lie in 16 bits too (gs_mem.half): what is written is rounded.
- *   Of linear_*, conv2d_* and attention_* x and dx, or y and dy, or all, and dx alone may lie in f32; of embedding_*
- *   y and dy; of batch_norm_*, layer_norm_*, those of GS_ELEMENT_WISE, positions_*, max_pool2d_*, avg_pool2d_*,
- *   dropout and add all of them, or none. The y of a relu, its own or an epilogue's, is -0
- *   for 0 (`narrow`).
- * - Each operator takes any n from 0 (then it does nothing).
- * - A forward writes y. A backward states the forward it differentiates, and *writes* dx. With `add` it *adds* to dw
- *   and db, so that one step may run in several micro-batches; without it, in the first of them, it *writes* them
- *   (zeros if n is 0), which saves clearing them first. Gradients are sums over the batch, never means: the division
- *   by the global number of samples happens once, in sgd_update.
+ * - Where device->precision is bf16 or f16, linear_*, conv2d_* and attention_* (except attention_cached_forward) round
+ *   everything that they multiply: x, w and dy, and p and ds inside attention. They round to nearest, ties to even. NaN
+ *   stays NaN; in bf16 numbers below 2^-126 become 0. Sums, biases and results stay f32. The result is what these
+ *   operators give in f32 for rounded x, w and dy. Backward of other operators rounds the saved x: batch_norm_sums,
+ *   batch_norm_backward, layer_norm_backward and the GS_ELEMENT_WISE operators that read x; attention_backward rounds
+ *   y. An x or y that was rounded before may be stored in 16 bits (`narrow`).
+ * - Where `narrow` is not NULL, x, y, dx and dy may be stored in 16 bits (gs_mem.half); results are rounded. linear_*,
+ *   conv2d_* and attention_* allow it for x and dx, for y and dy, or for all four; dx alone may be f32. embedding_*
+ *   allows it for y and dy. batch_norm_*, layer_norm_*, GS_ELEMENT_WISE, positions_*, max_pool2d_*, avg_pool2d_*,
+ *   dropout and add allow it for all of them or none. The y of a relu, also in an epilogue, holds -0 for 0 (`narrow`).
+ * - Each operator takes any n from 0; for 0 it does nothing.
+ * - A forward writes y. A backward states the forward that it differentiates, and *writes* dx. With `add` it *adds* to
+ *   dw and db, so that a step may run in several micro-batches. Without `add`, in the first of them, it *writes* dw and
+ *   db (zeros if n is 0), which saves clearing them. Gradients are sums over the batch, never means: sgd_update divides
+ *   once, by the global number of samples.
  * - dx may be GS_NONE if it is not needed (the first layer); b and db may be GS_NONE for a layer without bias.
- * - A device is used by one thread at a time. Calls may return before the work is done (OpenCL enqueues it);
+ * - One thread at a time uses a device. Calls may return before the work is done (OpenCL enqueues it);
  *   read, read_end, map, finish and squares wait. Work is done in the order of the calls.
  * - Returns: GS_OK, GS_E_MEMORY, or GS_E_OPENCL with the call's name and OpenCL's symbolic error.
  */
@@ -33,14 +33,14 @@
 #include "device.h"
 #include "operands.h"
 
-/* The tail of the gradient array: floats that one sum over the workers carries along. The loss operators add to the
- * first three; the fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
+/* The tail of the gradient array: floats that the sum over the workers carries along. The loss operators add to the
+ * first three. The fourth counts the workers that were asked to stop (train/step.c), so that all stop together. */
 enum { GS_STAT_LOSS = 0, GS_STAT_CORRECT = 1, GS_STAT_SAMPLES = 2, GS_STAT_STOP = 3, GS_STATS = 4 };
 
-/* Element-wise operators, a row each: X(of, name, forward, backward, what backward reads beside dy); with a number as
- * their last argument WITH(..., its name). In all of them y may be x, and dx may be dy. The slots of gs_backend, the
- * lists in operators.h, the host's side of the kernels (cl/element_wise.c) and the tests follow from it; `of` is for
- * those who expand it. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl.
+/* Element-wise operators, one row each: X(of, name, forward, backward, what backward reads beside dy), or WITH(..., the
+ * name of a number) for operators whose last argument is a number. y may be x, and dx may be dy. The slots of
+ * gs_backend, the lists in operators.h, the host side of the kernels (cl/element_wise.c) and the tests expand this
+ * table; `of` is for their use. A row's functions are in cpu/NAME.c, cpu/plain/NAME.c and cl/NAME.cl.
  *
  *     relu       y = max(x, 0);  dx = dy where y > 0, else 0
  *     tanh       y = tanh(x);  dx = dy (1 - y^2)
@@ -68,24 +68,22 @@ typedef struct gs_backend {
 
     /* ---- memory ---- */
 
-    /* Reserve `bytes` (at least 1 is reserved), filled with zeros. They are booked in the device's ledger as of its
-     * current kind: gs_alloc says which. */
+    /* Reserve `bytes` (at least 1), filled with zeros. The ledger counts them as the current kind: see gs_alloc. */
     gs_status (*alloc)(gs_device *, size_t bytes, gs_mem *out);
     void (*free)(gs_device *, gs_mem); /* GS_NONE is allowed */
-    /* Copy from the host; on return `from` may be changed. */
+    /* Copy from the host. On return the caller may change `from`. */
     gs_status (*write)(gs_device *, gs_mem to, const void *from, size_t bytes);
-    /* The host's memory at `host` itself, for operators to read, and to write if alloc_offloaded made it: it must stay
-     * until they are done. The slot is NULL if a device cannot do that, or if its operators go on after they have
-     * returned. */
+    /* Host memory as a gs_mem, for operators to read, and to write if alloc_offloaded made it. It must stay until they
+     * are done. NULL if the device cannot do that, or if its operators run on after they have returned. */
     gs_mem (*host_memory)(const void *host);
-    /* Copy to the host; waits for the work before it. */
+    /* Copy to the host, after the work before it. Waits. */
     gs_status (*read)(gs_device *, void *to, gs_mem from, size_t bytes);
-    /* The same in two calls, so that the device has work meanwhile. It reads what the work before read_begin has left;
-     * work after read_begin need not wait for the host; when read_end returns, the data are there. One at a time. */
+    /* The same in two calls, so that the device can work in between. It reads what the work before read_begin has left;
+     * later work need not wait for the host. When read_end returns, the data are there. One read at a time. */
     gs_status (*read_begin)(gs_device *, void *to, gs_mem from, size_t bytes);
     gs_status (*read_end)(gs_device *);
-    /* Show device memory to the host for reading and writing, after the work before it: no copy where the
-     * device shares the host's memory. Until unmap, the device must not touch it. */
+    /* Make device memory visible to the host for reading and writing, after the work before it. Nothing is copied where
+     * device and host share memory. The device must not touch the memory until unmap. */
     gs_status (*map)(gs_device *, gs_mem, size_t bytes, void **host);
     gs_status (*unmap)(gs_device *, gs_mem, void *host);
     /* x[i] = value, i < count */
@@ -97,22 +95,21 @@ typedef struct gs_backend {
 
     /* ---- offloaded memory: device->offload ---- */
 
-    /* Reserve `bytes` (at least 1 is reserved), filled with zeros, outside of the device's memory: in a file that is
-     * mapped (cpu; io/mapped.h), or in the host's memory (cl). They are booked as offloaded, of the current kind:
-     * gs_alloc_offloaded says which. All but fetch and offload may use them only after `settle`. */
+    /* Reserve `bytes` (at least 1), filled with zeros, outside of the device's memory: in a mapped file (cpu;
+     * io/mapped.h) or in host memory (cl). The ledger counts them as offloaded, of the current kind: see
+     * gs_alloc_offloaded. Only fetch and offload may use them before `settle`. */
     gs_status (*alloc_offloaded)(gs_device *, size_t bytes, void **host);
     void (*free_offloaded)(gs_device *, void *host); /* NULL is allowed */
-    /* Begin to fetch `bytes` from there to the device's memory `to`, after the work before this call. Where there is
-     * host_memory, operators work on `host` itself, `to` is not looked at, and the calls are but hints: of when its
-     * pages should be in memory, and when they need not. *number: of this call, for await; later ones have higher
-     * numbers, and are done later. */
+    /* Begin to fetch `bytes` to the device memory `to`, after the work before this call. With host_memory, operators
+     * work on `host` itself and `to` is ignored: fetch and offload are then hints when its pages should be in memory.
+     * *number identifies the call for await. Later calls have higher numbers, and are done later. */
     gs_status (*fetch)(gs_device *, gs_mem to, void *host, size_t bytes, uint64_t *number);
-    /* Until that call is done, for operators called from now on. 0: none. The time counts in device->offload_times. */
+    /* Operators called from now on run after that call is done; 0: no call. device->offload_times counts the wait. */
     gs_status (*await)(gs_device *, uint64_t number);
-    /* Begin to write it back from `from`, after the work before this call. A later fetch into `from` waits for that.
-     * *number: as of fetch; NULL: nobody asks. */
+    /* Begin to write back from `from`, after the work before this call. A later fetch into `from` waits for it.
+     * *number: as in fetch; may be NULL. */
     gs_status (*offload)(gs_device *, void *host, gs_mem from, size_t bytes, uint64_t *number);
-    /* Until all is fetched and written back; device->offload_times is up to date. */
+    /* Wait until everything is fetched and written back. device->offload_times is up to date then. */
     gs_status (*settle)(gs_device *);
 
     /* Close the device and free what it holds; the memory allocated on it must have been freed. */
@@ -128,11 +125,10 @@ typedef struct gs_backend {
 
     /* ---- numbers of 16 bits ---- */
 
-    /* to = x, rounded to device->precision, which is not f32, two numbers in an element. Operators that round x or y
-     * (see above) take such a one too, with the bits that they give for x itself. to.half is set by the caller.
-     * `relu`: x is the y of a relu. Then the relu's backward, its own or an epilogue's, takes such a y: where y is 0,
-     * `to` is -0, so that a positive y that is rounded to 0 still lets dy pass.
-     * NULL: this backend keeps f32. */
+    /* to = x, rounded to device->precision, which is not f32: two numbers in each element. Operators that round x or y
+     * (see above) accept it and give the same bits as for x itself. The caller sets to.half. `relu`: x is the y of a
+     * relu. Where it is 0, `to` is -0, so that a positive y that rounds to 0 still lets dy pass in the relu's backward,
+     * its own or an epilogue's. NULL: this backend keeps f32. */
     gs_status (*narrow)(gs_device *, gs_mem to, gs_mem x, size_t count, bool relu);
 
     /* ---- layers ---- */
@@ -144,16 +140,16 @@ typedef struct gs_backend {
     gs_status (*linear_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, int in, int out, bool add, const gs_epilogue *then);
 
-    /* linear_*, whose sums have an order that follows from `leaves` and `blocks` alone, for any n, in and out. So
-     * what workers that divide such a layer compute has the bits of one worker (parallel/tensor.h). One thread.
+    /* linear_* with sums in an order that depends on `leaves` and `blocks` alone, for any n, in and out. Workers that
+     * divide the layer compute the bits of one worker (parallel/tensor.h). One thread.
      *
-     * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input
-     * floor(i in / leaves). Each is added in order, and the parts in a binary tree, neighbours first. */
+     * y = x w^T: the sum over the inputs is cut into `leaves` parts, a power of two. Part i begins at input floor(i in
+     * / leaves). Each part is added in order, and the parts in a binary tree, neighbours first. */
     gs_status (*linear_tree_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int in, int out,
                                      int leaves);
-    /* dx = dy w, where the sum over the outputs is cut likewise: they are `blocks` equal parts, one after the other,
-     * and a leaf has its part of each. With a share the outputs are that one of more, and it says what the leaves are.
-     * dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. NULL, both: the backend has none. */
+    /* dx = dy w: the sum over the outputs is cut in the same way. The outputs are `blocks` equal consecutive parts, and
+     * a leaf has its part of each. With a share, the outputs are one rank's, and the share says where its leaves begin.
+     * dw (+)= dy^T x and db (+)= sum dy, in the order of the samples. Both NULL: the backend has none. */
     gs_status (*linear_tree_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                       gs_mem w, size_t n, int in, int out, bool add, int leaves, int blocks,
                                       const gs_share *);
@@ -168,7 +164,7 @@ typedef struct gs_backend {
     gs_status (*conv2d_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                  size_t n, const gs_conv2d_sizes *, bool add, const gs_epilogue *then);
 
-    /* Do linear_* and conv2d_* take this epilogue on this device? Its index and y are not looked at. */
+    /* Do linear_* and conv2d_* take this epilogue on this device? Its index and y are ignored. */
     bool (*fuses)(gs_device *, const gs_epilogue *);
 
     /* y = the largest x of each window (padding never wins); index (int32, shaped as y) = its place h * in_w
@@ -203,9 +199,9 @@ typedef struct gs_backend {
      * does not depend on the number of threads. mean, var (c) */
     gs_status (*batch_norm_statistics)(gs_device *, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                        const gs_batch_norm_sizes *);
-    /* What these statistics make of the running ones, `samples` times (gs_param in layer/layer.h):
-     * dmean (+)= samples ((1 - momentum) running_mean + momentum mean);  dvar alike, with the unbiased variance
-     * var m / (m - 1). Where m is 1 there is none, and the running one stays. */
+    /* The running statistics after this batch, `samples` times (gs_param in layer/layer.h): dmean (+)= samples ((1 -
+     * momentum) running_mean + momentum mean); dvar alike, with the unbiased variance var m / (m - 1). If m is 1 there
+     * is none, and the running variance stays. */
     gs_status (*batch_norm_running)(gs_device *, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
                                     gs_mem running_var, gs_mem mean, gs_mem var, float m, float samples,
                                     const gs_batch_norm_sizes *, bool add);
@@ -215,8 +211,8 @@ typedef struct gs_backend {
     /* db (+)= sum dy;  dw (+)= sum dy u;  sums (2, c) = the two without what dw and db held, for the next operator */
     gs_status (*batch_norm_sums)(gs_device *, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                  gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *, bool add);
-    /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m): mean and var depend on x too. Where they do not, in
-     * evaluation, sums is GS_NONE, and dx = w / sqrt(var + eps) dy. dx may be dy. */
+    /* dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m), since mean and var depend on x. In evaluation they
+     * do not: sums is GS_NONE, and dx = w / sqrt(var + eps) dy. dx may be dy. */
     gs_status (*batch_norm_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,
                                      gs_mem var, gs_mem sums, float m, size_t n, const gs_batch_norm_sizes *);
 
@@ -230,15 +226,15 @@ typedef struct gs_backend {
     gs_status (*layer_norm_backward)(gs_device *, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                      gs_mem w, gs_mem mean, gs_mem rstd, size_t n, int c, bool add);
 
-    /* Rows of a table by their numbers: y[i] = w[x[i] - first], i < n. x: n floats that hold whole numbers; w (rows, c)
-     * has the rows `first` to first + rows - 1 of a table; y (n, c). Where x[i] is anything else, y[i] is `other`, and
-     * backward leaves it out. */
+    /* Rows of a table by number: y[i] = w[x[i] - first], i < n. x holds n floats with whole values; w (rows, c) holds
+     * the rows `first` to first + rows - 1 of the table; y (n, c). For any other x[i], y[i] is `other`, and backward
+     * skips it. */
     gs_status (*embedding_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, int rows, int c,
                                    int first, float other);
     /* dw[r] (+)= sum of dy[i] over the i with x[i] = first + r, in the order of i: the same bits each time */
     gs_status (*embedding_backward)(gs_device *, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
                                     int first, bool add);
-    /* The same numbers added to each sample: y[i][k] = x[i][k] + w[k], i < n, k < count. y may be x. */
+    /* Adds the same numbers to each sample: y[i][k] = x[i][k] + w[k], i < n, k < count. y may be x. */
     gs_status (*positions_forward)(gs_device *, gs_mem y, gs_mem x, gs_mem w, size_t n, size_t count);
     /* dw[k] (+)= sum_i dy[i][k], in the order of i; dx is dy itself */
     gs_status (*positions_backward)(gs_device *, gs_mem dw, gs_mem dy, size_t n, size_t count, bool add);
@@ -255,15 +251,15 @@ typedef struct gs_backend {
     gs_status (*attention_backward)(gs_device *, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax,
                                     size_t n, const gs_attention_sizes *);
 
-    /* The same, causal, for `tokens` tokens of each sample that come after `past` others, without these being computed
-     * again: their keys and values are kept. past + tokens <= length; x (n, tokens, 3, heads, d), y (n, tokens, heads,
-     * d). First the tokens' own k and v go to places past, past + 1, ... of keys (n, heads, d, length) and values
-     * (n, heads, length, d); then token t, at place i = past + t, has y_t = sum_{j <= i} p_ij v_j. */
+    /* Causal attention for `tokens` new tokens of each sample that follow `past` others, whose keys and values are
+     * kept. past + tokens <= length; x (n, tokens, 3, heads, d), y (n, tokens, heads, d). First the k and v of the new
+     * tokens are stored at positions past, past + 1, ... of keys (n, heads, d, length) and values (n, heads, length,
+     * d). Then token t, at position i = past + t, has y_t = sum_{j <= i} p_ij v_j. */
     gs_status (*attention_cached_forward)(gs_device *, gs_mem y, gs_mem keys, gs_mem values, gs_mem x,
                                           size_t n, size_t past, size_t tokens, const gs_attention_sizes *);
 
-    /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation
-     * is x. Backward of it is the same, of dy: the mask is drawn again instead of being kept. */
+    /* y[i] = x[i] / (1 - p) if uniform(word of element i) >= p, else 0: "inverted" dropout, whose expectation is x.
+     * Backward is the same operator on dy: it draws the mask again. */
     gs_status (*dropout)(gs_device *, gs_mem y, gs_mem x, size_t count, gs_dropout_draw);
 
     /* y = a + b; the sum in a residual block, forward and backward. y may be a or b. */
@@ -283,8 +279,8 @@ typedef struct gs_backend {
     gs_status (*softmax_cross_entropy_backward)(gs_device *, gs_mem dx, gs_mem p, gs_mem labels, size_t n,
                                                 int classes, float smoothing);
 
-    /* The same where each rank of a group has some of the classes, its columns of x and p (parallel/tensor.h);
-     * `classes` is how many. Three operators, with a sum over the ranks after the first two, which the caller makes:
+    /* The same where each rank of a group holds some of the classes, its columns of x and p (parallel/tensor.h);
+     * `classes` counts these. Three operators; the caller sums over the ranks after the first and after the second:
      *
      *     largest   most[rank][i] = the largest x[i][k] here, NaN if one is; most (ranks, n) is left alone elsewhere
      *     sums      with M[i] = the largest most[.][i]:  p[i][k] = exp(x[i][k] - M[i]);
@@ -311,11 +307,11 @@ typedef struct gs_backend {
 
     /* ---- optimiser ---- */
 
-    /* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g;  w -= lr v.
-     * v of less than FLT_MIN becomes 0: a gradient that stays 0 would leave it among the subnormal floats, which are
-     * slow. All workers repeat it, so it has the same bits on all devices: each product and each sum is rounded,
-     * without FMA, as momentum v + (scale dw + weight_decay w).
-     * scale is 1 / (global number of samples). With momentum 0, v is not read and may be GS_NONE. */
+    /* For every parameter: g = scale dw + weight_decay w; v = momentum v + g; w -= lr v. A v below FLT_MIN becomes 0,
+     * because a gradient that stays 0 would leave v among the subnormal floats, which are slow. All workers repeat the
+     * update, so it has the same bits on all devices: each product and each sum is rounded, without FMA, as momentum v
+     * + (scale dw + weight_decay w). scale is 1 / (global number of samples). With momentum 0, v is not read and may be
+     * GS_NONE. */
     gs_status (*sgd_update)(gs_device *, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
                             float momentum, float weight_decay);
     /* As sgd, with another step: w -= lr (g + momentum v). v is always needed. */
@@ -335,7 +331,7 @@ typedef struct gs_backend {
                                 gs_adam_step);
     /* g = scale dw;  w = keep w - rate sign(beta1 m + rest1 g);  m = beta2 m + rest2 g, or 0 as above. */
     gs_status (*lion_update)(gs_device *, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step);
-    /* *out = of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. It waits for the result. */
+    /* *out = the squares of x[0] .. x[count - 1], with out->top at least `top`: optim/norm.h. Waits for the result. */
     gs_status (*squares)(gs_device *, gs_mem x, size_t count, uint32_t top, gs_squares *out);
 
     /* ---- the device's limits, for measuring (predict/profile.c) ---- */
@@ -346,7 +342,7 @@ typedef struct gs_backend {
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 
-/* alloc, for this kind of use. Without it an allocation counts as workspace. */
+/* alloc for this kind of use; without it, an allocation counts as workspace. */
 static inline gs_status gs_alloc(gs_device *d, gs_memory_kind kind, size_t bytes, gs_mem *out) {
     d->kind = kind;
     const gs_status status = d->ops->alloc(d, bytes, out);
@@ -368,11 +364,11 @@ static inline gs_status gs_clear(gs_device *d, gs_mem dw, size_t dw_count, gs_me
     return db.base ? d->ops->fill(d, db, 0, db_count) : GS_OK;
 }
 
-/* As read, into memory of the host that a dry run need not have. */
+/* As read, into host memory that need not exist in a dry run. */
 static inline gs_status gs_host_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
     return d->dry ? GS_OK : d->ops->read(d, to, from, bytes);
 }
 
-/* For a backend: *then, or an empty epilogue for NULL. A bug (gs_bug) if the device does not take it, or if a pooling's
- * x is not the y of the convolution `sizes` (NULL: of a linear layer). */
+/* For a backend: *then, or an empty epilogue for NULL. It is a bug (gs_bug) if the device does not take the epilogue,
+ * or if a pooling's x is not the y of the convolution `sizes` (NULL: a linear layer). */
 gs_epilogue gs_epilogue_of(gs_device *, const gs_epilogue *then, const gs_conv2d_sizes *sizes);

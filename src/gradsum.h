@@ -1,4 +1,4 @@
-/* gradsum: learn data-parallel training by running it. The library in one header, to be read from top to bottom:
+/* gradsum: learn data-parallel training by running it. The library in one header; read it from top to bottom:
  *
  *     errors       gs_status, gs_message, GS_TRY
  *     devices      gs_device_list, gs_device_open
@@ -29,9 +29,8 @@
  *     backend.h                             the operators of a device, and its memory
  *     data/order.h, core/philox.h           who sees which sample, when; random numbers
  *
- * Threads: one of them at a time may use a device, a trainer or a comm. Different ones may be used at the same time. A
- * data set is read only: any number of threads and trainers may share it.
- */
+ * Threads: only one thread at a time may use a device, a trainer or a comm; different ones may be used at the same
+ * time. A data set is read-only: any number of threads and trainers may share it. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,9 +42,9 @@
 
 /* ---- errors ----
  *
- * A function that can fail returns a gs_status. GS_OK is 0. On failure gs_message() is one sentence that names the
- * thing, the value found and the value wanted; it belongs to the calling thread. What a function makes (its `out`) is
- * NULL after a failure. GS_TRY(call) returns from the caller if the call fails, and passes the status on. */
+ * A function that can fail returns a gs_status; GS_OK is 0. On failure gs_message() is one sentence that names the
+ * thing, the value found and the value wanted. Each thread has its own. What a function makes (its `out`) is NULL after
+ * a failure. GS_TRY(call) returns the status from the calling function if the call fails. */
 
 #include "core/error.h"
 
@@ -65,30 +64,29 @@ typedef struct gs_device_info {
     char note[200];        /* OpenBLAS's kernels, or the OpenCL platform and driver */
 } gs_device_info;
 
-/* All devices of this machine, cpu first. *out is to be freed with free(). A broken OpenCL platform is no
- * failure: it is left out, and *problem (if not NULL; static or "" ) says so. */
+/* All devices of this machine, cpu first. Free *out with free(). A broken OpenCL platform is not a failure: it is left
+ * out, and *problem (if not NULL; static or "") says so. */
 GS_API gs_status gs_device_list(gs_device_info **out, int *count, const char **problem);
 
-/* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P,
- * both from 0), or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads` are the CPU threads to use on
- * cpu (0: all cores; cl ignores it). GS_E_USAGE: not such a name. GS_E_DEVICE: there is no such device;
- * the message lists those that exist. */
+/* Open the device called `name`: "cpu", "cl" (the first OpenCL device), "cl:P.D" (device D of platform P, both from 0),
+ * or "cl:P.D/KofN" (part K, from 0, of N equal parts). `threads`: CPU threads for cpu (0: one for each core; cl ignores
+ * it). GS_E_USAGE: not such a name. GS_E_DEVICE: no such device; the message lists those that exist. */
 GS_API gs_status gs_device_open(const char *name, int threads, gs_device **out);
 
 /* Close a device; NULL is allowed. */
 GS_API void gs_device_close(gs_device *);
 
-/* Some OpenBLAS versions do not know the newest CPUs and take an AVX-512 machine for an AVX2 one: half the
- * speed, or worse. The choice is made when the library loads, so the only way to correct it is to set OPENBLAS_CORETYPE
- * and start again: call this first in main(), with main's argv; it returns if there is nothing to correct or
- * the variable is set. `gradsum` does so: without it, products may be slower, and have other bits than there. */
+/* Some OpenBLAS versions do not know the newest CPUs and take an AVX-512 machine for an AVX2 one: half the speed, or
+ * worse. OpenBLAS chooses when it is loaded, so the only correction is to set OPENBLAS_CORETYPE and start again. Call
+ * this first in main(), with main's argv; it returns if there is nothing to correct or the variable is set. `gradsum`
+ * does so: without it, products may be slower and have other bits than there. */
 GS_API void gs_cpu_choose_kernels(char **argv);
 
 /* ---- data ---- */
 
-/* Samples, all of one shape, and what is to be learned of each: a label (a class, from 0), a label for each of its
- * tokens, or numbers. Kept are bytes of images, which a model sees as (byte / 255 - mean) / std; numbers, which it sees
- * as they are; or a text, of which samples are windows. */
+/* Samples of one shape, and what is to be learned of each: a label (a class, from 0), a label for each of its tokens,
+ * or numbers. A data set keeps bytes of images, which a model sees as (byte / 255 - mean) / std; or numbers, unchanged;
+ * or a text, whose windows are the samples. */
 typedef struct gs_dataset gs_dataset;
 
 typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
@@ -103,7 +101,7 @@ typedef enum gs_split { GS_TRAIN, GS_TEST } gs_split;
 GS_API gs_status gs_dataset_load(const char *where, gs_split split, gs_dataset **out);
 
 /* A set of `count` samples from memory: `shape` floats and a label each. Everything is copied: inputs (count, shape),
- * labels (count), which become bytes. `name` is for messages. GS_E_USAGE: no samples, or a shape without elements.
+ * labels (count), which become bytes. `name` appears in messages. GS_E_USAGE: no samples, or a shape without elements.
  * GS_E_FORMAT: the message names the first label outside 0 to 255. */
 GS_API gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
                                         const int32_t *labels, gs_dataset **out);
@@ -113,7 +111,7 @@ GS_API gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs
                                               const float *inputs, int each, const int32_t *labels,
                                               gs_dataset **out);
 
-/* The same where the target of a sample is not a class but `outputs` floats: for GS_REGRESSION. */
+/* The same with `outputs` floats as the target of a sample instead of a class: for GS_REGRESSION. */
 GS_API gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
                                          int outputs, const float *targets, gs_dataset **out);
 
@@ -121,9 +119,9 @@ GS_API gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shap
 GS_API size_t gs_dataset_count(const gs_dataset *);
 GS_API gs_shape gs_dataset_shape(const gs_dataset *);
 
-/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, bytes or floats as they are kept,
- * and their labels as int32, or their targets, into `targets` (either may be NULL). Bytes become numbers later, on the
- * device. A text's windows are those of testing, or of training with a shift of 0. What is in memory never fails;
+/* Copy samples order[0..n-1] (order NULL: samples first..first+n-1) into `inputs`, as bytes or floats as the set keeps
+ * them, and their labels as int32, or their targets, into `targets` (either may be NULL). The device converts bytes to
+ * numbers later. A text gives its test windows, or its training windows with shift 0. Samples in memory never fail;
  * pictures in files may, with GS_E_FILE, GS_E_FORMAT or GS_E_MEMORY. */
 GS_API gs_status gs_dataset_gather(const gs_dataset *, const uint32_t *order, size_t first, size_t n,
                                    void *inputs, void *targets);
@@ -133,7 +131,7 @@ GS_API void gs_dataset_free(gs_dataset *);
 
 /* ---- models ---- */
 
-/* Layers: made by constructors (layer/make.h), which nest, and given to a trainer or a model:
+/* Layers: constructors make them (layer/make.h) and nest; a trainer or a model takes the outermost one:
  *
  *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */
 typedef struct gs_layer gs_layer;
@@ -142,13 +140,13 @@ typedef struct gs_layer gs_layer;
  * "2 x (conv 32 3x3 pad 1, relu), residual (linear 8, relu, linear 8)"; `gradsum model --help` has the grammar. Or as a
  * name that stands for one: "mlp", "lenet", "resnet20", "gpt". Shapes follow from that of a sample.
  *
- * A layer of your own gets a word there: from now on `make` makes it, where the text has this word. So it can be
- * trained by several workers, saved and loaded. Call it before other threads use models. GS_E_USAGE: the word is taken,
- * or it is none. */
+ * A layer of your own gets a word: from now on `make` makes the layer for this word of a text. So several workers can
+ * train it, and it can be saved and loaded. Call this before other threads use models. GS_E_USAGE: the word is taken,
+ * or is not a word. */
 GS_API gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void));
 
-/* The loss of a sample, and what its targets are: labels (one int32 for each sample, or for each of its tokens) or
- * values (floats, as many for each sample as the model has outputs). y: the model's outputs for it, k of them. */
+/* The loss of a sample, and its targets: labels (one int32 for each sample, or for each of its tokens) or values
+ * (floats, as many for each sample as the model has outputs). y: the k outputs of the model for the sample. */
 typedef enum gs_loss {
     GS_SOFTMAX_CROSS_ENTROPY, /* labels:  -log softmax(y)[label]; in training perhaps with label_smoothing */
     GS_MEAN_SQUARED_ERROR,    /* labels:  (1/k) sum_j (y[j] - (j == label))^2 */
@@ -157,20 +155,20 @@ typedef enum gs_loss {
 
 /* ---- trainers ---- */
 
-/* A model, its optimiser, and one or more workers that train it together: in a step each computes the gradient of its
- * part of the batch, the gradients are summed, and all make the same update. A worker is a thread with a device of its
- * own, which lives as long as the trainer.
+/* A model, its optimiser, and one or more workers that train it together. In a step each worker computes the gradient
+ * of its part of the batch, the gradients are summed, and all workers make the same update. A worker is a thread with
+ * its own device, and lives as long as the trainer.
  *
- * All that it does is what `gradsum train` does: with the same settings the weights are the same bits after as many
- * steps. If a worker fails in a call (a lost device, a picture that cannot be decoded, GS_E_DIVERGED: the loss is not
- * finite), all later calls fail with the same message, until gs_trainer_load or gs_trainer_free. After any other
- * failure the trainer is as it was. */
+ * A trainer does what `gradsum train` does: the same settings give the same bits after as many steps. If a worker fails
+ * in a call (a lost device, a picture that cannot be decoded, GS_E_DIVERGED: the loss is not finite), all later calls
+ * fail with the same message until gs_trainer_load or gs_trainer_free. After any other failure the trainer is
+ * unchanged. */
 typedef struct gs_trainer gs_trainer;
 
-/* What is left out, or 0, has the default of `gradsum train`. Data and strings must live as long as the trainer. */
+/* A member that is 0 takes the default of `gradsum train`. Data and strings must live as long as the trainer. */
 typedef struct gs_trainer_options {
     const char *model;      /* its text or its name; NULL: "mlp" */
-    gs_layer *layers;       /* or layers, which are the trainer's from here on, also if it cannot be made */
+    gs_layer *layers;       /* or layers; the trainer owns them from here on, even if it cannot be made */
     const gs_dataset *data; /* to train on: always needed */
     const char *devices;    /* one worker on each: "cpu,cpu", "cl:0.0/0of2,cl:0.0/1of2"; NULL: "cpu" */
     int threads;            /* CPU threads of each cpu worker; 0: the cores divided among the workers */
@@ -182,13 +180,14 @@ typedef struct gs_trainer_options {
     float weight_decay;    /* 0: the usual one, of most none */
     uint64_t seed;         /* of the weights, the order of samples and dropout; 0: 1 */
     const char *scheme;    /* how gradients are summed: "ring", "tree", "ps", ...; NULL: "allreduce" */
-    /* Further options, as `gradsum train --help` has them: "--clip 1 --schedule cosine --epochs 5 --exact". Without
-     * --epochs and --steps there is no last step, and so no schedule that falls. Not those that say how data are read
-     * (--labels, --context), or what happens around a training: --save, --load, --resume, --checkpoint and so on. */
+    /* Further options, as in `gradsum train --help`: "--clip 1 --schedule cosine --epochs 5 --exact". Without --epochs
+     * and --steps there is no last step, and therefore no falling schedule. Options that say how data are read
+     * (--labels, --context), or what happens around a training (--save, --load, --resume, --checkpoint and so on), are
+     * refused. */
     const char *more;
 } gs_trainer_options;
 
-/* What a step or an evaluation gives. */
+/* The result of a step or an evaluation. */
 typedef struct gs_metrics {
     double loss;     /* the mean over its samples; of samples with several labels, over all labels */
     double accuracy; /* the share of labels that have the largest output; says nothing of GS_REGRESSION */
@@ -205,43 +204,42 @@ typedef struct gs_metrics {
  *     GS_E_MEMORY, GS_E_OPENCL, GS_E_FILE */
 GS_API gs_status gs_trainer_create(const gs_trainer_options *, gs_trainer **out);
 
-/* Ends its threads. At any time; NULL is allowed. */
+/* Ends its threads; may be called at any time. NULL is allowed. */
 GS_API void gs_trainer_free(gs_trainer *);
 
-/* One step over the next global batch. Each epoch goes through all samples once, in an order of its own; the last batch
- * of an epoch has what is left. *metrics: of this batch, before the update; NULL is allowed. GS_E_USAGE: all steps that
- * --epochs or --steps asked for are made. GS_E_DIVERGED. */
+/* One step over the next global batch. Each epoch visits all samples once, in its own order; the last batch of an epoch
+ * holds the rest. *metrics: of this batch, before the update; may be NULL. GS_E_USAGE: all steps of --epochs or --steps
+ * are done. GS_E_DIVERGED. */
 GS_API gs_status gs_trainer_step(gs_trainer *, gs_metrics *metrics);
 
-/* Steps made so far, those before a gs_trainer_load included; and steps of an epoch. */
+/* Steps made so far, including those before a gs_trainer_load; and steps of an epoch. */
 GS_API uint64_t gs_trainer_steps(const gs_trainer *);
 GS_API uint64_t gs_trainer_steps_per_epoch(const gs_trainer *);
 
-/* Loss and accuracy over a whole set. Each worker takes a part. The result is the same for any number of
- * workers. GS_E_SHAPE, GS_E_FORMAT, GS_E_USAGE: it does not suit the model, as in gs_trainer_create. */
+/* Loss and accuracy over a whole set. Each worker takes a part; the result is the same for any number of workers.
+ * GS_E_SHAPE, GS_E_FORMAT, GS_E_USAGE: the set does not suit the model, as in gs_trainer_create. */
 GS_API gs_status gs_trainer_evaluate(gs_trainer *, const gs_dataset *, gs_metrics *);
 
-/* The model's outputs for `count` samples in memory, any number of them: inputs (count, shape of a sample) ->
- * outputs (count, gs_trainer_outputs), before any softmax. Where the training data are images, inputs are their pixels
- * from 0 to 1; else they are numbers or tokens as in training. GS_E_FORMAT: a token that the model does not know.
- * GS_E_USAGE: the model is divided among the workers (--pipeline, --tensor, --zero 3). */
+/* The model's outputs for any `count` samples in memory: inputs (count, shape of a sample) -> outputs (count,
+ * gs_trainer_outputs), before any softmax. If the training data are images, inputs are pixels from 0 to 1; else numbers
+ * or tokens as in training. GS_E_FORMAT: a token that the model does not know. GS_E_USAGE: the model is divided among
+ * the workers (--pipeline, --tensor, --zero 3). */
 GS_API gs_status gs_trainer_predict(gs_trainer *, size_t count, const float *inputs, float *outputs);
 GS_API size_t gs_trainer_outputs(const gs_trainer *); /* floats for each sample */
 
-/* All weights, in the order of the layers, and behind them what layers keep besides (running statistics):
- * gs_trainer_weights floats. GS_E_USAGE, of write: the model is divided. GS_E_DIVERGED, of read: a weight is not
- * finite. */
+/* All weights in the order of the layers, then the other tensors that layers keep (running statistics):
+ * gs_trainer_weights floats. write: GS_E_USAGE: the model is divided. read: GS_E_DIVERGED: a weight is not finite. */
 GS_API size_t gs_trainer_weights(const gs_trainer *);
 GS_API gs_status gs_trainer_read_weights(gs_trainer *, float *weights);
 GS_API gs_status gs_trainer_write_weights(gs_trainer *, const float *weights);
 
-/* Write weights, and what training needs to go on, to a safetensors file, which PyTorch and `gradsum eval --load` read;
+/* Write the weights and the state of training to a safetensors file, which PyTorch and `gradsum eval --load` read;
  * whole or not at all. GS_E_FILE. GS_E_DIVERGED: a weight is not finite. */
 GS_API gs_status gs_trainer_save(gs_trainer *, const char *path);
 
-/* Go on from such a file, or from the newest checkpoint in a folder, as if training had never stopped: to the same
- * bits. Rates, clipping and the like are this trainer's, whatever those of the file's run were. A file with weights
- * alone gives these, and training begins at step 0. The workers are made anew; after a failure the trainer is as it
- * was. GS_E_FILE; GS_E_FORMAT: it is damaged; GS_E_SHAPE: it holds another model; GS_E_USAGE: it was trained with
- * another option (batch, optimizer, momentum, seed, loss) or on other data. */
+/* Continue from such a file, or from the newest checkpoint in a folder, as if training had never stopped: to the same
+ * bits. Rates, clipping and similar settings are this trainer's, not those of the file's run. A file that holds only
+ * weights sets these, and training begins at step 0. The workers are made anew; after a failure the trainer is
+ * unchanged. GS_E_FILE; GS_E_FORMAT: the file is damaged; GS_E_SHAPE: it holds another model; GS_E_USAGE: it was
+ * trained with another option (batch, optimizer, momentum, seed, loss) or on other data. */
 GS_API gs_status gs_trainer_load(gs_trainer *, const char *path);

@@ -1,4 +1,4 @@
-/* What the operators of a backend (backend.h) are called with: places in a device's memory, and sizes. */
+/* Arguments of the operators in backend.h: memory on a device, and sizes. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include "core/scaling.h"
 
-/* A place in a device's memory: `at` elements of 4 bytes after the start of an allocation. For cpu `base` is
- * the float pointer itself, for cl it is the cl_mem: only the backend looks inside. Passed by value. */
+/* Memory on a device: `at` elements of 4 bytes after the start of an allocation. For cpu `base` is the float pointer
+ * itself, for cl the cl_mem: only the backend looks inside. Passed by value. */
 typedef struct gs_mem {
     void *base;
     size_t at;
@@ -16,13 +16,13 @@ typedef struct gs_mem {
 
 #define GS_NONE ((gs_mem){NULL, 0, false})
 
-/* The place `elements` further on: how one flat array holds the parameters of all layers. */
+/* `elements` further on: one flat array holds the parameters of all layers. */
 static inline gs_mem gs_at(gs_mem m, size_t elements) {
     m.at += elements;
     return m;
 }
 
-/* The place so many numbers further on: an even count of them where m is half. */
+/* So many numbers further on; an even count if m is half. */
 static inline gs_mem gs_at_number(gs_mem m, size_t numbers) {
     return gs_at(m, m.half ? numbers / 2 : numbers);
 }
@@ -42,12 +42,12 @@ typedef struct gs_conv2d_sizes {
     int groups, dilation_h, dilation_w;
 } gs_conv2d_sizes;
 
-/* Has it more than one group, or gaps in its kernel? Backends have files of their own for that. */
+/* More than one group, or gaps in the kernel? Backends have separate files for that. */
 static inline bool gs_conv2d_is_grouped(const gs_conv2d_sizes *s) {
     return s->groups > 1 || s->dilation_h > 1 || s->dilation_w > 1;
 }
 
-/* The same sizes, with a 1 for each 0 that means it. */
+/* The sizes with a 1 for each 0 that means it. */
 static inline gs_conv2d_sizes gs_conv2d_full(const gs_conv2d_sizes *s) {
     gs_conv2d_sizes full = *s;
     if (full.groups == 0) full.groups = 1;
@@ -62,7 +62,7 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
-/* How many floats an image of x has, the weights, and an image of y, or of what a pooling (NULL: none) makes of it. */
+/* Floats of an image of x, of the weights, and of an image of y, or of what a pooling leaves of y (NULL: none). */
 static inline size_t gs_conv2d_x(const gs_conv2d_sizes *s) {
     return (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
 }
@@ -77,15 +77,16 @@ static inline size_t gs_conv2d_y(const gs_conv2d_sizes *s, const gs_pool2d_sizes
     return (size_t)s->out_c * (size_t)h * (size_t)w;
 }
 
-/* Batch normalisation: x is (n, c, plane), where a plane is the h w pixels of a channel, or 1 of a vector. m: how many
- * numbers of a channel its statistics are taken over. */
+/* Batch normalisation: x is (n, c, plane); a plane is the h w pixels of a channel, or 1 for vectors. m: how many
+ * numbers of a channel its statistics cover. */
 typedef struct gs_batch_norm_sizes {
     int c, plane;
     float eps;      /* added to each variance */
     float momentum; /* how far running statistics move towards those of a batch */
 } gs_batch_norm_sizes;
 
-/* Attention: x is (n, length, 3, heads, d): of each token q, k and v; y is (n, length, heads, d); d = width / heads. */
+/* Attention: x is (n, length, 3, heads, d), the q, k and v of each token; y is (n, length, heads, d); d = width /
+ * heads. */
 typedef struct gs_attention_sizes {
     int length, width, heads; /* width: numbers of a token in y; a multiple of heads */
     int causal;               /* 1: a token attends to itself and those before it; 0: to all */
@@ -97,10 +98,10 @@ static inline bool gs_pool2d_is_2x2(const gs_pool2d_sizes *p) {
            p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
 }
 
-/* What linear and conv2d do to their y before they write it: the work of the layers that follow, fused into one
- * operator, so that no value between the layers goes to memory and back. NULL, or one that says nothing: y as it is.
- * The bits are those of the operators one after the other, but where y has 16 bits and rounds to 0: fused, dy passes if
- * y was above 0 before. A backend says by `fuses` what it takes. A convolution with groups or dilation takes none. */
+/* The layers after linear or conv2d that the same operator computes before it writes y, so that no value between them
+ * goes through memory. NULL or empty: nothing. The bits are those of the separate operators, except where y in 16 bits
+ * rounds to 0: fused, dy passes if y was above 0 before rounding. `fuses` says what a backend takes; a convolution with
+ * groups or dilation takes none. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
     const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those after the pooling; NULL: none */
@@ -108,14 +109,14 @@ typedef struct gs_epilogue {
     gs_mem y;                    /* backward: the y that forward wrote */
 } gs_epilogue;
 
-/* What one rank of a group has of `whole` things, such as the words of a vocabulary: those from
- * floor(rank whole / ranks) on. A sum over all of them is cut into leaves x ranks parts; the first of this rank's
- * `leaves` is number rank x leaves. */
+/* The part of `whole` things, such as the words of a vocabulary, that one rank of a group holds: those from floor(rank
+ * whole / ranks) on. A sum over all is cut into leaves x ranks parts; the first of this rank's `leaves` is number rank
+ * x leaves. */
 typedef struct gs_share {
     int rank, ranks, whole, leaves;
 } gs_share;
 
-/* Where leaf i of this rank begins, counted from the rank's first thing; leaf `leaves`: where the rank's end. */
+/* Where leaf i of this rank begins, counted from the rank's first thing; leaf `leaves`: where the rank ends. */
 static inline int gs_share_leaf(const gs_share *s, int i) {
     const int64_t whole = s->whole, first = whole * s->rank / s->ranks;
     return (int)(whole * ((int64_t)s->rank * s->leaves + i) / ((int64_t)s->ranks * s->leaves) - first);
@@ -129,22 +130,22 @@ static inline int gs_share_count(const gs_share *s) {
     return gs_share_leaf(s, s->leaves);
 }
 
-/* What dropout needs to draw the same mask on every device: element i of this batch is element `first + i` of
- * the global batch, and is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
+/* What dropout needs to draw the same mask on every device. Element i of this batch is element `first + i` of the
+ * global batch, and word (first + i) % 4 of philox(key, hi, (first + i) / 4) decides it. */
 typedef struct gs_dropout_draw {
     float p;          /* chance that an element becomes 0; 0 <= p < 1 */
     uint64_t key, hi; /* see core/philox.h */
     uint64_t first;   /* index of this batch's first element in the global batch */
 } gs_dropout_draw;
 
-/* How bytes become numbers: scale and shift of each channel. One channel: of all bytes, whatever they are. */
+/* How bytes become numbers: scale and shift of each channel. With one channel they hold for all bytes. */
 typedef struct gs_byte_scale {
     int channels; /* 1 to GS_CHANNELS */
     size_t plane; /* contiguous numbers of a channel, at least 1; not looked at for one channel */
     float scale[GS_CHANNELS], shift[GS_CHANNELS];
 } gs_byte_scale;
 
-/* The numbers of one step of Adam (optim/adam.c), for the kernels as well: all floats, in this order. */
+/* The numbers of one step of Adam (optim/adam.c). Kernels take them too: all floats, in this order. */
 typedef struct gs_adam_step {
     float scale;        /* 1 / (global number of samples) */
     float rate;         /* lr / (1 - beta1^t) */
@@ -155,8 +156,8 @@ typedef struct gs_adam_step {
     float l2, keep; /* weight decay: as a part of the gradient; or of each weight what is kept, 1: all */
 } gs_adam_step;
 
-/* Of an array: the bits of its largest |x|, and the sum of its squares in fixed point (high 2^32 + low, in units that
- * follow from `top`): optim/norm.h. */
+/* The bits of the largest |x| of an array, and the sum of its squares in fixed point: high 2^32 + low, in units that
+ * follow from `top` (optim/norm.h). */
 typedef struct gs_squares {
     uint32_t largest, top; /* top: the exponent bits that the units are made for */
     uint64_t high, low;

@@ -1,6 +1,6 @@
 /* The functions of backend.h by name: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare theirs
- * from these lists, with the types there, and fill their tables from them. A new operator takes its slots in backend.h,
- * its names here, and its files in cpu/ and cl/. Of GS_PLAIN_OPERATORS cpu/plain/ has the plain loop too. */
+ * and fill their tables from these lists. A new operator adds its slots in backend.h, its names here, and its files in
+ * cpu/ and cl/. cpu/plain/ has a plain loop for each of GS_PLAIN_OPERATORS. */
 #pragma once
 
 #include "backend.h"

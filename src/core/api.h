@@ -1,5 +1,5 @@
-/* GS_API stands before each function and each table that a program may use; libgradsum.so exports these alone. The
- * other declarations of a public header are the library's own. */
+/* GS_API marks each function and each table that a program may use: libgradsum.so exports these alone. The other
+ * declarations of a public header are internal. */
 #pragma once
 
 #if defined(__GNUC__)

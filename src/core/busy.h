@@ -1,9 +1,8 @@
-/* Is the machine too busy for the times that are measured on it? Workers that lack a core keep the others waiting, and
- * that wait is counted as sync: four workers on two cores "show" that an all-reduce takes 74 % of a step.
+/* Is the machine too busy for time measurements? Workers that lack a core keep the others waiting, and that wait counts
+ * as sync: four workers on two cores "show" that an all-reduce takes 74 % of a step.
  *
- * Linux counts for each thread how long it was ready to run and had no core (/proc/thread-self/schedstat). A worker
- * that waits for another one, or for its loader, is not ready, so that is no part of it.
- */
+ * Linux counts for each thread how long it was ready to run without a core (/proc/thread-self/schedstat). A worker that
+ * waits for another one, or for its loader, is not ready, so that wait is not included. */
 #pragma once
 
 #include <stddef.h>
@@ -11,28 +10,28 @@
 typedef struct gs_busy {
     int threads, cpus; /* that compute at once on this machine; and for how many there is time (usable.h) */
     double quota;      /* as in gs_usable */
-    /* Share of the time that one of them had no core since others had it; 0 where it is unknown. */
+    /* Share of the time for which one of them lacked a core because others had it; 0 if unknown. */
     double waited;
 } gs_busy;
 
 enum { GS_BUSY_TEXT = 200 };
 
-/* One sentence that says what is wrong; "": the machine is quiet. */
+/* One sentence about what is wrong; "" on a quiet machine. */
 const char *gs_busy_text(const gs_busy *, char text[GS_BUSY_TEXT]);
 
-/* Of two, such as two workers, the worse in each respect. */
+/* The worse in each respect of two, such as two workers. */
 gs_busy gs_busy_worse(gs_busy, gs_busy);
 
-/* What the calling thread has had until now. */
+/* Figures of the calling thread until now. */
 typedef struct gs_busy_clock {
     double now, waited, computed; /* seconds; computed: by all threads of this process */
 } gs_busy_clock;
 
 gs_busy_clock gs_busy_begin(void);
 
-/* The share since then, in the thread that began. 0 too if it is less than 50 ms, or if the process itself has kept
- * the `cpus` that are for it busy: its own threads, such as those that decode pictures, then wait for each other. */
+/* The share since then, in the thread that began. Also 0 if it is below 50 ms, or if the process itself kept its `cpus`
+ * busy: then its own threads, such as those that decode pictures, wait for each other. */
 double gs_busy_waited(const gs_busy_clock *since, double cpus);
 
-/* Let so many threads compute for a quarter of a second. */
+/* Measure so many computing threads for a quarter of a second. */
 gs_busy gs_busy_measure(int threads);

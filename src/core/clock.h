@@ -10,9 +10,9 @@ static inline double gs_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The clock of time-outs: as gs_seconds, but stands still while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
- * process notices nothing, so this is a rule: the time between two calls, in any thread, counts half a second at most.
- * A loop that waits by this clock must therefore look at it more often than that. */
+/* The clock of time-outs: as gs_seconds, but it stands still while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
+ * process notices nothing, so the time between two calls, in any thread, counts half a second at most. A loop that
+ * waits by this clock must look at it more often than that. */
 double gs_awake_seconds(void);
 
 /* The moment of gs_seconds, for the system's waits by CLOCK_MONOTONIC; or a duration, for nanosleep. */
@@ -28,7 +28,7 @@ static inline void gs_sleep(double seconds) {
     nanosleep(&t, NULL);
 }
 
-/* Until that moment, and not shorter; the core is free meanwhile. */
+/* Sleep until that moment, not shorter. */
 static inline void gs_sleep_until(double moment) {
     const struct timespec t = gs_timespec(moment);
     while (gs_seconds() < moment) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);

@@ -1,20 +1,18 @@
 /* Errors: what a correct program can meet.
  *
- * A function that can fail returns a gs_status. On failure it has stored one sentence for this thread that
- * names the thing, the value found and the value wanted; gs_message() returns it:
+ * A function that can fail returns a gs_status. On failure it has stored one sentence for this thread that names the
+ * thing, the value found and the value wanted. gs_message() returns it:
  *
  *     gs_status st = gs_dataset_load("mnist/", GS_TRAIN, &data);
  *     if (st != GS_OK) fprintf(stderr, "%s\n", gs_message());
  *
- * Programming mistakes (a shape that the caller should have checked) are not errors: gs_bug() prints and
- * stops.
- */
+ * Programming mistakes (a shape that the caller should have checked) are not errors: gs_bug() prints and aborts. */
 #pragma once
 
 #include <stdbool.h>
 #include "core/api.h"
 
-/* Every code once: name, and the sentence that gs_status_name() gives for it. */
+/* Every code once: its name, and the sentence of gs_status_name(). */
 #define GS_STATUS_LIST(X)                                                                                    \
     X(GS_OK, "success")                                                                                      \
     X(GS_E_USAGE, "wrong usage: an option, a name or a number that makes no sense")                          \
@@ -45,29 +43,29 @@ typedef enum gs_status {
 /* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
 GS_API gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
-/* Put "where: " in front of this thread's message and return `code` unchanged; nothing happens for GS_OK. */
+/* Put "where: " in front of this thread's message and return `code` unchanged. GS_OK: do nothing. */
 GS_API gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
 /* The message of the last failure in this thread; "" if there was none. Valid until the next failure. */
 GS_API const char *gs_message(void);
 
-/* A failure on its way out of a thread, to which its message belongs, or past other calls that may fail. All zero:
+/* A failure that leaves its thread, to which the message belongs, or that must survive further calls. All zero:
  * none. */
 typedef struct gs_error {
     gs_status status;
     char message[1024];
 } gs_error;
 
-/* If status is a failure, and the first one: it and this thread's message. Returns status. */
+/* Store status and this thread's message if status is the first failure. Returns status. */
 gs_status gs_error_keep(gs_error *, gs_status status);
 
-/* Is e rather than `other` what began it all? A failure is, where the other is none, or only the loss of a peer. */
+/* Is e, not `other`, the cause? A failure is, if the other one is none, or only the loss of a peer. */
 static inline bool gs_error_is_cause(const gs_error *e, const gs_error *other) {
     return e->status != GS_OK &&
            (other->status == GS_OK || (other->status == GS_E_PEER && e->status != GS_E_PEER));
 }
 
-/* Fail as what is kept, if anything is. */
+/* Fail with the stored failure, if there is one. */
 gs_status gs_error_again(const gs_error *);
 
 /* The general sentence for a code, such as "out of memory". */
@@ -88,8 +86,8 @@ void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
         if (gs_try_status != GS_OK) return gs_try_status;                                                    \
     } while (0)
 
-/* pointer = `count` elements, or one more, of zero bytes, to be freed with free. GS_E_MEMORY: "no memory for " and what
- * follows: GS_NEW(sum, n, "a sum of %zu floats", n). */
+/* pointer = `count` elements of zero bytes, and one more; free it with free. GS_E_MEMORY: "no memory for " and the
+ * rest: GS_NEW(sum, n, "a sum of %zu floats", n). */
 #define GS_NEW(pointer, count, ...)                                                                          \
     (((pointer) = calloc((size_t)(count) + 1, sizeof *(pointer)))                                            \
          ? GS_OK                                                                                             \

@@ -49,7 +49,7 @@ static void count(gs_ledger *l, const gs_booking *b, double sign) {
     bytes[b->tail_kind] += sign * (double)b->tail;
 }
 
-/* The same bytes under another name: if the peak is now, it has them too. */
+/* The same bytes as another kind: a peak that is now changes with them. */
 static void keep_peak(gs_ledger *l, gs_memory_place place, bool at_peak) {
     if (at_peak || gs_memory_total(&l->now[place]) > gs_memory_total(&l->peak[place]))
         l->peak[place] = l->now[place];

@@ -1,7 +1,6 @@
-/* What a device's memory is used for: each allocation is booked with its kind when it is made, and taken off when it
- * is freed. The backends book what they allocate (cpu/memory.c, cl/memory.c), so nothing escapes; what lies in the
- * host's memory is booked by whoever owns it. `gradsum memory` prints such a ledger before a run, `train` after it.
- */
+/* What a device's memory is used for. Each allocation is recorded with its kind and removed when it is freed. The
+ * backends record theirs (cpu/memory.c, cl/memory.c), so nothing escapes; the owner of host memory records that.
+ * `gradsum memory` prints such a ledger before a run, `train` after it. */
 #pragma once
 
 #include <pthread.h>
@@ -36,13 +35,14 @@ typedef struct gs_memory_use {
 
 double gs_memory_total(const gs_memory_use *);
 
-/* Where it lies. On cpu the device's memory is the host's, and all is booked there. Offloaded (--offload): of cpu in a
- * file, of cl in the host's memory; the part that is in the device's memory for a while is booked there too. */
+/* Where memory is. On cpu the device's memory is the host's, and everything is recorded there. Offloaded (--offload):
+ * in a file for cpu, in host memory for cl; the part that is in the device's memory for a while is recorded there
+ * too. */
 typedef enum gs_memory_place { GS_ON_DEVICE, GS_ON_HOST, GS_OFFLOADED, GS_MEMORY_PLACES } gs_memory_place;
 
 typedef struct gs_ledger {
     pthread_mutex_t lock;
-    struct gs_booking *booking; /* what is allocated now */
+    struct gs_booking *booking; /* present allocations */
     size_t bookings, room;
     gs_memory_use now[GS_MEMORY_PLACES];
     gs_memory_use peak[GS_MEMORY_PLACES]; /* when their sum was largest */
@@ -51,21 +51,21 @@ typedef struct gs_ledger {
 void gs_ledger_create(gs_ledger *);
 void gs_ledger_free(gs_ledger *);
 
-/* `bytes` bytes at `memory` are used for this. The last `tail` of them are of another kind. GS_E_MEMORY: no memory for
- * the ledger itself. */
+/* Record `bytes` bytes at `memory`. The last `tail` of them are of another kind. GS_E_MEMORY: no memory for the ledger
+ * itself. */
 gs_status gs_ledger_add(gs_ledger *, gs_memory_place, gs_memory_kind, void *memory, size_t bytes);
 void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail);
 
-/* Bytes of each kind, now. Any thread may ask. */
+/* Bytes of each kind, now. Any thread may call it. */
 void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
-/* What memory of place GS_OFFLOADED at this address, or the allocation that it lies in, is used for; GS_MEMORY_KINDS:
- * there is none. (Of other places an address may be a handle, which says nothing of what lies behind it.) */
+/* The kind of GS_OFFLOADED memory at this address or around it; GS_MEMORY_KINDS: none. (In other places an address may
+ * be a handle.) */
 gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *, const void *address);
 
-/* The pages (4 kB) of these bytes of GS_OFFLOADED come into the device's memory too, or leave it. Pages that they share
- * with other bytes come with them, and stay (cpu/offload.c). */
+/* The pages (4 kB) of these bytes of GS_OFFLOADED enter the device's memory too, or leave it. Pages shared with other
+ * bytes enter with them, and stay (cpu/offload.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
-/* They are freed. Returns how many bytes they were; 0: they were never booked, which is allowed. */
+/* Remove freed memory. Returns its bytes; 0: it was never recorded, which is allowed. */
 size_t gs_ledger_remove(gs_ledger *, const void *memory);

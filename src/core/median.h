@@ -1,4 +1,4 @@
-/* The median of what was measured: a few values that were disturbed do not move it, as they would a mean. */
+/* The median of measurements: unlike a mean, a few disturbed values do not move it. */
 #pragma once
 
 /* Of x[0 .. count - 1], count >= 1; of an even count the smaller of the two in the middle. Sorts x, ascending. */

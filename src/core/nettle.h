@@ -1,4 +1,4 @@
-/* Nettle 3 asks how many bytes of a digest are wanted; Nettle 4 always gives all of them. */
+/* Nettle 3 takes the number of bytes of a digest; Nettle 4 always gives all. */
 #pragma once
 
 #include <nettle/hmac.h>

@@ -1,9 +1,9 @@
 /* Normal random numbers, the same bits on every machine.
  *
- * The usual ways (Box and Muller 1958; Marsaglia's polar method) need log, and cos or a loop. The C library's log and
- * cos differ in their last bits from one version to the next. Here one word of philox becomes one number:
- * u = (word + 1/2) / 2^32 lies in (0, 1), and z is where the distribution function of the normal distribution is u. All
- * is made of + - * / and sqrt, which IEEE 754 defines to the bit.
+ * The usual methods (Box and Muller 1958; Marsaglia's polar method) need log, and cos or a loop, and the C library's
+ * log and cos differ in their last bits between versions. Here one word of philox becomes one number: u = (word + 1/2)
+ * / 2^32 lies in (0, 1), and z is where the distribution function of the normal distribution is u. Only + - * / and
+ * sqrt are used, which IEEE 754 defines to the bit.
  *
  * Source: Wichura, "Algorithm AS 241: the percentage points of the normal distribution" (Applied Statistics 37, 1988):
  * rational functions with a relative error of 1e-16.

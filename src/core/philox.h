@@ -2,10 +2,9 @@
  *
  * Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
  *
- * philox(key, counter) works as a block cipher does, without its secrecy: the same key and counter give the
- * same four words on every device and in every worker, and any counter can be asked for at once. So worker 3
- * computes the dropout of *its* samples without knowing how many numbers workers 0 to 2 have drawn, and N
- * workers see exactly what one worker would have seen.
+ * philox(key, counter) works as a block cipher does, without its secrecy: the same key and counter give the same four
+ * words on every device and in every worker, in any order. So worker 3 computes the dropout of *its* samples without
+ * knowing how many numbers workers 0 to 2 have drawn, and N workers see exactly what one worker would have seen.
  *
  * The key is the user's seed. The 128-bit counter is (hi, lo): `hi` says what the numbers are for
  * (gs_stream), `lo` counts blocks of four words.
@@ -15,7 +14,7 @@
 #include <stdint.h>
 #include "core/api.h"
 
-/* What a stream of random numbers is for. */
+/* The use of a stream of random numbers. */
 typedef enum gs_stream {
     GS_STREAM_WEIGHTS = 1,  /* sub: number of the parameter in the model, from 0 */
     GS_STREAM_ORDER = 2,    /* sub: the epoch */
@@ -36,8 +35,8 @@ static inline uint64_t gs_stream_hi(gs_stream stream, uint64_t sub) {
 /* out[0..3] = Philox4x32-10 of key (2 x 32 bits) and counter (4 x 32 bits: lo low, lo high, hi low, hi high). */
 GS_API void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 
-/* A word as a whole number from 0 to below - 1: word / 2^32 is in [0, 1). No division, and no rejection: the error of
- * each number's chance is less than below / 2^32. */
+/* A word as a whole number from 0 to below - 1. No division and no rejection: the error of each number's chance is less
+ * than below / 2^32. */
 static inline int gs_random_below(uint32_t word, int below) {
     return (int)((uint64_t)word * (uint64_t)below >> 32);
 }

@@ -1,10 +1,10 @@
-/* What another process of this machine does; and which machine this is. */
+/* The state of another process of this machine, and the identity of this machine. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Stopped by a signal such as SIGSTOP. A stop by a debugger does not count: strace does that for a moment at each
+/* Stopped by a signal such as SIGSTOP. A stop by a debugger does not count: strace stops a process for a moment at each
  * system call. */
 bool gs_process_is_stopped(long pid);
 
@@ -14,12 +14,12 @@ bool gs_process_has_ended(long pid);
 /* "is stopped", "computes", "waits for a device", "sleeps (futex_wait_queue)"; "" where there is no such process. */
 void gs_process_does(long pid, char *text, size_t size);
 
-/* [size] descriptors by which one sees that a process of this machine has ended; -1 where pid[i] is 0, or it cannot be
- * watched. NULL: there is no memory. */
+/* [size] descriptors that show when a process of this machine has ended; -1 where pid[i] is 0 or cannot be watched.
+ * NULL: no memory. */
 int *gs_processes_watch(int size, const long *pid);
 void gs_processes_unwatch(int size, int *watch); /* NULL is allowed */
 bool gs_process_watched_has_ended(int descriptor);
 
-/* A whole number that stays the same while a machine runs, and differs from another machine's: processes with the same
+/* A whole number that stays the same until a machine restarts, and differs between machines. Processes with the same
  * number share a clock (clock.h). */
 double gs_boot_id(void);

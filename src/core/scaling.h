@@ -1,5 +1,5 @@
 /* How the bytes of an image become numbers: x = (byte / 255 - mean) / std, with one mean and std for all channels or
- * with those of each channel, as torchvision's Normalize has them after ToTensor. */
+ * one for each, as torchvision's Normalize after ToTensor. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,18 +29,18 @@ static inline float gs_of_channel(const gs_by_channel *x, int channel) {
 
 bool gs_by_channel_same(const gs_by_channel *, const gs_by_channel *);
 
-/* Does it suit images of that many channels? */
+/* Does it suit images with this many channels? */
 static inline bool gs_by_channel_fits(const gs_by_channel *x, int channels) {
     return x->count <= 1 || x->count == channels;
 }
 
-/* "0.5", or "0.49,0.48,0.45": each the shortest decimal number that stands for its float; "nan": not given. Returns
- * `text`, which needs GS_BY_CHANNEL_TEXT bytes. */
+/* "0.5", or "0.49,0.48,0.45": each the shortest decimal number that gives its float; "nan": not given. Returns `text`,
+ * which needs GS_BY_CHANNEL_TEXT bytes. */
 enum { GS_BY_CHANNEL_TEXT = 32 * GS_CHANNELS };
 const char *gs_by_channel_text(const gs_by_channel *, char *text, size_t size);
 
-/* The other way. False, and *out is as it was: it is not 1 to GS_CHANNELS decimal numbers with commas, each finite. */
+/* The inverse. False, and *out unchanged: not 1 to GS_CHANNELS finite decimal numbers with commas. */
 bool gs_by_channel_read(const char *text, gs_by_channel *out);
 
-/* Are all of them in low .. high? Compared as the decimal numbers that they stand for. */
+/* Are all of them in low .. high? Compared as decimal numbers. */
 bool gs_by_channel_within(const gs_by_channel *, double low, double high);

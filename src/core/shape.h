@@ -11,7 +11,7 @@ typedef struct gs_shape {
     int c, h, w, t;
 } gs_shape;
 
-/* How many tokens; 1 where there is no such dimension. */
+/* How many tokens; 1 without that dimension. */
 static inline int gs_shape_tokens(gs_shape s) {
     return s.t > 1 ? s.t : 1;
 }
@@ -31,7 +31,7 @@ enum { GS_SHAPE_MOST = 0x7fffffff /* numbers in a sample: places in it are found
 bool gs_shape_is_positive(gs_shape);
 bool gs_shape_fits(gs_shape);
 
-/* As a text, which lives to the end of the statement: "(1,28,28)" and "1x28x28"; with tokens, "(7,1,28,28)" and
+/* As a text that lives to the end of the statement: "(1,28,28)" and "1x28x28"; with tokens, "(7,1,28,28)" and
  * "7x1x28x28". */
 typedef struct gs_shape_text {
     char text[64];

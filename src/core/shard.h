@@ -1,5 +1,4 @@
-/* The parts of a range: who of N gets which elements. So a batch is cut between workers, a worker's part between its
- * passes, an array between ranks.
+/* The parts of a range: how a batch is divided among workers, a worker's part among its passes, an array among ranks.
  *
  *     8 elements, 3 parts:   | 0 1 2 | 3 4 5 | 6 7 |
  */

@@ -14,14 +14,14 @@ extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s; a NULL name ends
 extern const gs_unit gs_units_rate[]; /* in bytes a second: B/s, kB/s, MB/s, GB/s */
 extern const gs_unit gs_units_bits[]; /* the same: bit/s, kbit/s, Mbit/s, Gbit/s */
 
-/* *text begins with a number and, right behind it, one of the units: *value is their value, and *text is moved behind
- * them. False: it does not. */
+/* Read a number and, directly behind it, one of the units: *value is their value, and *text moves behind them. False:
+ * *text does not begin so. */
 bool gs_unit_read(const char **text, const gs_unit *units, double *value);
 
-/* "50us": in the largest unit of which there is at least one, with as few digits as read back the same. */
+/* "50us": in the largest unit that gives at least 1, with as few digits as read back the same. */
 void gs_unit_print(double value, const gs_unit *units, char *text, size_t size);
 
-/* A float as the shortest decimal number that stands for it: 0.05f -> 0.05, and not 0.0500000007. */
+/* The shortest decimal number that gives this float: 0.05f -> 0.05, not 0.0500000007. */
 double gs_decimal(float);
 
 /* The shortest text that reads back as x; it may have an exponent. */

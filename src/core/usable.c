@@ -35,7 +35,7 @@ static double quota_of(const char *folder) {
     return quota;
 }
 
-/* What the group has cached of files that nobody reads is taken back before it reaches its limit. */
+/* The group's cache of unused file pages is taken back before the group reaches its limit. */
 static void limit_memory(gs_usable *u, double limit, double used, double cached) {
     if (isnan(limit)) return;
     const double left = limit - used + (isnan(cached) ? 0 : cached);
@@ -54,7 +54,7 @@ static void look_at_group(gs_usable *u, const char *folder) {
                  number_of(folder, "memory.stat", "total_inactive_file "));
 }
 
-/* A group, and all that it is in. In a container the path may be the host's, of which only the end or nothing is
+/* A group and all its ancestors. In a container the path may be the host's, of which only the end or nothing is
  * mounted: what is not there limits nothing, and the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];

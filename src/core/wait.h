@@ -1,17 +1,17 @@
-/* How a thread waits for another one that will arrive soon: a ladder of three rungs.
+/* How a thread waits for another one that will arrive soon, in three stages:
  *
  *     at once        look again and again, with the core's pause instruction in between
  *     after 50 us    look, and let others have the core in between (sched_yield)
  *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps in whatever way it can be woken
  *
  * Waking a sleeping thread costs a system call on one side and 5 us on the other, 50 us in a virtual machine. Most
- * waits of a training step are shorter than that. A thread that yields takes nothing from others that want the core,
- * but sees what it waits for as soon as the core is idle. After 1 ms the other thread is unlikely to arrive soon, and
- * an idle core saves energy. In a virtual machine, a barrier whose second thread arrived 60 or 200 us late took the
- * first thread 60 or 200 us; with sleep after 50 us it took 91 or 229 us.
+ * waits of a training step are shorter. A thread that yields takes nothing from others that want the core, but sees the
+ * event as soon as the core is idle. After 1 ms the other thread is unlikely to arrive soon, and an idle core saves
+ * energy. In a virtual machine, a barrier whose second thread arrived 60 or 200 us late took the first thread 60 or 200
+ * us; with sleep after 50 us it took 91 or 229 us.
  *
- * Where more threads than cores wait for each other, the first rung is left out: a thread that spins there may keep its
- * core from the very thread that it waits for.
+ * If more threads than cores wait for each other, the first stage is left out: a thread that spins may keep its core
+ * from the very thread that it waits for.
  *
  *     for (gs_wait w = gs_wait_begin(crowded); !come && gs_wait_a_moment(&w);) continue;
  *

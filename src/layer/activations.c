@@ -1,5 +1,5 @@
-/* Element-wise layers: each number of y follows from one of x, by an operator of their own in backend.h. Those whose
- * backward reads y may work in place: the others need x, and so have a y of their own.
+/* Element-wise layers: each number of y follows from one number of x, by an operator of backend.h. Those whose backward
+ * reads y may work in place; the others need x and therefore a separate y.
  *
  *     relu      max(x, 0): what is negative becomes 0               dx = dy where y > 0, else 0
  *     tanh      the hyperbolic tangent                              dx = dy (1 - y^2)
@@ -40,8 +40,8 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     return me ? &me->base : NULL;
 }
 
-/* forward and backward by an operator, which reads what layers with such buffers keep: y or x; the rest is behind its
- * other arguments. */
+/* forward and backward by an operator. Backward reads y or x, as the layer's buffers keep it; further arguments
+ * follow. */
 #define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
 #define KEPT_READS_X l->x
 #define FUNCTIONS(OPERATOR, BUFFERS, ...)                                                                    \
@@ -58,7 +58,7 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     .name = NAME, .buffers = GS_##BUFFERS, .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS,                \
     .incremental = true, .extra_reads = 1, .forward = OPERATOR##_forward, .backward = OPERATOR##_backward
 
-/* gs_OPERATOR, the layer's constructor; behind its buffers what else its ops have. */
+/* gs_OPERATOR, the layer's constructor; further members of its ops follow its buffers. */
 #define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                             \
     FUNCTIONS(OPERATOR, BUFFERS, )                                                                           \
     gs_layer *gs_##OPERATOR(void) {                                                                          \
@@ -74,7 +74,7 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
         return make_with(&ops, number);                                                                      \
     }
 
-/* An epilogue has one relu, and it comes before a pooling. */
+/* An epilogue has at most one relu, before a pooling. */
 static bool relu_join(const gs_layer *l, gs_epilogue *then) {
     (void)l;
     if (then->relu || then->pool) return false;

@@ -1,11 +1,10 @@
-/* Each token takes from the others what it looks for: a mean of their values, weighted by how well its query fits their
- * keys.
+/* Each token gathers a mean of the other tokens' values, weighted by how well its query fits their keys.
  *
  *     x = (q, k, v) of each token         p_ij = softmax over j of q_i k_j / sqrt(d)        y_i = sum_j p_ij v_j
  *
- * x comes from a linear layer, as wide as three times y: first all of q, then k, then v. The numbers of each are cut
- * into `heads` heads of d numbers, which attend on their own. Causal: token i sees only j <= i, so that the next token
- * can be learned at all places at once. A transformer's block is made of it so:
+ * x comes from a linear layer, three times as wide as y: first all of q, then k, then v. Each is cut into `heads` heads
+ * of d numbers, which attend separately. Causal: token i sees only j <= i, so that the next token can be learned at all
+ * positions at once. A transformer's block is:
  *
  *     residual (layer_norm, linear 192, attention 4 causal, linear 64),
  *     residual (layer_norm, linear 256, gelu, linear 64)

@@ -1,25 +1,23 @@
-/* Each channel gets mean 0 and variance 1 over the batch, then a scale and a shift that are learned:
+/* Each channel is normalised to mean 0 and variance 1 over the batch, then scaled and shifted by learned numbers:
  *
  *     y = weight (x - mean) / sqrt(var + eps) + bias
  *
- * In evaluation mean and var are running ones, of all batches in training: running = 0.9 running + 0.1 of this batch,
- * where var is the unbiased variance. So a sample's y depends on the samples beside it in training alone. eps is 1e-5.
+ * In evaluation, mean and var are running statistics of all batches in training: running = 0.9 running + 0.1 of this
+ * batch, with the unbiased variance. A sample's y depends on other samples in training only. eps is 1e-5.
  *
  * Source: Ioffe, Szegedy, "Batch normalization: accelerating deep network training by reducing internal covariate
  * shift" (ICML 2015).
  *
- * Over how many samples? gs_pass says: over those of all workers, over those of this pass, or over each group of a few
- * ("ghost" batches: Hoffer, Hubara, Soudry, "Train longer, generalize better", NeurIPS 2017). Over all workers, this
- * layer makes two small sums:
+ * gs_pass says over which samples: those of all workers, those of this pass, or each group of a few ("ghost" batches:
+ * Hoffer, Hubara, Soudry, "Train longer, generalize better", NeurIPS 2017). Over all workers, this layer makes two
+ * small sums:
  *
  *     forward     m, sum x, sum x^2     of each channel: mean and var of all m numbers follow
  *     backward    sum dy, sum dy u      u = (x - mean) / sqrt(var + eps): what dx needs of the others
  *
- * The sums are made in double. Each worker finds its own mean and variance first, around that mean; sum x^2 is
- * computed from these, so that only double's digits are lost where a mean is far from 0. dw and db stay this worker's
- * parts: they are summed with all gradients. Where there is one number for a channel, u is 0, and the running variance
- * stays.
- */
+ * The sums are made in double. Each worker first finds its own mean, and its variance around that mean; sum x^2 follows
+ * from these, so that only double's digits are lost where a mean is far from 0. dw and db stay this worker's parts:
+ * they are summed with all gradients. With one number in a channel, u is 0 and the running variance stays. */
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
@@ -78,7 +76,7 @@ typedef struct group {
     float m;                /* numbers of a channel */
 } group;
 
-/* How many there are; a pass without samples is one. */
+/* How many groups a pass has; one if it has no samples. */
 static size_t groups_of(const gs_pass *pass) {
     size_t each = pass->group;
     return each == 0 || pass->n <= each ? 1 : (pass->n + each - 1) / each;
@@ -102,8 +100,8 @@ static group group_of(const gs_layer *l, const gs_pass *pass, size_t i) {
 
 /* ---- sums over all workers ---- */
 
-/* mean and var of this worker's numbers -> of those of all workers. With m of all and S the sums over the workers,
- * mean = S(x) / m and var = S(x^2) / m - mean^2. */
+/* Replace mean and var of this worker's numbers by those of all workers'. With m numbers in all and S the sums over the
+ * workers, mean = S(x) / m and var = S(x^2) / m - mean^2. */
 static gs_status share_statistics(gs_layer *l, const gs_pass *pass, const group *g) {
     batch_norm *me = (batch_norm *)l;
     gs_device *d = l->device;
@@ -127,7 +125,7 @@ static gs_status share_statistics(gs_layer *l, const gs_pass *pass, const group 
     return d->ops->write(d, me->moments, me->host, 2 * c * sizeof *me->host);
 }
 
-/* sum dy and sum dy u of this worker -> of all. */
+/* Replace sum dy and sum dy u of this worker by those of all. */
 static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
     batch_norm *me = (batch_norm *)l;
     gs_device *d = l->device;
@@ -141,23 +139,27 @@ static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
 
 /* ---- forward ---- */
 
-static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
+/* The statistics of a group, and what they make of the running ones. */
+static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     batch_norm *me = (batch_norm *)l;
-    const gs_backend *ops = l->device->ops;
     const gs_param *p = l->param;
-    if (pass->recomputing) /* with the statistics of the first time */
-        return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at),
-                                       p[WEIGHT].w, p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
-    GS_TRY(ops->batch_norm_statistics(l->device, g.mean, g.var, gs_at_number(x, g.at), g.images, &me->sizes));
+    GS_TRY(l->device->ops->batch_norm_statistics(l->device, g.mean, g.var, x, g.images, &me->sizes));
     if (pass->sum_over_workers) {
         GS_TRY(share_statistics(l, pass, &g));
         g.m = (float)me->m;
     }
-    GS_TRY(ops->batch_norm_running(l->device, p[RUNNING_MEAN].dw, p[RUNNING_VAR].dw, p[RUNNING_MEAN].w,
-                                   p[RUNNING_VAR].w, g.mean, g.var, g.m, (float)g.n, &me->sizes,
-                                   !pass->fresh || !g.first));
-    return ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), gs_at_number(x, g.at), p[WEIGHT].w,
-                                   p[BIAS].w, g.mean, g.var, g.images, &me->sizes);
+    return l->device->ops->batch_norm_running(l->device, p[RUNNING_MEAN].dw, p[RUNNING_VAR].dw,
+                                              p[RUNNING_MEAN].w, p[RUNNING_VAR].w, g.mean, g.var, g.m,
+                                              (float)g.n, &me->sizes, !pass->fresh || !g.first);
+}
+
+static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
+    const batch_norm *me = (const batch_norm *)l;
+    const gs_mem here = gs_at_number(x, g.at);
+    if (!pass->recomputing) /* else those of the first forward are there */
+        GS_TRY(find_statistics(l, pass, here, g));
+    return l->device->ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), here, l->param[WEIGHT].w,
+                                              l->param[BIAS].w, g.mean, g.var, g.images, &me->sizes);
 }
 
 static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {

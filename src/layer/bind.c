@@ -1,4 +1,4 @@
-/* Binding a model: pointers into the flat arrays, and the buffers of its layers. */
+/* Binding a model: pointers into the flat arrays, and buffers for its layers. */
 #include <stdlib.h>
 
 #include "core/shard.h"
@@ -27,7 +27,7 @@ gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem 
     return gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, bytes, out);
 }
 
-/* All but y and dx. */
+/* Everything except y and dx. */
 static gs_status allocate_buffers(gs_layer *l, size_t max_batch) {
     if (l->epilogue.pool) GS_TRY(gs_layer_alloc(l, max_batch, gs_layer_y_shape(l), &l->epilogue.index));
     return l->ops->bind ? l->ops->bind(l, max_batch) : GS_OK;
@@ -38,7 +38,7 @@ static gs_status bind_one(gs_layer *l, void *context) {
     if (l->device) gs_bug("layer '%s' is already bound", l->name);
     l->memory.y_buffer = l->memory.dx_buffer = GS_NO_BUFFER;
     if (l->fused) return GS_OK;
-    l->needs_dx = l->needs_dx || b->needs_dx; /* whoever wants the root's dx needs that of every layer */
+    l->needs_dx = l->needs_dx || b->needs_dx; /* the root's dx needs that of every layer */
     for (int i = 0; i < l->params; i++) {
         gs_param *p = &l->param[i];
         p->w = gs_at(b->weights, p->at);
@@ -68,7 +68,7 @@ static bool stays_offloaded(const gs_arena *a, int buffer) {
     return !a->copies && gs_arena_is_offloaded(a, buffer);
 }
 
-/* Places in the arena, for all that are not offloaded. *end: floats up to the end of the last one. */
+/* Place in the arena all buffers that are not offloaded. *end: floats up to the end of the last one. */
 static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size_t *end) {
     gs_lifetimes here = {.life = calloc(lifetimes->count + 1, sizeof *here.life)};
     size_t next = 0;
@@ -82,7 +82,7 @@ static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size
     return status;
 }
 
-/* Pieces as large as the device allows: mostly one. */
+/* Chunks as large as the device allows, mostly one. */
 static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t before) {
     size_t end = 0;
     gs_arena *a = root->arena;
@@ -101,8 +101,8 @@ static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t 
     return GS_OK;
 }
 
-/* Each y has whole pages of a file, and a place of its own: a disk is large. Those that backward makes again stay in
- * the arena: nobody needs them in between. */
+/* Each y gets whole pages of a file, which no other y shares: a disk is large. Those that backward computes again stay
+ * in the arena: in between they are not needed. */
 static void choose_whole_pages(gs_arena *a, const gs_lifetimes *lifetimes, size_t count) {
     enum { PAGE = 4096 / sizeof(float) };
     for (size_t i = 0; i < count; i++)
@@ -125,14 +125,14 @@ static gs_status allocate_offloaded(gs_layer *root, gs_lifetimes *lifetimes, siz
         a->offloaded_at[i] = end;
         end += a->offloaded_floats[i];
     }
-    if (end == 0) return GS_OK; /* all of a few layers stays */
+    if (end == 0) return GS_OK; /* with few layers everything stays */
     GS_TRY(gs_alloc_offloaded(root->device, GS_MEMORY_ACTIVATIONS, end * sizeof(float), &memory));
     a->offloaded = memory;
     a->offloaded_count = (int)count;
     return GS_OK;
 }
 
-/* What gs_buffer_plan_backward has decided. */
+/* The decisions of gs_buffer_plan_backward. */
 typedef struct placing {
     const gs_lifetimes *lifetimes;
     const gs_arena *arena;

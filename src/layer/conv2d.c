@@ -1,6 +1,6 @@
-/* Every output pixel is a weighted sum of the window of input pixels under it, with the same weights
- * everywhere. With groups, of the input channels of its own group alone; with as many groups as channels each channel
- * has weights of its own ("depthwise"). With dilation, of pixels that lie apart: a large window with few weights. */
+/* Every output pixel is a weighted sum of the window of input pixels under it, with the same weights everywhere. With
+ * groups, it sees only the input channels of its group; with as many groups as channels each channel has separate
+ * weights ("depthwise"). With dilation, the pixels of the window lie apart: a large window with few weights. */
 #include <stdio.h>
 #include "core/text.h"
 #include "layer/window.h"

@@ -1,11 +1,10 @@
-/* In training each number becomes 0 with chance p, and the others grow by 1 / (1 - p), so that the
- * expectation stays the same and evaluation has nothing to do: "inverted" dropout.
+/* In training each number becomes 0 with chance p, and the others grow by 1 / (1 - p): the expectation stays the same,
+ * and evaluation does nothing ("inverted" dropout).
  *
  * Source: Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting" (JMLR 2014).
  *
- * The mask is a function of (seed, layer, step, place in the global batch) alone: backward draws it again
- * instead of remembering it, and it does not depend on how many workers share the batch.
- */
+ * The mask is a function of (seed, layer, step, index in the global batch) alone: backward draws it again instead of
+ * storing it, and it does not depend on how many workers share the batch. */
 #include <stdio.h>
 #include "core/philox.h"
 #include "layer/make.h"
@@ -19,9 +18,7 @@ static gs_status dropout_plan(gs_layer *l, gs_shape in) {
     const dropout *me = (const dropout *)l;
     if (!(me->p >= 0 && me->p < 1))
         return gs_layer_refuse(l, "the probability is %g; it must be at least 0 and below 1", (double)me->p);
-    l->out = in;
-    l->flops = (double)gs_shape_size(in);
-    return GS_OK;
+    return gs_layer_plan_element_wise(l, in);
 }
 
 static gs_dropout_draw draw(const gs_layer *l, const gs_pass *pass) {

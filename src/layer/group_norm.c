@@ -1,14 +1,15 @@
-/* The channels of an image, or the numbers of a vector, in G groups of equal size: of each sample each group gets mean
- * 0 and variance 1, and then each channel a scale and a shift that are learned. With m numbers in a group:
+/* The channels of an image, or the numbers of a vector, form G groups of equal size. Each group of each sample is
+ * normalised to mean 0 and variance 1; then each channel is scaled and shifted by learned numbers. With m numbers in a
+ * group:
  *
  *     mean = sum x / m;    var = sum (x - mean)^2 / m;    u = (x - mean) / sqrt(var + eps);    y = weight u + bias
  *
- * As batch_norm, but over a part of a sample and not over the batch: no sample's y depends on another's x, so training
+ * As batch_norm, but over a part of a sample instead of the batch. No sample's y depends on another's x, so training
  * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image, and
  * as many groups as channels an "instance norm". eps is 1e-5.
  *
- * The groups of all samples lie one behind the other, so that to the operators of batch_norm n samples of G groups are
- * one sample of n G channels: these make u of x. A second call makes y of u, with the channels that there are, mean 0
+ * The groups of all samples are stored one behind the other, so that to the operators of batch_norm n samples of G
+ * groups are one sample of n G channels: these make u of x. A second call makes y of u, with the real channels, mean 0
  * and variance 1.
  *
  * Source: Wu, He, "Group normalization" (ECCV 2018).
@@ -56,7 +57,7 @@ static void group_norm_unbind(gs_layer *l) {
     for (int i = 0; i < 4; i++) l->device->ops->free(l->device, own[i]);
 }
 
-/* A pass: its groups and its channels, as batch_norm's. */
+/* The groups and channels of a pass, as batch_norm sizes. */
 typedef struct sizes {
     gs_batch_norm_sizes groups, channels;
     gs_mem mean, var, sums,
@@ -92,8 +93,8 @@ static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                    me->ones, pass->n, &s.channels);
 }
 
-/* Of y = weight u + bias: the sums of weight and bias, then g = weight dy. Of u of x: batch_norm's dx of g. u, which is
- * computed again, and g lie where dx is to lie. */
+/* Of y = weight u + bias: the sums for weight and bias, then g = weight dy. Of u of x: batch_norm's dx of g. u is
+ * computed again; u and g are written where dx will be. */
 static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const group_norm *me = (const group_norm *)l;
     const gs_backend *ops = l->device->ops;

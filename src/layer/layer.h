@@ -1,13 +1,12 @@
-/* Layers: a forward, a backward, and what backward must remember.
+/* Layers: a forward, a backward, and what backward needs of forward.
  *
  * A network is built by nesting constructors (make.h), or from a text (model/model_text.h):
  *
  *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_flatten(), gs_linear(512, true), gs_relu()});
  *
- * A layer goes through three stages: made (it has only its own settings), planned (shapes and parameters are known; no
- * device yet), bound (its buffers lie on a device, and its parameters are places in the model's two flat arrays).
- * Containers (`sequential`, `residual`) are layers too: they hold children and pass the three stages on.
- */
+ * A layer goes through three stages: made (it has only its settings), planned (shapes and parameters are known; no
+ * device yet), bound (its buffers are on a device, and its parameters are slices of the model's two flat arrays).
+ * Containers (`sequential`, `residual`) are layers too: they hold children and pass the three stages on. */
 #pragma once
 
 #include "backend.h"
@@ -18,15 +17,15 @@
 typedef struct gs_arena gs_arena;             /* memory/buffer_plan.h */
 typedef struct gs_buffer_plan gs_buffer_plan; /* there too */
 
-/* What backward runs again of a layer's forward (recompute.h). */
+/* The part of a layer's forward that backward runs again (recompute.h). */
 typedef enum gs_rerun {
     GS_RERUN_NOT,
     GS_RERUN_INSIDE, /* of a container: some layers in it; its own y is not made */
     GS_RERUN_WHOLE
 } gs_rerun;
 
-/* What the memory plan, made once for the whole net when it is bound, has decided for a layer; what follows from it is
- * done around the layer's forward and backward. */
+/* The decisions of the memory plan for a layer. The plan is made once for the whole net, when it is bound, and carried
+ * out around the layer's forward and backward. */
 typedef struct gs_layer_memory {
     int y_buffer, dx_buffer; /* numbers of the two among the arena's; below 0: a buffer of its own, or none */
     int backward_step;       /* how many steps of backward are done once its own is (gs_buffer_plan.now) */
@@ -44,32 +43,34 @@ typedef struct gs_layer_ops {
     gs_storage storage;
     /* in -> out, parameters and state (make.h), flops. GS_E_SHAPE if `in` does not fit: the message says why. */
     gs_status (*plan)(gs_layer *, gs_shape in);
-    /* Extra device memory beyond y and dx (an index, say); NULL: none. */
+    /* Allocate device memory beyond y and dx (an index, say); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
-    /* *y: where the output is to lie; forward may say another place. layer->x is x already. */
+    /* *y: where to write the output; forward may return another place. layer->x is already x. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
-    /* Gradient of the output -> *dx, gradient of the input (GS_NONE if !needs_dx), where that is to lie, or another
-     * place; adds to dw and db, or writes them if the pass is fresh. */
+    /* Gradient of the output -> gradient of the input: *dx says where to write it (GS_NONE if !needs_dx); backward may
+     * return another place. Adds to dw and db, or writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
-    /* Containers: buffers for dx of the layers in it and for its own dx, the result (buffer_plan.h). NULL: they share
-     * no buffers with others. */
+    /* Containers: plan the buffers for dx of their layers and for their own dx, the result (buffer_plan.h). NULL: they
+     * share no buffers with others. */
     int (*plan_backward)(gs_layer *, gs_buffer_plan *, int dy);
     /* Frees what bind made; NULL: nothing. */
     void (*unbind)(gs_layer *);
     bool fuses; /* its operator takes an epilogue (backend.h), which a sequential fills */
-    /* Add what this layer does to the epilogue of a layer before it. false: that cannot be said there. NULL: never. */
+    /* Add this layer's work to the epilogue of a layer before it. false: the epilogue cannot express it. NULL:
+     * never. */
     bool (*fuse_into)(const gs_layer *, gs_epilogue *);
-    /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: it takes any numbers. */
+    /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: any numbers. */
     int (*vocabulary)(const gs_layer *);
     bool lends;            /* its first tensor may be the weight of another layer too (gs_layer.lent) */
     bool depends_on_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool incremental; /* forward can have a part of each sequence (gs_pass.tokens) */
-    /* Likewise, if it keeps something of earlier tokens: allocate that, once. GS_E_SHAPE: it cannot. NULL: nothing. */
+    /* For layers that keep something of earlier tokens: allocate that, once. GS_E_SHAPE: impossible. NULL: nothing is
+     * kept. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
-    /* For `profile`: arrays as large as y that forward writes beside y, and that backward reads beside dy. */
+    /* For `profile`: arrays of the size of y that forward writes besides y, and that backward reads besides dy. */
     int extra_writes, extra_reads;
-    /* What the layer is, as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name says all. */
+    /* The layer as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name is enough. */
     void (*describe)(const gs_layer *, char *text, size_t size);
 } gs_layer_ops;
 
@@ -84,10 +85,10 @@ struct gs_layer {
     int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
-    /* Of a stage of a pipeline: the stages beside it take and give 16 bits too (memory/half_storage.h). */
+    /* A stage of a pipeline whose neighbours take and give 16 bits too (memory/half_storage.h). */
     bool half_ends;
 
-    /* before plan: of a layer that a tensor group divides (parallel/tensor.h); NULL: it is whole */
+    /* before plan: a layer that a tensor group divides (parallel/tensor.h); NULL: it is whole */
     struct gs_layer_shard *shard;
 
     /* planned */
@@ -100,8 +101,8 @@ struct gs_layer {
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
-    /* param[0] is borrowed: the borrower's backward runs first and writes dw, so this layer's adds to it even in a
-     * fresh pass. */
+    /* Another layer borrows param[0]. Its backward runs first and writes dw, so this layer's adds to it even in a fresh
+     * pass. */
     bool lent;
     size_t at;     /* where its parameters, or those of the layers in it, begin in the flat arrays */
     double flops;  /* of one sample forward; a multiply-add counts as 2; the bias's work included */
@@ -119,46 +120,45 @@ struct gs_layer {
     gs_layer_memory memory;
     size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
     bool fused;   /* a layer before it does its work (sequential.c): it is not bound and not called */
-    /* Another stage of a pipeline computes it (gs_model_config): not bound, not called. It has w and dw. */
+    /* Another stage of a pipeline computes it (gs_model_config): not bound, not called, but with w and dw. */
     bool other_stage;
 };
 
 /* ---- the three stages, for any layer and all that it contains ---- */
 
-/* Give names and numbers, infer shapes, and place the parameters one after the other in the flat array, and all state
- * after them; *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
+/* Give names and numbers, infer shapes, and place the parameters one behind the other in the flat array, with all state
+ * behind them. *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
  * ("layer 4 (linear 10): ..."). */
 gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params);
 
-/* Allocate buffers for max_batch samples and point all w and dw into the two flat arrays. needs_dx: the
- * caller wants the gradient of the root's input. Once for each layer; after a failure gs_layer_free frees
- * what was allocated. */
+/* Allocate buffers for max_batch samples and point all w and dw into the two flat arrays. needs_dx: the caller wants
+ * the gradient of the root's input. Once for each layer. After a failure gs_layer_free frees what was allocated. */
 gs_status gs_layer_bind(gs_layer *root, gs_device *device, gs_mem weights, gs_mem gradients, size_t max_batch,
                         bool needs_dx);
 
-/* How many numbers of the layer itself, not of those in it, are trained. */
+/* How many trained numbers the layer itself has, without those of its children. */
 size_t gs_layer_params(const gs_layer *l);
 
-/* How many trained numbers its operators read: its own, or those that it borrows. */
+/* How many trained numbers its operators read: its own, or borrowed ones. */
 size_t gs_layer_weights(const gs_layer *l);
 
-/* FLOPs of a sample in the layer and all inside it. Backward takes as many as forward for dx, and as many again for dw
- * and db, where a layer has them. */
+/* FLOPs of one sample in the layer and its children. Backward takes as many as forward for dx, and as many again for dw
+ * and db, if the layer has any. */
 typedef struct gs_layer_flops {
     double forward, backward;
 } gs_layer_flops;
 gs_layer_flops gs_layer_flops_of(const gs_layer *);
 
-/* What the layer is, as in a model text: ops->describe, or its name; then its std. */
+/* The layer as in a model text: ops->describe, or its name; then its std. */
 GS_API void gs_layer_describe(const gs_layer *, char *text, size_t size);
 
-/* The layer and all inside it: their numbers are below this. */
+/* The number of layers, the layer itself and all inside it. */
 size_t gs_layer_count(const gs_layer *);
 
 /* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
 int gs_layer_vocabulary(const gs_layer *);
 bool gs_layer_depends_on_batch(const gs_layer *); /* is it, or is one inside it, depends_on_batch? */
-/* How many floats of state lie after the parameters. */
+/* Floats of state behind the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 
 /* Free a layer, its children and all their buffers; NULL is allowed. */
@@ -167,36 +167,35 @@ GS_API void gs_layer_free(gs_layer *);
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 GS_API gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
-/* ops->forward and ops->backward, inside the net's watchers (watch.h). *y and *dx are the layer's own places
- * (below) unless it says others, and x is remembered. */
+/* ops->forward and ops->backward, inside the net's watchers (watch.h). *y and *dx are the layer's own places (below)
+ * unless it returns others. x is stored in the layer. */
 GS_API gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
 GS_API gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
 
 /* ---- what forward and backward ask of a layer ---- */
 
-/* False: a layer before it does its work, or another stage of a pipeline. */
+/* False: a layer before it does its work, or another stage of a pipeline does. */
 static inline bool gs_layer_is_called(const gs_layer *l) {
     return !l->fused && !l->other_stage;
 }
 
-/* What it multiplies by: its first tensor, or the one that it borrows. */
+/* Its weight: its first tensor, or a borrowed one. */
 static inline const gs_param *gs_layer_weight(const gs_layer *l) {
     return l->borrowed ? l->borrowed : &l->param[0];
 }
 
-/* In forward and backward of a layer that treats each token alike: the vectors or images that it has to do with. */
+/* How many vectors or images a layer handles that treats each token alike. */
 static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
     return pass->n * (pass->tokens ? pass->tokens : (size_t)gs_shape_tokens(l->in));
 }
 
-/* How many numbers the pass has where a sample's shape is this one. */
+/* Numbers of the pass where a sample has this shape. */
 static inline size_t gs_layer_numbers(const gs_pass *pass, gs_shape sample) {
     if (pass->tokens) sample.t = (int)pass->tokens;
     return pass->n * gs_shape_size(sample);
 }
 
-/* In forward and backward of element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, the place of
- * dx for this dy. */
+/* For element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, and of dx for this dy. */
 static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
     return l->y_over_x ? x : l->y;
 }

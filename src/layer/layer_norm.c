@@ -1,9 +1,9 @@
-/* Each vector gets mean 0 and variance 1 over its own numbers, then a scale and a shift that are learned:
+/* Each vector is normalised to mean 0 and variance 1 over its own numbers, then scaled and shifted by learned numbers:
  *
  *     y = weight (x - mean) / sqrt(var + eps) + bias
  *
- * Where a sample is a sequence, each of its vectors is one. No vector's y depends on another's x, so training and
- * evaluation compute the same, for any batch and any number of workers. eps is 1e-5.
+ * In a sequence each token is a vector. No vector's y depends on another's x, so training and evaluation compute the
+ * same, for any batch and any number of workers. eps is 1e-5.
  *
  * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
  */

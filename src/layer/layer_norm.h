@@ -1,4 +1,4 @@
-/* A layer_norm, for itself and for the one that has some tokens of each sequence (parallel/layer_norm.c). */
+/* The layer_norm, for layer_norm.c and for the one with some tokens of each sequence (parallel/layer_norm.c). */
 #pragma once
 
 #include "layer/make.h"

@@ -1,4 +1,4 @@
-/* What a model and its layers have in common: the tensors of layers, and a pass through them. */
+/* What a model and its layers share: the tensors of layers, and a pass through them. */
 #pragma once
 
 #include "backend.h"
@@ -8,13 +8,14 @@ typedef struct gs_layer gs_layer; /* layer.h */
 
 enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
 
-/* One tensor of a layer, its name and shape as PyTorch has them: a parameter, which is trained, or state, which is not
- * (running statistics), but saved with the parameters. In training, forward adds to the state's dw, or writes there if
- * the pass is fresh:
+/* One tensor of a layer, with PyTorch's name and shape: a parameter, which is trained, or state, which is not (running
+ * statistics) but is saved with the parameters. In training, forward adds to the state's dw, or writes it if the pass
+ * is fresh:
  *
  *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
  *
- * A pass that is `recomputing` (gs_pass) leaves it alone.
+ * A `recomputing` pass (gs_pass) leaves it alone. So the state is the same on all workers: a mean over the samples, as
+ * the gradient is.
  *
  * So the state is the same on all workers, and a mean over the samples as the gradient is. */
 typedef struct gs_param {
@@ -33,27 +34,27 @@ typedef struct gs_param {
     gs_mem w, dw;    /* bound: places on the device; GS_NONE: the layer has no such tensor */
 } gs_param;
 
-/* What all layers share during one forward and backward over one micro-batch. */
+/* Common to all layers during one forward and backward over one micro-batch. */
 typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch that the layer was bound for */
     bool training; /* dropout is active */
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
-    /* This forward is run once more, by backward (recompute.h): y shall become what it was. State is not added to
-     * again, and nothing is summed over workers. */
+    /* Backward runs this forward again (recompute.h): y shall become what it was. State is not added to again, and
+     * nothing is summed over workers. */
     bool recomputing;
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
-    /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss. */
+    /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss itself. */
     float loss_scale;
     size_t group; /* for batch_norm: so many samples share statistics; 0: all */
-    /* Inference, after gs_model_cache: all x and y are (n, tokens, ...), and these tokens come after `past` others.
-     * tokens 0: whole samples. */
+    /* Inference after gs_model_cache: x and y are (n, tokens, ...), and these tokens follow `past` others. tokens 0:
+     * whole samples. */
     size_t tokens, past;
-    /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: none are shared. */
+    /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: nothing is shared. */
     gs_status (*sum_over_workers)(void *context, double *numbers, size_t count);
     void *sum_context;
-    /* Called during backward: this pass adds no more to the gradients from element `first` of the flat array on.
-     * Each call has a smaller `first` than the one before, or the same; the last one has 0. NULL: nobody asks. */
+    /* Called during backward: the gradients from element `first` of the flat array on are final for this pass. `first`
+     * never grows from call to call; the last one is 0. May be NULL. */
     gs_status (*final)(void *context, size_t first);
     void *final_context;
 } gs_pass;

@@ -1,7 +1,7 @@
-/* Where a token stands: a vector for each place of a sequence, learned, is added to the token there: y = x + weight.
+/* Adds a learned vector for each position of a sequence to the token there: y = x + weight.
  *
- * Without it, attention would not know the order of its tokens. The table is as long as the sequences are. Its initial
- * values are drawn as those of an embedding. Of a file with a longer table the first vectors are loaded.
+ * Without it, attention would not know the order of its tokens. The table is as long as the sequences; its initial
+ * values are drawn as those of an embedding. From a file with a longer table the first vectors are loaded.
  *
  * Source: Gehring, Auli, Grangier, Yarats, Dauphin, "Convolutional sequence to sequence learning" (ICML 2017).
  */
@@ -9,8 +9,7 @@
 
 static gs_status positions_plan(gs_layer *l, gs_shape in) {
     GS_TRY(gs_layer_check_vectors(l, in, "positions needs a sequence of vectors"));
-    l->out = in;
-    l->flops = (double)gs_shape_size(in);
+    GS_TRY(gs_layer_plan_element_wise(l, in));
     GS_TRY(gs_layer_parameter(l, "weight", 2, (int[]){gs_shape_tokens(in), in.c}, in.c));
     l->param[0].longer = true;
     return GS_OK;
@@ -22,7 +21,7 @@ static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
                                              pass->n, tokens * width);
 }
 
-/* Of y = x + w: dx = dy, which is handed on; dw = the sum of dy over the samples. (In training past is 0.) */
+/* Of y = x + w: dx = dy, passed on; dw = the sum of dy over the samples. (In training past is 0.) */
 static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = l->needs_dx ? dy : GS_NONE;
     const gs_mem dw = gs_at(l->param[0].dw, pass->past * (size_t)l->in.c);

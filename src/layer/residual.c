@@ -2,14 +2,13 @@
  *
  * Source: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016).
  *
- * Both branches read the same x and the same dy. They leave them as they are, because the first layer of a
- * branch never writes over its x and the last one never over its dy (sequential.c). The sums are written over the
- * body's y, if its last layer does not need that any more, and over the body's dx.
- */
+ * Both branches read the same x and the same dy, and change neither: the first layer of a branch never writes over its
+ * x, and the last one never over its dy (sequential.c). The sums are written over the body's y, if its last layer no
+ * longer needs it, and over the body's dx. */
 #include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 
-/* y lies in a buffer of the layer's own, and its backward does not read it. (A pooling's y may be that of a convolution
+/* The layer's y is in its own buffer, and its backward does not read it. (A pooling's y may be that of a convolution
  * which does its work, and reads it.) */
 static bool gives_up_y(const gs_layer *l) {
     while (gs_layer_is_sequence(l) && l->children > 0) l = l->child[l->children - 1];

@@ -1,23 +1,20 @@
-/* Layers one after the other: y = f_k(... f_2(f_1(x))).
+/* Layers in order: y = f_k(... f_2(f_1(x))).
  *
  * Element-wise layers can work in place, which saves memory and the time to move it. Layer i may write its y over its x
- * only if nobody reads that x later: neither the layer itself (GS_READS_X), nor the layer before it, which must own the
- * buffer and not read it in backward. In the same way it may write its dx over dy only if the layer after it owns that
- * buffer: a dy that came from outside, or was passed on by a view, may belong to a residual block, whose other branch
- * needs it too.
+ * only if that x is not read later: neither by the layer itself (GS_READS_X) nor by the layer before it, which must own
+ * the buffer and not read it in backward. It may write its dx over dy only if the layer after it owns that buffer: a dy
+ * from outside, or passed on by a view, may belong to a residual block, whose other branch needs it too.
  *
  *     conv    y: own          dx: own
  *     relu    y: conv's       dx: max_pool's
  *     max_pool y: own         dx: own
  *
- * Where the backend can, linear and conv2d do the work of the relu and the max_pool2d after them too (gs_epilogue in
- * backend.h). Those layers are then neither bound nor called. The y of such a layer is what they would have given, and
- * its backward reads it, so that the layer after them may not write over it. On a device with `no_fusion` none does;
- * the bits are the same, but where y has 16 bits and rounds to 0: fused, dy passes if y was above 0 before.
+ * If the backend can, linear and conv2d also do the work of the relu and the max_pool2d after them (gs_epilogue in
+ * operands.h). Those layers are then neither bound nor called. The fused layer's y is the result, and its backward
+ * reads it, so the layer after them may not write over it. On a device with `no_fusion` nothing is fused; the bits are
+ * the same, except where y in 16 bits rounds to 0: fused, dy passes if y was above 0 before rounding.
  *
- * In a stage of a pipeline the outermost sequence has some of its layers elsewhere: it begins with the first and ends
- * with the last of those that are here.
- */
+ * In a stage of a pipeline the outermost sequence runs from the first to the last of the layers that are here. */
 #include <stdio.h>
 #include "layer/memory/offload.h"
 #include "layer/make.h"
@@ -48,7 +45,7 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* Layers after child i join it, as long as it can take one more. */
+/* Let layers after child i join it, while it can take one more. */
 static void fuse(gs_layer *l, int i) {
     gs_layer *c = l->child[i];
     for (int k = i + 1; c->ops->fuses && !l->device->no_fusion && k < l->children; k++) {
@@ -63,7 +60,7 @@ static void fuse(gs_layer *l, int i) {
     }
 }
 
-/* Children are bound after this, and so get the buffers that they then need. */
+/* Children are bound after this and then get the buffers that they need. */
 static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     (void)max_batch;
     for (int i = 0; i < l->children; i++)
@@ -112,7 +109,7 @@ static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last
     return GS_OK;
 }
 
-/* Forward needs the weights of the whole segment: so all its layers begin together. */
+/* Forward needs the weights of the whole segment: all its layers begin together. */
 static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
     const bool ends = ends_segment(l, i);
     const int first = ends ? l->child[i]->memory.segment - 1 : i;
@@ -123,9 +120,9 @@ static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
 
 /* ---- backward ---- */
 
-/* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It ends early at a layer that
- * needs no dx: nothing before it learns. The outermost sequence tells how far it is; inside of a residual block
- * the order of the branches is not that of their parameters. */
+/* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It ends early at a layer that needs no dx:
+ * nothing before it learns. The outermost sequence reports its progress; inside a residual block the order of the
+ * branches is not that of their parameters. */
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
@@ -144,7 +141,7 @@ static bool passes_on(const gs_layer *l) {
     return l->ops->buffers == GS_ELEMENT_WISE || l->ops->buffers == GS_READS_X;
 }
 
-/* As backward goes. Its own dy stays: it may be a residual block's. */
+/* In the order of backward. The sequence's own dy stays: it may be a residual block's. */
 static int sequential_plan_backward(gs_layer *l, gs_buffer_plan *plan, int dy) {
     int here = dy;
     for (int i = l->children - 1; i >= 0; i--) {

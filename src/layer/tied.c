@@ -1,12 +1,12 @@
-/* How well a vector fits each row of the embedding's table: y = x table^T. It is linear without a bias, and its
- * weight is that of another layer. A language model ends with it: a token's vector is the same where it is read and
- * where it is predicted.
+/* How well a vector fits each row of the embedding's table: y = x table^T, a linear layer without bias whose weight
+ * belongs to another layer. A language model ends with it: a token has the same vector where it is read and where it is
+ * predicted.
  *
  *     embedding 65 128, ..., tied          x (128) -> y (65)
  *
- * The table is one tensor, counted, updated and saved once. Its gradient is the sum of two: backward comes here first
- * and writes, then to the embedding, which adds (gs_layer.lent). So it is final when the embedding's backward is done,
- * which is the last of all.
+ * The table is one tensor, counted, updated and saved once. Its gradient is the sum of two: backward runs here first
+ * and writes, then in the embedding, which adds (gs_layer.lent). It is final when the embedding's backward is done, the
+ * last of all.
  *
  * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
  */

@@ -1,17 +1,16 @@
 /* Watching layers: gs_layer_forward and gs_layer_backward call the watchers of a net before and after the layer's own.
  *
- * Used to measure layers (predict/profile.c), to draw them on a timeline (train/timeline.c), and
- * to record what goes through them (train/digest/digest.c).
- */
+ * It measures layers (predict/profile.c), draws them on a timeline (train/timeline.c), and records what goes through
+ * them (train/digest/digest.c). */
 #pragma once
 
 #include "layer/layer.h"
 
 typedef enum gs_direction { GS_FORWARD, GS_BACKWARD, GS_DIRECTIONS } gs_direction;
 
-/* Called for containers too: before their layers and after them. Not called for a layer whose work one before it does
- * (gs_layer.fused). in: x, or dy; out: y, or dx, which is GS_NONE where the layer needs none.
- * Either function may be NULL. */
+/* Called for containers too, before and after their layers. Not called for a layer whose work an earlier one does
+ * (gs_layer.fused). in: x, or dy; out: y, or dx, which is GS_NONE if the layer needs none. Either function may be
+ * NULL. */
 typedef struct gs_layer_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_layer *, gs_direction, const gs_pass *, gs_mem in);
@@ -19,24 +18,24 @@ typedef struct gs_layer_watcher {
     struct gs_layer_watcher *next; /* that began before this one, and is called inside of it */
 } gs_layer_watcher;
 
-/* From now on `watcher`, which must live as long, is called for the net and for all layers inside it. The first watcher
- * of a net may be the first one of others too. */
+/* From now on `watcher`, which must live as long, is called for the net and all its layers. The first watcher of a net
+ * may be the first one of other nets too. */
 static inline void gs_layer_watch_begin(gs_layer *root, gs_layer_watcher *watcher) {
     watcher->next = root->watchers;
     root->watchers = watcher;
 }
 
-/* The last one that began is called no more. */
+/* Remove the watcher that began last. */
 static inline void gs_layer_watch_end(gs_layer *root) {
     root->watchers = root->watchers->next;
 }
 
-/* It has no work of its own to watch: its y is x, or belongs to a layer inside it. */
+/* The layer has no work to watch: its y is x, or belongs to a layer inside it. */
 static inline bool gs_layer_is_view(const gs_layer *l) {
     return l->ops->buffers == GS_VIEW;
 }
 
-/* Hooks around the layers of the outermost sequence, in every pass: called when layer `child` begins its forward or its
+/* Hooks around the layers of the outermost sequence, in every pass: called when layer `child` begins its forward or
  * backward, and when it has ended its backward (may be NULL); also for a layer whose work another one does. */
 typedef struct gs_layer_hooks {
     gs_status (*begins)(void *context, const gs_pass *, int child, bool backward);
@@ -45,6 +44,6 @@ typedef struct gs_layer_hooks {
     struct gs_layer_hooks *next; /* called after this one */
 } gs_layer_hooks;
 
-/* Called after the hooks that the root has already. They must live as long as the root is used, and may be other roots'
- * last ones too. */
+/* Add hooks behind those of the root. They must live as long as the root is used, and may be the last ones of other
+ * roots too. */
 void gs_layer_add_hooks(gs_layer *root, gs_layer_hooks *);

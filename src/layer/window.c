@@ -1,4 +1,4 @@
-/* The arithmetic of windows that move over an image: shared by convolution and pooling. */
+/* The arithmetic of windows that move over an image, for convolution and pooling. */
 #include <limits.h>
 #include "core/text.h"
 #include "layer/window.h"

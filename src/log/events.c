@@ -1,9 +1,9 @@
-/* Event files, as TensorBoard reads them. A file is a row of records:
+/* Event files for TensorBoard. A file is a sequence of records:
  *
  *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of them        all little-endian
  *
- * and each record is an Event of event.proto; the first one tells the file's version. A crc here is CRC-32C
- * (Castagnoli), rotated and shifted by a constant, so that a crc of data that holds crcs is not weak.
+ * and each record is an Event of event.proto; the first one holds the file's version. A crc here is CRC-32C
+ * (Castagnoli), rotated and shifted by a constant, so that a crc of data that contains crcs is not weak.
  *
  * Source: record_writer.h of TensorFlow (tensorflow/core/lib/io).
  */
@@ -31,7 +31,7 @@ struct gs_events {
     double limit[2 * GS_BINS], bucket[2 * GS_BINS];
 };
 
-/* What waits in memory for longer is handed to the system: TensorBoard looks every few seconds. */
+/* Longer buffered data are handed to the system: TensorBoard looks every few seconds. */
 static const double FLUSH_SECONDS = 2;
 
 /* ---- records ---- */
@@ -148,7 +148,7 @@ typedef struct buckets {
     size_t used;
 } buckets;
 
-/* Where the bin does not begin where the last bucket ended, an empty bucket fills the gap. */
+/* An empty bucket fills the gap between the last bucket and this bin. */
 static void add_bucket(buckets *b, double begin, double end, uint32_t count) {
     if (count == 0) return;
     if (b->used == 0 || b->limit[b->used - 1] < begin) {
@@ -237,8 +237,11 @@ gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale
 
 /* ---- open, close ---- */
 
-static gs_status begin(gs_events *e, const char *folder) {
+gs_status gs_events_open(const char *folder, gs_events **out) {
     char host[65] = "";
+    gs_events *e;
+    GS_TRY(GS_NEW(e, 1, "a log"));
+    *out = e;
     gethostname(host, sizeof host - 1);
     if (asprintf(&e->path, "%s/events.out.tfevents.%.0f.%s", folder, seconds_since_1970(),
                  *host ? host : "host") < 0) {
@@ -255,28 +258,18 @@ static gs_status begin(gs_events *e, const char *folder) {
     return fflush(e->file) == 0 ? GS_OK : cannot_write(e);
 }
 
-gs_status gs_events_open(const char *folder, gs_events **out) {
-    GS_TRY(GS_NEW(*out, 1, "a log"));
-    return begin(*out, folder);
-}
-
-static void free_events(gs_events *e) {
-    if (e->file) fclose(e->file);
-    free(e->path);
-    free(e->packed);
-    free(e);
-}
-
 gs_status gs_events_close(gs_events *e) {
     if (!e) return GS_OK;
     gs_status status = GS_OK;
     if (e->file && (fflush(e->file) != 0 || fsync(fileno(e->file)) != 0)) status = cannot_write(e);
-    free_events(e);
+    if (e->file) fclose(e->file);
+    free(e->path);
+    free(e->packed);
+    free(e);
     return status;
 }
 
 void gs_events_discard(gs_events *e) {
-    if (!e) return;
-    if (e->file) unlink(e->path);
-    free_events(e);
+    if (e && e->file) unlink(e->path);
+    gs_events_close(e);
 }

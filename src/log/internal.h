@@ -1,4 +1,4 @@
-/* The parts of a log; only for src/log/. Each fails with GS_E_FILE or GS_E_MEMORY. */
+/* The parts of a log, only for src/log/. Each fails with GS_E_FILE or GS_E_MEMORY. */
 #pragma once
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct gs_events gs_events;
 gs_status gs_events_open(const char *folder, gs_events **out);
 gs_status gs_events_step(gs_events *, const gs_log_step *);
 gs_status gs_events_epoch(gs_events *, const gs_epoch_report *);
-/* Histograms of weights and, where scale > 0, of gradients times scale, one for each parameter. */
+/* Histograms of weights and, if scale > 0, of gradients times scale, one for each parameter. */
 gs_status gs_events_layers(gs_events *, uint64_t step, gs_model *, float scale);
 /* Both free it; NULL is allowed. */
 gs_status gs_events_close(gs_events *);
@@ -45,8 +45,8 @@ typedef struct gs_histogram {
 /* Of x[i] * scale, i < count; count < 2^32. */
 void gs_histogram_of(gs_histogram *, const float *x, size_t count, float scale);
 
-/* As TensorBoard has it: limit[i] is the upper limit of bucket i, and limit[i - 1] its lower one. Both take up to
- * 2 * GS_BINS numbers; returns how many there are. */
+/* TensorBoard's buckets: limit[i] is the upper limit of bucket i, and limit[i - 1] its lower one. Both arrays take up
+ * to 2 * GS_BINS numbers; returns how many there are. */
 size_t gs_histogram_buckets(const gs_histogram *, double *limit, double *bucket);
 
 /* ---- trace.c: trace.json ---- */

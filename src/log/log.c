@@ -56,7 +56,7 @@ struct gs_log {
 
 /* ---- errors ---- */
 
-/* The first failure is told, and ends the log. */
+/* Report the first failure; it ends the log. */
 static void check(gs_log *log, gs_status status) {
     char problem[1200];
     if (status == GS_OK || log->failed) return;
@@ -89,7 +89,7 @@ static void add_share(FILE *f, const double share[GS_PHASES]) {
     fprintf(f, "}");
 }
 
-/* Each line goes to the system at once, so that a run that is killed leaves it. */
+/* Each line is flushed at once, so that a killed run leaves it. */
 static gs_status end_line(FILE *f) {
     fputs("}\n", f);
     if (fflush(f) == 0 && !ferror(f)) return GS_OK;
@@ -145,7 +145,7 @@ static void add_word(cJSON *array, const char *word) {
     cJSON_AddItemToArray(array, cJSON_CreateString(word));
 }
 
-/* As it can be typed again. What started several processes is known by what it has set up for them. */
+/* As it can be typed again. The rendezvous shows how several processes were started. */
 static void add_command(cJSON *o, const gs_log *log) {
     const gs_rendezvous *p = log->rank0->settings->processes;
     const bool several = p && p->size > 1, mpi = several && p->transport && strcmp(p->transport, "mpi") == 0;
@@ -223,8 +223,8 @@ static cJSON *describe(const gs_log *log) {
     return o;
 }
 
-/* A full disk has no room for a second run.json. So the first one ends with blanks, and what is said at the end is
- * written into them. */
+/* A full disk has no room for a second run.json. Therefore the first one ends with blanks, which the end of the run
+ * overwrites. */
 enum { ROOM_FOR_END = 8192 };
 
 static bool write_into(const char *path, const char *text) {
@@ -250,7 +250,7 @@ static gs_status write_run(gs_log *log, int room) {
     return status;
 }
 
-/* How the run ended: it is told even where the rest of the log has failed. r: where it ended well. */
+/* Write how the run ended, even if the rest of the log has failed. r: the result of a run that ended well. */
 static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_result *r) {
     char why[1100] = "done";
     if (!r) snprintf(why, sizeof why, "failed: %s", failure);
@@ -301,7 +301,7 @@ static gs_status begin(gs_log *log) {
     return gs_context(gs_events_open(folder, &log->events), "--log %s", folder);
 }
 
-/* Nothing was written, and the folder can be used again. */
+/* Nothing was written: remove the files, so that the folder can be used again. */
 static void discard(gs_log *log) {
     if (!log->metrics) return;
     fclose(log->metrics);
@@ -339,7 +339,7 @@ static void on_devices(void *context, const gs_device_report *devices, int worke
         check(log, gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", workers));
 }
 
-/* On the device, and what is offloaded from it. */
+/* Memory on the device and offloaded from it. */
 static gs_memory_use memory_of(const gs_log *log) {
     gs_memory_use use, offloaded;
     gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &use);
@@ -360,7 +360,7 @@ static void on_start(void *context, const gs_worker *w) {
     log->memory = memory_of(log);
 }
 
-/* The shares of the phases since the last line, if a step was measured there. */
+/* The shares of the phases since the last line, if a step was measured in between. */
 static bool take_share(gs_log *log, double share[GS_PHASES]) {
     double sum = 0;
     for (int p = 0; p < GS_PHASES; p++) sum += share[p] = log->rank0->measured.phase[p] - log->phase[p];
@@ -408,7 +408,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
 }
 
-/* An evaluation is over; it began when the run had trained for report->seconds. */
+/* An evaluation has ended. It began when the run had trained for report->seconds. */
 static void on_test(void *context, const gs_test_report *report) {
     gs_log *log = context;
     if (report->seconds > log->time) log->time = report->seconds; /* never back: the two clocks began apart */
@@ -437,7 +437,7 @@ static void on_timeline(void *context, const gs_rank_timeline *parts, int worker
     if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
 }
 
-/* Where workers do not sum gradients, or have parts of them, there are none to show. */
+/* Gradients are not shown if workers do not sum them or hold only parts of them. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->overwrites_gradient && log->last_samples > 0;

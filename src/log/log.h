@@ -1,17 +1,16 @@
-/* A record of a run: `gradsum train --log DIR` writes, as it goes, into a folder:
+/* A record of a run: `gradsum train --log DIR` writes into a folder while it trains:
  *
  *     run.json          what was run: command, model, data, settings, devices; at the end: how it ended, memory
  *     metrics.jsonl     one JSON object per line: "step", "worker" and "epoch"
  *     trace.json        some steps, thread by thread, for Perfetto and chrome://tracing (trace.c)
  *     events.out.tfevents.*   the curves and histograms of weights and gradients, for TensorBoard (events.c)
  *
- * Rank 0 writes all of it. Lines are written one by one, so that a run that is killed leaves all but its last moment.
- * The last line may be cut off; readers must accept that. trace.json is whole or
- * not there, and so is run.json, unless the run is killed while it writes its end on a full disk.
+ * Rank 0 writes all files. It writes line by line, so a killed run loses at most its last moment; the last line may be
+ * cut off, and readers must accept that. trace.json and run.json are whole or absent, unless the run is killed while it
+ * writes the end of run.json on a full disk.
  *
- * A log never costs a run: when something cannot be written, `tell` is called once with a sentence, the
- * log ends there, and training goes on.
- */
+ * A log never ends a run: when something cannot be written, `tell` is called once with a sentence, the log stops, and
+ * training continues. */
 #pragma once
 
 #include "train/train.h"
@@ -28,18 +27,18 @@ typedef struct gs_log_options {
     void *context;
 } gs_log_options;
 
-/* Make the folder, if it is not there, and begin in it. Called by the process of rank 0 before gs_train. A program that
- * ignores the signal SIGXFSZ gets an error, like that of a full disk, for a file that may not grow any more, and does
- * not end. GS_E_FILE: the folder cannot be made or written to, is something else, or holds a log already. */
+/* Make the folder if needed, and begin the log. The process of rank 0 calls this before gs_train. A program that
+ * ignores the signal SIGXFSZ gets an error for a file that reaches its size limit, like that of a full disk, instead of
+ * being ended. GS_E_FILE: the folder cannot be made or written to, is something else, or already holds a log. */
 gs_status gs_log_open(const gs_log_options *, gs_log **out);
 
 /* The observer to pass to gs_train. */
 gs_observer gs_log_observer(gs_log *);
 
-/* The run has ended: with `status` and its message, or with a result. */
+/* End the log: with `status` and its message, or with a result. */
 void gs_log_end(gs_log *, gs_status status, const gs_result *);
 
-/* Did the log end before the run? */
+/* Did the log stop before the run? */
 bool gs_log_failed(const gs_log *);
 
 /* NULL is allowed. */

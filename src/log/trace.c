@@ -1,6 +1,6 @@
-/* trace.json, in Chrome's trace format, as Perfetto and chrome://tracing open it: a worker is a "process", each of its
- * threads a "thread", a span a complete event ("X", times in microseconds), and a message an arrow from the span that
- * sends it ("s") to the one that receives it ("f").
+/* trace.json in Chrome's trace format, for Perfetto and chrome://tracing: a worker is a "process", each of its threads
+ * a "thread", a span a complete event ("X", times in microseconds), and a message an arrow from the span that sends it
+ * ("s") to the one that receives it ("f").
  *
  * Source: "Trace Event Format" of the Chromium project.
  */
@@ -30,7 +30,7 @@ static void event(writer *w, const char *phase, int rank, int row) {
     w->has_one = true;
 }
 
-/* Nanoseconds, so that rounding keeps what lies in one another there. */
+/* Nanoseconds, so that rounding keeps nested spans nested. */
 static int64_t nanoseconds(double seconds) {
     return llround(1e9 * seconds);
 }
@@ -151,7 +151,7 @@ static void write_span(writer *w, int rank, const gs_span *s) {
     fprintf(w->file, "}}");
 }
 
-/* What lies in memory, as a counter: Perfetto draws its values. */
+/* Memory in use, as a counter: Perfetto draws its values. */
 static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
     event(w, "C", rank, 0);
     fprintf(w->file, ",\"name\":\"memory\"");
@@ -167,15 +167,15 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
 
 /* ---- arrows ---- */
 
-/* Messages that a worker has sent to each of the others, or received from it, in one step. */
+/* Messages between a worker and one other worker in one step, sent or received. */
 typedef struct counted {
     uint64_t step;
     int messages;
 } counted;
 
-/* An end of an arrow, from where sending begins to where receiving ends; that must lie within a span, and not at its
- * very end. Messages of one step between one pair arrive in the order in which they were sent: so both ends know the
- * number of the arrow. Where spans were lost it may have one end. */
+/* One end of an arrow, from where sending begins to where receiving ends. It must lie within a span, and not at its
+ * very end. Messages of one step between one pair arrive in the order in which they were sent, so both ends know the
+ * number of the arrow. If spans were lost, an arrow may have one end. */
 static void write_arrow_end(writer *w, int rank, const gs_span *s, counted *with) {
     enum { MOST = 1 << 16 }; /* messages of a pair in a step */
     const bool sent = s->kind == GS_SPAN_SEND;

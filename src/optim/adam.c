@@ -6,12 +6,12 @@
  *     v = beta2 v + (1 - beta2) g^2                          second moment: the mean of their squares
  *     w = w - lr m' / (sqrt(v') + epsilon),                  m' = m / (1 - beta1^t),  v' = v / (1 - beta2^t)
  *
- * Both moments begin at 0, and so are too small at first: m holds the share 1 - beta1^t of all weights of its mean. The
+ * Both moments begin at 0 and are too small at first: m holds the share 1 - beta1^t of all weights of its mean. The
  * division by that share is the bias correction.
  *
- * Each weight has its own rate: where gradients are small, but alike, it steps as far as where they are large. A weight
- * moves by about lr a step whatever the size of its gradient, so lr is smaller than SGD's. That is why the decay of
- * Adam is weak just where gradients are large, and why AdamW takes it out of the gradient.
+ * Each weight has its own rate: a weight with small but similar gradients steps as far as one with large gradients. A
+ * weight moves by about lr a step whatever the size of its gradient, so lr is smaller than SGD's. For the same reason
+ * Adam's decay is weak just where gradients are large, and AdamW takes it out of the gradient.
  *
  * Sources: Kingma, Ba, "Adam: a method for stochastic optimization" (ICLR 2015); Loshchilov, Hutter, "Decoupled weight
  * decay regularization" (ICLR 2019), in PyTorch's form, where lr multiplies the decay.
@@ -22,7 +22,7 @@
 
 #include "core/units.h"
 
-/* beta^t. Not by pow, of which each C library has its own last bit: workers must have the same. */
+/* beta^t. Not by pow, whose last bit differs between C libraries: workers must agree. */
 static double power(double beta, uint64_t t) {
     double result = 1;
     for (; t > 0; t /= 2, beta *= beta)

@@ -1,4 +1,4 @@
-/* What all optimisers of Adam's kind share: the numbers of one step. */
+/* What optimisers of Adam's kind share: the numbers of one step. */
 #pragma once
 
 #include "optim/optimizer.h"

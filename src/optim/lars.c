@@ -6,8 +6,8 @@
  *     v = momentum v + trust (g + weight_decay w);    w = w - lr v
  *
  * A tensor's first step moves it by the share lr of its own norm, whether its gradients are large or small. With SGD
- * one rate must suit all layers, and the one whose gradient is the largest beside its weights limits it. That limit is
- * what large batches with their large rates meet first.
+ * one rate must suit all layers, and the layer with the largest gradient beside its weights limits it. Large batches
+ * with their large rates meet that limit first.
  *
  * The paper's rate is a product, a global rate times a "trust coefficient" (0.001 there): lr is that product.
  * Parameters of one dimension have trust 1 and no weight decay: tensors.h.
@@ -16,10 +16,6 @@
  * 1; as in sgd.c, lr multiplies v, and not what is added to it.
  */
 #include "optim/tensors.h"
-
-static bool needs_velocity(const gs_optimizer *o) {
-    return o->momentum != 0;
-}
 
 /* |g| = scale |dw| */
 static double trust_of(const gs_optimizer *o, double weights, double gradients, float scale) {
@@ -52,7 +48,7 @@ const gs_optimizer_ops gs_lars = {
     .flops = 11,
     .bytes = 36, /* sgd's, and two more readings of w and of dw for their norms */
     .vector = {"velocity"},
-    .needs_vectors = needs_velocity,
+    .momentum_alone = true,
     .whole = true,
     .update = update,
 };

@@ -6,7 +6,7 @@
  *     m = beta2 m + (1 - beta2) g                            0 at first
  *
  * One vector where Adam has two. All steps are as long as the longest of Adam's, so lr is 3 to 10 times smaller than
- * AdamW's, and weight_decay as many times larger. The decay is a step of its own, as AdamW's is.
+ * AdamW's, and weight_decay as many times larger. As in AdamW, the decay is a separate step.
  *
  * Source: Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS 2023), algorithm 2.
  */

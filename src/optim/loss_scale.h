@@ -1,21 +1,21 @@
 /* Loss scaling, for gradients in f16 (device->precision).
  *
- * What is smaller than 2^-25 becomes 0 in f16, and gradients are often that small, while 65504, the largest number, is
- * far away. So the loss's gradient is multiplied by a power of two, `scale`, and with it all gradients that follow from
- * it; the update divides them by it. All else stays as it is.
+ * Numbers below 2^-25 become 0 in f16. Gradients are often that small, while 65504, the largest number, is far away. So
+ * the loss's gradient is multiplied by a power of two, `scale`, and with it all gradients that follow; the update
+ * divides by it.
  *
  *     f16    0 --|--------------------------------------------|--> infinity
  *              2^-24         gradients                      65504
  *                         [=========]----- x scale ---->[=========]
  *
- * The largest scale that suits is not known, and changes. It is found by trying: `scale` begins at 2^7. If a summed
- * gradient is infinite or NaN, the update is left out, and scale is halved. After GS_LOSS_SCALE_STEPS updates without
- * that it is doubled. All workers look at the same sum, or tell each other, so all leave out the same updates and have
- * the same scale.
+ * The largest scale that suits is unknown, and changes. It is found by trying: `scale` begins at 2^7. If a summed
+ * gradient is infinite or NaN, the update is skipped and scale is halved. After GS_LOSS_SCALE_STEPS updates without
+ * that it is doubled. All workers look at the same sum, or tell each other, so all skip the same updates and have the
+ * same scale.
  *
- * Others begin at 2^16, but their loss is the mean of a batch, and ours the sum: with 512 rows the same gradients. A
- * scale that is far too large at first does harm, for the updates that are left out are those of the largest gradients:
- * gpt that began at 2^16 left out 7 of its first 23.
+ * Others begin at 2^16, but their loss is the mean of a batch, and ours the sum: with 512 rows the gradients are the
+ * same. A scale that is far too large at first does harm, because the skipped updates are those of the largest
+ * gradients: gpt that began at 2^16 skipped 7 of its first 23.
  *
  * bf16 has f32's range, and needs none of this.
  *
@@ -46,8 +46,8 @@ typedef struct gs_loss_scale {
     uint64_t skips;   /* ... and so many of this run were */
 } gs_loss_scale;
 
-/* A step is done whose gradients were finite, or not. */
+/* Count a step, whose gradients were finite or not. */
 void gs_loss_scale_step(gs_loss_scale *, bool finite);
 
-/* Is it a scale and a count that a run can have? For what comes from a file. */
+/* Can a run have this scale and this count? For values from a file. */
 bool gs_loss_scale_is_valid(double scale, uint64_t good);

@@ -6,21 +6,21 @@
  *               lr sqrt(k)    sqrt
  *     rate(t) = first + (scaled - first) min(1, t / T),    first = lr
  *
- * t: steps done, from 0. T: steps of the warm-up, epochs of it times steps an epoch, which need not be whole. So
- * the first step is made with `first`, and the first one after the warm-up with `scaled`. There is no warm-up if
- * none is asked for, or if the scaled rate is not higher than lr, as for a batch smaller than the base batch. Then
- * T = 0, first = scaled, and every step is made with the scaled rate. (Without a rule the warm-up is lr_schedule.h's.)
+ * t: steps done, from 0. T: steps of the warm-up, its epochs times steps an epoch, not necessarily whole. The first
+ * step uses `first`, and the first one after the warm-up `scaled`. There is no warm-up if none is asked for, or if the
+ * scaled rate is not higher than lr, as for a batch smaller than the base batch. Then T = 0, first = scaled, and every
+ * step uses the scaled rate. (Without a rule the warm-up is lr_schedule.h's.)
  *
- * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch
- * each, as long as the gradient changes little in between. In the first epochs it changes much, hence the warm-up.
- * It keeps a run's updates alike in the mean. sqrt: the mean of a batch k times as large has a noise sqrt(k)
- * times smaller, and sqrt(k) keeps the updates alike in their variance.
+ * linear: a step over k batches, with k times the rate, moves the weights about as far as k steps over one batch each,
+ * as long as the gradient changes little in between. In the first epochs it changes much, hence the warm-up. linear
+ * keeps a run's updates alike in the mean. sqrt: the mean of a batch k times as large has a noise sqrt(k) times
+ * smaller, and sqrt(k) keeps the updates alike in their variance.
  *
  * "Learning rate times the number of workers" is the linear rule with the batch of one worker as base batch: N
  * workers of batch b have the global batch N b, so k = N.
  *
- * Nothing has to be corrected in the velocity when the rate changes: it holds gradients that were not yet
- * multiplied by a rate (optim/sgd.c; Goyal et al., remark 2).
+ * The velocity needs no correction when the rate changes: it holds gradients that were not yet multiplied by a rate
+ * (optim/sgd.c; Goyal et al., remark 2).
  *
  * Sources. linear, warm-up by a constant amount a step: Goyal et al., "Accurate, large minibatch SGD: training
  * ImageNet in 1 hour" (arXiv:1706.02677, 2017), sections 2.1 and 2.2. sqrt: Krizhevsky, "One weird trick for

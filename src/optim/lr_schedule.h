@@ -1,5 +1,5 @@
-/* How the learning rate changes in the course of a run: a warm-up, then a schedule. It takes up the rates that the rule
- * for the batch gives (optim/lr_rule.h), and without a rule --lr.
+/* How the learning rate changes in the course of a run: a warm-up, then a schedule. It starts from the rates of the
+ * rule for the batch (optim/lr_rule.h), or without a rule from --lr.
  *
  *     base      gs_lr_at: `scaled` of the rule; lr where there is none
  *     t         steps done, from 0, so that step t + 1 is made with rate(t)
@@ -15,14 +15,14 @@
  *               linear           base + (final - base) p
  *               cosine           final + (base - final) (1 + cos(pi p)) / 2
  *
- * final: --final-lr. The rate would reach it at t = N, in the step that would follow the last one. It may be higher
- * than base: `linear` then tries all rates between the two in one run (Smith's range test).
+ * final: --final-lr. The rate would reach it at t = N, in the step after the last one. It may be higher than base:
+ * `linear` then tries all rates between the two in one run (Smith's range test).
  *
- * All ways to train follow it, with the step that a gradient belongs to as t. So does --sync async, where each worker
- * is at a step of its own.
+ * All strategies follow it, with the step that a gradient belongs to as t; so does --sync async, where each worker is
+ * at its own step.
  *
- * Every worker repeats this, and must have the same bits. So the cosine is computed here by additions and
- * multiplications: each C library's cos() has its own last bit.
+ * Every worker repeats this and must have the same bits. Therefore the cosine is computed by additions and
+ * multiplications: the last bit of cos() differs between C libraries.
  *
  * Sources. cosine: Loshchilov, Hutter, "SGDR: stochastic gradient descent with warm restarts" (ICLR 2017), equation 5
  * without restarts. Warm-up, and steps by 0.1 after 30, 60 and 80 epochs: Goyal et al., "Accurate, large minibatch SGD:
@@ -52,10 +52,10 @@ typedef struct gs_lr_schedule {
     double drop[GS_LR_DROPS]; /* these epochs: above 0, growing; they need not be whole */
 } gs_lr_schedule;
 
-/* "constant", "linear", "cosine", "step:30,60@0.1". False: it is none of these. */
+/* "constant", "linear", "cosine", "step:30,60@0.1". False: none of these. */
 bool gs_lr_schedule_read(const char *text, gs_lr_schedule *);
 
-/* The same as text. Returns `text`, or a constant. */
+/* The inverse. Returns `text`, or a constant. */
 const char *gs_lr_schedule_text(const gs_lr_schedule *, char *text, size_t size);
 
 /* Does it end at --final-lr? */

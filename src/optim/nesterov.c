@@ -3,7 +3,7 @@
  *     g = dw / samples + weight_decay w;    v = momentum v + g;    w = w - lr (g + momentum v)
  *
  * SGD with momentum (sgd.c) steps by v. Here the step looks one velocity ahead: it is the v that would follow if the
- * next gradient were this one again. So a velocity that overshoots is corrected a step earlier.
+ * next gradient were the same. A velocity that overshoots is therefore corrected a step earlier.
  *
  * Source: Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k^2)" (Soviet
  * Mathematics Doklady 27, 1983); for networks Sutskever, Martens, Dahl, Hinton, "On the importance of initialization

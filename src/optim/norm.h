@@ -1,7 +1,7 @@
 /* The Euclidean norm of an array, sqrt(sum x^2), with the same bits on every device, for any number of threads, and for
- * any number of workers that hold the same array, or parts of it.
+ * any number of workers that hold the same array or parts of it.
  *
- * A sum of floats depends on its order, and each device has another. A sum of whole numbers does not. So:
+ * A sum of floats depends on its order, which differs between devices. A sum of whole numbers does not:
  *
  *     largest   the bits of the largest |x|: those of floats without sign grow as the floats do, so this is a
  *               comparison of whole numbers. NaN is above infinity, and both are above all numbers
@@ -11,19 +11,18 @@
  *               2 (top - E) to the right, which drops what is below 2^-62 of the largest
  *     sum       its upper and its lower 32 bits are added each by themselves, in 64 bits: that holds for 2^32 elements
  *
- * There is no rounding but this one, so the sum is exact to about 2^-60 of the largest square for each element: far
- * better than a sum of floats. No multiplication of floats is needed, so it does not matter whether a device has
- * doubles, or flushes subnormal floats to zero.
+ * Nothing else is rounded, so the sum is exact to about 2^-60 of the largest square for each element, far better than a
+ * sum of floats. No floats are multiplied, so it does not matter whether a device has doubles or flushes subnormal
+ * floats to zero.
  *
- * What it is for: clipping by the global norm, as torch.nn.utils.clip_grad_norm_ does it (gs_optimizer_clip). One batch
- * with an unusually large gradient can throw the weights far away from all that was learned; a shorter step in the same
- * direction does not. A norm that is infinite or NaN makes the weights NaN where a gradient was, and the run diverges.
- * Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural networks" (ICML 2013). And
- * the rates by tensor of lars.c and lamb.c.
+ * It serves clipping by the global norm, as torch.nn.utils.clip_grad_norm_ does it (gs_optimizer_clip), and the rates
+ * by tensor of lars.c and lamb.c. One batch with an unusually large gradient can throw the weights far away from what
+ * was learned; a shorter step in the same direction does not. A norm that is infinite or NaN makes weights NaN, and the
+ * run diverges. Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural networks" (ICML
+ * 2013).
  *
- * Parts of an array, by themselves: the parts' largest `top` goes into a second call for each, and high and low are
- * added (gs_optimizer_clip_held).
- */
+ * For parts of an array, a second call for each part takes the largest `top` of all, and high and low are added
+ * (gs_optimizer_clip_held). */
 #pragma once
 
 #include "optim/optimizer.h"
@@ -31,10 +30,10 @@
 /* sqrt(sum x^2); infinity or NaN if an x is. */
 double gs_norm_of(const gs_squares *);
 
-/* The same of x[0] .. x[count - 1], on the device. GS_E_OPENCL. */
+/* The norm of x[0] .. x[count - 1], on the device. GS_E_OPENCL. */
 gs_status gs_norm(gs_device *, gs_mem x, size_t count, double *norm);
 
-/* What gs_optimizer_update does before: the norm of all gradients for `clip`, and with a loss scale, are all of them
- * finite? *may_update false: leave the update out. Squares are added as whole numbers, in units that suit the largest
- * of all, so the bits do not depend on who holds what. All workers call it. */
+/* Before an update in parts: find the norm of all gradients for `clip`, and with a loss scale whether all are finite.
+ * *may_update false: skip the update. Squares are added as whole numbers, in units that suit the largest of all, so the
+ * bits do not depend on which worker holds what. All workers call it. */
 gs_status gs_optimizer_clip_held(gs_optimizer *, double samples, const gs_held *, bool *may_update);

@@ -7,11 +7,9 @@
 #include "optim/norm.h"
 
 int gs_optimizer_vector_count(const gs_optimizer_ops *ops, float momentum) {
-    const gs_optimizer with = {.ops = ops, .momentum = momentum};
     int count = 0;
-    if (ops->needs_vectors && !ops->needs_vectors(&with)) return 0;
     while (ops->vector[count]) count++;
-    return count;
+    return ops->momentum_alone && momentum == 0 ? 0 : count;
 }
 
 gs_status gs_optimizer_create(const gs_optimizer_ops *ops, gs_model *model, float lr, float momentum,

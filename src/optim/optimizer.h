@@ -1,5 +1,5 @@
 /* An optimiser: one update of the weights from the summed gradients. Each is a file with a table of this kind (sgd.c);
- * everything else, in all ways to train, knows an optimiser only by its table.
+ * all other code knows an optimiser only by its table.
  *
  *     GS_TRY(gs_optimizer_create(&gs_sgd, model, 0.1f, 0.9f, 0, &optimizer));
  *     ... forward, loss, backward, sum over the workers ...
@@ -19,7 +19,7 @@ typedef struct gs_hyperparameters {
     float lr, momentum, weight_decay, beta1, beta2, epsilon;
 } gs_hyperparameters;
 
-/* Parameters first .. first + count - 1, which lie elsewhere than in the model's arrays. */
+/* Parameters first .. first + count - 1, stored outside of the model's arrays. */
 typedef struct gs_held_shard {
     size_t first, count;
     gs_mem weights, gradients; /* of the first of them */
@@ -28,7 +28,7 @@ typedef struct gs_held_shard {
     bool counted;              /* in a sum over the workers it is this one that counts it */
 } gs_held_shard;
 
-/* All parts that a worker holds and updates, where each worker holds others (train/reducers/zero.h). */
+/* All shards that a worker holds and updates, where other workers hold the rest (train/reducers/zero.h). */
 typedef struct gs_held {
     const gs_held_shard *part;
     int parts;
@@ -40,25 +40,24 @@ typedef struct gs_held {
 typedef struct gs_optimizer_ops {
     const char *name;  /* "adam", as --optimizer takes it */
     const char *title; /* "Adam", for people; NULL: the name */
-    /* Where the user gives none. Each optimiser takes lr (0 here: 0.05) and weight_decay; of the others it takes those
-     * that are not 0 here, and the options of the rest are refused. */
+    /* Defaults. Each optimiser takes lr (0 here: 0.05) and weight_decay, and of the others those that are not 0 here;
+     * options for the rest are refused. */
     gs_hyperparameters usual;
     double flops, bytes; /* of an update, for each parameter: what `gradsum profile` reckons with */
-    /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". NULL after the last one. */
+    /* The vectors that it keeps, of model->params floats each, zeros at first: "velocity". Ended by NULL. */
     const char *vector[GS_OPTIMIZER_VECTORS + 1];
-    /* Does it need them with these settings? NULL: always. */
-    bool (*needs_vectors)(const gs_optimizer *);
+    bool momentum_alone;      /* its vectors are for the momentum: with momentum 0 it keeps none */
     bool decoupled;           /* the weight decay is a step of its own, apart from the gradient */
     bool whole;               /* update takes all parameters at once: it needs the norms of whole tensors */
     bool overwrites_gradient; /* after the update model->gradients do not hold the gradient any more */
-    /* Update the parameters first .. first + count - 1; each gradient is scale times what model->gradients hold. An
-     * element of the weights and of the vectors depends on no other element, but with `whole`. Every worker repeats the
-     * update, so it must give the same bits on all devices. */
+    /* Update the parameters first .. first + count - 1; each gradient is scale times the one in model->gradients.
+     * Except with `whole`, elements do not depend on each other. Every worker repeats the update, so it must give the
+     * same bits on all devices. */
     gs_status (*update)(gs_optimizer *, size_t first, size_t count, float scale);
 } gs_optimizer_ops;
 
-/* Told of each update of parameters first .. first + count - 1, before it and after it; where the model's arrays lie is
- * as `update` sees it. scale: what the gradients are multiplied by. Either function may be NULL. */
+/* Called before and after each update of parameters first .. first + count - 1; the model's arrays are as `update` sees
+ * them. scale: the factor of the gradients. Either function may be NULL. */
 typedef struct gs_update_watcher {
     void *context;
     gs_status (*before)(void *context, const gs_optimizer *, size_t first, size_t count, float scale);
@@ -69,7 +68,7 @@ struct gs_optimizer {
     const gs_optimizer_ops *ops;
     float lr, momentum, weight_decay; /* lr: of the next update (lr_rule.h) */
     float beta1, beta2, epsilon; /* its usual ones, unless the caller sets others before the first update */
-    /* The largest norm of a gradient, as gs_optimizer_clip has it; 0, unless the caller sets it: any. */
+    /* The largest norm of a gradient (gs_optimizer_clip). 0, the default: no limit. */
     float clip;
     double norm;              /* with clip: that of the last update's gradient, before it was made shorter */
     gs_loss_scale loss_scale; /* of the gradients; its scale is 0, unless the caller sets it */
@@ -92,54 +91,53 @@ struct gs_optimizer {
 /* GS_E_MEMORY or GS_E_OPENCL; where the device's `offload` says so, also GS_E_FILE. */
 GS_API gs_status gs_optimizer_create(const gs_optimizer_ops *, gs_model *model, float lr, float momentum,
                                      float weight_decay, gs_optimizer **out);
-/* The same of a worker that holds `held` floats of each vector alone (gs_optimizer_update_held). */
+/* The same for a worker that holds only `held` floats of each vector (gs_optimizer_update_held). */
 gs_status gs_optimizer_create_held(const gs_optimizer_ops *, gs_model *model, size_t held, float lr,
                                    float momentum, float weight_decay, gs_optimizer **out);
 GS_API void gs_optimizer_free(gs_optimizer *); /* NULL is allowed */
 
-/* One update from model->gradients, which hold the sum over `samples` samples; the layers' state follows. Where clip is
- * not 0 it comes first, from the norm of all gradients. With a loss scale nothing is updated if one of them is not
- * finite. */
+/* One update from model->gradients, the sum over `samples` samples, and of the layers' state. If clip is not 0, it
+ * first clips by the norm of all gradients. With a loss scale nothing is updated if a gradient is not finite. */
 GS_API gs_status gs_optimizer_update(gs_optimizer *, double samples);
 
 /* Clipping by the global norm (optim/norm.h): dw = dw min(1, clip / (norm + 1e-6)), norm = |dw| / samples, as a factor
  * of the next update; model->gradients stay as they are. sum_norm: |dw|. */
 void gs_optimizer_clip(gs_optimizer *, double sum_norm, double samples);
 
-/* For offload.c, block by block: ops->update, and the calls of the watcher around it. */
+/* For offload.c, block by block: ops->update between the watcher's calls. */
 gs_status gs_optimizer_update_watched(gs_optimizer *, size_t first, size_t count, float scale);
 
-/* gs_optimizer_update for parameters first .. first + count - 1 alone, in the order in which model->weights holds them.
- * Whoever updates in parts clips before the first of them. */
+/* gs_optimizer_update for parameters first .. first + count - 1 alone, in the order of model->weights. A caller that
+ * updates in parts clips before the first part. */
 gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first, size_t count);
 
-/* The same for all parts that a worker holds. An optimiser's `update` finds each of them where it finds all: in the
- * model's arrays, from element `first` on. One that is `whole` goes through them by itself (tensors.h). */
+/* The same for all shards of a worker. `update` finds each shard in the model's arrays, from element `first` on; an
+ * optimiser with `whole` visits the shards itself (tensors.h). */
 gs_status gs_optimizer_update_held(gs_optimizer *, double samples, const gs_held *);
 
-/* After the last part of an update: the layers' state follows, and the update is counted. */
+/* After the last part of an update: update the layers' state and count the update. */
 gs_status gs_optimizer_end_update(gs_optimizer *, double samples);
 
-/* Whoever updates in parts asks before the first of them, with a loss scale: are all gradients finite? `largest`: of
- * gs_squares, over all of them. false: leave the update out. */
+/* With a loss scale, before the first part of an update: are all gradients finite? `largest`: of gs_squares, over all
+ * of them. false: skip the update. */
 bool gs_optimizer_may_update(gs_optimizer *, uint32_t largest);
 
 /* How many vectors an optimiser keeps with these numbers. */
 int gs_optimizer_vector_count(const gs_optimizer_ops *, float momentum);
 
-/* Before the first step: an update by 0, from gradients of 0. It leaves the weights as they are, and vectors of 0 too.
- * On OpenCL it has the kernels built. */
+/* Before the first step: an update by 0 from gradients of 0. It changes neither the weights nor vectors of 0; on OpenCL
+ * it has the kernels built. */
 gs_status gs_optimizer_warm_up(gs_optimizer *);
 
-/* `count` elements of vector i, from `at` on, for the host to read and write until unmap; wherever they lie
- * (offload.c). Where operators work in place on what is offloaded, they are in memory until then. */
+/* Map `count` elements of vector i, from `at` on, for the host to read and write until unmap, also if they are
+ * offloaded (offload.c). Where operators work in place on offloaded memory, they stay in memory until then. */
 gs_status gs_optimizer_map_vector(gs_optimizer *, int i, size_t at, size_t count, float **host);
 gs_status gs_optimizer_unmap_vector(gs_optimizer *, int i, size_t at, size_t count, float *host);
-/* The same elements to the host, or from there; the other one is NULL. */
+/* Copy these elements to the host, or from it; the other pointer is NULL. */
 gs_status gs_optimizer_copy_vector(gs_optimizer *, int i, size_t at, size_t count, float *to,
                                    const float *from);
 
-/* Vector i from parameter `first` on; GS_NONE if it keeps none. */
+/* Vector i from parameter `first` on; GS_NONE if the optimiser keeps none. */
 static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t first) {
     const gs_mem none = {NULL, 0, false}; /* GS_NONE, also in C++ */
     return i < o->vectors ? gs_at(o->vector[i], first) : none;
@@ -147,8 +145,8 @@ static inline gs_mem gs_optimizer_vector(const gs_optimizer *o, int i, size_t fi
 
 /* ---- the optimisers ---- */
 
-/* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new one takes its name here, its file beside this one,
- * and its operator (backend.h). Options, help, explain and tests follow from its table. */
+/* By name: gs_sgd in sgd.c, and so on (gs_adamw is in adam.c). A new optimiser adds its name here, its file beside this
+ * one, and its operator (backend.h). Options, help, explain and tests follow from its table. */
 #define GS_OPTIMIZERS(X) X(sgd) X(nesterov) X(adam) X(adamw) X(lars) X(lamb) X(lion)
 #define GS_DECLARE(name) GS_API const gs_optimizer_ops gs_##name;
 GS_OPTIMIZERS(GS_DECLARE)

@@ -7,10 +7,6 @@
  */
 #include "optim/optimizer.h"
 
-static bool needs_velocity(const gs_optimizer *o) {
-    return o->momentum != 0;
-}
-
 static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {
     const gs_model *m = o->model;
     return m->device->ops->sgd_update(m->device, gs_at(m->weights, first), gs_optimizer_vector(o, 0, first),
@@ -25,6 +21,6 @@ const gs_optimizer_ops gs_sgd = {
     .flops = 7, /* w, v and dw are read, w and v written */
     .bytes = 20,
     .vector = {"velocity"},
-    .needs_vectors = needs_velocity,
+    .momentum_alone = true,
     .update = update,
 };

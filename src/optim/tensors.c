@@ -5,7 +5,7 @@
 #include "core/shard.h"
 #include "optim/norm.h"
 
-/* Without gs_held: all, or in a warm-up as much as there are vectors for. */
+/* Without gs_held: everything, or in a warm-up as much as the vectors hold. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
@@ -14,7 +14,7 @@ static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     return i == 0;
 }
 
-/* A tensor may reach over several parts, and a part over several tensors: both are gone through in order. */
+/* A tensor may span several parts, and a part several tensors: both are visited in order. */
 bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     const gs_model *m = o->model;
     gs_held_shard part;
@@ -39,8 +39,8 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     return false;
 }
 
-/* The squares of each tensor's parts: the largest of them; or their sum, in the units that suit the largest of all
- * workers, where what several of them hold counts once. */
+/* The squares of each tensor's parts: the largest; or the sum, in units that suit the largest of all workers. Parts
+ * that several workers hold count once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;

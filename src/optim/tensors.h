@@ -1,13 +1,12 @@
-/* What optimisers with a rate for each tensor need (lars.c, lamb.c): the parts of tensors that this worker updates, and
- * the norms of whole tensors, of which other workers may hold the other parts (gs_held).
- */
+/* What optimisers with a rate for each tensor need (lars.c, lamb.c): the shards of tensors that this worker updates,
+ * and the norms of whole tensors, whose other shards other workers may hold (gs_held). */
 #pragma once
 
 #include "optim/optimizer.h"
 
-/* Has this parameter a rate of its own, and weight decay? Weights do. Parameters of one dimension do not: biases, and
+/* Does this parameter have its own rate, and weight decay? Weights do. Parameters of one dimension do not: biases, and
  * scale and shift of a normalisation. They are few, their norms say little about how far they may move, and many begin
- * at 0. So did the authors' programs, and so does what trains large batches since. */
+ * at 0. The authors' programs did the same, and so do later ones for large batches. */
 static inline bool gs_is_adapted(const gs_param *p) {
     return p->ndim > 1;
 }
@@ -23,9 +22,9 @@ typedef struct gs_tensor_shard {
     int in;           /* the part of gs_held that it lies in */
 } gs_tensor_shard;
 
-/* Moves to the next one; all zero: to the first. False: there are no more. */
+/* Move to the next one; all zero: to the first. False: there are no more. */
 bool gs_next_tensor_shard(const gs_optimizer *, gs_tensor_shard *);
 
-/* norm[i] = the Euclidean norm of the weights of model->param[i], or of its gradients as they lie there: the same bits
- * however the tensors are divided (optim/norm.h). Parameters of one dimension are left out. */
+/* norm[i] = the Euclidean norm of the weights of model->param[i], or of its stored gradients: the same bits however the
+ * tensors are divided (optim/norm.h). Parameters of one dimension are skipped. */
 gs_status gs_tensor_norms(gs_optimizer *, bool of_gradients, double *norm);

@@ -1,5 +1,5 @@
 /* Schemes "allreduce", "gloo" and "hierarchical": the transport's own all_reduce. All ranks sum together; none is
- * special. One function has three names, because what it does depends on where the workers are:
+ * special. One function has three names, because its work depends on where the workers are:
  *
  *     before   g0     g1     g2     g3
  *     after    g      g      g      g         g = g0 + g1 + g2 + g3
@@ -7,9 +7,8 @@
  * comm/README.md says what each transport does. More than two processes over Gloo, and with --sync gloo two as well,
  * use Gloo's ring, which is the ring of ring.c inside the library.
  *
- * With 16 bits on the wire (--wire) the library cannot do the sum alone: it would round after each addition, or add
- * numbers in a format that it does not know. So the sum becomes two exchanges of numbers that the library need not
- * understand, the same everywhere:
+ * With 16 bits on the wire (--wire) the library cannot sum alone: it would round after each addition, or add numbers in
+ * a format that it does not know. The sum becomes two exchanges of numbers that the library need not understand:
  *
  *     all_to_all    each rank rounds its array, cut into N chunks, and hands chunk r to rank r
  *     sum           rank r widens what came in for its chunk and adds it, in f32, in the order of the ranks
@@ -19,13 +18,13 @@
  *     messages      N - 1 in each of the two, all of one length: a chunk has C = ceil(values / N) places
  *     bytes sent    (N - 1) (2 C + 4 tail) in the first, (N - 1) 2 C in the second: about (N - 1) / N * B
  *
- * The tail must not be rounded. It goes to all ranks with the first exchange, and each of them sums it. Two advantages
- * are lost: the sum in shared memory that sends nothing, and, where processes hold several workers, the single gradient
- * per process.
+ * The tail must not be rounded: the first exchange sends it to all ranks, and each sums it. Two advantages are lost:
+ * the sum in shared memory that sends nothing, and the single gradient per process where processes hold several
+ * workers.
  *
  * No process sends more than another, so no connection is the bottleneck: compare ps.c. With f32 the messages are the
- * library's own: they can be neither counted nor observed, unlike those of ring.c. With 16 bits they are counted when
- * they are handed to the transport, which may move them through memory or by way of other ranks.
+ * library's own and can be neither counted nor observed, unlike those of ring.c. With 16 bits they are counted when
+ * they are handed to the transport, which may move them through memory or via other ranks.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
  * Parallel and Distributed Computing 69, 2009).

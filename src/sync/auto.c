@@ -1,6 +1,6 @@
-/* Scheme "auto": before the first sum it measures how fast messages travel between these very workers. It puts the
- * figures into the formulas for the time in the schemes' headers, and chooses the scheme that should be fastest for
- * this number of ranks and this size of array.
+/* Scheme "auto": before the first sum it measures how fast messages travel between these workers. It puts the figures
+ * into the time formulas of the schemes' headers and chooses the fastest scheme for this number of ranks and this size
+ * of array.
  *
  *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and 64 Ki
  *                    floats: alpha + beta B, a line through two points. B counts the bytes of the floats even
@@ -8,10 +8,10 @@
  *     gamma          adding 64 Ki floats to others, per byte
  *     the library    we have no formula for its all_reduce: a line through two points too
  *
- * A rank that arrives late finds its messages waiting and takes them for fast ones. So the slowest rank's figures
- * count, and the median of several batches. All ranks decide by the same figures, so all choose the same scheme. A
- * second measurement may choose another scheme, and with it another order of additions: name a scheme where runs must
- * repeat to the bit.
+ * A rank that arrives late finds its messages waiting and takes them for fast ones. Therefore the slowest rank's
+ * figures count, and the median of several batches. All ranks decide by the same figures, so all choose the same
+ * scheme. A second measurement may choose another scheme, and with it another order of additions: name a scheme where
+ * runs must repeat to the bit.
  *
  * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who choose by size and
  * ranks in the same way.
@@ -122,7 +122,7 @@ static void time_text(double seconds, char *text, size_t size) {
         snprintf(text, size, "%.3g ms", 1e3 * seconds);
 }
 
-/* What the transport's all_reduce is called here. Over Gloo two ranks exchange their arrays, without its ring. */
+/* The name of the transport's all_reduce here. Over Gloo two ranks exchange their arrays, without its ring. */
 static const gs_sync_scheme *library_of(const gs_comm *c) {
     if (strcmp(c->ops->name, "gloo") == 0 && c->size > 2) return &gs_sync_gloo;
     const bool in_steps =

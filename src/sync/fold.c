@@ -1,6 +1,6 @@
-/* Schemes for powers of two, on any number of ranks. With N = P + E ranks, P the largest power of two, each of
- * the first E odd ranks hands its data to its left neighbour and waits outside; the P others, in places 0 ..
- * P-1, run the scheme; then those who waited get the sum. With 6 ranks, P = 4 and E = 2:
+/* Schemes for powers of two, on any number of ranks. With N = P + E ranks, P the largest power of two, each of the
+ * first E odd ranks hands its data to its left neighbour and waits outside. The P others, in places 0 .. P-1, run the
+ * scheme. Then those that waited receive the sum. With 6 ranks, P = 4 and E = 2:
  *
  *     rank      0     1     2     3     4     5
  *     fold in   0 <-- 1     2 <-- 3                     data[0] += data[1], data[2] += data[3]

@@ -1,4 +1,4 @@
-/* What schemes are written in: rounds, and messages of parts of the array, which may travel in 16 bits. */
+/* What schemes are written in: rounds, and messages with parts of the array, which may travel in 16 bits. */
 #include "sync/scheme.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ bool gs_sync_is_virtual(const gs_sync *s) {
     return s->comm->ops->added != NULL;
 }
 
-/* What is sent: the part itself, or a packed copy: | 16 bits a value | f32 of the tail |. The part is rounded. */
+/* The message to send: the part itself, or a packed copy, | 16 bits a value | f32 of the tail |. The part is
+ * rounded. */
 static const void *pack(gs_sync *s, float *data, gs_chunk part) {
     if (s->wire == GS_WIRE_F32 || gs_sync_is_virtual(s)) return data + part.first;
     size_t narrow = gs_sync_narrow_count(&s->array, part);
@@ -30,7 +31,7 @@ static const void *pack(gs_sync *s, float *data, gs_chunk part) {
     return s->packed[0];
 }
 
-/* What has come in: to[i] = value i of the part, or to[i] += it. `to` is this part's place or another one. */
+/* Unpack a message: to[i] = value i of the part, or to[i] += it. `to` may be the part's own memory or other memory. */
 static void unpack(gs_sync *s, float *to, gs_chunk part, bool add) {
     size_t narrow = gs_sync_narrow_count(&s->array, part), rest = part.count - narrow;
     const uint16_t *from = s->packed[1];
@@ -44,7 +45,7 @@ void gs_sync_round_off(gs_sync *s, float *data, gs_chunk part) {
     pack(s, data, part);
 }
 
-/* Before a message its start time; after it, the report to the observer. */
+/* The start time of a message; and its report to the observer. */
 static double move_begins(const gs_sync *s) {
     return s->observer && s->observer->moved ? gs_seconds() : 0;
 }
@@ -83,7 +84,7 @@ gs_status gs_sync_send(gs_sync *s, float *data, gs_chunk part, int to) {
     return GS_OK;
 }
 
-/* A message comes in: to where f32 is wanted, or to packed[1]. */
+/* Receive a message: into `to` if f32 travels, else into packed[1]. */
 static gs_status receive(gs_sync *s, float *to, gs_chunk part, int from) {
     size_t bytes = gs_sync_message_bytes(&s->array, part);
     void *place = s->wire == GS_WIRE_F32 ? (void *)to : s->packed[1];

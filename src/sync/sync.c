@@ -1,4 +1,4 @@
-/* A worker's way to sum: what it needs for that, made once, and a scheme's sum of its array. */
+/* Sums of one worker: memory made once, and a scheme's sum of its array. */
 #include "sync/scheme.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ void gs_sync_free(gs_sync *s) {
     free(s);
 }
 
-/* Where nobody is there: what would be sent. Of a scheme without a formula what an all-reduce needs. */
+/* Without peers: count what would be sent. For a scheme without a formula, what an all-reduce needs. */
 static gs_status run_dry(gs_sync *s) {
     const int n = s->comm->size;
     if (!gs_sync_cost_of(s->scheme, n, s->comm->rank, s->array, &s->counted))

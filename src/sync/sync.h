@@ -1,6 +1,6 @@
 /* The sum of gradients: dW = dW1 + ... + dWN, and the sum reaches everyone.
  *
- * Each scheme is one file, to be read beside the theory; scheme.h has the few functions that they consist of:
+ * Each scheme is one file, to be read beside the theory. scheme.h has the few functions that schemes consist of:
  *
  *     allreduce.c            the transport's own: in shared memory, or over connections
  *     ps.c                   parameter server: rank 0 collects, sums, and sends the sum back
@@ -15,14 +15,13 @@
  * The counts of samples travel in the same array (model/model.h). The division comes after the sum, so parts of unequal
  * size get the right weight.
  *
- * Every scheme gives every rank the same bits, and a second run gives them again. Schemes differ from each
- * other in the order of the additions, so by rounding.
+ * Every scheme gives every rank the same bits, and repeats them in a second run. Schemes differ from each other in the
+ * order of the additions, and therefore by rounding.
  *
- * Values can travel as 16 bits (wire.h), but they are always summed in f32. A rank that sends a chunk rounds its own
- * copy too. So sender and receiver go on with the same numbers, and all ranks end with the same bits. The counts of
- * samples must not be rounded (bf16 has no 257), so the last `tail` floats of an array travel as f32, in the same
- * messages.
- */
+ * Values can travel as 16 bits (wire.h), but sums are always made in f32. A rank that sends a chunk rounds its own copy
+ * too, so sender and receiver continue with the same numbers, and all ranks end with the same bits. The counts of
+ * samples must not be rounded (bf16 has no 257): the last `tail` floats of an array travel as f32, in the same
+ * messages. */
 #pragma once
 
 #include "backend.h"
@@ -38,13 +37,13 @@ typedef struct gs_sync_array {
     size_t tail; /* the last `tail` of them travel as f32, whatever the wire is */
 } gs_sync_array;
 
-/* What one rank does for one sum. A message is counted where it is sent. */
+/* The work of one rank for one sum. The sender counts a message. */
 typedef struct gs_sync_cost {
     size_t rounds, messages, bytes;
 } gs_sync_cost;
 
-/* How long a message of B bytes takes: alpha + beta B; and adding B bytes to B others: gamma B. In seconds.
- * Hockney, "The communication challenge for MPP" (Parallel Computing 20, 1994). */
+/* The time of a message of B bytes: alpha + beta B; and of adding B bytes to B others: gamma B. In seconds. Hockney,
+ * "The communication challenge for MPP" (Parallel Computing 20, 1994). */
 typedef struct gs_sync_model {
     double alpha, beta, gamma;
 } gs_sync_model;
@@ -61,9 +60,9 @@ typedef struct gs_sync_scheme {
     double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: of the array, as f32 */
 } gs_sync_scheme;
 
-/* By name: gs_sync_ring in ring.c, and so on. A new one takes its name here, and its file. allreduce, gloo and
- * hierarchical are three names of one function (allreduce.c); auto becomes another one in gs_sync_create, of equally
- * fast ones ring, else the last. */
+/* By name: gs_sync_ring in ring.c, and so on. A new scheme adds its name here, and its file. allreduce, gloo and
+ * hierarchical are three names of one function (allreduce.c). gs_sync_create replaces auto by the fastest scheme; among
+ * equals by ring, else by the last. */
 /* clang-format off */
 #define GS_SYNC_SCHEMES(X) \
     X(allreduce) X(gloo) X(hierarchical) X(ps) X(sharded_ps) X(ring) X(tree) X(recursive_doubling) \
@@ -73,24 +72,24 @@ typedef struct gs_sync_scheme {
 GS_SYNC_SCHEMES(GS_DECLARE)
 #undef GS_DECLARE
 
-/* All schemes in this order, ending with NULL; and the library's own in place of replaced ones. */
+/* All schemes in this order, ending with NULL, with replacements; and the library's own alone. */
 GS_API const gs_sync_scheme *const *gs_sync_schemes(void);
 extern const gs_sync_scheme *const gs_sync_own[];
 
 /* GS_E_USAGE: the message lists the schemes. */
 GS_API gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
-/* The same; the message lists `others` (NULL ends them) too. */
+/* The same; the message also lists `others` (ended by NULL). */
 gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out);
 
-/* From now on `name` is the caller's scheme, for gs_sync_find and gs_sync_schemes and so for --sync. NULL restores the
- * library's own. The scheme must live as long as it is used. Meant for trying a scheme in the running framework
+/* Replace the scheme `name` by the caller's, for gs_sync_find, gs_sync_schemes and therefore --sync. NULL restores the
+ * library's own. The scheme must live as long as it is used. This is for trying a scheme in the running framework
  * (lessons/): call it before any other thread is started. `auto` still chooses among the library's own. GS_E_USAGE: no
  * scheme is called `name`, or the new one has another name. */
 GS_API gs_status gs_sync_replace(const char *name, const gs_sync_scheme *);
 
-/* What gs_sync_run should count: all 0 if nothing is sent. False if it cannot be known, because the messages are the
- * transport's own. */
+/* The count that gs_sync_run should reach: all 0 if nothing is sent. False if it is unknown, because the messages are
+ * the transport's own. */
 GS_API bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);
 
 /* One message, as its sender sees it. */
@@ -111,19 +110,19 @@ typedef struct gs_sync_move {
     double start, end; /* gs_seconds: of the call; a receiver's includes its wait */
 } gs_sync_move;
 
-/* Watches the messages of a sum: each rank calls it, in its own thread. Any may be NULL. */
+/* Watches the messages of a sum. Each rank calls it in its own thread. Each function may be NULL. */
 typedef struct gs_sync_observer {
     void *context;
     /* before a message is sent */
     void (*message)(void *context, const gs_sync_message *);
     /* `rank` has done its part of this round, and `data` is what it holds */
     void (*round_done)(void *context, int rank, int round, const float *data, size_t count);
-    /* after a message was sent, and after one was received; but not in the exchanges of allreduce.c, whose single
-     * messages only the transport sees */
+    /* after a message was sent or received; but not in the exchanges of allreduce.c, whose messages only the transport
+     * sees */
     void (*moved)(void *context, const gs_sync_move *);
 } gs_sync_observer;
 
-/* What one worker needs to sum: made once, so that a step allocates nothing. */
+/* What one worker needs for its sums: made once, so that a step allocates nothing. */
 struct gs_sync {
     const gs_sync_scheme *scheme; /* never gs_sync_auto */
     gs_comm *comm;                /* not owned */
@@ -142,15 +141,15 @@ struct gs_sync {
 /* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures with all. */
 GS_API gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
 
-/* The same for sums of up to most.count floats that travel as most.wire, except for at most most.tail of them. All
- * ranks pass the same. */
+/* The same for sums of up to most.count floats that travel as most.wire, except at most most.tail of them. All ranks
+ * pass the same. */
 GS_API gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
-/* What it allocates. */
+/* Bytes that it allocates. */
 size_t gs_sync_bytes(const gs_sync *);
 GS_API void gs_sync_free(gs_sync *); /* NULL is allowed */
 
 /* data[i] = sum over all ranks of data[i]; host memory. */
 GS_API gs_status gs_sync_run(gs_sync *, float *data, size_t count);
 
-/* The same for `count` floats of device memory: map, sum, unmap. With one rank nothing is done. */
+/* The same for `count` floats of device memory: map, sum, unmap. With one rank it does nothing. */
 GS_API gs_status gs_sync_sum(gs_sync *, gs_device *, gs_mem data, size_t count);

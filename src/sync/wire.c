@@ -19,8 +19,8 @@ const char *gs_wire_name(gs_wire wire) {
     return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* it may be another rank's word */
 }
 
-/* Drop the last `dropped` bits, rounding to nearest even: add half of the last kept place, less the smallest bit unless
- * the kept part is odd. A carry runs into the exponent, which is right: 1.11..1 becomes 10.0. */
+/* Drop the last `dropped` bits, rounding to nearest even: add half of the last kept place, less the smallest bit if the
+ * kept part is even. A carry into the exponent is right: 1.11..1 becomes 10.0. */
 static inline uint32_t round_off(uint32_t bits, int dropped) {
     uint32_t half = 1u << (dropped - 1), odd = bits >> dropped & 1;
     return (bits + half - 1 + odd) >> dropped;
@@ -99,7 +99,7 @@ typedef uint16_t halves;
 #endif
 enum { LANES = sizeof(floats) / sizeof(float) };
 
-/* How many values make whole vectors; the rest is for the code above. */
+/* Values in whole vectors; the code above does the rest. */
 static inline size_t whole(size_t count) {
     return HAS_F16C ? count / LANES * LANES : 0;
 }

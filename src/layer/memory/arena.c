@@ -30,7 +30,7 @@ size_t gs_lifetimes_peak(const gs_lifetimes *l) {
     return most;
 }
 
-/* The larger first; of equal ones, the longer. */
+/* Larger buffers first; of equal ones, the longer-lived. */
 static int by_size(const void *a, const void *b) {
     const gs_lifetime *const *x = a, *const *y = b;
     const int longer = ((*y)->dies - (*y)->born) - ((*x)->dies - (*x)->born);
@@ -38,7 +38,8 @@ static int by_size(const void *a, const void *b) {
     return longer ? longer : *x < *y ? -1 : *x > *y;
 }
 
-/* The earlier first; of those that begin together, the one that stays longest, so that they go from the top. */
+/* Earlier buffers first; of those that begin together, the one that stays longest, so that they are released from the
+ * top. */
 static int by_birth(const void *a, const void *b) {
     const gs_lifetime *const *x = a, *const *y = b;
     if ((*x)->born != (*y)->born) return (*x)->born - (*y)->born;
@@ -52,13 +53,13 @@ static int by_place(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The first place from `at` on where so many floats lie between two multiples of `most`. */
+/* The first offset from `at` on where so many floats fit between two multiples of `most`. */
 static size_t within_a_part(size_t at, size_t floats, size_t most) {
     const size_t left = most - at % most;
     return floats <= left || left == most ? at : at + left;
 }
 
-/* The lowest place that is free. `busy`: room for those that are in the way. */
+/* Place a buffer at the lowest free offset. `busy`: room for the buffers in its way. */
 static void place_one(gs_lifetime *l, gs_lifetime *const *placed, size_t count, const gs_lifetime **busy,
                       size_t most) {
     size_t others = 0, at = 0;

@@ -1,5 +1,5 @@
-/* Buffers with different lifetimes in one piece of memory: two that are never needed at the same moment may share it.
- * All lifetimes are known before the first step (buffer_plan.h), so places are chosen once.
+/* Buffers with different lifetimes in one block of memory: two that are never needed at the same time may share it. All
+ * lifetimes are known before the first step (buffer_plan.h), so offsets are chosen once.
  *
  *     place  ^          y of layer 3, until its backward is done
  *            |  [ y3 ][ dx1  ]
@@ -19,8 +19,8 @@
 
 enum { GS_FOREVER = 1 << 30, GS_LINE_FLOATS = 16 /* floats of a cache line: places are multiples of it */ };
 
-/* A buffer, needed from step `born` to step `dies`, both included. Where `resume` is later than `pause`, not in the
- * steps between these two: its content is computed twice (recompute.h), or offloaded meanwhile (offload.h). */
+/* A buffer, needed from step `born` to step `dies`, both included. If `resume` is later than `pause`, it is not needed
+ * in the steps between these two: its content is computed twice (recompute.h), or offloaded meanwhile (offload.h). */
 typedef struct gs_lifetime {
     size_t floats;
     int born, pause, resume, dies;
@@ -36,13 +36,13 @@ static inline bool gs_lifetime_has_gap(const gs_lifetime *l) {
     return l->resume > l->pause;
 }
 
-/* So many numbers, in 16 bits with `half`. Returns the number of the new one, without a gap; below 0: no memory. */
+/* Add a buffer of so many numbers, in 16 bits with `half`, without a gap. Returns its number; below 0: no memory. */
 int gs_lifetimes_add(gs_lifetimes *, size_t numbers, bool half, int born, int dies);
 void gs_lifetimes_free(gs_lifetimes *);
 
-/* Choose the places. No buffer lies across a multiple of `most` floats, so that each such part can be an allocation of
- * its own; a longer buffer begins at such a multiple. *end: floats up to the end of the last one. GS_E_MEMORY. */
+/* Choose the offsets. No buffer crosses a multiple of `most` floats, so that each such part can be a separate
+ * allocation; a longer buffer begins at such a multiple. *end: floats up to the end of the last one. GS_E_MEMORY. */
 gs_status gs_lifetimes_place(gs_lifetimes *, size_t most, size_t *end);
 
-/* The most floats that are needed at the same moment: no placing takes less. */
+/* The most floats that are needed at the same time: no placing takes less. */
 size_t gs_lifetimes_peak(const gs_lifetimes *);

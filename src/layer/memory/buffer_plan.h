@@ -1,23 +1,22 @@
-/* Which buffers of a model are needed when; where they lie follows from that (arena.h).
+/* When a model needs which buffer; their offsets follow from that (arena.h).
  *
- * The y of all layers are there when backward begins. A layer's y is needed until the layers after it have made their
+ * When backward begins, the y of all layers exist. A layer's y is needed until the layers after it have computed their
  * dw, and by the layer itself if its own backward reads it. Gradients of activations are short-lived: a layer's dx is
- * the dy of the layer before it, and once that layer has made its own dx, nobody needs it. So dx lie where the y of
- * later layers lay, whose backward is done.
+ * the dy of the layer before it, and is free once that layer has computed its own dx. So dx reuse the memory of the y
+ * of later layers, whose backward is done.
  *
- * The order of backward is walked through once when a model is bound. A layer takes a buffer for its dx, and the
- * container it lies in releases the buffer of dy.
+ * The plan walks through backward once, when a model is bound. A layer takes a buffer for its dx, and its container
+ * releases the buffer of dy.
  *
  *     residual   dx of the body, while dy is kept for the shortcut; dx over that of the body
  *
- * The layers in a container without `plan_backward` in its table keep all their buffers for themselves.
- */
+ * The layers in a container without `plan_backward` share no buffers. */
 #pragma once
 
 #include "layer/layer.h"
 #include "layer/memory/arena.h"
 
-/* When which y and dx of a model are needed. */
+/* Lifetimes of the y and dx of a model. */
 struct gs_buffer_plan {
     gs_lifetimes lifetimes;
     size_t max_batch;
@@ -25,21 +24,21 @@ struct gs_buffer_plan {
     int rerun; /* the last one of them that ran a forward again; 0: none */
 };
 
-/* Where they lie: chunks of memory of `most` floats each. The last one may hold fewer. */
+/* Their memory: chunks of `most` floats each; the last one may hold fewer. */
 enum { GS_ARENA_CHUNKS = 64 };
 enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
 struct gs_arena {
     size_t most;
     gs_mem chunk[GS_ARENA_CHUNKS];
     gs_lifetimes lifetimes; /* of all buffers: who lies there, and when */
-    /* With GS_OFFLOAD_ACTIVATIONS: the y lie here (alloc_offloaded), one after the other, except what backward computes
-     * again. Where operators cannot work here, these are copies (offload.h). */
+    /* With GS_OFFLOAD_ACTIVATIONS the y are stored here (alloc_offloaded) one behind the other, except those that
+     * backward computes again. If operators cannot work here, these are copies (offload.h). */
     float *offloaded;
     int offloaded_count;      /* the y are the buffers below it: */
     size_t *offloaded_floats; /* buffer i takes so many floats there; 0: it lies in a chunk alone ... */
     size_t *offloaded_at;     /* ... from this one on */
     bool copies;
-    /* Of a net whose sequences are divided: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
+    /* With divided sequences: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */
     gs_mem whole[GS_WHOLES];
     gs_mem sums; /* of a tensor group: room for what is added up in f32 before it is rounded to 16 bits */
 };
@@ -48,21 +47,21 @@ static inline bool gs_arena_is_offloaded(const gs_arena *a, int buffer) {
     return buffer >= 0 && buffer < a->offloaded_count && a->offloaded_floats[buffer] > 0;
 }
 
-/* Not one of the shared buffers: the layer has a buffer of its own, or none. */
+/* No shared buffer: the layer has its own, or none. */
 enum { GS_NO_BUFFER = -1 };
 
-/* The y of l, from now on: its buffer, or GS_NO_BUFFER if it has none. Before backward is walked through. */
+/* Give l a buffer for y; GS_NO_BUFFER if it has none. Before backward is planned. */
 int gs_buffer_plan_y(gs_buffer_plan *, gs_layer *l);
 
-/* The backward of l: returns the buffer in which its dx will lie. dy lies in buffer `dy`, and stays there. */
+/* Plan the backward of l. Returns the buffer of its dx. dy is in buffer `dy` and stays there. */
 int gs_buffer_plan_backward(gs_layer *l, gs_buffer_plan *, int dy);
 
 /* Does the backward of l itself read its y? */
 bool gs_layer_reads_y(const gs_layer *l);
 
-/* Backward runs the forward of l again here, before its next step: the y that it computes are there from then on. */
+/* Backward runs the forward of l again here, before its next step: from then on the y that it computes exist. */
 void gs_buffer_plan_rerun(gs_buffer_plan *, gs_layer *l);
 
-/* For containers: a buffer for the dx of l itself; and the end of its use. */
+/* For containers: take a buffer for the dx of l itself; and release one. */
 int gs_buffer_plan_dx(gs_buffer_plan *, gs_layer *l);
 void gs_buffer_plan_release(gs_buffer_plan *, int buffer);

@@ -4,7 +4,7 @@
 
 #include "layer/make.h"
 
-/* What goes from layer to layer, by numbers; those that must lie alike are joined to sets. */
+/* The activations between layers, by number; those that must be stored alike are joined to sets. */
 typedef struct values {
     int *leader;  /* of a value: another one of its set, nearer to the first of them; of the first itself */
     bool *floats; /* of the first: the set lies in f32 */
@@ -34,7 +34,7 @@ static void join(values *v, int a, int b) {
     v->floats[a] = v->floats[a] || v->floats[b];
 }
 
-/* Statistics of some samples alone begin at a place of their own: so a sample of 16 bits has whole floats. */
+/* Statistics over some of the samples begin inside the array: then a sample in 16 bits must fill whole floats. */
 static bool begins_inside_a_float(const gs_layer *l) {
     return l->ops->depends_on_batch && gs_shape_size(l->in) % 2;
 }
@@ -81,7 +81,7 @@ static gs_status tell_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* x of a stage is that of its first layer, and y that of its last one. */
+/* x of a stage is that of its first layer, y that of its last. */
 static void find_ends(values *v, const gs_layer *root) {
     bool first = true;
     for (int i = 0; i < root->children && gs_layer_is_sequence(root); i++) {

@@ -51,7 +51,7 @@ static void mark_whole(gs_layer *l) {
 
 static int tail_of(gs_layer *const *child, int first, int end, bool there);
 
-/* Can all that backward needs of l be made without touching its y? there: its y is kept. */
+/* Can everything that backward needs of l be computed without its y? there: its y is kept. */
 static bool leaves_y(const gs_layer *l, bool there) {
     if (l->children == 0) return there || !gs_layer_reads_y(l);
     if (gs_layer_is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
@@ -59,8 +59,8 @@ static bool leaves_y(const gs_layer *l, bool there) {
     return false;
 }
 
-/* The last of children first .. end - 1, from the returned one on, need not make their y: nobody reads it, or it is
- * there. Only the last one; and the one before it where the last one has no y of its own. */
+/* The last of children first .. end - 1, from the returned one on, need not compute their y: it is not read, or it is
+ * kept. Only the last one; and the one before it if the last one has no y of its own. */
 static int tail_of(gs_layer *const *child, int first, int end, bool there) {
     for (int i = end; i > first;) {
         const gs_layer *l = child[--i];
@@ -81,7 +81,7 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
         if (gs_layer_is_called(child[i])) mark_inside(child[i], there);
 }
 
-/* What backward reads inside of l, but not its y. Of a container that is not the library's: everything. */
+/* Mark what backward reads inside l, but not its y; everything, if the container is not the library's. */
 static void mark_inside(gs_layer *l, bool there) {
     if (l->children == 0 && (there || !gs_layer_reads_y(l))) return;
     if (!gs_layer_is_sequence(l) && !gs_layer_is_residual(l)) {
@@ -95,7 +95,7 @@ static void mark_inside(gs_layer *l, bool there) {
 
 /* ---- which layers are segments ---- */
 
-/* A layer that works in place, or that the one before it may do the work of on some device, belongs to that one. */
+/* A layer that works in place, or whose work the one before it may do on some device, belongs to that one. */
 static bool may_begin(const gs_layer *l) {
     return !l->other_stage && l->ops->buffers != GS_ELEMENT_WISE && !l->ops->fuse_into;
 }
@@ -124,8 +124,8 @@ typedef struct dropping {
     size_t count; /* kept, then dropped */
 } dropping;
 
-/* The layer in whose buffer the y of the last of these children lies keeps it; so does the one before an element-wise
- * layer, which may pass its x on, as dropout does in evaluation. true: no layer before these has to. */
+/* Keep the y of the last of these children, in whichever layer's buffer it is; also the one before an element-wise
+ * layer, which may pass its x on, as dropout does in evaluation. true: no layer before these must keep its y. */
 static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     for (int i = end - 1; i >= first; i--) {
         const gs_layer *l = child[i];
@@ -146,7 +146,7 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     return false;
 }
 
-/* Gone when the segment's forward has ended; and never back, until gs_buffer_plan_rerun says when. */
+/* Free until gs_buffer_plan_rerun says when it is computed again. */
 static gs_status drop_y(gs_layer *l, void *context) {
     dropping *d = context;
     if (l->memory.y_buffer < 0 || d->kept[l->memory.y_buffer]) return GS_OK;
@@ -157,7 +157,7 @@ static gs_status drop_y(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Forward's steps lie before step 0 in the order of the layers' numbers; a layer's y may be there earlier than needed.
+/* Forward's steps come before step 0, in the order of the layers' numbers; a layer's y may exist earlier than needed.
  * The children of an unknown container may have any order. */
 static void move_births(gs_layer *l, gs_lifetimes *lifetimes, int born) {
     const bool known = l->children == 0 || gs_layer_is_sequence(l) || gs_layer_is_residual(l);

@@ -1,20 +1,19 @@
 /* Activation checkpointing: forward keeps less, and backward computes it again.
  *
- * Some runs of layers of the outermost sequence are segments. Of a segment only the input x is kept, and its output,
- * which is the input of the next layer. When backward comes to a segment, it runs the segment's forward once more, and
- * then the backward of its layers:
+ * Some runs of layers of the outermost sequence are segments. Of a segment only its input x is kept, and its output,
+ * the input of the next layer. When backward reaches a segment, it runs the segment's forward once more, and then the
+ * backward of its layers:
  *
  *     forward     x -> [ a . . . ] -> y -> [ b . . . ] -> z -> loss      x, y and z stay; a and b use the same memory
  *     backward                             [ b . . . ] <-                b again, then its backward
  *                      [ a . . . ] <-                                    a again, then its backward
  *
- * The second forward gives the same bits: dropout draws the same mask, batch_norm takes the statistics of the first
- * time, and running statistics are not touched. So training gives the same weights with and without.
+ * The second forward gives the same bits: dropout draws the same mask, batch_norm uses the statistics of the first
+ * forward, and running statistics are unchanged. Training gives the same weights with and without.
  *
- * It costs less than a whole forward. The last layers of a segment are not run again where backward does not read their
- * y: so of "linear, gelu, linear" the second linear is spared. A segment that ends the model is not run again at all,
- * since its backward begins when its forward has ended. And a run of layers that keep nothing besides input and output
- * is no segment.
+ * It costs less than a whole forward. The last layers of a segment are not run again if backward does not read their y:
+ * in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run again, since its
+ * backward follows its forward directly. A run of layers that keep nothing besides input and output is no segment.
  *
  * Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost" (arXiv 1604.06174, 2016).
  */
@@ -35,14 +34,14 @@ enum {
 bool gs_recompute_read(const char *text, int *out);
 const char *gs_recompute_text(int, char *text, size_t size);
 
-/* In gs_layer_bind, when all y have lifetimes: set `segment` and `rerun` of the layers of root->recompute, and let the
- * y inside of segments go between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
+/* In gs_layer_bind, when all y have lifetimes: set `segment` and `rerun` by root->recompute, and give the y inside
+ * segments a gap between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
 gs_status gs_recompute_plan(gs_layer *root, gs_lifetimes *);
 
-/* The y of each layer is needed from its own step of forward on; these steps have numbers below 0. */
+/* Begin the lifetime of each y at the layer's own step of forward; these steps are numbered below 0. */
 void gs_lifetimes_from_forward(gs_layer *root, gs_lifetimes *);
 
-/* Of a bound model: the operations of one sample that backward computes again (gs_layer.flops). */
+/* Operations of one sample that backward computes again (gs_layer.flops); for a bound model. */
 double gs_recompute_flops(gs_layer *root);
 
 /* How many segments it has. */

@@ -1,0 +1,32 @@
+/* The updates of the optimisers: of NAME the kernel in cl/NAME.cl. */
+#include "cl/cl.h"
+
+gs_status gs_cl_sgd_update(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,
+                           float momentum, float weight_decay) {
+    if (!v.base) v = w; /* a kernel's buffer must exist; without momentum this one is not touched */
+    return GS_CL_RUN(d, "sgd", "sgd_update", gs_cl_elements(d, count), w, v, dw, count, scale, lr, momentum,
+                     weight_decay);
+}
+
+gs_status gs_cl_nesterov_update(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale,
+                                float lr, float momentum, float weight_decay) {
+    return GS_CL_RUN(d, "nesterov", "nesterov_update", gs_cl_elements(d, count), w, v, dw, count, scale, lr,
+                     momentum, weight_decay);
+}
+
+gs_status gs_cl_adam_update(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
+                            gs_adam_step step) {
+    return GS_CL_RUN(d, "adam", "adam_update", gs_cl_elements(d, count), w, m, v, dw, count,
+                     GS_ARG_STRUCT(step));
+}
+
+gs_status gs_cl_lamb_direction(gs_device *d, gs_mem dw, gs_mem m, gs_mem v, gs_mem w, size_t count,
+                               gs_adam_step step) {
+    return GS_CL_RUN(d, "lamb", "lamb_direction", gs_cl_elements(d, count), dw, m, v, w, count,
+                     GS_ARG_STRUCT(step));
+}
+
+gs_status gs_cl_lion_update(gs_device *d, gs_mem w, gs_mem m, gs_mem dw, size_t count, gs_adam_step step) {
+    return GS_CL_RUN(d, "lion", "lion_update", gs_cl_elements(d, count), w, m, dw, count,
+                     GS_ARG_STRUCT(step));
+}
