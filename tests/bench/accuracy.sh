@@ -5,6 +5,7 @@
 set -eu
 gradsum=$1
 here=$(dirname "$0")
+library=$(dirname "$gradsum")/libgradsum.so
 python=${NEWEST:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,7 +18,7 @@ ours() { # SEED
 }
 
 torch() { # SEED
-    "$python" "$here/accuracy_torch.py" "$(dirname "$gradsum")/libgradsum.so" --seed "$1" --epochs "${EPOCHS:-10}" --threads "$(nproc)" |
+    "$python" "$here/accuracy_torch.py" "$library" --seed "$1" --epochs "${EPOCHS:-10}" --threads "$(nproc)" |
         sed -n 's/^PyTorch.*: \([0-9.]*\) %$/\1/p'
 }
 
