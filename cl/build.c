@@ -133,7 +133,7 @@ static bool write_name(const gs_cl *cl, const char *source, const char *options,
 static bool load(const gs_cl *cl, const char *name, const char *options, cl_program *out) {
     void *data;
     size_t bytes;
-    if (gs_cache_read(name, &data, &bytes) != GS_CACHE_FOUND) return false;
+    if (!gs_cache_read(name, &data, &bytes)) return false;
     const unsigned char *binary = data;
     cl_int error, good = CL_SUCCESS;
     cl_program program = clCreateProgramWithBinary(cl->context, 1, &cl->id, &bytes, &binary, &good, &error);

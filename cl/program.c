@@ -58,13 +58,12 @@ static bool is_in(const text *t, const char *file) {
 static gs_status open_file(const char *path, const char *file, FILE **f, char **text) {
     const gs_cl_sealed *s = gs_cl_sealed_files;
     uint64_t bytes;
-    size_t size = 0;
     *text = NULL;
     while (s->file && strcmp(s->file, file) != 0) s++;
     if (s->file && access(path, F_OK) != 0)
-        GS_TRY(gs_context(gs_unzip(file, s->data, s->bytes, s->size, text, &size), "sealed kernels"));
+        GS_TRY(gs_context(gs_unzip(file, s->data, s->bytes, s->size, text), "sealed kernels"));
     if (!*text) return gs_context(gs_file_open_stream(path, f, &bytes), "kernels");
-    *f = fmemopen(*text, size, "r");
+    *f = fmemopen(*text, s->size, "r");
     if (*f) return GS_OK;
     free(*text);
     *text = NULL;

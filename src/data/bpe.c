@@ -1,12 +1,11 @@
-/* Byte pairs: vocabulary and merges are read from files or texts; a text becomes words, and these become tokens.
+/* Byte pairs: reads vocabulary and merges from files or texts, splits a text into words, and words into tokens.
  *
- * In a word pairs of neighbours are joined, the earliest merge first.
+ * In a word, neighbouring tokens are joined, the earliest merge first. A word is a doubly linked list of tokens. A heap
+ * holds every pair that can be joined, as (rank, index of its left token); a pair that is gone is dropped when popped.
+ * n bytes cost n log n.
  *
- * A word is a list of tokens, linked in both directions. A heap has every pair that may be joined, as (rank, place of
- * its left token); one that is no longer there is dropped when it comes up. So n bytes cost n log n.
- *
- * Most words of a text have been there before: their tokens are copied. A table remembers by their hash where in the
- * text they were, and where their tokens are. (With GPT-2's list, jargon takes 53 ms instead of 83, on one core.)
+ * Most words of a text are repeated. A hash table stores where a word was in the text and where its tokens are, and
+ * these are copied. (With GPT-2's list, jargon takes 53 ms instead of 83, on one core.)
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -20,12 +19,12 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* ---- a text becomes words, by GPT-2's regular expression and PCRE2 ---- */
+/* ---- from text to words: GPT-2's regular expression and PCRE2 ---- */
 
-/* White space, as Unicode has it (White_Space). PCRE2's \s also has U+180E, which was one until 2013. */
+/* Unicode's White_Space. PCRE2's \s also matches U+180E, which has not been white space since 2013. */
 #define WHITE "\\t-\\r\\x{85}\\p{Z}"
 
-/* The last but one leaves the last white space of several to the word behind it: " a" is one word. */
+/* The last but one leaves the last of several white spaces to the next word: " a" is one word. */
 static const char WORD[] = "'s|'t|'re|'ve|'m|'ll|'d"
                            "| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+"
                            "|[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+";
@@ -38,8 +37,7 @@ static void *compile_words(void) {
                                      PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, NULL);
     if (!code && error != PCRE2_ERROR_NOMEMORY && error != PCRE2_ERROR_HEAP_FAILED)
         gs_bug("PCRE2 refuses the expression of a word: error %d at %zu", error, at);
-    /* 134 MB/s of words instead of 34 (jargon, one core). Where memory may not become code, PCRE2 goes on
-     * without. */
+    /* 134 MB/s of words instead of 34 (jargon, one core). Where executable memory is forbidden, PCRE2 interprets. */
     if (code) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return code;
 }
@@ -60,14 +58,14 @@ gs_status gs_bpe_walk_next(gs_bpe_walk *walk, const char *text, size_t bytes, si
     *length = end - at;
     if (found > 0 && end > at) return GS_OK;
     if (found == PCRE2_ERROR_NOMATCH)
-        gs_bug("gs_bpe: no word begins at byte %zu", at); /* every character is in one */
+        gs_bug("gs_bpe: no word begins at byte %zu", at); /* every character belongs to a word */
     return gs_fail(GS_E_MEMORY, "the word at byte %zu of the text is too long for PCRE2 (error %d)", at,
                    found);
 }
 
 /* ---- the alphabet of files ---- */
 
-/* Those that cannot be seen: 0 to 32, 127 to 160, 173. They follow each other from U+0100 on. */
+/* Invisible bytes, 0 to 32, 127 to 160 and 173, become consecutive characters from U+0100 on. */
 enum { SPACE = ' ', DELETE = 127, NO_BREAK = 160, HYPHEN = 173, LAST = 255, FIRST_MOVED = 256 };
 enum { DELETE_MOVED = FIRST_MOVED + SPACE + 1, HYPHEN_MOVED = DELETE_MOVED + NO_BREAK - DELETE + 1 };
 
@@ -87,7 +85,7 @@ int gs_bpe_byte(uint32_t character) {
 
 /* ---- making one ---- */
 
-/* While its merges come. Tokens are found by their text in the alphabet of files. */
+/* A gs_bpe under construction. Tokens are found by their text in the alphabet of files. */
 typedef struct maker {
     gs_bpe *bpe;
     const char *const *token; /* by number, not owned */
@@ -95,7 +93,7 @@ typedef struct maker {
     int bits;
 } maker;
 
-/* The least number of bits for a table at most half full. */
+/* The fewest bits for a table that is at most half full. */
 static int bits_for(size_t count) {
     int bits = 8;
     while (((size_t)1 << bits) < 2 * count) bits++;
@@ -119,7 +117,7 @@ static int find(const maker *m, const char *text, size_t bytes) {
 
 /* ---- tokens ---- */
 
-/* Token i as bytes, behind those of the tokens before it. */
+/* Append the bytes of token i. */
 static gs_status add_token(maker *m, const char *where, size_t i) {
     gs_bpe *b = m->bpe;
     const char *token = m->token[i];
@@ -187,7 +185,7 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
 
 /* ---- merges ---- */
 
-/* The beginning of a text of so many bytes, for a message. */
+/* The beginning of a text, for a message. */
 static const char *shown(const char *text, size_t bytes) {
     char begin[96];
     snprintf(begin, sizeof begin, "%.*s", (int)(bytes < sizeof begin ? bytes : sizeof begin - 1), text);
@@ -221,7 +219,7 @@ static gs_status maker_merge(maker *m, const char *where, size_t line, const cha
     return GS_OK;
 }
 
-/* ---- owners ---- */
+/* ---- sharing ---- */
 
 gs_bpe *gs_bpe_share(gs_bpe *b) {
     if (b) __atomic_fetch_add(&b->users, 1, __ATOMIC_RELAXED);
@@ -238,7 +236,7 @@ void gs_bpe_free(gs_bpe *b) {
     free(b);
 }
 
-/* ---- what is asked of one ---- */
+/* ---- queries ---- */
 
 int gs_bpe_size(const gs_bpe *b) {
     return b->size;
@@ -267,7 +265,7 @@ enum {
     LINES_MOST = 1 << 20
 };
 
-/* "l o": one space, with something on both sides. */
+/* "l o": two tokens and one space. */
 static gs_status add_line(maker *m, const char *where, size_t number, const char *line, size_t bytes) {
     const char *space = memchr(line, ' ', bytes);
     const size_t left = space ? (size_t)(space - line) : 0, right = space ? bytes - left - 1 : 0;
@@ -277,7 +275,7 @@ static gs_status add_line(maker *m, const char *where, size_t number, const char
     return maker_merge(m, where, number, line, left, space + 1, right);
 }
 
-/* Lines may end as Windows has them; empty ones are passed over. */
+/* Lines may end with \r\n; empty lines are ignored. */
 static gs_status add_lines(maker *m, const char *where, const char *text, size_t bytes) {
     size_t number = 0;
     for (const char *at = text, *end = text + bytes, *next; at < end; at = next) {
@@ -301,7 +299,7 @@ static size_t count_lines(const char *text, size_t bytes) {
     return lines;
 }
 
-/* What both kinds of tokens have in common. Two names for messages: of the tokens, and of the merges. */
+/* tokens_where, merges_where: names for messages. */
 static gs_status make(const char *const *token, size_t size, const char *tokens_where, const char *merges,
                       size_t merges_bytes, const char *merges_where, gs_bpe **out) {
     maker m;
@@ -342,7 +340,7 @@ static gs_status list_tokens(const char *path, const cJSON *json, size_t size, c
             cJSON_free(value);
             return status;
         }
-        if (suffix && !suffix[4]) /* GPT-2's words end before the w, and again behind it */
+        if (suffix && !suffix[4]) /* GPT-2's regular expression would cut </w> into words */
             return gs_fail(
                 GS_E_FORMAT,
                 "%s: the token '%s' ends its word by </w>, as CLIP's do; wanted GPT-2's words, where "
@@ -357,7 +355,7 @@ static gs_status list_tokens(const char *path, const cJSON *json, size_t size, c
     return GS_OK;
 }
 
-/* token[] lives as long as the JSON. */
+/* token[] points into the JSON. */
 static gs_status make_from_files(const char *vocab, const char *merges, const cJSON *json, gs_bpe **out) {
     const size_t size = (size_t)cJSON_GetArraySize(json);
     const char **token = calloc(size + 1, sizeof *token);
@@ -374,7 +372,7 @@ static gs_status make_from_files(const char *vocab, const char *merges, const cJ
     return status;
 }
 
-/* tokenizer.json holds both lists, and much that would give other tokens. */
+/* tokenizer.json holds both lists, and settings that may give other tokens. */
 static gs_status explain_whole(const char *folder, char path[3][4096]) {
     if ((access(path[0], F_OK) == 0 && access(path[1], F_OK) == 0) || access(path[2], F_OK) != 0)
         return GS_OK;
@@ -383,40 +381,6 @@ static gs_status explain_whole(const char *folder, char path[3][4096]) {
         "%s has tokenizer.json, but not both vocab.json and merges.txt; if it cuts texts as GPT-2's "
         "does, write these in Python: tokenizers.Tokenizer.from_file('%s').model.save('%s')",
         folder, path[2], folder);
-}
-
-/* What may lie beside the two lists, and must not ask for other tokens than they give: none of these is set. */
-static gs_status check_beside(const char *folder) {
-    static const struct {
-        const char *file, *in, *name; /* name NULL: anything */
-    } unset[] = {{"added_tokens.json", NULL, NULL},
-                 {"tokenizer_config.json", NULL, "add_prefix_space"},
-                 {"tokenizer_config.json", NULL, "add_bos_token"},
-                 {"tokenizer_config.json", NULL, "do_lower_case"},
-                 {"tokenizer.json", NULL, "normalizer"},
-                 {"tokenizer.json", "pre_tokenizer", "add_prefix_space"},
-                 {"tokenizer.json", "pre_tokenizer", "individual_digits"},
-                 {"tokenizer.json", "pre_tokenizer", "pretokenizers"}};
-    gs_status status = GS_OK;
-    for (size_t i = 0; i < sizeof unset / sizeof *unset && status == GS_OK; i++) {
-        char path[4200];
-        cJSON *json = NULL;
-        snprintf(path, sizeof path, "%s/%s", folder, unset[i].file);
-        if (access(path, F_OK) != 0) continue;
-        status = read_json(path, &json);
-        const cJSON *in = unset[i].in ? cJSON_GetObjectItemCaseSensitive(json, unset[i].in) : json,
-                    *found = unset[i].name ? cJSON_GetObjectItemCaseSensitive(in, unset[i].name)
-                             : json        ? json->child
-                                           : NULL;
-        if (status == GS_OK && found && !cJSON_IsNull(found) && !cJSON_IsFalse(found))
-            status =
-                gs_fail(GS_E_FORMAT,
-                        "%s sets %s: that gives other tokens than vocab.json and merges.txt alone, which are "
-                        "all that is read; wanted it unset, as GPT-2's tokenizer has it",
-                        path, gs_printable(found->string));
-        cJSON_Delete(json);
-    }
-    return status;
 }
 
 gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
@@ -429,7 +393,6 @@ gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
             return gs_fail(GS_E_FILE, "%s: the path is too long", folder);
     gs_status status = explain_whole(folder, path);
     if (status == GS_OK) status = read_json(path[0], &json);
-    if (status == GS_OK) status = check_beside(folder);
     if (status == GS_OK) status = make_from_files(path[0], path[1], json, out);
     cJSON_Delete(json);
     return status;
@@ -455,47 +418,45 @@ gs_status gs_bpe_read(const char *tokens, const char *merges, const char *where,
     return status;
 }
 
-/* A token in the alphabet of files, and `after`. Returns the place behind. */
-static char *write_token(const gs_bpe *b, int token, char after, char *to) {
-    for (uint32_t i = b->begin[token]; i < b->begin[token + 1]; i++)
-        to += gs_utf8_write(gs_bpe_character((unsigned char)b->bytes[i]), to);
-    *to = after;
-    return to + 1;
-}
-
-static size_t token_room(const gs_bpe *b, int token) {
-    return 2 * (size_t)(b->begin[token + 1] - b->begin[token]) +
-           1; /* no character of the alphabet has 3 bytes */
+/* Write a token in the alphabet of files. */
+static void write_token(const gs_bpe *b, int token, FILE *f) {
+    char character[5];
+    for (uint32_t i = b->begin[token]; i < b->begin[token + 1]; i++) {
+        gs_utf8_write(gs_bpe_character((unsigned char)b->bytes[i]), character);
+        fputs(character, f);
+    }
 }
 
 gs_status gs_bpe_texts(const gs_bpe *b, char **tokens, char **merges) {
-    size_t room = 0, merges_room = 1;
-    for (int i = 0; i < b->size; i++) room += token_room(b, i);
-    for (uint32_t i = 0; i < b->merges; i++)
-        merges_room += token_room(b, b->merge[i].left) + token_room(b, b->merge[i].right);
-    /* gs_utf8_write puts a 0 behind each character */
-    char *to = *tokens = malloc(room + 1), *line = *merges = malloc(merges_room + 1);
-    if (!to || !line) {
-        free(to);
-        free(line);
-        *tokens = *merges = NULL;
-        return gs_fail(GS_E_MEMORY, "no memory for the text of %d tokens", b->size);
+    size_t bytes[2];
+    *tokens = *merges = NULL;
+    FILE *t = open_memstream(tokens, &bytes[0]), *m = open_memstream(merges, &bytes[1]);
+    for (int i = 0; t && i < b->size; i++) {
+        if (i > 0) fputc(' ', t);
+        write_token(b, i, t);
     }
-    for (int i = 0; i < b->size; i++) to = write_token(b, i, i + 1 < b->size ? ' ' : '\0', to);
-    for (uint32_t i = 0; i < b->merges; i++) {
-        line = write_token(b, b->merge[i].left, ' ', line);
-        line = write_token(b, b->merge[i].right, '\n', line);
+    for (uint32_t i = 0; m && i < b->merges; i++) {
+        write_token(b, b->merge[i].left, m);
+        fputc(' ', m);
+        write_token(b, b->merge[i].right, m);
+        fputc('\n', m);
     }
-    *line = '\0';
-    return GS_OK;
+    bool failed = !t || !m || ferror(t) || ferror(m);
+    if (t && fclose(t) != 0) failed = true;
+    if (m && fclose(m) != 0) failed = true;
+    if (!failed) return GS_OK;
+    free(*tokens);
+    free(*merges);
+    *tokens = *merges = NULL;
+    return gs_fail(GS_E_MEMORY, "no memory for the text of %d tokens", b->size);
 }
 
-/* ---- words become tokens ---- */
+/* ---- from words to tokens ---- */
 
 enum {
     TABLE_BITS = 16,
-    TABLE = 1 << TABLE_BITS, /* words that are remembered, */
-    SHORT = 64               /* of at most so many bytes */
+    TABLE = 1 << TABLE_BITS, /* remembered words, */
+    SHORT = 64               /* of at most this many bytes */
 };
 
 static const uint32_t NOTHING = UINT32_MAX;
@@ -507,8 +468,8 @@ typedef struct node {
 } node;
 
 typedef struct known {
-    uint32_t at, tokens_at; /* in the text; among the tokens */
-    uint16_t length, count; /* 0: none is known */
+    uint32_t at, tokens_at; /* offsets in the text and in the tokens */
+    uint16_t length, count; /* length 0: empty slot */
 } known;
 
 typedef struct encoder {
@@ -518,7 +479,7 @@ typedef struct encoder {
     size_t count;
     known *table;
     node *list;
-    uint64_t *heap; /* rank << 32 | place */
+    uint64_t *heap; /* rank << 32 | index in the list */
     size_t list_most, heap_count, heap_room;
 } encoder;
 
@@ -595,7 +556,7 @@ static gs_status encode_word(encoder *e, const char *word, size_t bytes) {
     return GS_OK;
 }
 
-/* ---- words that are known ---- */
+/* ---- remembered words ---- */
 
 static known *known_at(const encoder *e, const char *word, size_t bytes) {
     uint64_t hash = bytes;
@@ -619,7 +580,7 @@ static gs_status encode_short(encoder *e, const char *word, size_t bytes) {
 
 /* ---- a text ---- */
 
-/* A part of a text, without the token between texts. */
+/* A part of a text without the token between texts. */
 static gs_status encode_part(encoder *e, gs_bpe_walk *walk, const char *text, size_t bytes) {
     for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(gs_bpe_walk_next(walk, text, bytes, at, &length));

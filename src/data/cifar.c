@@ -13,8 +13,8 @@ enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5, NAMES_
 typedef struct family {
     const char *name, *folder, *archive;
     int labels;           /* bytes before the pixels */
-    int classes[2];       /* by gs_labels, */
-    const char *names[2]; /* and the files with their names, a line each */
+    int classes[2];       /* by gs_labels */
+    const char *names[2]; /* files with their names, a line each */
     const char *file[FILES];
     int test; /* file[0 .. test - 1] are for training */
 } family;
@@ -41,7 +41,7 @@ static const family families[] = {
 
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* The files of a split, as they were read. */
+/* The files of a split. */
 typedef struct content {
     const family *of;
     const char *const *file; /* the split's first */
@@ -66,7 +66,7 @@ static bool has_files(const char *folder, const family *f) {
     return false;
 }
 
-/* Where the set lies: in the folder, or in the one that its archive makes there. */
+/* Look in the folder, then in the folder that the archive unpacks to. */
 static bool find(const char *where, char path[PATH_SIZE], const family **of) {
     if (snprintf(path, PATH_SIZE, "%s", where) >= PATH_SIZE) return false;
     for (*of = families; *of < families + FAMILIES; (*of)++)
@@ -83,7 +83,7 @@ bool gs_cifar_is_at(const char *where) {
     return find(where, path, &of);
 }
 
-/* Python's pickles of the same images have these names: not even the files of CIFAR-100 have an end of their own. */
+/* Names of the Python version: pickles of the same images, without a file name extension. */
 gs_status gs_cifar_explain(const char *where) {
     static const struct {
         const char *folder, *archive, *file[2];
@@ -124,31 +124,28 @@ static gs_status read_folder(const char *folder, content *c) {
 
 /* ---- from records to samples ---- */
 
-static gs_status check_label(const char *path, const char *file, size_t record, const char *what, int label,
-                             int classes) {
-    if (label < classes) return GS_OK;
-    return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d", path, what,
-                   record, file, label, classes - 1);
-}
-
-/* CIFAR-100 has the coarse label first. */
+/* CIFAR-100 stores the coarse label first. */
 static gs_status copy_record(const char *path, const content *c, int file, size_t record, gs_labels labels,
                              gs_dataset *d) {
     const family *f = c->of;
     const unsigned char *from = c->data[file] + record * (size_t)(f->labels + PIXELS);
-    const bool two = f->labels == 2;
-    const int fine = from[two ? 1 : 0];
-    GS_TRY(check_label(path, c->file[file], record, two ? "fine " : "", fine, f->classes[GS_LABELS_FINE]));
-    if (two)
-        GS_TRY(check_label(path, c->file[file], record, "coarse ", from[0], f->classes[GS_LABELS_COARSE]));
-    const int label = labels == GS_LABELS_COARSE ? from[0] : fine;
+    for (int kind = 0; kind < f->labels; kind++) { /* by gs_labels: backwards in the file */
+        const int found = from[f->labels - 1 - kind];
+        if (found >= f->classes[kind])
+            return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d", path,
+                           f->labels == 1           ? ""
+                           : kind == GS_LABELS_FINE ? "fine "
+                                                    : "coarse ",
+                           record, c->file[file], found, f->classes[kind] - 1);
+    }
+    const int label = from[f->labels - 1 - (int)labels];
     d->labels[d->count] = (unsigned char)label;
     if (label >= d->classes) d->classes = label + 1;
     memcpy(d->images + d->count++ * PIXELS, from + f->labels, PIXELS);
     return GS_OK;
 }
 
-/* How many samples: each file has whole records, and at least one. */
+/* Count samples. Each file must hold at least one record and only whole ones. */
 static gs_status count_records(const char *path, const content *c, size_t *samples) {
     const size_t record = (size_t)c->of->labels + PIXELS;
     *samples = 0;

@@ -39,13 +39,13 @@ bool gs_csv_reads(const char *where, const char *file) {
 /* ---- lines and columns ---- */
 
 typedef struct table {
-    const char *path, *next, *at, *line_end, *end; /* next: line; at: the next field, NULL behind the last */
-    int line, column, columns, targets;            /* line, column: of what was read last, from 1 */
+    const char *path, *next, *at, *line_end, *end; /* next: line; at: the next field, NULL after the last */
+    int line, column, columns, targets;            /* line, column: of the last field read, from 1 */
     float *numbers;                                /* (rows, columns) */
     size_t used, room, rows;
 } table;
 
-/* The next line that is not empty; false: there is none. */
+/* The next line that is not empty; false: the end. */
 static bool next_line(table *t) {
     for (const char *from; (from = t->next) < t->end;) {
         const char *end = memchr(from, '\n', (size_t)(t->end - from));
@@ -63,7 +63,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next field of the line, without the spaces around it; false: there is none. *x: as a number, if it is one. */
+/* The next field of the line without surrounding spaces; false: the end. *x: its number, if it is one. */
 static bool next_field(table *t, const char **field, int *length, float *x, bool *is_number) {
     if (!t->at) return false;
     const char *comma = memchr(t->at, ',', (size_t)(t->line_end - t->at)), *end = comma ? comma : t->line_end;
@@ -89,7 +89,7 @@ static gs_status GS_PRINTF(2, 3) wrong(const table *t, const char *format, ...) 
     return GS_E_FORMAT; /* clang's analyzer does not know what gs_fail returns */
 }
 
-/* The first line: how many columns, and how many of them are targets? If one is a number it is read again, as a row. */
+/* Count columns and targets in the first line. If a field is a number, the line is read again as a row. */
 static gs_status read_header(table *t) {
     const char *field;
     int length;
@@ -136,7 +136,7 @@ static gs_status read_row(table *t) {
 
 /* ---- the set ---- */
 
-/* Every `each`-th row, or all others; each 0: all rows. */
+/* To test every `each`-th row, to train all others; each 0: all rows. */
 static gs_status take_rows(const table *t, gs_split split, size_t each, gs_dataset *d) {
     const size_t columns = (size_t)t->columns, rows = t->rows, tests = each ? rows / each : 0,
                  outputs = t->targets > 0 ? (size_t)t->targets : 1, inputs = columns - outputs;
@@ -164,12 +164,13 @@ static gs_status take_rows(const table *t, gs_split split, size_t each, gs_datas
 gs_status gs_csv_set_load(const char *where, gs_split split, gs_labels fine, gs_dataset *d) {
     char path[PATH_SIZE], *text;
     size_t bytes;
-    (void)fine; /* a sample has but one label */
+    (void)fine; /* a sample has one label */
     if (!path_of(where, split, path)) return gs_fail(GS_E_FILE, "%s has no %s", where, file_names[split]);
     GS_TRY(gs_file_read(path, FILE_MOST, &text, &bytes));
     gs_status status = gs_foreign_check_text(path, text, bytes);
     table t = {.path = path, .next = text, .end = text + bytes};
-    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) t.next += 3; /* UTF-8's mark, of spreadsheets */
+    if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        t.next += 3; /* UTF-8's byte order mark, from spreadsheets */
     if (status == GS_OK) status = read_header(&t);
     for (; status == GS_OK && next_line(&t); t.rows++) status = read_row(&t);
     if (status == GS_OK) status = take_rows(&t, split, is_one_file(where) ? TEST_EACH : 0, d);

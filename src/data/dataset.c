@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,10 @@
 #include "data/text_set.h"
 #include "io/file.h"
 
-/* Where Debian's package dataset-fashion-mnist puts the full set. */
+/* From Debian's package dataset-fashion-mnist. */
 static const char FASHION_MNIST[] = "/usr/share/datasets/fashion-mnist";
 
-/* What is no path. */
+/* Names that are not paths. */
 static const char *const set_names[] = {
     "fashion-mnist", "fashion-mnist-small", "colour-fashion", "colour-fashion-small", "jargon", NULL};
 
@@ -32,8 +33,7 @@ static const char *const file_names[2][2] = {
     [GS_TEST] = {[IMAGES] = "t10k-images-idx3-ubyte", [LABELS] = "t10k-labels-idx1-ubyte"},
 };
 
-/* Look for one file: NAME and NAME.gz, and both with the dot that some copies have
- * ("train-images.idx3-ubyte"). */
+/* Look for NAME and NAME.gz, and for both with the dot of some copies ("train-images.idx3-ubyte"). */
 static bool find_file(const char *folder, gs_split split, part part, char path[PATH_SIZE]) {
     char dotted[64];
     snprintf(dotted, sizeof dotted, "%s", file_names[split][part]);
@@ -63,7 +63,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-/* Why files cannot be opened in `path`, as an errno; 0: they can. */
+/* The errno of opening files in `path`; 0: they can be opened. */
 static int folder_error(const char *path) {
     struct stat s;
     if (stat(path, &s) != 0) return errno;
@@ -72,7 +72,7 @@ static int folder_error(const char *path) {
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
-/* What the user wrote -> the folder. */
+/* The folder of a name or a path. */
 static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
     if (strcmp(where, "fashion-mnist-small") == 0)
         return gs_file_of_gradsum("datasets/fashion-mnist-small", folder, PATH_SIZE);
@@ -110,7 +110,7 @@ static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
 
 gs_status gs_mnist_load(const char *folder, gs_split split, gs_labels fine, gs_dataset *d) {
     char images_path[PATH_SIZE], labels_path[PATH_SIZE];
-    (void)fine; /* an image has but one label */
+    (void)fine; /* an image has one label */
     if (!find_file(folder, split, IMAGES, images_path)) return missing(folder, split, IMAGES);
     if (!find_file(folder, split, LABELS, labels_path)) return missing(folder, split, LABELS);
 
@@ -152,8 +152,8 @@ static const struct format {
 } formats[] = {GS_DATA_FORMATS(FORMAT)};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* The only one whose files are there; NULL: there are none. GS_E_FORMAT: there are two. A table beside other samples
- * describes them (Kaggle's train.csv), and does not count; so it is the last row. */
+/* The one format whose files are there; NULL: none. GS_E_FORMAT: two formats. A table beside other samples describes
+ * them (Kaggle's train.csv) and does not count; it is therefore the last row. */
 static gs_status find_format(const char *where, const struct format **found) {
     *found = NULL;
     for (int i = 0; i < FORMATS; i++) {
@@ -187,19 +187,19 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
     if (!colour && !found) {
         GS_TRY(find_folder(where, folder));
         GS_TRY(find_format(folder, &found));
-        if (!found) GS_TRY(gs_cifar_explain(folder)); /* one that is still packed, say */
+        if (!found) GS_TRY(gs_cifar_explain(folder)); /* not unpacked, for example */
         where = folder;
     }
     if (labels == GS_LABELS_COARSE && !(found && found->load == gs_cifar_load))
         return gs_fail(GS_E_USAGE, "%s has one label for each image: only CIFAR-100 has coarse labels",
                        where);
-    if (colour) return gs_colour_load(where, split, d);
+    if (colour) return gs_colour_make(where, split, GS_COLOUR_SEED, d);
     if (found) return found->load(where, split, labels, d);
     return gs_folder_is_at(where) ? gs_folder_set_load(where, split, pictures, d)
                                   : missing(where, split, IMAGES);
 }
 
-/* As Xiao, Rasul and Vollgraf, "Fashion-MNIST" (2017), name the labels; the colourful images have them too. */
+/* The labels' names are those of Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017), in grey and in colour. */
 static void name_classes(const char *where, gs_dataset *d) {
     static const char names[] =
         "T-shirt/top\ntrouser\npullover\ndress\ncoat\nsandal\nshirt\nsneaker\nbag\nankle boot";
@@ -297,6 +297,30 @@ gs_status gs_dataset_check_tokens(const gs_dataset *d, int vocabulary) {
     return GS_OK;
 }
 
+void gs_scaling_add(const unsigned char *bytes, size_t count, size_t plane, size_t channels, uint64_t *sum,
+                    uint64_t *squares) {
+    for (size_t first = 0; first < count; first += plane) {
+        const size_t c = first / plane % channels;
+        uint64_t s = 0, q = 0;
+        for (size_t i = first; i < first + plane; i++) {
+            s += bytes[i];
+            q += (uint64_t)bytes[i] * bytes[i];
+        }
+        sum[c] += s;
+        squares[c] += q;
+    }
+}
+
+gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares) {
+    gs_scaling out = {.mean.count = channels, .std.count = channels};
+    for (int c = 0; c < channels; c++) {
+        const double mean = (double)sum[c] / pixels, variance = (double)squares[c] / pixels - mean * mean;
+        out.mean.of[c] = (float)(mean / 255);
+        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
+    }
+    return out;
+}
+
 gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     if (gs_dataset_is_numbers(d)) return GS_NOT_SCALED;
     if (d->folder) return d->folder->scaling;
@@ -304,18 +328,8 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     const size_t bytes = d->count * gs_shape_size(d->shape);
     const size_t plane = channels > 1 ? (size_t)d->shape.h * (size_t)d->shape.w : bytes;
     uint64_t sum[GS_CHANNELS] = {0}, squares[GS_CHANNELS] = {0};
-    for (size_t first = 0; first < bytes; first += plane) {
-        const size_t c = first / plane % (size_t)channels;
-        uint64_t s = 0, q = 0;
-        for (size_t i = first; i < first + plane; i++) {
-            s += d->images[i];
-            q += (uint64_t)d->images[i] * d->images[i];
-        }
-        sum[c] += s;
-        squares[c] += q;
-    }
-    const size_t pixels = bytes / (size_t)channels;
-    return gs_scaling_of_sums(channels, (double)pixels, sum, squares);
+    gs_scaling_add(d->images, bytes, plane, (size_t)channels, sum, squares);
+    return gs_scaling_of_sums(channels, (double)(bytes / (size_t)channels), sum, squares);
 }
 
 /* ---- the classes' names ---- */
@@ -373,7 +387,7 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
                       crc32_z(0, inputs, d->count * gs_dataset_input_bytes(d)));
 }
 
-/* ---- samples and their targets, as a batch wants them ---- */
+/* ---- samples and their targets for a batch ---- */
 
 /* Labels become int32; targets stay floats. */
 static void copy_target(const gs_dataset *d, size_t sample, size_t i, void *targets) {
@@ -399,7 +413,7 @@ static void gather_from_memory(const gs_dataset *d, const gs_sample_request *w, 
     }
 }
 
-/* shift: of the windows of a text. */
+/* shift: the offset of a text's windows. */
 static gs_status gather(const gs_dataset *d, const gs_sample_request *w, int shift, void *inputs,
                         void *targets) {
     if (d->folder) return gs_folder_set_read(d->folder, d, w, inputs, targets);
@@ -422,9 +436,9 @@ gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *d, uint64_t s
     return gather(d, &wanted, d->text ? gs_text_shift(d->text, seed, epoch) : 0, inputs, targets);
 }
 
-/* ---- sets of numbers that the caller has in memory ---- */
+/* ---- sets of numbers from the caller ---- */
 
-/* A copy of count x each floats; NULL: no memory for it. */
+/* A copy of count x each floats; NULL: no memory. */
 static float *copy_of(const float *from, size_t count, size_t each) {
     size_t bytes;
     if (__builtin_mul_overflow(count, each * sizeof *from, &bytes)) return NULL;
@@ -472,37 +486,32 @@ static gs_status copy_inputs(gs_dataset *d, gs_shape shape, const float *inputs)
                    gs_shape_tuple(shape).text);
 }
 
-static gs_status named(const char *name, size_t count, gs_dataset **out) {
+/* Labels or targets, `each` of them for a sample. */
+static gs_status from_memory(const char *name, size_t count, gs_shape shape, const float *inputs, int each,
+                             const int32_t *labels, const float *targets, gs_dataset **out) {
     GS_TRY(GS_NEW(*out, 1, "%s", name));
     snprintf((*out)->name, sizeof(*out)->name, "%s", name);
     (*out)->count = count;
-    return GS_OK;
-}
-
-static gs_status done(gs_status status, gs_dataset **d) {
+    gs_status status = copy_inputs(*out, shape, inputs);
+    if (status == GS_OK)
+        status = labels ? copy_labels(*out, each, labels) : copy_targets(*out, each, targets);
     if (status == GS_OK) return GS_OK;
-    gs_dataset_free(*d);
-    *d = NULL;
+    gs_dataset_free(*out);
+    *out = NULL;
     return status;
 }
 
 gs_status gs_dataset_from_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
                                  const int32_t *labels, gs_dataset **out) {
-    return gs_dataset_from_token_labels(name, count, shape, inputs, 1, labels, out);
+    return from_memory(name, count, shape, inputs, 1, labels, NULL, out);
 }
 
 gs_status gs_dataset_from_token_labels(const char *name, size_t count, gs_shape shape, const float *inputs,
                                        int each, const int32_t *labels, gs_dataset **out) {
-    GS_TRY(named(name, count, out));
-    gs_status status = copy_inputs(*out, shape, inputs);
-    if (status == GS_OK) status = copy_labels(*out, each, labels);
-    return done(status, out);
+    return from_memory(name, count, shape, inputs, each, labels, NULL, out);
 }
 
 gs_status gs_dataset_from_targets(const char *name, size_t count, gs_shape shape, const float *inputs,
                                   int outputs, const float *targets, gs_dataset **out) {
-    GS_TRY(named(name, count, out));
-    gs_status status = copy_inputs(*out, shape, inputs);
-    if (status == GS_OK) status = copy_targets(*out, outputs, targets);
-    return done(status, out);
+    return from_memory(name, count, shape, inputs, outputs, NULL, targets, out);
 }

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +21,14 @@
 
 /* ---- the names of its files ---- */
 
-/* Pictures that are not read. */
+/* Formats of pictures that gradsum cannot read. */
 static const char *const other_ends[] = {".webp", ".bmp", ".tif", ".tiff", ".gif", ".avif", ".heic"};
 enum { OTHERS = sizeof other_ends / sizeof *other_ends };
 
 /* The names in one folder, sorted. */
 typedef struct entries {
     char **name;
-    size_t count, room, others[OTHERS];
+    size_t count, others[OTHERS];
 } entries;
 
 static bool is_folder(const char *path) {
@@ -37,7 +36,7 @@ static bool is_folder(const char *path) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* Which of `ends` the name has, in small letters or capitals of ASCII, in any locale; -1: none. */
+/* The index of the ending that the name has, ignoring the case of ASCII letters in any locale; -1: none. */
 static int ending_of(const char *name, const char *const *ends, int count) {
     const size_t length = strlen(name);
     const locale_t own = gs_c_locale();
@@ -55,7 +54,7 @@ static bool is_picture(const char *name) {
     return ending_of(name, ends, 4) >= 0;
 }
 
-/* Also through a link, and where the file system does not say what an entry is. */
+/* Follows links, and asks where the file system reports no type. */
 static bool entry_is_folder(const char *folder, const struct dirent *e) {
     char path[8192];
     if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) return e->d_type == DT_DIR;
@@ -72,32 +71,32 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static gs_status read_entries(DIR *d, const char *folder, bool folders, entries *all) {
-    for (;;) {
-        errno = 0;
-        const struct dirent *e = readdir(d);
-        if (!e && errno) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
-        if (!e) return GS_OK;
-        if (e->d_name[0] == '.' || strcmp(e->d_name, "__MACOSX") == 0)
-            continue; /* a .zip's, with no pictures */
-        const int other = folders ? -1 : ending_of(e->d_name, other_ends, OTHERS);
-        if (other >= 0) all->others[other]++;
-        if (folders ? !entry_is_folder(folder, e) : !is_picture(e->d_name)) continue;
-        if (!gs_grow(&all->name, all->count, &all->room, sizeof *all->name) ||
-            !(all->name[all->count] = strdup(e->d_name)))
-            return gs_fail(GS_E_MEMORY, "%s: no memory for the names of its files", folder);
-        all->count++;
-    }
+/* __MACOSX: left by a .zip, without pictures. */
+static int is_listed(const struct dirent *e) {
+    return e->d_name[0] != '.' && strcmp(e->d_name, "__MACOSX") != 0;
 }
 
-/* The folders in `folder`, or its pictures. To be freed, also on failure. */
+static int by_bytes(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The folders in `folder`, or its pictures. Free them even after a failure. */
 static gs_status list(const char *folder, bool folders, entries *all) {
+    struct dirent **found = NULL;
     *all = (entries){0};
-    DIR *d = opendir(folder);
-    if (!d) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
-    gs_status status = read_entries(d, folder, folders, all);
-    closedir(d);
-    if (status == GS_OK && all->count > 1) qsort(all->name, all->count, sizeof *all->name, by_name);
+    const int count = scandir(folder, &found, is_listed, by_bytes);
+    if (count < 0) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
+    gs_status status = GS_NEW(all->name, count, "%s: the names of %d files", folder, count);
+    for (int i = 0; i < count; i++) {
+        const char *name = found[i]->d_name;
+        const int other = folders ? -1 : ending_of(name, other_ends, OTHERS);
+        if (other >= 0) all->others[other]++;
+        const bool wanted = folders ? entry_is_folder(folder, found[i]) : is_picture(name);
+        if (wanted && status == GS_OK && !(all->name[all->count++] = strdup(name)))
+            status = gs_fail(GS_E_MEMORY, "%s: no memory for the names of its files", folder);
+        free(found[i]);
+    }
+    free(found);
     return status;
 }
 
@@ -119,47 +118,24 @@ static bool has_pictures(const char *folder) {
     return has;
 }
 
-/* Has it class folders? */
 static bool has_classes(const char *folder) {
     char path[8192];
     entries folders;
     bool has = false;
-    if (list(folder, true, &folders) != GS_OK) folders.count = 0;
-    for (size_t i = 0; i < folders.count && !has; i++)
+    const gs_status status = list(folder, true, &folders);
+    for (size_t i = 0; status == GS_OK && i < folders.count && !has; i++)
         has = snprintf(path, sizeof path, "%s/%s", folder, folders.name[i]) < (int)sizeof path &&
               has_pictures(path);
     free_entries(&folders);
     return has;
 }
 
-/* "set/train/" -> "set"; "train" -> "."; false: its name is none of a split's. */
-static bool parent_of_split(const char *where, char *parent, size_t size) {
-    const char *const names[] = {"train", "val", "test"};
-    if (snprintf(parent, size, "%s", where) >= (int)size) return false;
-    size_t end = strlen(parent);
-    while (end > 1 && parent[end - 1] == '/') parent[--end] = 0;
-    char *slash = strrchr(parent, '/'), *name = slash ? slash + 1 : parent;
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        if (!slash) snprintf(parent, size, ".");
-        if (slash) slash[slash == parent] = 0;
-        return true;
-    }
-    return false;
-}
-
 gs_status gs_folder_explain(const char *where) {
-    char parent[4096];
-    if (has_classes(where) && parent_of_split(where, parent, sizeof parent))
-        return gs_fail(GS_E_FILE,
-                       "%s has the class folders of one split; wanted the folder that train and val are in: "
-                       "--data %s",
-                       where, parent);
     if (!has_classes(where) && !has_pictures(where)) return GS_OK;
     return gs_fail(GS_E_FILE,
-                   "%s has pictures, but no folders train and val; wanted %s/train/CLASS/*.jpg and "
-                   "%s/val/CLASS/*.jpg",
-                   where, where, where);
+                   "%s has pictures, but no folders train and val; wanted the folder that holds "
+                   "train/CLASS/*.jpg and val/CLASS/*.jpg",
+                   where);
 }
 
 /* ---- the list of one split ---- */
@@ -172,32 +148,14 @@ typedef struct builder {
 static gs_status add_file(builder *b, const char *class, const char *name, int32_t label) {
     gs_folder_list *l = b->list;
     const size_t bytes = strlen(class) + strlen(name) + 2;
-    while (b->names_used + bytes > b->names_room)
-        if (!gs_grow(&l->names, b->names_room, &b->names_room, 1))
-            return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %zu files", l->folder, l->count);
-    if (!gs_grow(&l->files, l->count, &b->files_room, sizeof *l->files))
-        return gs_fail(GS_E_MEMORY, "%s: no memory for a list of %zu files", l->folder, l->count);
+    bool fits = gs_grow(&l->files, l->count, &b->files_room, sizeof *l->files);
+    while (fits && b->names_used + bytes > b->names_room)
+        fits = gs_grow(&l->names, b->names_room, &b->names_room, 1);
+    if (!fits) return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %zu files", l->folder, l->count);
     l->files[l->count++] = (gs_folder_file){b->names_used, label};
     snprintf(l->names + b->names_used, bytes, "%s/%s", class, name);
     b->names_used += bytes;
     return GS_OK;
-}
-
-/* In train each class must have pictures. */
-static gs_status none_in_class(const char *folder, const char *class, const char *path) {
-    entries inside;
-    gs_status status = list(path, true, &inside);
-    if (status == GS_OK && inside.count > 0)
-        status = gs_fail(
-            GS_E_FORMAT,
-            "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png, but a folder %s: pictures are looked "
-            "for in the class folder itself",
-            folder, gs_printable(class), gs_printable(inside.name[0]));
-    else if (status == GS_OK)
-        status = gs_fail(GS_E_FORMAT, "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png", folder,
-                         gs_printable(class));
-    free_entries(&inside);
-    return status;
 }
 
 static gs_status add_class(builder *b, const char *class, int32_t label, bool may_be_empty) {
@@ -214,14 +172,11 @@ static gs_status add_class(builder *b, const char *class, int32_t label, bool ma
         others += files.others[k];
         b->others[k] += files.others[k];
     }
-    if (status == GS_OK && files.count == 0 && !may_be_empty && others > 0)
-        status =
-            gs_fail(GS_E_FORMAT,
-                    "%s: the class folder %s has %zu picture%s, but no .jpg, .jpeg, .jfif or .png; convert "
-                    "them to JPEG or PNG",
-                    folder, gs_printable(class), others, gs_s(others));
-    else if (status == GS_OK && files.count == 0 && !may_be_empty)
-        status = none_in_class(folder, class, path);
+    if (status == GS_OK && files.count == 0 && !may_be_empty)
+        status = gs_fail(GS_E_FORMAT, "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png%s", folder,
+                         gs_printable(class),
+                         others > 0 ? ", but pictures in other formats; convert them to JPEG or PNG"
+                                    : " in it; folders within it are not searched");
     free_entries(&files);
     return status;
 }
@@ -251,9 +206,7 @@ static void name_absent(gs_folder_list *l, const entries *classes) {
 
 static gs_status add_classes(builder *b, const entries *classes, const entries *own, gs_split split) {
     for (size_t i = 0; i < own->count; i++) {
-        char **at = classes->name ? bsearch(&own->name[i], classes->name, classes->count,
-                                            sizeof *classes->name, by_name)
-                                  : NULL;
+        char **at = bsearch(&own->name[i], classes->name, classes->count, sizeof *classes->name, by_name);
         if (!at)
             return gs_fail(GS_E_FORMAT, "%s has a class %s, which the folder train beside it does not have",
                            b->list->folder, gs_printable(own->name[i]));
@@ -313,43 +266,41 @@ void gs_folder_list_free(gs_folder_list *l) {
     free(l->files);
     free(l->names);
     gs_class_names_free(&l->classes);
-    l->files = NULL;
-    l->names = NULL;
-    l->count = 0;
+    *l = (gs_folder_list){0};
 }
 
 /* ---- its samples ---- */
 
 enum { PATH_SIZE = 8192 };
 
-/* What a thread that decodes has for itself. */
+/* The private tools of a thread that decodes. */
 typedef struct tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
     unsigned char *picture; /* a sample before it is changed */
-    struct tools *next;     /* in the list of those that nobody uses now */
+    struct tools *next;     /* in the list of spare tools */
 } tools;
 
-/* Samples that somebody has asked for. */
+/* A request for samples that is in progress. */
 typedef struct reading {
     gs_folder_set *f;
     const gs_dataset *set;
     const gs_sample_request *wanted;
     unsigned char *inputs;
     int32_t *targets;
-    size_t begun; /* by anybody: those below it */
+    size_t begun; /* samples that a thread has taken */
     int at_work;  /* helpers */
     gs_error error;
     size_t failed_at;
-    struct reading *behind; /* in the list of readings */
+    struct reading *next; /* in the list of readings */
 } reading;
 
-/* Threads that help: whoever asks for samples decodes too, so of --loaders N one is not here. Several threads may ask
- * at once: helpers go to whoever has samples left. */
+/* Helper threads. The thread that requests samples decodes too: of --loaders N, N - 1 are here. Several threads may
+ * request samples at once; helpers join any request with samples left. */
 typedef struct gs_folder_threads {
     int helpers;
     pthread_t *thread;
-    pthread_mutex_t lock; /* of what follows, and of the readings */
+    pthread_mutex_t lock; /* of the members below, and of the readings */
     pthread_cond_t wanted, done;
     reading *readings;
     tools *spare;
@@ -365,7 +316,7 @@ gs_status gs_folder_set_keep(gs_folder_set *f, size_t count, size_t bytes) {
     if (free_bytes > 0 && all > 0.9 * free_bytes)
         return gs_fail(GS_E_MEMORY, "--cache: %zu pictures of %zu bytes are %.3g GB, and %.3g GB are free",
                        count, bytes, all / 1e9, free_bytes / 1e9);
-    const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE; /* a page is taken when it is written */
+    const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE; /* pages are allocated when written */
     void *memory = mmap(NULL, bytes * count, PROT_READ | PROT_WRITE, private, -1, 0);
     f->kept = memory == MAP_FAILED ? NULL : memory;
     f->kept_bytes = bytes;
@@ -374,7 +325,7 @@ gs_status gs_folder_set_keep(gs_folder_set *f, size_t count, size_t bytes) {
     return gs_fail(GS_E_MEMORY, "--cache: no memory for %zu pictures of %zu bytes", count, bytes);
 }
 
-/* False: it is not there. */
+/* False: picture i is not kept yet. */
 static bool get_kept(const gs_folder_set *f, size_t i, unsigned char *to) {
     if (__atomic_load_n(&f->state[i], __ATOMIC_ACQUIRE) != FULL) return false;
     memcpy(to, f->kept + i * f->kept_bytes, f->kept_bytes);
@@ -406,7 +357,7 @@ static gs_status create_tools(tools **out) {
     return status;
 }
 
-/* The messages of a file leave its name out: decode_file puts it before them. */
+/* Messages omit the file's name: decode_file puts it before them. */
 static gs_status read_file(const char *path, char **file, size_t *bytes) {
     FILE *f;
     uint64_t size;
@@ -428,7 +379,7 @@ static gs_status read_file(const char *path, char **file, size_t *bytes) {
     return status;
 }
 
-/* Which part of the file's picture is wanted. */
+/* The part of the picture that becomes the sample. */
 static gs_view view_of(int size, const gs_sample_request *w, size_t sample, int width, int height) {
     if (!w->augment || !w->augment->resized_crop) return gs_view_centre(width, height, size);
     return gs_view_resized(width, height, size, w->seed, w->epoch, sample);
@@ -446,8 +397,8 @@ static gs_status decode(tools *t, const void *file, size_t bytes, int size, cons
     return gs_fail(GS_E_MEMORY, "no memory to make it %d x %d", size, size);
 }
 
-/* File `i` of the list becomes out[3][size][size], as it is shown to sample `sample`: with resized_crop a part of it,
- * else its middle. The message of a failure has its path and its number. */
+/* File `i` of the list becomes out[3][size][size], cropped for sample `sample`. A failure names the path and the number
+ * of the file. */
 static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_sample_request *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
@@ -464,7 +415,7 @@ static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int
 
 /* ---- one sample ---- */
 
-/* File `i` from the cache, or decoded, and then kept. */
+/* File `i`: from memory, or decoded and then kept. */
 static gs_status bring(gs_folder_set *f, tools *t, size_t i, const gs_sample_request *w, size_t sample,
                        unsigned char *out) {
     const bool kept = f->kept && !(w->augment && w->augment->resized_crop);
@@ -491,7 +442,7 @@ static gs_status bring_good(gs_folder_set *f, tools *t, size_t *i, const gs_samp
     return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
 }
 
-/* What --augment does to a sample after it was cut out. */
+/* Does --augment change a sample after cropping? */
 static bool is_changed(const gs_augment *a) {
     return a && (a->crop || a->flip || a->cutout);
 }
@@ -512,18 +463,18 @@ static gs_status read_sample(const reading *r, tools *t, size_t k) {
     return GS_OK;
 }
 
-/* ---- all that are wanted, by several threads ---- */
+/* ---- requests, by several threads ---- */
 
-/* Of several failures the one of the smallest number counts, so that the result does not depend on the number of
- * threads: numbers are given in order, so after a failure at i all below i have been begun. */
+/* Of several failures the one with the smallest number counts: the result must not depend on the number of threads.
+ * Numbers are taken in order, so after a failure at i all below i have begun. */
 static void note_failure(reading *r, size_t i, gs_status status) {
     if (status == GS_OK || (r->error.status != GS_OK && r->failed_at < i)) return;
     r->failed_at = i;
-    r->error.status = GS_OK; /* of a later number */
+    r->error.status = GS_OK; /* the earlier error had a larger number */
     gs_error_keep(&r->error, status);
 }
 
-/* Take one number after the other. Called with the lock, which is free during the work. */
+/* Decode samples until none is left. Called with the lock held; released while decoding. */
 static void take_part(threads *all, reading *r) {
     tools *mine = all->spare;
     if (mine) all->spare = mine->next;
@@ -543,7 +494,7 @@ static void take_part(threads *all, reading *r) {
 
 static reading *reading_with_work(const threads *all) {
     reading *r = all->readings;
-    while (r && (r->begun == r->wanted->n || r->error.status != GS_OK)) r = r->behind;
+    while (r && (r->begun == r->wanted->n || r->error.status != GS_OK)) r = r->next;
     return r;
 }
 
@@ -572,13 +523,13 @@ gs_status gs_folder_set_read(gs_folder_set *f, const gs_dataset *set, const gs_s
         targets[k] = f->list.files[gs_sample_request_at(w, k)].label;
     if (!inputs || w->n == 0) return GS_OK;
     pthread_mutex_lock(&all->lock);
-    r.behind = all->readings;
-    all->readings = &r; // cppcheck-suppress autoVariables ; it is removed below
+    r.next = all->readings;
+    all->readings = &r; // cppcheck-suppress autoVariables ; removed below
     if (all->helpers > 0 && w->n > 1) pthread_cond_broadcast(&all->wanted);
     take_part(all, &r);
     while (r.at_work > 0) pthread_cond_wait(&all->done, &all->lock);
-    for (at = &all->readings; *at != &r;) at = &(*at)->behind;
-    *at = r.behind;
+    for (at = &all->readings; *at != &r;) at = &(*at)->next;
+    *at = r.next;
     pthread_mutex_unlock(&all->lock);
     return gs_error_again(&r.error);
 }
@@ -634,25 +585,6 @@ static uint32_t checksum_of(const gs_folder_set *f) {
     return sum;
 }
 
-gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares) {
-    gs_scaling out = {.mean.count = channels, .std.count = channels};
-    for (int c = 0; c < channels; c++) {
-        const double mean = (double)sum[c] / pixels, variance = (double)squares[c] / pixels - mean * mean;
-        out.mean.of[c] = (float)(mean / 255);
-        out.std.of[c] = variance > 0 ? (float)(sqrt(variance) / 255) : 1.0f;
-    }
-    return out;
-}
-
-static void add_picture(const unsigned char *picture, size_t plane, uint64_t sum[3], uint64_t squares[3]) {
-    for (size_t c = 0; c < 3; c++)
-        for (size_t p = 0; p < plane; p++) {
-            const unsigned x = picture[c * plane + p];
-            sum[c] += x;
-            squares[c] += x * x;
-        }
-}
-
 static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     enum { AT_ONCE = 32 };
     const size_t plane = (size_t)f->size * (size_t)f->size,
@@ -666,8 +598,7 @@ static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     for (size_t first = 0; first < drawn && status == GS_OK; first += AT_ONCE) {
         const size_t n = drawn - first < AT_ONCE ? drawn - first : AT_ONCE;
         status = gs_dataset_gather(d, order + first, 0, n, pictures, NULL);
-        for (size_t i = 0; i < n && status == GS_OK; i++)
-            add_picture(pictures + i * 3 * plane, plane, sum, squares);
+        if (status == GS_OK) gs_scaling_add(pictures, n * 3 * plane, plane, 3, sum, squares);
     }
     free(order);
     free(pictures);
@@ -676,7 +607,7 @@ static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     return GS_OK;
 }
 
-/* *d frees what is made here, also after a failure. */
+/* gs_dataset_free(d) frees everything, also after a failure. */
 gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_options *o, gs_dataset *d) {
     if (o->size < 0 || o->size > GS_FOLDER_MOST)
         return gs_fail(GS_E_USAGE, "--size %d: wanted 1 to %d", o->size, GS_FOLDER_MOST);

@@ -8,27 +8,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Slots are used in a circle: the loader fills `filled % slots`, the worker takes `taken % slots`. A slot that was
- * taken is the worker's until it asks for the next one. */
+/* Slots form a ring: the loader fills `filled % slots`, the worker takes `taken % slots` and owns it until it takes the
+ * next one. */
 struct gs_loader {
     const gs_dataset *set;
     gs_schedule schedule;
     gs_augment augment;
     uint64_t seed;
     gs_throttle throttle;
-    uint32_t *order; /* of the epoch that is being gathered */
+    uint32_t *order; /* of the loader's epoch */
     size_t slots;
     gs_loaded slot[GS_LOADER_MOST_SLOTS];
     unsigned char *inputs, *targets; /* of all slots */
 
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool ended, quit;
-    gs_error error;                     /* of the micro-batch behind the last one that was filled */
-    const gs_loader_observer *observer; /* NULL: nobody watches */
+    gs_error error;                     /* of the micro-batch after the last filled one */
+    const gs_loader_observer *observer; /* may be NULL */
 
     double waited; /* the worker's own */
 };
@@ -47,7 +47,7 @@ static void sleep_until(gs_loader *l, double moment) {
     while (!l->quit && gs_seconds() < moment) pthread_cond_timedwait(&l->wake_loader, &l->lock, &until);
 }
 
-/* Until there is room. Once asleep it waits for half of the slots. */
+/* Wait for a free slot; once asleep, for half of the slots. */
 static bool wait_for_room(gs_loader *l) {
     const bool full = l->filled - l->returned == l->slots;
     while (full && !l->quit && l->filled - l->returned > l->slots / 2)
@@ -56,7 +56,7 @@ static bool wait_for_room(gs_loader *l) {
 }
 
 static gs_status gather(gs_loader *l, const gs_micro_batch *micro_batch, uint64_t *epoch) {
-    size_t slot = l->filled % l->slots; /* nobody else changes `filled` */
+    size_t slot = l->filled % l->slots; /* only this thread changes `filled` */
     unsigned char *inputs = l->inputs + slot * l->schedule.most * gs_dataset_input_bytes(l->set);
     unsigned char *targets = l->targets + slot * l->schedule.most * gs_dataset_target_bytes(l->set);
     if (micro_batch->epoch != *epoch) gs_epoch_order(l->seed, micro_batch->epoch, l->set->count, l->order);

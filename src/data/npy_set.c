@@ -51,7 +51,7 @@ bool gs_npy_reads(const char *folder, const char *file) {
 
 /* ---- images ---- */
 
-/* Pictures in the order that most programs read them in: 3 or 4 columns, or one beside a square. */
+/* (n,h,w,c), as most programs load pictures: 3 or 4 columns, or 1 column after a square. */
 static bool channels_are_last(const gs_npy *a) {
     if (a->sizes != 4 || a->size[1] <= 4 || a->size[2] <= 4) return false;
     return a->size[3] == 3 || a->size[3] == 4 || (a->size[3] == 1 && a->size[1] == a->size[2]);
@@ -61,7 +61,7 @@ static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
     const bool known = a->sizes >= 2 && a->sizes <= 4;
     bool fits = known && a->size[0] <= UINT32_MAX;
     int s[3] = {1, 1, 1};
-    const int skip = a->sizes == 3 ? 0 : 1; /* the size of the channels is left out in (n,h,w) */
+    const int skip = a->sizes == 3 ? 0 : 1; /* (n,h,w) has no channels */
     for (int i = 1; fits && i < a->sizes; i++) {
         fits = a->size[i] <= GS_SHAPE_MOST;
         s[i - skip] = fits ? (int)a->size[i] : 1;
@@ -115,7 +115,7 @@ static gs_status load_images(const char *path, gs_dataset *d) {
 
 /* ---- labels ---- */
 
-/* Number i, of any width, in 64 bits; of a signed one two's complement. */
+/* Element i, of any width, as 64 bits; a signed one in two's complement. */
 static uint64_t whole(const gs_npy *a, size_t i) {
     uint64_t word = 0;
     memcpy(&word, (const unsigned char *)a->data + i * (size_t)a->bytes,
@@ -145,7 +145,7 @@ static gs_status take_labels(const char *path, const char *images, const gs_npy 
 }
 
 gs_status gs_npy_set_load(const char *folder, gs_split split, gs_labels fine, gs_dataset *d) {
-    (void)fine; /* it has but one for each image */
+    (void)fine; /* an image has one label */
     pair p;
     gs_npy labels;
     GS_TRY(files_of_folder(folder, split, &p));

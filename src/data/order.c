@@ -7,8 +7,8 @@ void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
     if (n > UINT32_MAX) gs_bug("gs_epoch_order: %zu samples, at most %u", n, UINT32_MAX);
     for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
 
-    /* Fisher-Yates: element i changes places with one of 0..i, each as likely as the others, so that all n!
-     * orders are equally likely. One Philox block gives the words of four elements. */
+    /* Fisher-Yates: element i is swapped with one of 0..i, chosen uniformly, so that all n! orders are equally likely.
+     * One Philox block gives the words of four elements. */
     uint64_t stream = gs_stream_hi(GS_STREAM_ORDER, epoch), block = UINT64_MAX;
     uint32_t word[4];
     for (size_t i = n; i-- > 1;) {
@@ -16,8 +16,7 @@ void gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *order) {
             block = i / 4;
             gs_philox(seed, stream, block, word);
         }
-        /* word / 2^32 is in [0, 1), so j is in 0..i; no division, and no rejection: the error is below n /
-         * 2^32 */
+        /* word / 2^32 is in [0, 1), so j is in 0..i, without division or rejection. The error is below n / 2^32. */
         size_t j = (size_t)((uint64_t)word[i % 4] * (i + 1) >> 32);
         uint32_t kept = order[i];
         order[i] = order[j];

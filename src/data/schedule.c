@@ -1,6 +1,6 @@
 #include "data/schedule.h"
 
-/* A part is over: the next one, or the next batch or epoch. */
+/* Advance to the next part, batch or epoch. */
 static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->pass = 0;
     at->done = 0;
@@ -13,7 +13,7 @@ static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->epoch++;
 }
 
-/* Where a pass has no samples, those after it have none either. */
+/* After a pass without samples all others are empty too. */
 static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
     return pass + 1 == s->passes || gs_schedule_cut(part, pass + 1, s->passes, s->together).count == 0;
 }

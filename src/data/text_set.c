@@ -7,7 +7,7 @@
 #include "core/philox.h"
 #include "io/file.h"
 
-/* Where Debian's package jargon-text puts the Jargon File. */
+/* The Jargon File, from Debian's package jargon-text. */
 static const char JARGON[] = "/usr/share/doc/jargon-text/jargon.txt.gz", PREFIX[] = "text:";
 
 static bool is_jargon(const char *where) {
@@ -80,7 +80,7 @@ static void take_part(gs_text *t, gs_split split) {
 
 static void describe(const gs_text *t, gs_split split, gs_dataset *d) {
     const size_t context = (size_t)t->context;
-    /* Shifted by up to N - 1 tokens, each window of training is there, its last label too. */
+    /* Training windows must fit, last label included, even when shifted by N - 1 tokens. */
     d->count = split == GS_TEST ? (t->count - 1) / context : (t->count - context) / context;
     d->shape = (gs_shape){1, 1, 1, t->context};
     d->labels_each = t->context;

@@ -1,10 +1,10 @@
-/* Which part of a picture a sample shows, and how large: always a square.
+/* Which part of a picture becomes a sample, always a square:
  *
- *     centre    the short side becomes size x 256 / 224, and of that the middle is cut out: torchvision's
- *               Resize(256) and CenterCrop(224), as ImageNet is evaluated
- *     resized   8 % to 100 % of the area, with sides of 3 : 4 to 4 : 3, from anywhere, become the whole sample:
- *               torchvision's RandomResizedCrop (Szegedy et al., "Going deeper with convolutions", 2015, section 6).
- *               It is drawn from (seed, epoch, sample); after ten draws that do not fit, it is the middle
+ *     centre    resize the short side to size x 256 / 224, and crop the middle: torchvision's Resize(256) and
+ *               CenterCrop(224), the usual evaluation of ImageNet
+ *     resized   resize a random part, 8 % to 100 % of the area with sides of 3 : 4 to 4 : 3: torchvision's
+ *               RandomResizedCrop (Szegedy et al., "Going deeper with convolutions", 2015, section 6). Drawn from
+ *               (seed, epoch, sample); after ten draws that do not fit, the middle
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One direction: pixels lo .. hi - 1 of the picture become `full`, of which first .. first + n - 1 are wanted. */
+/* One direction: pixels lo .. hi - 1 are resized to `full` pixels, of which first .. first + n - 1 are kept. */
 typedef struct gs_resize_axis {
     int lo, hi, full, first;
 } gs_resize_axis;
@@ -24,33 +24,32 @@ typedef struct gs_view {
 gs_view gs_view_centre(int width, int height, int size);
 gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t epoch, size_t sample);
 
-/* By which factor, 1, 2, 4 or 8, a JPEG may be shrunk while it is decoded for this view: at least twice the size that
- * is wanted is left. */
+/* The factor, 1, 2, 4 or 8, by which a JPEG may be shrunk while decoding: at least twice the final size remains. */
 int gs_view_shrink(const gs_view *);
 
-/* The same view of a picture that was width x height, and is now small_width x small_height. */
+/* The same view of a picture shrunk from width x height to small_width x small_height. */
 gs_view gs_view_of_small(const gs_view *, int width, int height, int small_width, int small_height);
 
 /* ---- resizing ----
  *
- * A picture is made smaller or larger by bilinear weights; where it becomes smaller, their triangle is wider, so that
- * every pixel counts ("antialias"). The bytes are those of resize(..., BILINEAR) of Pillow up to version 12, which
- * torchvision uses for pictures from files: columns first, then rows; weights as whole numbers with 22 bits after the
- * point; between the two passes, values are rounded to bytes. Pillow 13 takes the rows of
- * some pictures first, mostly of tall ones. Its bytes then differ by at most 1 (tests/io/test_pictures.c).
+ * Bilinear weights; when shrinking, their triangle is wider so that every pixel counts ("antialias"). The bytes equal
+ * those of resize(..., BILINEAR) in Pillow up to version 12, which torchvision uses for pictures from files: columns
+ * first, then rows; integer weights with 22 fractional bits; values rounded to bytes between the passes. Pillow 13
+ * resizes the rows of some pictures first, mostly of tall ones: its bytes then differ by at most 1
+ * (tests/io/test_pictures.c).
  *
  *     out[x] = sum over i of  weight(i) in[i],    weight(i) ~ 1 - |i + 0.5 - centre| / max(scale, 1)
  *     centre = lo + (first + x + 0.5) scale,      scale = (hi - lo) / full
  */
 
-/* Its memory, which grows; each thread has its own. All zero to begin with. */
+/* Memory that grows; one for each thread, initially zero. */
 typedef struct gs_resizer {
     void *memory;
     unsigned long room;
 } gs_resizer;
 
-/* rgb[height][width][3], and a readable byte after it -> out[3][n][n], the window of the resized picture. False: no
- * memory. */
+/* From rgb[height][width][3], with a readable byte after it, to out[3][n][n], the window of the resized picture. False:
+ * no memory. */
 bool gs_resize(gs_resizer *, const unsigned char *rgb, int width, gs_resize_axis across, gs_resize_axis down,
                int n, unsigned char *out);
 void gs_resizer_free(gs_resizer *);

@@ -48,7 +48,7 @@ static size_t line_of(const char *text, size_t at) {
     return line;
 }
 
-/* The character at `at`, and its bytes. Messages count bytes and lines from 1; `advice` ends that of a failure. */
+/* Read the character at `at`. Messages count bytes and lines from 1 and end with `advice`. */
 static gs_status read_character(const char *text, size_t at, const char *where, const char *advice,
                                 uint32_t *code, size_t *length) {
     *length = (size_t)gs_utf8_read(text + at, code);
@@ -124,12 +124,12 @@ static gs_status not_seen(const gs_vocabulary *v, const char *text, size_t at, c
                    where, at + 1, line_of(text, at), gs_printable(name), code, v->size);
 }
 
-/* The tokens of characters. With byte pairs every text has tokens; but what is no text is refused here too. */
+/* The tokens of characters. For byte pairs: only check that it is a text. */
 static gs_status encode_characters(const gs_vocabulary *v, const char *text, size_t bytes, const char *where,
                                    uint16_t *tokens, size_t *count) {
     gs_status status = GS_OK;
     const size_t codes = v->bpe ? 0 : (size_t)v->character[v->size - 1] + 1;
-    uint32_t *token = calloc(codes + 1, sizeof *token), code; /* a character's token + 1; 0: it has none */
+    uint32_t *token = calloc(codes + 1, sizeof *token), code; /* of each character, + 1; 0: none */
     if (!token) return gs_fail(GS_E_MEMORY, "%s: no memory for the table of %d characters", where, v->size);
     for (int i = 0; codes && i < v->size; i++) token[v->character[i]] = (uint32_t)i + 1;
     for (size_t at = 0, length; status == GS_OK && at < bytes; at += length) {
@@ -181,19 +181,4 @@ int gs_vocabulary_start(const gs_vocabulary *v) {
         if (*gs_vocabulary_piece(v, i, room, &bytes) == '\n' && bytes == 1) return i;
     }
     return 0;
-}
-
-gs_status gs_vocabulary_decode(const gs_vocabulary *v, const uint16_t *tokens, size_t count, char **text,
-                               size_t *bytes) {
-    size_t all = 0, length;
-    char room[LONGEST + 1];
-    for (size_t i = 0; i < count; i++, all += length) gs_vocabulary_piece(v, tokens[i], room, &length);
-    *bytes = 0;
-    GS_TRY(GS_NEW(*text, all, "the text of %zu tokens", count));
-    for (size_t i = 0; i < count; i++, *bytes += length) {
-        const char *piece = gs_vocabulary_piece(v, tokens[i], room, &length);
-        memcpy(*text + *bytes, piece, length);
-    }
-    (*text)[*bytes] = '\0';
-    return GS_OK;
 }

@@ -1,12 +1,12 @@
-/* A vocabulary: which token is which piece of text.
+/* A vocabulary: the text that each token stands for.
  *
  *     chars   the characters of a text (Unicode code points, written as UTF-8), each once, sorted by code point:
  *             token i is character i. "abba c" has the vocabulary " abc" and the tokens 1 2 2 1 0 3
- *     bytes   the 256 bytes: token i is byte i. Any file will do
- *     bpe     byte pairs (bpe.h), whose list is made elsewhere, such as that of GPT-2. Any text has tokens
+ *     bytes   the 256 bytes: token i is byte i. Takes any file
+ *     bpe     byte pairs (bpe.h), from a list made elsewhere, such as GPT-2's. Takes any text
  *
- * A model carries the vocabulary that it was trained with (model/safetensors.h): with another, its tokens would mean
- * something else.
+ * A model's file holds the vocabulary that it was trained with (model/safetensors.h): its tokens mean nothing in
+ * another.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ typedef enum gs_tokens {
     GS_TOKENS_CHARS,
     GS_TOKENS_BYTES,
     GS_TOKENS_BPE,
-    GS_TOKENS_UNSAID, /* of settings: the loaded model's, else characters */
+    GS_TOKENS_UNSAID, /* in settings: the loaded model's, else characters */
 } gs_tokens;
 
 enum {
@@ -39,31 +39,25 @@ typedef struct gs_vocabulary {
 const char *gs_tokens_name(gs_tokens);
 const char *gs_tokens_word(gs_tokens, size_t count);
 
-/* The vocabulary of a text of `bytes` bytes, with a 0 after them. `where` says in messages where the text comes from.
- * GS_E_FORMAT, for characters: the text is not UTF-8 or holds the character 0, as only binary files do (the message has
- * the place); it is empty; or it has more than GS_VOCABULARY_MOST different characters. GS_E_USAGE: a text has no byte
- * pairs of its own. Call gs_vocabulary_free after success. */
+/* The vocabulary of a text of `bytes` bytes with a 0 after them. `where` names its origin in messages. GS_E_FORMAT: the
+ * text is empty; for characters, it is not UTF-8 or holds the character 0 (the message tells where), or it has more
+ * than GS_VOCABULARY_MOST different characters. GS_E_USAGE: byte pairs, which need a list. Call gs_vocabulary_free
+ * after success. */
 gs_status gs_vocabulary_of(gs_tokens, const char *text, size_t bytes, const char *where, gs_vocabulary *out);
-/* The byte pairs of a folder: errors as gs_bpe_load has them. */
+/* The byte pairs of a folder; errors as gs_bpe_load. */
 gs_status gs_vocabulary_load(const char *folder, gs_vocabulary *out);
 void gs_vocabulary_free(gs_vocabulary *);
 gs_status gs_vocabulary_copy(const gs_vocabulary *, gs_vocabulary *out);
 
 /* The tokens of such a text, to be freed with free(). GS_E_FORMAT: as above, for byte pairs too, or a character that
- * the vocabulary does not have: the message has the first one, with its line (from 1) and its byte (from 0). */
+ * the vocabulary lacks; the message names the first one, its byte and line. */
 gs_status gs_vocabulary_encode(const gs_vocabulary *, const char *text, size_t bytes, const char *where,
                                uint16_t **tokens, size_t *count);
 
-/* The text of tokens, with a 0 after its *bytes bytes; to be freed with free(). A token out of range is a bug. Tokens
- * that are bytes, or joined of them, need not give UTF-8. */
-gs_status gs_vocabulary_decode(const gs_vocabulary *, const uint16_t *tokens, size_t count, char **text,
-                               size_t *bytes);
-
-/* The text of one token: *bytes bytes, at least 1. They lie in `room` or in the vocabulary. */
+/* The text of one token, which may be part of a character: *bytes bytes, at least 1, in `room` or in the vocabulary. */
 const char *gs_vocabulary_piece(const gs_vocabulary *, int token, char room[5], size_t *bytes);
 
-/* The token after which a text begins: "<|endoftext|>" or the end of a line, the first of them that is there; else
- * token 0. */
+/* The token before the first of a text: "<|endoftext|>", else the end of a line, else token 0. */
 int gs_vocabulary_start(const gs_vocabulary *);
 
 bool gs_vocabulary_same(const gs_vocabulary *, const gs_vocabulary *);

@@ -23,7 +23,7 @@ static bool folder_of_cache(char *path, size_t size) {
     if (own && *own) {
         if (strcmp(own, "off") == 0) return false;
         length = snprintf(path, size, "%s", own);
-    } else if (xdg && *xdg == '/') { /* the standard says: a relative path is to be ignored */
+    } else if (xdg && *xdg == '/') { /* the standard: ignore a relative path */
         length = snprintf(path, size, "%s/gradsum", xdg);
     } else if (home && *home) {
         length = snprintf(path, size, "%s/.cache/gradsum", home);
@@ -39,7 +39,7 @@ bool gs_cache_path(const char *name, char *path, size_t size) {
 
 /* ---- entries ---- */
 
-enum { HEADER = 400 }; /* bytes that the first line may have */
+enum { HEADER = 400 }; /* bytes of the first line, at most */
 
 static int write_header(char *header, const char *name, const void *data, size_t bytes) {
     char digest[65];
@@ -47,29 +47,29 @@ static int write_header(char *header, const char *name, const void *data, size_t
     return snprintf(header, HEADER, "gradsum-cache 1 %s %zu %s\n", name, bytes, digest);
 }
 
-gs_cache_state gs_cache_read(const char *name, void **data, size_t *bytes) {
+bool gs_cache_read(const char *name, void **data, size_t *bytes) {
     char path[PATH_MAX], header[HEADER], *all;
     size_t size;
     *data = NULL;
     *bytes = 0;
     if (!gs_cache_path(name, path, sizeof path) || gs_file_read(path, SIZE_MAX - 1, &all, &size) != GS_OK)
-        return GS_CACHE_MISSING;
-    /* what the first line must be follows from the rest: no field of it has to be understood */
+        return false;
+    /* The rest determines the first line: comparing replaces parsing. */
     const char *end = memchr(all, '\n', size);
     size_t first = end ? (size_t)(end - all) + 1 : 0;
     if (first == 0 || write_header(header, name, all + first, size - first) != (int)first ||
         memcmp(header, all, first) != 0) {
         free(all);
-        return GS_CACHE_DAMAGED;
+        return false;
     }
-    utimensat(AT_FDCWD, path, NULL, 0); /* it is in use: not the next to be removed */
+    utimensat(AT_FDCWD, path, NULL, 0); /* recently used entries are removed last */
     *bytes = size - first;
     memmove(all, all + first, *bytes + 1);
     *data = all;
-    return GS_CACHE_FOUND;
+    return true;
 }
 
-/* Remove the entry that was used longest ago, other than `keep`, if all together have more than `most` bytes. */
+/* If all entries exceed `most` bytes together, remove the least recently used one except `keep`. */
 static bool remove_oldest(const char *folder, const char *keep, off_t most) {
     char path[PATH_MAX], oldest[PATH_MAX] = "";
     off_t total = 0;
@@ -91,7 +91,7 @@ static bool remove_oldest(const char *folder, const char *keep, off_t most) {
 }
 
 bool gs_cache_write(const char *name, const void *data, size_t bytes) {
-    enum { MOST = 512 << 20 }; /* colour-fashion has 184 MB */
+    enum { MOST = 512 << 20 };
     char folder[PATH_MAX], path[PATH_MAX], header[HEADER];
     gs_file_writer w;
     if (!folder_of_cache(folder, sizeof folder) || !gs_cache_path(name, path, sizeof path)) return false;

@@ -1,6 +1,5 @@
 #include "io/file.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +15,12 @@
 #include <zlib.h>
 #include "core/text.h"
 
-/* ---- the file beside the real one in which is written: FILE.PID-N-HOST.tmp ----
+/* ---- the temporary file beside the real one: FILE.PID-N-HOST.tmp ----
  *
- * Its writer holds a lock on it, which ends with the process: so what a process that was killed has left behind is
- * known for sure, whoever has its number now. Those of other hosts, whose locks may not be seen here, stay. */
+ * The writer locks it. The lock ends with the process, so files of killed writers are recognized even after their PID
+ * was reused. Files of other hosts stay: their locks may be invisible here. */
 
-enum { MORE = 64 }; /* bytes that its name is longer than that of the file, at most */
+enum { MORE = 64 }; /* bytes that the name adds to that of the file, at most */
 
 /* "-1a2b3c4d.tmp": this host. */
 static void ending(char text[16]) {
@@ -31,13 +30,13 @@ static void ending(char text[16]) {
     snprintf(text, 16, "-%08lx.tmp", sum & 0xffffffff);
 }
 
-/* Lock it, unless another does; false: it is locked. Where the file system knows no locks, nobody has one. */
+/* False: another process holds the lock. File systems without locks always succeed. */
 static bool lock(int fd) {
     return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-/* Make one for `path` and lock it: its descriptor, and its name in `name`, which has room for MORE bytes more than
- * `path`; -1: errno says why. */
+/* Make and lock a temporary file for `path`; its name goes to `name`, with room for MORE bytes more than `path`.
+ * Returns the descriptor; -1: see errno. */
 static int make_temporary(const char *path, mode_t mode, char *name, size_t size) {
     char end[16];
     ending(end);
@@ -47,7 +46,7 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
         int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) return -1;
         if (fd < 0) continue;
-        /* between the two calls another process may have taken it for one that was left behind */
+        /* between the two calls another process may have removed it as abandoned */
         if (lock(fd) && fstat(fd, &s) == 0 && s.st_nlink > 0) return fd;
         close(fd);
     }
@@ -55,20 +54,14 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
     return -1;
 }
 
-/* The rest of a name behind its digits, at least one; NULL: there is none. */
-static const char *behind_digits(const char *text) {
-    if (!text || !isdigit((unsigned char)*text)) return NULL;
-    return text + strspn(text, "0123456789");
-}
-
-/* Is it .PID-N-HOST.tmp, and made here? */
+/* Is it .PID-N-HOST.tmp of this host? */
 static bool is_ending(const char *text, const char *end) {
-    const char *rest = *text == '.' ? behind_digits(text + 1) : NULL;
-    if (rest) rest = *rest == '-' ? behind_digits(rest + 1) : NULL;
-    return rest && strcmp(rest, end) == 0;
+    int length = 0;
+    sscanf(text, ".%*[0-9]-%*[0-9]%n", &length);
+    return length > 0 && strcmp(text + length, end) == 0;
 }
 
-/* Is it FILE.PID-N-HOST.tmp, and made here? FILE NULL: any. */
+/* Is it FILE.PID-N-HOST.tmp of this host? FILE NULL: any. */
 static bool is_temporary_of(const char *name, const char *file, const char *end) {
     const size_t length = file ? strlen(file) : 0;
     if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
@@ -98,7 +91,7 @@ static void clean(const char *folder, const char *file) {
     closedir(d);
 }
 
-/* The folder in which it lies, and its name there; NULL: that is empty, or the folder's is too long. */
+/* Split a path into folder and name; NULL: an empty name, or too long a folder. */
 static const char *split(const char *path, char folder[PATH_MAX]) {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     const bool fits = snprintf(folder, PATH_MAX, "%.*s.", (int)(file - path), path) < PATH_MAX;
@@ -138,7 +131,7 @@ static const char *kind_of(const struct stat *s) {
                                   : "a device";
 }
 
-/* What is printed goes to this file (--save /dev/stdout >file). Replaced, it would lose what follows. */
+/* Replacing a file that receives the program's output (--save /dev/stdout >file) would lose the rest of the output. */
 static gs_status check_not_printed_to(const char *path, const struct stat *file) {
     struct stat s;
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
@@ -148,16 +141,19 @@ static gs_status check_not_printed_to(const char *path, const struct stat *file)
     return GS_OK;
 }
 
-/* rename() replaces whatever it may, so what open() would refuse must be refused here: folders, files without
- * write permission, and devices (root's `--save /dev/null` would otherwise replace the device). */
+/* rename() replaces files that open() would refuse, so refuse them here: files without write permission, and devices
+ * (root's `--save /dev/null` would replace the device). */
 static gs_status check_target(const char *path) {
     struct stat s;
     if (path[0] == '\0') return gs_fail(GS_E_FILE, "cannot write a file whose name is empty");
     if (strcmp(path, "-") == 0)
         return gs_fail(GS_E_USAGE, "'-' is no file, and nothing goes to standard output; give a name");
     if (stat(path, &s) != 0) {
-        if (errno == ENOENT) return GS_OK;
-        return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(errno));
+        const int error = errno;
+        if (error == ENOENT && lstat(path, &s) == 0)
+            return gs_fail(GS_E_FILE, "cannot write %s: it is a link to a file that is not there", path);
+        if (error == ENOENT) return GS_OK;
+        return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(error));
     }
     if (S_ISDIR(s.st_mode)) return gs_fail(GS_E_FILE, "cannot write %s: %s", path, strerror(EISDIR));
     if (!S_ISREG(s.st_mode))
@@ -168,35 +164,8 @@ static gs_status check_target(const char *path) {
     return GS_OK;
 }
 
-/* Where a link leads whose target is not there yet; NULL: it is no such link, or there is no memory. */
-static char *follow(const char *link) {
-    struct stat s;
-    char target[PATH_MAX], *path = NULL;
-    if (lstat(link, &s) != 0 || !S_ISLNK(s.st_mode)) return NULL;
-    ssize_t length = readlink(link, target, sizeof target - 1);
-    if (length <= 0) return NULL;
-    target[length] = '\0';
-    const char *slash = strrchr(link, '/');
-    int folder = slash && target[0] != '/' ? (int)(slash - link) + 1 : 0;
-    return asprintf(&path, "%.*s%s", folder, link, target) < 0 ? NULL : path;
-}
-
-/* The file itself, through symbolic links: it changes, they stay. *by_link: it is not there yet, but a link to it
- * is. */
-static char *resolve(const char *path, bool *by_link) {
-    char *found = realpath(path, NULL), *next;
-    *by_link = false;
-    if (!found) found = strdup(path);
-    for (int links = 0; found && links < 40 && (next = follow(found)); links++) { /* 40, as in Linux */
-        free(found);
-        found = next;
-        *by_link = true;
-    }
-    return found;
-}
-
-/* A file that is replaced keeps its mode, and its owner and group where that is allowed. A group that cannot be
- * kept leaves its rights behind: the writer's own group gets those of all others. */
+/* A replaced file keeps its mode, and its owner and group if permitted. If the group changes, the new group gets only
+ * the rights of others. */
 static void keep_rights(int fd, const struct stat *old) {
     mode_t mode = old->st_mode & 0777;
     bool kept = fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
@@ -208,7 +177,7 @@ static gs_status open_temporary(gs_file_writer *w, size_t size) {
     struct stat old;
     bool replaces = stat(w->path, &old) == 0;
     clean_beside(w->path);
-    /* Private until it has the rights of the file that it replaces; a new one has those that the umask leaves. */
+    /* Private until it has the rights of the file that it replaces; the umask limits those of a new file. */
     int fd = make_temporary(w->path, replaces ? 0600 : 0666, w->temporary, size), error = errno;
     if (fd >= 0) {
         if (replaces) keep_rights(fd, &old);
@@ -218,30 +187,27 @@ static gs_status open_temporary(gs_file_writer *w, size_t size) {
         close(fd);
         unlink(w->temporary);
     }
-    free(w->temporary); /* it is not ours, or not there any more */
+    free(w->temporary); /* not ours, or already removed */
     w->temporary = NULL;
     return give_up(w, w->path, error);
 }
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
-    bool by_link;
     *w = (gs_file_writer){0};
     GS_TRY(check_target(path));
     w->given = strdup(path);
-    w->path = resolve(path, &by_link);
+    w->path = realpath(path, NULL); /* a link stays, and its target changes */
+    if (!w->path) w->path = strdup(path);
     size_t size = (w->path ? strlen(w->path) : 0) + MORE;
     w->temporary = malloc(size);
     if (!w->given || !w->path || !w->temporary) {
         forget(w);
         return gs_fail(GS_E_MEMORY, "cannot write %s: %s", path, strerror(ENOMEM));
     }
-    gs_status status = open_temporary(w, size);
-    if (status != GS_OK && by_link) return gs_fail(status, "%s (%s is a link to it)", gs_message(), path);
-    return status;
+    return open_temporary(w, size);
 }
 
-/* Make the new name last through a power cut. The file is whole and in its place already, so a file system
- * that cannot do this for folders is no failure. */
+/* Make the new name survive a power failure. The file is complete already, so errors do not matter. */
 static void sync_folder_of(const char *path) {
     char folder[PATH_MAX];
     const int fd = split(path, folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -250,8 +216,7 @@ static void sync_folder_of(const char *path) {
     close(fd);
 }
 
-/* A write failed whose result nobody looked at, and its errno is lost: what hindered it will hinder another byte
- * too. */
+/* An earlier write failed, and its errno is lost: writing another byte fails for the same reason. */
 static int error_of_lost_write(FILE *file) {
     clearerr(file);
     return fputc('\n', file) == EOF || fflush(file) != 0 ? errno : EIO;
@@ -262,7 +227,7 @@ bool gs_file_is_same(const char *a, const char *b) {
     return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* With what files of a kind begin, and how their names end. */
+/* The first bytes and the file name extension of each kind. */
 static const struct {
     const char *what, *format, *ending, *begins[4];
 } kinds[] = {
@@ -278,7 +243,7 @@ static bool begins_as(const char begin[16], size_t bytes, gs_file_kind kind) {
     return kind == GS_FILE_WEIGHTS && bytes > 8 && begin[7] == 0 && begin[8] == '{';
 }
 
-/* A name that promises another format: whoever opens the file would be told that it is damaged. */
+/* Refuse names of other formats: programs would report a damaged file. */
 static gs_status check_name(const char *path, gs_file_kind kind) {
     static const char *const known[] = {".safetensors", ".npy",  ".html",  ".pt",   ".pth",  ".bin", ".onnx",
                                         ".h5",          ".hdf5", ".keras", ".ckpt", ".gguf", ".pb",  ".pkl",
@@ -337,7 +302,8 @@ void gs_file_writer_discard(gs_file_writer *w) {
 
 bool gs_file_make_folders(const char *path) {
     char part[PATH_MAX];
-    int error = 0; /* of those above: they may be there, where nothing can be made, so the last one decides */
+    int error =
+        0; /* of the parents: they may exist in folders that are read-only, so only the last mkdir decides */
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
         errno = ENAMETOOLONG;
         return false;
@@ -355,29 +321,23 @@ bool gs_file_make_folders(const char *path) {
 static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at) {
     (void)s, (void)type, (void)at;
     remove(path);
-    return 0; /* go on: what is in the way once is tried again with its folder */
+    return 0; /* continue after failures */
 }
 
 void gs_file_remove_folder(const char *path) {
-    if (rmdir(path) == 0) return; /* an empty one goes even where no file may be opened, as nftw opens it */
+    if (rmdir(path) == 0) return; /* works for an empty folder even without free descriptors, unlike nftw */
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- files that come with gradsum ---- */
 
-enum { SEEN = 700 /* bytes of the places looked at so far, for the message */ };
+enum { SEEN = 700 /* bytes of the list of paths tried, for the message */ };
 
-static bool exists(char seen[SEEN], const char *path) {
-    if (access(path, F_OK) == 0) return true;
-    gs_append(seen, SEEN, "%s%s", *seen ? ", " : "", path);
+/* path = FOLDER/RELATIVE. False: it is missing, or longer than `size`. */
+static bool look(const char *folder, const char *relative, char seen[SEEN], char *path, size_t size) {
+    if (snprintf(path, size, "%s/%s", folder, relative) < (int)size && access(path, F_OK) == 0) return true;
+    gs_append(seen, SEEN, "%s%s/%s", *seen ? ", " : "", folder, relative);
     return false;
-}
-
-static gs_status give(const char *found, char *path, size_t size) {
-    if (strlen(found) >= size)
-        return gs_fail(GS_E_FILE, "%s: the path is longer than %zu bytes", found, size);
-    strcpy(path, found);
-    return GS_OK;
 }
 
 /* "/a/b/c" -> "/a/b", "/a" -> ""; false when nothing is left to cut. */
@@ -387,39 +347,33 @@ static bool cut_last(char *path) {
     return slash != NULL;
 }
 
-/* Only gradsum's own source tree counts, so that a folder called "cl" of something else is never taken for ours. */
-static bool is_in_tree(char seen[SEEN], const char *tree, const char *relative, char *place, size_t size) {
-    snprintf(place, size, "%s/src/gradsum.h", tree);
-    if (!exists(seen, place)) return false;
-    snprintf(place, size, "%s/%s", tree, relative);
-    return exists(seen, place);
+/* Only in gradsum's own source tree: other programs may have a folder "cl" too. */
+static bool look_in_tree(const char *tree, const char *relative, char seen[SEEN], char *path, size_t size) {
+    return look(tree, "src/gradsum.h", seen, path, size) && look(tree, relative, seen, path, size);
 }
 
 gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
-    if (strlen(relative) > 255) return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'", relative);
-    char seen[SEEN] = "", program[PATH_MAX], place[2 * PATH_MAX], link[PATH_MAX + 32];
+    char seen[SEEN] = "", program[PATH_MAX], place[PATH_MAX + 32];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
 
-    /* The build tree: build/gradsum, or deeper for other build folders and for labs (build/lessons/07/gradsum). A build
-     * folder outside the source tree (make B=DIR) holds a link to it. */
+    /* In a build folder: build/gradsum, or deeper (build/lessons/07/gradsum). A build folder outside the source tree
+     * (make B=DIR) holds a link to it. */
     char *folder = program, parent[PATH_MAX];
     cut_last(folder);
     strcpy(parent, folder);
     for (int up = 0; up < 6; up++) {
-        snprintf(link, sizeof link, "%s/source-tree", parent);
-        bool linked = access(link, F_OK) == 0 && is_in_tree(seen, link, relative, place, sizeof place);
-        if (linked) return give(place, path, size);
+        snprintf(place, sizeof place, "%s/source-tree", parent);
+        if (access(place, F_OK) == 0 && look_in_tree(place, relative, seen, path, size)) return GS_OK;
         if (!cut_last(parent)) break;
-        if (is_in_tree(seen, parent, relative, place, sizeof place)) return give(place, path, size);
+        if (look_in_tree(parent, relative, seen, path, size)) return GS_OK;
     }
-    /* Installed: PREFIX/bin/gradsum beside PREFIX/share/gradsum, wherever PREFIX was moved to. */
+    /* Installed: PREFIX/bin/gradsum and PREFIX/share/gradsum, for any PREFIX. */
     if (cut_last(folder)) {
-        snprintf(place, sizeof place, "%s/share/gradsum/%s", folder, relative);
-        if (exists(seen, place)) return give(place, path, size);
+        snprintf(place, sizeof place, "%s/share/gradsum", folder);
+        if (look(place, relative, seen, path, size)) return GS_OK;
     }
-    /* A program of someone else's that uses the installed library. */
-    snprintf(place, sizeof place, "%s/share/gradsum/%s", GS_PREFIX, relative);
-    if (exists(seen, place)) return give(place, path, size);
+    /* Another program with the installed library. */
+    if (look(GS_PREFIX "/share/gradsum", relative, seen, path, size)) return GS_OK;
     return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'; looked for %s", relative, seen);
 }

@@ -1,4 +1,4 @@
-/* Files that are not what their names say. */
+/* Recognizes files of another format than their names suggest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { HEAD = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30 };
 
-/* Its first bytes are `begin`, from byte `at` on. */
+/* Files with `begin` at byte `at`. */
 typedef struct kind {
     size_t at, length;
     const char *begin;
@@ -43,7 +43,7 @@ static const gs_foreign html = {"an HTML page", "such a page often comes in plac
                         hole = {"a file that begins with zeros, as a download that has not ended leaves one",
                                 NULL};
 
-/* The name of its first entry says which one it is. */
+/* The first entry's name tells the kind of archive. */
 static const gs_foreign *kind_of_zip(const char *head, size_t bytes) {
     size_t length = bytes > ZIP_NAME ? (unsigned char)head[ZIP_NAME_LENGTH] : 0;
     if (length > bytes - ZIP_NAME) length = 0;
@@ -73,7 +73,7 @@ const gs_foreign *gs_foreign_of(const void *data, size_t bytes) {
             memcmp(head + kinds[i].at, kinds[i].begin, kinds[i].length) == 0)
             return &kinds[i].is;
     if (bytes >= 4 && memcmp(head, "PK\3\4", 4) == 0) return kind_of_zip(head, bytes);
-    /* protocols 2 to 5, and an instruction; a safetensors file has a 0 there */
+    /* protocols 2 to 5, then an instruction; a safetensors file has a 0 in its place */
     if (bytes >= 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && head[2]) return &pickle;
     return is_html(head, bytes) ? &html : NULL;
 }
@@ -83,7 +83,7 @@ gs_status gs_foreign_fail(const gs_foreign *f, const char *path, const char *wan
     return gs_fail(GS_E_FORMAT, "%s is %s, not %s; %s", path, f->what, wanted, f->todo);
 }
 
-/* Neither waits nor fails aloud: the message of `status` may stay. */
+/* Errors here are ignored: the message of `status` must remain. */
 gs_status gs_foreign_explain(gs_status status, const char *path, const char *wanted) {
     char head[HEAD];
     if (status != GS_E_FORMAT && status != GS_E_FILE) return status;

@@ -1,12 +1,12 @@
-/* JSON in few words, over cJSON: an object is a list of fields.
+/* Short notation for JSON over cJSON: an object is a list of fields.
  *
  *     cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "run"), GS_FIELD("batch", r->batch));
  *     GS_JSON_ADD(o, GS_FIELD("reached", r->reached), GS_FIELD("loss", r->loss));
  *
  *     {"event": "run", "batch": 64, "reached": true, "loss": null}
  *
- * JSON has no infinity and no NaN: such a number becomes null, and so does a text that is NULL. A comparison in C is
- * an int, so it becomes a number; (bool) makes it true or false. Where there is no memory, fields are missing.
+ * JSON has no infinity and no NaN: such numbers become null, as does a NULL text. A comparison in C is an int and
+ * becomes a number; cast it to bool for true or false. Without memory, fields are missing.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ cJSON *gs_json_number(double);
 cJSON *gs_json_text(const char *);
 cJSON *gs_json_same(cJSON *);
 
-/* A value as JSON, by its type in C: a number, true or false, a text, or what is JSON already. */
+/* A C value as JSON, by its type: a number, true or false, a text, or JSON itself. */
 #define GS_JSON(value)                                                                                       \
     _Generic((value),                                                                                        \
         bool: cJSON_CreateBool,                                                                              \
@@ -45,17 +45,17 @@ cJSON *gs_json_same(cJSON *);
 cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* a NULL name ends them */
 cJSON *gs_json_array(size_t count, cJSON *const *items);
 
-/* As cJSON_ParseWithLengthOpts, but in any locale, and several threads may parse at once: cJSON keeps the place of its
- * last error in a variable that all share. `end` may be NULL. */
+/* cJSON_ParseWithLengthOpts for any locale and several threads: cJSON stores the position of its last error in a global
+ * variable. `end` may be NULL. */
 cJSON *gs_json_parse(const char *text, size_t length, const char **end);
 
-/* A whole text, with a 0 behind it, that is one object; `where` it stands is for messages. Free *json afterwards, also
- * after a failure. GS_E_FORMAT. */
+/* Parse a whole text, with a 0 after it, as one object; `where` is for messages. Free *json even after a failure.
+ * GS_E_FORMAT. */
 gs_status gs_json_object(const char *where, const char *text, size_t length, cJSON **json);
 
-/* The JSON's text, to be freed; NULL: no memory. In any locale, and always UTF-8: another byte of a string, as of a
- * path, becomes the four characters \xNN, as in messages. */
+/* The JSON's text, to be freed; NULL: no memory. The same in any locale, and always UTF-8: other bytes of a string,
+ * such as a path, become \xNN as in messages. */
 char *gs_json_to_text(const cJSON *, bool indented);
 
-/* A number with that many digits: 0.01235 and not 0.0123456001281738. */
+/* A number rounded to `digits` digits: 0.01235 instead of 0.0123456001281738. */
 cJSON *gs_json_rounded(double, int digits);

@@ -21,7 +21,7 @@ bool gs_mapped_is_memory(const char *folder) {
     return statfs(gs_mapped_folder(folder), &at) == 0 && at.f_type == TMPFS;
 }
 
-/* Not every file system can make a file that never had a name. */
+/* Some file systems cannot make unnamed files: there, make a file and unlink it. */
 static int open_unnamed(const char *folder) {
     char name[4096];
     const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

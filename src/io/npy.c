@@ -13,12 +13,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds floats
 
 enum { MAGIC = 6, START = 12 /* bytes before the text: 10 in version 1.0 */, MOST_TEXT = 1 << 20 };
 
-/* What is being read. */
+/* A file that is being read. */
 typedef struct reader {
     const char *path;
     FILE *file;
     uint64_t file_bytes, data_at;
-    const char *at; /* in the text */
     bool fortran;
     gs_npy *out;
 } reader;
@@ -35,42 +34,19 @@ gs_npy_text gs_npy_describe(const gs_npy *a) {
     return t;
 }
 
-/* ---- the text: a dictionary of Python ---- */
+/* ---- the text: a dictionary of Python, with its keys in the order of the alphabet ---- */
 
-static gs_status damaged(const reader *r) {
+static gs_status damaged(const reader *r, const char *at) {
     char rest[24];
-    snprintf(rest, sizeof rest, "%s", r->at);
+    snprintf(rest, sizeof rest, "%s", at);
     return gs_fail(
         GS_E_FORMAT,
         "%s: its header is damaged at '%s'; wanted {'descr': TYPE, 'fortran_order': False, 'shape': SIZES}",
         r->path, gs_printable(rest));
 }
 
-static bool accept(reader *r, const char *word) {
-    r->at += strspn(r->at, " \t\r\n");
-    const size_t length = strlen(word);
-    if (strncmp(r->at, word, length) != 0) return false;
-    r->at += length;
-    return true;
-}
-
-/* 'text' or "text" */
-static bool read_string(reader *r, char *to, size_t size) {
-    const char quote[] = {accept(r, "'") ? '\'' : accept(r, "\"") ? '"' : '\0', '\0'};
-    const size_t length = *quote ? strcspn(r->at, quote) : 0;
-    if (!*quote || !r->at[length] || length >= size) return false;
-    memcpy(to, r->at, length);
-    to[length] = '\0';
-    r->at += length + 1;
-    return true;
-}
-
-/* "<f4": how its bytes lie, what they are, how many. */
-static gs_status read_type(reader *r) {
-    char type[24];
-    if (accept(r, "["))
-        return gs_fail(GS_E_FORMAT, "%s: the elements are records; wanted plain numbers", r->path);
-    if (!read_string(r, type, sizeof type)) return damaged(r);
+/* "<f4": byte order, kind of number, bytes. */
+static gs_status read_type(reader *r, const char *type) {
     const char order = type[0], kind = order ? type[1] : '\0', *digits = kind ? type + 2 : "";
     const bool number = strchr("uif", kind) && kind && strlen(digits) == 1 && strchr("1248", *digits);
     if (kind == 'O')
@@ -88,53 +64,32 @@ static gs_status read_type(reader *r) {
     return GS_OK;
 }
 
-static gs_status read_order(reader *r) {
-    r->fortran = accept(r, "True");
-    return r->fortran || accept(r, "False") ? GS_OK : damaged(r);
-}
-
-/* A number that does not fit becomes the largest one, of which there are never so many elements. */
-static size_t read_number(reader *r) {
-    size_t n = 0;
-    for (; *r->at >= '0' && *r->at <= '9'; r->at++)
-        if (__builtin_mul_overflow(n, (size_t)10, &n) ||
-            __builtin_add_overflow(n, (size_t)(*r->at - '0'), &n))
-            n = SIZE_MAX;
-    return n;
-}
-
-static gs_status read_shape(reader *r) {
+/* "60000, 28, 28), }". A number that does not fit becomes the largest one: no file has so many elements. */
+static gs_status read_shape(reader *r, const char *at) {
     gs_npy *a = r->out;
-    bool more = true;
-    if (!accept(r, "(")) return damaged(r);
-    for (a->sizes = 0; more && !accept(r, ")"); more = accept(r, ",")) {
-        if (*r->at < '0' || *r->at > '9') return damaged(r);
+    int length = 0;
+    for (char *end; *at >= '0' && *at <= '9'; at = end + strspn(end, " ,")) {
         if (a->sizes == GS_NPY_SIZES)
             return gs_fail(GS_E_FORMAT, "%s: the array has more than %d sizes", r->path, GS_NPY_SIZES);
-        a->size[a->sizes++] = read_number(r);
+        a->size[a->sizes++] = strtoull(at, &end, 10);
+        if (*end != ',' && *end != ')') return damaged(r, end);
     }
-    return more || accept(r, ")") ? GS_OK : damaged(r);
+    sscanf(at, ") , } %n", &length);
+    if (length == 0) sscanf(at, ") } %n", &length);
+    return length > 0 && !at[length] ? GS_OK : damaged(r, at + length);
 }
 
-static gs_status read_dictionary(reader *r) {
-    static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    static gs_status (*const values[])(reader *) = {read_type, read_order, read_shape};
-    bool seen[3] = {false}, more = true;
-    char key[24];
-    if (!accept(r, "{")) return damaged(r);
-    for (; more && !accept(r, "}"); more = accept(r, ",")) {
-        const char *begin = r->at;
-        int k = 0;
-        if (!read_string(r, key, sizeof key) || !accept(r, ":")) return damaged(r);
-        while (k < 3 && strcmp(key, keys[k]) != 0) k++;
-        if (k == 3 || seen[k]) r->at = begin;
-        if (k == 3 || seen[k]) return damaged(r);
-        seen[k] = true;
-        GS_TRY(values[k](r));
-    }
-    if (!more && !accept(r, "}")) return damaged(r);
-    accept(r, "");
-    return !*r->at && seen[0] && seen[1] && seen[2] ? GS_OK : damaged(r);
+static gs_status read_dictionary(reader *r, const char *text) {
+    char type[24], order[8];
+    int length = 0;
+    if (strncmp(text, "{'descr': [", 11) == 0)
+        return gs_fail(GS_E_FORMAT, "%s: the elements are records; wanted plain numbers", r->path);
+    sscanf(text, " { 'descr' : '%23[^']' , 'fortran_order' : %7[A-Za-z] , 'shape' : ( %n", type, order,
+           &length);
+    r->fortran = length > 0 && strcmp(order, "True") == 0;
+    if (length == 0 || (!r->fortran && strcmp(order, "False") != 0)) return damaged(r, text);
+    GS_TRY(read_type(r, type));
+    return read_shape(r, text + length);
 }
 
 /* ---- the file ---- */
@@ -181,14 +136,13 @@ static gs_status read_header(reader *r) {
     char *text;
     GS_TRY(GS_NEW(text, bytes, "%zu bytes of %s", bytes, r->path));
     gs_status status = read_bytes(r, text, bytes);
-    r->at = text;
-    if (status == GS_OK) status = read_dictionary(r);
-    if (status == GS_OK && strlen(text) != bytes) status = damaged(r);
+    if (status == GS_OK && strlen(text) != bytes) status = damaged(r, text + strlen(text));
+    if (status == GS_OK) status = read_dictionary(r, text);
     free(text);
     return status;
 }
 
-/* How many bytes the elements have; each product is checked, and memory asked for only where the file can fill it. */
+/* The bytes of all elements. Overflow is checked, and a file too short for them fails before memory is allocated. */
 static gs_status check_sizes(const reader *r, size_t *bytes) {
     gs_npy *a = r->out;
     const gs_npy_text text = gs_npy_describe(a);
@@ -237,8 +191,7 @@ gs_status gs_npy_load(const char *path, gs_npy *out) {
 /* ---- save ---- */
 
 gs_status gs_npy_save(const char *path, const float *data, size_t rows, size_t columns) {
-    /* Magic (6 bytes), version (2), length of the text (2), text; spaces and a newline fill up to 64 x k
-     * bytes. */
+    /* Magic (6 bytes), version (2), length of the text (2), text; spaces and a newline pad to 64 k bytes. */
     enum { TEXT_AT = 10, HEADER = 128 };
     char header[HEADER + 1] = "\x93NUMPY\x01\x00";
     header[8] = HEADER - TEXT_AT;

@@ -1,4 +1,4 @@
-/* Errors of both libraries come back by longjmp, to the function that made the call. */
+/* Both libraries report errors by longjmp to the calling function. */
 #include "io/picture.h"
 
 #include <setjmp.h>
@@ -11,7 +11,6 @@
 #include <png.h>
 #include "io/file.h"
 
-/* The sizes are 0, or beyond the limits. */
 static gs_status check_size(const char *kind, unsigned long width, unsigned long height) {
     if (width < 1 || height < 1)
         return gs_fail(GS_E_FORMAT, "the %s says that it is %lu x %lu", kind, width, height);
@@ -26,8 +25,8 @@ static gs_status check_size(const char *kind, unsigned long width, unsigned long
 /* ---- JPEG ---- */
 
 enum {
-    MOST_SCANS = 200,     /* of a progressive file: each costs a pass over all pixels, and 10 are usual */
-    MOST_MEMORY = 1 << 30 /* of the decoder's own: a progressive file is kept whole until its last scan */
+    MOST_SCANS = 200,     /* of a progressive file: each is a pass over all pixels; 10 are usual */
+    MOST_MEMORY = 1 << 30 /* of the decoder, which holds a progressive file until its last scan */
 };
 
 typedef struct jpeg_decoder {
@@ -46,7 +45,7 @@ static void end_jpeg(j_common_ptr info) {
     longjmp(d->failed, 1);
 }
 
-/* Warnings that leave the picture whole. All others mean that some of it was made up. */
+/* Warnings about intact pictures. After others the decoder has invented pixels. */
 static bool is_harmless(int code) {
     return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
            code == JWRN_NOT_SEQUENTIAL || code == JWRN_TOO_MUCH_DATA || code == JWRN_BOGUS_ICC;
@@ -89,29 +88,13 @@ static bool prepare_jpeg(jpeg_decoder *d) {
     return true;
 }
 
-static void *create_jpeg(void) {
-    jpeg_decoder *d = calloc(1, sizeof *d);
-    if (!d || prepare_jpeg(d)) return d;
-    jpeg_destroy_decompress(&d->info);
-    free(d);
-    return NULL;
-}
-
-static void free_jpeg(void *decoder_of) {
-    jpeg_decoder *d = decoder_of;
-    jpeg_destroy_decompress(&d->info);
-    free(d->cmyk);
-    free(d);
-}
-
 static bool is_jpeg(const unsigned char *data, size_t bytes) {
     return bytes >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
 }
 
-static gs_status begin_jpeg(void *decoder_of, const unsigned char *data, size_t bytes, int *width,
+static gs_status begin_jpeg(jpeg_decoder *d, const unsigned char *data, size_t bytes, int *width,
                             int *height) {
-    jpeg_decoder *d = decoder_of;
-    jpeg_abort_decompress(&d->info); /* an earlier one may have been begun only */
+    jpeg_abort_decompress(&d->info); /* an earlier picture may not have been decoded */
     d->lost = false;
     if (setjmp(d->failed)) return broken_jpeg(d);
     jpeg_mem_src(&d->info, data, bytes);
@@ -129,8 +112,7 @@ static gs_status begin_jpeg(void *decoder_of, const unsigned char *data, size_t 
     return GS_OK;
 }
 
-static gs_status size_jpeg(void *decoder_of, int shrink, int *width, int *height) {
-    jpeg_decoder *d = decoder_of;
+static gs_status size_jpeg(jpeg_decoder *d, int shrink, int *width, int *height) {
     if (setjmp(d->failed)) return broken_jpeg(d);
     d->info.scale_num = 1;
     d->info.scale_denom = (unsigned)shrink;
@@ -146,7 +128,7 @@ static int times(int a, int b) {
     return (product + (product >> 8)) >> 8;
 }
 
-/* Inverted, 0 is all ink: red = c k / 255, in Pillow's roundings. */
+/* Inverted: 0 is full ink. red = c k / 255, rounded as in Pillow. */
 static void rgb_of_cmyk(const unsigned char *from, unsigned char *to, int width) {
     for (int j = 0; j < width; j++)
         for (int c = 0; c < 3; c++) {
@@ -174,8 +156,7 @@ static gs_status decode_rows(jpeg_decoder *d, unsigned char *to, int width, int 
     return d->lost ? broken_jpeg(d) : GS_OK;
 }
 
-static gs_status decode_jpeg(void *decoder_of, unsigned char *to, int width, int height) {
-    jpeg_decoder *d = decoder_of;
+static gs_status decode_jpeg(jpeg_decoder *d, unsigned char *to, int width, int height) {
     if (d->info.out_color_space == JCS_CMYK) {
         free(d->cmyk);
         GS_TRY(GS_NEW(d->cmyk, (size_t)width * 4, "a row of %d pixels", width));
@@ -193,7 +174,7 @@ enum {
 };
 
 typedef struct png_decoder {
-    png_structp png; /* of the picture that was begun */
+    png_structp png; /* of the current picture */
     png_infop info;
     const unsigned char *data;
     size_t left;
@@ -231,24 +212,11 @@ static gs_status broken_png(png_decoder *d) {
     return gs_fail(GS_E_FORMAT, "the PNG is damaged: %s", d->message);
 }
 
-static void *create_png(void) {
-    return calloc(1, sizeof(png_decoder));
-}
-
-static void free_png(void *decoder_of) {
-    png_decoder *d = decoder_of;
-    forget_png(d);
-    free(d->rows);
-    free(d);
-}
-
 static bool is_png(const unsigned char *data, size_t bytes) {
     return bytes >= 8 && png_sig_cmp(data, 0, 8) == 0;
 }
 
-static gs_status begin_png(void *decoder_of, const unsigned char *data, size_t bytes, int *width,
-                           int *height) {
-    png_decoder *d = decoder_of;
+static gs_status begin_png(png_decoder *d, const unsigned char *data, size_t bytes, int *width, int *height) {
     forget_png(d);
     d->data = data;
     d->left = bytes;
@@ -268,10 +236,8 @@ static gs_status begin_png(void *decoder_of, const unsigned char *data, size_t b
     return GS_OK;
 }
 
-/* Whatever it is becomes 8 bits of red, green and blue. */
-static gs_status size_png(void *decoder_of, int shrink, int *width, int *height) {
-    png_decoder *d = decoder_of;
-    (void)shrink;
+/* Convert any PNG to 8 bits of red, green and blue. */
+static gs_status size_png(png_decoder *d, int *width, int *height) {
     if (setjmp(png_jmpbuf(d->png))) return broken_png(d);
     png_set_strip_16(d->png);
     png_set_expand(d->png);
@@ -286,63 +252,50 @@ static gs_status size_png(void *decoder_of, int shrink, int *width, int *height)
                    (size_t)png_get_rowbytes(d->png, d->info), *width);
 }
 
-static gs_status decode_png(void *decoder_of, unsigned char *to, int width, int height) {
-    png_decoder *d = decoder_of;
+static gs_status decode_png(png_decoder *d, unsigned char *to, int width, int height) {
     free(d->rows);
     GS_TRY(GS_NEW(d->rows, height, "%d rows", height));
     for (int i = 0; i < height; i++) d->rows[i] = to + (size_t)i * (size_t)width * 3;
     if (setjmp(png_jmpbuf(d->png))) return broken_png(d);
     png_read_image(d->png, d->rows);
-    png_read_end(d->png, NULL); /* the file is whole */
+    png_read_end(d->png, NULL); /* checks the rest of the file */
     forget_png(d);
     return GS_OK;
 }
 
 /* ---- any ---- */
 
-/* What a decoder of one kind does. begin: the header; decode: into `to`, which has room for the sizes that `size` has
- * found; both return GS_E_FORMAT with a message. */
-static const struct {
-    bool (*is)(const unsigned char *data, size_t bytes);
-    void *(*create)(void); /* NULL: no memory */
-    void (*free)(void *);
-    gs_status (*begin)(void *, const unsigned char *data, size_t bytes, int *width, int *height);
-    gs_status (*size)(void *, int shrink, int *width, int *height);
-    gs_status (*decode)(void *, unsigned char *to, int width, int height);
-} kinds[] = {{is_jpeg, create_jpeg, free_jpeg, begin_jpeg, size_jpeg, decode_jpeg},
-             {is_png, create_png, free_png, begin_png, size_png, decode_png}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
 struct gs_picture_reader {
-    void *decoder[KINDS];
-    int kind; /* of the picture that was begun */
+    jpeg_decoder jpeg;
+    png_decoder png;
+    enum { NO_PICTURE, JPEG, PNG } kind; /* of the current picture */
     unsigned char *rgb;
     size_t room;
 };
 
 gs_status gs_picture_reader_create(gs_picture_reader **out) {
-    gs_picture_reader *r = *out = calloc(1, sizeof *r);
-    bool complete = r != NULL;
-    for (int k = 0; complete && k < KINDS; k++) complete = (r->decoder[k] = kinds[k].create()) != NULL;
-    if (complete) return GS_OK;
-    gs_picture_reader_free(r);
+    *out = calloc(1, sizeof **out);
+    if (*out && prepare_jpeg(&(*out)->jpeg)) return GS_OK;
+    gs_picture_reader_free(*out);
     *out = NULL;
     return gs_fail(GS_E_MEMORY, "no memory for a decoder of pictures");
 }
 
 void gs_picture_reader_free(gs_picture_reader *r) {
     if (!r) return;
-    for (int k = 0; k < KINDS; k++)
-        if (r->decoder[k]) kinds[k].free(r->decoder[k]);
+    jpeg_destroy_decompress(&r->jpeg.info);
+    free(r->jpeg.cmyk);
+    forget_png(&r->png);
+    free(r->png.rows);
     free(r->rgb);
     free(r);
 }
 
 gs_status gs_picture_begin(gs_picture_reader *r, const void *data, size_t bytes, int *width, int *height) {
     if (bytes == 0) return gs_fail(GS_E_FORMAT, "the file is empty");
-    for (r->kind = 0; r->kind < KINDS; r->kind++)
-        if (kinds[r->kind].is(data, bytes))
-            return kinds[r->kind].begin(r->decoder[r->kind], data, bytes, width, height);
+    r->kind = is_jpeg(data, bytes) ? JPEG : is_png(data, bytes) ? PNG : NO_PICTURE;
+    if (r->kind == JPEG) return begin_jpeg(&r->jpeg, data, bytes, width, height);
+    if (r->kind == PNG) return begin_png(&r->png, data, bytes, width, height);
     const gs_foreign *f = gs_foreign_of(data, bytes);
     if (!f) return gs_fail(GS_E_FORMAT, "it is neither a JPEG nor a PNG");
     return gs_fail(GS_E_FORMAT, "it is %s, neither a JPEG nor a PNG%s%s", f->what, f->todo ? "; " : "",
@@ -351,9 +304,9 @@ gs_status gs_picture_begin(gs_picture_reader *r, const void *data, size_t bytes,
 
 gs_status gs_picture_decode(gs_picture_reader *r, int shrink, const unsigned char **rgb, int *width,
                             int *height) {
-    if (r->kind == KINDS) gs_bug("gs_picture_decode: no picture was begun");
-    void *decoder = r->decoder[r->kind];
-    GS_TRY(kinds[r->kind].size(decoder, shrink, width, height));
+    if (r->kind == NO_PICTURE) gs_bug("gs_picture_decode: no picture was begun");
+    const bool jpeg = r->kind == JPEG;
+    GS_TRY(jpeg ? size_jpeg(&r->jpeg, shrink, width, height) : size_png(&r->png, width, height));
     const size_t bytes = (size_t)*width * (size_t)*height * 3 + 1;
     if (bytes > r->room) {
         free(r->rgb);
@@ -361,7 +314,8 @@ gs_status gs_picture_decode(gs_picture_reader *r, int shrink, const unsigned cha
         r->room = r->rgb ? bytes : 0;
     }
     if (!r->rgb) return gs_fail(GS_E_MEMORY, "no memory for a picture of %d x %d", *width, *height);
-    GS_TRY(kinds[r->kind].decode(decoder, r->rgb, *width, *height));
+    GS_TRY(jpeg ? decode_jpeg(&r->jpeg, r->rgb, *width, *height)
+                : decode_png(&r->png, r->rgb, *width, *height));
     *rgb = r->rgb;
     return GS_OK;
 }

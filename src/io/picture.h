@@ -1,14 +1,14 @@
-/* Pictures in files, as bytes of red, green and blue: JPEG by libjpeg-turbo, PNG by libpng.
+/* Decodes pictures to bytes of red, green and blue: JPEG with libjpeg-turbo, PNG with libpng.
  *
- * The first bytes of a file say what it is, not its name. Decoded bytes are those of Pillow's convert("RGB"), which
- * torchvision's ImageFolder uses: grey becomes three equal channels; a palette its colours; CMYK, also as YCCK, is
- * taken as Adobe writes it, inverted; of 16 bits the upper 8 are taken; alpha is dropped, so that the colour below it
- * shows. What EXIF says of the orientation is ignored, as torchvision does.
+ * The first bytes of a file decide its format, not its name. Decoded bytes equal those of Pillow's convert("RGB"),
+ * which torchvision's ImageFolder uses: grey becomes three equal channels, and a palette its colours; CMYK and YCCK are
+ * read as Adobe writes them, inverted; 16 bits are cut to the upper 8; alpha is dropped. EXIF's orientation is ignored,
+ * as in torchvision.
  *
- * Sizes are checked before memory is taken for them: at most GS_PICTURE_SIDE on a side and GS_PICTURE_PIXELS in all.
+ * Sizes are checked before memory is allocated: at most GS_PICTURE_SIDE on a side and GS_PICTURE_PIXELS in all.
  *
- * A file is broken, too, if its decoder only warns that data is missing or wrong. Otherwise the lower part of a JPEG
- * that was cut off would be grey.
+ * A file counts as damaged even if its decoder only warns of missing or wrong data: the lower part of a truncated JPEG
+ * would be grey.
  */
 #pragma once
 
@@ -21,20 +21,19 @@ enum {
     GS_PICTURE_PIXELS = 1 << 26, /* 8192 x 8192: ImageNet's largest has 61 million */
 };
 
-/* Reads one picture after the other; each thread has its own. Its memory grows to what the largest one needs. */
+/* Decodes pictures one at a time; one reader for each thread. Its memory grows to fit the largest picture. */
 typedef struct gs_picture_reader gs_picture_reader;
 
 /* GS_E_MEMORY. */
 gs_status gs_picture_reader_create(gs_picture_reader **out);
 void gs_picture_reader_free(gs_picture_reader *); /* NULL is allowed */
 
-/* Look at the header of a file of these bytes, which must stay until it is decoded. GS_E_FORMAT: it is no picture of
- * these kinds, damaged, or too large; the message says which, and leaves the name of the file to the caller. */
+/* Read the header of a file in memory, which must stay until decoded. GS_E_FORMAT: another format, damaged, or too
+ * large; the message omits the file's name. */
 gs_status gs_picture_begin(gs_picture_reader *, const void *data, size_t bytes, int *width, int *height);
 
-/* Decode the picture that was begun: rgb[height][width][3], and a byte after it, so that each pixel can be read as
- * four bytes. It belongs to the reader and is valid until the next one. A JPEG is made `shrink` times smaller while it
- * is decoded, 1, 2, 4 or 8, which takes less time; *width and *height say what it has become, rounded up. A PNG stays
- * as large as it is. GS_E_FORMAT as above, GS_E_MEMORY. */
+/* Decode that picture to rgb[height][width][3], with a byte after it so that each pixel can be read as four bytes. It
+ * belongs to the reader and is valid until the next call. A JPEG shrinks by the factor `shrink`, 1, 2, 4 or 8, which
+ * saves time; *width and *height are the new size, rounded up. A PNG keeps its size. GS_E_FORMAT, GS_E_MEMORY. */
 gs_status gs_picture_decode(gs_picture_reader *, int shrink, const unsigned char **rgb, int *width,
                             int *height);

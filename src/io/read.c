@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +9,10 @@
 #include <unistd.h>
 #include <zlib.h>
 #include "core/nettle.h"
+#include "core/shard.h"
 
-/* Opening a FIFO waits for its other end, and reading a terminal for a line: so nothing waits here, and what the
- * file is comes before its first byte. */
+/* Opening a FIFO blocks until its other end opens, and reading a terminal blocks until a line is typed. O_NONBLOCK
+ * prevents both until the kind of the file is known. */
 gs_status gs_file_open(const char *path, int *fd, uint64_t *size) {
     struct stat s;
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -41,6 +41,11 @@ gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size) {
     return gs_fail(GS_E_MEMORY, "cannot read %s: %s", path, strerror(ENOMEM));
 }
 
+static gs_status too_large(const char *path, uint64_t size, uint64_t most) {
+    return gs_fail(GS_E_FILE, "%s has %llu bytes; at most %llu can be read", path, (unsigned long long)size,
+                   (unsigned long long)most);
+}
+
 gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes) {
     FILE *f;
     uint64_t size;
@@ -50,8 +55,7 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
     gs_status status = GS_OK;
     char *all = NULL;
     if (size > most)
-        status = gs_fail(GS_E_FILE, "%s has %llu bytes; at most %llu can be read", path,
-                         (unsigned long long)size, (unsigned long long)most);
+        status = too_large(path, size, most);
     else if (!(all = malloc((size_t)size + 1)))
         status = gs_fail(GS_E_MEMORY, "no memory for the %llu bytes of %s", (unsigned long long)size, path);
     else {
@@ -71,100 +75,76 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
 
 /* ---- gzip ---- */
 
-/* Not zlib's gzread: it takes whatever lies behind a stream for nothing, and does not say that it did. */
-typedef struct unzipping {
-    const char *name;
-    z_stream z; /* next_in: the rest of the file */
-    FILE *text; /* in memory */
-    size_t most, bytes;
-} unzipping;
-
-static gs_status damaged(const unzipping *u, const char *what) {
-    return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %zu bytes", u->name, what, u->bytes);
-}
-
-static gs_status no_memory(const unzipping *u) {
-    return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it, after %zu bytes", u->name, u->bytes);
-}
-
-/* Behind a stream: another one, or zeros up to the end. *more: another one. */
-static gs_status next_stream(unzipping *u, size_t file_bytes, bool *more) {
-    bool zeros = false;
-    for (; u->z.avail_in > 0 && *u->z.next_in == 0; u->z.next_in++, u->z.avail_in--) zeros = true;
-    *more = u->z.avail_in > 0;
-    if (!*more) return GS_OK;
-    if (zeros || *u->z.next_in != 0x1f)
-        return gs_fail(GS_E_FORMAT, "%s has other bytes after the end of its gzip stream, from byte %zu",
-                       u->name, file_bytes - u->z.avail_in);
-    return inflateReset(&u->z) == Z_OK ? GS_OK : damaged(u, "zlib cannot restart");
-}
-
-static gs_status inflate_all(unzipping *u, size_t file_bytes) {
-    Bytef block[1 << 16] = {0};
-    for (bool more = true; more;) {
-        u->z.next_out = block;
-        u->z.avail_out = sizeof block;
-        const int code = inflate(&u->z, Z_NO_FLUSH);
-        const size_t some = sizeof block - u->z.avail_out;
-        u->bytes += some;
-        if (u->bytes > u->most)
-            return gs_fail(GS_E_FORMAT, "%s has more than %zu bytes when unzipped, the most that can be read",
-                           u->name, u->most);
-        if (code == Z_MEM_ERROR || fwrite(block, 1, some, u->text) < some) return no_memory(u);
-        if (code == Z_BUF_ERROR) return damaged(u, "unexpected end of file");
-        if (code != Z_OK && code != Z_STREAM_END)
-            return damaged(u, u->z.msg ? u->z.msg : "it needs a dictionary");
-        if (code == Z_STREAM_END) GS_TRY(next_stream(u, file_bytes, &more));
-    }
-    return GS_OK;
-}
-
-gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t most, char **text,
-                   size_t *unzipped) {
-    unzipping u = {.name = name,
-                   .z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes}, /* it is only read */
-                   .most = most};
-    *text = NULL;
-    if (bytes > UINT_MAX)
-        return gs_fail(GS_E_FILE, "%s has %zu bytes; at most %u can be unzipped", name, bytes, UINT_MAX);
-    if (inflateInit2(&u.z, 15 + 16) != Z_OK) return no_memory(&u); /* 16: gzip's header, not zlib's */
-    u.text = open_memstream(text, unzipped);
-    gs_status status = u.text ? inflate_all(&u, bytes) : no_memory(&u);
-    inflateEnd(&u.z);
-    if (u.text && fclose(u.text) != 0 && status == GS_OK) status = no_memory(&u);
-    if (status == GS_OK) return GS_OK;
+gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size, char **text) {
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes, .avail_out = (uInt)size};
+    GS_TRY(GS_NEW(*text, size, "%zu bytes of %s", size, name));
+    z.next_out = (Bytef *)*text;
+    const int begun = inflateInit2(&z, 15 + 16), ended = inflate(&z, Z_FINISH); /* 16: gzip's header */
+    inflateEnd(&z);
+    if (begun == Z_OK && ended == Z_STREAM_END && z.total_out == size) return GS_OK;
     free(*text);
     *text = NULL;
-    return status;
+    return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream", name);
+}
+
+/* A stream that copies files without gzip's first bytes unchanged. */
+static gs_status open_zipped(const char *path, gzFile *f, uint64_t *size) {
+    int fd;
+    GS_TRY(gs_file_open(path, &fd, size));
+    *f = gzdopen(fd, "rb");
+    if (*f) return GS_OK;
+    close(fd);
+    return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", path);
 }
 
 gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes) {
-    int fd;
+    gzFile f;
     uint64_t size;
-    GS_TRY(gs_file_open(path, &fd, &size));
-    gzFile f = gzdopen(fd, "rb");
-    if (!f) {
-        close(fd);
-        return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", path);
-    }
-    const int got = gzread(f, head, (unsigned)most);
+    GS_TRY(open_zipped(path, &f, &size));
+    *bytes = gzfread(head, 1, most, f); /* damaged: gs_file_unzip reports it */
     gzclose(f);
-    *bytes = got < 0 ? 0 : (size_t)got; /* damaged: gs_file_unzip says how */
+    return GS_OK;
+}
+
+/* Read to the end, at most one byte more than `most`. The first allocation fits a file that is not gzipped. */
+static gs_status read_zipped(gzFile f, const char *path, uint64_t size, size_t most, char **text,
+                             size_t *bytes) {
+    const bool plain = gzdirect(f);
+    int error;
+    if (plain && size > most) return too_large(path, size, most);
+    for (size_t room = 0, got = 1; got > 0;) {
+        if (*bytes == room) {
+            room = gs_smaller(room ? 2 * room : (size_t)size + 1, most + 1);
+            char *larger = realloc(*text, room + 1);
+            if (!larger) return gs_fail(GS_E_MEMORY, "no memory for %zu bytes of %s", room, path);
+            *text = larger;
+        }
+        got = gzfread(*text + *bytes, 1, room - *bytes, f);
+        *bytes += got;
+        if (*bytes > most)
+            return gs_fail(GS_E_FORMAT, "%s has more than %zu bytes when unzipped, the most that can be read",
+                           path, most);
+    }
+    const char *why = gzerror(f, &error), *colon = strstr(why, ": "); /* "PATH: unexpected end of file" */
+    if (error == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
+    if (error < 0)
+        return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %zu bytes", path,
+                       colon ? colon + 2 : why, *bytes);
+    (*text)[*bytes] = '\0';
     return GS_OK;
 }
 
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes) {
-    FILE *f;
+    gzFile f;
     uint64_t size;
-    unsigned char head[2] = {0};
-    GS_TRY(gs_file_open_stream(path, &f, &size));
-    const bool zipped = fread(head, 1, 2, f) == 2 && head[0] == 0x1f && head[1] == 0x8b;
-    fclose(f);
-    GS_TRY(gs_file_read(path, zipped ? UINT_MAX : most, text, bytes));
-    if (!zipped) return GS_OK;
-    char *file = *text;
-    const gs_status status = gs_unzip(path, file, *bytes, most, text, bytes);
-    free(file);
+    *text = NULL;
+    *bytes = 0;
+    GS_TRY(open_zipped(path, &f, &size));
+    const gs_status status = read_zipped(f, path, size, most, text, bytes);
+    gzclose(f);
+    if (status == GS_OK) return GS_OK;
+    free(*text);
+    *text = NULL;
     return status;
 }
 

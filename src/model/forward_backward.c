@@ -1,5 +1,5 @@
-/* A pass of samples: forward to the logits, their loss, which goes to the tail of the gradients, and backward. Also:
- * what is cleared before a step's passes, and the layers' state, which follows from them. */
+/* A pass: forward to the logits, their loss, added to the tail of the gradients, and backward. Also: clearing gradients
+ * before a step, and the layers' state after it. */
 #include "parallel/tensor.h"
 #include "model/model.h"
 
@@ -16,12 +16,12 @@ gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *l
 
 /* ---- loss ---- */
 
-/* The floats that the outputs should become: the targets themselves, or what one_hot made of the labels. */
+/* The floats that the outputs should approach: the targets, or the labels in one-hot form. */
 static gs_mem targets_of(const gs_model *m, gs_mem targets) {
     return m->loss == GS_REGRESSION ? targets : m->target;
 }
 
-/* Smooth labels are for training: a test loss is that of the labels as they are, whatever the training was. */
+/* Label smoothing is for training alone: a test loss uses the labels. */
 static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }
@@ -36,7 +36,8 @@ static gs_share share_of(const gs_model *m) {
     return gs_tensor_share(&m->tensor, gs_model_outputs(m));
 }
 
-/* Each rank's largest output of a row, in an array that is 0 elsewhere: their sum is all of them. Then the sums. */
+/* Each rank writes its largest output of a row to an array of zeros; the sum over the group gathers all. Then sum the
+ * exponentials over the group. */
 static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     const gs_layer *head = gs_tensor_outputs(m->net);
@@ -61,7 +62,7 @@ static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targ
 
 /* ---- loss of any, and backward ---- */
 
-/* Operators would read beside their rows. Those of a data set were checked before (gs_model.knows_labels). */
+/* A bad label would make operators read outside their rows. Data sets were checked before (gs_model.knows_labels). */
 static gs_status check_labels(const gs_model *m, gs_mem labels, size_t rows) {
     const gs_backend *ops = m->device->ops;
     const int classes = gs_model_outputs(m);
@@ -92,8 +93,8 @@ gs_status gs_model_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem 
     return ops->mean_squared_error_forward(m->device, stats, logits, targets_of(m, targets), rows, m->out.c);
 }
 
-/* Of the *sum* over the samples of -log softmax(logits)[label] (label smoothing: backend.h), or of
- * mean((logits - target)^2): dlogits. */
+/* dlogits, the gradient of the *sum* over the samples of -log softmax(logits)[label] (label smoothing: backend.h), or
+ * of mean((logits - target)^2). */
 static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     size_t rows = pass->n * (size_t)gs_model_targets(m);
@@ -110,7 +111,6 @@ static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logit
     return ops->fma_loop(m->device, m->dlogits, pass->loss_scale, 0, rows * (size_t)m->out.c, 1);
 }
 
-/* From it everything before. */
 gs_status gs_model_backward(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     gs_mem dx;
     GS_TRY(backward_of_loss(m, pass, logits, targets));

@@ -10,12 +10,12 @@ struct gs_generator {
     gs_model *model;
     gs_sampling sampling;
     size_t texts, context;
-    int vocabulary; /* tokens that it takes; it gives as many logits ... */
-    int known;      /* ... and the first of them may be drawn */
-    int *window;    /* (texts, context): what the model sees of each text ... */
-    size_t count;   /* ... so many tokens, ... */
-    size_t past;    /* ... of which so many have been run */
-    uint64_t drawn; /* tokens of each text so far */
+    int vocabulary; /* tokens, and logits */
+    int known;      /* tokens that may be drawn */
+    int *window;    /* (texts, context): tokens that the model sees */
+    size_t count;   /* tokens of each text in the window ... */
+    size_t past;    /* ... and those already processed */
+    uint64_t drawn; /* tokens drawn for each text so far */
     float *x;       /* (texts, tokens) of a pass */
     float *logits, *scratch;
     gs_mem input; /* x on the device */
@@ -107,31 +107,18 @@ void gs_generator_free(gs_generator *g) {
 
 /* ---- the draw ---- */
 
-/* The k-th largest of x, 1 <= k <= count, which are rearranged: Hoare's "find" (Communications of the ACM 4, 1961). */
-static float kth_largest(float *x, int count, int k) {
-    int low = 0, high = count - 1;
-    while (low < high) {
-        const float middle = x[low + (high - low) / 2];
-        int i = low, j = high;
-        while (i <= j) {
-            while (x[i] > middle) i++;
-            while (x[j] < middle) j--;
-            if (i > j) break;
-            const float other = x[i];
-            x[i++] = x[j];
-            x[j--] = other;
-        }
-        if (k - 1 <= j)
-            high = j;
-        else if (k - 1 >= i)
-            low = i;
-        else
-            break;
+/* The k-th largest of x, 1 <= k <= count. top[0 .. k-1] are the largest so far, in descending order. */
+static float kth_largest(const float *x, int count, int k, float *top) {
+    for (int i = 0; i < count; i++) {
+        int at = i < k ? i : k - 1;
+        if (i >= k && !(x[i] > top[at])) continue;
+        for (; at > 0 && top[at - 1] < x[i]; at--) top[at] = top[at - 1];
+        top[at] = x[i];
     }
-    return x[k - 1];
+    return top[k - 1];
 }
 
-/* Of all tokens those with x above the limit count, and the first `equal` of those with x at the limit. */
+/* The tokens to draw from: those with x above the limit, and the first `equal` of those with x at the limit. */
 typedef struct choice {
     float limit;
     int equal;
@@ -140,8 +127,7 @@ typedef struct choice {
 static choice choose(const float *x, int count, int top_k, float *scratch) {
     choice c = {-INFINITY, 0};
     if (top_k == 0 || top_k >= count) return c;
-    memcpy(scratch, x, (size_t)count * sizeof *x);
-    c.limit = kth_largest(scratch, count, top_k);
+    c.limit = kth_largest(x, count, top_k, scratch);
     c.equal = top_k;
     for (int i = 0; i < count; i++) c.equal -= x[i] > c.limit;
     return c;
@@ -154,7 +140,7 @@ static int largest_of(const float *x, int count) {
     return best;
 }
 
-/* In [0, 1), of 53 bits. */
+/* In [0, 1), with 53 bits. */
 static double uniform(uint64_t seed, uint64_t text, uint64_t token) {
     uint32_t word[4];
     gs_philox(seed, gs_stream_hi(GS_STREAM_GENERATE, text), token, word);
@@ -179,7 +165,7 @@ int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, ui
                 return i;
         }
     }
-    return best; /* u < 1, and the same sum again, so it is not reached */
+    return best; /* not reached: u < 1, and both rounds compute the same sum */
 }
 
 /* ---- use ---- */
@@ -204,7 +190,7 @@ void gs_generator_know(gs_generator *g, int known) {
     g->known = known;
 }
 
-/* Run what has not been run: the logits of the last token of each text. */
+/* Process the new tokens: computes the logits of the last token of each text. */
 static gs_status run(gs_generator *g) {
     gs_device *d = g->model->device;
     const size_t tokens = g->count - g->past, outputs = (size_t)g->vocabulary;
@@ -234,7 +220,7 @@ static gs_status check_logits(const gs_generator *g) {
     return GS_OK;
 }
 
-/* Room for one token more: the last half of the window becomes the first. */
+/* If the window is full, move its last half to its beginning. */
 static void move_window(gs_generator *g) {
     const size_t kept = g->context / 2;
     if (g->count < g->context) return;

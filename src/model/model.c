@@ -25,7 +25,7 @@ static gs_status collect_state(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* A text may have been read from a file of several lines; it is shown and saved as one. */
+/* Texts from files may have several lines; show and save them as one. */
 static void one_blank(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -83,15 +83,15 @@ static gs_status allocate(gs_model *m, size_t floats, gs_mem *out) {
     return gs_alloc(m->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), out);
 }
 
-/* An array as long as the weights and `more` floats. What belongs to the layers' state is booked as such. */
+/* An array as long as the weights plus `more` floats. The layers' state counts as such in the ledger. */
 static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t more, gs_mem *out) {
     GS_TRY(gs_alloc(m->device, kind, (m->saved + more) * sizeof(float), out));
     gs_ledger_tail(&m->device->memory, out->base, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
     return GS_OK;
 }
 
-/* Where operators cannot work there, the layers' state stays on the device. The weights come in windows, for which
- * whoever fetches them tells the layers. */
+/* If operators cannot access offloaded memory, the layers' state stays on the device, and weights are fetched into
+ * windows (offload.h). */
 static gs_status offload_weights(gs_model *m) {
     gs_device *d = m->device;
     const size_t state = (m->saved - m->params) * sizeof(float);
@@ -105,13 +105,13 @@ static gs_status offload_weights(gs_model *m) {
     }
     m->weights_in_windows = true;
     GS_TRY(gs_alloc(d, GS_MEMORY_STATE, state, &m->weights));
-    m->weights.at -= m->params; /* size_t counts around its end */
+    m->weights.at -= m->params; /* size_t wraps around */
     return GS_OK;
 }
 
 static gs_status bind(gs_model *m) {
     if (!m->replica && m->max_batch == 0) {
-        m->has_loss = false; /* it has no buffers for one */
+        m->has_loss = false; /* no buffers */
         return allocate_like_weights(m, GS_MEMORY_WEIGHTS, 0, &m->weights);
     }
     if (!m->replica && (m->device->offload & GS_OFFLOAD_WEIGHTS))
@@ -133,7 +133,7 @@ static gs_status bind(gs_model *m) {
 
 static gs_status write_initial_values(gs_model *m, uint64_t seed) {
     float *host;
-    if (!m->undivided && !m->offloaded_weights) { /* in their place: a copy would be as large as the model */
+    if (!m->undivided && !m->offloaded_weights) { /* in place: a copy would be as large as the model */
         GS_TRY(gs_model_map_weights(m, &host));
         gs_model_initial_values(m, seed, host);
         return gs_model_unmap_weights(m, host);
@@ -159,7 +159,7 @@ static gs_status put_elsewhere(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Take over what a replica has of `of`, and what a stage has. */
+/* Take over the members that a replica or a stage shares with `of`. */
 static gs_status share(gs_model *m, const gs_model *of, int first, int last) {
     gs_layer *net = m->net;
     net->half_ends = of->net->half_ends;

@@ -1,5 +1,5 @@
-/* A recursive-descent parser of the grammar in model_text.h: one function for each rule, and one word of lookahead. At
- * the end the other way round, from a net to its text. */
+/* A recursive-descent parser of the grammar in model_text.h: one function for each rule, one word of lookahead. The
+ * reverse, from a net to its text, is at the end. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,15 +14,15 @@
 
 /* ---- words ---- */
 
-/* A word ends at a space or at a sign: one of , ( ) | ; =. Within the body of a block a word that names one of its
- * parameters is replaced by the number that was given for it, so whoever reads words need not know of blocks. */
+/* A word ends at a space or a sign: one of , ( ) | ; =. In the body of a block, a word that names a parameter is
+ * replaced by its value: the rules that read words need not know about blocks. */
 
 enum {
-    NUMBER_MOST = 1000000, /* the largest */
-    BLOCK_PARAMS = 8,      /* at most, of one block */
+    NUMBER_MOST = 1000000, /* the largest number */
+    BLOCK_PARAMS = 8,      /* parameters of a block, at most */
 };
 
-/* A word of the text: not ended by '\0'. */
+/* A word of the text, without a final '\0'. */
 typedef struct text_word {
     const char *at;
     size_t length;
@@ -39,8 +39,8 @@ typedef struct text_block {
 typedef struct text_words {
     const char *text;
     text_word here;   /* the lookahead: a word, a sign, or the end (length 0) */
-    const char *next; /* what follows it */
-    /* Whose body is being read, and what its parameters stand for; NULL: none. */
+    const char *next; /* the text after it */
+    /* The block whose body is being read, or NULL, and the values of its parameters. */
     const text_block *block;
     text_word value[BLOCK_PARAMS];
 } text_words;
@@ -53,7 +53,7 @@ static bool is_space(char c) {
     return c != '\0' && strchr(" \t\r\n", c) != NULL;
 }
 
-/* The word or sign that begins after spaces at `from`. */
+/* The word or sign after any spaces at `from`. */
 static text_word word_at(const char *from) {
     while (is_space(*from)) from++;
     const char *end = from;
@@ -76,7 +76,7 @@ static void words_advance(text_words *w) {
         }
 }
 
-/* Begin to read at `from`, a place in words->text. */
+/* Begin to read at `from` in words->text. */
 static void words_begin(text_words *w, const char *from) {
     w->next = from;
     words_advance(w);
@@ -86,21 +86,21 @@ static bool word_is(text_word word, const char *text) {
     return word.at && word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
-/* Is it a sign, and not a word? The end is neither. */
+/* Is it a sign? The end is neither word nor sign. */
 static bool word_is_sign(text_word word) {
     return word.length > 0 && is_sign(*word.at);
 }
 
-/* If the lookahead is this word or sign, go on behind it. */
+/* If the lookahead is this word or sign, advance. */
 static bool words_accept(text_words *w, const char *word) {
     bool found = word_is(w->here, word);
     if (found) words_advance(w);
     return found;
 }
 
-/* ---- saying what is wrong ---- */
+/* ---- error messages ---- */
 
-/* The lookahead for people: cut when it is long, and with \x.. for what is not a printable character. */
+/* The lookahead for messages: cut if it is long, and with \x.. for unprintable characters. */
 static void quote(text_word word, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
@@ -114,7 +114,7 @@ static void quote(text_word word, char *out, size_t size) {
     }
 }
 
-/* How many words, signs not counted, begin up to this place. */
+/* The number of words, without signs, that begin up to `place`. */
 static int number_of(const char *text, const char *place) {
     int words = 0;
     for (text_word w = word_at(text); w.length > 0 && w.at <= place; w = word_at(w.at + w.length))
@@ -140,7 +140,7 @@ static gs_status GS_PRINTF(2, 3) words_wrong(const text_words *w, const char *fo
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
-/* The nearest of `words` (ending with NULL), if it is near enough to be meant: "did you mean relu? ", else "". */
+/* "did you mean relu? " for the nearest of `words` (ending with NULL), if it is near enough; else "". */
 static void words_suggest(const text_words *w, const char *const *words, char *out, size_t size) {
     const char *nearest = gs_nearest(w->here.at, w->here.length, words);
     out[0] = '\0';
@@ -153,7 +153,7 @@ typedef struct size2d {
     int h, w;
 } size2d;
 
-/* Digits alone, as a number up to NUMBER_MOST; -1 for anything else. */
+/* A number from digits, up to NUMBER_MOST; -1: anything else. */
 static int whole_number(const char *digits, size_t length) {
     int number = 0;
     if (length == 0) return -1;
@@ -177,7 +177,7 @@ static gs_status words_count(text_words *w, const char *what, int *out) {
     return GS_OK;
 }
 
-/* K or HxW, both from `least` on. */
+/* K or HxW, both at least `least`. */
 static gs_status words_size(text_words *w, const char *what, int least, size2d *out) {
     const char *at = w->here.at, *x = w->here.length ? memchr(at, 'x', w->here.length) : NULL;
     size_t first = x ? (size_t)(x - at) : w->here.length;
@@ -190,7 +190,7 @@ static gs_status words_size(text_words *w, const char *what, int least, size2d *
     return GS_OK;
 }
 
-/* Digits, perhaps with a point among them. */
+/* Digits, with at most one point. */
 static bool decimal(text_word word, float *out) {
     const char *end = word.at;
     double value = 0;
@@ -216,7 +216,7 @@ static gs_status words_decimal(text_words *w, const char *what, float *out) {
 
 /* ---- names ---- */
 
-/* The model whose name is the text's first word; NULL: there is none. What follows it is *rest. */
+/* The model named by the text's first word, or NULL. *rest: the words after it. */
 static const gs_named_model *find_model(const char *text, text_words *rest) {
     *rest = (text_words){.text = text};
     words_begin(rest, text);
@@ -244,10 +244,10 @@ bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
     return is_language(m);
 }
 
-/* Where in a copy of its text the number is that "gpt 96" or "resnet20 100" replaces. */
-static char *number_in(char *text, const gs_named_model *m) {
+/* The number in the model's text that "gpt 96" or "resnet20 100" replaces. */
+static const char *number_in(const gs_named_model *m) {
     static const char before[] = "embedding ";
-    return is_language(m) ? strstr(text, before) + sizeof before - 1 : strrchr(text, ' ') + 1;
+    return is_language(m) ? strstr(m->text, before) + sizeof before - 1 : strrchr(m->text, ' ') + 1;
 }
 
 gs_status gs_model_full_text(const char *name_or_text, char **text) {
@@ -263,18 +263,13 @@ gs_status gs_model_full_text(const char *name_or_text, char **text) {
         GS_TRY(words_count(&rest, expected, &classes));
         if (rest.here.length > 0) return words_wrong(&rest, "expected the end after %s", what);
     }
-    enum { DIGITS = 12 };
-    const size_t room = strlen(from) + DIGITS;
-    char *copy = malloc(room);
-    if (!copy) return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
-    memcpy(copy, from, strlen(from) + 1);
-    if (classes > 0) {
-        char *number = number_in(copy, m);
-        const char *after = from + (number - copy) + strspn(number, "0123456789");
-        snprintf(number, room - (size_t)(number - copy), "%d%s", classes, after);
-    }
-    *text = copy;
-    return GS_OK;
+    const char *number = classes > 0 ? number_in(m) : NULL;
+    const int length = number ? asprintf(text, "%.*s%d%s", (int)(number - from), from, classes,
+                                         number + strspn(number, "0123456789"))
+                              : asprintf(text, "%s", from);
+    if (length >= 0) return GS_OK;
+    *text = NULL;
+    return gs_fail(GS_E_MEMORY, "no memory for the text of a model, %zu characters", strlen(from));
 }
 
 /* ---- the parser ---- */
@@ -284,14 +279,14 @@ enum { BLOCKS_MOST = 64 };
 typedef struct parser {
     text_words words;
     text_block block[BLOCKS_MOST];
-    int blocks; /* that the present place may name: those before it */
+    int blocks; /* visible ones: those defined before */
     int depth, layers;
     int uses; /* of blocks, so far */
 } parser;
 
-/* One more level of parentheses or blocks: fails if there are too many. */
+/* Enter a level of parentheses or blocks; fails if there are too many. */
 static gs_status go_deeper(parser *);
-/* A list of layers as a `sequential`, up to a word that cannot follow. */
+/* A list of layers as a `sequential`, up to the first word that cannot continue it. */
 static gs_status parse_model(parser *, const char *end, gs_layer **net);
 
 /* ---- layers ---- */
@@ -392,10 +387,9 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 #define WORD(name, what) {#name, #name, NULL, gs_##name, what},
 #define NUMBER(name, type, read, usage, expected, what) {#name, usage, parse_##name, NULL, what},
 
-enum { WORDS_MOST = 40 }; /* of layers, those of callers among them */
+enum { WORDS_MOST = 40 }; /* of layers, including callers' own */
 
-/* Every layer's word, and either the rule for what follows it or, where nothing follows, its constructor. NULL ends
- * them. */
+/* Each layer's word, and the rule for its arguments or, without arguments, its constructor. NULL ends the rows. */
 static struct {
     const char *word, *usage;
     gs_status (*parse)(parser *, gs_layer **);
@@ -432,7 +426,7 @@ bool gs_model_layer_help(int i, const char **usage, const char **what) {
     return true;
 }
 
-/* The words of all layers and blocks, in `names`; NULL after the last one. */
+/* The words of all layers and blocks in `names`, ending with NULL. */
 typedef struct vocabulary {
     const char *names[WORDS_MOST + BLOCKS_MOST + 1];
     char block[BLOCKS_MOST][32];
@@ -463,7 +457,7 @@ static gs_status no_such_layer(const parser *p) {
         return words_wrong(&p->words, "a block cannot use itself");
     words_suggest(&p->words, v.names, hint, sizeof hint);
 
-    /* A text of one word may have been meant as the name of a model. */
+    /* A text of one word may be a misspelt model name. */
     text_words first = {.text = p->words.text}, next = p->words;
     words_begin(&first, first.text);
     words_advance(&next);
@@ -483,7 +477,7 @@ static gs_status no_such_layer(const parser *p) {
                        hint, names, list);
 }
 
-/* The end of every layer that may have "std S" there. A failure frees the layer. */
+/* The optional "std S" after a layer. A failure frees the layer. */
 static gs_status parse_std(parser *p, int kind, gs_layer *l) {
     float std;
     if (!strstr(layers[kind].usage, "[std S]") || !words_accept(&p->words, "std")) return GS_OK;
@@ -518,7 +512,7 @@ static const char *const options[] = {"stride", "pad",  "groups", "dilation", "n
                                       "std",    "tanh", "causal", NULL},
                          *const no_options[] = {NULL};
 
-/* What may stand after a layer: a comma, or what ends this model. */
+/* After a layer: a comma, or the end of this model. */
 static gs_status check_layer_ends(const parser *p, const char *end, int kind) {
     if (is_end(p)) return GS_OK;
     char hint[64];
@@ -554,8 +548,8 @@ gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void)) {
 /* ---- lists, repetitions and blocks, and the text as a whole ---- */
 
 enum {
-    MAX_DEPTH = 32,     /* of parentheses and blocks within blocks; each level is a level of recursion */
-    MAX_LAYERS = 10000, /* of a text with its repetitions */
+    MAX_DEPTH = 32,     /* of parentheses and nested blocks; each level is a level of recursion */
+    MAX_LAYERS = 10000, /* of a text, repetitions included */
 };
 
 /* A list that grows. */
@@ -588,7 +582,7 @@ static gs_status go_deeper(parser *p) {
     return words_wrong(&p->words, "parentheses and blocks are nested more than %d deep", MAX_DEPTH);
 }
 
-/* "3 x ITEM" or "3 x ( LIST )": what follows the x is read so many times. */
+/* "3 x ITEM" or "3 x ( LIST )": parse the text after x 3 times. */
 static gs_status parse_repeated(parser *p, const char *end, int times, list *a) {
     words_advance(&p->words);
     words_advance(&p->words);
@@ -608,7 +602,7 @@ static gs_status parse_repeated(parser *p, const char *end, int times, list *a) 
     return GS_OK;
 }
 
-/* "same 16": the layers of the block's body, in which its parameters stand for these words. */
+/* "same 16": the layers of the block's body, with 16 for its parameter. */
 static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     text_block *block = &p->block[number];
     text_words body = {.text = p->words.text, .block = block};
@@ -628,12 +622,11 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     const int named = p->blocks, first = a->count, use = ++p->uses;
     GS_TRY(go_deeper(p));
     p->words = body;
-    p->blocks = number; /* a block knows those before it, so none holds itself */
+    p->blocks = number; /* a block sees earlier blocks only, so none contains itself */
     words_begin(&p->words, block->body);
     GS_TRY(parse_list(p, "';'", a));
     if (!word_is(p->words.here, ";")) return words_wrong(&p->words, "expected ',' or ';'");
-    for (int i = first; i < a->count; i++)
-        a->layer[i]->block = use; /* the outermost block has the last word */
+    for (int i = first; i < a->count; i++) a->layer[i]->block = use; /* the outermost block wins */
     p->words = after;
     p->blocks = named;
     p->depth--;
@@ -676,7 +669,7 @@ static gs_status parse_model(parser *p, const char *end, gs_layer **net) {
 
 /* ---- the blocks before the model ---- */
 
-/* A word that nothing else is called: of block `b`, its name or one of its parameters. */
+/* An unused word as the name or a parameter of block `b`. */
 static gs_status parse_new_word(parser *p, const text_block *b, const char *what, text_word *out) {
     const text_word here = p->words.here;
     bool letter =
@@ -692,7 +685,7 @@ static gs_status parse_new_word(parser *p, const text_block *b, const char *what
     return GS_OK;
 }
 
-/* Behind "block": "NAME PARAM ... = body ;". The body is read where the block is used. */
+/* After "block": "NAME PARAM ... = body ;". The body is parsed at each use. */
 static gs_status define_block(parser *p) {
     text_block b = {0};
     if (p->blocks == BLOCKS_MOST) return words_wrong(&p->words, "there are more than %d blocks", BLOCKS_MOST);
@@ -748,7 +741,7 @@ gs_status gs_model_parse(const char *name_or_text, gs_layer **net) {
 
 static void write_layer(FILE *f, const gs_layer *l);
 
-/* What stands where the grammar says "model": a sequence is its layers. */
+/* The grammar's "model": a sequence becomes its layers. */
 static void write_model(FILE *f, const gs_layer *l) {
     if (!gs_layer_is_sequence(l)) write_layer(f, l);
     for (int i = 0; gs_layer_is_sequence(l) && i < l->children; i++) {

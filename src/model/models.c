@@ -1,9 +1,9 @@
-/* The models that have a name, a row each. A text ends with the number of classes of the data that the model is known
- * for; that of a language model has the size of its vocabulary after "embedding". */
+/* The named models. A text ends with the number of classes of the model's usual data; a language model's has the size
+ * of its vocabulary after "embedding". */
 #include "model/model_text.h"
 
 const gs_named_model gs_models[] = {
-    /* Softmax regression, the simplest classifier: one weight for each pixel and class. */
+    /* Softmax regression, the simplest classifier: a weight for each pixel and class. */
     {"softmax", .text = "flatten, linear 10"},
 
     /* A multi-layer perceptron. */
@@ -62,9 +62,8 @@ const gs_named_model gs_models[] = {
      {3, 224, 224, 0},
      .torchvision = true},
 
-/* Radford, Wu, Child, Luan, Amodei, Sutskever, "Language models are unsupervised multitask learners" (2019). Their
- * initial values are normal: 0.02, and where `layers` blocks add to the same vectors 0.02 / sqrt(2 layers). Here
- * without dropout. */
+/* Radford, Wu, Child, Luan, Amodei, Sutskever, "Language models are unsupervised multitask learners" (2019). Initial
+ * values are normal with deviation 0.02, or 0.02 / sqrt(2 layers) in layers that add to the residual. No dropout. */
 #define GPT(vocabulary, layers, heads, width, width_3, width_4, gelu, std)                                   \
     "block add N = linear N std " std "; "                                                                   \
     "block layer = residual (layer_norm, linear " width_3 " std 0.02, attention " heads                      \
@@ -72,12 +71,11 @@ const gs_named_model gs_models[] = {
     "residual (layer_norm, linear " width_4 " std 0.02, " gelu ", add " width "); "                          \
     "embedding " vocabulary " " width " std 0.02, positions std 0.02, " layers " x layer, layer_norm, tied"
 
-    /* Small enough for a CPU; the sizes are those of nanoGPT (Karpathy 2022) there, and the vocabulary that of the
-     * characters of its Shakespeare. */
+    /* The sizes of nanoGPT (Karpathy 2022) for a CPU, and the vocabulary of its Shakespeare's characters. */
     {"gpt", GPT("65", "4", "4", "128", "384", "512", "gelu", "0.00707107"),
      "a small GPT (with exact gelu), for 65 tokens and a context of 64", .in = {1, 1, 1, 64}},
 
-    /* The smallest of the paper, 124 million parameters. */
+    /* The paper's smallest model, 124 million parameters. */
     {"gpt2", GPT("50257", "12", "12", "768", "2304", "3072", "gelu tanh", "0.00408248"),
      "GPT-2 (with gelu tanh): 50257 tokens, a context of 1024", .in = {1, 1, 1, 1024}},
     {0},

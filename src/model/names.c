@@ -1,13 +1,13 @@
-/* The names that others have for the tensors of their models: torchvision's, found from the places of the layers:
+/* Tensor names of other programs, derived from the positions of the layers. torchvision:
  *
  *     ResNet   conv1, bn1; layer<stage>.<block>.conv<i>, .bn<i>, .downsample.<i>; fc
  *     VGG      features.<i> up to flatten, classifier.<i> from there on
  *
- * and those of GPT-2 in Hugging Face's transformers:
+ * GPT-2 in Hugging Face's transformers:
  *
  *     wte, wpe; h.<block>.ln_1, .attn.c_attn, .attn.c_proj, .ln_2, .mlp.c_fc, .mlp.c_proj; ln_f; lm_head
  *
- * A stage of a ResNet begins with a block that has a projecting shortcut, and the first one with the first block.
+ * A stage of a ResNet begins with a block with a projecting shortcut; the first stage begins with the first block.
  */
 #include "model/names.h"
 
@@ -47,7 +47,7 @@ static gs_status name_layer(const naming *n, const gs_layer *l, const char *as) 
 
 /* ---- ResNet ---- */
 
-/* "layer2.0": the convolutions and normalisations of the body, each kind counted from 1. */
+/* "layer2.0": its convolutions and normalisations, each kind numbered from 1. */
 static gs_status name_body(const naming *n, const gs_layer *body, const char *block) {
     int convs = 0, norms = 0;
     for (int i = 0; i < body->children; i++) {
@@ -130,7 +130,7 @@ static gs_status no_gpt2(const gs_layer *l) {
         l->name[0] ? l->name : "0", l->ops->name);
 }
 
-/* A layer of this kind and name. Its linear layers are kept as (in, out) there, except for lm_head. */
+/* Name a layer of this kind. Hugging Face stores linear layers as (in, out), except lm_head. */
 static gs_status name_gpt2_layer(const naming *n, const gs_layer *l, const char *kind, const char *as) {
     if (!is(l, kind)) return no_gpt2(l);
     GS_TRY(name_layer(n, l, as));
@@ -139,8 +139,8 @@ static gs_status name_gpt2_layer(const naming *n, const gs_layer *l, const char 
     return GS_OK;
 }
 
-/* "residual (layer_norm, linear, attention causal, linear)": the parts of block `block` that have names; NULL: any
- * layer that has no parameters. */
+/* Name the four layers of "residual (layer_norm, linear, attention causal, linear)" in block `block`; NULL: a layer
+ * without parameters. */
 static gs_status name_half_block(const naming *n, const gs_layer *l, int block, const char *const as[4]) {
     static const char *const kind[] = {"layer_norm", "linear", NULL, "linear"};
     const gs_layer *body = l->child[0];
@@ -174,14 +174,14 @@ static gs_status name_gpt2(const naming *n) {
     return GS_OK;
 }
 
-/* What a tensor's name and shape do not say: whose numbers would mean something else there. */
+/* Names and shapes match, but GPT-2 would compute something else with the weights. */
 static gs_status not_gpt2(const gs_layer *l, const char *found, const char *wanted) {
     return gs_fail(GS_E_USAGE, "Hugging Face's GPT-2 cannot have layer %s, %s, of this model: wanted %s",
                    l->name, found, wanted);
 }
 
-/* Its config.json names one activation, one width and one number of heads for all blocks. `before`: the same half of
- * the block before; NULL: there is none. */
+/* GPT-2's config.json has one activation, one width and one number of heads for all blocks. `before`: the same half of
+ * the previous block, or NULL. */
 static gs_status check_half_block(const gs_layer *half, const gs_layer *before, bool is_attention) {
     const gs_layer *body = half->child[0], *first = body->child[1], *l = body->child[2];
     static const char *const activations[] = {"gelu", "gelu tanh", "relu", "tanh", "sigmoid", "silu"};

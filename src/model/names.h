@@ -1,4 +1,4 @@
-/* What other programs call the tensors of the same network: their weights load, and ours load there. */
+/* Names of tensors in other programs: gradsum loads their weights, and they load gradsum's. */
 #pragma once
 
 #include "model/model.h"
@@ -11,13 +11,13 @@ typedef enum gs_names {
 
 typedef struct gs_name {
     char text[GS_PARAM_NAME];
-    bool transposed; /* the tensor of a file is (in, out), where the model's is (out, in) */
+    bool transposed; /* the file's tensor is (in, out), the model's (out, in) */
 } gs_name;
 
-/* The names of all parameters and state: name[i] is that of model->param[i], saved_count of them. The model may be a
- * plan. GS_E_USAGE: the model is none that has such names; the message names the layer. */
+/* The names of all parameters and state: name[i] of model->param[i], saved_count of them. The model may be a plan.
+ * GS_E_USAGE: the other program has no such model; the message names the layer. */
 gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name);
 
-/* What gs_safetensors_save writes from now on. Also GS_E_USAGE: the names are there, but GPT-2 computes something else
- * with such weights; the message names the layer. */
+/* Rename the tensors that gs_safetensors_save writes. GS_E_USAGE, also if GPT-2 has the names but would compute
+ * something else; the message names the layer. */
 gs_status gs_names_rename(gs_model *model, gs_names which);

@@ -6,21 +6,21 @@
 #include "layer/memory/offload.h"
 #include "layer/watch.h"
 
-/* A y that goes away: here, and there. */
+/* An offloaded output: on the device, and elsewhere. */
 typedef struct piece {
     gs_mem here;
     float *there;
-    size_t sample, whole; /* floats of a sample; of all of them, up to the end of a page */
+    size_t sample, whole; /* floats of a sample; of all samples, up to the end of a page */
 } piece;
 
 typedef struct unit {
-    piece *y; /* in the list of all */
+    piece *y; /* in the list of all pieces */
     int pieces;
     size_t first, params;  /* its weights in the flat array */
-    const gs_param *table; /* of another unit, which is tied to this one */
+    const gs_param *table; /* of another unit, tied to this one */
     int window;            /* of its weights */
-    bool stays;            /* in that window */
-    uint64_t number;       /* of what was asked for last */
+    bool stays;            /* always in that window */
+    uint64_t number;       /* of the last copy */
 } unit;
 
 typedef struct gs_model_offload {
@@ -32,9 +32,9 @@ typedef struct gs_model_offload {
     int pieces;
     gs_mem *
         window; /* two, and one for each unit that stays; where operators work in place, places that are none */
-    int *holds; /* which unit's weights: 0: none that are up to date */
+    int *holds; /* the unit whose weights a window holds; 0: none that are up to date */
     int windows;
-    int now; /* the unit that computes */
+    int now; /* the computing unit */
     bool backward;
     uint64_t last; /* copy */
 } gs_model_offload;
@@ -43,7 +43,7 @@ static bool works_in_place(const gs_model_offload *o) {
     return o->model->device->ops->host_memory;
 }
 
-/* ---- to there and back ---- */
+/* ---- copies ---- */
 
 static gs_status move(gs_model_offload *o, unit *u, gs_mem here, float *there, size_t bytes, bool fetch) {
     gs_device *d = o->model->device;
@@ -61,14 +61,14 @@ static gs_status move_weights(gs_model_offload *o, int i, bool fetch) {
     float *weights = o->model->offloaded_weights;
     if (!is_unit(o, i) || !weights) return GS_OK;
     unit *u = &o->unit[i];
-    if (u->table && works_in_place(o)) /* else it stays in a window */
+    if (u->table && works_in_place(o)) /* else it is always in a window */
         GS_TRY(move(o, u, (gs_mem)GS_NONE, weights + u->table->at, u->table->count * sizeof(float), fetch));
     if (u->params == 0) return GS_OK;
     return move(o, u, o->window[u->window], weights + u->first, u->params * sizeof(float), fetch);
 }
 
 static gs_status move_y(gs_model_offload *o, int i, size_t samples, bool fetch) {
-    unit *u = &o->unit[is_unit(o, i) ? i : 0]; /* which has none */
+    unit *u = &o->unit[is_unit(o, i) ? i : 0]; /* unit 0 has no outputs */
     for (int k = 0; k < u->pieces; k++) {
         const piece *y = &u->y[k];
         const size_t floats = works_in_place(o) ? y->whole
@@ -84,25 +84,25 @@ static gs_status await(gs_model_offload *o, int i) {
     return is_unit(o, i) ? d->ops->await(d, o->unit[i].number) : GS_OK;
 }
 
-/* ---- where operators work in place ---- */
+/* ---- operators that work in place ---- */
 
 static gs_status hint(gs_model_offload *o, int i, bool fetch) {
     GS_TRY(move_weights(o, i, fetch));
     return move_y(o, i, 0, fetch);
 }
 
-/* A unit reads the y of the one before it. What an inference has left at the end goes when the first one begins. */
+/* A unit reads the y of the previous one. Units left by an inference are offloaded when the first one begins. */
 static gs_status begin_in_place(gs_model_offload *o, int i, bool backward) {
     const bool first = i == 1 && !backward;
     for (int k = o->units; first && k > 2 && k > o->units - 2; k--) GS_TRY(hint(o, k, false));
     GS_TRY(hint(o, backward ? i + 1 : i - 2, false));
-    if (first) GS_TRY(hint(o, 1, true)); /* the others come ahead */
+    if (first) GS_TRY(hint(o, 1, true)); /* the others are fetched ahead */
     GS_TRY(hint(o, backward ? i - 2 : i + 1, true));
     GS_TRY(await(o, i));
     return backward ? await(o, i - 1) : GS_OK;
 }
 
-/* ---- where they need copies ---- */
+/* ---- operators that need copies ---- */
 
 static gs_status fetch_weights(gs_model_offload *o, int i) {
     if (!is_unit(o, i) || !o->model->weights_in_windows) return GS_OK;
@@ -124,7 +124,7 @@ static gs_status first_begins(gs_model_offload *o) {
     return GS_OK;
 }
 
-/* When unit i begins, that of unit i - 1 is made, and that of i - 3 makes room. */
+/* When unit i begins, the output of unit i - 1 is complete, and that of i - 3 must have left. */
 static gs_status begin_forward(gs_model_offload *o, const gs_pass *pass, int i) {
     if (i == 1) GS_TRY(first_begins(o));
     if (pass->training) GS_TRY(move_y(o, i - 1, pass->n, false));
@@ -140,7 +140,7 @@ static gs_status begin_backward(gs_model_offload *o, const gs_pass *pass, int i)
     return i > 1 && o->unit[i - 1].pieces ? await(o, i - 1) : GS_OK;
 }
 
-/* The first layer that is here begins a pass. */
+/* The first layer of this stage begins a pass. */
 static gs_status begins(void *context, const gs_pass *pass, int child, bool backward) {
     gs_model_offload *o = context;
     gs_layer *const *l = o->model->net->child;
@@ -153,7 +153,7 @@ static gs_status begins(void *context, const gs_pass *pass, int child, bool back
     return backward ? begin_backward(o, pass, i) : begin_forward(o, pass, i);
 }
 
-/* ---- who has what ---- */
+/* ---- units and their data ---- */
 
 static gs_status add_y(gs_layer *l, void *context) {
     gs_model_offload *o = context;
@@ -172,7 +172,7 @@ static gs_status look_for_table(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Layers lie in the flat array in their order. Those before the first unit have no weights. */
+/* The flat array has the order of the layers. Layers before the first unit have no weights. */
 static gs_status look_at_children(gs_model_offload *o) {
     gs_layer *net = o->model->net;
     for (int c = 0; c < net->children; c++) {

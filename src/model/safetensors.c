@@ -17,15 +17,14 @@
 #define STATE_KEY "state"          /* in the metadata: without it, all tensors are weights */
 #define BESIDE_PREFIX "optimizer." /* of the names of those that are not */
 
-/* How a tensor's numbers are written. */
 typedef enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_OTHER } tensor_type;
 
-/* A tensor as the header describes it, checked against the file's size but not yet against a model. */
+/* A tensor of the header, checked against the file's size but not yet against a model. */
 typedef struct file_tensor {
     const char *name;
     const cJSON *shape;
     tensor_type type;
-    const char *dtype;   /* its name in the file; TENSOR_OTHER is one that cannot be read */
+    const char *dtype;   /* its name in the file; TENSOR_OTHER cannot be read */
     uint64_t begin, end; /* bytes from the start of the data */
 } file_tensor;
 
@@ -34,10 +33,10 @@ typedef struct tensor_file {
     FILE *file;
     uint64_t data_at, data_bytes;
     cJSON *header;
-    const cJSON *metadata; /* NULL: none */
+    const cJSON *metadata; /* may be NULL */
     file_tensor *tensors;  /* the weights, in the order of their data */
     size_t count;
-    file_tensor *extra; /* then what lies beside them (gs_extra_tensors) */
+    file_tensor *extra; /* then a run's state (gs_extra_tensors) */
     size_t extras;
 } tensor_file;
 
@@ -46,7 +45,7 @@ static void extra_name(const char *vector, const char *parameter, char *name) {
     snprintf(name, GS_EXTRA_NAME, BESIDE_PREFIX "%s.%s", vector, parameter);
 }
 
-/* ---- a file that is open to be read: its header, checked ---- */
+/* ---- open a file and check its header ---- */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds numbers as they lie in memory");
 
@@ -106,7 +105,7 @@ static const char *tensor_shape(const cJSON *shape, char *text, size_t size) {
     strcpy(text, "(");
     cJSON_ArrayForEach(dim, shape) {
         int n = snprintf(text + used, size - used, "%s%.0f", used > 1 ? "," : "", dim->valuedouble);
-        if (used + (size_t)n + 2 > size) break; /* many more than any model has */
+        if (used + (size_t)n + 2 > size) break; /* far longer than any model's */
         used += (size_t)n;
     }
     strcpy(text + used, ")");
@@ -165,8 +164,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const file_tensor *)a)->name, ((const file_tensor *)b)->name);
 }
 
-/* Every tensor on its own, then all together: they fill the data without overlap or gap, as the format
- * demands. */
+/* Check each tensor, then all together: the format requires that they fill the data without overlap or gap. */
 static gs_status read_tensors(tensor_file *f) {
     GS_TRY(GS_NEW(f->tensors, cJSON_GetArraySize(f->header), "the list of tensors of %s", f->path));
     const cJSON *item;
@@ -208,7 +206,7 @@ static int weights_first(const void *a, const void *b) {
     return s != t ? s - t : by_place(a, b);
 }
 
-/* A run's state lies beside the weights only where the metadata says so: a model may have a layer of that name. */
+/* Only the metadata tells that a file holds a run's state: a model may have a layer of that name. */
 static void set_aside(tensor_file *f) {
     const size_t all = f->count;
     if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY))) return;
@@ -230,10 +228,9 @@ static gs_status tensor_file_open(const char *path, tensor_file *f) {
     return GS_OK;
 }
 
-/* ---- which tensor is which parameter, under its own names or those of others (names.h) ---- */
+/* ---- match tensors and parameters by gradsum's names or those of other programs (names.h) ---- */
 
-/* What all names of a file begin with, such as "model." in "model.0.weight". It ends with a dot and is `length` bytes
- * long; 0: nothing. */
+/* The common prefix of a file's names, such as "model." in "model.0.weight": `length` bytes, the last a dot; or 0. */
 typedef struct name_prefix {
     const char *text;
     size_t length;
@@ -246,7 +243,7 @@ typedef struct match {
     name_prefix before;
 } match;
 
-/* The shape that a parameter has in a file. */
+/* The shape of a parameter in a file. */
 static void match_dims(const gs_param *p, bool transposed, int dims[4]) {
     for (int d = 0; d < p->ndim; d++) dims[d] = p->dims[transposed ? p->ndim - 1 - d : d];
 }
@@ -259,18 +256,18 @@ void gs_match_shape(const gs_param *p, bool transposed, char *text, size_t size)
         gs_append(text, size, "%s%d%s", d ? "," : "(", dims[d], d + 1 < p->ndim ? "" : ")");
 }
 
-/* Hugging Face's output layer has a name of its own even where its weight is the embedding's. Its prefix is where the
- * others' begins: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
+/* Hugging Face names the output layer even if its weight is the embedding's. Its prefix is the beginning of the
+ * others': "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
 static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
 
-/* How long the prefix is that a tensor's name has before this name of the model; -1: it does not end with that. */
+/* The length of the prefix of a tensor's name before the model's name `of`; -1: another name. */
 static int length_in_front(const char *name, const char *of) {
     size_t length = strlen(name), end = strlen(of);
     if (!gs_ends_with(name, length, of)) return -1;
     return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
 }
 
-/* Is `full` the name in the file for `name`? */
+/* Is `full` the file's name for `name`? */
 static bool is_named(const char *full, name_prefix before, const char *name) {
     const int length = length_in_front(full, name);
     if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
@@ -278,7 +275,7 @@ static bool is_named(const char *full, name_prefix before, const char *name) {
     return (size_t)length == before.length || strcmp(name, OUTPUT) == 0;
 }
 
-/* Of tensors that share their memory safetensors.torch.save_model writes one; the metadata name it for each other. */
+/* safetensors.torch.save_model writes one of several tensors that share memory; the metadata map the others to it. */
 static const file_tensor *find_tensor(const tensor_file *f, name_prefix before, const char *name) {
     const cJSON *shared = f->metadata ? f->metadata->child : NULL;
     for (size_t i = 0; i < f->count; i++)
@@ -301,14 +298,13 @@ static bool is_gpt2(const match *m) {
     return m->model->saved_count > 0 && strcmp(m->name[0].text, TABLE) == 0;
 }
 
-/* For a model whose output layer is tied: the tensor of the output layer that a GPT-2 file of Hugging Face may have
- * too. It must be equal to the embedding's table, the model's first tensor. NULL: the file has none, as is usual. */
+/* For a model with a tied output layer: the output layer's tensor that a GPT-2 file of Hugging Face may hold too. It
+ * must equal the embedding's table, the model's first tensor. NULL: none, as usual. */
 static const file_tensor *match_tied_output(const match *m) {
     return is_gpt2(m) && !is_parameter(m, OUTPUT) ? find_tensor(m->file, m->before, OUTPUT) : NULL;
 }
 
-/* The tensor of this name, which is without the prefix; NULL: there is none. A tied table may have the output layer's
- * name alone. */
+/* The tensor of this name, given without the prefix, or NULL. A tied table may have the output layer's name. */
 static const file_tensor *match_find(const match *m, const char *name) {
     const file_tensor *t = find_tensor(m->file, m->before, name);
     return t || strcmp(name, TABLE) != 0 ? t : match_tied_output(m);
@@ -322,8 +318,7 @@ static bool all_begin_with(const tensor_file *f, name_prefix before) {
     return true;
 }
 
-/* The prefix of all tensors: the shortest one after which a tensor has the name of the first parameter. False: there is
- * none. */
+/* The prefix of all tensors: the shortest one before the name of the first parameter. False: none. */
 static bool find_prefix(const tensor_file *f, const char *first, name_prefix *best) {
     *best = (name_prefix){"", 0};
     bool found = false;
@@ -344,8 +339,8 @@ static bool shape_is(const file_tensor *t, const gs_param *p, bool transposed) {
     return strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0;
 }
 
-/* nanoGPT has GPT-2's names, but its linear layers are (out, in) as ours. The first c_attn tells, (3n,n) or (n,3n): the
- * others may be square. */
+/* nanoGPT has GPT-2's names, but its linear layers are (out, in) as in gradsum. The first c_attn tells, (3n,n) or
+ * (n,3n): other layers may be square. */
 static void find_transposed(match *m) {
     bool as_ours = false;
     for (int i = 0; i < m->model->saved_count; i++) {
@@ -356,8 +351,8 @@ static void find_transposed(match *m) {
     for (int i = 0; i < m->model->saved_count && as_ours; i++) m->name[i].transposed = false;
 }
 
-/* Which names has the file? The model's own, unless the first parameter is there under another one alone. GPT-2's first
- * one may be there as the output layer; then the second one tells. free(m->name) afterwards, even after a failure. */
+/* Find the file's naming: the model's own, unless the first parameter appears only under another name. GPT-2's first
+ * parameter may appear as the output layer; the second one decides then. free(m->name) even after a failure. */
 static gs_status match_begin(match *m, const tensor_file *f, const gs_model *model) {
     const int count = model->saved_count;
     *m = (match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
@@ -375,8 +370,7 @@ static gs_status match_begin(match *m, const tensor_file *f, const gs_model *mod
     return gs_names_of(model, GS_NAMES_OWN, m->name);
 }
 
-/* Tensors from which nothing is computed that the model does not know: how many batches PyTorch's batch_norm has seen;
- * in GPT-2, which tokens are in a token's past. */
+/* Tensors that are ignored: PyTorch's count of batches in batch_norm, and GPT-2's causal masks. */
 static bool is_left_out(const match *m, const char *name) {
     const size_t length = strlen(name);
     return gs_ends_with(name, length, ".num_batches_tracked") ||
@@ -384,7 +378,7 @@ static bool is_left_out(const match *m, const char *name) {
             (gs_ends_with(name, length, ".attn.bias") || gs_ends_with(name, length, ".attn.masked_bias")));
 }
 
-/* "(3,4)", or of a sequence's places a table with more rows. */
+/* The same shape, or a table of positions with more rows. */
 static bool shape_fits(const gs_param *p, const file_tensor *t, const char *wanted) {
     char found[200];
     if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0) return true;
@@ -402,12 +396,12 @@ static gs_status missing(const match *m, const char *name, const char *wanted) {
     return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
 }
 
-/* Does tensor t (NULL: there is none) fit parameter i? */
-static gs_status check_tensor(const match *m, int i, const file_tensor *t) {
+/* Does tensor t (NULL: missing), called `name`, fit parameter i? */
+static gs_status check_tensor(const match *m, int i, const char *name, const file_tensor *t) {
     const gs_param *p = m->model->param[i];
     char wanted[64], found[200];
     gs_match_shape(p, m->name[i].transposed, wanted, sizeof wanted);
-    if (!t) return missing(m, m->name[i].text, wanted);
+    if (!t) return missing(m, name, wanted);
     if (!shape_fits(p, t, wanted))
         return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name),
                        tensor_shape(t->shape, found, sizeof found), m->file->path, wanted);
@@ -417,18 +411,19 @@ static gs_status check_tensor(const match *m, int i, const file_tensor *t) {
     return GS_OK;
 }
 
-/* Are the file's tensors exactly the model's? The message names the first that does not fit. */
+/* Does the file hold exactly the model's tensors? The message names the first that does not fit. */
 static gs_status match_check(const match *m) {
     const tensor_file *f = m->file;
     char found[200];
     if (!m->name) gs_bug("match_check: match_begin comes first");
     for (int i = 0; i < m->model->saved_count; i++) {
-        GS_TRY(check_tensor(m, i, match_find(m, m->name[i].text)));
+        const char *name = m->name[i].text;
+        GS_TRY(check_tensor(m, i, name, match_find(m, name)));
     }
     for (size_t i = 0; i < f->count; i++) {
         const file_tensor *t = &f->tensors[i];
         if (t == match_tied_output(m)) {
-            GS_TRY(check_tensor(m, 0, t));
+            GS_TRY(check_tensor(m, 0, t->name, t));
             continue;
         }
         const char *name = is_named(t->name, m->before, OUTPUT) ? OUTPUT : t->name + m->before.length;
@@ -439,13 +434,13 @@ static gs_status match_check(const match *m) {
     return GS_OK;
 }
 
-/* ---- what the metadata says ---- */
+/* ---- metadata ---- */
 
 static const char *text_of(const cJSON *item) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* A number in the metadata, or one for each channel; it holds only strings. *has false if there is none. */
+/* A number in the metadata, or one for each channel, as a string. *has: whether it is there. */
 static gs_status read_number(const tensor_file *f, const char *name, double low, double high,
                              gs_by_channel *out, bool *has) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
@@ -467,14 +462,14 @@ static gs_status read_number(const tensor_file *f, const char *name, double low,
     return GS_OK;
 }
 
-/* All characters, in the order of their tokens; NULL: no memory. */
+/* All characters in the order of their tokens; NULL: no memory. */
 static char *text_of_characters(const gs_vocabulary *v) {
     char *text = malloc(4 * (size_t)v->size + 1), *to = text;
     for (int i = 0; text && i < v->size; i++) to += gs_utf8_write(v->character[i], to);
     return text;
 }
 
-/* The characters are in ascending order, each once: so token i is character i of them. */
+/* Token i is character i: the characters must be in ascending order, each once. */
 static gs_status characters_of(const char *text, gs_vocabulary *v) {
     static const char where[] = "'vocabulary' in the metadata";
     GS_TRY(gs_vocabulary_of(GS_TOKENS_CHARS, text, strlen(text), where, v));
@@ -555,7 +550,7 @@ void gs_weights_info_free(gs_weights_info *s) {
 
 /* ---- check and load ---- */
 
-/* A parameter as f32, which holds every number of 16 bits exactly. */
+/* Read a tensor as f32, which represents all 16-bit floats exactly. */
 static gs_status read_values(tensor_file *f, const file_tensor *t, float *to, size_t count) {
     if (fseeko(f->file, (off_t)(f->data_at + t->begin), SEEK_SET) != 0)
         return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path, strerror(errno));
@@ -568,7 +563,7 @@ static gs_status read_values(tensor_file *f, const file_tensor *t, float *to, si
     return st;
 }
 
-/* w (rows, columns) = the transpose of what it holds. */
+/* Transpose w from (columns, rows) to (rows, columns). */
 static gs_status transpose(float *w, size_t rows, size_t columns) {
     float *turned = malloc(rows * columns * sizeof *turned);
     if (!turned) return gs_fail(GS_E_MEMORY, "no memory to transpose %zu numbers", rows * columns);
@@ -579,7 +574,7 @@ static gs_status transpose(float *w, size_t rows, size_t columns) {
     return GS_OK;
 }
 
-/* If the file has an output layer of its own, though the model's is tied. */
+/* A tied model cannot load a file whose output layer differs from the embedding. */
 static gs_status check_tied_output(tensor_file *f, const match *m, const float *table) {
     const file_tensor *t = match_tied_output(m);
     const size_t count = m->model->param[0]->count;
@@ -597,19 +592,23 @@ static gs_status check_tied_output(tensor_file *f, const match *m, const float *
     return st;
 }
 
-/* host NULL: would they load? */
+/* Tensor t becomes parameter i of `all`, an array like the weights. */
+static gs_status read_parameter(const match *m, tensor_file *f, const file_tensor *t, int i, float *all) {
+    const gs_param *p = m->model->param[i];
+    GS_TRY(read_values(f, t, all + p->at, p->count));
+    return m->name[i].transposed ? transpose(all + p->at, (size_t)p->dims[0], (size_t)p->dims[1]) : GS_OK;
+}
+
+/* host NULL: only check. */
 static gs_status load(tensor_file *f, const match *m, float *host) {
     const gs_model *model = m->model;
     GS_TRY(match_check(m));
-    for (int i = 0; host && i < model->saved_count; i++) {
-        const gs_param *p = model->param[i];
-        GS_TRY(read_values(f, match_find(m, m->name[i].text), host + p->at, p->count));
-        if (m->name[i].transposed) GS_TRY(transpose(host + p->at, (size_t)p->dims[0], (size_t)p->dims[1]));
-    }
+    for (int i = 0; host && i < model->saved_count; i++)
+        GS_TRY(read_parameter(m, f, match_find(m, m->name[i].text), i, host));
     return host && model->saved_count > 0 ? check_tied_output(f, m, host + model->param[0]->at) : GS_OK;
 }
 
-/* ---- vectors beside the weights ---- */
+/* ---- a run's state ---- */
 
 static const file_tensor *find_extra(const tensor_file *f, const char *name) {
     for (size_t i = 0; i < f->extras; i++)
@@ -619,24 +618,11 @@ static const file_tensor *find_extra(const tensor_file *f, const char *name) {
 
 /* Vector v of parameter i. */
 static gs_status read_extra(const match *m, tensor_file *f, const gs_extra_tensors *b, int v, int i) {
-    const gs_param *p = m->model->param[i];
-    const bool transposed = m->name[i].transposed;
-    char name[GS_EXTRA_NAME], found[200], wanted[200];
+    char name[GS_EXTRA_NAME];
     extra_name(b->name[v], m->name[i].text, name);
     const file_tensor *t = find_extra(f, name);
-    gs_match_shape(p, transposed, wanted, sizeof wanted);
-    if (!t)
-        return gs_fail(GS_E_SHAPE, "%s is missing in %s; wanted %s, the state of %s", name, f->path, wanted,
-                       m->name[i].text);
-    if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) != 0)
-        return gs_fail(GS_E_SHAPE, "%s is %s in %s; wanted %s, the shape of %s", gs_printable(t->name), found,
-                       f->path, wanted, m->name[i].text);
-    if (t->type != TENSOR_F32)
-        return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32", f->path, gs_printable(t->name),
-                       gs_printable(t->dtype));
-    float *to = b->vector[v] + p->at;
-    GS_TRY(read_values(f, t, to, p->count));
-    return transposed ? transpose(to, (size_t)p->dims[0], (size_t)p->dims[1]) : GS_OK;
+    GS_TRY(check_tensor(m, i, name, t));
+    return read_parameter(m, f, t, i, b->vector[v]);
 }
 
 static gs_status read_all_extra(const match *m, tensor_file *f, const gs_extra_tensors *b) {
@@ -648,7 +634,7 @@ static gs_status read_all_extra(const match *m, tensor_file *f, const gs_extra_t
                    wanted);
 }
 
-/* Open the file, find the model's names in it, and read the weights to `host`, or what lies beside them. */
+/* Read the weights to `host`, or a run's state. */
 static gs_status read_file(const char *path, const gs_model *model, float *host, const gs_extra_tensors *b) {
     tensor_file f;
     match m = {0};
@@ -680,7 +666,6 @@ static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
     for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
 }
 
-/* What each token is: a byte; a character of this row; or bytes that were joined. */
 static bool add_vocabulary(cJSON *metadata, const gs_vocabulary *v) {
     char *vocabulary = NULL, *merges = NULL;
     if (!v) return true;
@@ -697,7 +682,7 @@ static bool add_vocabulary(cJSON *metadata, const gs_vocabulary *v) {
     return ok;
 }
 
-/* It lies at byte *at of the data. */
+/* Its data begin at byte *at. */
 static bool add_tensor(cJSON *header, const char *name, const gs_param *p, double *at) {
     const double begin = *at, end = *at += 4.0 * (double)p->count;
     int dims[4];
@@ -708,7 +693,7 @@ static bool add_tensor(cJSON *header, const char *name, const gs_param *p, doubl
            cJSON_AddItemToObject(tensor, "data_offsets", cJSON_CreateDoubleArray((double[]){begin, end}, 2));
 }
 
-/* The header's text, with spaces at its end so that the data begins at a multiple of 8; NULL: out of memory. */
+/* The header's text, padded with spaces so that the data begin at a multiple of 8; NULL: out of memory. */
 static char *header_text(const gs_model *model, const gs_extra_tensors *extra) {
     char mean[GS_BY_CHANNEL_TEXT], std[GS_BY_CHANNEL_TEXT], *text = NULL, *padded = NULL;
     print_numbers(&model->scaling.mean, mean, sizeof mean);
@@ -744,21 +729,21 @@ static char *header_text(const gs_model *model, const gs_extra_tensors *extra) {
     return padded;
 }
 
-/* Where the bytes go: to the file, and where it is wanted, into their hash. */
+/* Writes to the file, and updates the hash if there is one. */
 typedef struct sink {
     FILE *file;
     struct sha256_ctx *hash;
     uint64_t bytes;
 } sink;
 
-/* Whether all was written, gs_file_writer_commit sees. */
+/* gs_file_writer_commit detects failed writes. */
 static void put(sink *s, const void *data, size_t bytes) {
     if (s->hash) sha256_update(s->hash, bytes, data);
     s->bytes += bytes;
     fwrite(data, 1, bytes, s->file);
 }
 
-/* (out, in) as (in, out): a column at a time. */
+/* Write (out, in) as (in, out), column by column. */
 static gs_status write_transposed(sink *s, const gs_param *p, const float *w) {
     const size_t rows = (size_t)p->dims[0], columns = (size_t)p->dims[1];
     float *column;
@@ -771,7 +756,7 @@ static gs_status write_transposed(sink *s, const gs_param *p, const float *w) {
     return GS_OK;
 }
 
-/* The first `count` parameters, or state. */
+/* The first `count` tensors. */
 static gs_status write_values(sink *s, const gs_model *model, int count, const float *host) {
     for (int i = 0; i < count; i++) {
         const gs_param *p = model->param[i];

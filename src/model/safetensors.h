@@ -2,13 +2,12 @@
  *
  * Format: https://github.com/huggingface/safetensors : u64 little-endian length N; N bytes of JSON
  * {"__metadata__": {...}, "0.weight": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...};
- * the data. Tensors are named and shaped as PyTorch's Sequential has them, so that Python's safetensors
- * package loads them straight into the same network. The metadata holds "model" (its text), "input"
- * ("1x28x28"), and "mean" and "std": the first layer sees x = (byte / 255 - mean) / std. Both are a number for all
- * channels of an image, or one for each with commas ("0.49,0.48,0.45"). Of a model of text it also holds "tokens"
- * ("chars", "bytes" or "bpe") and, of chars, "vocabulary": all characters, where number i is token i
- * (data/vocabulary.h); of bpe, "vocabulary": all tokens, with spaces between, and "merges": a line for each
- * (data/bpe.h). The length of its windows is in "input" ("64x1x1x1").
+ * the data. Names and shapes are those of PyTorch's Sequential: Python's package safetensors loads the file into the
+ * same network. The metadata hold "model" (its text), "input" ("1x28x28"), "mean" and "std": the first layer sees
+ * x = (byte / 255 - mean) / std. Both are one number for all channels, or one for each ("0.49,0.48,0.45"). For a model
+ * of text they hold "tokens" ("chars", "bytes" or "bpe"); for chars, "vocabulary": all characters, in the order of
+ * their tokens (data/vocabulary.h); for bpe, "vocabulary": all tokens, separated by spaces, and "merges", one a line
+ * (data/bpe.h). Their "input" tells the length of windows ("64x1x1x1").
  */
 #pragma once
 
@@ -18,67 +17,63 @@
 /* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
 
-/* What else lies in the same file: the state of a run (persist/state_file.h), which readers of weights pass over. */
+/* The state of a run in the same file (persist/state_file.h), which readers of weights ignore. */
 enum { GS_EXTRA_MOST = 4, GS_EXTRA_NAME = GS_PARAM_NAME + 64 };
 
-/* A file that was written. */
 typedef struct gs_written {
     uint64_t bytes;
-    char sha256[65]; /* of all of them, as they were handed to the system */
+    char sha256[65]; /* of all bytes written */
 } gs_written;
 
 typedef struct gs_extra_tensors {
-    const char *about; /* "state" in the metadata, a text */
+    const char *about; /* the text "state" in the metadata */
     int count;
     /* Vectors of model->params floats each, in the order of the weights. The file has a tensor for each parameter:
      * "optimizer.velocity.3.weight", shaped as "3.weight". */
     const char *name[GS_EXTRA_MOST]; /* "velocity" */
     float *vector[GS_EXTRA_MOST];
-    gs_written *written; /* to be told what was written; NULL: nobody wants to know */
+    gs_written *written; /* receives size and hash; may be NULL */
 } gs_extra_tensors;
 
-/* gs_safetensors_save, with these. */
+/* gs_safetensors_save with a run's state. */
 gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
                                     const gs_extra_tensors *);
 
-/* Read the vectors extra->name[] into extra->vector[]. The model may be a plan. As
- * gs_safetensors_load; also GS_E_SHAPE: the file has vectors of other names. */
+/* Read the vectors extra->name[] into extra->vector[]. The model may be a plan. Errors as gs_safetensors_load; also
+ * GS_E_SHAPE: the file holds vectors of other names. */
 gs_status gs_safetensors_load_extra(const char *path, const gs_model *model, const gs_extra_tensors *);
 
-/* What a file's metadata says. */
+/* A file's metadata. */
 typedef struct gs_weights_info {
-    char *state;               /* gs_extra_tensors.about; NULL: there is none */
-    char *model;               /* its text; NULL: the file does not say, as PyTorch's does not */
-    gs_shape in;               /* the shape of one image, ... */
-    bool has_in;               /* ... if the file says it */
-    gs_scaling scaling;        /* GS_NOT_SCALED where the file does not say ... */
-    bool has_mean, has_std;    /* ... whether it does */
-    gs_vocabulary *vocabulary; /* of the text that it was trained on; NULL: the file does not say */
+    char *state;               /* gs_extra_tensors.about, or NULL */
+    char *model;               /* its text; NULL: unknown, as in PyTorch's files */
+    gs_shape in;               /* the shape of a sample ... */
+    bool has_in;               /* ... if known */
+    gs_scaling scaling;        /* GS_NOT_SCALED by default */
+    bool has_mean, has_std;    /* are they in the file? */
+    gs_vocabulary *vocabulary; /* of the training text, or NULL */
 } gs_weights_info;
 
-/* The limits of mean and std: beyond them, nothing is left of a pixel, which is between 0 and 1. The smallest std that
- * a data set can have is 8.5e-8. */
+/* Limits of mean and std: beyond them, a pixel between 0 and 1 has no effect. A data set's std is at least 8.5e-8. */
 #define GS_MEAN_MOST 1e6
 #define GS_STD_LEAST 1e-8
 #define GS_STD_MOST 1e6
 
-/* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, a mean or std out of range, or characters or byte
- * pairs that are no vocabulary. Call gs_weights_info_free, even after a failure. */
+/* Reads only the header. GS_E_FILE; GS_E_FORMAT: a damaged file, mean or std out of range, or a bad vocabulary. Call
+ * gs_weights_info_free even after a failure. */
 gs_status gs_safetensors_read_info(const char *path, gs_weights_info *);
 void gs_weights_info_free(gs_weights_info *);
 
-/* Would gs_safetensors_load take this file? Only its header is read; the model may be a plan. (Where a GPT-2 has an
- * output layer beside its table, only the load sees whether they differ.) */
+/* Check the header as gs_safetensors_load does; the model may be a plan. Only loading detects a GPT-2 whose output
+ * layer differs from its embedding although the model's is tied. */
 gs_status gs_safetensors_check(const char *path, const gs_model *model);
 
-/* Of a table of places (layer/positions.c) the file may have more rows than the model: the first ones are read.
- *
- * Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
- * share a prefix ("model.0.weight"). GS_E_FORMAT: truncated, absurd header length, bad JSON, offsets that
- * overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor that is missing, that the model lacks,
- * or whose shape differs from the model's: the message names it and both shapes. A file may have the names of others
- * (model/names.h), and PyTorch's num_batches_tracked, which is not read. */
+/* Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
+ * share a prefix ("model.0.weight"), or be those of other programs (model/names.h). PyTorch's num_batches_tracked is
+ * ignored. Of a longer table of positions (layer/positions.c), the first rows are read. GS_E_FORMAT: truncated, absurd
+ * header length, bad JSON, offsets that overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor
+ * that is missing, that the model lacks, or of another shape: the message names it and both shapes. */
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host);
 
-/* The shape that a parameter has in a file, as text: "(32,1,3,3)". */
+/* A parameter's shape in a file as text: "(32,1,3,3)". */
 void gs_match_shape(const gs_param *, bool transposed, char *text, size_t size);

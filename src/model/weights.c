@@ -1,12 +1,12 @@
-/* All weights of a model to the host, and from there, wherever they lie. */
+/* Copies all weights of a model to the host and back, from the device or from offloaded memory. */
 #include <stdlib.h>
 #include <zlib.h>
 #include "parallel/tensor.h"
 #include "model/model.h"
 
-enum { CHUNK = 1 << 18 /* floats of weights elsewhere that are in memory at once */ };
+enum { CHUNK = 1 << 18 /* floats of offloaded weights that are in memory at once */ };
 
-/* The weights are on the host, and what follows them is on the device. */
+/* The weights are on the host, and the state on the device. */
 static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const size_t state = (m->saved - m->params) * sizeof(float);
@@ -19,7 +19,7 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     return from ? d->ops->write(d, here, from + m->params, state) : GS_OK;
 }
 
-/* What is copied need not stay in memory. */
+/* Offloaded weights: chunk by chunk, so that they need not all be in memory. */
 static gs_status copy_weights(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const size_t chunk = m->offloaded_weights ? CHUNK : m->saved;
@@ -29,7 +29,7 @@ static gs_status copy_weights(gs_model *m, float *to, const float *from) {
         uint64_t number;
         if (m->offloaded_weights)
             GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, m->offloaded_weights + at, bytes, &number));
-        if (m->offloaded_weights) GS_TRY(d->ops->settle(d)); /* the last one has gone */
+        if (m->offloaded_weights) GS_TRY(d->ops->settle(d)); /* wait for the previous chunk */
         if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
         if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
         if (m->offloaded_weights)
@@ -42,7 +42,7 @@ gs_status gs_model_map_weights(gs_model *m, float **host) {
     void *mapped = m->offloaded_weights;
     if (!m->weights_in_windows)
         GS_TRY(m->device->ops->map(m->device, m->weights, m->saved * sizeof(float), &mapped));
-    else /* there is room behind the weights */
+    else /* with room after the weights for the state */
         GS_TRY(copy_in_windows(m, m->offloaded_weights, NULL));
     *host = mapped;
     return GS_OK;
@@ -56,7 +56,7 @@ gs_status gs_model_read_weights(gs_model *m, float *host) {
     return copy_weights(m, host, NULL);
 }
 
-/* Its part of each tensor of the whole. */
+/* Keep this rank's shard of each tensor of the whole model. */
 static gs_status write_part(gs_model *m, const float *host) {
     const gs_model *whole = m->undivided;
     float *part = malloc((m->saved + 1) * sizeof *part);

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """resnet20 on colour images, trained by PyTorch with the recipe of `make accuracy` (accuracy.sh), on the same bytes.
 
-    accuracy_torch.py FOLDER [--seed 1] [--epochs 10] [--threads 1] [--compile]
+    accuracy_torch.py LIBRARY [--seed 1] [--epochs 10] [--threads 1] [--compile]
 
-FOLDER is gradsum's cache, where colour-fashion is. The model, its initial values, the scaling of the bytes, what crops
-and mirror images do, the optimiser and the schedule are those of
+LIBRARY is libgradsum.so, which makes colour-fashion. The model, its initial values, the scaling of the bytes, what
+crops and mirror images do, the optimiser and the schedule are those of
 
     gradsum train --model resnet20 --data colour-fashion --epochs 10 --lr 0.1 --weight-decay 1e-4 --schedule cosine \\
         --augment crop:4,flip
 
 The random numbers are PyTorch's own. Prints the test accuracy after each epoch; the last line is the result.
 """
-import argparse, math, os, sys, time
+import argparse, ctypes, math, os, sys, time
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "torch"))
 from peers import network
 
 p = argparse.ArgumentParser()
-p.add_argument("folder")
+p.add_argument("library", help="libgradsum.so")
 p.add_argument("--seed", type=int, default=1)
 p.add_argument("--epochs", type=int, default=10)
 p.add_argument("--batch", type=int, default=128)
@@ -30,15 +30,20 @@ a = p.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(a.seed)
 draw = np.random.default_rng(a.seed)
+library = ctypes.CDLL(a.library)
+library.gs_dataset_count.restype = ctypes.c_size_t
 
 
 def read(split):
-    """A line of text, then all images, then a byte for each label."""
-    with open(os.path.join(a.folder, "colour-fashion-1-" + split), "rb") as f:
-        f.readline()
-        data = np.frombuffer(f.read(), np.uint8)
-    images = len(data) // 3073 * 3072
-    return data[:images].reshape(-1, 3, 32, 32), torch.from_numpy(data[images:].astype(np.int64))
+    """All images and labels of colour-fashion, made by gradsum's library."""
+    data = ctypes.c_void_p()
+    if library.gs_dataset_load(b"colour-fashion", split, ctypes.byref(data)) != 0:
+        sys.exit("cannot make colour-fashion")
+    count = library.gs_dataset_count(data)
+    images, labels = np.empty((count, 3, 32, 32), np.uint8), np.empty(count, np.int32)
+    library.gs_dataset_gather(data, None, ctypes.c_size_t(0), ctypes.c_size_t(count),
+                              images.ctypes.data_as(ctypes.c_void_p), labels.ctypes.data_as(ctypes.c_void_p))
+    return images, torch.from_numpy(labels.astype(np.int64))
 
 
 def augmented(pictures):
@@ -52,8 +57,8 @@ def augmented(pictures):
     return out
 
 
-train, train_labels = read("train")
-test, test_labels = read("test")
+train, train_labels = read(0)
+test, test_labels = read(1)
 scaled = train.astype(np.float32) / 255
 mean, std = (torch.tensor(f(scaled, axis=(0, 2, 3), dtype=np.float64), dtype=torch.float32).view(1, 3, 1, 1)
              for f in (np.mean, np.std))

@@ -1,25 +1,11 @@
-/* Pictures in colour made of grey ones: their bytes, what can be learned from them, the cache. */
+/* Pictures in colour made of grey ones: their bytes, and what can be learned from them. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 #include "data/colour.h"
 
 enum { PICTURE = GS_COLOUR_PICTURE, PLANE = 32 * 32 };
-
-/* Every test has a cache of its own. */
-static const char *new_cache(void) {
-    const char *folder = gs_test_folder();
-    setenv("GRADSUM_CACHE", folder, 1);
-    return folder;
-}
-
-static int no_cache(void **state) {
-    (void)state;
-    unsetenv("GRADSUM_CACHE");
-    return 0;
-}
 
 /* ---- bytes ---- */
 
@@ -132,82 +118,13 @@ static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
 }
 
 /* Chance is 10 %. Softmax stays near it, and a convolution that is small does not. */
-TEST_AROUND(form_alone_tells_the_class, NULL, no_cache) {
-    new_cache();
+TEST(form_alone_tells_the_class) {
     for (uint64_t seed = 1; seed <= 5; seed++) {
         const double linear = accuracy("softmax", 3, 0.01f, seed);
         if (linear > 0.2) fail_msg("softmax, seed %d: %.1f %%", (int)seed, 100 * linear);
     }
     const double lenet = accuracy("lenet", 3, 0.05f, 1);
     if (lenet < 0.5) fail_msg("lenet: %.1f %%", 100 * lenet);
-}
-
-/* ---- the cache ---- */
-
-static void load_and_free(gs_split split, char hex[65]) {
-    gs_dataset *d = gs_test_load("colour-fashion-small", split);
-    gs_sha256(d->images, d->count * PICTURE, hex);
-    for (size_t i = 0; i < d->count; i++) assert_true(d->labels[i] < 10);
-}
-
-TEST_AROUND(kept_from_run_to_run, NULL, no_cache) {
-    const char *folder = new_cache(), *entry = in_folder(folder, "colour-fashion-small-1-test");
-    char first[65], again[65];
-    struct stat before, after;
-    load_and_free(GS_TEST, first);
-    assert_int_equal(entries(folder), 1);
-    assert_int_equal(stat(entry, &before), 0);
-    load_and_free(GS_TEST, again);
-    assert_string_equal(first, again);
-    assert_int_equal(stat(entry, &after), 0);
-    assert_int_equal(before.st_ino, after.st_ino); /* read, and not written again */
-    setenv("GRADSUM_CACHE", "off", 1);
-    load_and_free(GS_TEST, again);
-    assert_string_equal(first, again);
-}
-
-/* Cut off anywhere, or with another byte: never taken for data, and mended. */
-TEST_AROUND(damaged_entries_are_made_again, NULL, no_cache) {
-    const char *folder = new_cache(), *entry = in_folder(folder, "colour-fashion-small-1-test");
-    char first[65], again[65];
-    load_and_free(GS_TEST, first);
-    static const long cuts[] = {0, 30, 1000, 3000000};
-    for (int i = 0; i < 5; i++) {
-        if (i == 4)
-            set_byte(entry, 2000000, byte_at(entry, 2000000) ^ 1);
-        else
-            assert_int_equal(truncate(entry, cuts[i]), 0);
-        gs_dataset *d;
-        gs_test_catch_stderr();
-        gs_status status = gs_dataset_load("colour-fashion-small", GS_TEST, &d);
-        char *said = gs_test_caught();
-        assert_ok(status);
-        assert_string_equal(
-            said, "gradsum: colour-fashion-small-1-test in the cache is damaged, and is made again\n");
-        gs_dataset_free(d);
-        load_and_free(GS_TEST, again); /* and says nothing */
-        assert_string_equal(first, again);
-    }
-}
-
-/* Processes that all make it at once. */
-TEST_AROUND(made_by_several_at_once, NULL, no_cache) {
-    const char *folder = new_cache();
-    char hex[65];
-    char *output = gs_test_shell_output(
-        0,
-        "for i in 1 2 3 4; do GRADSUM_CACHE=%s %s/gradsum train --data colour-fashion-small "
-        "--model softmax --steps 2 --threads 1 & p=\"$p $!\"; done; "
-        "for i in $p; do wait $i || exit 1; done",
-        folder, GS_BUILD_DIR);
-    const char *first = strstr(output, "weights  sha256 "), *next = first;
-    for (int i = 0; i < 4; i++, next = strstr(next + 1, "weights  sha256 ")) {
-        assert_non_null(next);
-        assert_memory_equal(next, first, 16 + 64);
-    }
-    assert_int_equal(entries(folder), 2);
-    load_and_free(GS_TEST, hex);
-    assert_string_equal(hex, "56594d4ad73a88aeb785216df02e386bdc5a872d4cee0120dd3c4e606c40278b");
 }
 
 TEST(bad_words) {

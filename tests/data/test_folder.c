@@ -158,7 +158,8 @@ TEST(wrong_folders) {
     assert_fails(GS_E_FORMAT, "train: the class folder ant has no .jpg, .jpeg, .jfif or .png",
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
     write_bytes(folder, "train/ant/images/x.jpg", "x", 1);
-    assert_fails(GS_E_FORMAT, "the class folder ant has no .jpg, .jpeg, .jfif or .png, but a folder images",
+    assert_fails(GS_E_FORMAT,
+                 "the class folder ant has no .jpg, .jpeg, .jfif or .png in it; folders within it are not",
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
     assert_fails(GS_E_FORMAT, "val has a class cow, which the folder train",
                  try_load(folder, GS_TEST, (gs_folder_options){0}));

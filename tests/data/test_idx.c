@@ -336,7 +336,7 @@ TEST(damaged_gzip) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
-/* Behind a stream there may be another one, which goes on with the data, or zeros that fill a block; nothing else. */
+/* Another stream after the first continues the data; zeros that fill a block, or other bytes, are ignored. */
 TEST(behind_a_gzip_stream) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
@@ -348,15 +348,9 @@ TEST(behind_a_gzip_stream) {
     write_raw(in_folder(folder, name), gz, size + 200);
     gs_test_load(folder, GS_TRAIN);
 
-    static const char *const rubbish[] = {"x", "\x1fx", "\x1f", "rubbish", "\0rubbish"};
-    static const size_t length[] = {1, 2, 1, 7, 8};
-    for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
-        memcpy(gz + size, rubbish[i], length[i]);
-        write_raw(in_folder(folder, name), gz, size + length[i]);
-        assert_fails(GS_E_FORMAT, name, gs_dataset_load(folder, GS_TRAIN, &d));
-    }
-    assert_fails(GS_E_FORMAT, "has other bytes after the end of its gzip stream, from byte",
-                 gs_dataset_load(folder, GS_TRAIN, &d));
+    memcpy(gz + size, "rubbish", 7);
+    write_raw(in_folder(folder, name), gz, size + 7);
+    gs_test_load(folder, GS_TRAIN);
 
     unsigned char first[400], second[400];
     size_t n = write_gzip(folder, name, images3, 18);

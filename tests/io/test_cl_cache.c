@@ -33,7 +33,7 @@ static size_t read_file(const char *path, char *bytes, size_t room) {
 static void check_entry(const char *name, const char *want) {
     void *data;
     size_t bytes;
-    assert_int_equal(gs_cache_read(name, &data, &bytes), GS_CACHE_FOUND);
+    assert_true(gs_cache_read(name, &data, &bytes));
     assert_int_equal(bytes, strlen(want));
     assert_string_equal(data, want);
     free(data);
@@ -45,7 +45,7 @@ TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
     size_t bytes;
     const char *folder = gs_test_format("%s/not/yet/there", gs_test_folder());
     set_folder("GRADSUM_CACHE", folder);
-    assert_int_equal(gs_cache_read("a.bin", &data, &bytes), GS_CACHE_MISSING);
+    assert_false(gs_cache_read("a.bin", &data, &bytes));
     assert_true(gs_cache_write("a.bin", "one\ntwo\n", 8));
     check_entry("a.bin", "one\ntwo\n");
     assert_true(gs_cache_write("a.bin", "", 0)); /* replaced, by nothing at all */
@@ -54,7 +54,7 @@ TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
     assert_true(gs_cache_write("b.bin", "three", 5));
     assert_true(gs_cache_path("a.bin", path, sizeof path) && gs_cache_path("b.bin", other, sizeof other));
     assert_int_equal(rename(other, path), 0); /* the entry of another name */
-    assert_int_equal(gs_cache_read("a.bin", &data, &bytes), GS_CACHE_DAMAGED);
+    assert_false(gs_cache_read("a.bin", &data, &bytes));
     assert_null(data);
 }
 
@@ -68,18 +68,18 @@ TEST_AROUND(a_damaged_entry_is_known, NULL, forget_folders) {
     size_t size = read_file(path, good, sizeof good);
     for (size_t length = 0; length < size; length++) { /* cut off anywhere */
         write_raw(path, good, length);
-        assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
+        assert_false(gs_cache_read("x", &data, &bytes));
     }
     for (size_t i = 0; i < size; i++) { /* any bit of any byte */
         memcpy(bad, good, size);
         bad[i] = (char)(bad[i] ^ (1 << i % 8));
         write_raw(path, bad, size);
-        assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
+        assert_false(gs_cache_read("x", &data, &bytes));
     }
     memcpy(bad, good, size);
     bad[size] = '\0';
     write_raw(path, bad, size + 1); /* longer */
-    assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_DAMAGED);
+    assert_false(gs_cache_read("x", &data, &bytes));
     write_raw(path, good, size);
     check_entry("x", "the data");
 }
@@ -93,7 +93,7 @@ TEST_AROUND(no_cache_is_no_failure, NULL, forget_folders) {
         set_folder("GRADSUM_CACHE", places[i]);
         assert_false(gs_cache_path("x", path, sizeof path));
         assert_false(gs_cache_write("x", "y", 1));
-        assert_int_equal(gs_cache_read("x", &data, &bytes), GS_CACHE_MISSING);
+        assert_false(gs_cache_read("x", &data, &bytes));
         assert_int_equal(gs_cache_lock(), -1);
         gs_cache_unlock(-1);
     }
@@ -173,7 +173,7 @@ TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     const char *second = names[strcmp(names[0], first) == 0];
 
     /* the second's binary under the first's name: that it does what the second does shows that it is used */
-    assert_int_equal(gs_cache_read(second, &data, &bytes), GS_CACHE_FOUND);
+    assert_true(gs_cache_read(second, &data, &bytes));
     assert_true(gs_cache_write(first, data, bytes));
     free(data);
     set_folder("GRADSUM_KERNELS", plain);
@@ -196,7 +196,7 @@ TEST_AROUND(damaged_kernels_are_built_anew, NULL, forget_folders) {
         if (damage == 1) assert_int_equal(truncate(path, 0), 0);
         if (damage == 2) assert_true(gs_cache_write(names[0], "no binary", 9)); /* the driver refuses it */
         assert_true(filled() == 7);
-        assert_int_equal(gs_cache_read(names[0], &data, &bytes), GS_CACHE_FOUND);
+        assert_true(gs_cache_read(names[0], &data, &bytes));
         assert_true(bytes > 1000);
         free(data);
     }

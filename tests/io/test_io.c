@@ -64,7 +64,7 @@ TEST(pipes_do_not_keep_us_waiting) {
 
     assert_fails(GS_E_FILE, "it is not a regular file", gs_safetensors_read_info(pipe, &saved));
     setenv("GRADSUM_CACHE", folder, 1);
-    assert_int_equal(gs_cache_read("pipe", &data, &bytes), GS_CACHE_MISSING);
+    assert_false(gs_cache_read("pipe", &data, &bytes));
     unsetenv("GRADSUM_CACHE");
     alarm(0);
     assert_shell_prints(1, "it is not a regular file",
