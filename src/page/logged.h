@@ -26,7 +26,7 @@ typedef struct gs_logged_table {
     int columns;
 } gs_logged_table;
 
-/* Columns of the three kinds, as logged.c lists them. The shares come last, in the order of gs_phase (train/train.h). */
+/* Columns of the three kinds, as in logged.c. The shares come last, in the order of gs_phase (train/result.h). */
 enum {
     GS_LOGGED_STEP,
     GS_LOGGED_TIME,
