@@ -38,8 +38,8 @@ static const gs_help help = {
     "  gradsum launch --hosts anna,berta:4,carl -n 2 -- train",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
-/* By their transport, or that of --sync (core/usable.h). The command's own --bind none counts too: a process cannot
- * undo what its launcher has done. */
+/* Depends on the transport, or on --sync (core/usable.h). The command's own --bind none counts too, because a process
+ * cannot undo its launcher's binding. */
 static bool may_bind(const gs_launch *l) {
     const char *sync = gs_launch_option(l, "--sync"), *bind = gs_launch_option(l, "--bind");
     if (!gs_cores_may_bind(l->transport) || (sync && !gs_cores_may_bind(sync))) return false;
@@ -54,8 +54,7 @@ static const char *transport_help(char *text, size_t size) {
     return text;
 }
 
-/* Would the processes of this command work together? A word that begins with a dash is no command: each process
- * answers it for itself (--version). */
+/* Only some commands run as ranks. A word with a leading dash is not a command: each process answers it (--version). */
 static gs_status check_command(const char *name) {
     const char *launched[40] = {NULL};
     char list[200] = "";
@@ -78,7 +77,7 @@ static gs_status check_command(const char *name) {
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }
 
-/* "2:4" or "2": MIN and MAX of --elastic. False: it is neither. */
+/* "2:4" or "2": MIN and MAX of --elastic. False: neither. */
 static bool read_sizes(const char *text, int *min, int *max) {
     int used = 0;
     *max = 0;
@@ -138,7 +137,7 @@ static gs_status check_restarts(const gs_launch *l) {
     return GS_OK;
 }
 
-/* argv[0 .. words]: what stands before "--" besides the options. argv[end]: "--", or the end. */
+/* argv[1 .. words]: words before "--" that are not options. argv[end]: "--", or the end. */
 static gs_status take_command(int argc, char **argv, int words, int end, const char *elastic,
                               gs_launch *launch) {
     if (words > 0)
@@ -155,7 +154,7 @@ static gs_status take_command(int argc, char **argv, int words, int end, const c
     return check_restarts(launch);
 }
 
-/* "2,4,2": how many processes each node has. */
+/* "2,4,2": the number of processes of each node. */
 static gs_status take_ranks(gs_launch *l, const char *list) {
     int node = 0;
     if (l->size > 0)
@@ -179,7 +178,7 @@ static gs_status take_ranks(gs_launch *l, const char *list) {
                    gs_s((unsigned)node + 1), l->nodes, gs_s((unsigned)l->nodes));
 }
 
-/* The secret comes by standard input, from a launch of --hosts. */
+/* Read the secret from standard input, where a launch of --hosts sends it. */
 static gs_status read_secret(gs_launch *l) {
     char text[1026];
     size_t n = 0;
@@ -193,7 +192,7 @@ static gs_status read_secret(gs_launch *l) {
                                                   : gs_fail(GS_E_MEMORY, "no memory for the environment");
 }
 
-/* What --hosts sees to by itself. */
+/* Refuse options that --hosts sets by itself. */
 static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     gs_endpoint endpoint;
     if (!l->hosts && l->program) return gs_fail(GS_E_USAGE, "--program is for the other machines of --hosts");
@@ -205,7 +204,7 @@ static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     return GS_OK;
 }
 
-/* node: -1: not given */
+/* l->node -1: not given */
 static gs_status check_nodes(gs_launch *l, const char *ranks) {
     gs_endpoint endpoint;
     GS_TRY(check_hosts(l, ranks));
@@ -282,7 +281,7 @@ int gs_cmd_launch(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
-    /* Checked here too, since a lone process never looks at it. As for mpi, the processes say how to get it. */
+    /* Checked here too, because a lone process never uses it. For mpi, the processes say how to get it. */
     if (status == GS_OK) status = gs_process_transport_find(launch.transport, true, &found);
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);
