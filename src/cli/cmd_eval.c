@@ -198,49 +198,36 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
 
 enum { SIDE = 96 }; /* pixels of a picture on the page, at most */
 
-/* A sample of bytes or floats as numbers from 0 to 255. NULL: no memory, or it cannot be read. */
-static float *numbers_of(const gs_dataset *set, size_t sample) {
-    const size_t count = gs_shape_size(set->shape);
-    unsigned char *raw = malloc(gs_dataset_input_bytes(set));
-    float *x = malloc(count * sizeof *x), low = INFINITY, high = -INFINITY;
-    if (!raw || !x || gs_dataset_gather(set, NULL, sample, 1, raw, NULL) != GS_OK) {
-        free(raw);
-        free(x);
-        return NULL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        x[i] = set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
-        if (x[i] < low) low = x[i];
-        if (x[i] > high) high = x[i];
-    }
-    free(raw);
-    /* Floats: the smallest becomes black, the largest white. */
-    for (size_t i = 0; set->inputs && i < count; i++)
-        x[i] = high > low ? 255 * (x[i] - low) / (high - low) : 0;
-    return x;
+static float value_of(const gs_dataset *set, const unsigned char *raw, size_t i) {
+    return set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
 }
 
-/* null if samples are not pictures, or this one cannot be read. */
+/* Of floats, the smallest value becomes black and the largest white. null if samples are not pictures, or this one
+ * cannot be read. */
 static cJSON *picture_of(const gs_dataset *set, size_t sample) {
     const gs_shape s = set->shape;
-    const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE;
-    if ((s.c != 1 && s.c != 3) || s.t > 0 || s.h / by < 2 || s.w / by < 2) return cJSON_CreateNull();
-    const size_t bytes = (size_t)s.c * (size_t)(s.h / by) * (size_t)(s.w / by);
-    float *x = numbers_of(set, sample);
-    unsigned char *y = malloc(bytes);
+    const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE, h = s.h / by, w = s.w / by;
+    if ((s.c != 1 && s.c != 3) || s.t > 0 || h < 2 || w < 2) return cJSON_CreateNull();
+    const size_t bytes = (size_t)(s.c * h * w);
+    unsigned char *raw = malloc(gs_dataset_input_bytes(set)), *y = malloc(bytes);
     char *text = calloc(1, BASE64_ENCODE_RAW_LENGTH(bytes) + 1);
     cJSON *picture = NULL;
-    if (x && y && text) {
-        const int h = s.h / by, w = s.w / by;
+    if (raw && y && text && gs_dataset_gather(set, NULL, sample, 1, raw, NULL) == GS_OK) {
+        float low = set->inputs ? INFINITY : 0, high = set->inputs ? -INFINITY : 255;
+        for (size_t i = 0; set->inputs && i < gs_shape_size(s); i++) {
+            low = fminf(low, value_of(set, raw, i));
+            high = fmaxf(high, value_of(set, raw, i));
+        }
         for (int i = 0; i < s.c * h * w; i++) { /* the middle of each by x by pixels */
             const int row = i / w % h * by + by / 2, column = i % w * by + by / 2;
-            y[i] = (unsigned char)lrintf(x[(i / (h * w) * s.h + row) * s.w + column]);
+            const float x = value_of(set, raw, (size_t)((i / (h * w) * s.h + row) * s.w + column));
+            y[i] = high > low ? (unsigned char)lrintf(255 * (x - low) / (high - low)) : 0;
         }
         base64_encode_raw(text, bytes, y);
         picture =
             GS_JSON_OBJECT(GS_FIELD("h", h), GS_FIELD("w", w), GS_FIELD("c", s.c), GS_FIELD("bytes", text));
     }
-    free(x);
+    free(raw);
     free(y);
     free(text);
     return picture ? picture : cJSON_CreateNull();

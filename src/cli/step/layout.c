@@ -334,30 +334,24 @@ typedef struct group_sums {
     double floats, bytes, formula;
 } group_sums;
 
-static group_sums together(group_sums a, group_sums b) {
-    return (group_sums){a.sums + b.sums, a.gathers + b.gathers, a.floats + b.floats, a.bytes + b.bytes,
-                        a.formula + b.formula};
-}
-
-/* Within the spans of one layer. */
-static group_sums sums_in(const traced *l, int number, gs_span_kind kind) {
+/* Within the spans of a pair of layers, in forward and backward. */
+static group_sums sums_of_pair(const traced *l, int columns, int rows) {
     group_sums all = {0};
     const gs_rank_timeline *p = &l->part[0];
-    for (const gs_span *layer = NULL; (layer = next_span(p, layer, kind, number));)
-        for (const gs_span *s = NULL; (s = next_span(p, s, GS_SPAN_TP_CALL, -1));) {
-            if (s->start < layer->start || s->end > layer->end) continue;
-            *(s->index == GS_TENSOR_ALL_GATHER ? &all.gathers : &all.sums) += 1;
-            all.bytes += (double)s->bytes;
-            all.floats += (double)s->count;
-            all.formula +=
-                gs_tensor_times_sent((gs_tensor_collective)s->index, l->layout.tp, l->settings.exact) *
-                (double)s->count * sizeof(float);
-        }
+    for (int k = 0; k < 4; k++) {
+        const gs_span_kind kind = k % 2 ? GS_SPAN_BACKWARD_LAYER : GS_SPAN_FORWARD_LAYER;
+        for (const gs_span *layer = NULL; (layer = next_span(p, layer, kind, k < 2 ? columns : rows));)
+            for (const gs_span *s = NULL; (s = next_span(p, s, GS_SPAN_TP_CALL, -1));) {
+                const gs_tensor_collective collective = (gs_tensor_collective)s->index;
+                if (s->start < layer->start || s->end > layer->end) continue;
+                *(collective == GS_TENSOR_ALL_GATHER ? &all.gathers : &all.sums) += 1;
+                all.bytes += (double)s->bytes;
+                all.floats += (double)s->count;
+                all.formula += gs_tensor_times_sent(collective, l->layout.tp, l->settings.exact) *
+                               (double)s->count * sizeof(float);
+            }
+    }
     return all;
-}
-
-static group_sums sums_of_layer(const traced *l, int number) {
-    return together(sums_in(l, number, GS_SPAN_FORWARD_LAYER), sums_in(l, number, GS_SPAN_BACKWARD_LAYER));
 }
 
 static void say_pairs(const traced *l, facts *f) {
@@ -400,7 +394,7 @@ static void tensor(const traced *l, facts *f) {
         const gs_layer *y = l->layer[i];
         if (gs_tensor_role_of(y) == GS_TENSOR_COLUMNS) columns = i;
         if (gs_tensor_role_of(y) != GS_TENSOR_ROWS || columns < 0) continue;
-        const group_sums a = together(sums_of_layer(l, columns), sums_of_layer(l, i));
+        const group_sums a = sums_of_pair(l, columns, i);
         in_pairs += a.sums + a.gathers;
         f->measured += a.bytes;
         f->formula += a.formula;
