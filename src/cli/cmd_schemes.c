@@ -10,6 +10,7 @@
 #include "comm/ranks.h"
 #include "io/json.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,10 +134,21 @@ static gs_status connect(rank *r, int number) {
     return gs_comm_linked_create(r->comm, &t->link, &r->comm);
 }
 
+/* Block or unblock (how: SIG_BLOCK, SIG_UNBLOCK) Ctrl-C and the like for this thread. */
+static void signals(int how) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(how, &set, NULL);
+}
+
 static gs_status measure_all(rank *r, int number) {
     const table *t = r->t;
     GS_TRY(connect(r, number));
     GS_TRY(gs_comm_barrier(r->comm));
+    signals(SIG_UNBLOCK); /* the folder has been removed */
     if (t->bind) gs_cores_bind_share(number, t->ranks);
     GS_TRY(GS_NEW(r->data, sizes[SIZES - 1], "%zu floats", sizes[SIZES - 1]));
     GS_TRY(gs_sync_create(t->scheme[0], r->comm, sizes[SIZES - 1], &r->sync));
@@ -199,6 +211,7 @@ static gs_status run(table *t) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if (*s == &gs_sync_allreduce || (*s)->cost)
             t->scheme[t->schemes++] = *s; /* each once, without its other names */
+    signals(SIG_BLOCK);
     bool meets = strcmp(t->over, "threads") != 0;
     gs_status status =
         meets ? gs_temporary_folder("gradsum-schemes-XXXXXX", t->folder, sizeof t->folder) : GS_OK;
@@ -206,6 +219,7 @@ static gs_status run(table *t) {
         status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
         if (meets) rmdir(t->folder); /* if all ranks met there, the last one has removed it */
     }
+    signals(SIG_UNBLOCK);
     return status;
 }
 

@@ -1,6 +1,5 @@
-/* The runs of the page, made ready: what they are called, how they look, and how fast they are beside each other.
- *
- * The form of the data is told in src/page/report.h.
+/* The runs of the page, prepared: their names, their look, and their relative speeds. src/page/report.h describes the
+ * data.
  */
 'use strict';
 
