@@ -78,8 +78,7 @@ static void print_head(const gs_table *t) {
     if (gs_link_is_there(&t->link))
         printf("a message takes %s; all collectives are made of messages\n",
                gs_link_text(&t->link, link, sizeof link));
-    if (t->bind)
-        printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
+    if (t->bind) printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
     printf("\n%-14s", "");
     for (int i = 0; i < t->transport_count; i++) printf(" %15s", t->transports[i]);
     printf("\n");
@@ -316,14 +315,13 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},
         {0},
     };
-    const gs_help help = {
-        "collectives [-n RANKS] [--size BYTES] [--link L,B] [--json]",
-        "Run every collective between threads of one process (threads), and in the two\n"
-        "ways that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo).\n"
-        "Every element of every result is compared with a value computed in another\n"
-        "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
-        "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
-        "gradsum collectives -n 4 --size 65536", NULL};
+    const gs_help help = {"collectives [-n RANKS] [--size BYTES] [--link L,B] [--json]",
+                          "Run every collective between threads of one process (threads), and in the two\n"
+                          "ways that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo).\n"
+                          "Every element of every result is compared with a value computed in another\n"
+                          "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
+                          "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
+                          "gradsum collectives -n 4 --size 65536", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = find_ranks(&t, n);
     if (status != GS_OK) return gs_exit_status("collectives", status);

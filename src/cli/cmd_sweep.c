@@ -82,9 +82,9 @@ static cJSON *json_line(const gs_sweep_line *l) {
 
 /* A sweep that was stopped has whole runs too. Of one that failed gs_json_failed prints the end. */
 static void json_end(int whole, bool interrupted) {
-    gs_json_print(
-        GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", interrupted ? "interrupted" : "done"),
-                       GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
+    gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
+                                 GS_FIELD("status", interrupted ? "interrupted" : "done"),
+                                 GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
 }
 
 /* ---- the table: at most 60 columns, and a word more where there are 72 ---- */

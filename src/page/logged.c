@@ -16,12 +16,7 @@
 #include "io/json.h"
 
 /* Larger files are not read. All of run.json goes into the page; it contains a model's text three times. */
-enum {
-    MOST_OF_TRACE = 256 << 20,
-    MOST_OF_METRICS = 1 << 30,
-    MOST_OF_RUN = 4 << 20,
-    LONGEST_EVENT = 1 << 12
-};
+enum { MOST_OF_TRACE = 256 << 20, MOST_OF_METRICS = 1 << 30, MOST_OF_RUN = 4 << 20, LONGEST_EVENT = 1 << 12 };
 
 /* ---- tables ---- */
 

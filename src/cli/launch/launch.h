@@ -9,18 +9,18 @@
 #include "core/error.h"
 
 typedef struct gs_launch {
-    int size;              /* processes on this machine */
-    int nodes, node;       /* the number of machines, each with its own launch, and this machine's index */
-    int first, world_size; /* this machine's first rank, and the number of ranks on all machines */
-    const char *hosts;     /* start a launch on each of these machines (hosts.c); NULL: here alone */
-    const char *program;   /* where gradsum is on the other hosts; NULL: where it is here */
-    bool starter;          /* --hosts started this launch: its processes end with its standard input */
-    const char *meet;      /* the rendezvous (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: a folder here */
-    const char *interface; /* for GRADSUM_INTERFACE; NULL: the interface of the route */
-    const char *secret_file;      /* for GRADSUM_SECRET_FILE; NULL: leave the environment unchanged */
-    double timeout;               /* seconds, for GRADSUM_TIMEOUT; 0: leave the environment unchanged */
-    const char *transport;        /* for GRADSUM_TRANSPORT */
-    bool bind;                    /* bind each process to its own cores, if there are enough */
+    int size;                /* processes on this machine */
+    int nodes, node;         /* the number of machines, each with its own launch, and this machine's index */
+    int first, world_size;   /* this machine's first rank, and the number of ranks on all machines */
+    const char *hosts;       /* start a launch on each of these machines (hosts.c); NULL: here alone */
+    const char *program;     /* where gradsum is on the other hosts; NULL: where it is here */
+    bool starter;            /* --hosts started this launch: its processes end with its standard input */
+    const char *meet;        /* rendezvous (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: a folder here */
+    const char *interface;   /* for GRADSUM_INTERFACE; NULL: the interface of the route */
+    const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: leave the environment unchanged */
+    double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: leave the environment unchanged */
+    const char *transport;   /* for GRADSUM_TRANSPORT */
+    bool bind;               /* bind each process to its own cores, if there are enough */
     int elastic_min, elastic_max; /* --elastic MIN:MAX (elastic.c); 0: a lost process ends all */
     int restarts;                 /* how often all processes may restart after a loss (launch.c) */
     char **command;               /* the words after "--", ending with NULL */

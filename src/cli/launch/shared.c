@@ -26,8 +26,7 @@ static gs_shared *map(int file) {
 
 gs_status gs_shared_create(bool elastic, gs_shared **out) {
     int file = memfd_create(NAME, 0);
-    if (file >= 0 &&
-        ftruncate(file, sizeof(gs_shared)) != 0) { /* beyond ulimit -f: no process finds it */
+    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* beyond ulimit -f: no process finds it */
         close(file);
         file = -1;
     }

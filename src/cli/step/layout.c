@@ -140,8 +140,9 @@ static const double MB = 1e6;
 /* Counts of the step beside their formulas: {head: [text], rows: [[text]], sentences: [text]}. */
 typedef struct facts {
     cJSON *head, *rows, *sentences;
-    double measured, formula; /* the bubble as a share of a pipeline's time; else the bytes that worker 0 sent */
-    const gs_bubble *bubble;  /* a pipeline's bubble by cause; else NULL */
+    double measured,
+        formula; /* the bubble as a share of a pipeline's time; else the bytes that worker 0 sent */
+    const gs_bubble *bubble; /* a pipeline's bubble by cause; else NULL */
 } facts;
 
 /* Append a cell to a row. */
