@@ -176,28 +176,13 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
 
 /* ---- the start: options other than the defaults ---- */
 
-/* The schedule after the warm-up. */
-static void add_schedule(const gs_lr_rates *c, char *text, size_t size) {
-    const gs_lr_schedule *s = &c->schedule;
-    if (gs_lr_schedule_falls(s))
-        gs_append(text, size, "; %s to %g at step %.0f",
-                  s->kind == GS_SCHEDULE_COSINE ? "along a cosine" : "linearly", c->final_lr, c->steps);
-    for (int i = 0; i < s->drops; i++)
-        gs_append(text, size, "%s %g",
-                  i > 0          ? ","
-                  : s->drops > 1 ? "; after epochs"
-                                 : "; after epoch",
-                  s->drop[i]);
-    if (s->drops > 0) gs_append(text, size, " x %g", s->factor);
-}
-
 /* Printed if there is a rule, a warm-up or a schedule. */
 static void print_rates(const gs_settings *s, const gs_worker *w) {
     const gs_lr_rates *c = &w->rates;
     const gs_lr_plan *p = &c->plan;
     const bool ruled = s->lr_rule != GS_LR_NONE, root = s->lr_rule == GS_LR_SQRT;
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
-    char text[400] = "";
+    char text[400] = "", schedule[GS_LR_SCHEDULE_TEXT];
     const size_t size = sizeof text;
     if (!ruled && !(c->warmup > 0) && s->schedule.kind == GS_SCHEDULE_CONSTANT) return;
     gs_append(text, size, "lr %.4g", p->scaled);
@@ -210,7 +195,10 @@ static void print_rates(const gs_settings *s, const gs_worker *w) {
     if (c->warmup > c->steps) gs_append(text, size, ": not reached, the run ends after %g", c->steps);
     if ((s->warmup > 0 || s->warmup_steps) && !(c->warmup > 0))
         gs_append(text, size, "; not higher: no warm-up");
-    add_schedule(c, text, size);
+    if (s->schedule.kind != GS_SCHEDULE_CONSTANT)
+        gs_append(text, size, "; %s", gs_lr_schedule_text(&c->schedule, schedule, sizeof schedule));
+    if (gs_lr_schedule_falls(&c->schedule))
+        gs_append(text, size, " to %g at step %.0f", c->final_lr, c->steps);
     gs_print_fact("rate", "%s", text);
 }
 
@@ -567,31 +555,26 @@ gs_observer gs_progress_observer(gs_progress *p) {
 
 /* ---- the end ---- */
 
-/* "   3..5     412   43.1 %  =========": at most LINES lines */
-static void print_distribution(const uint64_t *count, size_t n) {
+/* "   3..5     412   43.1 %  =========": at most LINES lines. Returns the mean. */
+static double print_distribution(const uint64_t *count, size_t n) {
     static const char bar[] = "========================================";
     enum { LINES = 12 };
     size_t width = (n + LINES - 1) / LINES;
-    uint64_t all = 0;
-    for (size_t i = 0; i < n; i++) all += count[i];
+    double all = 0, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        all += (double)count[i];
+        sum += (double)i * (double)count[i];
+    }
     for (size_t i = 0; i < n && all > 0; i += width) {
         uint64_t here = 0;
         char range[48];
         for (size_t k = i; k < n && k < i + width; k++) here += count[k];
-        double share = (double)here / (double)all;
+        double share = (double)here / all;
         size_t last = (i + width < n ? i + width : n) - 1;
         snprintf(range, sizeof range, "%zu", i);
         if (last > i) gs_append(range, sizeof range, "..%zu", last);
         printf("%14s %9" PRIu64 " %5.1f %%  %.*s\n", range, here, 100 * share,
                (int)(share * (double)strlen(bar) + 0.5), bar);
-    }
-}
-
-static double mean_of(const uint64_t *count, size_t n) {
-    double sum = 0, all = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += (double)i * (double)count[i];
-        all += (double)count[i];
     }
     return all > 0 ? sum / all : 0;
 }
@@ -688,11 +671,10 @@ static void print_measured(const gs_result *r) {
     print_bubble(&r->bubble);
     if (!s->count) return;
     printf("stale    gradients, by how many others arrived after their weights were read\n");
-    print_distribution(s->count, s->counts);
+    const double staleness = print_distribution(s->count, s->counts);
     printf("ahead    steps, by how far ahead of the slowest worker they began\n");
-    print_distribution(s->lead, s->leads);
-    printf("mean     staleness %.2f, %.2f steps ahead\n", mean_of(s->count, s->counts),
-           mean_of(s->lead, s->leads));
+    const double ahead = print_distribution(s->lead, s->leads);
+    printf("mean     staleness %.2f, %.2f steps ahead\n", staleness, ahead);
 }
 
 static const char *const short_names[GS_PHASES] = {"data", "forw", "back", "sync", "upd."};
