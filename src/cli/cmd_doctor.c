@@ -333,9 +333,9 @@ static void look_at_others(doctor *d) {
 static const gs_help help = {
     "doctor [--meet PLACE --nodes N --node-rank R] [-n K]",
     "Check if this machine is fit for a run, and say what would help if it is not.\n"
-    "With --meet, start a doctor on each machine of the run: they check if they reach\n"
-    "each other, and how fast, and if version, data and cores are the same. Each\n"
-    "shows the same answers, and names a machine that is absent or cannot be reached.\n"
+    "With --meet, start a doctor on each machine of the run: they check whether they\n"
+    "reach each other, and how fast, and whether version, data and cores agree. Each\n"
+    "prints the same results, and names machines that are absent or unreachable.\n"
     "The exit status is 0 only if nothing is wrong.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
@@ -371,7 +371,7 @@ int gs_cmd_doctor(int argc, char **argv) {
         {"meet", GS_OPTION_TEXT, &d.meet, 0, 0, "PLACE",
          "where the machines meet: tcp://HOST:PORT, with the address of node rank 0"},
         {"nodes", GS_OPTION_INT, &d.nodes, 1, 1024, "N", "machines, each with a doctor of its own"},
-        {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "which of them this is, from 0"},
+        {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "the rank of this machine, from 0"},
         {"n", GS_OPTION_INT, &d.processes, 1, GS_LAUNCH_MOST, "K",
          "processes that the run will have on this machine"},
         {"timeout", GS_OPTION_DOUBLE, &d.timeout, 0.1, 86400, "S",

@@ -333,11 +333,11 @@ int gs_cmd_eval(int argc, char **argv) {
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, GS_ALL_RUNS, own);
     const gs_help help = {"eval --load FILE [options]",
-                          "Print accuracy, top-5 accuracy (with more than 5 classes: is the label among the\n"
-                          "5 likeliest?) and loss on the test set, which is split over the workers. For a\n"
+                          "Print accuracy, loss and, with more than 5 classes, top-5 accuracy (the label is\n"
+                          "among the 5 likeliest) on the test set, which is split over the workers. For a\n"
                           "text: the loss per token, its perplexity, exp(loss), and bits per character.\n"
-                          "Inference needs no synchronisation except for the final count, and gives the\n"
-                          "same result for any number of workers and threads.",
+                          "Inference synchronises only the final count, and gives the same result for any\n"
+                          "number of workers and threads.",
                           "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     status = check_own(&s, page);

@@ -145,9 +145,9 @@ int gs_cmd_explain(int argc, char **argv) {
     const gs_option options[] = {{0}};
     const gs_help help = {"explain A [B]",
                           "Say where run A first differs from run B, and why. B counts as right. Both are\n"
-                          "folders that gradsum train --digest DIR has written, of the same training. Only\n"
-                          "how the work is divided may differ: workers, --zero, --pipeline, --tensor,\n"
-                          "--sync. Without B one worker makes the run again, with the settings of A.\n"
+                          "folders of one training, written by gradsum train --digest DIR. Only the\n"
+                          "division of the work may differ: workers, --zero, --pipeline, --tensor, --sync.\n"
+                          "Without B one worker repeats the run with the settings of A.\n"
                           "Runs with --exact are compared to the bit, others up to rounding.\n"
                           "The exit status is 0 if the two agree, and 1 if they differ.",
                           "gradsum explain two-workers one-worker", NULL};

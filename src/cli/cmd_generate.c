@@ -330,8 +330,8 @@ int gs_cmd_generate(int argc, char **argv) {
     const gs_option options[] = {
         {"load", GS_OPTION_TEXT, &j.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
         {"prompt", GS_OPTION_TEXT, &j.prompt_text, 0, 0, "TEXT",
-         "how the text begins; without it: as a text, or one of its lines, does"},
-        {"prompt-file", GS_OPTION_TEXT, &j.prompt_file, 0, 0, "FILE", "the same, from a file"},
+         "the beginning of the text; without it the text begins as any text or line does"},
+        {"prompt-file", GS_OPTION_TEXT, &j.prompt_file, 0, 0, "FILE", "a file with the prompt"},
         {"length", GS_OPTION_INT, &j.length, 1, 1e7, "N", "tokens to add"},
         {"temperature", GS_OPTION_FLOAT, &j.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
          "0: always the likeliest token; 1: as the model says; above 1: bolder"},
@@ -339,11 +339,11 @@ int gs_cmd_generate(int argc, char **argv) {
          "draw from the K likeliest tokens; 0: from all"},
         {"seed", GS_OPTION_COUNT, &j.sampling.seed, 0, 1e18, "S", "the same seed draws the same text"},
         {"samples", GS_OPTION_INT, &j.texts, 1, 1024, "N", "texts to write at once"},
-        {"model", GS_OPTION_TEXT, &j.settings.model, 0, 0, "NAME", "the model, if the file does not say it"},
+        {"model", GS_OPTION_TEXT, &j.settings.model, 0, 0, "NAME", "the model, if the file does not name it"},
         {"context", GS_OPTION_INT, &j.context, 0, 1 << 24, "N",
-         "tokens it sees, if the file does not say it"},
+         "tokens that the model sees, if the file does not say it"},
         {"tokenizer", GS_OPTION_TEXT, &j.settings.tokenizer, 0, 0, "DIR",
-         "vocab.json and merges.txt of GPT-2, if the file does not say what tokens are"},
+         "vocab.json and merges.txt of GPT-2, if the file does not contain the tokens"},
         {"device", GS_OPTION_TEXT, &j.settings.devices, 0, 0, "NAME",
          "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)"},
         {"threads", GS_OPTION_INT, &j.settings.threads, 0, 1024, "T", "CPU threads; 0: all cores"},
@@ -351,11 +351,11 @@ int gs_cmd_generate(int argc, char **argv) {
         {0},
     };
     const gs_help help = {"generate --load FILE [options]",
-                          "Write text, token by token, with a language model: one that begins with an\n"
-                          "embedding and gives a number for each token that may come next. Keys and values\n"
+                          "Write text, token by token, with a language model: a model that begins with an\n"
+                          "embedding and gives a logit for each token that may come next. Keys and values\n"
                           "of earlier tokens are kept, so a new token costs one pass with one token. When\n"
                           "the text has filled the model's context, its last half is run again, and the\n"
-                          "text goes on. The speed is printed on standard error.",
+                          "text continues. The speed is printed on standard error.",
                           "gradsum generate --load gpt.safetensors --prompt \"It was \" --temperature 0.8",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

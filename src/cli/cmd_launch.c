@@ -14,11 +14,11 @@ static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
     "Start N gradsum processes on this machine that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. Once some have ended, or after Ctrl-C, a process that stays\n"
+    "the others are ended. Once some have ended, or after Ctrl-C, one that stays\n"
     "stopped (SIGSTOP) for longer than the time-out is ended too. Ctrl-Z suspends all\n"
     "processes; time-outs do not count that time.\n\n"
     "With --restarts N all processes restart when one is lost, at most N times: from\n"
-    "the last checkpoint if the command has --checkpoint DIR, else from the beginning.\n"
+    "the last checkpoint if the command has --checkpoint DIR, else from the start.\n"
     "The weights are then those of an undisturbed run.\n"
     "With --elastic MIN:MAX the remaining processes repeat the step and continue, at\n"
     "least MIN of them; new ones are started, up to MAX. No checkpoint is needed. It\n"

@@ -385,11 +385,11 @@ static const gs_help help = {
     "sweep --batch LIST [options]",
     "Train once with each global batch, and show how many steps and seconds each\n"
     "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
-    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
-    "what it becomes for the others.\n"
-    "One run is an anecdote: with --seeds 5 each batch is trained with 5 seeds, from\n"
-    "--seed on. Shown are then the median, the fewest and the most steps, and how\n"
-    "many of the seeds reached the target.",
+    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule\n"
+    "scales it for the other batches.\n"
+    "One run is an anecdote: --seeds 5 trains each batch with 5 seeds, from --seed\n"
+    "on, and shows the median, the fewest and the most steps, and how many seeds\n"
+    "reached the target.",
     "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", NULL};
 
 int gs_cmd_sweep(int argc, char **argv) {

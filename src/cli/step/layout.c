@@ -834,7 +834,7 @@ static const gs_option *options_of(wish *w) {
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
         {"workers", GS_OPTION_INT, &w->workers, 2, WORKERS_MOST, "N",
-         "how many share the run (default: as many as the layout needs)"},
+         "workers that share the run (default: as many as the layout needs)"},
         {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
         {"json", GS_OPTION_FLAG, &w->json, 0, 0, NULL, "one JSON object: all spans, in us"},
         {"out", GS_OPTION_TEXT, &w->out, 0, 0, "FILE", "a page (.html) instead"},
@@ -854,9 +854,9 @@ int gs_step_layout_command(int argc, char **argv) {
     int exit_status;
     const gs_option *options = options_of(&w);
     const gs_help help = {"step --pipeline P | --tensor T | --zero STAGE | --layout LIST [options of train]",
-                          "Make a few steps of a run whose workers share the model, and show the last:\n"
-                          "who computes which micro-batch when, which weights are where, what is sent,\n"
-                          "with the bubble and the bytes beside the formulas. With -o as a page.",
+                          "Run a few steps whose workers share the model, and show the last one: when each\n"
+                          "worker computes which micro-batch, where the weights are, and what is sent, with\n"
+                          "the bubble and the bytes beside the formulas. -o writes a page.",
                           "gradsum step --model gpt --pipeline 2 --micro-batches 4", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     return gs_exit_status("step", show(&w, argc, argv));
