@@ -39,7 +39,7 @@ typedef struct gs_table {
     gs_outcome outcome[GS_TABLE_RANKS];
 } gs_table;
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 /* Does each rank hold only its part of the array? */
 static bool has_parts(gs_operation operation) {
@@ -191,7 +191,7 @@ static gs_status run_cell(rank *r, int transport, gs_operation operation) {
         GS_TRY(gs_comm_gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
         for (int i = 0; i < t->ranks; i++)
             t->outcome[i].error.message[sizeof mine->error.message - 1] =
-                '\0'; /* whatever the other side has sent */
+                '\0'; /* the other process may have sent no end */
     }
     return gs_comm_barrier(first);
 }

@@ -133,7 +133,7 @@ static void free_layout(traced *l) {
     free(l->layer);
 }
 
-/* ---- what is counted in it ---- */
+/* ---- counts of the step, beside the formulas ---- */
 
 static const double MB = 1e6;
 
