@@ -1,14 +1,10 @@
 /* The table of collectives, run and checked while it is printed.
  *
- * The ranks are threads of this process. Each has a comm over each transport (as threads; and, as if they were
- * processes, in shared memory and over Gloo at 127.0.0.1), and its buffers once in the host's memory and once on
- * an OpenCL device: one table for each.
- *
- * Where mpirun has started this program, the ranks are its processes, each with one comm, over MPI.
+ * The ranks are threads of this process. Each has a comm over each transport: as threads and, as processes use them,
+ * in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with one comm, over MPI.
  */
 #include "cli/cli.h"
 #include "comm/call_check.h"
-#include "comm/device.h"
 #include "comm/ranks.h"
 #include "core/clock.h"
 #include "core/usable.h"
@@ -19,12 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_KINDS = 2, GS_TABLE_RUNS = 20 };
-
-/* Which cell of a row, in which table. */
-typedef struct gs_table_column {
-    int transport, kind;
-} gs_table_column;
+enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_RUNS = 20 };
 
 /* What one rank saw of one run of a cell. */
 typedef struct gs_outcome {
@@ -37,29 +28,26 @@ typedef struct gs_table {
     int transport_count;
     gs_rendezvous mpirun; /* size > 1: the ranks are processes, and this is one of them */
     int ranks;
-    uint64_t size;      /* bytes */
-    const char *device; /* OpenCL's name, for the second table */
+    uint64_t size; /* bytes */
     gs_link link;
-    bool json, has_cl; /* has_cl: here, then on all ranks */
-    bool bind;         /* each rank keeps to CPUs of its own */
-    int runs;          /* of each cell, at least; */
-    double seconds;    /* more, if these take less in all; not with a link */
+    bool json;
+    bool bind;      /* bind each rank to its own CPUs */
+    int runs;       /* of each cell, at least */
+    double seconds; /* repeat runs that take less than this together; not with a link */
     int cells, wrong;
     char folder[300]; /* where the ranks meet for Gloo */
     gs_outcome outcome[GS_TABLE_RANKS];
 } gs_table;
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
-static const char *const kinds[GS_TABLE_KINDS] = {"cpu", "cl"};
-
-/* Each rank has a part of the array. */
+/* Does each rank hold only its part of the array? */
 static bool has_parts(gs_operation operation) {
     return operation == GS_ALL_GATHER || operation == GS_GATHER || operation == GS_SCATTER ||
            operation == GS_ALL_TO_ALL;
 }
 
-/* The array that an operation moves or reduces has --size bytes, of f32, at least one for each rank. */
+/* The array that an operation moves or reduces has --size bytes of f32, at least one f32 for each rank. */
 static gs_call call_of(const gs_table *t, gs_operation operation, int number) {
     size_t whole = (size_t)t->size / 4, part = whole / (size_t)t->ranks;
     bool parts = has_parts(operation);
@@ -83,31 +71,24 @@ static double gb_per_s(const gs_table *t, gs_operation operation, double seconds
     return 4e-9 * (double)call.count * (has_parts(operation) ? t->ranks : 1) / seconds;
 }
 
-static void print_head(const gs_table *t, int kind) {
+static void print_head(const gs_table *t) {
     char link[80];
-    if (kind == 0)
-        printf("%d rank%s, arrays of %s bytes; best of %d run%s or more, GB/s of the array\n", t->ranks,
-               gs_s(t->ranks), gs_thousands((double)t->size), t->runs, gs_s(t->runs));
-    if (kind == 0 && gs_link_is_there(&t->link))
+    printf("%d rank%s, arrays of %s bytes; best of %d run%s or more, GB/s of the array\n", t->ranks,
+           gs_s(t->ranks), gs_thousands((double)t->size), t->runs, gs_s(t->runs));
+    if (gs_link_is_there(&t->link))
         printf("a message takes %s; all collectives are made of messages\n",
                gs_link_text(&t->link, link, sizeof link));
-    if (kind == 0 && t->bind)
-        printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
+    if (t->bind) printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
     printf("\n%-14s", "");
-    for (int i = 0; i < t->transport_count; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "%s, %s", t->transports[i], kinds[kind]);
-        printf(" %15s", name);
-    }
+    for (int i = 0; i < t->transport_count; i++) printf(" %15s", t->transports[i]);
     printf("\n");
 }
 
-static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_column at, bool right) {
+static void print_json_cell(const gs_table *t, gs_operation operation, int transport, bool right) {
     const gs_outcome *o = &t->outcome[0];
     char link[80];
     cJSON *json = GS_JSON_OBJECT(GS_FIELD("operation", gs_operation_name(operation)),
-                                 GS_FIELD("transport", t->transports[at.transport]),
-                                 GS_FIELD("buffers", kinds[at.kind]), GS_FIELD("ranks", t->ranks),
+                                 GS_FIELD("transport", t->transports[transport]), GS_FIELD("ranks", t->ranks),
                                  GS_FIELD("right", right), GS_FIELD("seconds", o->seconds));
     if (operation != GS_BARRIER)
         cJSON_AddNumberToObject(json, "gb_per_s", gb_per_s(t, operation, o->seconds));
@@ -116,7 +97,7 @@ static void print_json_cell(const gs_table *t, gs_operation operation, gs_table_
     gs_json_print(json);
 }
 
-static void print_cell(gs_table *t, gs_operation operation, gs_table_column at) {
+static void print_cell(gs_table *t, gs_operation operation, int transport) {
     const gs_outcome *wrong = NULL;
     for (int r = t->ranks - 1; r >= 0; r--)
         if (t->outcome[r].error.status != GS_OK) wrong = &t->outcome[r];
@@ -125,17 +106,17 @@ static void print_cell(gs_table *t, gs_operation operation, gs_table_column at) 
     char time[16];
     print_time(t->outcome[0].seconds, time);
     if (t->json)
-        print_json_cell(t, operation, at, !wrong);
+        print_json_cell(t, operation, transport, !wrong);
     else if (wrong)
         printf(" %15s", "WRONG");
     else if (operation == GS_BARRIER) /* no line ends with blanks */
-        printf("%*s %8s", at.transport > 0 ? 7 : 0, "", time);
+        printf("%*s %8s", transport > 0 ? 7 : 0, "", time);
     else
         printf(" %8s %6.2f", time, gb_per_s(t, operation, t->outcome[0].seconds));
     fflush(stdout);
     if (wrong)
-        fprintf(stderr, "%sgradsum collectives: %s, %s buffers: %s\n", t->json ? "" : "\n",
-                t->transports[at.transport], kinds[at.kind], wrong->error.message);
+        fprintf(stderr, "%sgradsum collectives: %s: %s\n", t->json ? "" : "\n", t->transports[transport],
+                wrong->error.message);
 }
 
 enum { FIRST = 0, SHM = 1, GLOO = 2 };
@@ -146,75 +127,49 @@ typedef struct rank {
     gs_table *t;
     int number;
     gs_comm *comm[GS_TABLE_TRANSPORTS];
-    gs_device *device; /* NULL: no OpenCL */
-    gs_mem in, out;
-    unsigned char *host_in, *host_out;
-    cpu_set_t all, own; /* CPUs: those of the process, and this rank's share */
-    bool bind;          /* keep to the share, where the transport allows it */
+    unsigned char *in, *out;
+    cpu_set_t all, own; /* CPUs of the process, and this rank's share */
+    bool bind;          /* to the share, where the transport allows it */
 } rank;
 
 /* ---- one cell, on one rank ---- */
 
-static gs_status run_call(rank *r, gs_table_column at, const gs_call *call) {
-    gs_comm *c = r->comm[at.transport];
-    if (at.kind == 0) return gs_call_run(c, call, r->host_in, r->host_out);
-    return gs_call_run_on_device(c, r->device, call, r->in, r->out);
-}
-
-static gs_status to_device(rank *r, gs_table_column at, gs_call_bytes bytes) {
-    if (at.kind == 0) return GS_OK;
-    gs_device *d = r->device;
-    GS_TRY(d->ops->write(d, r->in, r->host_in, bytes.in));
-    GS_TRY(d->ops->write(d, r->out, r->host_out, bytes.out));
-    return d->ops->finish(d);
-}
-
-static gs_status from_device(rank *r, gs_table_column at, gs_call_bytes bytes) {
-    if (at.kind == 0) return GS_OK;
-    gs_device *d = r->device;
-    GS_TRY(d->ops->read(d, r->host_in, r->in, bytes.in));
-    return d->ops->read(d, r->host_out, r->out, bytes.out);
-}
-
-/* Fill, bring to the device, wait for all, make the call, bring back. A message is sent to the next rank and
- * received from the last one: `seconds` is that of sending alone or of both. */
-static gs_status run_once(rank *r, gs_table_column at, gs_operation operation, double *seconds) {
+/* Fill the arrays, wait for all ranks, make the call. A message goes to the next rank, and one comes from the previous
+ * rank: *seconds is the time of sending alone (GS_SEND) or of both. */
+static gs_status run_once(rank *r, int transport, gs_operation operation, double *seconds) {
     gs_table *t = r->t;
-    gs_comm *c = r->comm[at.transport];
+    gs_comm *c = r->comm[transport];
     bool message = operation == GS_SEND || operation == GS_RECV;
     gs_call send = call_of(t, GS_SEND, r->number),
             call = call_of(t, message ? GS_RECV : operation, r->number);
-    gs_call_bytes bytes = gs_call_bytes_of(&call, r->number, t->ranks);
-    if (message) bytes.in = gs_call_bytes_of(&send, r->number, t->ranks).in;
-    if (message) gs_call_fill(&send, r->number, t->ranks, r->host_in, NULL);
-    gs_call_fill(&call, r->number, t->ranks, r->host_in, r->host_out);
-    GS_TRY(to_device(r, at, bytes));
+    if (message) gs_call_fill(&send, r->number, t->ranks, r->in, NULL);
+    gs_call_fill(&call, r->number, t->ranks, r->in, r->out);
     double start;
     GS_TRY(gs_ranks_begin(c, &t->link, &start));
-    if (operation == GS_SEND) start = gs_seconds(); /* alone, whenever this rank woke */
-    if (message) GS_TRY(run_call(r, at, &send));
+    if (operation == GS_SEND) start = gs_seconds(); /* whenever this rank woke */
+    if (message) GS_TRY(gs_call_run(c, &send, r->in, r->out));
     if (operation == GS_SEND) *seconds = gs_seconds() - start;
-    GS_TRY(run_call(r, at, &call));
+    GS_TRY(gs_call_run(c, &call, r->in, r->out));
     if (operation != GS_SEND) *seconds = gs_seconds() - start;
-    return from_device(r, at, bytes);
+    return GS_OK;
 }
 
-/* Ranks that wait for each other on one core may need some milliseconds until the system has given them a core each, so
- * a short call is made again for a while. All ranks know the same times, so all make the same number of runs. */
+/* The system may take some milliseconds to give each waiting rank a core of its own, so a short call is repeated for a
+ * while. All ranks know the same times and therefore make the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };
     return run > t->runs && (spent > t->seconds || run > MOST || gs_link_is_there(&t->link));
 }
 
-/* To CPUs of its own, or to none; OpenCL's threads and Gloo's have begun before, and keep all. */
+/* To its own CPUs, or to all of the process. Gloo's threads started earlier and keep all. */
 static void bind_for(const rank *r, const char *transport) {
     if (r->bind) gs_cores_bind(gs_cores_may_bind(transport) ? &r->own : &r->all);
 }
 
 /* GS_E_FORMAT: a result is wrong; other failures end the table. */
-static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
+static gs_status run_cell(rank *r, int transport, gs_operation operation) {
     gs_table *t = r->t;
-    bind_for(r, t->transports[at.transport]);
+    bind_for(r, t->transports[transport]);
     gs_outcome *mine = &t->outcome[r->number];
     gs_call call = call_of(t, operation == GS_SEND ? GS_RECV : operation, r->number);
     mine->error.status = GS_OK;
@@ -223,35 +178,29 @@ static gs_status run_cell(rank *r, gs_table_column at, gs_operation operation) {
     double spent = 0;
     for (int run = 0; !is_enough(t, run, spent); run++) {
         double seconds, all[GS_TABLE_RANKS];
-        GS_TRY(run_once(r, at, operation, &seconds));
+        GS_TRY(run_once(r, transport, operation, &seconds));
         GS_TRY(gs_comm_all_gather(first, &seconds, all, 1, GS_F64));
         for (int i = 0; i < t->ranks; i++)
             if (all[i] > seconds) seconds = all[i]; /* it is over when the last rank is done */
         spent += seconds;
         if (run > 0 && seconds < mine->seconds) mine->seconds = seconds; /* the first run warms up */
         if (mine->error.status != GS_OK) continue;
-        gs_error_keep(&mine->error, gs_call_verify(&call, r->number, t->ranks, r->host_in, r->host_out));
+        gs_error_keep(&mine->error, gs_call_verify(&call, r->number, t->ranks, r->in, r->out));
     }
     if (t->mpirun.size > 1) { /* threads see each other's outcomes, processes send them to rank 0 */
         GS_TRY(gs_comm_gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
         for (int i = 0; i < t->ranks; i++)
             t->outcome[i].error.message[sizeof mine->error.message - 1] =
-                '\0'; /* whatever the other side has sent */
+                '\0'; /* the other process may have sent no end */
     }
     return gs_comm_barrier(first);
 }
 
 /* ---- the ranks ---- */
 
-/* Processes may be on machines of several kinds: OpenCL's table is there if all have it. */
 static gs_status join_processes(rank *r) {
-    gs_table *t = r->t;
-    uint8_t has_cl = t->has_cl;
-    GS_TRY(gs_comm_processes_create(&t->mpirun, &r->comm[FIRST]));
-    GS_TRY(gs_comm_agree(r->comm[FIRST], &t->link));
-    GS_TRY(gs_comm_all_reduce(r->comm[FIRST], &has_cl, 1, GS_U8, GS_MIN));
-    t->has_cl = has_cl;
-    return GS_OK;
+    GS_TRY(gs_comm_processes_create(&r->t->mpirun, &r->comm[FIRST]));
+    return gs_comm_agree(r->comm[FIRST], &r->t->link);
 }
 
 static gs_status meet(rank *r) {
@@ -268,13 +217,8 @@ static gs_status open_rank(rank *r) {
     gs_table *t = r->t;
     size_t bytes = ((size_t)t->size / 4 + (size_t)t->ranks) * 4;
     if (t->mpirun.size > 1) GS_TRY(join_processes(r));
-    GS_TRY(GS_NEW(r->host_in, bytes, "an array of %zu bytes for each of %d ranks", bytes, t->ranks));
-    GS_TRY(GS_NEW(r->host_out, bytes, "two arrays of %zu bytes for each of %d ranks", bytes, t->ranks));
-    if (t->has_cl) {
-        GS_TRY(gs_device_open(t->device, 1, &r->device));
-        GS_TRY(r->device->ops->alloc(r->device, bytes, &r->in));
-        GS_TRY(r->device->ops->alloc(r->device, bytes, &r->out));
-    }
+    GS_TRY(GS_NEW(r->in, bytes, "an array of %zu bytes for each of %d ranks", bytes, t->ranks));
+    GS_TRY(GS_NEW(r->out, bytes, "two arrays of %zu bytes for each of %d ranks", bytes, t->ranks));
     GS_TRY(gs_comm_barrier(r->comm[FIRST])); /* all have their memory */
     if (t->mpirun.size <= 1) GS_TRY(meet(r));
     for (int i = 0; i < t->transport_count; i++)
@@ -282,30 +226,26 @@ static gs_status open_rank(rank *r) {
     return GS_OK;
 }
 
-static gs_status run_row(rank *r, int kind, gs_operation operation) {
+static gs_status run_row(rank *r, gs_operation operation) {
     gs_table *t = r->t;
     if (r->number == 0 && !t->json) printf("%-14s", gs_operation_name(operation));
     for (int transport = 0; transport < t->transport_count; transport++) {
-        gs_table_column at = {transport, kind};
-        GS_TRY(run_cell(r, at, operation));
-        if (r->number == 0) print_cell(t, operation, at);
+        GS_TRY(run_cell(r, transport, operation));
+        if (r->number == 0) print_cell(t, operation, transport);
         GS_TRY(gs_comm_barrier(r->comm[FIRST]));
     }
     if (r->number == 0 && !t->json) printf("\n");
     return GS_OK;
 }
 
-static gs_status run_tables(rank *r) {
+static gs_status run_table(rank *r) {
     gs_table *t = r->t;
-    for (int kind = 0; kind < (t->has_cl ? GS_TABLE_KINDS : 1); kind++) {
-        if (r->number == 0 && !t->json) print_head(t, kind);
-        for (int o = t->ranks == 1 ? GS_BROADCAST : GS_SEND; o <= GS_BARRIER; o++) /* alone: to whom? */
-            GS_TRY(run_row(r, kind, (gs_operation)o));
-    }
+    if (r->number == 0 && !t->json) print_head(t);
+    for (int o = t->ranks == 1 ? GS_BROADCAST : GS_SEND; o <= GS_BARRIER; o++) /* one rank sends to nobody */
+        GS_TRY(run_row(r, (gs_operation)o));
     return GS_OK;
 }
 
-/* One rank, and all that is its own. */
 static gs_status run_rank(void *context, int number, gs_comm **thread) {
     rank r = {.t = context, .number = number, .comm = {*thread}};
     gs_table *t = r.t;
@@ -313,26 +253,21 @@ static gs_status run_rank(void *context, int number, gs_comm **thread) {
     gs_status status = open_rank(&r);
     r.bind = t->bind && sched_getaffinity(0, sizeof r.all, &r.all) == 0 &&
              gs_cores_share(number, t->ranks, &r.own);
-    if (status == GS_OK) status = run_tables(&r);
+    if (status == GS_OK) status = run_table(&r);
     gs_error_keep(&error, status);
     for (int i = 0; i < t->transport_count && status != GS_OK; i++)
         if (r.comm[i]) gs_comm_abort(r.comm[i], error.message);
-    if (r.device) {
-        r.device->ops->free(r.device, r.in);
-        r.device->ops->free(r.device, r.out);
-    }
-    gs_device_close(r.device);
     for (int i = t->transport_count - 1; i > FIRST; i--) gs_comm_free(r.comm[i]);
     *thread = r.comm[FIRST];
-    free(r.host_in);
-    free(r.host_out);
+    free(r.in);
+    free(r.out);
     return gs_error_again(&error);
 }
 
 static gs_status run_in_folder(gs_table *t) {
     GS_TRY(gs_temporary_folder("gradsum-collectives-XXXXXX", t->folder, sizeof t->folder));
     gs_status status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
-    rmdir(t->folder); /* the last rank to come has done it already, if all came */
+    rmdir(t->folder); /* if all ranks came, the last one has removed it */
     return status;
 }
 
@@ -346,18 +281,7 @@ static gs_status run_process(gs_table *t) {
 
 /* ---- the command ---- */
 
-/* Is there such an OpenCL device? Without any the second table is left out; a wrong name is an error. */
-static gs_status find_cl(gs_table *t) {
-    gs_device *d;
-    gs_status status = gs_device_open(t->device, 1, &d);
-    t->has_cl = status == GS_OK;
-    if (status == GS_OK) gs_device_close(d);
-    if (status != GS_E_DEVICE || strcmp(t->device, "cl") != 0) return status;
-    fprintf(stderr, "gradsum collectives: without OpenCL buffers: %s\n", gs_message());
-    return GS_OK;
-}
-
-/* Who are the ranks? n is what -n says, 0 if nothing. */
+/* Are the ranks threads or mpirun's processes? n: of -n; 0: not given. */
 static gs_status find_ranks(gs_table *t, int n) {
     GS_TRY(gs_rendezvous_from_environment(&t->mpirun));
     if (t->mpirun.directory)
@@ -379,12 +303,11 @@ static gs_status find_ranks(gs_table *t, int n) {
 int gs_cmd_collectives(int argc, char **argv) {
     static gs_table t;
     int n = 0;
-    t = (gs_table){.size = 1 << 20, .device = "cl", .bind = true, .seconds = 20e-3};
+    t = (gs_table){.size = 1 << 20, .bind = true, .seconds = 20e-3};
     int exit_status;
     const gs_option options[] = {
         {"n", GS_OPTION_INT, &n, 1, GS_TABLE_RANKS, "RANKS", "number of ranks (default 4)"},
         {"size", GS_OPTION_COUNT, &t.size, 4, 1e9, "BYTES", "size of the array that is moved or reduced"},
-        {"device", GS_OPTION_TEXT, &t.device, 0, 0, "NAME", "the OpenCL device for cl buffers"},
         {"seconds", GS_OPTION_DOUBLE, &t.seconds, 0, 60, "S",
          "how long a short call is made again and again, without --link"},
         {"link", GS_OPTION_LINK, &t.link, 0, 0, "LATENCY,BANDWIDTH", GS_LINK_HELP},
@@ -392,21 +315,15 @@ int gs_cmd_collectives(int argc, char **argv) {
         {"json", GS_OPTION_FLAG, &t.json, 0, 0, NULL, "one JSON object per cell"},
         {0},
     };
-    const gs_help help = {
-        "collectives [-n RANKS] [--size BYTES] [--link L,B] [--json]",
-        "Run every collective between threads of one process (threads), and in the two\nways "
-        "that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo). "
-        "The\nbuffers are in host memory (cpu) and on an OpenCL device (cl).\n"
-        "Every element of every result is compared with a value computed in another\n"
-        "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
-        "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
-        "gradsum collectives -n 4 --size 65536", NULL};
+    const gs_help help = {"collectives [-n RANKS] [--size BYTES] [--link L,B] [--json]",
+                          "Run every collective between threads of one process (threads), and in the two\n"
+                          "ways that processes use: shared memory (shm) and Gloo over 127.0.0.1 (gloo).\n"
+                          "Every element of every result is compared with a value computed in another\n"
+                          "way, and each cell shows its time and bandwidth. Exit 1 if any cell is wrong.\n"
+                          "Under mpirun the ranks are its processes, which talk over MPI (mpi).",
+                          "gradsum collectives -n 4 --size 65536", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = find_ranks(&t, n);
-    if (status == GS_OK && strncmp(t.device, "cl", 2) != 0)
-        status = gs_fail(GS_E_USAGE, "--device: '%s': wanted an OpenCL device: cl, cl:P.D or cl:P.D/KofN",
-                         t.device);
-    if (status == GS_OK) status = find_cl(&t);
     if (status != GS_OK) return gs_exit_status("collectives", status);
     t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;

@@ -8,15 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One set of devices of the list, and what its training gave. */
+/* A set of devices of the list, and the result of its training. */
 typedef struct gs_row {
     char devices[512];
     gs_result result;
     double difference; /* largest |weight - weight of the first row| */
-    int base;          /* the row that it is compared with in speed */
 } gs_row;
 
-/* Cut "cpu; cpu,cpu" into rows, to be freed in any case. */
+/* Cut "cpu; cpu,cpu" into rows; free them in any case. */
 static gs_status rows_of(const char *list, gs_row **out, int *count) {
     *count = 1;
     for (const char *c = list; *c; c++) *count += *c == ';';
@@ -36,48 +35,11 @@ static gs_status rows_of(const char *list, gs_row **out, int *count) {
     return GS_OK;
 }
 
-/* "cl" is the first OpenCL device, and one of N equal parts is like another. */
-static void kind_of(const char *set, int i, const char *first_cl, char kind[48]) {
-    if (gs_devices_name(set, i, kind) != GS_OK) kind[0] = '\0'; /* the run will say so */
-    if (strcmp(kind, "cl") == 0) snprintf(kind, 48, "%s", first_cl);
-    char *part = strchr(kind, '/'), *of = part ? strstr(part, "of") : NULL;
-    if (of) memmove(part + 1, of, strlen(of) + 1);
-}
-
-/* Does set b contain each kind of device of set a? */
-static bool has_kinds_of(const char *a, const char *b, const char *first_cl) {
-    for (int i = 0; i < gs_devices_count(a); i++) {
-        char wanted[48], kind[48] = "";
-        kind_of(a, i, first_cl, wanted);
-        for (int k = 0; k < gs_devices_count(b) && strcmp(kind, wanted) != 0; k++)
-            kind_of(b, k, first_cl, kind);
-        if (strcmp(kind, wanted) != 0) return false;
-    }
-    return true;
-}
-
-/* The speed of an OpenCL device with all cores says nothing of how well several cpu workers of one thread scale: a set
- * is compared with the first set of the same kinds of device. */
-static gs_status find_bases(gs_row *rows, int count) {
-    gs_device_info *list;
-    const char *first_cl = "cl";
-    int devices;
-    GS_TRY(gs_device_list(&list, &devices, NULL));
-    for (int i = devices - 1; i >= 0; i--)
-        if (strncmp(list[i].name, "cl", 2) == 0) first_cl = list[i].name;
-    for (int i = 0; i < count; i++)
-        while (!has_kinds_of(rows[i].devices, rows[rows[i].base].devices, first_cl) ||
-               !has_kinds_of(rows[rows[i].base].devices, rows[i].devices, first_cl))
-            rows[i].base++;
-    free(list);
-    return GS_OK;
-}
-
-/* *efficiency: of what as many workers would do that are as fast as those of the base. */
+/* Compared with the first row; *efficiency: the same for each worker. */
 static double speed_up(const gs_row *rows, int i, double *efficiency) {
-    const gs_result *r = &rows[i].result, *base = &rows[rows[i].base].result;
-    const double x = r->samples_per_s / base->samples_per_s;
-    *efficiency = x * base->workers / r->workers;
+    const gs_result *r = &rows[i].result, *first = &rows[0].result;
+    const double x = r->samples_per_s / first->samples_per_s;
+    *efficiency = x * first->workers / r->workers;
     return x;
 }
 
@@ -96,23 +58,13 @@ static double share(const gs_result *r, gs_phase phase) {
     return sum > 0 ? r->phase[phase] / sum : (double)NAN; /* no step was measured */
 }
 
-/* The table has 80 columns, with a column more for --bucket: what that takes is left out at the names. */
+/* The table has 80 columns: names have fewer of them where --bucket adds one. */
 static int name_width(bool buckets) {
     return buckets ? 11 : 15;
 }
 
-/* Where there are fewer columns, the shares of time are left out. */
-static bool is_narrow(void) {
-    return gs_screen_of(stdout).width < GS_SCREEN_DEFAULT;
-}
-
 static void print_header(bool buckets) {
     int width = name_width(buckets);
-    if (is_narrow()) {
-        printf("%-*s %9s %5s %5s %7s %8s\n", width, "", "", "speed", "effi-", "final", "largest");
-        printf("%-*s %9s %5s %5s %7s %8s\n", width, "devices", "samples/s", "-up", "c. %", "loss", "w diff.");
-        return;
-    }
     printf("%-*s %9s %5s %5s %-19s%s %4s %7s %8s\n", width, "", "", "speed", "effi-", "share of time in %",
            buckets ? " hid" : "", "wait", "final", "largest");
     printf("%-*s %9s %5s %5s %3s %3s %3s %3s %3s%s %4s %7s %8s\n", width, "devices", "samples/s", "-up",
@@ -137,24 +89,9 @@ static void print_row(const gs_row *rows, int i, bool buckets) {
     const double faster = speed_up(rows, i, &efficiency);
     gs_print_name(stdout, rows[i].devices, name_width(buckets));
     printf(" %9s %5.2f %5.0f", gs_thousands(r->samples_per_s), faster, 100 * efficiency);
-    if (!is_narrow()) print_times(r, buckets);
+    print_times(r, buckets);
     printf(" %7.4f %8.1e\n", gs_shown(r->train_loss), gs_shown(rows[i].difference));
     fflush(stdout);
-}
-
-/* A second table, where a row's messages are counted. */
-static void print_sent(const gs_row *rows, int count, bool buckets) {
-    bool begun = false;
-    int width = name_width(buckets);
-    for (int i = 0; i < count; i++) {
-        const gs_result *r = &rows[i].result;
-        if (!(r->sent > 0)) continue;
-        if (!begun) printf("\n%-*s  bytes that a worker sends per step\n", width, "");
-        if (!begun) printf("%-*s %14s %14s\n", width, "devices", "on average", "the busiest");
-        begun = true;
-        gs_print_name(stdout, rows[i].devices, width);
-        printf(" %14s %14s\n", gs_thousands(r->sent), gs_thousands(r->sent_most));
-    }
 }
 
 static void print_busy(const gs_row *rows, int count) {
@@ -171,8 +108,7 @@ static void print_json(const gs_row *rows, int i) {
     const double faster = speed_up(rows, i, &efficiency);
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("devices", rows[i].devices), GS_FIELD("workers", r->workers),
                               GS_FIELD("threads", r->threads), GS_FIELD("samples_per_s", r->samples_per_s),
-                              GS_FIELD("base", rows[rows[i].base].devices), GS_FIELD("speed_up", faster),
-                              GS_FIELD("efficiency", efficiency));
+                              GS_FIELD("speed_up", faster), GS_FIELD("efficiency", efficiency));
     cJSON *shares = cJSON_AddObjectToObject(o, "share");
     for (int p = 0; p < GS_PHASES; p++)
         GS_JSON_ADD(shares, GS_FIELD(gs_phase_names[p], share(r, (gs_phase)p)));
@@ -185,8 +121,8 @@ static void print_json(const gs_row *rows, int i) {
     gs_json_print(o);
 }
 
-/* Two workers of one thread each are no faster than one of two threads. So that the sets differ in their workers alone,
- * each worker of all sets has as many threads as there are cores for in the largest set. */
+/* Two workers of one thread each are no faster than one worker of two threads. To compare workers alone, every worker
+ * of every set has as many threads as the largest set has cores for. */
 static int equal_threads(const gs_row *rows, int count) {
     int largest = 1;
     for (int i = 0; i < count; i++) {
@@ -224,7 +160,7 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     return GS_OK;
 }
 
-/* A mistake in the last set is told before the first one trains. */
+/* An error in the last set is reported before the first one trains. */
 static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count) {
     gs_status status = GS_OK;
     for (int i = 0; i < count && status == GS_OK; i++) {
@@ -235,7 +171,6 @@ static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count)
     return status;
 }
 
-/* All runs, and what is made of them. */
 static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     bool chosen = s->threads > 0 || s->exact;
     if (!chosen) s->threads = equal_threads(rows, count);
@@ -245,7 +180,6 @@ static gs_status run(gs_settings *s, gs_row *rows, int count, bool json) {
     if (status == GS_OK) status = compare(s, rows, count, json);
     if (status != GS_OK || json) return status;
     print_busy(rows, count);
-    print_sent(rows, count, s->bucket > 0);
     return GS_OK;
 }
 
@@ -269,22 +203,16 @@ int gs_cmd_compare(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING, own);
     const gs_help help = {"compare --devices-list LISTS [options]",
-                          "Run the same training on each set of devices and compare shares of time, loss\n"
-                          "and weights with the first set, and speed with the first set of the same kinds\n"
-                          "of device. wait: how long a worker waited for its loader (a part of the share\n"
-                          "of data). Each worker in every set has the same number of threads.",
+                          "Run the same training on each set of devices and compare speed, shares of time,\n"
+                          "loss and weights with the first set. wait: how long a worker waited for its\n"
+                          "loader (part of the share of data). Every worker has as many threads.",
                           "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = rows_of(list, &rows, &count);
-    if (status == GS_OK) status = find_bases(rows, count);
-    if (status != GS_OK) {
-        free(rows);
-        return gs_exit_status("compare", status);
-    }
     s.measure = true;
     gs_stop_on_signals();
-    status = run(&s, rows, count, json);
-    for (int i = 0; i < count; i++) gs_result_free(&rows[i].result);
+    if (status == GS_OK) status = run(&s, rows, count, json);
+    for (int i = 0; i < count && rows; i++) gs_result_free(&rows[i].result);
     free(rows);
     if (status != GS_OK && json) gs_json_failed(status, NULL);
     return gs_exit_status("compare", status);

@@ -1,6 +1,5 @@
 /* `gradsum doctor`: is this machine fit for a run, and do the machines of a run reach each other? Each finding is a
- * line, and behind it what to do.
- */
+ * line, followed by what to do. / */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
@@ -30,18 +29,18 @@ typedef enum finding { WELL, NOTE, WRONG } finding;
 typedef struct doctor {
     bool json;
     int notes, wrong; /* so far */
-    const char *data; /* what train would take */
-    int processes;    /* on this machine, */
-    int nodes, node;  /* of so many machines; which one this is */
-    const char *meet; /* NULL: this machine alone is looked at */
+    const char *data; /* the --data of the run */
+    int processes;    /* of the run on this machine */
+    int nodes, node;  /* the number of machines, and this one's rank */
+    const char *meet; /* NULL: examine this machine alone */
     const char *interface;
     double timeout;  /* s to wait for latecomers */
-    char facts[900]; /* what the other machines are told: lines of a name and a value */
+    char facts[900]; /* for the other machines: lines of a name and a value */
 } doctor;
 
-/* ---- what is said ---- */
+/* ---- output ---- */
 
-/* A finding about `what`; advice: what to do, or NULL. */
+/* Print a finding about `what`; advice may be NULL. */
 static void GS_PRINTF(5, 6)
     say(doctor *d, finding f, const char *what, const char *advice, const char *format, ...) {
     static const char *const word[] = {"ok", "note", "WRONG"}, *const status[] = {"ok", "note", "wrong"};
@@ -141,7 +140,7 @@ static void look_at_devices(doctor *d) {
     free(all);
 }
 
-/* Of an image folder, some of its samples: is none broken? */
+/* Read some samples of an image folder to find broken ones. */
 static gs_status read_some(const gs_dataset *set) {
     const size_t step = set->count > SOME ? set->count / SOME : 1, in = gs_dataset_input_bytes(set);
     unsigned char *sample = malloc(in + gs_dataset_target_bytes(set));
@@ -152,7 +151,7 @@ static gs_status read_some(const gs_dataset *set) {
     return status;
 }
 
-/* With the checksum that the ranks of a run compare. */
+/* Includes the checksum that the ranks of a run compare. */
 static void look_at_data(doctor *d) {
     gs_dataset *set = NULL;
     if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK && read_some(set) == GS_OK) {
@@ -187,7 +186,7 @@ static void look_here(doctor *d) {
         say(d, WRONG, "interface", "name one of these, or leave --interface out", "%s", gs_message());
 }
 
-/* ---- the others: who is there, who reaches whom, and what is not the same on all ---- */
+/* ---- the other machines: which are there, which reach each other, and where they differ ---- */
 
 static void say_absent(doctor *d, finding f, int rank, const char *text, double seconds) {
     char advice[500];
@@ -198,13 +197,13 @@ static void say_absent(doctor *d, finding f, int rank, const char *text, double 
     say(d, f, f == NOTE ? "waiting" : "absent", advice, "node rank %d %s %.3g s", rank, text, seconds);
 }
 
-/* Long before the wait is over: whoever sits here need not wait to know whom for. */
+/* Name absent machines early in the wait, for the person who watches. */
 static void say_waits(void *context, const gs_probe *p, double left) {
     for (int r = 0; r < p->size; r++)
         if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
 }
 
-/* The value of a fact; false: it is not there. */
+/* The value of a fact; false: not found. */
 static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) {
     const size_t length = strlen(name);
     for (const char *line = h->facts; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -216,7 +215,7 @@ static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) 
     return false;
 }
 
-/* Why rank b does not reach rank a: what a's user can do. */
+/* Rank b does not reach rank a: say why, and what a's user can do. */
 static void say_unreached(doctor *d, const gs_probe *p, int a, int b) {
     const gs_probe_host *h = &p->host[a];
     const gs_probe_link *l = &p->link[a * p->size + b];
@@ -281,7 +280,7 @@ static const struct same {
     {"processor", "the slowest machine sets the pace", NOTE},
 };
 
-/* Those that differ from the first machine, each with its value. */
+/* Print the value of each machine that differs from the first. */
 static void compare(doctor *d, const gs_probe *p, const struct same *s) {
     char first[FACT] = "", value[FACT], text[1000] = "";
     int values = 0;
@@ -296,7 +295,7 @@ static void compare(doctor *d, const gs_probe *p, const struct same *s) {
             gs_append(text, sizeof text, "; %d has %s", r, value);
         }
     }
-    if (values < 2) return; /* there is nothing to compare with */
+    if (values < 2) return;
     if (differ)
         say(d, s->finding, s->name, s->advice, "%s", text);
     else
@@ -334,13 +333,13 @@ static void look_at_others(doctor *d) {
 static const gs_help help = {
     "doctor [--meet PLACE --nodes N --node-rank R] [-n K]",
     "Check if this machine is fit for a run, and say what would help if it is not.\n"
-    "With --meet, start a doctor on each machine of the run: they check if they reach\n"
-    "each other, and how fast, and if version, data and cores are the same. Each\n"
-    "shows the same answers, and names a machine that is absent or cannot be reached.\n"
+    "With --meet, start a doctor on each machine of the run: they check whether they\n"
+    "reach each other, and how fast, and whether version, data and cores agree. Each\n"
+    "prints the same results, and names machines that are absent or unreachable.\n"
     "The exit status is 0 only if nothing is wrong.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
-/* d->node is -1 where it was not given. */
+/* d->node -1: not given. */
 static gs_status check(doctor *d) {
     gs_endpoint endpoint;
     if (!d->meet && (d->nodes > 1 || d->node >= 0 || d->interface))
@@ -372,7 +371,7 @@ int gs_cmd_doctor(int argc, char **argv) {
         {"meet", GS_OPTION_TEXT, &d.meet, 0, 0, "PLACE",
          "where the machines meet: tcp://HOST:PORT, with the address of node rank 0"},
         {"nodes", GS_OPTION_INT, &d.nodes, 1, 1024, "N", "machines, each with a doctor of its own"},
-        {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "which of them this is, from 0"},
+        {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "the rank of this machine, from 0"},
         {"n", GS_OPTION_INT, &d.processes, 1, GS_LAUNCH_MOST, "K",
          "processes that the run will have on this machine"},
         {"timeout", GS_OPTION_DOUBLE, &d.timeout, 0.1, 86400, "S",

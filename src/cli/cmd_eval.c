@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <cjson/cJSON.h>
 
-/* For a text: the loss per token in nats; as perplexity, a choice among so many equally likely ones; and in bits. */
+/* For a text: the loss per token in nats, as perplexity (the number of equally likely choices), and in bits. */
 static void print_text(const gs_settings *s, const gs_result *r) {
     char text[300] = "";
     gs_append(text, sizeof text, "test loss %.6f", gs_shown(r->test_loss));
@@ -44,9 +44,9 @@ static void print_images(const gs_result *r) {
     gs_print_items(0, text);
 }
 
-/* ---- the confusion matrix: a table where it fits the screen, else by class. It wants result->confusion ---- */
+/* ---- the confusion matrix: a table if it fits the screen, else a line per class. Needs result->confusion ---- */
 
-/* The samples with this label, and how many of them were taken for what they are; the share is NaN without any. */
+/* *samples: with this label. Returns the share that was recognised; NaN without samples. */
 static double accuracy_of(const gs_result *r, int label, double *samples) {
     const double *row = r->confusion + (size_t)label * (size_t)r->classes;
     *samples = 0;
@@ -62,7 +62,7 @@ static void print_accuracy(const gs_result *r, int label) {
         printf("%10s\n", "-");
 }
 
-/* How wide the names are; what is not ASCII takes one column for each character. */
+/* One column for each character of UTF-8. */
 static int columns_of(const char *text) {
     int columns = 0;
     for (; *text; text++) columns += ((unsigned char)*text & 0xc0) != 0x80;
@@ -79,13 +79,13 @@ static int widest_name(const gs_result *r) {
     return most;
 }
 
-/* At the left or, with a width below 0, at the right of that many columns. */
+/* Left-aligned in `width` columns; right-aligned in -width if it is negative. */
 static void print_name(const char *name, int width) {
     const int fill = abs(width) - columns_of(name);
     printf("%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0, "");
 }
 
-/* What a row begins with: "cow", or in a table, whose columns have numbers, "2 cow". */
+/* The start of a row: "cow"; in a table, whose columns are numbered, "2 cow". */
 static void print_label(const gs_result *r, int label, bool in_table, int width) {
     char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
     gs_class_name(&r->names, label, name);
@@ -105,7 +105,7 @@ static void print_table(const gs_result *r, int first, int each) {
     }
 }
 
-/* What a label was taken for most often where it was not recognised; -1: always recognised. */
+/* The class for which a label was mistaken most often; -1: always recognised. */
 static int usual_mistake(const gs_result *r, int label) {
     const double *row = r->confusion + (size_t)label * (size_t)r->classes;
     int most = -1;
@@ -134,8 +134,8 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-/* A row for each label: how many of its samples were taken for which class, and its accuracy. Where that is wider than
- * the screen: a line for each label that has samples, with its accuracy and what it was most often taken for. */
+/* A row for each label: the number of its samples taken for each class, and its accuracy. If the table is wider than
+ * the screen: a line for each label with samples, with its accuracy and its most common mistake. */
 static void print_confusion(const gs_result *r) {
     enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;
@@ -149,7 +149,7 @@ static void print_confusion(const gs_result *r) {
         print_list(r, larger(LABEL, name));
 }
 
-/* The classes' names, if they have some: whole, or as a screen shows them. */
+/* The names of the classes, if any: whole, or as a screen shows them. */
 static void add_names(cJSON *o, const char *field, const gs_result *r, bool whole) {
     char room[GS_CLASS_NAME];
     cJSON *names = cJSON_AddArrayToObject(o, field);
@@ -159,8 +159,7 @@ static void add_names(cJSON *o, const char *field, const gs_result *r, bool whol
             gs_json_text(whole && k < r->names.count ? r->names.name[k] : gs_class_name(&r->names, k, room)));
 }
 
-/* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names"
- * where there are some. */
+/* "confusion": rows of counts; "class_accuracy": 0 to 1, null for a class without samples; "class_names", if any. */
 static void confusion_json(const gs_result *r, cJSON *o) {
     cJSON *matrix = cJSON_AddArrayToObject(o, "confusion"),
           *by_class = cJSON_AddArrayToObject(o, "class_accuracy");
@@ -175,7 +174,7 @@ static void confusion_json(const gs_result *r, cJSON *o) {
 
 /* ---- the result ---- */
 
-/* matrix: show the confusion matrix too. */
+/* matrix: print the confusion matrix too. */
 static void print_result(const gs_settings *s, const gs_result *r, bool matrix, bool json) {
     if (!json) {
         if (r->tokens)
@@ -199,49 +198,36 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
 
 enum { SIDE = 96 }; /* pixels of a picture on the page, at most */
 
-/* One sample as numbers from 0 to 255, of bytes and of floats. NULL: no memory, or it cannot be read. */
-static float *numbers_of(const gs_dataset *set, size_t sample) {
-    const size_t count = gs_shape_size(set->shape);
-    unsigned char *raw = malloc(gs_dataset_input_bytes(set));
-    float *x = malloc(count * sizeof *x), low = INFINITY, high = -INFINITY;
-    if (!raw || !x || gs_dataset_gather(set, NULL, sample, 1, raw, NULL) != GS_OK) {
-        free(raw);
-        free(x);
-        return NULL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        x[i] = set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
-        if (x[i] < low) low = x[i];
-        if (x[i] > high) high = x[i];
-    }
-    free(raw);
-    /* Numbers that were no bytes: the darkest becomes black, the brightest white. */
-    for (size_t i = 0; set->inputs && i < count; i++)
-        x[i] = high > low ? 255 * (x[i] - low) / (high - low) : 0;
-    return x;
+static float value_of(const gs_dataset *set, const unsigned char *raw, size_t i) {
+    return set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
 }
 
-/* null where the samples are no pictures, or where one cannot be had. */
+/* Of floats, the smallest value becomes black and the largest white. null if samples are not pictures, or this one
+ * cannot be read. */
 static cJSON *picture_of(const gs_dataset *set, size_t sample) {
     const gs_shape s = set->shape;
-    const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE;
-    if ((s.c != 1 && s.c != 3) || s.t > 0 || s.h / by < 2 || s.w / by < 2) return cJSON_CreateNull();
-    const size_t bytes = (size_t)s.c * (size_t)(s.h / by) * (size_t)(s.w / by);
-    float *x = numbers_of(set, sample);
-    unsigned char *y = malloc(bytes);
+    const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE, h = s.h / by, w = s.w / by;
+    if ((s.c != 1 && s.c != 3) || s.t > 0 || h < 2 || w < 2) return cJSON_CreateNull();
+    const size_t bytes = (size_t)(s.c * h * w);
+    unsigned char *raw = malloc(gs_dataset_input_bytes(set)), *y = malloc(bytes);
     char *text = calloc(1, BASE64_ENCODE_RAW_LENGTH(bytes) + 1);
     cJSON *picture = NULL;
-    if (x && y && text) {
-        const int h = s.h / by, w = s.w / by;
+    if (raw && y && text && gs_dataset_gather(set, NULL, sample, 1, raw, NULL) == GS_OK) {
+        float low = set->inputs ? INFINITY : 0, high = set->inputs ? -INFINITY : 255;
+        for (size_t i = 0; set->inputs && i < gs_shape_size(s); i++) {
+            low = fminf(low, value_of(set, raw, i));
+            high = fmaxf(high, value_of(set, raw, i));
+        }
         for (int i = 0; i < s.c * h * w; i++) { /* the middle of each by x by pixels */
             const int row = i / w % h * by + by / 2, column = i % w * by + by / 2;
-            y[i] = (unsigned char)lrintf(x[(i / (h * w) * s.h + row) * s.w + column]);
+            const float x = value_of(set, raw, (size_t)((i / (h * w) * s.h + row) * s.w + column));
+            y[i] = high > low ? (unsigned char)lrintf(255 * (x - low) / (high - low)) : 0;
         }
         base64_encode_raw(text, bytes, y);
         picture =
             GS_JSON_OBJECT(GS_FIELD("h", h), GS_FIELD("w", w), GS_FIELD("c", s.c), GS_FIELD("bytes", text));
     }
-    free(x);
+    free(raw);
     free(y);
     free(text);
     return picture ? picture : cJSON_CreateNull();
@@ -295,7 +281,7 @@ static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset
     return o;
 }
 
-/* s, r: of gs_eval with settings->confusion. argv: the command. */
+/* r: of gs_eval with settings->confusion. argv: the command. */
 static gs_status write_page(const gs_settings *s, const gs_result *r, const char *path, int argc,
                             char *const *argv) {
     gs_dataset *set;
@@ -315,7 +301,7 @@ static gs_status write_page(const gs_settings *s, const gs_result *r, const char
 
 /* ---- the command ---- */
 
-/* What cannot be written is said before the work begins. */
+/* Errors of output files are reported before the work begins. */
 static gs_status check_own(const gs_settings *s, const char *page) {
     if (!s->load) return gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate");
     if (page && gs_text_is_at(s->data))
@@ -347,11 +333,11 @@ int gs_cmd_eval(int argc, char **argv) {
     s.timeout = processes.timeout; /* unless --timeout says otherwise */
     const gs_option *options = gs_run_options(&s, GS_ALL_RUNS, own);
     const gs_help help = {"eval --load FILE [options]",
-                          "Print accuracy, top-5 accuracy (with more than 5 classes: is the label among the\n"
-                          "5 likeliest?) and loss on the test set, which is split over the workers. For a\n"
+                          "Print accuracy, loss and, with more than 5 classes, top-5 accuracy (the label is\n"
+                          "among the 5 likeliest) on the test set, which is split over the workers. For a\n"
                           "text: the loss per token, its perplexity, exp(loss), and bits per character.\n"
-                          "Inference needs no synchronisation except for the final count, and gives the\n"
-                          "same result for any number of workers and threads.",
+                          "Inference synchronises only the final count, and gives the same result for any\n"
+                          "number of workers and threads.",
                           "gradsum eval --load lenet.safetensors --devices cpu,cpu", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     status = check_own(&s, page);
@@ -365,7 +351,7 @@ int gs_cmd_eval(int argc, char **argv) {
     gs_result result;
     status = gs_eval(&s, &(gs_observer){.context = &work, .testing = json ? NULL : gs_show_testing}, &result);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_E_DIVERGED && processes.rank != 0) return GS_EXIT_FAILED; /* all know; rank 0 says it */
+    if (status == GS_E_DIVERGED && processes.rank != 0) return GS_EXIT_FAILED; /* rank 0 reports it */
     if (status != GS_OK && json && processes.rank == 0) gs_json_failed(status, NULL);
     if (status != GS_OK) return gs_exit_status("eval", status);
     gs_tell_scaling("eval", &s);

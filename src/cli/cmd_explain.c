@@ -70,7 +70,7 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
     return status;
 }
 
-/* ---- the right run, made here ---- */
+/* ---- the right run, made by one worker here ---- */
 
 static bool is_usual(const gs_run_option *o, const char *value) {
     const gs_settings usual = gs_settings_default();
@@ -117,7 +117,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     const gs_observer observer = {.context = &now, .step = gs_show_run};
     gs_status status = gs_train(&s, &observer, &result);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_E_DIVERGED) status = GS_OK; /* it can be compared as far as it went */
+    if (status == GS_E_DIVERGED) status = GS_OK; /* its steps so far can be compared */
     gs_context(status, "one worker, with the settings of %s", a->folder);
     if (status == GS_OK && result.interrupted)
         status = gs_fail(GS_E_INTERRUPTED, "the run of one worker was stopped by a signal after step %llu",
@@ -129,7 +129,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
 static gs_status explain_alone(const char *of_a, bool *differ) {
     char folder[400] = "";
     gs_digests a = {0};
-    gs_stop_on_signals(); /* the folder is to be removed */
+    gs_stop_on_signals(); /* so that the folder is removed */
     gs_status status = gs_digests_read(of_a, &a);
     if (status == GS_OK) status = gs_temporary_folder("gradsum-explain-XXXXXX", folder, sizeof folder);
     if (status == GS_OK) status = train_one_worker(&a, folder);
@@ -145,9 +145,9 @@ int gs_cmd_explain(int argc, char **argv) {
     const gs_option options[] = {{0}};
     const gs_help help = {"explain A [B]",
                           "Say where run A first differs from run B, and why. B counts as right. Both are\n"
-                          "folders that gradsum train --digest DIR has written, of the same training. Only\n"
-                          "how the work is divided may differ: workers, --zero, --pipeline, --tensor,\n"
-                          "--sync. Without B one worker makes the run again, with the settings of A.\n"
+                          "folders of one training, written by gradsum train --digest DIR. Only the\n"
+                          "division of the work may differ: workers, --zero, --pipeline, --tensor, --sync.\n"
+                          "Without B one worker repeats the run with the settings of A.\n"
                           "Runs with --exact are compared to the bit, others up to rounding.\n"
                           "The exit status is 0 if the two agree, and 1 if they differ.",
                           "gradsum explain two-workers one-worker", NULL};

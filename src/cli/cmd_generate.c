@@ -17,15 +17,15 @@
 enum { MOST_PROMPT = 1 << 26, HELD = 4 /* bytes of a character */ };
 
 typedef struct job {
-    gs_settings settings; /* what is asked for: load, model, devices, threads */
+    gs_settings settings; /* load, model, devices, threads */
     const char *prompt_text, *prompt_file;
     int context, length, texts;
     gs_sampling sampling;
-    bool json; /* the text is for a string of JSON */
+    bool json;
 
     gs_weights_info saved;
     gs_vocabulary tokenizer;         /* of --tokenizer */
-    const gs_vocabulary *vocabulary; /* of the saved model, or that, or the bytes */
+    const gs_vocabulary *vocabulary; /* of the saved model, else the tokenizer, else the bytes */
     gs_device *device;
     gs_model *model;
     gs_generator *generator;
@@ -34,17 +34,16 @@ typedef struct job {
     int *prompt_tokens;
     int *tokens; /* (drawn, texts) */
     size_t drawn;
-    double prompt_seconds, seconds; /* until the first token; for all after it */
-    char held[HELD];                /* of a character whose last bytes have not come */
+    double prompt_seconds, seconds; /* until the first token; for all later ones */
+    char held[HELD];                /* the first bytes of an incomplete character */
     size_t held_bytes;
     FILE *out;
     bool terminal, line_open;
 } job;
 
-/* ---- text, on its way out ---- */
+/* ---- output of text ---- */
 
-/* A terminal gets nothing that it would obey. JSON is UTF-8, and a string of C has no 0 in it: bytes that are no UTF-8,
- * and 0, become U+FFFD. */
+/* A terminal gets no control characters. In JSON, which is UTF-8, byte 0 and bytes that are not UTF-8 become U+FFFD. */
 static void put(job *j, const char *text, size_t bytes, bool is_utf8) {
     char whole[HELD + 1] = {0}, shown[16];
     if (bytes == 0) return;
@@ -58,7 +57,7 @@ static void put(job *j, const char *text, size_t bytes, bool is_utf8) {
         fwrite(text, 1, bytes, j->out);
 }
 
-/* Characters, as soon as they are whole; bytes that are no characters, as they are. */
+/* Print characters once they are complete; bytes that are not UTF-8 unchanged. */
 static void put_held(job *j, bool last) {
     size_t at = 0;
     while (at < j->held_bytes) {
@@ -123,8 +122,8 @@ static gs_status plan(job *j, const gs_settings *s, gs_model_config *config, gs_
     return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
 }
 
-/* What the model's tokens stand for. Where the file does not say it, 256 tokens are bytes. A model may have more: its
- * sizes are then round numbers, and the tokens without a meaning are never drawn. */
+/* Find the meaning of the model's tokens. Unless the file says otherwise, 256 tokens are bytes. A model may have more
+ * tokens than its vocabulary, to have round sizes; the surplus tokens are never drawn. */
 static gs_status find_vocabulary(job *j, int tokens) {
     static const gs_vocabulary bytes = {.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
     const char *path = j->settings.load, *folder = j->settings.tokenizer;
@@ -168,7 +167,7 @@ static gs_status read_prompt(job *j) {
     if (!j->prompt) return gs_fail(GS_E_MEMORY, "no memory for the prompt");
     j->prompt_bytes = strlen(j->prompt);
     const gs_status status = encode_prompt(j, "--prompt");
-    return status == GS_E_FORMAT ? GS_E_USAGE : status; /* the user has it wrong, and not a file */
+    return status == GS_E_FORMAT ? GS_E_USAGE : status; /* an error of the user, not of a file */
 }
 
 static gs_status check_weights(const job *j, const float *weights) {
@@ -192,7 +191,7 @@ static gs_status load_weights(const job *j) {
     return status;
 }
 
-/* Positions that are learned are as many as the model was trained with: weights then do not fit another context. */
+/* Learned positions have the context of the training: such weights do not fit another context. */
 static gs_status check_weights_fit(const job *j, const gs_model *m) {
     const int asked = j->context, trained = gs_shape_tokens(j->saved.in);
     const gs_status status = gs_safetensors_check(j->settings.load, m);
@@ -202,7 +201,7 @@ static gs_status check_weights_fit(const job *j, const gs_model *m) {
                    j->settings.load, trained);
 }
 
-/* What can be wrong is found before anything large is made. */
+/* Find errors before anything large is allocated. */
 static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
     gs_model *m;
     GS_TRY(gs_read_saved(s, &j->saved));
@@ -225,7 +224,7 @@ static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
 
 static gs_status open_all(job *j) {
     gs_settings s = j->settings;
-    /* no loss is asked for; this one needs the least memory */
+    /* the loss is not used; this one needs the least memory */
     gs_model_config config = {.max_batch = (size_t)j->texts, .loss = GS_REGRESSION};
     GS_TRY(check(j, &s, &config));
     GS_TRY(GS_NEW(j->tokens, (size_t)j->length * config.max_batch, "%d tokens", j->length));
@@ -271,7 +270,7 @@ static gs_status generate(job *j) {
     return GS_OK;
 }
 
-/* Several texts are printed when all are finished. */
+/* Several texts are printed together, at the end. */
 static void print_texts(job *j) {
     for (int t = 0; t < j->texts; t++) {
         printf("--- text %d ---\n", t + 1);
@@ -331,8 +330,8 @@ int gs_cmd_generate(int argc, char **argv) {
     const gs_option options[] = {
         {"load", GS_OPTION_TEXT, &j.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
         {"prompt", GS_OPTION_TEXT, &j.prompt_text, 0, 0, "TEXT",
-         "how the text begins; without it: as a text, or one of its lines, does"},
-        {"prompt-file", GS_OPTION_TEXT, &j.prompt_file, 0, 0, "FILE", "the same, from a file"},
+         "the beginning of the text; without it the text begins as any text or line does"},
+        {"prompt-file", GS_OPTION_TEXT, &j.prompt_file, 0, 0, "FILE", "a file with the prompt"},
         {"length", GS_OPTION_INT, &j.length, 1, 1e7, "N", "tokens to add"},
         {"temperature", GS_OPTION_FLOAT, &j.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
          "0: always the likeliest token; 1: as the model says; above 1: bolder"},
@@ -340,11 +339,11 @@ int gs_cmd_generate(int argc, char **argv) {
          "draw from the K likeliest tokens; 0: from all"},
         {"seed", GS_OPTION_COUNT, &j.sampling.seed, 0, 1e18, "S", "the same seed draws the same text"},
         {"samples", GS_OPTION_INT, &j.texts, 1, 1024, "N", "texts to write at once"},
-        {"model", GS_OPTION_TEXT, &j.settings.model, 0, 0, "NAME", "the model, if the file does not say it"},
+        {"model", GS_OPTION_TEXT, &j.settings.model, 0, 0, "NAME", "the model, if the file does not name it"},
         {"context", GS_OPTION_INT, &j.context, 0, 1 << 24, "N",
-         "tokens it sees, if the file does not say it"},
+         "tokens that the model sees, if the file does not say it"},
         {"tokenizer", GS_OPTION_TEXT, &j.settings.tokenizer, 0, 0, "DIR",
-         "vocab.json and merges.txt of GPT-2, if the file does not say what tokens are"},
+         "vocab.json and merges.txt of GPT-2, if the file does not contain the tokens"},
         {"device", GS_OPTION_TEXT, &j.settings.devices, 0, 0, "NAME",
          "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)"},
         {"threads", GS_OPTION_INT, &j.settings.threads, 0, 1024, "T", "CPU threads; 0: all cores"},
@@ -352,11 +351,11 @@ int gs_cmd_generate(int argc, char **argv) {
         {0},
     };
     const gs_help help = {"generate --load FILE [options]",
-                          "Write text, token by token, with a language model: one that begins with an\n"
-                          "embedding and gives a number for each token that may come next. Keys and values\n"
+                          "Write text, token by token, with a language model: a model that begins with an\n"
+                          "embedding and gives a logit for each token that may come next. Keys and values\n"
                           "of earlier tokens are kept, so a new token costs one pass with one token. When\n"
                           "the text has filled the model's context, its last half is run again, and the\n"
-                          "text goes on. The speed is printed on standard error.",
+                          "text continues. The speed is printed on standard error.",
                           "gradsum generate --load gpt.safetensors --prompt \"It was \" --temperature 0.8",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

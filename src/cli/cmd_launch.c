@@ -14,32 +14,32 @@ static const gs_help help = {
     "launch -n N [options] -- COMMAND [its options]",
     "Start N gradsum processes on this machine that train together. Each runs\n"
     "COMMAND (train or eval) as one rank. Ctrl-C reaches all of them; when one fails,\n"
-    "the others are ended. Once some have ended, or after Ctrl-C, one that is stopped\n"
-    "(SIGSTOP) for longer than the time-out is ended too. Ctrl-Z stops all of them\n"
-    "for a while, which no time-out counts.\n\n"
-    "With --restarts N all start again when a process was lost, at most N times: from\n"
-    "the last checkpoint if the command has --checkpoint DIR, else as at first. The\n"
-    "weights are then those of a run that was never disturbed.\n"
-    "With --elastic MIN:MAX those that are left repeat the step and go on, at least\n"
-    "MIN of them; new ones are started, up to MAX. No checkpoint is needed. It is for\n"
-    "train with --sync allreduce, the default, or with --exact.\n"
+    "the others are ended. Once some have ended, or after Ctrl-C, one that stays\n"
+    "stopped (SIGSTOP) for longer than the time-out is ended too. Ctrl-Z suspends all\n"
+    "processes; time-outs do not count that time.\n\n"
+    "With --restarts N all processes restart when one is lost, at most N times: from\n"
+    "the last checkpoint if the command has --checkpoint DIR, else from the start.\n"
+    "The weights are then those of an undisturbed run.\n"
+    "With --elastic MIN:MAX the remaining processes repeat the step and continue, at\n"
+    "least MIN of them; new ones are started, up to MAX. No checkpoint is needed. It\n"
+    "works for train with --sync allreduce, the default, or with --exact.\n"
     "On several machines torchrun --max-restarts or Slurm's --requeue does that, with\n"
     "train --checkpoint DIR --resume auto.\n\n"
     "On several machines, start a launch on each, with the same --nodes, -n and\n"
-    "--meet, and a --node-rank of its own:\n"
+    "--meet, and its own --node-rank:\n"
     "  gradsum launch --nodes 2 --node-rank 0 --meet tcp://anna:29400 -n 2 -- train\n"
-    "anna is the name or the address of the machine of node rank 0. All must know\n"
-    "the same secret, by which they recognise each other: that of GRADSUM_SECRET, of\n"
-    "--secret-file, or of ~/.config/gradsum/secret, which the first launch makes.\n"
+    "anna is the name or the address of the machine of node rank 0. All machines need\n"
+    "the same secret, by which they recognise each other: in GRADSUM_SECRET, in\n"
+    "--secret-file, or in ~/.config/gradsum/secret, which the first launch makes.\n"
     "Copy this file to machines that do not share the home folder. With --meet\n"
     "file:DIR they meet in a new folder that all machines see; keep it private.\n\n"
     "--hosts does all that from one machine, the first that it names. The others are\n"
-    "reached by ssh, with keys; what is run there is printed:\n"
+    "reached by ssh, with keys; the commands that run there are printed:\n"
     "  gradsum launch --hosts anna,berta:4,carl -n 2 -- train",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
-/* By their transport, or that of --sync (core/usable.h). The command's own --bind none counts too: a process cannot
- * undo what its launcher has done. */
+/* Depends on the transport, or on --sync (core/usable.h). The command's own --bind none counts too, because a process
+ * cannot undo its launcher's binding. */
 static bool may_bind(const gs_launch *l) {
     const char *sync = gs_launch_option(l, "--sync"), *bind = gs_launch_option(l, "--bind");
     if (!gs_cores_may_bind(l->transport) || (sync && !gs_cores_may_bind(sync))) return false;
@@ -54,8 +54,7 @@ static const char *transport_help(char *text, size_t size) {
     return text;
 }
 
-/* Would the processes of this command work together? A word that begins with a dash is no command: each process
- * answers it for itself (--version). */
+/* Only some commands run as ranks. A word with a leading dash is not a command: each process answers it (--version). */
 static gs_status check_command(const char *name) {
     const char *launched[40] = {NULL};
     char list[200] = "";
@@ -78,7 +77,7 @@ static gs_status check_command(const char *name) {
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }
 
-/* "2:4" or "2": MIN and MAX of --elastic. False: it is neither. */
+/* "2:4" or "2": MIN and MAX of --elastic. False: neither. */
 static bool read_sizes(const char *text, int *min, int *max) {
     int used = 0;
     *max = 0;
@@ -88,48 +87,45 @@ static bool read_sizes(const char *text, int *min, int *max) {
     return *min >= 1 && *max >= *min;
 }
 
-static gs_status check_one_node(const gs_launch *l, const char *option) {
-    if (l->nodes == 1 && !l->hosts) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "%s is for the processes of one machine; on several, torchrun --max-restarts N or Slurm's "
-                   "--requeue starts train again, which goes on with --checkpoint DIR --resume auto",
-                   option);
+/* Of --elastic and --restarts. */
+static gs_status check_recovery(const gs_launch *l, const char *option) {
+    if (l->nodes > 1 || l->hosts)
+        return gs_fail(
+            GS_E_USAGE,
+            "%s is for the processes of one machine; on several, torchrun --max-restarts N or Slurm's "
+            "--requeue starts train again, which goes on with --checkpoint DIR --resume auto",
+            option);
+    if (l->meet)
+        return gs_fail(GS_E_USAGE,
+                       "%s: the processes meet in a new folder each time they start; leave --meet out",
+                       option);
+    if (strcmp(l->command[0], "train") != 0)
+        return gs_fail(GS_E_USAGE, "%s is for train; '%s' has nothing to go on with", option, l->command[0]);
+    return GS_OK;
 }
 
 static gs_status check_elastic(gs_launch *l, const char *sizes) {
     if (!sizes) return GS_OK;
-    GS_TRY(check_one_node(l, "--elastic"));
+    GS_TRY(check_recovery(l, "--elastic"));
     if (!read_sizes(sizes, &l->elastic_min, &l->elastic_max))
         return gs_fail(
             GS_E_USAGE,
             "--elastic: '%s' is not MIN or MIN:MAX, such as 2:3: the fewest processes, at least 1, "
             "and the most, at least MIN",
             sizes);
-    if (l->meet)
-        return gs_fail(GS_E_USAGE,
-                       "--elastic: the processes meet again in a folder of their own; leave --meet out");
     if (l->elastic_min > l->size || l->elastic_max > l->size)
         return gs_fail(GS_E_USAGE, "--elastic %s: more than the %d processes of -n", sizes, l->size);
     if (l->restarts > 0)
         return gs_fail(GS_E_USAGE,
                        "--elastic goes on with the processes that are left, --restarts starts all again; use "
                        "only one of them");
-    if (strcmp(l->command[0], "train") != 0)
-        return gs_fail(GS_E_USAGE, "--elastic is for train; '%s' has nothing to go on with", l->command[0]);
     return GS_OK;
 }
 
 static gs_status check_restarts(const gs_launch *l) {
     const char *keep = gs_launch_option(l, "--keep");
     if (l->restarts == 0) return GS_OK;
-    GS_TRY(check_one_node(l, "--restarts"));
-    if (l->meet)
-        return gs_fail(GS_E_USAGE,
-                       "--restarts %d: the ranks meet in a new folder each time they start; leave --meet out",
-                       l->restarts);
-    if (strcmp(l->command[0], "train") != 0)
-        return gs_fail(GS_E_USAGE, "--restarts %d is for train; '%s' has nothing to go on with", l->restarts,
-                       l->command[0]);
+    GS_TRY(check_recovery(l, "--restarts"));
     if (keep && strstr(keep, "best") && gs_launch_option(l, "--checkpoint"))
         return gs_fail(GS_E_USAGE,
                        "--restarts %d: a run that goes on from a checkpoint does not know the best epoch "
@@ -138,7 +134,7 @@ static gs_status check_restarts(const gs_launch *l) {
     return GS_OK;
 }
 
-/* argv[0 .. words]: what stands before "--" besides the options. argv[end]: "--", or the end. */
+/* argv[1 .. words]: words before "--" that are not options. argv[end]: "--", or the end. */
 static gs_status take_command(int argc, char **argv, int words, int end, const char *elastic,
                               gs_launch *launch) {
     if (words > 0)
@@ -155,7 +151,7 @@ static gs_status take_command(int argc, char **argv, int words, int end, const c
     return check_restarts(launch);
 }
 
-/* "2,4,2": how many processes each node has. */
+/* "2,4,2": the number of processes of each node. */
 static gs_status take_ranks(gs_launch *l, const char *list) {
     int node = 0;
     if (l->size > 0)
@@ -179,7 +175,7 @@ static gs_status take_ranks(gs_launch *l, const char *list) {
                    gs_s((unsigned)node + 1), l->nodes, gs_s((unsigned)l->nodes));
 }
 
-/* The secret comes by standard input, from a launch of --hosts. */
+/* Read the secret from standard input, where a launch of --hosts sends it. */
 static gs_status read_secret(gs_launch *l) {
     char text[1026];
     size_t n = 0;
@@ -193,7 +189,7 @@ static gs_status read_secret(gs_launch *l) {
                                                   : gs_fail(GS_E_MEMORY, "no memory for the environment");
 }
 
-/* What --hosts sees to by itself. */
+/* Refuse options that --hosts sets by itself. */
 static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     gs_endpoint endpoint;
     if (!l->hosts && l->program) return gs_fail(GS_E_USAGE, "--program is for the other machines of --hosts");
@@ -205,7 +201,7 @@ static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     return GS_OK;
 }
 
-/* node: -1: not given */
+/* l->node -1: not given */
 static gs_status check_nodes(gs_launch *l, const char *ranks) {
     gs_endpoint endpoint;
     GS_TRY(check_hosts(l, ranks));
@@ -250,7 +246,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"timeout", GS_OPTION_DOUBLE, &timeout, 0.1, 86400, "S", "seconds a process waits for the others"},
         {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
         {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own"},
-        {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "which of them this is, from 0"},
+        {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "the rank of this machine, from 0"},
         {"ranks", GS_OPTION_TEXT, &ranks, 0, 0, "LIST",
          "in place of -n: the processes of each node, as 2,4,2"},
         {"hosts", GS_OPTION_TEXT, &launch.hosts, 0, 0, "LIST",
@@ -265,9 +261,9 @@ int gs_cmd_launch(int argc, char **argv) {
         {"secret-file", GS_OPTION_TEXT, &launch.secret_file, 0, 0, "FILE",
          "file with the secret of the run; -: standard input"},
         {"elastic", GS_OPTION_TEXT, &elastic, 0, 0, "MIN:MAX",
-         "when a process is lost, go on with those that are left, MIN at least, and new ones, up to MAX"},
+         "when a process is lost, continue with the others, at least MIN, and with new ones, up to MAX"},
         {"restarts", GS_OPTION_INT, &launch.restarts, 0, 1000, "N",
-         "when a process is lost, start all again from the last checkpoint, at most N times"},
+         "when a process is lost, restart all from the last checkpoint, at most N times"},
         {"bind", GS_OPTION_BIND, &launch.bind, 0, 0, "W",
          "cores: bind each process to its own cores, if there are enough; none: do not"},
         {0},
@@ -282,7 +278,7 @@ int gs_cmd_launch(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
-    /* Checked here too, since a lone process never looks at it. As for mpi, the processes say how to get it. */
+    /* Checked here too, because a lone process never uses it. For mpi, the processes say how to get it. */
     if (status == GS_OK) status = gs_process_transport_find(launch.transport, true, &found);
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);

@@ -3,7 +3,6 @@
 #include "layer/layer.h"
 #include "model/model_text.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +14,7 @@ static void shape_text(gs_shape s, char *text, size_t size) {
         snprintf(text, size, "%s", gs_shape_product(s).text);
 }
 
-enum { NAME = 12, WHAT = 28 }; /* columns; what is longer takes further lines and is not cut */
-
-/* How much of the text fits into `most` columns, where there is a choice up to a word that is not a number: "pad
- * 1x2" stays together. */
-static int line_of(const char *text, int most) {
-    int length = (int)strlen(text), fits = most;
-    if (length <= most) return length;
-    while (fits > 0 && (text[fits] != ' ' || isdigit((unsigned char)text[fits + 1]))) fits--;
-    return fits > 0 ? fits : most;
-}
+enum { NAME = 12, WHAT = 28 }; /* columns; what is longer has a line of its own */
 
 static gs_status print_layer(gs_layer *l, void *context) {
     (void)context;
@@ -33,53 +23,37 @@ static gs_status print_layer(gs_layer *l, void *context) {
     gs_layer_describe(l, what, sizeof what);
     shape_text(l->out, out, sizeof out);
     if (l->children > 0) snprintf(what, sizeof what, "%s", l->ops->name);
-    size_t params = gs_layer_params(l);
-    const char *rest = what;
-    int line = line_of(rest, WHAT);
     gs_print_name(stdout, l->name, NAME);
-    printf(" %-*.*s ", WHAT, line, rest);
+    printf(" ");
+    gs_print_name(stdout, what, WHAT);
+    if (strlen(what) > WHAT) printf("%*s", NAME + 1, "");
     if (l->children)
-        printf("%s\n", out);
+        printf(" %s\n", out);
     else
-        printf("%-11s %12s %12s\n", out, gs_thousands((double)params), gs_thousands(l->flops));
-    for (rest += line; *rest; rest += line) {
-        rest += strspn(rest, " ");
-        line = line_of(rest, WHAT);
-        printf("%*s %.*s\n", NAME, "", line, rest);
-    }
+        printf(" %-11s %12s %12s\n", out, gs_thousands((double)gs_layer_params(l)), gs_thousands(l->flops));
     return GS_OK;
 }
 
-/* A text in lines of up to 80 columns, a block on a line of its own. The first line has used `column` of them. */
-static void print_text(const char *text, int column, int margin) {
-    enum { COLUMNS = 80 };
-    bool new_line = true;
+/* A model's text in lines of 80 columns, each block on a line of its own. The cursor is at `margin`. */
+static void print_text(const char *text, int margin) {
     for (const char *from = text; *from;) {
-        int length = (int)strcspn(from, ",;");
-        bool more = from[length] != '\0', ends = from[length] == ';';
-        if (!new_line && column + 1 + length + 1 > COLUMNS) {
-            printf("\n%*s", margin, "");
-            column = margin;
-            new_line = true;
-        }
-        column += printf("%s%.*s", new_line ? "" : " ", length + more, from);
-        new_line = ends;
-        if (ends) printf("\n%*s", margin, "");
-        if (ends) column = margin;
-        from += length + more;
+        const size_t length = strcspn(from, ";"), whole = length + (from[length] == ';');
+        char *block = strndup(from, whole);
+        if (from > text) printf("%*s", margin, "");
+        gs_print_items(margin, block ? block : "(no memory)");
+        free(block);
+        from += whole;
         from += strspn(from, " ");
     }
-    putchar('\n');
 }
 
-/* A named model and its text, or, where that takes a page, for what it is. */
+/* A named model with its text, or with a description where the text would fill a page. */
 static void print_name(const gs_named_model *m) {
-    enum { MARGIN = 12 };
-    const int column = printf("  %-9s ", m->name);
+    printf("  %-9s ", m->name);
     if (m->what)
         puts(m->what);
     else
-        print_text(m->text, column, MARGIN);
+        print_text(m->text, 12);
 }
 
 /* Names and grammar (model/model_text.h). */
@@ -124,7 +98,7 @@ static int show_text(const char *name_or_text) {
     char *text;
     gs_status status = gs_model_full_text(name_or_text, &text);
     if (status != GS_OK) return gs_exit_status("model", status);
-    print_text(text, 0, 0);
+    print_text(text, 0);
     free(text);
     return GS_EXIT_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the columns mean, unless there are many classes. */
+/* The class of each column, unless there are many. */
 static void print_classes(const gs_settings *s) {
     enum { MANY = 20 };
     char text[MANY * (GS_CLASS_NAME + 2) + 1] = "", name[GS_CLASS_NAME];

@@ -1,10 +1,10 @@
-/* gradsum schemes: how long one sum takes, for every scheme and several sizes. Which is fastest depends on the size:
- * few rounds win where a message costs much, few bytes where a byte does.
+/* gradsum schemes: the time of one sum, for every scheme and several sizes. The fastest scheme depends on the size: few
+ * rounds win where messages are expensive, few bytes where bytes are.
  *
- * The ranks are threads of this process; what is between them is their memory, or what is between processes: a segment
- * of shared memory, or Gloo's connections over 127.0.0.1. The schemes take turns, so that what else the machine does
- * meets all of them; a figure is the median. With --link nearly all of the time is sleep, which anything else can only
- * make longer: there it is the least.
+ * The ranks are threads of this process. They exchange data in their memory or, as processes do, in a segment of shared
+ * memory or over Gloo's connections at 127.0.0.1. The schemes alternate, so that other load on the machine meets all of
+ * them; a figure is the median. With --link a figure is the minimum: nearly all of its time is sleep, which other load
+ * can only lengthen.
  */
 #include "cli/cli.h"
 #include "comm/ranks.h"
@@ -29,22 +29,20 @@ typedef struct table {
     const char *over;
     gs_link link;
     bool json, bind;
-    double seconds_all; /* for all of it, about */
+    double seconds_all; /* about how long all of it takes */
     char folder[300];   /* where ranks meet for Gloo */
     const gs_sync_scheme *scheme[MOST_SCHEMES];
     int schemes;
-    double seconds[SIZES][MOST_SCHEMES]; /* of rank 0; written by it alone */
+    double seconds[SIZES][MOST_SCHEMES]; /* of rank 0, which alone writes them */
     gs_activity work;
 } table;
 
 typedef struct rank {
     table *t;
     gs_comm *comm;
-    gs_sync *sync; /* one for all schemes, which take turns: its 16 MB for what comes in are there once */
+    gs_sync *sync; /* shared by all schemes, to have its 16 MB for incoming data once */
     float *data;
 } rank;
-
-/* ---- what is being measured, while it is ---- */
 
 /* "256 KB (3 of 5 sizes), turn 2 of 7: ring": before the turn's sums, not during them. */
 static void show(table *t, int size, int turn, int turns, int scheme) {
@@ -56,7 +54,7 @@ static void show(table *t, int size, int turn, int turns, int scheme) {
 
 /* ---- measuring ---- */
 
-/* Seconds per call, the mean of `calls`. From the first rank's beginning to the last one's end. */
+/* Seconds per call, the mean of `calls`, from the first rank's start to the last rank's end. */
 static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seconds) {
     r->sync->scheme = r->t->scheme[scheme];
     double start;
@@ -68,8 +66,8 @@ static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seco
     return GS_OK;
 }
 
-/* Enough calls for one turn to take its share of the time. Over links each call is a turn: of two in a row the second
- * would begin on lines that the first has left, while others are still busy with it. */
+/* Enough calls for a turn to take its share of the time. Over links each call is a turn of its own: the second of two
+ * consecutive calls would begin on lines that are free while others are still busy with the first. */
 static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     const table *t = r->t;
     double once, each = t->seconds_all / (SIZES * TURNS * t->schemes);
@@ -81,7 +79,7 @@ static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     return GS_OK;
 }
 
-/* Ranks count from 1: the sums of whole numbers are exact in every order. */
+/* Rank r contributes r + 1 and more: sums of whole numbers are exact in every order. */
 static gs_status check(rank *r, int scheme, size_t count) {
     r->sync->scheme = r->t->scheme[scheme];
     int n = r->comm->size, ranks = n * (n + 1) / 2;
@@ -120,7 +118,7 @@ static gs_status measure(rank *r, int size) {
 
 /* ---- the ranks ---- */
 
-/* What is between the ranks; each calls it in its own thread. */
+/* Connect this rank to the others; each rank calls it in its own thread. */
 static gs_status connect(rank *r, int number) {
     const table *t = r->t;
     gs_rendezvous rendezvous = {.rank = number,
@@ -136,7 +134,7 @@ static gs_status connect(rank *r, int number) {
     return gs_comm_linked_create(r->comm, &t->link, &r->comm);
 }
 
-/* Ctrl-C and the like: `how` is SIG_BLOCK or SIG_UNBLOCK, for this thread. */
+/* Block or unblock (how: SIG_BLOCK, SIG_UNBLOCK) Ctrl-C and the like for this thread. */
 static void signals(int how) {
     sigset_t set;
     sigemptyset(&set);
@@ -150,7 +148,7 @@ static gs_status measure_all(rank *r, int number) {
     const table *t = r->t;
     GS_TRY(connect(r, number));
     GS_TRY(gs_comm_barrier(r->comm));
-    signals(SIG_UNBLOCK); /* the folder is gone */
+    signals(SIG_UNBLOCK); /* the folder has been removed */
     if (t->bind) gs_cores_bind_share(number, t->ranks);
     GS_TRY(GS_NEW(r->data, sizes[SIZES - 1], "%zu floats", sizes[SIZES - 1]));
     GS_TRY(gs_sync_create(t->scheme[0], r->comm, sizes[SIZES - 1], &r->sync));
@@ -212,14 +210,14 @@ static gs_status run(table *t) {
     t->bind = t->bind && t->ranks <= gs_cpu_cores() && gs_cores_may_bind(t->over);
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if (*s == &gs_sync_allreduce || (*s)->cost)
-            t->scheme[t->schemes++] = *s; /* not three names for one */
+            t->scheme[t->schemes++] = *s; /* each once, without its other names */
     signals(SIG_BLOCK);
     bool meets = strcmp(t->over, "threads") != 0;
     gs_status status =
         meets ? gs_temporary_folder("gradsum-schemes-XXXXXX", t->folder, sizeof t->folder) : GS_OK;
     if (status == GS_OK) {
         status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
-        if (meets) rmdir(t->folder); /* the last rank to come has done it already, if they met there */
+        if (meets) rmdir(t->folder); /* if all ranks met there, the last one has removed it */
     }
     signals(SIG_UNBLOCK);
     return status;

@@ -63,7 +63,7 @@ static void show_json(const gs_step_record *s) {
     json_totals(s);
 }
 
-/* ---- tables that fit 80 columns: a row a worker, a column a chunk ---- */
+/* ---- tables of 80 columns: a row for each worker, a column for each chunk ---- */
 
 enum { COLUMNS = 80, CELL = 64 };
 
@@ -71,13 +71,13 @@ typedef struct table {
     const gs_step_record *step;
     size_t *bounds; /* chunk c is bounds[c] .. bounds[c + 1] - 1 */
     int chunks;
-    bool counts; /* cells say how many gradients are in a sum, because which ones would be too wide */
+    bool counts; /* cells give the number of gradients in a sum, because a list of them would be too wide */
     int label;   /* width of "worker 12" */
     int width;   /* of a cell, with the space before it */
-    const gs_step_event *held[GS_STEP_WORKERS]; /* what each worker holds, last shown */
+    const gs_step_event *held[GS_STEP_WORKERS]; /* each worker's array as last shown */
 } table;
 
-/* ---- words ---- */
+/* ---- text of cells ---- */
 
 static uint32_t all_workers(const table *t) {
     return ((uint32_t)1 << t->step->workers) - 1;
@@ -117,7 +117,7 @@ static void chunk_name(int chunk, char text[16]) {
 /* Words in lines of 80 columns, with two spaces between them. */
 typedef struct line {
     int margin, column;
-    int padding; /* that the last word still wants */
+    int padding; /* still to be printed after the last word */
 } line;
 
 static void print_word(line *l, const char *word, int width) {
@@ -137,7 +137,7 @@ static uint32_t content(const table *t, const gs_step_event *e, int chunk) {
     return gs_step_part_at(e, t->bounds[chunk])->workers;
 }
 
-/* The widest cell decides for all tables. */
+/* The widest cell sets the width of all tables. */
 static void find_width(table *t) {
     const gs_step_record *s = t->step;
     int widest = t->counts ? 1 : 3; /* "all" */
@@ -147,7 +147,7 @@ static void find_width(table *t) {
             cell_text(t, s->events[i].parts[p].workers, text);
             if ((int)strlen(text) > widest) widest = (int)strlen(text);
         }
-    t->width = widest + 2; /* a space before it, and perhaps a star behind it */
+    t->width = widest + 2; /* a space before it, and a star after it */
     t->label = s->workers > 10 ? 9 : 8;
     int room = COLUMNS - t->label - t->width * t->chunks;
     if (room >= 2) t->label += 2;
@@ -156,7 +156,7 @@ static void find_width(table *t) {
     find_width(t);
 }
 
-/* ---- what is shown ---- */
+/* ---- the rounds ---- */
 
 static void show_head(const table *t) {
     const gs_step_record *s = t->step;
@@ -191,7 +191,7 @@ static void show_head(const table *t) {
         printf("\ncells   0+1: the sum of these workers' gradients   all: of all   *: just changed\n");
 }
 
-/* What every worker holds after a round. */
+/* Every worker's array after a round. */
 static void show_holds(table *t, int round) {
     const gs_step_record *s = t->step;
     const gs_step_event *now[GS_STEP_WORKERS] = {0};
@@ -222,7 +222,7 @@ static void show_holds(table *t, int round) {
     memcpy(t->held, now, sizeof now);
 }
 
-/* "0 -> 1  a-b" for each message of a round, as many in a line as fit. */
+/* "0 -> 1: a-b" for each message of a round, as many on a line as fit. */
 static void show_messages(const table *t, int round) {
     const gs_step_record *s = t->step;
     int widest = 0;
@@ -295,7 +295,7 @@ static void show_totals(const table *t) {
     }
 }
 
-/* Show it in 80 columns; with `pause` wait for Enter between the rounds. */
+/* pause: wait for Enter between the rounds. */
 static void show_text(const gs_step_record *step, bool pause) {
     table t = {.step = step};
     if (gs_step_chunks(step, &t.bounds, &t.chunks) != GS_OK) {
@@ -348,14 +348,13 @@ static const gs_help help = {
     "(gradsum step --zero 3 --help).",
     "gradsum step --sync ring --workers 4 -o step.html", print_schemes};
 
-/* What the command line says. */
 typedef struct wish {
     const char *sync, *out;
     bool no_pause, json;
     int workers;
     gs_wire wire;
-    uint64_t size, batch;     /* 0: not said */
-    const char *model, *data; /* NULL: not said */
+    uint64_t size, batch;     /* 0: not given */
+    const char *model, *data; /* NULL: not given */
 } wish;
 
 static gs_status show_in_terminal(const wish *w, const gs_sync_scheme *scheme) {

@@ -68,7 +68,7 @@ static cJSON *json_spread(gs_spread s) {
     return GS_JSON_OBJECT(GS_FIELD("median", s.median), GS_FIELD("least", s.least), GS_FIELD("most", s.most));
 }
 
-/* All seeds of one batch; also a row of the page (report_sweep.js). */
+/* All seeds of one batch; a row of the page too (report_sweep.js). */
 static cJSON *json_line(const gs_sweep_line *l) {
     return GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
                           GS_FIELD("lr", gs_decimal((float)l->rates.plan.scaled)), GS_FIELD("runs", l->runs),
@@ -80,15 +80,14 @@ static cJSON *json_line(const gs_sweep_line *l) {
                           GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
-/* A sweep that was stopped has whole runs all the same. Of one that failed gs_json_failed tells. */
+/* A sweep that was stopped has whole runs too. Of one that failed gs_json_failed prints the end. */
 static void json_end(int whole, bool interrupted) {
-    cJSON *o =
-        GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("status", interrupted ? "interrupted" : "done"),
-                       GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted));
-    gs_json_print(o);
+    gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
+                                 GS_FIELD("status", interrupted ? "interrupted" : "done"),
+                                 GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
 }
 
-/* ---- the table: at most 60 columns, and a word more where there are 70 ---- */
+/* ---- the table: at most 60 columns, and a word more where there are 72 ---- */
 
 static void one_head(const gs_sweep *w) {
     char target[40];
@@ -112,7 +111,7 @@ static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *
     fflush(stdout);
 }
 
-/* ---- the same with several seeds: a line for each batch, with medians ---- */
+/* ---- the table of several seeds: a line for each batch, with medians ---- */
 
 enum { WITH_SECONDS = 72 /* columns */ };
 
@@ -158,7 +157,6 @@ static void text_start(const gs_sweep *w, const gs_screen *screen) {
     fflush(stdout);
 }
 
-/* What the numbers mean. */
 static void text_notes(const gs_sweep *w, int never, int diverged) {
     const gs_settings *s = &w->settings;
     if (w->seeds > 1) {
@@ -217,7 +215,7 @@ static void text_chart(const gs_sweep *w, const gs_screen *screen) {
 
 /* ---- the page ---- */
 
-/* Of `sweep --report`: the table, its picture, and the curves of all batches: of several seeds that of the run with the
+/* `sweep --report`: the table, its picture, and a curve for each batch; with several seeds, that of the run with the
  * median steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
@@ -228,7 +226,7 @@ static void add_devices(cJSON *about, const gs_settings *s) {
                 devices, GS_JSON_OBJECT(GS_FIELD("worker", i), GS_FIELD("device", (const char *)name)));
 }
 
-/* What a log's run.json would say; lr is the scaled one. */
+/* The run as a log's run.json describes it; lr is the scaled rate. */
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
     gs_settings s = gs_settings_with_numbers(&w->settings, r->batch);
     s.batch = r->batch;
@@ -283,7 +281,7 @@ static gs_status write_page(const gs_sweep *w, const char *path, int argc, char 
         gs_sweep_line line = gs_sweep_line_of(w, i);
         if (line.runs == 0) continue;
         cJSON_AddItemToArray(runs, json_line(&line));
-        status = add_run(report, w, line.middle); /* one curve a batch, or nothing could be seen */
+        status = add_run(report, w, line.middle); /* one curve for each batch: more would hide each other */
     }
     if (status == GS_OK) status = gs_report_write(report, "gradsum: a sweep over the global batch", path);
     cJSON_Delete(report);
@@ -300,13 +298,13 @@ typedef struct shown {
     gs_screen screen;
     gs_progress progress;
     gs_observer observer, inner; /* inner: of the progress */
-    const gs_sweep *sweep;       /* NULL: its head was shown */
-    int whole;                   /* runs */
+    const gs_sweep *sweep;       /* whose head is still to be shown; NULL: none */
+    int whole;                   /* runs so far */
     bool ended;                  /* the last JSON line was printed */
-    int lines;                   /* of several seeds each, that were shown */
+    int lines;                   /* batches shown so far, of several seeds each */
 } shown;
 
-/* For the bar: which batch is trained now, and how many remain after it. */
+/* For the bar: the batch in training, and how many remain after it. */
 static void name_run(shown *s, const gs_sweep *w) {
     if (s->whole == w->count) return;
     char seed[40] = "";
@@ -315,8 +313,7 @@ static void name_run(shown *s, const gs_sweep *w) {
              seed, w->count - s->whole - 1);
 }
 
-/* The lines up to batch number `end` that were not yet shown; where a signal has ended the sweep, some seeds of a batch
- * may be missing. */
+/* Show the lines of the next batches before `end`. After a signal, some seeds of a batch may be missing. */
 static void show_lines(shown *s, const gs_sweep *w, int end) {
     for (; s->lines < end; s->lines++) {
         gs_sweep_line line = gs_sweep_line_of(w, s->lines);
@@ -329,7 +326,7 @@ static void show_head(shown *s) {
     s->sweep = NULL;
 }
 
-/* The head comes with the first step: until then the runs may be refused. */
+/* Print the head at the first step: until then the runs may be refused. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *s = context;
     show_head(s);
@@ -369,7 +366,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     s->sweep = w;
     gs_status status = gs_sweep_train(w);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_OK) show_head(s); /* where a signal came before the first step */
+    if (status == GS_OK) show_head(s); /* if a signal came before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json) text_chart(w, &s->screen);
     if (status == GS_OK && s->report && s->whole > 0) {
@@ -388,11 +385,11 @@ static const gs_help help = {
     "sweep --batch LIST [options]",
     "Train once with each global batch, and show how many steps and seconds each\n"
     "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
-    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule says\n"
-    "what it becomes for the others.\n"
-    "One run is an anecdote: with --seeds 5 each batch is trained with 5 seeds, from\n"
-    "--seed on. Shown are then the median, the fewest and the most steps, and how\n"
-    "many of the seeds reached the target.",
+    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule\n"
+    "scales it for the other batches.\n"
+    "One run is an anecdote: --seeds 5 trains each batch with 5 seeds, from --seed\n"
+    "on, and shows the median, the fewest and the most steps, and how many seeds\n"
+    "reached the target.",
     "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", NULL};
 
 int gs_cmd_sweep(int argc, char **argv) {

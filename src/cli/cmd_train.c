@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What --log says, and the log while it is written: on rank 0 alone. */
+/* The options of --log; rank 0 alone writes the log. */
 typedef struct record {
-    const char *folder; /* NULL: there is none */
+    const char *folder; /* NULL: no log */
     uint64_t every;
     gs_log *log;
 } record;
@@ -22,7 +22,7 @@ static void tell_problem(void *context, const char *problem) {
     gs_tell("train", "%s", problem);
 }
 
-/* Put into the settings what is asked of the run, and begin the log. */
+/* Apply the options to the settings, and begin the log. */
 static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, const gs_observer *progress) {
     bool traced = s->trace.last != TRACE_UNSAID.last;
     if (!r->folder && r->every) return gs_fail(GS_E_USAGE, "--log-every needs --log DIR");
@@ -42,10 +42,10 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
 }
 
 /* Train, in an elastic launch from generation to generation (launch/elastic.c), and finish the log. *let_go: the others
- * go on without this process; *logged: there was no log to be written, or all of it was. */
+ * continue without this process; *logged: the log is complete, or there is none. */
 static gs_status train(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
                        bool *logged, bool *let_go) {
-    static gs_rendezvous processes; /* what is said after the run asks for it too */
+    static gs_rendezvous processes; /* static: messages after the run use it too */
     const gs_observer observer = r->log ? gs_log_observer(r->log) : *progress;
     gs_launch_answer answer = GS_LAUNCH_GOES_ON;
     gs_status status;
@@ -69,7 +69,7 @@ static gs_status train(gs_settings *s, record *r, const gs_observer *progress, g
     return status;
 }
 
-/* Where all know, rank 0 says it. */
+/* If every rank detects the failure by itself, rank 0 reports it. */
 static int fail(gs_progress *p, gs_status status, const gs_result *r) {
     bool first = p->settings->processes->rank == 0;
     if (status == GS_E_DIVERGED && !first) return GS_EXIT_FAILED;
@@ -77,7 +77,7 @@ static int fail(gs_progress *p, gs_status status, const gs_result *r) {
     return gs_exit_status("train", status);
 }
 
-/* The training is done, and is told; then the error. */
+/* Report the finished training, then the error of saving. */
 static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
     gs_error error = {0};
     gs_error_keep(&error, status);
@@ -170,7 +170,7 @@ int gs_cmd_train(int argc, char **argv) {
     s.processes = &processes;
     if (status == GS_OK) status = gs_memory_limit(&s);
     processes.timeout = s.timeout;
-    /* For a line for each worker, and for --json; one cpu worker has nothing to wait for after a phase. */
+    /* For the table of workers and --json. A single cpu worker is measured at no cost: it waits for no device. */
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
     gs_progress progress = {.settings = &s, .json = json, .tells_scaling = "train"};

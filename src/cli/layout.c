@@ -1,4 +1,4 @@
-/* The workers with which a layout is shown or measured: how many, and on which devices. */
+/* The number and the devices of the workers with which a layout is shown or measured. */
 #include "cli/cli.h"
 #include "core/text.h"
 

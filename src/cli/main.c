@@ -15,15 +15,15 @@ enum { NOTHING, COMPUTES }; /* gs_command.computes */
 const gs_command gs_commands[] = {
     {"devices", gs_cmd_devices, COMPUTES, "gradsum devices", "list the devices of this machine"},
     {"doctor", gs_cmd_doctor, COMPUTES, "gradsum doctor",
-     "is this machine fit, and do machines reach each other?"},
+     "check this machine, and the connections of several"},
     {"model", gs_cmd_model, NOTHING, "gradsum model NAME",
      "show the layers, shapes, parameters and FLOPs of a model"},
     {"memory", gs_cmd_memory, COMPUTES, "gradsum memory --model NAME --batch B",
-     "what memory a training run would take, and for what"},
+     "the memory that a training run would take, by kind"},
     {"layout", gs_cmd_layout, COMPUTES, "gradsum layout --model NAME --workers N",
      "the ways to share a run among workers: time, memory and bytes"},
     {"simulate", gs_cmd_simulate, COMPUTES, "gradsum simulate --workers N",
-     "what a step takes on a cluster that is not there, in virtual time"},
+     "the time of a step on a simulated cluster"},
     {"train", gs_cmd_train, COMPUTES, NULL, "train a model on one worker or several"},
     {"eval", gs_cmd_eval, COMPUTES, NULL, "accuracy of saved weights on the test set"},
     {"predict", gs_cmd_predict, COMPUTES, "gradsum predict --load FILE -o OUT.npy",
@@ -69,7 +69,7 @@ static bool is_help(const char *word) {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* `launch` leaves its environment to the processes that it starts, which are not alone. */
+/* `launch` passes its environment on to several processes. */
 static bool is_alone(const char *command) {
     gs_rendezvous r;
     return strcmp(command, "launch") != 0 && (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1);
@@ -93,8 +93,8 @@ static int unexpected(const char *name, const char *word, const char *wanted) {
     return GS_EXIT_USAGE;
 }
 
-/* The shell's limits with which nothing works: the main thread would overrun its stack, without a word, and what is
- * started would not find its libraries. */
+/* Limits of the shell with which nothing works: the main thread would silently overrun its stack, and started programs
+ * would not find their libraries. */
 static gs_status check_limits(void) {
     static const struct {
         int resource;
@@ -121,14 +121,14 @@ static int run_command(int argc, char **argv) {
             gs_cpu_choose_kernels(argv);
             gs_launch_cache_under_mpirun();
             gs_cl_choose_settings(is_alone(name));
-            if (gs_commands[i].run != gs_cmd_launch) gs_cl_choose_cache(); /* each process sees to its own */
+            if (gs_commands[i].run != gs_cmd_launch) gs_cl_choose_cache(); /* each rank chooses its own */
         }
         return gs_commands[i].run(argc - 1, argv + 1);
     }
     return unknown_command(name);
 }
 
-/* "help", "help train" (which is "train --help"), and for manual pages and completion "help --man train". */
+/* "help", "help train" (the same as "train --help"), and "help --man train" for manual pages and completion. */
 static int run_help(int argc, char **argv) {
     const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
     if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0) return gs_manual(argc - 2, argv + 2);
@@ -150,10 +150,10 @@ static int run(int argc, char **argv) {
     return GS_EXIT_OK;
 }
 
-/* Results that were lost on their way to standard output (a full disk) are a failure, whatever the command thought. */
+/* Results that could not be written to standard output (a full disk) make any command fail. */
 static int close_output(const char *command, int exit_status) {
     errno = 0;
-    bool failed_before = ferror(stdout) != 0; /* the reason is lost, but it hinders another byte too */
+    bool failed_before = ferror(stdout) != 0; /* its errno is lost: another byte fails for the same reason */
     if (failed_before) clearerr(stdout);
     if (failed_before) putchar('\n');
     bool failed = fflush(stdout) != 0 || failed_before;
@@ -163,21 +163,20 @@ static int close_output(const char *command, int exit_status) {
         error = errno;
     }
     if (!failed) return exit_status;
-    if (gs_stop_requested == SIGPIPE) return exit_status; /* that was said */
+    if (gs_stop_requested == SIGPIPE) return exit_status; /* already reported */
     fprintf(stderr, "gradsum %s: standard output could not be written completely: %s\n", command,
             error ? strerror(error) : "an earlier write failed");
     return exit_status == GS_EXIT_OK ? GS_EXIT_FAILED : exit_status;
 }
 
-/* At the limit on a file's size (ulimit -f) a write is to fail, with a message, and not to end the program. Not
- * SIG_IGN, which the programs that this one starts would inherit. */
+/* At the limit on a file's size (ulimit -f) a write must fail, with a message, instead of ending the program. Not
+ * SIG_IGN, which child programs would inherit. */
 static void nothing(int signal_number) {
     (void)signal_number;
 }
 
-/* Where a standard stream is closed (>&-), the next file that is opened would get its number, and what is printed
- * would go into it. Something takes its place that fails as it does: nothing can be read from 0, nor written to 1
- * and 2. */
+/* If a standard stream is closed (>&-), the next opened file would get its number, and output would go into that file.
+ * Open a substitute that fails as well: 0 cannot be read, 1 and 2 cannot be written. */
 static void hold_standard_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

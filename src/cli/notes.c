@@ -1,4 +1,4 @@
-/* Notes on standard error: what is no error, but is assumed, was left out, or is hardly meant. */
+/* Notes on standard error: assumptions, omissions, and what is valid but probably not intended. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static bool is_constant(const gs_dataset *set) {
     return !set->folder && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
 }
 
-/* Of a model that gs_names_rename has taken. */
+/* The config.json of a model that gs_names_rename has accepted. */
 static void config_of(const gs_layer *net, char *text, size_t size) {
     const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
     int halves = 0, heads = 0;
@@ -51,7 +51,7 @@ static void config_of(const gs_layer *net, char *text, size_t size) {
         gs_append(text, size, ", \"tie_word_embeddings\": false");
 }
 
-/* A file of weights does not say how many heads there are, or what the activation is. */
+/* A file of weights contains neither the number of heads nor the activation. */
 static void tell_config(const char *command, const gs_worker *w) {
     gs_model *plan;
     char config[300];
@@ -66,7 +66,7 @@ static void tell_config(const char *command, const gs_worker *w) {
     gs_model_free(plan);
 }
 
-/* torchvision has models of its own with these layers; lenet's would only be named as in its VGG. */
+/* A model that torchvision lacks only borrows the names of its ResNet or VGG. */
 static void tell_names(const char *command, const gs_settings *s) {
     const gs_named_model *m = gs_model_named(s->model);
     if (!m || m->torchvision) return;

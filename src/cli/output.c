@@ -1,4 +1,4 @@
-/* What commands print: objects of JSON, what is being done, and what becomes of a signal or a closed output. */
+/* JSON, the line of activity, and the handling of signals and of a closed output. */
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/text.h"
@@ -31,7 +31,7 @@ void gs_json_failed(gs_status status, const gs_result *r) {
     gs_json_print(GS_JSON_ADD(o, GS_FIELD("message", gs_message())));
 }
 
-/* ---- what is being done ---- */
+/* ---- the line of activity ---- */
 
 /* "3 s", "12 min", "1.5 h" */
 static const char *time_text(double seconds, char text[24]) {
@@ -44,7 +44,7 @@ static const char *time_text(double seconds, char text[24]) {
     return text;
 }
 
-/* The seconds that are left; NAN: it began less than half a second ago. */
+/* The remaining seconds; NAN: unknown in the first half second. */
 static double work_left(gs_activity *w, double share) {
     const double now = gs_seconds();
     if (!(w->since > 0) || share < w->from)
@@ -108,9 +108,9 @@ void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_sc
                      x->what, which);
 }
 
-/* ---- signals ask a run to stop, or to write a checkpoint; so does an output that nobody reads any more ---- */
+/* ---- signals request a stop or a checkpoint; a closed output requests a stop ---- */
 
-/* Seconds. Signals in that time are one wish: `timeout` signals its process and then the process group. */
+/* Seconds in which signals count as one: `timeout` signals its process and then the process group. */
 static const double AGAIN = 1;
 
 static void stop(int signal_number) {
@@ -134,7 +134,7 @@ void gs_stop_on_signals(void) {
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
             signal(numbers[i], stop);
     }
-    signal(SIGPIPE, SIG_IGN); /* gs_flush_output sees it too, and the weights are not lost */
+    signal(SIGPIPE, SIG_IGN); /* gs_flush_output notices it, and the weights are still saved */
 }
 
 static void ask(int signal_number) {

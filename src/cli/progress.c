@@ -1,4 +1,4 @@
-/* What `train` shows of a run, as text or as lines of JSON: its beginning, its epochs, what was measured at its end. */
+/* What `train` shows of a run, as text or as lines of JSON: its start, its epochs, and the measurements at its end. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/clock.h"
@@ -45,7 +45,7 @@ static void json_start(const gs_worker *w) {
     gs_json_print(o);
 }
 
-/* Where the data are a text, what its tokens make of the losses and the rate: exp(loss) is the perplexity. */
+/* For a text: tokens per second, and exp(loss), the perplexity. */
 static void add_text(cJSON *o, const gs_progress *p, double train_loss, double test_loss,
                      double samples_per_s) {
     if (!p->tokens) return;
@@ -86,16 +86,13 @@ static void add_workers(const gs_result *r, cJSON *o) {
         for (int p = 0; p < GS_PHASES; p++)
             GS_JSON_ADD(share, GS_FIELD(gs_phase_names[p], sum > 0 ? r->worker[i].share[p]
                                                                    : NAN)); /* NAN: no step was measured */
-        cJSON_AddItemToObject(w, "device_bytes", gs_memory_json(&r->worker[i].memory[GS_ON_DEVICE]));
-        cJSON_AddItemToObject(w, "host_bytes", gs_memory_json(&r->worker[i].memory[GS_ON_HOST]));
-        if (r->offload.on)
-            cJSON_AddItemToObject(w, "offloaded_bytes", gs_memory_json(&r->worker[i].memory[GS_OFFLOADED]));
-        if (gs_memory_total(&r->worker[i].planned[GS_ON_DEVICE]) > 0) {
-            cJSON_AddItemToObject(w, "device_bytes_predicted",
-                                  gs_memory_json(&r->worker[i].planned[GS_ON_DEVICE]));
-            cJSON_AddItemToObject(w, "host_bytes_predicted",
-                                  gs_memory_json(&r->worker[i].planned[GS_ON_HOST]));
-        }
+        const gs_memory_use *used = r->worker[i].memory, *planned = r->worker[i].planned;
+        GS_JSON_ADD(w, GS_FIELD("device_bytes", gs_memory_json(&used[GS_ON_DEVICE])),
+                    GS_FIELD("host_bytes", gs_memory_json(&used[GS_ON_HOST])));
+        if (r->offload.on) GS_JSON_ADD(w, GS_FIELD("offloaded_bytes", gs_memory_json(&used[GS_OFFLOADED])));
+        if (gs_memory_total(&planned[GS_ON_DEVICE]) > 0)
+            GS_JSON_ADD(w, GS_FIELD("device_bytes_predicted", gs_memory_json(&planned[GS_ON_DEVICE])),
+                        GS_FIELD("host_bytes_predicted", gs_memory_json(&planned[GS_ON_HOST])));
         cJSON_AddItemToArray(array, w);
     }
 }
@@ -177,30 +174,15 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
     gs_json_print(o);
 }
 
-/* ---- the beginning: the options that are not the default ---- */
+/* ---- the start: options other than the defaults ---- */
 
-/* What follows the warm-up. */
-static void add_schedule(const gs_lr_rates *c, char *text, size_t size) {
-    const gs_lr_schedule *s = &c->schedule;
-    if (gs_lr_schedule_falls(s))
-        gs_append(text, size, "; %s to %g at step %.0f",
-                  s->kind == GS_SCHEDULE_COSINE ? "along a cosine" : "linearly", c->final_lr, c->steps);
-    for (int i = 0; i < s->drops; i++)
-        gs_append(text, size, "%s %g",
-                  i > 0          ? ","
-                  : s->drops > 1 ? "; after epochs"
-                                 : "; after epoch",
-                  s->drop[i]);
-    if (s->drops > 0) gs_append(text, size, " x %g", s->factor);
-}
-
-/* Where there is a rule, a warm-up or a schedule. */
+/* Printed if there is a rule, a warm-up or a schedule. */
 static void print_rates(const gs_settings *s, const gs_worker *w) {
     const gs_lr_rates *c = &w->rates;
     const gs_lr_plan *p = &c->plan;
     const bool ruled = s->lr_rule != GS_LR_NONE, root = s->lr_rule == GS_LR_SQRT;
     uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
-    char text[400] = "";
+    char text[400] = "", schedule[GS_LR_SCHEDULE_TEXT];
     const size_t size = sizeof text;
     if (!ruled && !(c->warmup > 0) && s->schedule.kind == GS_SCHEDULE_CONSTANT) return;
     gs_append(text, size, "lr %.4g", p->scaled);
@@ -213,7 +195,10 @@ static void print_rates(const gs_settings *s, const gs_worker *w) {
     if (c->warmup > c->steps) gs_append(text, size, ": not reached, the run ends after %g", c->steps);
     if ((s->warmup > 0 || s->warmup_steps) && !(c->warmup > 0))
         gs_append(text, size, "; not higher: no warm-up");
-    add_schedule(c, text, size);
+    if (s->schedule.kind != GS_SCHEDULE_CONSTANT)
+        gs_append(text, size, "; %s", gs_lr_schedule_text(&c->schedule, schedule, sizeof schedule));
+    if (gs_lr_schedule_falls(&c->schedule))
+        gs_append(text, size, " to %g at step %.0f", c->final_lr, c->steps);
     gs_print_fact("rate", "%s", text);
 }
 
@@ -247,7 +232,7 @@ static void print_recompute(const gs_settings *s, const gs_worker *w) {
                       gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
 }
 
-/* A line for each other option that was chosen. */
+/* A line for each other option that is set. */
 static void print_chosen(const gs_settings *s, int workers) {
     char link[80], augment[GS_AUGMENT_TEXT];
     if (s->precision != GS_PRECISION_F32)
@@ -276,7 +261,7 @@ static void print_chosen(const gs_settings *s, int workers) {
         gs_print_fact("slow", "worker %d sleeps %g ms in each step", s->slow.rank, s->slow.ms);
     for (int i = 0; i < s->jitter.count; i++) {
         const gs_pause *p = &s->jitter.pause[i];
-        if (p->rank >= workers) continue; /* it was lost (launch --elastic) */
+        if (p->rank >= workers) continue; /* this rank was lost (launch --elastic) */
         gs_print_fact("jitter", "worker %d pauses %g ms in %g %% of its steps", p->rank, 1e3 * p->seconds,
                       100 * p->share);
     }
@@ -294,7 +279,7 @@ static void print_chosen(const gs_settings *s, int workers) {
                       gs_s(s->verify));
 }
 
-/* ---- the beginning: which workers, and what each holds ---- */
+/* ---- the start: the workers, and what each holds ---- */
 
 enum { ROWS = 64 };
 
@@ -303,34 +288,27 @@ static const char *share_text(int of, char text[16]) {
     return text;
 }
 
-/* Which worker of this run holds what, a line for each; at most 64 of them. */
+/* A line for each worker of the run, at most ROWS: its coordinates and its share of the model. */
 static void print_layout(const gs_worker *w) {
-    const gs_settings *s = w->settings;
     const gs_model *plan = gs_model_whole(w->model);
     const int workers = w->comm->size;
-    const gs_layout l = gs_layout_of(s, workers);
+    const gs_layout l = gs_layout_of(w->settings, workers);
     char name[GS_LAYOUT_TEXT], weights[16], gradients[16], vectors[16];
-    printf("layout   %s\n", gs_layout_text(&l, name));
-    const bool both = l.pp > 1 && l.tp > 1;
-    const int narrow = both ? 1 : 0; /* a column more, in 80 all the same */
-    printf("%4s %-11s %5s%s %5s %s%-*s %*s %*s %9s %*s\n", "rank", "device",
-           l.tp > 1 && !both ? "part" : "stage", both ? " part" : "", "repl.", both ? "" : " ", 10 - narrow,
-           "layers", 11 - narrow, "parameters", 8 - narrow, "weights", "gradients", 8 - narrow, "vectors");
+    printf("layout   %s\n%4s %-11s %5s %4s %5s %-9s %10s %7s %9s %7s\n", gs_layout_text(&l, name), "rank",
+           "device", "stage", "part", "repl.", "layers", "parameters", "weights", "gradients", "vectors");
     for (int rank = 0; rank < workers && rank < ROWS; rank++) {
         gs_layout_share share;
-        if (gs_layout_share_of(s, plan, workers, rank, &share) != GS_OK) return;
-        char part[16] = "";
-        if (both) snprintf(part, sizeof part, " %4d", share.coordinates.tp);
-        printf("%4d %-11.11s %5d%s %5d %s%-*.*s %*s %*s %9s %*s\n", rank, w->devices[rank].device,
-               l.tp > 1 && !both ? share.coordinates.tp : share.coordinates.pp, part, share.coordinates.dp,
-               both ? "" : " ", 10 - narrow, 10 - narrow, share.layers, 11 - narrow,
-               gs_thousands((double)share.params), 8 - narrow, share_text(share.weights, weights),
-               share_text(share.gradients, gradients), 8 - narrow, share_text(share.vectors, vectors));
+        if (gs_layout_share_of(w->settings, plan, workers, rank, &share) != GS_OK) return;
+        const gs_coordinates *at = &share.coordinates;
+        printf("%4d %-11.11s %5d %4d %5d %-9.9s %10s %7s %9s %7s\n", rank, w->devices[rank].device, at->pp,
+               at->tp, at->dp, share.layers, gs_thousands((double)share.params),
+               share_text(share.weights, weights), share_text(share.gradients, gradients),
+               share_text(share.vectors, vectors));
     }
     if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);
 }
 
-/* How the stages of a pipeline were measured. */
+/* The measured times of a pipeline's stages. */
 static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
     double all = 0;
     gs_print_fact(
@@ -350,7 +328,7 @@ static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
     if (cut->runs > ROWS) printf("  ... and %d more\n", cut->runs - ROWS);
 }
 
-/* A line for each device of the run where the workers know each other's, each once; else for this worker's. */
+/* A line for each different device of the run; only this worker's, if the workers do not know the others'. */
 static void print_devices(const gs_worker *w) {
     const gs_device_report *d = w->devices;
     if (!d) gs_print_fact("", "%s: %s", w->device->name, w->device->description);
@@ -363,26 +341,23 @@ static void print_devices(const gs_worker *w) {
     }
 }
 
-typedef struct short_text {
-    char text[80];
-} short_text;
-
-/* "0.286", or of colour "0.49/0.48/0.45". */
-static short_text in_short(const gs_by_channel *x) {
-    short_text s = {""};
-    for (int c = 0; c < x->count; c++)
-        gs_append(s.text, sizeof s.text, "%s%.4g", c ? "/" : "", (double)x->of[c]);
-    return s;
+/* "0.286", or for colours "0.49/0.48/0.45". */
+static const char *channels_text(const gs_by_channel *x, char text[80]) {
+    *text = '\0';
+    for (int c = 0; c < x->count; c++) gs_append(text, 80, "%s%.4g", c ? "/" : "", (double)x->of[c]);
+    return text;
 }
 
-/* Where --load, --mean or --std have made it another than the data's own. */
+/* Printed if --load, --mean or --std replace the data's own scaling. */
 static void print_scaling(const gs_worker *w) {
     gs_scaling used = w->model->scaling;
+    char text[4][80];
     if (!w->input.scales) return;
     gs_scaling own = gs_dataset_scaling(w->train_set);
     if (gs_by_channel_same(&used.mean, &own.mean) && gs_by_channel_same(&used.std, &own.std)) return;
-    gs_print_fact("images", "mean %s, std %s; the data's own are %s, %s", in_short(&used.mean).text,
-                  in_short(&used.std).text, in_short(&own.mean).text, in_short(&own.std).text);
+    gs_print_fact("images", "mean %s, std %s; the data's own are %s, %s", channels_text(&used.mean, text[0]),
+                  channels_text(&used.std, text[1]), channels_text(&own.mean, text[2]),
+                  channels_text(&own.std, text[3]));
 }
 
 static void text_workers(const gs_settings *s, const gs_worker *w) {
@@ -398,7 +373,7 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
         gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
 
-/* The optimiser with those of its numbers that it takes. */
+/* The optimiser with its hyperparameters. */
 static void print_step(const gs_settings *s, const gs_worker *w) {
     const gs_optimizer_ops *ops = s->optimizer;
     const gs_hyperparameters n = gs_settings_numbers(s);
@@ -482,12 +457,12 @@ static void on_start(void *context, const gs_worker *w) {
         text_start(p, w);
 }
 
-/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left" of the run, its tests included. Behind the name of
- * a run there is no loss. */
+/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left", tests included. After the name of a run the loss
+ * is left out. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
     gs_launch_note_step();
-    if (score->skipped) /* in f16; the record, if there is one, has it too */
+    if (score->skipped) /* in f16 */
         gs_tell("",
                 "epoch %d, step %" PRIu64
                 ": a gradient is not finite with a loss scale of %g; the update is left out, "
@@ -557,7 +532,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
                            how_good(p, r->test_loss, 0, good), per_s);
     else
         column += snprintf(test, sizeof test, "  test %.2f %%  %s", 100 * r->test_accuracy, per_s);
-    /* two lines that are read, instead of one that is cut */
+    /* two whole lines rather than one that the terminal cuts */
     printf("%s%s\n", p->screen.width < 80 || column > 80 ? "\n        " : "", test);
     gs_flush_output();
 }
@@ -580,36 +555,31 @@ gs_observer gs_progress_observer(gs_progress *p) {
 
 /* ---- the end ---- */
 
-/* "   3 .. 5     412   43.1 %  =========": at most LINES lines */
-static void print_distribution(const uint64_t *count, size_t n) {
+/* "   3..5     412   43.1 %  =========": at most LINES lines. Returns the mean. */
+static double print_distribution(const uint64_t *count, size_t n) {
     static const char bar[] = "========================================";
     enum { LINES = 12 };
     size_t width = (n + LINES - 1) / LINES;
-    uint64_t all = 0;
-    for (size_t i = 0; i < n; i++) all += count[i];
+    double all = 0, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        all += (double)count[i];
+        sum += (double)i * (double)count[i];
+    }
     for (size_t i = 0; i < n && all > 0; i += width) {
         uint64_t here = 0;
         char range[48];
         for (size_t k = i; k < n && k < i + width; k++) here += count[k];
-        double share = (double)here / (double)all;
+        double share = (double)here / all;
         size_t last = (i + width < n ? i + width : n) - 1;
         snprintf(range, sizeof range, "%zu", i);
         if (last > i) gs_append(range, sizeof range, "..%zu", last);
         printf("%14s %9" PRIu64 " %5.1f %%  %.*s\n", range, here, 100 * share,
                (int)(share * (double)strlen(bar) + 0.5), bar);
     }
-}
-
-static double mean_of(const uint64_t *count, size_t n) {
-    double sum = 0, all = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += (double)i * (double)count[i];
-        all += (double)count[i];
-    }
     return all > 0 ? sum / all : 0;
 }
 
-/* What a worker holds, which with stages 2 and 3 can be more than the model; and what it should have sent. */
+/* What a worker holds, which with stages 2 and 3 can exceed the model, and what it should have sent. */
 static void print_zero(const gs_zero_report *z) {
     const double mb = 1e-6;
     if (z->stage == 0) return;
@@ -635,7 +605,7 @@ static void print_zero(const gs_zero_report *z) {
 
 static void print_tensor(const gs_tensor_report *t, const gs_result *r) {
     const double mb = 1e-6;
-    const bool stages = r->bubble.stages > 0; /* then a worker's numbers are those of its stage */
+    const bool stages = r->bubble.stages > 0; /* then a worker's numbers describe its stage alone */
     char which[24] = "each";
     if (t->workers == 0) return;
     if (stages) snprintf(which, sizeof which, "worker %d", r->rank);
@@ -701,11 +671,10 @@ static void print_measured(const gs_result *r) {
     print_bubble(&r->bubble);
     if (!s->count) return;
     printf("stale    gradients, by how many others arrived after their weights were read\n");
-    print_distribution(s->count, s->counts);
+    const double staleness = print_distribution(s->count, s->counts);
     printf("ahead    steps, by how far ahead of the slowest worker they began\n");
-    print_distribution(s->lead, s->leads);
-    printf("mean     staleness %.2f, %.2f steps ahead\n", mean_of(s->count, s->counts),
-           mean_of(s->lead, s->leads));
+    const double ahead = print_distribution(s->lead, s->leads);
+    printf("mean     staleness %.2f, %.2f steps ahead\n", staleness, ahead);
 }
 
 static const char *const short_names[GS_PHASES] = {"data", "forw", "back", "sync", "upd."};
@@ -719,11 +688,11 @@ static void print_worker(const char *who, const char *device, int width, const g
     putchar('\n');
 }
 
-/* A line for each worker of a run, and one for all; nothing for a single worker. At most 80 columns, and 60 where the
- * names of devices are short. */
+/* A line for each worker of a run, and one for all; nothing for a single worker. At most 80 columns, or 60 if the names
+ * of devices are short. */
 static void print_workers(const gs_screen *s, const gs_result *r) {
     if (r->workers < 2 || !r->worker) return;
-    int width = 9, room = gs_screen_columns(s) - 49; /* what the numbers leave */
+    int width = 9, room = gs_screen_columns(s) - 49; /* beside the numbers */
     for (int i = 0; i < r->workers; i++) {
         int length = (int)strlen(r->worker[i].device);
         if (length > width) width = length;
@@ -742,14 +711,14 @@ static void print_workers(const gs_screen *s, const gs_result *r) {
         /* the end of a name tells devices apart: cl:0.0/1of2 */
         print_worker(who, length > width ? device + length - width : device, width, &r->worker[i]);
     }
-    gs_worker_report all = {.samples_per_s = r->samples_per_s}; /* speeds add up; the shares are the mean */
+    gs_worker_report all = {.samples_per_s = r->samples_per_s}; /* the sum of speeds, the mean of shares */
     for (int i = 0; i < r->workers; i++)
         for (int p = 0; p < GS_PHASES; p++) all.share[p] += r->worker[i].share[p] / r->workers;
     print_worker("all", gs_thousands(r->workers), width, &all);
     putchar('\n');
 }
 
-/* A run that was stopped has no accuracy of its last weights: it is tested after whole epochs. */
+/* A run that was stopped has no accuracy of its last weights, because tests follow whole epochs. */
 static void print_done(const gs_progress *p, const gs_result *r) {
     char good[40], per_s[48], loss[40] = "", text[300] = "";
     how_good(p, r->test_loss, r->test_accuracy, good);
@@ -764,8 +733,8 @@ static void print_done(const gs_progress *p, const gs_result *r) {
         printf("test     %s%s after epoch %d\n", loss, good, r->tested_epoch);
 }
 
-/* Of the worker that took most, and in brackets what was predicted: "memory   12.3 MB (12.3 predicted): activations 8.1
- * (8.1), data 2.2 (2.2), ...". */
+/* The memory of the worker that used most, with the prediction in parentheses: "memory   12.3 MB (12.3 predicted):
+ * activations 8.1 (8.1), data 2.2 (2.2), ...". */
 static void print_memory(const gs_result *r) {
     const gs_worker_report *most = NULL;
     char text[400] = "";

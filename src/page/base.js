@@ -1,4 +1,4 @@
-/* What the scripts of all pages use: the page's data, short text, and the box of values beside the pointer. */
+/* For the scripts of all pages: the page's data, short text, and the box of values beside the pointer. */
 'use strict';
 
 const $ = (id) => document.getElementById(id);
@@ -11,7 +11,7 @@ const grouped = (n) => Math.round(n).toLocaleString('en-US');
 const several = (n, word) => `${grouped(n)} ${word}${n === 1 ? '' : 's'}`;
 const escapeText = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
-/* An element with attributes and children; text stays text, whatever is in it. */
+/* An element with attributes and children; text is never parsed as HTML. */
 function element(tag, attributes, ...children) {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(attributes || {})) if (v !== null && v !== false) e.setAttribute(k, v === true ? '' : v);

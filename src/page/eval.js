@@ -24,7 +24,7 @@ function lead() {
 
 /* ---- the matrix ---- */
 
-/* A share as a colour: `deep` over the card; small shares are lifted, or one mistake in a hundred would not be seen. */
+/* A share as a colour: `deep` over the card; the square root makes one mistake in a hundred visible. */
 function shade(cell, part) {
   const strength = Math.sqrt(part);
   cell.style.background = `color-mix(in srgb, var(--deep) ${Math.round(100 * strength)}%, var(--card))`;
@@ -45,7 +45,7 @@ function table() {
   $('matrix').hidden = false;
 }
 
-/* One pixel a cell. */
+/* One pixel for each cell. */
 function map() {
   const canvas = $('map'), n = data.classes, style = getComputedStyle(document.documentElement);
   const [deep, card] = ['--deep', '--card'].map((name) => channels(style.getPropertyValue(name).trim()));

@@ -1,4 +1,4 @@
-/* A step whose workers share the model, as it was traced: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.c). */
+/* A traced step whose workers share the model: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.c). */
 'use strict';
 
 /* gs_span_kind, gs_phase and rows of src/train/timeline.h */
@@ -186,7 +186,7 @@ $('facts').replaceChildren(element('thead', {}, element('tr', {}, ...data.head.m
   element('tbody', {}, ...data.rows.map((row) => element('tr', {}, ...row.map((c) => element('td', {}, c))))));
 $('sentences').replaceChildren(...data.sentences.map((t) => element('p', {}, t)));
 
-/* What is wider than its card says that it goes on. */
+/* A hint above content that is wider than its card. */
 function overflowing() {
   for (const box of document.querySelectorAll('.wide')) {
     const hint = box.previousElementSibling?.classList.contains('hint') ? box.previousElementSibling : null, wide = box.scrollWidth > box.clientWidth + 1;

@@ -15,9 +15,8 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* Larger files are not read; all of a run.json goes into the page, and it holds a model's text three times. */
-enum { MOST = 256 << 20, MOST_OF_RUN = 4 << 20, LONGEST_LINE = 1 << 16, LONGEST_EVENT = 1 << 12 };
-static const uint64_t MOST_OF_METRICS = (uint64_t)4 << 30;
+/* Larger files are not read. All of run.json goes into the page; it contains a model's text three times. */
+enum { MOST_OF_TRACE = 256 << 20, MOST_OF_METRICS = 1 << 30, MOST_OF_RUN = 4 << 20, LONGEST_EVENT = 1 << 12 };
 
 /* ---- tables ---- */
 
@@ -73,6 +72,18 @@ GS_PRINTF(2, 3) static void say(gs_logged *log, const char *format, ...) {
     va_end(args);
 }
 
+/* *text NULL: the file cannot be read; a note names it and what is `missing` without it. GS_E_MEMORY. */
+static gs_status read_file(gs_logged *log, const char *path, int most, const char *missing, char **text,
+                           size_t *length) {
+    struct stat s;
+    const gs_status status = gs_file_read(path, (uint64_t)most, text, length);
+    if (!*text && status != GS_E_MEMORY && stat(path, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > most)
+        say(log, "%s is too large, above %d MB: %s.", basename(path), most >> 20, missing);
+    else if (!*text && status != GS_E_MEMORY)
+        say(log, "%s cannot be read: %s.", basename(path), missing);
+    return status == GS_E_MEMORY ? status : GS_OK;
+}
+
 /* ---- run.json ---- */
 
 static gs_status check_format(const char *path, const cJSON *run) {
@@ -87,26 +98,21 @@ static gs_status check_format(const char *path, const cJSON *run) {
     return GS_OK;
 }
 
-/* A damaged run.json takes nothing from the curves. */
+/* Without a run.json the curves are still shown. */
 static gs_status read_run(gs_logged *log, const char *path) {
+    static const char missing[] = "the model, the workers and the devices are not known";
     char *text, why[400];
     size_t length;
-    struct stat s;
-    const bool too_large = stat(path, &s) == 0 && s.st_size > MOST_OF_RUN;
-    gs_status status = gs_file_read(path, MOST_OF_RUN, &text, &length);
-    if (status == GS_E_MEMORY) return status;
-    if (text) log->run = gs_json_parse(text, length, NULL);
+    GS_TRY(read_file(log, path, MOST_OF_RUN, missing, &text, &length));
+    if (!text) return GS_OK;
+    log->run = gs_json_parse(text, length, NULL);
+    free(text);
     if (!cJSON_IsObject(log->run)) {
         cJSON_Delete(log->run);
         log->run = NULL;
-        say(log, "run.json %s: the model, the workers and the devices are not known.",
-            text        ? "is damaged"
-            : too_large ? "is too large, above 4 MB"
-                        : "cannot be read");
-        free(text);
+        say(log, "run.json is damaged: %s.", missing);
         return GS_OK;
     }
-    free(text);
     GS_TRY(check_format(path, log->run));
     const cJSON *ended = cJSON_GetObjectItemCaseSensitive(log->run, "ended");
     const cJSON *problem = cJSON_GetObjectItemCaseSensitive(ended, "log");
@@ -129,67 +135,38 @@ static gs_logged_table *table_of(gs_logged *log, const cJSON *line) {
     return strcmp(kind->valuestring, "worker") == 0 ? &log->workers : NULL;
 }
 
-/* What could not be read of the lines. */
-typedef struct damage {
-    size_t lines, first;
-    bool cut; /* the last line has no end */
-} damage;
-
-/* The next line, with its newline if that fits, otherwise as much as fits; 0: there is none. Not by fgets, which does
- * not say where a line ends that has a 0 in it, nor by getline, which takes memory for a line of any length. */
-static size_t read_line(FILE *f, char text[LONGEST_LINE]) {
-    size_t length = 0;
-    for (int c = 0; c != '\n' && length < LONGEST_LINE - 1 && (c = getc_unlocked(f)) != EOF;)
-        text[length++] = (char)c;
-    text[length] = 0;
-    return length;
-}
-
-static gs_status read_lines(gs_logged *log, FILE *f, damage *d) {
-    char text[LONGEST_LINE];
-    size_t length;
-    gs_status status = GS_OK;
-    for (size_t number = 1; status == GS_OK && (length = read_line(f, text)) > 0; number++) {
-        bool ends = text[length - 1] == '\n';
-        const bool whole = (ends || feof(f)) && !memchr(text, 0, length);
-        cJSON *line = whole ? gs_json_parse(text, length, NULL) : NULL;
+static gs_status read_metrics(gs_logged *log, const char *path) {
+    char *text;
+    size_t length, number = 0, damaged = 0, first = 0;
+    bool cut = false; /* the last line has no end */
+    gs_status status = read_file(log, path, MOST_OF_METRICS, "no curves", &text, &length);
+    for (const char *at = text, *next; status == GS_OK && text && at < text + length; at = next) {
+        const char *newline = memchr(at, '\n', (size_t)(text + length - at));
+        next = newline ? newline + 1 : text + length;
+        const size_t bytes = (size_t)(next - at);
+        cJSON *line = memchr(at, 0, bytes) ? NULL : gs_json_parse(at, bytes, NULL);
         gs_logged_table *t = table_of(log, line);
         if (t) status = add_line(t, line);
-        const bool good = cJSON_IsObject(line) || strspn(text, " \r\n") == length;
+        const bool good = cJSON_IsObject(line) || strspn(at, " \r\n") >= bytes;
         cJSON_Delete(line);
-        if (good) continue;
-        d->cut = !ends && feof(f);
-        if (!d->cut && d->lines++ == 0) d->first = number;
-        while (!ends && (length = read_line(f, text)) > 0) ends = text[length - 1] == '\n'; /* its rest */
+        number++;
+        cut = !good && !newline;
+        if (!good && newline && damaged++ == 0) first = number;
     }
-    if (status == GS_OK && ferror(f)) return gs_fail(GS_E_FILE, "%s", strerror(errno));
-    return status;
-}
-
-static gs_status read_metrics(gs_logged *log, const char *path) {
-    uint64_t size;
-    damage d = {0};
-    FILE *f;
-    if (gs_file_open_stream(path, &f, &size) != GS_OK) {
-        say(log, "metrics.jsonl cannot be read: no curves.");
-        return GS_OK;
-    }
-    if (size > MOST_OF_METRICS) say(log, "metrics.jsonl is too large, above 4 GB: no curves.");
-    const gs_status status = size > MOST_OF_METRICS ? GS_OK : read_lines(log, f, &d);
-    fclose(f);
-    if (d.lines > 0)
-        say(log, "metrics.jsonl is damaged: %zu line%s left out, the first of them line %zu.", d.lines,
-            d.lines > 1 ? "s are" : " is", d.first);
-    if (d.cut) say(log, "The last line of metrics.jsonl is cut off; it is left out.");
-    if (status == GS_OK && log->steps.rows + log->epochs.rows == 0)
+    if (damaged > 0)
+        say(log, "metrics.jsonl is damaged: %zu line%s left out, the first of them line %zu.", damaged,
+            damaged > 1 ? "s are" : " is", first);
+    if (cut) say(log, "The last line of metrics.jsonl is cut off; it is left out.");
+    if (status == GS_OK && text && log->steps.rows + log->epochs.rows == 0)
         say(log, "metrics.jsonl has no step and no epoch yet: no curves.");
+    free(text);
     return gs_context(status, "%s", path);
 }
 
-/* ---- trace.json: the events of a trace in Chrome's format, found one by one, so that of a file that was cut off all
- * that is whole is found. What is kept: complete events ("X"), names of processes and threads ("M"), counters ("C"),
- * and the two ends of arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and
- * chrome://tracing read ---- */
+/* ---- trace.json: events in Chrome's format, parsed one by one so that a file that was cut off yields its intact
+ * events. Kept are complete events ("X"), names of processes and threads ("M"), counters ("C"), and the two ends of
+ * arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and chrome://tracing read
+ * ---- */
 
 static double number_of(const cJSON *o, const char *name) {
     const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
@@ -223,7 +200,7 @@ static const char *blanks(const char *at) {
     return at + strspn(at, " \t\r\n");
 }
 
-/* Where the first event is: after "traceEvents": [, or after the [ of a trace that is only an array. */
+/* The first event: after "traceEvents": [, or after the [ of a trace that is only an array. */
 static const char *first_event(const char *text) {
     const char *at = blanks(text);
     if (*at == '[') return at + 1;
@@ -260,15 +237,11 @@ static gs_status read_trace(gs_logged *log, const char *path) {
     gs_logged_trace *t = &log->trace;
     struct stat s;
     if (stat(path, &s) != 0 && errno == ENOENT) return GS_OK;
-    gs_status status = gs_file_read(path, MOST, &t->text, &t->length);
-    if (status == GS_E_MEMORY) return status;
-    if (!t->text) {
-        say(log, "trace.json cannot be read: no timeline.");
-        return GS_OK;
-    }
+    GS_TRY(read_file(log, path, MOST_OF_TRACE, "no timeline", &t->text, &t->length));
+    if (!t->text) return GS_OK;
     const char *first = first_event(t->text);
     if (!first) say(log, "trace.json has no list of events: no timeline.");
-    status = first ? read_events(log, first) : GS_OK;
+    const gs_status status = first ? read_events(log, first) : GS_OK;
     if (t->left_out > 0)
         say(log, "trace.json has %zu event%s of more than %d bytes, left out of the timeline.", t->left_out,
             gs_s(t->left_out), LONGEST_EVENT);

@@ -1,11 +1,11 @@
-/* A training log as `gradsum train --log DIR` has left it in its folder, read for a page.
+/* The log of `gradsum train --log DIR`, read for a page.
  *
- *     run.json        what the run is: command, model, workers, devices, versions; at its end also how it ended
- *     metrics.jsonl   one JSON object per line: "step", "epoch" and "worker" are its kinds
+ *     run.json        command, model, workers, devices, versions, and how the run ended
+ *     metrics.jsonl   one JSON object per line, of kind "step", "epoch" or "worker"
  *     trace.json      some steps in Chrome's trace format; may be missing
  *
- * A log may be half-written, because its run still goes on or was killed, and it may be damaged. It is then read as
- * far as it is whole, and `note` says what is missing.
+ * A log may be incomplete, because its run continues or was killed, or it may be damaged. The intact part is read, and
+ * `note` says what is missing.
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 
 struct cJSON;
 
-/* ---- the lines of metrics.jsonl that are of one kind ---- */
+/* ---- the lines of metrics.jsonl of one kind ---- */
 
-/* Numbers in rows; what a line does not say, or says as null (JSON's NaN), is NaN. */
+/* Numbers in rows; a number that is missing or null in its line is NaN. */
 typedef struct gs_logged_table {
     const char *const
         *column;  /* their names, NULL after the last; "share.sync" is "sync" of the object "share" */
@@ -26,8 +26,7 @@ typedef struct gs_logged_table {
     int columns;
 } gs_logged_table;
 
-/* Columns of the three kinds, as logged.c lists them. The shares are in all of them last, in the order of
- * gs_phase (train/train.h). */
+/* Columns of the three kinds, as in logged.c. The shares come last, in the order of gs_phase (train/result.h). */
 enum {
     GS_LOGGED_STEP,
     GS_LOGGED_TIME,
@@ -46,7 +45,7 @@ enum {
 }; /* after step, time */
 enum { GS_LOGGED_WORKER, GS_LOGGED_WORKER_SPEED, GS_LOGGED_WORKER_SHARE };
 
-/* One more row, all NaN, to be filled; NULL: no memory. Valid until the next row. */
+/* A new row, all NaN, to be filled; NULL: no memory. Valid until the next call. */
 double *gs_logged_row(gs_logged_table *);
 static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int column) {
     return t->cell[row * (size_t)t->columns + (size_t)column];
@@ -56,16 +55,16 @@ static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int co
 
 /* A bar of the timeline, a name, an end of an arrow, or a sample of memory. */
 typedef struct gs_logged_event {
-    double time; /* in us, from the start of training; of a name before all others */
-    size_t at;   /* where in the text its object begins */
+    double time; /* us since the start of training; -infinity for a name */
+    size_t at;   /* its object's offset in the text */
     bool is_bar, is_sample;
 } gs_logged_event;
 
 typedef struct gs_logged_trace {
-    char *text; /* of the file; NULL: there is none */
+    char *text; /* of the file; NULL: no trace */
     size_t length;
     gs_logged_event *event;              /* by time */
-    size_t events, room, bars, left_out; /* left_out: too long */
+    size_t events, room, bars, left_out; /* left_out: events that were too long */
 } gs_logged_trace;
 
 /* ---- a log ---- */
@@ -76,14 +75,14 @@ typedef struct gs_logged {
     struct cJSON *run; /* run.json; NULL where it cannot be read */
     gs_logged_table steps, epochs, workers;
     gs_logged_trace trace;
-    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* what is not whole, a sentence each */
+    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* a sentence for each part that is incomplete */
     int notes;
 } gs_logged;
 
-/* An empty log, to be filled by hand. */
+/* An empty log, to be filled by the caller. */
 gs_logged gs_logged_empty(void);
 
-/* GS_E_FILE: there is no such folder, or it cannot be read. GS_E_FORMAT: it is no log, or one of a later version.
- * After an error there is nothing to free. */
+/* GS_E_FILE: no such folder, or it cannot be read. GS_E_FORMAT: not a log, or of a later version. After an error there
+ * is nothing to free. */
 gs_status gs_logged_read(const char *folder, gs_logged *);
 void gs_logged_free(gs_logged *);

@@ -9,20 +9,20 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* ---- parts; `f` is memory, and whether there was enough is asked once, in gs_page_write ---- */
+/* ---- parts; `f` is memory, whose errors gs_page_write checks once ---- */
 
 static void put_text(FILE *f, const char *raw) {
     static const char special[] = "&<>\"'";
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-    char shown[2000]; /* a folder may have any bytes in its name */
+    char shown[2000]; /* a folder's name may contain any bytes */
     for (const char *text = gs_printable_into(shown, sizeof shown, raw, "\n\t"); *text; text++) {
         const char *found = strchr(special, *text);
         found ? fputs(entities[found - special], f) : fputc(*text, f);
     }
 }
 
-/* Within a script element a browser looks for nothing but "</script" and "<!--". In JSON "<" stands in strings
- * only, where it may be written as an escape. */
+/* Within a script element a browser searches only for "</script" and "<!--". In JSON "<" occurs only in strings, where
+ * it may be escaped. */
 static gs_status put_json(FILE *f, const cJSON *json) {
     char *text = gs_json_to_text(json, false);
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the data of a page");

@@ -1,7 +1,7 @@
-/* A page: one HTML file that holds all that it needs, so that it opens anywhere, without a network.
+/* A page: one HTML file that contains everything it needs, so that it opens anywhere, without a network.
  *
- * Its frame is base.html, where a mark such as {{title}} stands for each member below. What is put in is not
- * searched for marks.
+ * Its frame is base.html, in which a mark such as {{title}} stands for each member below. Inserted text is not searched
+ * for marks.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 struct cJSON;
 
-/* The files of src/page/ as strings: step.html is gs_page_step_html. The Makefile makes them; gs_page_chart_js is
+/* The files of src/page/ as strings, made by the Makefile: step.html is gs_page_step_html. gs_page_chart_js is
  * Chart.js, from Debian's package. */
 extern const char gs_page_base_html[], gs_page_base_css[], gs_page_base_js[]; /* of all pages */
 
@@ -31,14 +31,14 @@ extern const char gs_page_chart_js[];
 extern const char gs_page_simulate_html[], gs_page_simulate_css[], gs_page_simulate_js[];
 
 typedef struct gs_page {
-    const char *title;     /* text for people: & < > " ' are escaped */
+    const char *title;     /* plain text: & < > " ' are escaped */
     const char *style[3];  /* CSS after base.css; NULL ends it */
     const char *body;      /* HTML */
     bool has_charts;       /* the page needs Chart.js */
     const char *script[8]; /* JavaScript after base.js; NULL ends it */
 } gs_page;
 
-/* Write the page to `path`: whole or not at all (io/file.h). `data` is what its scripts read, printed so that nothing
- * in it can end the script element. GS_E_FILE: it cannot be written; GS_E_MEMORY. A style or script that would end its
+/* Write the page to `path`: whole or not at all (io/file.h). The scripts read `data`, which is printed so that it
+ * cannot end its script element. GS_E_FILE: `path` cannot be written; GS_E_MEMORY. A style or script that would end its
  * element is a gs_bug. */
 gs_status gs_page_write(const char *path, const gs_page *, const struct cJSON *data);

@@ -1,4 +1,4 @@
-/* The page: what is said in words and tables, and what menus, chips and keys do. */
+/* The page's text and tables, and its menus, chips and keys. */
 'use strict';
 
 const text = (x) => typeof x === 'string' ? x : x === null || x === undefined ? '' : typeof x === 'object' ? JSON.stringify(x) : String(x);
@@ -42,7 +42,7 @@ function chips() {
 
 /* ---- tables ---- */
 
-/* By a worker on average, and by the one with most, which may be a server. */
+/* By a worker on average, and by the busiest one, which may be a server. */
 function bytesSent({ sent_bytes_a_step: mean, sent_bytes_a_step_most: most }) {
   if (typeof mean !== 'number') return null;
   return typeof most === 'number' && most > 1.01 * mean ? `${grouped(mean)}; busiest ${grouped(most)}` : grouped(mean);
@@ -63,8 +63,8 @@ const COLUMNS = [
   ['bytes sent per step', (r) => bytesSent(r.about.ended ?? {})],
 ];
 
-/* The run that is better than all others by more than both spreads; null where chance may have made the difference, or
- * where nobody knows the spread. */
+/* The run that is better than all others by more than both spreads; null if chance may explain the difference, or the
+ * spread is unknown. */
 function clearlyBest(value, spread) {
   const ranked = runs.filter((r) => typeof value(r) === 'number').sort((a, b) => value(b) - value(a));
   if (ranked.length < 2) return null;
@@ -72,7 +72,7 @@ function clearlyBest(value, spread) {
   return both.every((s) => s !== null) && value(first) - value(second) > Math.max(...both) ? first : null;
 }
 
-/* From the first to the third quarter of the medians of samples/s over windows, or of its epochs. */
+/* The interquartile range of the medians of samples/s over windows, or of the epochs. */
 function speedSpread(run) {
   const points = pairs(run.steps, 'time', 'samples_per_s'), list = points.length >= 20 ? medians(points, Math.max(5, Math.ceil(points.length / 40))).map((p) => p.y) :
     (run.epochs.samples_per_s ?? []).filter((v) => v !== null);
@@ -81,13 +81,13 @@ function speedSpread(run) {
   return list[Math.floor(.75 * (list.length - 1))] - list[Math.ceil(.25 * (list.length - 1))];
 }
 
-/* Twice the standard error of a share of n images (binomial), as far as chance in the choice of the test set goes. */
+/* Twice the standard error of a share of n images (binomial): the chance in the choice of the test set. */
 function accuracySpread(run) {
   const n = run.about.test_samples;
   return typeof n === 'number' && n > 0 ? 2 * Math.sqrt(run.accuracy * (1 - run.accuracy) / n) : null;
 }
 
-/* A table that is wider than its card says that it goes on. */
+/* A hint above a table that is wider than its card. */
 function overflowing(table) {
   const card = table.closest('.card'), before = card.previousElementSibling?.classList.contains('hint') ? card.previousElementSibling : null;
   const wide = card.scrollWidth > card.clientWidth + 1;
@@ -242,7 +242,7 @@ window.addEventListener('resize', () => {
   for (const t of document.querySelectorAll('table.numbers')) overflowing(t);
 });
 
-/* Paper is light, and has room for everything. */
+/* Print in light colours, with all details open. */
 let closed = [];
 function toPaper(on) {
   document.documentElement.classList.toggle('paper', on);

@@ -1,4 +1,4 @@
-/* The charts, by Chart.js: what is on which axis, and in which look. */
+/* The charts, by Chart.js: their axes and their look. */
 'use strict';
 
 const charts = {};
@@ -11,13 +11,13 @@ function draw(id, config) {
   charts[id] = new Chart(canvas, config);
 }
 
-/* Charts end with their data; the number there is left out where it is none of the others' kind. */
+/* Charts end with their data; the last tick has no number if it breaks the even spacing. */
 function withoutEnd(x, i, ticks) {
   const odd = i === ticks.length - 1 && i > 1 && Math.abs(ticks[i].value - 2 * ticks[i - 1].value + ticks[i - 2].value) > 1e-9 * ticks[i].value;
   return odd || x > this.max ? null : x >= 1000 ? grouped(x) : +x.toPrecision(6);
 }
 
-/* What all charts have. */
+/* The settings of all charts. */
 function settings(x, y, more = {}) {
   const axis = (a) => ({ grid: { color: look.line, borderColor: look.faint }, ...a,
     ticks: { color: look.soft, maxRotation: 0, autoSkipPadding: 14, ...a.ticks },
@@ -40,7 +40,7 @@ function median(list) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-/* Means over windows of `width` points around each point; at the ends they are cut off there. */
+/* Means over windows of `width` points around each point; the ends cut them off. */
 function smoothed(points, width) {
   const half = width >> 1;
   return points.map(({ x }, i) => {
@@ -49,7 +49,7 @@ function smoothed(points, width) {
   });
 }
 
-/* Medians of windows that follow each other, at the middle of each. */
+/* Medians of consecutive windows, at the middle of each. */
 function medians(points, width) {
   const out = [];
   for (let i = 0; i < points.length; i += width) {
@@ -59,7 +59,7 @@ function medians(points, width) {
   return out;
 }
 
-/* The mean as a line, and between the extremes of each point a pale band. */
+/* The mean as a line, and a pale band between the extremes of each point. */
 function lineOf(run, curve, x, column, what, more = {}) {
   const base = { hidden: !run.shown, run, borderColor: run.colour, backgroundColor: run.colour, borderDash: run.dash,
     borderWidth: 1.8, pointRadius: 0, pointHitRadius: 6, pointStyle: run.point, label: what };
@@ -70,7 +70,7 @@ function lineOf(run, curve, x, column, what, more = {}) {
     { ...edge, data: pairs(curve, x, `${column}_max`), fill: '-1', backgroundColor: pale(run.colour, .16) }];
 }
 
-/* Runs of a sweep need steps of different orders of magnitude: those axes are logarithmic. */
+/* The runs of a sweep differ by orders of magnitude in their steps: that axis is logarithmic. */
 function curveChart(id, x, y, datasets, digits) {
   const axis = data.sweep && x === 'step' ? { type: 'logarithmic', text: `${UNITS[x]}, logarithmic`, ticks: { callback: (v) => /^[125]0*$/.test(String(v)) ? grouped(v) : null } } :
     { type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } };
@@ -83,11 +83,11 @@ function curveChart(id, x, y, datasets, digits) {
   draw(id, { type: 'line', data: { datasets }, options: config });
 }
 
-/* How many points the slider takes together: 1, 3, 5, 9, ... */
+/* The number of points that the slider combines: 1, 3, 5, 9, ... */
 const smoothing = () => +$('smooth').value === 0 ? 1 : 2 ** +$('smooth').value + 1;
 
-/* Thin and pale lines for the batches of training, and over them a stronger one of their means where the slider asks for it;
- * bold points for the test set, which are what counts, drawn last. */
+/* Thin, pale lines for the batches of training; over them, if the slider is set, a stronger line of their means; last and
+ * on top, bold points for the test set, which matter most. */
 function metricChart(id, x, of) {
   const width = smoothing(), thin = (run) => ({ borderWidth: 1, borderColor: pale(run.colour, width > 1 ? .22 : .5) });
   const most = Math.max(...runs.map((r) => r.epochs.rows)), bold = { borderWidth: 2.4, pointRadius: most > 12 ? 3.2 : 5, pointHoverRadius: 7 };
@@ -100,7 +100,7 @@ function metricChart(id, x, of) {
   curveChart(id, x, of.axis(), datasets, of.digits);
 }
 
-/* Where all accuracy axes begin: a whole fifth. */
+/* The start of all accuracy axes: a multiple of 20 %. */
 function leastAccuracy() {
   const all = runs.flatMap((run) => [...(run.steps.accuracy ?? []), ...(run.epochs.test_accuracy ?? [])]).filter((v) => v !== null);
   return Math.floor(5 * Math.min(1, ...all)) / 5;
@@ -119,7 +119,7 @@ function drawCurves() {
   drawSpeed();
 }
 
-/* A step's own speed jumps with whatever else the machine does: medians over windows show what it was. */
+/* The speed of single steps jumps with other load on the machine: show medians over windows. */
 function drawSpeed() {
   const widths = new Set();
   const speed = runs.flatMap((run) => {
@@ -133,7 +133,7 @@ function drawSpeed() {
   if (speed.length > 0) curveChart('speed-time', 'time', { type: 'linear', min: 0, ticks: { callback: (y) => grouped(y) } }, speed, grouped);
 }
 
-/* ---- speed-up and efficiency: a point a run, and the ideal ---- */
+/* ---- speed-up and efficiency: a point for each run, and the ideal ---- */
 
 function scalingChart(id, value, ideal, text, digits) {
   const shown = runs.filter((r) => r[value] !== null), most = Math.max(...shown.map((r) => r.workers), 2);
@@ -160,7 +160,7 @@ function drawScaling() {
 
 const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
-/* Horizontal bars, one under the other; the canvas is as high as they need. */
+/* Horizontal bars; the canvas is as high as they need. */
 function barChart(id, names, datasets, x, label, part = () => false) {
   const narrow = window.innerWidth < 640, least = $(id).closest('.pair') && !narrow ? 250 : 0;
   $(id).parentElement.style.height = `${Math.max(least, 44 + names.length * 30)}px`;

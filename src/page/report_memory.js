@@ -1,12 +1,12 @@
-/* Memory by kind over one traced step, as stacked areas: one picture for each worker. */
+/* Memory by kind over one traced step, as stacked areas: a picture for each worker. */
 'use strict';
 
-/* From the bottom: [tone of look.memory, pattern]. The last two are one allocation, of which the first part is needed. */
+/* From the bottom: [tone of look.memory, pattern]. The last two are one allocation, whose first part is needed. */
 const AREAS = { weights: [0, 3], gradients: [1, 4], optimizer: [2, 5], state: [5, 0], communication: [5, 2], workspace: [5, 7], data: [4, 7],
   activations: [3, 6], 'activations, free': null };
 const MOST_PICTURES = 4;
 
-/* From the begin of a worker's last step to its end, in us. Of a step in which a trace was cut, samples are missing. */
+/* Start and end of a worker's last whole step, in us: where a trace was cut, samples are missing. */
 function lastStep(trace, worker) {
   const steps = trace.events.filter((e) => KINDS[e.kind] === 'step' && trace.rows[e.row][0] === worker);
   const end = trace.all > trace.events.length ? trace.events.at(-1)?.start : Infinity;
@@ -28,9 +28,9 @@ function areasOf(trace, worker) {
   return { step, to: (to - from) / 1000, kinds, of: line };
 }
 
-/* What stands still is at the bottom, so that what moves is seen. Each line is the sum of its kind and those below it,
-   filled down to the line before: Chart.js' own stacks have no steps, and fill nothing below
-   points that are less than 1e-6 pixels apart. */
+/* Constant kinds are at the bottom, so that changes are seen. Each line is the sum of its kind and those below it, filled
+   down to the previous line: Chart.js' own stacks cannot be stepped, and fill nothing below points that are less than
+   1e-6 pixels apart. */
 function drawAreas(run, worker) {
   const areas = areasOf(run.trace, worker);
   if (!areas) return null;

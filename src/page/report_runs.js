@@ -1,6 +1,5 @@
-/* The runs of the page, made ready: what they are called, how they look, and how fast they are beside each other.
- *
- * The form of the data is told in src/page/report.h.
+/* The runs of the page, prepared: their names, their look, and their relative speeds. src/page/report.h describes the
+ * data.
  */
 'use strict';
 
@@ -31,9 +30,9 @@ function prepare(raw, i) {
 }
 const runs = data.runs.map(prepare);
 
-/* Runs can be compared where they train the same model on the same data, on the same kind of device with as many threads:
- * an OpenCL device has all cores, and beside one thread it would be more than 100 % efficient. The one with the fewest
- * workers is the measure of the others. The runs of a sweep differ by their batch alone. */
+/* Runs are comparable if they train the same model on the same data, on the same kind of device with as many threads: an
+ * OpenCL device uses all cores, and compared with one thread it would be more than 100 % efficient. The run with the
+ * fewest workers is the base of the others. The runs of a sweep differ only in their batch. */
 const kindOf = (run) => JSON.stringify([run.about.model_text ?? run.about.model ?? null, run.about.data ?? null,
   ...new Set(run.devices.map((d) => `${String(d.device).slice(0, 3)} ${d.name}`).sort())]); // a name has its threads
 for (const run of runs) {
@@ -45,11 +44,11 @@ for (const run of runs) {
 }
 const compared = runs.filter((r) => r.speedUp !== null).length > 1; // of a single run it would be 1.00
 
-/* ---- colours, as the style sheet has them for light or dark ---- */
+/* ---- colours, from the style sheet for light or dark ---- */
 
 const look = { runs: [], ramp: [], phases: [], memory: [] };
 
-/* A colour of the ramp, from its first (0) to its last (1). */
+/* A colour of the ramp, from the first (0) to the last (1). */
 function rampAt(part) {
   const at = part * (look.ramp.length - 1), i = Math.min(look.ramp.length - 2, Math.floor(at));
   const [a, b] = [channels(look.ramp[i]), channels(look.ramp[i + 1])];
@@ -63,10 +62,10 @@ function readLook() {
   for (const run of runs) run.colour = data.sweep ? rampAt(runs.length > 1 ? run.i / (runs.length - 1) : .5) : look.runs[run.i % look.runs.length];
 }
 
-/* The colour with this share of it left, 0 to 1. */
+/* The colour with this opacity, 0 to 1. */
 const pale = (hex, part) => `${hex}${Math.round(255 * part).toString(16).padStart(2, '0')}`;
 
-/* ---- patterns: the tones of phases and of kinds of memory, to be told apart in grey ---- */
+/* ---- patterns, which distinguish phases and kinds of memory in grey ---- */
 
 const dark = (hex) => { const [r, g, b] = channels(hex); return .2126 * r + .7152 * g + .0722 * b < 128; };
 const PATTERNS = [

@@ -1,9 +1,9 @@
-/* The sweep over global batches: steps and seconds to the target, both axes logarithmic, beside the ideal. A row is what
- * `sweep --json` says of a batch. Its figures have the median, the least and the most of its seeds; the median is null
- * where half of them or more never reached the target. */
+/* The sweep over global batches: steps and seconds to the target on logarithmic axes, beside the ideal. A row is the
+ * batch's line of `sweep --json`. Its figures have the median, the least and the most of the seeds; the median is null if
+ * half of the seeds or more never reached the target. */
 'use strict';
 
-/* 1, 2, 5, 10, ... of an axis, or 1, 10, ... where those are many; and "never" at its top. */
+/* The ticks 1, 2, 5, 10, ... of an axis, or 1, 10, ... if those are too many; and "never" at the top. */
 function sweepTicks(low, high, top) {
   const of = (digits) => {
     const list = [];
@@ -14,12 +14,12 @@ function sweepTicks(low, high, top) {
   return [...(fine.length > 9 ? of([1]) : fine), top].map((value) => ({ value }));
 }
 
-/* The colour that the run has in the curves. */
+/* The colour of the run in the curves. */
 const colourOf = (r) => runs[data.sweep.runs.indexOf(r)]?.colour ?? look.ink;
 
 const MEDIAN = 'median', LEAST = 'least', MOST = 'most';
 
-/* `name`: what a run needed, steps or seconds; a row that never got there is a cross at the top. */
+/* name: 'steps' or 'seconds'. A row that never reached the target is a cross at the top. */
 function sweepChart(id, name) {
   const value = (r) => r[name][MEDIAN], seeds = data.sweep.seeds;
   const all = data.sweep.runs, got = all.filter((r) => r.reached), some = all.filter((r) => r[name][LEAST] !== null && seeds > 1);
@@ -62,8 +62,8 @@ function sweepWords(r, name) {
   return r.seeds_diverged > 0 ? 'diverged' : `not reached; ${end} at the end`;
 }
 
-/* The run that was at the target first by more than the time between two looks at the test set, which is as exactly as the
- * moment is known; null where two are nearer to each other. */
+/* The run that reached the target first, by more than the time between two tests, which limits the precision; null if two
+ * runs are closer. */
 function firstToTarget(reached) {
   const seconds = (r) => r.seconds[MEDIAN];
   const ranked = [...reached].sort((a, b) => seconds(a) - seconds(b)), [first, second] = ranked;

@@ -1,12 +1,12 @@
-/* The timeline of some steps: a band a worker, a row a thread, bars for what took time, arrows for messages. */
+/* The timeline of some steps: a band for each worker, a row for each thread, bars for what took time, arrows for messages. */
 'use strict';
 
 const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // tones and patterns: look.phases
 const LANE = 19, HEAD = 34, GAP = 5, LEFT = 72; // px
 const MOST_ROWS = 512;
 
-/* A trace as the page has it (report.h), made ready: bars by their starts, a row for each thread of each worker, arrows
- * that have both ends, and samples of memory. A log may be damaged: a field may be missing, or be anything. */
+/* Prepare a trace (report.h): bars by their starts, a row for each thread of each worker, arrows with both ends, and
+ * samples of memory. A log may be damaged: a field may be missing or have any type. */
 function traceOf(raw) {
   const rows = new Map(), names = new Map(), flows = new Map(), bars = [], samples = [], kinds = Object.keys(AREAS);
   const whole = (x) => Number.isFinite(x) && x >= 0 ? Math.floor(x) : -1, text = (x) => typeof x === 'string' ? x : '';
@@ -52,7 +52,7 @@ class Timeline {
     canvas.addEventListener('blur', () => this.point(null));
   }
 
-  /* ---- what is shown ---- */
+  /* ---- layout and view ---- */
 
   show(run) {
     const t = run.trace;
@@ -68,7 +68,7 @@ class Timeline {
     this.all();
   }
 
-  /* [step]: from when to when. The loader is steps ahead of those that compute: what it does belongs to none of them here. */
+  /* [step]: start and end. The loader works some steps ahead, so its bars count for no step. */
   stepBounds() {
     const bounds = new Map();
     for (const e of this.events) {
@@ -79,8 +79,8 @@ class Timeline {
     return bounds;
   }
 
-  /* A bar lies in the first lane of its row that is free: what runs within another bar comes below it. Times may
-   * be rounded to tenths of a microsecond. */
+  /* Place each bar in the first free lane of its row; a bar within another one comes below it. Times may be rounded to
+   * tenths of a microsecond. */
   layOut(rows) {
     const lanes = rows.map(() => []);
     for (const e of this.events) {
@@ -273,7 +273,7 @@ class Timeline {
     $('line-say').textContent = $('tip').textContent;
   }
 
-  /* The next bar along the row, or the nearest one in another row. */
+  /* Go to the next bar along the row, or to the nearest one in another row. */
   step(along, across) {
     const now = this.at;
     if (!now) { this.goTo(this.events.find((e) => e.end > this.from) || this.events[0]); return; }
@@ -346,7 +346,7 @@ class Timeline {
   }
 }
 
-/* Dark letters on a pale colour, white ones on a deep one. */
+/* Dark letters on a pale colour, white letters on a deep one. */
 function inkOn(hex) {
   return dark(hex) ? '#ffffff' : '#0d1b2a';
 }

@@ -1,4 +1,4 @@
-/* The page: two schemes side by side, one clock for both, and what mouse and keys do. */
+/* The page: two schemes side by side with one clock, and its mouse and keys. */
 'use strict';
 
 const calm = window.matchMedia('(prefers-reduced-motion: reduce)');
@@ -43,7 +43,7 @@ class Stage {
   length(unit) { return unit === 'rounds' ? this.scheme.rounds : this.scheme.ends[this.scheme.rounds]; }
   ends() { return clock.unit === 'rounds' ? this.scheme.ends.map((_, k) => k) : this.scheme.ends; }
 
-  /* Which round, and how far in it, at a point of the clock. */
+  /* The number of finished rounds and the share of the next one, at a point of the clock. */
   place(at) {
     const ends = this.ends();
     let done = 0;
@@ -132,8 +132,7 @@ function lead() {
     (gradsum ${escapeText(data.version)}). In the formulas N = ${N}${E > 0 ? `, P = ${P} (the power of two below), E = N − P = ${E}` : ''}.`;
 }
 
-/* Another model, for which the other of the two counts: from some 60 kB on a message takes longer for its bytes than for
- * being one. */
+/* Suggest a model for the opposite case: from about 60 kB on, a message's bytes take longer than its latency. */
 function another() {
   const bytes = 4 * data.floats, large = bytes * link.beta > link.alpha;
   $('try').innerHTML = `Here it is ${shortBytes(bytes)}: ${large ? 'bytes count' : 'rounds count'}. For the other case make this page with
@@ -153,7 +152,7 @@ function hideTip() {
   if (cursor.worker === null) $('tip').hidden = true;
 }
 
-/* The cursor on a cell of a stage; null: away. */
+/* Move the cursor to a cell of a stage; null: remove it. */
 function pointAt(worker, chunk) {
   cursor.worker = worker;
   for (const s of stages) s.drawing.point(null);
@@ -187,7 +186,7 @@ function stops() {
   return all.filter((x, i) => i === 0 || x - all[i - 1] > 1e-9 * length());
 }
 
-/* The end of a round, where a hand was close to it. */
+/* The nearest end of a round, if the slider is close to it. */
 function snapped(at) {
   const all = stops(), close = .06 * length() / (all.length - 1);
   return all.find((x) => Math.abs(x - at) < close) ?? at;
@@ -218,7 +217,7 @@ function setPlaying(on) {
   $('play').setAttribute('aria-label', on ? 'Pause' : 'Play');
 }
 
-/* How much of the clock passes in a millisecond of the reader's. */
+/* The clock's progress in a millisecond of real time. */
 function pace() {
   const rounds = Math.max(...stages.map((s) => s.scheme.rounds));
   return +$('speed').value * length() / rounds / ROUND_MS;

@@ -1,4 +1,4 @@
-/* The drawing of one scheme: a row a worker, a column a chunk, messages moving between the rows. */
+/* The drawing of one scheme: a row for each worker, a column for each chunk, and messages that move between rows. */
 'use strict';
 
 const ease = (x) => x < .5 ? 4 * x ** 3 : 1 - (2 - 2 * x) ** 3 / 2;
@@ -7,7 +7,7 @@ const ease = (x) => x < .5 ? 4 * x ** 3 : 1 - (2 - 2 * x) ** 3 / 2;
 
 const colours = { ramp: [], ink: [] };
 
-/* From the four colours of the style sheet to one for each count; dark ink on pale ones. */
+/* Interpolate the style sheet's four colours to one for each count, with dark ink on pale ones. */
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   const stops = [0, 1, 2, 3].map((i) => channels(style.getPropertyValue(`--c${i}`).trim()));
@@ -39,7 +39,7 @@ class Chunk {
     this.barsFrom = !low || thin ? 4 : this.dots ? 52 + Math.min(10, .6 * (width - 52) / workers) * workers : 22;
   }
 
-  /* Whose gradients: beside the count, or below, or not at all. */
+  /* Dots that show whose gradients: beside the count, below it, or nowhere if there is no room. */
   buildDots() {
     const beside = this.width - 52, below = this.height >= 40 ? this.width - 12 : 0, room = Math.max(beside, below);
     const step = Math.min(10, room / workers * (beside >= below && this.height < 30 ? .6 : 1)), r = Math.min(3, step / 2 - .9), x = beside >= below ? 46 : 6;
@@ -91,7 +91,7 @@ class Drawing {
     host.append(this.svg);
   }
 
-  /* All for this scheme and this width; what changes is set in show(). */
+  /* Build the fixed parts for this scheme and width; show() sets what changes. */
   build(scheme, width, most) {
     width = Math.max(width, 1); // that of a box which is laid out again may be negative for a moment
     const narrow = width < 470, high = window.innerHeight || 800;
@@ -166,7 +166,7 @@ class Drawing {
     });
   }
 
-  /* `done` rounds are done, and a part of the next one. At rest the last round's arcs stay, pale. */
+  /* Show `done` rounds and a part of the next one. At rest the last round's arcs stay, pale. */
   show(done, part) {
     const s = this.scheme, round = part > 0 ? done + 1 : done, at = part > 0 ? part : 1;
     if (round !== this.round) this.buildRound(round);

@@ -1,7 +1,5 @@
-/* The record that gradsum has put into the page, made ready: what each worker holds after each round, which messages
- * travel when, and what the formulas say. Nothing is drawn here.
- *
- * The form of the data is told in src/cli/step/page.c.
+/* Prepare the page's record: what each worker holds after each round, when each message travels, and the formulas.
+ * Nothing is drawn here. src/cli/step/page.c describes the data.
  */
 'use strict';
 
@@ -13,7 +11,7 @@ const bitCount = (set) => { let n = 0; for (; set; set &= set - 1) n++; return n
 const members = (set) => data.workers.map((_, r) => r).filter((r) => set >> r & 1);
 const chunkName = (c) => String.fromCharCode(97 + c % 26) + (c < 26 ? '' : Math.floor(c / 26));
 
-/* Row i of the record: what a chunk holds, in few numbers. */
+/* Row i of the record: the content of a chunk, in few numbers. */
 function values(i) {
   const [norm, min, max, some, bars] = data.rows[i];
   return { norm, min, max, some, bars };
@@ -24,7 +22,7 @@ function values(i) {
 const N = workers, L = Math.ceil(Math.log2(N)), Q = Math.floor(Math.log2(N)), P = 2 ** Q, E = N - P;
 const fold = E > 0 ? ' + 2' : '', foldMessages = E > 0 ? ' + 2 E' : '';
 
-/* Who sums the gradients of whom before the exchange, and hands the sum back after it. */
+/* Before the exchange some workers hand their gradients to partners, who hand the sum back after it. */
 const folded = {
   before: `<b>Fold in.</b> ${N} is no power of two: ${several(E, 'worker')} hand${E === 1 ? 's' : ''} the gradient to a partner,
     and wait${E === 1 ? 's' : ''}; ${P} workers go on.`,
@@ -77,13 +75,13 @@ const schemeWords = {
 };
 if (E === 0) for (const words of Object.values(schemeWords)) words.formula = words.formula.map((f) => f.replaceAll('P', 'N'));
 
-/* Of a scheme without such words. */
+/* For a scheme that is not in the table. */
 const otherWords = (raw) => ({ formula: ['', '', '', ''], round: (r, R) => `<b>Round ${r} of ${R}.</b> ${raw.what}` });
 
 /* ---- one scheme ---- */
 
-/* When the messages of a round are under way. A worker sends one at a time and receives one at a time, in the order
- * of the record; start and end become parts of the round, and its length is returned in seconds. */
+/* When the messages of a round travel. A worker sends one at a time and receives one at a time, in the order of the
+ * record. Sets start and end as parts of the round, and returns the round's length in seconds. */
 function schedule(messages) {
   const out = new Array(workers).fill(0), into = new Array(workers).fill(0);
   for (const m of messages) {
@@ -95,7 +93,7 @@ function schedule(messages) {
   return length;
 }
 
-/* The highest bar of each chunk, of all that is ever in it: one scale for all workers and rounds. */
+/* The highest bar that a chunk ever has: one scale for all workers and rounds. */
 function barScales(scheme) {
   const scale = new Array(scheme.chunks).fill(0);
   const look = (c, row) => { for (const b of values(row).bars) scale[c] = Math.max(scale[c], Math.abs(b)); };
@@ -126,10 +124,10 @@ function prepare(raw) {
 
 const schemes = data.schemes.map(prepare);
 
-/* ---- what is where, at a point in time: `done` rounds, and a part of the next one ---- */
+/* ---- the state at a point in time: `done` rounds, and a part of the next one ---- */
 
-/* What worker r holds in chunk c. Within a round it follows from what has come in: a part that has nothing in common
- * with what is there is added to it, and one that has takes its place. */
+/* Worker r's chunk c. Within a round, an incoming part that shares no worker with the chunk is added to it; any other
+ * part replaces it. */
 function cellAt(s, done, part, r, c) {
   const before = s.held[done][r][c];
   if (done === s.rounds || part === 0) return before;
@@ -144,7 +142,7 @@ function cellAt(s, done, part, r, c) {
   return set === before.set ? before : { set, bars, row: s.held[done + 1][r][c].set === set ? s.held[done + 1][r][c].row : null };
 }
 
-/* Counted up to there: a message counts when it has arrived. */
+/* The counts so far: a message counts once it has arrived. */
 function costsAt(s, done, part) {
   const sent = new Array(workers).fill(0);
   let messages = 0;

@@ -108,7 +108,7 @@ TEST(nodes_that_do_not_fit_are_named) {
           "n0: gradsum launch: rank ", "n1: gradsum launch: rank 3 was killed by signal 9 (Killed)",
           "n0: exit 1"}},
         {NEVER_COMES(0, "usage"),
-         {": rank 0 failed before it joined: it ended with exit status 2, on node rank 0 (host ",
+         {": rank 0 failed before it joined: it failed with exit status 2, on node rank 0 (host ",
           "n0: gradsum launch: rank ", "n1: gradsum launch: rank ", "n1: exit 1"}},
         {"launch 0 --nodes 2 --meet redis://127.0.0.1:$P/x -n 1 -- $T",
          {"n0: gradsum launch: --meet: the place to meet is 'redis://127.0.0.1:",

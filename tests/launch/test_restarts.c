@@ -141,7 +141,7 @@ TEST(what_would_fail_again_is_not_started_again) {
 TEST(what_it_goes_with) {
     assert_prints(2, "--restarts: '-1' is not a whole number", "launch -n 2 --restarts -1 -- train");
     assert_prints(2, "leave --meet out", "launch -n 2 --restarts 2 --meet file:/no/such/folder -- train");
-    assert_prints(2, "--restarts 2 is for train; 'eval' has nothing to go on with",
+    assert_prints(2, "--restarts is for train; 'eval' has nothing to go on with",
                   "launch -n 2 --restarts 2 -- eval");
     assert_prints(2, "does not know the best epoch before it",
                   "launch -n 2 --restarts 2 -- train --keep best,3 --save x --checkpoint y");

@@ -207,10 +207,10 @@ TEST(all_ways_follow) {
 
 TEST(start_says_it) {
     static const char run[] = "train --model softmax --steps 3 --threads 1";
-    assert_prints(0, "rate     lr 0.05; along a cosine to 0 at step 3\n", "%s --schedule cosine", run);
-    assert_prints(0, "rate     lr 0.05, after a warm-up over 2 steps; linearly to 0.001 at step 3\n",
+    assert_prints(0, "rate     lr 0.05; cosine to 0 at step 3\n", "%s --schedule cosine", run);
+    assert_prints(0, "rate     lr 0.05, after a warm-up over 2 steps; linear to 0.001 at step 3\n",
                   "%s --schedule linear --final-lr 0.001 --warmup-steps 2", run);
-    assert_prints(0, "; after epochs 1, 2.5 x 0.1\n", "%s --schedule step:1,2.5@0.1", run);
+    assert_prints(0, "; step:1,2.5@0.1\n", "%s --schedule step:1,2.5@0.1", run);
     assert_prints(0, "; not higher: no", "%s --lr-rule sqrt --warmup-steps 2 --schedule step:2@0.5", run);
     assert_prints(0, "\"schedule\":\"cosine\",\"final_lr\":0,", "%s --schedule cosine --json", run);
     assert_prints(0, "after a warm-up over 12 steps: not reached, the run ends after 3",

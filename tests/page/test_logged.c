@@ -70,23 +70,16 @@ TEST(cut_traces_are_read) {
     assert_int_equal(before, 7);
 }
 
-/* No more memory is taken than for a line of a log. */
-TEST(what_is_too_long_is_left_out) {
-    enum { SPACES = 100000 };
-    const char *folder = gs_made_log(),
-               *line = gs_test_format("{%*s\"kind\":\"step\",\"step\":1}\n%s", SPACES, "", gs_made_metrics);
+TEST(a_file_that_is_too_large_is_left_out) {
+    const char *folder = gs_made_log();
     gs_logged log;
-    gs_made_file(folder, "metrics.jsonl", line, strlen(line));
-    assert_ok(gs_logged_read(folder, &log));
-    assert_true(has_note(&log, "1 line is left out, the first of them line 1."));
-    gs_logged_free(&log);
     assert_int_equal(truncate(gs_test_format("%s/metrics.jsonl", folder), (off_t)1 << 40), 0);
     assert_ok(gs_logged_read(folder, &log));
     assert_true(has_note(&log, "metrics.jsonl is too large"));
     gs_logged_free(&log);
 }
 
-/* Lines that are no JSON, too long, or have zeros in them; files that are folders; a run.json that is no JSON. */
+/* Lines that are no JSON, or have zeros in them; files that are folders; a run.json that is no JSON. */
 TEST(damage_is_told) {
     const char *folder = gs_made_log();
     char *text = gs_test_malloc(200000);

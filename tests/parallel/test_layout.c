@@ -246,14 +246,14 @@ TEST(layouts_are_listed) {
 }
 
 TEST(places_are_drawn) {
-    assert_prints(0, "   2 cpu             1     0  3-11            61,550      all       all      1/2",
+    assert_prints(0, "   2 cpu             1    0     0 3-11          61,550     all       all     1/2",
                   "train --devices cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --pipeline-cut flops "
                   "--model lenet --steps 1");
-    assert_prints(0, "   1 cpu             0     1  all              7,850      1/2       1/2      1/2",
+    assert_prints(0, "   1 cpu             0    0     1 all            7,850     1/2       1/2     1/2",
                   "launch -n 2 -- train --layout dp2,zero3 --model softmax --steps 1");
     char *output = gs_test_output(0, "train --devices cpu,cpu --tensor 2 --model lenet --steps 1");
-    assert_has(output, "rank device       part repl.  layers",
-               "   1 cpu             1     0  all             31,328      all       all      all");
+    assert_has(output, "rank device      stage part repl. layers",
+               "   1 cpu             0    1     0 all           31,328     all       all     all");
     output = gs_test_output(0, "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu --layout dp2,tp2,pp2,zero1 "
                                "--pipeline-cut flops --model lenet --steps 1");
     assert_has(output, "rank device      stage part repl. layers",

@@ -18,7 +18,7 @@ static const char *text_of(const gs_screen *s, sign what) {
     return s->utf8 ? utf8[what] : ascii[what];
 }
 
-/* 0 .. last, in proportion to the logarithm; the middle where the range is a point */
+/* 0 .. last, in proportion to the logarithm; the middle if the range is a point */
 static int place(double value, double from, double to, int last) {
     if (!(to > from)) return last / 2;
     double part =
@@ -44,7 +44,7 @@ static bool has_range(const gs_chart_point *p) {
     return isfinite(p->least) && isfinite(p->most) && p->least > 0;
 }
 
-/* The limits of the axes: all points with their ranges, and the ideal line where it ends. */
+/* The limits of the axes include all points, their ranges, and the end of the ideal line. */
 static void measure(plot *p, const gs_chart *c, const gs_chart_point *first) {
     p->x0 = c->points[0].x;
     p->x1 = c->points[c->count - 1].x;
@@ -79,7 +79,7 @@ static void fill(plot *p, const gs_chart *c, const gs_chart_point *first) {
     }
 }
 
-/* The round number (1, 2 or 5 times a power of ten) that belongs to a row; 0 if none does. */
+/* The round number (1, 2 or 5 times a power of ten) in a row; 0: none. */
 static double tick_of(const plot *p, int row) {
     static const int leading[] = {1, 2, 5};
     for (int power = (int)floor(log10(p->y0)); power <= (int)ceil(log10(p->y1)); power++)
@@ -111,7 +111,7 @@ static bool draw_never(FILE *to, const gs_screen *s, const gs_chart *c, const pl
     return any;
 }
 
-/* The x of each point below it, as far as there is room. */
+/* Label each point with its x, where there is room. */
 static void draw_x_axis(FILE *to, const gs_screen *s, const gs_chart *c, const plot *p) {
     fprintf(to, "%*s %s", MARGIN, "", s->utf8 ? "└" : "+");
     for (int i = 0; i < p->columns; i++) fputs(s->utf8 ? "─" : "-", to);

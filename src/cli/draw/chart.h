@@ -1,4 +1,4 @@
-/* A chart of points, both axes logarithmic, made of characters: at most 80 columns, 19 lines.
+/* A chart of points, drawn with characters on logarithmic axes: at most 80 columns, 19 lines.
  *
  *     steps to 80 % test accuracy, by global batch (both axes logarithmic)
  *       never |                           x
@@ -13,26 +13,25 @@
  *              . ideal: twice the batch, half the steps
  *              x not reached
  *
- * A point may have a range, such as that of several seeds: a line of '|' through it.
+ * A point may have a range, such as that of several seeds, drawn as a line of '|' through it.
  */
 #pragma once
 
 #include "cli/draw/wrapped.h"
 
 typedef struct gs_chart_point {
-    double x, y;        /* > 0; y: infinite or no number for a point in the row "never" */
-    double least, most; /* the range; no range where they are 0 or no numbers */
+    double x, y;        /* > 0; y infinite or NaN: a point in the row "never" */
+    double least, most; /* the range; 0 or NaN: none */
 } gs_chart_point;
 
 typedef struct gs_chart {
     const char *title;
-    const char *measured;         /* for the legend: what the points are */
-    const char *range;            /* for the legend: what the range is, or NULL */
-    const char *ideal;            /* for the legend: what the line y = y0 x0 / x through the first point is */
-    const char *never;            /* for the legend: what the points without y are */
-    const gs_chart_point *points; /* with x growing */
+    /* The legend of the points, the range (NULL: none), the line y = y0 x0 / x through the first point, and the points
+     * without y. */
+    const char *measured, *range, *ideal, *never;
+    const gs_chart_point *points; /* by x, ascending */
     int count;                    /* > 0 */
 } gs_chart;
 
-/* Without a single y it says so in one line. */
+/* If no point has a y, print one line that says so. */
 void gs_chart_draw(FILE *, const gs_screen *, const gs_chart *);

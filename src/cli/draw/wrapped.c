@@ -47,11 +47,11 @@ int gs_screen_columns(const gs_screen *s) {
     return s->width < GS_SCREEN_DEFAULT ? s->width : GS_SCREEN_DEFAULT;
 }
 
-/* ---- what is not divided: how many bytes of a text ---- */
+/* ---- the bytes of a word or an item, which is not divided ---- */
 
 static int word_of(const char *text) {
     const int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ")" : " ");
-    return length + (int)strcspn(text + length, " "); /* and what follows the ')' */
+    return length + (int)strcspn(text + length, " "); /* including text after the ')' */
 }
 
 static int item_of(const char *text) {
@@ -102,7 +102,7 @@ void gs_print_name(FILE *to, const char *name, int width) {
 
 /* NULL: no memory. */
 static char *printable(const char *format, va_list args) {
-    char *raw, *text = NULL; /* that of a model has any length */
+    char *raw, *text = NULL; /* a model's text has any length */
     if (vasprintf(&raw, format, args) < 0) return NULL;
     const size_t room = 4 * strlen(raw) + 1;
     if ((text = malloc(room))) gs_printable_into(text, room, raw, "\n\t");

@@ -1,14 +1,14 @@
-/* launch --elastic MIN:MAX: when a rank was lost, the processes that are left go on, without a checkpoint.
+/* launch --elastic MIN:MAX: after a loss the remaining processes continue, without a checkpoint.
  *
  *     generation 1   processes a b c d    ranks 0 1 2 3      c is killed in step 57
  *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (persist/snapshots.h)
- *                    process  e           rank  3            new, where MAX allows: it gets the state from rank 0
+ *                    process  e           rank  3            new, if MAX allows it: gets the state from rank 0
  *
- * The launcher waits until every process has noticed the loss (shared.h); one that hangs is killed. Then it begins the
- * next generation with those that are left, and starts new ones until there are MAX. With --exact there must be 1, 2, 4
- * or 8 of them: surplus ones are let go, and end with 0. The run ends as without --elastic if fewer than MIN are left,
- * if some have done their work already, if two generations in turn make no step, or if a rank ends for wrong usage,
- * which the next generation would repeat.
+ * The launcher waits until every process has noticed the loss (shared.h), and kills a process that hangs. Then it
+ * begins the next generation with the remaining processes and starts new ones, up to MAX. With --exact there must be 1,
+ * 2, 4 or 8 of them: surplus processes are let go and end with 0. The run ends as without --elastic if fewer than MIN
+ * remain, if some have finished their work, if two consecutive generations make no step, or if a rank ends for wrong
+ * usage, which the next generation would repeat.
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -21,11 +21,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static const double GRACE = 2; /* seconds beyond the time-out, until one that does not ask is killed */
+static const double GRACE = 2; /* seconds beyond the time-out until a process that does not ask is killed */
 
 /* ---- the processes now ---- */
 
-/* Survivors have not been let go. */
+/* The counts of processes; survivors exclude those that were let go. */
 typedef struct census {
     int survivors, asking, done, vacant; /* vacant: slots */
 } census;
@@ -46,7 +46,7 @@ bool gs_elastic_is_ending(const gs_launch_processes *p) {
     return count(p).done > 0;
 }
 
-/* Is there a process that is still to ask? One that hangs is killed. */
+/* Does any process still have to ask? Kills processes that hang. */
 static bool wait_for_all(gs_elastic *e, gs_launch_processes *p) {
     const bool late = gs_awake_seconds() - e->lost_at > p->timeout + GRACE;
     bool waits = false;
@@ -64,7 +64,7 @@ static bool wait_for_all(gs_elastic *e, gs_launch_processes *p) {
 
 /* ---- the next generation ---- */
 
-/* How many ranks it has, with so many survivors and so many vacant slots for new ones; 0: too few. */
+/* The number of ranks, given the survivors and the vacant slots for new processes; 0: too few. */
 static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant) {
     const int most = survivors + vacant < l->elastic_max ? survivors + vacant : l->elastic_max;
     int size = survivors > most ? survivors : most;
@@ -74,7 +74,7 @@ static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant
     return size < l->elastic_min ? 0 : size;
 }
 
-/* Number the ranks: the survivors in the order of before, then new ones in vacant slots. *kept: how many survive. */
+/* Number the ranks: the survivors in their old order, then new ones in vacant slots. *kept: the survivors. */
 static void renumber(gs_launch_processes *p, int size, int *kept) {
     int before[GS_LAUNCH_MOST], next = 0;
     memcpy(before, p->rank, sizeof before);
@@ -108,7 +108,7 @@ static void say_generation(const char *lost, int generation, int size, int kept,
     gs_tell("launch", "%s", text);
 }
 
-/* NULL: the survivors may go on. */
+/* NULL: the survivors may continue. */
 static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bool idle, int size) {
     if (e->lost >= 0 && gs_launch_blame_of(p->child[e->lost].status) == GS_BLAME_USAGE)
         return "wrong usage would fail again";
@@ -116,8 +116,8 @@ static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bo
     return size == 0 ? "they are too few" : NULL;
 }
 
-/* "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": the one to blame, and all others that did not end by
- * themselves, because of that loss. */
+/* "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": the rank to blame, then all others that did not end by
+ * themselves because of its loss. */
 void gs_elastic_append_lost(const gs_elastic *e, const gs_launch_processes *p, char *text, size_t size) {
     if (e->lost >= 0) gs_launch_append_end(p, e->lost, text, size);
     for (int i = 0; i < p->launch->size && e->lost >= 0; i++) {
@@ -130,7 +130,7 @@ void gs_elastic_append_lost(const gs_elastic *e, const gs_launch_processes *p, c
     if (!*text) gs_append(text, size, "a rank was cut off");
 }
 
-/* Go on, or end as a launch does that is not elastic. */
+/* Continue, or end as a launch without --elastic. */
 static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const census *n) {
     gs_shared *s = p->shared;
     const int size = choose_size(p->launch, atomic_load(&s->exact) != 0, n->survivors, n->vacant);
@@ -152,11 +152,11 @@ static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const cens
     return GS_ELASTIC_WAITS;
 }
 
-/* ---- what the launcher sees ---- */
+/* ---- for the launcher ---- */
 
 void gs_elastic_note_loss(gs_elastic *e, const gs_launch_processes *p, int slot) {
     const gs_launch_child *c = p->child;
-    const bool ended = c[slot].hangs[0] && e->lost >= 0; /* by wait_for_all, because of another's loss */
+    const bool ended = c[slot].hangs[0] && e->lost >= 0; /* killed by wait_for_all, after another's loss */
     if (e->lost < 0 || (!ended && gs_launch_blame_of(c[slot].status) > gs_launch_blame_of(c[e->lost].status)))
         e->lost = slot;
     if (e->lost_at <= 0) e->lost_at = gs_awake_seconds();

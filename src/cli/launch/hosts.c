@@ -4,9 +4,9 @@
  *                        +--- ssh berta launch --node-rank 1
  *                        +--- ssh carl launch --node-rank 2
  *
- * Each gets the run's secret, which is new, in its standard input: nobody can read it there, as on a command line. That
- * stays open as long as this process lives; where it ends, a launch ends too, whatever has become of ssh. ssh may ask
- * for nothing: it must find its way by keys.
+ * Each launch reads the run's new secret from its standard input, because others could read a command line. The input
+ * stays open while this process lives; when it ends, the launch ends too, even if ssh is gone. ssh must work with keys,
+ * without asking.
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -21,37 +21,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { HOSTS = 64, NAME = 128, COMMAND = 8192, USUAL_PORT = 29400 };
-static const double GRACE = 8 /* s for the others to find out by themselves, and then for each signal */;
+static const double GRACE = 8 /* s until the others notice a failure, and between two signals */;
 
 typedef struct host {
     char name[NAME];
     int processes;
-    pid_t pid; /* of its launch, or of ssh; 0: not running */
-    int input; /* its standard input */
+    pid_t pid; /* of its launch or of ssh; 0: not running */
+    int input; /* the launch's standard input */
     int status;
 } host;
 
 typedef struct fleet {
     const gs_launch *launch;
     host host[HOSTS];
-    int count, running, failed; /* failed: the first; -1: none */
+    int count, running, failed; /* failed: the first to fail; -1: none */
     char ranks[HOSTS * 4], meet[NAME + 32], secret[2 * GS_SECRET + 2];
 } fleet;
 
 /* ---- which hosts ---- */
 
-/* What ssh cannot take for an option, nor a shell for anything else than a name. */
+/* Safe as a word for ssh and for a shell. */
 static bool is_name(const char *name) {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@%:";
     return *name && *name != '-' && strspn(name, good) == strlen(name);
 }
 
-/* "berta:4", "[fd00::1]:4": as an address is written, with the number of processes as its port. */
+/* "berta:4", "[fd00::1]:4": an address with the number of processes as its port. */
 static gs_status take_host(fleet *f, const char *word, size_t length) {
     char text[NAME + 32];
     host *h = &f->host[f->count];
@@ -95,7 +94,7 @@ static gs_status read_hosts(fleet *f, const char *list) {
 
 /* ---- the command of each ---- */
 
-/* Append a word as a shell reads it: in single quotes, where it needs them. */
+/* Append a word for a shell, in single quotes if it needs them. */
 static void append_word(char *text, size_t size, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,+@%";
     gs_append(text, size, *text ? " " : "");
@@ -108,7 +107,7 @@ static void append_word(char *text, size_t size, const char *word) {
     gs_append(text, size, "'");
 }
 
-/* "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: it is too long. */
+/* "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: too long. */
 static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     const gs_launch *l = f->launch;
     static const char *const same[] = {"GRADSUM_CHECK", "GRADSUM_TIMEOUT"}; /* on all machines */
@@ -141,11 +140,7 @@ static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
 /* ---- starting ---- */
 
 /* In the new process. */
-static void become(const fleet *f, int node, const char *command, int input, const sigset_t *before) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    setpgid(0, 0); /* Ctrl-C reaches this launch, which tells the others */
-    signal(SIGTTOU, SIG_IGN);
-    sigprocmask(SIG_SETMASK, before, NULL);
+static void become(const fleet *f, int node, const char *command, int input) {
     dup2(input, STDIN_FILENO);
     if (node == 0)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -167,8 +162,12 @@ static gs_status start(fleet *f, int node, const sigset_t *before) {
     const ssize_t length = (ssize_t)strlen(f->secret);
     const bool told = write(ends[1], f->secret, (size_t)length) == length; /* it fits into the pipe */
     fflush(stderr);
+    const pid_t launcher = getpid();
     h->pid = told ? fork() : -1;
-    if (h->pid == 0) become(f, node, command, ends[0], before);
+    if (h->pid == 0) {
+        gs_launch_begin_child(launcher, before);
+        become(f, node, command, ends[0]);
+    }
     close(ends[0]);
     h->input = ends[1];
     if (h->pid < 0) {
@@ -189,7 +188,7 @@ static void send_all(fleet *f, int number) {
     }
 }
 
-/* ssh passes no signal on. */
+/* Through standard input, because ssh forwards no signals. */
 static void tell_all(const fleet *f, char what) {
     for (int i = 0; i < f->count; i++)
         if (f->host[i].input >= 0 && write(f->host[i].input, &what, 1) < 0)
@@ -211,7 +210,7 @@ static void reap(fleet *f) {
 /* Returns the signal that stopped it, or 0. */
 static int watch(fleet *f, const sigset_t *waited) {
     int stopped_by = 0;
-    double due = 0; /* when the next signal is sent to those that still run; 0: never */
+    double due = 0; /* when the running launches get the next signal; 0: never */
     int next = SIGTERM;
     while (f->running > 0) {
         const struct timespec wait = {.tv_nsec = 200000000};
@@ -222,8 +221,7 @@ static int watch(fleet *f, const sigset_t *waited) {
             gs_launch_suspend();
             tell_all(f, GS_LAUNCH_RESUME);
         } else if (number == SIGUSR1) {
-            /* A checkpoint. One rank of the run is enough, and ssh passes no signal on. */
-            if (f->host[0].pid > 0) kill(f->host[0].pid, number);
+            if (f->host[0].pid > 0) kill(f->host[0].pid, number); /* a checkpoint: one rank is enough */
         } else if (number > 0 && number != SIGCHLD) {
             if (!stopped_by) stopped_by = number;
             send_all(f, number == SIGINT ? SIGINT : SIGTERM);

@@ -1,7 +1,7 @@
-/* Starting several processes, watching over them, ending them together, and starting them again.
+/* Starts several processes, watches them, ends them together, and starts them again.
  *
- * They are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
- * threads, which a fork would not take along.
+ * The processes start by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep threads,
+ * which a fork does not copy.
  */
 #include "cli/launch/launch.h"
 #include "cli/cli.h"
@@ -26,27 +26,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* When one process has failed, the others normally find out by themselves, and each says what it has seen. So many
- * seconds until they are told to end, and then until they are killed. */
+/* After a failure the other processes normally notice it, and each reports what it has seen. Seconds until the launcher
+ * ends them with SIGTERM, and again until it kills them. */
 static const double GRACE = 2;
 
-static const double GRACE_STOP = 10; /* the same after Ctrl-C: they end after their step, and save */
+static const double GRACE_STOP = 10; /* after Ctrl-C, when they finish a step and save */
 
-static const double LOOK = 0.25; /* seconds between two looks, which gs_awake_seconds wants */
+static const double LOOK = 0.25; /* seconds between two looks, as gs_awake_seconds requires */
 
-static const double AGAIN = 0.5; /* a second Ctrl-C comes from a person, not from the same one sent twice */
+static const double AGAIN =
+    0.5; /* seconds after which a second Ctrl-C is a new one, not the first sent twice */
 
 /* From the start of all processes to the end of the last one. */
 typedef struct gs_attempt {
     gs_launch_processes processes;
     gs_launch_rendezvous rendezvous;
     gs_elastic elastic;
-    int failed;        /* the slot that is to blame, or -1 */
-    int failed_others; /* how many were running when the first failed, */
-    bool told;         /* and whether they had to be told to end */
-    int stopped_by;    /* the signal that asked us to stop, or 0 */
+    int failed;        /* the slot to blame, or -1 */
+    int failed_others; /* processes that were running when the first failed */
+    bool told;         /* these had to be ended by a signal */
+    int stopped_by;    /* the signal that stopped the launch, or 0 */
     double stopped_at;
-    int next_signal; /* for those that still run: 0 none, SIGTERM or SIGKILL, */
+    int next_signal; /* for the running processes: 0, SIGTERM or SIGKILL, */
     double next_at;  /* and when it is due */
     sigset_t waited;
 } gs_attempt;
@@ -64,22 +65,24 @@ static gs_status set_environment(const gs_launch_processes *p, const gs_launch_r
     return set ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the environment of rank %d", p->rank[slot]);
 }
 
-/* In the new process: die with the launcher, ignore the terminal, become gradsum again. Returns only if that fails. */
+void gs_launch_begin_child(pid_t launcher, const sigset_t *before) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
+    setpgid(0, 0);
+    signal(SIGTTOU, SIG_IGN);
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* In the new process: become gradsum again. Returns only if that fails. */
 static gs_status become_rank(const gs_launch_processes *p, const gs_launch_rendezvous *r, int slot, int size,
                              pid_t launcher) {
     const gs_launch *l = p->launch;
     cpu_set_t share;
     const bool bind = l->bind && l->size > 1 && gs_cores_share(slot, l->size, &share);
     int words = 0;
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
-    /* Ctrl-C goes to the launcher alone, which passes it on. So each process gets it once, however it was sent. In a
-     * group of their own the processes are in the background, where some terminals stop those that write. */
-    setpgid(0, 0);
-    signal(SIGTTOU, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &p->blocked, NULL);
+    gs_launch_begin_child(launcher, &p->blocked);
     const int nothing = l->starter ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* standard input is the launcher's */
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* standard input belongs to the launcher */
     GS_TRY(set_environment(p, r, slot, size, bind ? &share : NULL));
     while (l->command[words]) words++;
     char **argv = calloc((size_t)words + 2, sizeof *argv);
@@ -116,10 +119,9 @@ static gs_status start_all(gs_attempt *a) {
 
 /* ---- a rank that never joins ----
  *
- * A rank may end before it reaches the rendezvous. Where it finds out by itself why it must fail, it leaves word
- * there (gs_comm_fail_early). One that is killed, or cannot even begin, says nothing, and the ranks of other nodes
- * would wait for it as long as the time-out is. Its launcher knows, and leaves word in its place, which takes 2 s at
- * most:
+ * A rank may end before it reaches the rendezvous. A rank that detects its error reports it there (gs_comm_fail_early).
+ * A rank that is killed, or cannot start, reports nothing, and the ranks of other nodes would wait for the whole
+ * time-out. Its launcher therefore reports for it, within 2 s:
  *
  *     rank 0: rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host berta)
  */
@@ -143,21 +145,25 @@ static void leave_word(const gs_attempt *a, int slot, const char *what) {
     gs_comm_fail_early(&r, GS_E_PEER, why);
 }
 
-/* Unless the ranks have met, or it has left word itself, or the launcher has. */
+/* "was killed by signal 9 (Killed)", "failed with exit status 1" */
+static void append_status(int status, char *text, size_t size) {
+    if (WIFSIGNALED(status))
+        gs_append(text, size, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        gs_append(text, size, "failed with exit status %d", WEXITSTATUS(status));
+}
+
+/* Unless the ranks have met, or the rank or the launcher has reported already. */
 static void tell_early_failure(const gs_attempt *a, int slot) {
     const gs_launch_processes *p = &a->processes;
-    const int status = p->child[slot].status;
-    char what[200];
+    char what[200] = "it ";
     if (p->launch->nodes == 1 || atomic_load(&p->shared->met) || atomic_load(&p->shared->over)) return;
     if (!a->stopped_by && gs_shared_has_reported(p->shared, slot)) return;
     if (a->stopped_by)
-        snprintf(what, sizeof what, "it was stopped by signal %d (%s)", a->stopped_by,
-                 strsignal(a->stopped_by));
-    else if (WIFSIGNALED(status))
-        snprintf(what, sizeof what, "it was killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+        gs_append(what, sizeof what, "was stopped by signal %d (%s)", a->stopped_by,
+                  strsignal(a->stopped_by));
     else
-        snprintf(what, sizeof what, "it ended with exit status %d", WEXITSTATUS(status));
+        append_status(p->child[slot].status, what, sizeof what);
     leave_word(a, slot, what);
 }
 
@@ -195,8 +201,8 @@ gs_launch_blame gs_launch_blame_of(int status) {
     return WEXITSTATUS(status) == GS_EXIT_USAGE ? GS_BLAME_USAGE : GS_BLAME_EXIT;
 }
 
-/* A rank has failed. The first one to fail is to blame, unless one that is seen later must have been the cause. Not one
- * that the launcher has killed. */
+/* A rank has failed. The first to fail is to blame, unless one that is seen later must have been the cause; a rank that
+ * the launcher has killed is not. */
 static void note_failure(gs_attempt *a, int slot) {
     const gs_launch_child *c = a->processes.child;
     if (a->failed < 0) {
@@ -211,8 +217,8 @@ static void note_failure(gs_attempt *a, int slot) {
     if (a->next_signal == 0) plan_signal(a, SIGTERM, GRACE);
 }
 
-/* SIGTERM has no effect on a stopped process. If only stopped ones are left, nobody needs time to end. But after
- * Ctrl-C, which may find one that is stopped for a moment, they have the time-out. */
+/* SIGTERM has no effect on a stopped process: if only stopped ones are left, kill them at once. After Ctrl-C wait for
+ * the time-out first, because a process may be stopped only for a moment. */
 static void look_for_stopped(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     if (p->running == 0 || (a->failed < 0 && !a->stopped_by) || a->next_signal != SIGTERM) return;
@@ -224,12 +230,12 @@ static void look_for_stopped(gs_attempt *a) {
     plan_signal(a, SIGKILL, 0);
 }
 
-/* Ranks that have ended wait for nobody. So only the launcher notices a rank that is stopped while it saves or ends. */
+/* Ranks that have ended do not wait, so only the launcher notices a rank that is stopped while it saves or ends. */
 static void look_for_hanging(gs_attempt *a) {
     gs_launch_processes *p = &a->processes;
     const double now = gs_awake_seconds();
     if (a->failed >= 0 || a->stopped_by || p->running == p->launch->size) return;
-    if (p->shared->elastic && !gs_elastic_is_ending(p)) return; /* the others notice it */
+    if (p->shared->elastic && !gs_elastic_is_ending(p)) return; /* the other ranks notice it */
     for (int i = 0; i < p->launch->size && a->failed < 0; i++) {
         gs_launch_child *c = &p->child[i];
         if (!is_stopped(c)) {
@@ -245,7 +251,7 @@ static void look_for_hanging(gs_attempt *a) {
     }
 }
 
-/* In an elastic launch others may go on, unless it is about to end. */
+/* In an elastic launch the others may continue, unless the launch is about to end. */
 static void note_end(gs_attempt *a, int slot, int status) {
     gs_launch_processes *p = &a->processes;
     p->child[slot].pid = 0;
@@ -283,13 +289,13 @@ void gs_launch_suspend(void) {
     sigemptyset(&one);
     sigaddset(&one, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &one, NULL); /* here it stops, and goes on at SIGCONT */
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* stops here, and continues at SIGCONT */
     sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
 static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
-    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z has stopped none of them; a checkpoint */
+    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z, which reaches the launcher alone; a checkpoint */
         send_all(a, number);
         if (number == SIGTSTP) gs_launch_suspend();
         if (number == SIGTSTP) send_all(a, SIGCONT);
@@ -300,7 +306,8 @@ static void take_signal(gs_attempt *a, int number) {
     } else if (!a->stopped_by) {
         const bool joining = a->rendezvous.own_folder && access(a->rendezvous.where, F_OK) == 0;
         send_all(a, number);
-        plan_signal(a, SIGTERM, joining ? GRACE : GRACE_STOP); /* while they meet there is nothing to save */
+        plan_signal(a, SIGTERM,
+                    joining ? GRACE : GRACE_STOP); /* until they have met, there is nothing to save */
     }
     if (!a->stopped_by) {
         a->stopped_by = number;
@@ -308,7 +315,7 @@ static void take_signal(gs_attempt *a, int number) {
     }
 }
 
-/* Its end is the end of standard input; what it writes there are the signals that stop its ranks for a while. */
+/* Standard input ends with the starter; its bytes there suspend and resume the ranks. */
 static bool starter_has_gone(const gs_attempt *a) {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     char c;
@@ -321,7 +328,7 @@ static bool starter_has_gone(const gs_attempt *a) {
 }
 
 static void end_those_left(gs_attempt *a) {
-    reap(a); /* who has ended does not hang: this launcher may have been stopped meanwhile */
+    reap(a); /* first: this launcher may have been stopped, and ended processes do not hang */
     if (a->processes.running > 0) {
         if (!a->told && !a->stopped_by) note_all_hanging(a, false);
         send_all(a, a->next_signal);
@@ -347,7 +354,7 @@ static void watch(gs_attempt *a) {
         if (number > 0 && number != SIGCHLD) take_signal(a, number);
         if (starter_has_gone(a)) take_signal(a, SIGTERM);
     }
-    /* Those that were left had done their work. */
+    /* The remaining processes had finished their work. */
     if (a->elastic.lost >= 0 && a->failed < 0 && !a->stopped_by) note_failure(a, a->elastic.lost);
 }
 
@@ -359,14 +366,14 @@ void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(waited, numbers[i]); /* a signal that is blocked waits even where it is ignored */
+            sigaddset(waited, numbers[i]); /* blocked, a signal would be delivered even if it is ignored */
     }
     sigprocmask(SIG_BLOCK, waited, before);
 }
 
-/* ---- how it has ended: what is said of it, and its exit status ---- */
+/* ---- the end: message and exit status ---- */
 
-enum { SAID = 3900 /* bytes of what is said of a failure */ };
+enum { SAID = 3900 /* bytes of a failure's message */ };
 
 static void append_hanging(const gs_launch_processes *p, const char *before, const char *after, char *text,
                            size_t size) {
@@ -376,25 +383,22 @@ static void append_hanging(const gs_launch_processes *p, const char *before, con
 }
 
 void gs_launch_append_end(const gs_launch_processes *p, int slot, char *text, size_t size) {
-    const int status = p->child[slot].status, rank = p->rank[slot];
+    gs_append(text, size, "rank %d ", p->rank[slot]);
     if (p->child[slot].hangs[0])
-        gs_append(text, size, "rank %d hangs: %s", rank, p->child[slot].hangs);
-    else if (WIFSIGNALED(status))
-        gs_append(text, size, "rank %d was killed by signal %d (%s)", rank, WTERMSIG(status),
-                  strsignal(WTERMSIG(status)));
+        gs_append(text, size, "hangs: %s", p->child[slot].hangs);
     else
-        gs_append(text, size, "rank %d failed with exit status %d", rank, WEXITSTATUS(status));
+        append_status(p->child[slot].status, text, size);
 }
 
-/* What a rank has reported, where that says more than how one has ended. */
+/* A rank's report, if it says more than the wait status to blame. */
 static const gs_launch_report *report_of(const gs_attempt *a) {
     const gs_launch_child *c = &a->processes.child[a->failed];
     const bool merely_exits = !c->hangs[0] && gs_launch_blame_of(c->status) == GS_BLAME_EXIT;
     return merely_exits ? gs_shared_cause(a->processes.shared) : NULL;
 }
 
-/* Why it failed. A rank that was killed, or failed for a reason of its own, is to blame. If all ranks merely lost
- * another one, or were stopped, the message of the first says which. Returns the slot that is to blame. */
+/* Describe the cause of the failure and return the slot to blame: a rank that was killed or failed by itself. If all
+ * ranks merely lost a peer or were stopped, the first one's message says which. */
 static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     const gs_launch_processes *p = &a->processes;
     const gs_launch_report *report = report_of(a);
@@ -415,7 +419,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     return slot;
 }
 
-/* The signal at which a rank ended in order, or 0: the shell's convention for it is 128 + N (SIGPIPE: see output.c). */
+/* The signal that made a rank end in order, or 0. Its exit status is 128 + N, as in the shell (SIGPIPE: output.c). */
 static int stopped_itself(const gs_attempt *a) {
     for (int i = 0; i < a->processes.launch->size && !a->told; i++) {
         const int status = a->processes.child[i].status;
@@ -424,7 +428,7 @@ static int stopped_itself(const gs_attempt *a) {
     return 0;
 }
 
-/* "stopped by signal 15 (Terminated); rank 2 hangs: process 4711 is stopped", where such ones have been killed. */
+/* "stopped by signal 15 (Terminated); rank 2 hangs: process 4711 is stopped": hanging ranks have been killed. */
 static int say_stopped(const gs_attempt *a, int number) {
     char text[SAID] = "";
     append_hanging(&a->processes, "; ", "", text, sizeof text);
@@ -432,7 +436,7 @@ static int say_stopped(const gs_attempt *a, int number) {
     return 128 + number;
 }
 
-/* The exit status; text: what is to be said of a failure, "": nothing more. */
+/* The exit status; text: the message of a failure; "": nothing to add. */
 static int judge(const gs_attempt *a, char text[SAID]) {
     const gs_launch_processes *p = &a->processes;
     int misused = 0;
@@ -442,7 +446,7 @@ static int judge(const gs_attempt *a, char text[SAID]) {
     if (a->failed < 0) return GS_EXIT_OK;
     const int number = a->stopped_by ? a->stopped_by : stopped_itself(a);
     if (number) return say_stopped(a, number);
-    const int first = p->child[a->failed].status; /* nobody reads its output any more, as behind `| head` */
+    const int first = p->child[a->failed].status; /* SIGPIPE: its output is closed, as by `| head` */
     if (WIFSIGNALED(first) && WTERMSIG(first) == SIGPIPE) return 128 + SIGPIPE;
     if (misused == p->launch->size) {
         if (misused > 1) gs_tell("launch", "all %d processes failed with this error", misused);
@@ -452,20 +456,20 @@ static int judge(const gs_attempt *a, char text[SAID]) {
     return gs_launch_blame_of(p->child[slot].status) == GS_BLAME_USAGE ? GS_EXIT_USAGE : GS_EXIT_FAILED;
 }
 
-/* ---- launch --restarts N: when a rank was lost, all ranks start again, in a new attempt ----
+/* ---- launch --restarts N: after a loss all ranks start again, in a new attempt ----
  *
  *     attempt 1   steps 1 .. 40 | checkpoint | 41 .. 57 X              rank 2 is killed, and the others end
  *     attempt 2                                41 .. 57 .. 80          with --resume auto
  *
- * The folder is that of the command's --checkpoint; without one, or before the first checkpoint, an attempt begins as
- * the first did. Training is deterministic and a checkpoint has all that it needs (train/state.h), so the last attempt
- * ends with the bits of a run in which no rank was lost.
+ * An attempt resumes from the folder of the command's --checkpoint; without one, or before the first checkpoint, it
+ * begins as the first attempt did. Training is deterministic and a checkpoint is complete (train/state.h), so the last
+ * attempt ends with the bits of an undisturbed run.
  *
- * What would fail again is not started again: bad usage, weights that have diverged or differ, what a rank finds wrong
- * before the first step, and two losses in turn without a step between them. Nor is what was asked to stop.
+ * Failures that would repeat are not retried: wrong usage, weights that diverged or differ, errors before the first
+ * step, and two consecutive losses without a step between them. Nor is a run that was asked to stop.
  *
- * Each attempt is new to the command: it has a folder to meet in, and `--log DIR` and `--digest DIR` become
- * DIR-restart-1 and so on, because the first attempt has written into DIR.
+ * Each attempt meets in a new folder, and `--log DIR` and `--digest DIR` become DIR-restart-1 and so on, because the
+ * first attempt has written into DIR.
  */
 
 /* MORE: words that an attempt adds: --resume, --log and --digest, each with its value. */
@@ -474,15 +478,14 @@ enum { MORE = 6, FOLDER = 4200 };
 typedef struct gs_restarts {
     const gs_launch *first;
     gs_launch attempt;
-    int done;  /* restarts */
-    bool idle; /* the attempt before made no step */
-    bool
-        ours; /* one has made a step, or the command resumes: so train has found no other run's checkpoints */
-    char **words;                     /* of this attempt's command; NULL: it is the first one's */
-    char log[FOLDER], digest[FOLDER]; /* its folders */
+    int done;     /* restarts so far */
+    bool idle;    /* the previous attempt made no step */
+    bool ours;    /* an attempt made a step, or the command resumes: the checkpoints belong to this run */
+    char **words; /* of this attempt's command; NULL: the first one's */
+    char log[FOLDER], digest[FOLDER]; /* this attempt's folders */
 } gs_restarts;
 
-/* NULL: another attempt may do better. */
+/* Why another attempt would fail too; NULL: it may succeed. */
 static const char *why_not_again(const gs_restarts *r, const gs_attempt *a, bool stepped) {
     const gs_launch_report *report = gs_shared_cause(a->processes.shared);
     const gs_launch_child *failed = &a->processes.child[a->failed];
@@ -505,7 +508,7 @@ static int add_option(gs_restarts *r, int n, const char *option, const char *val
     return n;
 }
 
-/* DIR -> DIR-restart-2, where the option is given. */
+/* DIR -> DIR-restart-2, if the option is given. */
 static int rename_folder(gs_restarts *r, int n, const char *option, char name[FOLDER]) {
     const char *folder = gs_launch_option(r->first, option);
     size_t length = folder ? strlen(folder) : 0;
@@ -515,7 +518,7 @@ static int rename_folder(gs_restarts *r, int n, const char *option, char name[FO
     return add_option(r, n, option, name);
 }
 
-/* The command of the first attempt, and what is new; of an option that is given twice the last one counts. */
+/* The first attempt's command and the new options; the last value of an option counts. */
 static bool make_command(gs_restarts *r, bool resume) {
     int n = 0;
     while (r->first->command[n]) n++;
@@ -530,18 +533,18 @@ static bool make_command(gs_restarts *r, bool resume) {
     return true;
 }
 
-/* The checkpoint that an attempt goes on from, to be freed; NULL: none. */
+/* The checkpoint to resume from, to be freed; NULL: none. */
 static char *find_checkpoint(const gs_restarts *r, const char *folder) {
     char note[GS_CHECKPOINT_NOTE] = "", *file = NULL;
     if (!folder || !r->ours || gs_checkpoint_is_empty(folder)) return NULL;
     if (gs_checkpoint_find(folder, &file, note) != GS_OK) snprintf(note, sizeof note, "%s", gs_message());
-    gs_checkpoint_let_go(); /* nobody else writes there now */
+    gs_checkpoint_let_go();
     if (*note) gs_tell("launch", "%s", note);
     return file;
 }
 
-/* An attempt has failed: is there another? Appends to the text of the failure where that goes on, or why there is none:
- * "; restart 1 of 3: it goes on after step 40 (...)"; without --restarts nothing. */
+/* Prepare the next attempt and return true, or return false. Appends where it resumes, or why there is none, to the
+ * failure's text: "; restart 1 of 3: it goes on after step 40 (...)"; without --restarts nothing. */
 static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
     const bool stepped = atomic_load(&a->processes.shared->stepped) > 0;
     const char *folder = gs_launch_option(r->first, "--checkpoint"), *no = why_not_again(r, a, stepped);
@@ -578,7 +581,7 @@ static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
 
 /* ---- the whole ---- */
 
-/* Not all processes could be started: none goes on. This is said now, since what others are told has its own words. */
+/* Not all processes could be started: end those that run, and tell other nodes. */
 static void give_up(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     char why[300];
@@ -592,8 +595,8 @@ static void give_up(gs_attempt *a) {
     send_all(a, SIGKILL);
 }
 
-/* Start all processes and wait for them. Signals stay blocked between two attempts: one that comes then is taken by the
- * next. */
+/* Start all processes and wait for them. Signals stay blocked between two attempts; the next attempt takes a signal
+ * that arrives there. */
 static gs_status attempt(gs_attempt *a, const gs_launch *launch) {
     gs_launch_processes *p = &a->processes;
     *a = (gs_attempt){.processes = {.launch = launch,
@@ -632,7 +635,8 @@ int gs_launch_run(const gs_launch *launch) {
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     if (launch->nodes > 1)
-        sigprocmask(SIG_BLOCK, &pipe, NULL); /* the store where a rank is reported may hang up */
+        sigprocmask(SIG_BLOCK, &pipe,
+                    NULL); /* a store may close the connection while a rank is reported to it */
     while (again) {
         char text[SAID] = "";
         exit_status = GS_EXIT_FAILED;

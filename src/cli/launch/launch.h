@@ -1,4 +1,4 @@
-/* Several processes of this program at once: `gradsum launch`. */
+/* `gradsum launch`: several processes of this program. */
 #pragma once
 
 #include <signal.h>
@@ -9,102 +9,104 @@
 #include "core/error.h"
 
 typedef struct gs_launch {
-    int size;        /* how many processes on this machine */
-    int nodes, node; /* how many machines, each with a launch of its own; which one this is */
-    int first,
-        world_size;      /* the first of these processes among all, and how many there are on all machines */
-    const char *hosts;   /* start a launch on each of these machines (hosts.c); NULL: here alone */
-    const char *program; /* of those; NULL: where this one is */
-    bool starter;        /* --hosts has started this launch: its processes end with its standard input */
-    const char *meet;    /* where they meet (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: here */
-    const char *interface;        /* by which they are reached, for GRADSUM_INTERFACE; NULL: by the route */
-    const char *secret_file;      /* for GRADSUM_SECRET_FILE; NULL: as it is in the environment */
-    double timeout;               /* seconds, for GRADSUM_TIMEOUT; 0: as it is in the environment */
-    const char *transport;        /* for GRADSUM_TRANSPORT */
-    bool bind;                    /* each process keeps to cores of its own, where there are enough */
+    int size;                /* processes on this machine */
+    int nodes, node;         /* the number of machines, each with its own launch, and this machine's index */
+    int first, world_size;   /* this machine's first rank, and the number of ranks on all machines */
+    const char *hosts;       /* start a launch on each of these machines (hosts.c); NULL: here alone */
+    const char *program;     /* where gradsum is on the other hosts; NULL: where it is here */
+    bool starter;            /* --hosts started this launch: its processes end with its standard input */
+    const char *meet;        /* rendezvous (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: a folder here */
+    const char *interface;   /* for GRADSUM_INTERFACE; NULL: the interface of the route */
+    const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: leave the environment unchanged */
+    double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: leave the environment unchanged */
+    const char *transport;   /* for GRADSUM_TRANSPORT */
+    bool bind;               /* bind each process to its own cores, if there are enough */
     int elastic_min, elastic_max; /* --elastic MIN:MAX (elastic.c); 0: a lost process ends all */
-    int restarts;                 /* how often all may start again, when one was lost (launch.c) */
+    int restarts;                 /* how often all processes may restart after a loss (launch.c) */
     char **command;               /* the words after "--", ending with NULL */
 } gs_launch;
 
 /* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if wrong
- * usage is to blame, 128 + N if signal N stopped them, else 1; with one message on standard error. When one process
- * fails, the others are stopped, and all start again where launch->restarts says so; where it is elastic, they go on. A
- * rank that stays stopped (SIGSTOP) for longer than the time-out after another has ended counts as failed; after a
- * signal, it is killed then. */
+ * usage is to blame, 128 + N if signal N stopped them, else 1, with one message on standard error. When one process
+ * fails, the others are stopped, and all restart if launch->restarts allows it; an elastic launch continues without it.
+ * A rank that stays stopped (SIGSTOP) for longer than the time-out after another rank ended counts as failed; after a
+ * signal it is killed then. */
 int gs_launch_run(const gs_launch *);
 
-/* From here on the signals of a launch, and SIGCHLD, wait until sigtimedwait takes one of *waited. One that is ignored
- * (nohup) stays ignored. *before: for the processes that are started. */
+/* Block the signals of a launch, and SIGCHLD, for sigtimedwait on *waited. Ignored signals (nohup) stay ignored.
+ * *before: the mask to restore in the processes that are started. */
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
-/* SIGTSTP has been taken: stop, as if it had not been, until SIGCONT. In a group that no shell watches the system lets
- * nobody stop: then this returns at once. */
+/* In a new process, before exec: end with the launcher, and restore the signal mask. Ctrl-C goes to the launcher alone,
+ * which passes it on, so that each process receives it once; hence a process group of its own. That group is in the
+ * background, where some terminals would stop processes that write (SIGTTOU). */
+void gs_launch_begin_child(pid_t launcher, const sigset_t *before);
+
+/* SIGTSTP was taken by sigtimedwait: stop now, until SIGCONT. Returns at once in a process group that no shell watches,
+ * where the system lets no process stop. */
 void gs_launch_suspend(void);
 
-/* What a launch of several hosts writes to those that it has started: their ranks stop, as at Ctrl-Z, and go on. */
+/* Bytes that a launch of several hosts writes to its launches: their ranks stop, as at Ctrl-Z, or continue. */
 enum { GS_LAUNCH_SUSPEND = 'z', GS_LAUNCH_RESUME = 'c' };
 
 /* ---- hosts.c ---- */
 
-/* Start a launch on each of launch->hosts, over ssh on all but the first, which is this machine; wait for them, and
- * return the exit status. Prints what it runs. */
+/* Start a launch on each of launch->hosts: the first is this machine, the others are reached over ssh. Wait for them
+ * and return the exit status. Prints the commands that it runs. */
 int gs_launch_hosts(const gs_launch *);
 
-/* ---- rendezvous.c: where the processes meet, and what else they find around them ---- */
+/* ---- rendezvous.c: the rendezvous and the environment of the processes ---- */
 
 struct gs_store_server;
 
-/* Where the processes find each other. A folder is new, and the last of them to arrive removes it, unless something
- * else lies there. So nothing is left behind even if the launcher is killed. A store of tcp is held by the launcher of
- * node rank 0. */
+/* Where the processes meet. A folder is new, and the last process to arrive removes it unless it contains something
+ * else; nothing is left behind even if the launcher is killed. The launcher of node rank 0 holds a tcp store. */
 typedef struct gs_launch_rendezvous {
     char where[GS_LAUNCH_WHERE];    /* for GRADSUM_RENDEZVOUS */
-    bool own_folder;                /* that folder was made for this launch alone */
-    struct gs_store_server *server; /* NULL: another launcher's, or no store */
+    bool own_folder;                /* the folder was made for this launch alone */
+    struct gs_store_server *server; /* NULL: another launcher holds it, or there is no store */
 } gs_launch_rendezvous;
 
-/* GS_E_FILE, GS_E_USAGE. Prints where the store listens, which answers once gs_store_server_start is called. */
+/* GS_E_FILE, GS_E_USAGE. Prints where the store listens; the store answers after gs_store_server_start. */
 gs_status gs_launch_rendezvous_create(const gs_launch *, gs_launch_rendezvous *);
 
-/* All processes have ended. Remove the folder, if it is still there, with all that is in it; end the store, and tell of
- * strangers that came to it. In a folder that several launches share, and whose ranks have not all met, say that
- * these need nothing any more. awaited: after a failure, give those of other nodes a moment to hear of it. */
+/* Call it when all processes have ended. Remove the launch's own folder and its content; end the store and report
+ * strangers that connected. If several launches share the folder and not all ranks have met, note there that these
+ * ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
 void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool met, bool awaited);
 
-/* Set the environment of this process to what `rank` of this machine is to find. GS_E_MEMORY. */
+/* Set this process's environment for local rank `rank`. GS_E_MEMORY. */
 gs_status gs_launch_set_environment(const gs_launch_rendezvous *, const gs_launch *, int rank);
 
-/* False: no memory. */
+/* setenv of a number. False: no memory. */
 bool gs_launch_set_number(const char *name, int value);
 
-/* The value that the command itself gives this option, such as "--timeout"; NULL: none. */
+/* The command's own value of an option such as "--timeout"; NULL: not given. */
 const char *gs_launch_option(const gs_launch *, const char *name);
 
-/* The time-out of the processes in seconds: the command's, or the launch's, or the environment's, or the default. */
+/* The time-out of the processes in seconds: the command's, else the launch's, else the environment's, else the
+ * default. */
 double gs_launch_timeout(const gs_launch *);
 
-/* Processes that mpirun has started are not launched here, but share PoCL's cache just as well: give this one a
- * cache of its own, where there is a place for it. */
+/* Processes of mpirun would share PoCL's cache: give this process a cache of its own, if a folder can be found. */
 void gs_launch_cache_under_mpirun(void);
 
-/* ---- launch.c: the processes, while they run; for elastic.c ---- */
+/* ---- launch.c: the running processes; for elastic.c ---- */
 
 typedef struct gs_launch_child {
     pid_t pid;            /* 0: not running */
-    int status;           /* as waitpid says, once it has ended */
-    double stopped_since; /* seen stopped since then, while others had ended; 0: it is not */
+    int status;           /* of waitpid, once it has ended */
+    double stopped_since; /* when it was first seen stopped while others had ended; 0: it is not stopped */
     /* What it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang. */
     char hangs[80];
 } gs_launch_child;
 
-/* A slot holds one process at a time. Where the launch is elastic, a slot's rank changes, and a new process may follow
- * in it. */
+/* A slot holds one process at a time. In an elastic launch a slot's rank changes, and a new process may take a slot. */
 typedef struct gs_launch_processes {
     const gs_launch *launch;
     gs_shared *shared;
     double timeout;   /* seconds that a rank may be stopped once others have ended */
-    sigset_t blocked; /* signals, when the launch began */
+    sigset_t blocked; /* the signal mask before the launch */
     int running;
     gs_launch_child child[GS_LAUNCH_MOST]; /* [slot] */
     int rank[GS_LAUNCH_MOST];              /* [slot] in the world; -1: it was let go */
@@ -113,41 +115,41 @@ typedef struct gs_launch_processes {
 /* Start the process of this slot as rank[slot] of `size`. GS_E_MEMORY: the system has no room for it. */
 gs_status gs_launch_start_process(gs_launch_processes *, const gs_launch_rendezvous *, int slot, int size);
 
-/* Remember what it does now, for messages; of several times the first counts. */
+/* Record what the process is doing now, for messages; only the first call counts. */
 void gs_launch_note_hanging(gs_launch_child *);
 
 /* Append "rank 2 was killed by signal 9 (Killed)", or "rank 2 hangs: process 4711 is stopped". */
 void gs_launch_append_end(const gs_launch_processes *, int slot, char *text, size_t size);
 
-/* How much an end is to blame, by its wait status: a rank that merely exits may have lost one that was killed, or that
+/* How strongly a wait status suggests the cause: a rank that merely exits may have lost a rank that was killed or that
  * ended for wrong usage. */
 typedef enum gs_launch_blame { GS_BLAME_EXIT, GS_BLAME_KILLED, GS_BLAME_USAGE } gs_launch_blame;
 gs_launch_blame gs_launch_blame_of(int status);
 
-/* ---- elastic.c: who goes on when a rank was lost ---- */
+/* ---- elastic.c: continuing after a loss ---- */
 
 typedef struct gs_elastic {
-    double lost_at;                  /* the first loss of this generation was noticed; 0: there was none */
-    int lost;                        /* slot of the loss that is to blame for the others; -1: none is known */
-    bool idle;                       /* the generation before made no step */
-    bool regrouped;                  /* there was a generation after the first */
-    gs_launch_rendezvous rendezvous; /* of the last such one */
+    double lost_at;                  /* when the generation's first loss was noticed; 0: no loss */
+    int lost;                        /* the slot to blame for the losses; -1: unknown */
+    bool idle;                       /* the previous generation made no step */
+    bool regrouped;                  /* this is not the first generation, */
+    gs_launch_rendezvous rendezvous; /* and this is its rendezvous */
 } gs_elastic;
 
 typedef enum gs_elastic_state {
     GS_ELASTIC_RUNS,
-    GS_ELASTIC_WAITS, /* a rank was lost; until all others have noticed it, look often */
-    GS_ELASTIC_FAILS  /* there is no other generation, which has been said; elastic->lost is to blame */
+    GS_ELASTIC_WAITS, /* a rank was lost: look often until all others have noticed it */
+    GS_ELASTIC_FAILS  /* no further generation, as a message has said; elastic->lost is to blame */
 } gs_elastic_state;
 
-/* The process of this slot has ended in another way than with 0. */
+/* The process of this slot has ended with another status than 0. */
 void gs_elastic_note_loss(gs_elastic *, const gs_launch_processes *, int slot);
 
-/* Look at all processes; begin the next generation where each of them has noticed a loss. */
+/* Look at all processes; begin the next generation once every process has noticed the loss. */
 gs_elastic_state gs_elastic_look(gs_elastic *, gs_launch_processes *);
 
-/* Who was lost in this generation, and how; "a rank was cut off": nobody. */
+/* Append which ranks this generation has lost, and how; "a rank was cut off" if none ended. */
 void gs_elastic_append_lost(const gs_elastic *, const gs_launch_processes *, char *text, size_t size);
 
-/* Have some processes ended with 0, their work being done? */
+/* Has any process finished its work (status 0)? */
 bool gs_elastic_is_ending(const gs_launch_processes *);

@@ -1,5 +1,5 @@
-/* What the processes of a launch find around them: a folder to meet in, a cache for OpenCL's compiler, and an
- * environment that says who they are. */
+/* The surroundings of a launch's processes: a folder or store to meet in, a cache for OpenCL's compiler, and the
+ * environment that tells each its rank. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const double LINGER = 1; /* s for other nodes to hear why this one has failed */
+static const double LINGER = 1; /* s for other nodes to learn why this one has failed */
 
-/* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480), so each of `size`
- * ranks has a cache of its own, beside the user's, which stays for the next time. "": no place for it, so the rank
- * makes itself a temporary one (gs_cl_choose_cache). */
+/* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480). Therefore each of
+ * `size` ranks has its own cache beside the user's, kept for the next run. "": no folder for it; the rank makes a
+ * temporary one (gs_cl_choose_cache). */
 static const char *cache_of(int rank, int size, char path[PATH_MAX]) {
     const char *const places[][2] = {{getenv("POCL_CACHE_DIR"), "/"},
                                      {getenv("XDG_CACHE_HOME"), "/gradsum/pocl-"},
@@ -46,10 +46,10 @@ const char *gs_launch_option(const gs_launch *launch, const char *name) {
         if (strcmp(*word, name) == 0 && word[1]) value = word[1];
         if (strncmp(*word, name, length) == 0 && (*word)[length] == '=') value = *word + length + 1;
     }
-    return value; /* the last one counts */
+    return value; /* the last value counts */
 }
 
-/* A value that is no time is not reported here: the ranks say what is wrong with it. */
+/* Invalid values are skipped: the ranks report them. */
 double gs_launch_timeout(const gs_launch *launch) {
     const char *own = gs_launch_option(launch, "--timeout"), *environment = getenv("GRADSUM_TIMEOUT");
     const double values[] = {own ? strtod(own, NULL) : 0, launch->timeout,
@@ -59,7 +59,7 @@ double gs_launch_timeout(const gs_launch *launch) {
     return GS_TIMEOUT;
 }
 
-/* A folder that the user names, which all launchers see: the first of them makes it. */
+/* A folder of the user, visible to all launchers; the first launcher makes it. */
 static gs_status use_folder(const char *folder, gs_launch_rendezvous *r) {
     if (snprintf(r->where, sizeof r->where, "%s", folder) >= (int)sizeof r->where)
         return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
@@ -68,7 +68,7 @@ static gs_status use_folder(const char *folder, gs_launch_rendezvous *r) {
     return GS_OK;
 }
 
-/* Only what is said to be for several machines can be reached from others. */
+/* With one node the store must not be reachable from other machines. */
 static gs_status check_reach(const gs_launch *l, const gs_endpoint *m) {
     const bool here = gs_route_is_local(m->host) || strcmp(m->host, "localhost") == 0;
     if (l->nodes == 1 && !here)

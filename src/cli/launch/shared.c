@@ -26,8 +26,7 @@ static gs_shared *map(int file) {
 
 gs_status gs_shared_create(bool elastic, gs_shared **out) {
     int file = memfd_create(NAME, 0);
-    if (file >= 0 &&
-        ftruncate(file, sizeof(gs_shared)) != 0) { /* not within ulimit -f: no process finds it */
+    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* beyond ulimit -f: no process finds it */
         close(file);
         file = -1;
     }
@@ -87,7 +86,7 @@ void gs_shared_begin_generation(gs_shared *s, int size, const int *rank, const c
     s->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) s->slot[i].rank = rank[i];
     snprintf(s->where, sizeof s->where, "%s", where);
-    atomic_fetch_add(&s->generation, 1); /* last: who sees it finds the rest */
+    atomic_fetch_add(&s->generation, 1); /* last: whoever reads it finds the rest */
 }
 
 /* ---- a process ---- */
@@ -97,7 +96,7 @@ typedef struct membership {
     int file, slot, generation;
 } membership;
 
-/* The launcher's memory, if that is what the variable names: it may be left over from elsewhere. */
+/* The launcher's memory, unless the variable is a leftover. */
 static membership find_launcher(void) {
     const char *text = getenv(VARIABLE);
     char path[64], target[64] = "";
@@ -119,7 +118,7 @@ static membership *mine(void) {
     return &m;
 }
 
-/* The lock, which ends with a process that is killed, makes one of those that say the same the first. */
+/* The lock decides which of several equal reports is the first; a killed process releases it. */
 bool gs_launch_report_failure(gs_status code, const char *message, bool *said) {
     const membership *m = mine();
     *said = false;

@@ -1,12 +1,12 @@
-/* Memory that a launcher and its processes share: why processes fail, and with --elastic who goes on when one was lost.
+/* Memory that a launcher and its processes share: why processes fail and, with --elastic, who continues after a loss.
  *
  *     process                                              launcher
- *     it has met all others; has made a step ->
+ *     has met all others; has made a step    ->
  *     why it fails                           ->            its last line is the diagnosis
- *     it has lost a rank, and asks           ->            waits until each process has asked, or ended
- *     goes on as rank R of N, or ends        <-            the next generation: who has which rank, where they meet
+ *     has lost a rank, and asks              ->            waits until each process has asked or ended
+ *     continues as rank R of N, or ends      <-            the next generation: each rank, and the rendezvous
  *
- * Numbers of generations begin with 1. A memfd: nothing can be left behind.
+ * Generations count from 1. The memory is a memfd, so nothing can be left behind.
  */
 #pragma once
 
@@ -25,64 +25,64 @@ typedef struct gs_launch_report {
 
 typedef struct gs_shared {
     atomic_int generation;
-    atomic_int stepped; /* the last generation that has made a step; 0: none */
-    atomic_int over;    /* there is no other generation */
-    atomic_int exact;   /* the run is, as a process says that asks */
-    atomic_int met;     /* all ranks have */
+    atomic_int stepped; /* the last generation that made a step; 0: none */
+    atomic_int over;    /* there is no further generation */
+    atomic_int exact;   /* the run uses --exact, as an asking process reports */
+    atomic_int met;     /* all ranks have met */
     bool elastic;
-    int file; /* the launcher's; -1: no process finds this memory */
+    int file; /* the launcher's descriptor; -1: processes cannot find this memory */
     int size;
     char where[GS_LAUNCH_WHERE];
     struct {
-        atomic_int asks; /* for this generation */
+        atomic_int asks; /* the generation that it asks for */
         int rank;        /* in `generation` */
     } slot[GS_LAUNCH_MOST];
     atomic_int reports;
-    gs_launch_report report[GS_LAUNCH_MOST]; /* in the order in which they came */
+    gs_launch_report report[GS_LAUNCH_MOST]; /* in order of arrival */
 } gs_shared;
 
 /* ---- the launcher ---- */
 
-/* Processes that it starts inherit it. GS_E_MEMORY. */
+/* The launcher's processes inherit the memory. GS_E_MEMORY. */
 gs_status gs_shared_create(bool elastic, gs_shared **);
 void gs_shared_free(gs_shared *); /* NULL is allowed */
 
-/* Forget all, for another attempt. */
+/* Reset it for another attempt. */
 void gs_shared_clear(gs_shared *);
 
-/* Put into this process's environment what the one of `slot` is to find there. False: no memory. */
+/* Set this process's environment for the process of `slot`. False: no memory. */
 bool gs_shared_set_environment(const gs_shared *, int slot);
 
 /* Has the process of this slot reported why it fails? */
 bool gs_shared_has_reported(const gs_shared *, int slot);
 
-/* The first report of a reason of its own; else of a rank that merely lost another one (GS_E_PEER); else of one that
- * was stopped. NULL: there is none. */
+/* The first report of a cause; else of a rank that merely lost a peer (GS_E_PEER); else of a rank that was stopped.
+ * NULL: there are no reports. */
 const gs_launch_report *gs_shared_cause(const gs_shared *);
 
-/* Has the process of this slot asked for the generation after this one? */
+/* Has the process of this slot asked for the next generation? */
 bool gs_shared_has_asked(const gs_shared *, int slot);
 
-/* Begin the next generation. rank[slot]: -1: this process is let go. where: a folder. */
+/* Begin the next generation. rank[slot] -1: let this process go. where: a folder. */
 void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const char *where);
 
-/* ---- a process; nothing happens in one that no launch has started ---- */
+/* ---- a process; these do nothing in a process that no launch has started ---- */
 
-/* Report why it fails; *said: another one has reported the same before; or, to one that was stopped, any reason.
+/* Report why this process fails. *said: another process has reported the same, or, if this one was stopped, any reason.
  * False: there is no launcher. */
 bool gs_launch_report_failure(gs_status, const char *message, bool *said);
 
-/* It has met the ranks of all nodes. */
+/* This process has met the ranks of all nodes. */
 void gs_launch_note_joined(void);
 
 /* Rank 0 has made a step. */
 void gs_launch_note_step(void);
 
-/* The generation of an elastic launch that it belongs to; 0: no such launch has started it. */
+/* This process's generation of an elastic launch; 0: no elastic launch has started it. */
 int gs_launch_generation(void);
 
 typedef enum gs_launch_answer { GS_LAUNCH_ENDS, GS_LAUNCH_GOES_ON, GS_LAUNCH_LETS_GO } gs_launch_answer;
 
-/* It has lost a rank. GS_LAUNCH_GOES_ON: *r is what it is in the next generation; its texts are static. exact: the run
- * is, and goes on with as many ranks as that takes. */
+/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is its place there; the texts are
+ * static. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
 gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact);

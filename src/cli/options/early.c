@@ -1,19 +1,18 @@
-/* Before the libraries begin, and just after.
+/* Code that runs before the libraries' constructors, and just after them.
  *
- * OpenBLAS maps a buffer for each of its threads when it is loaded (newer versions: for the program's first thread
- * too), and where mmap fails it tries again forever. Under a limit on the address space (ulimit -v, ulimit -d) the
- * program would hang before main(). So what is here runs before the functions with which libraries begin: it starts the
- * program again without OpenBLAS's own threads, which are never used (cpu/pool.h). If the libraries have not begun
- * after some seconds of computing, there was too little for one buffer, and a sentence says so. What is mapped later is
- * seen to in cpu/openblas_memory.c.
+ * When OpenBLAS is loaded, it maps a buffer for each of its threads (newer versions: for the program's first thread
+ * too); if mmap fails, it retries forever. Under a limit on the address space (ulimit -v, ulimit -d) the program would
+ * hang before main(). Therefore this code restarts the program without OpenBLAS's own threads, which are never used
+ * (cpu/pool.h). If the libraries are not loaded after some seconds of computing, there was too little memory for one
+ * buffer, and a message says so. cpu/openblas_memory.c handles later mappings.
  *
- * Where it cannot start those threads (ulimit -u) it raises SIGINT, as if the user had pressed Ctrl-C. Then too the
- * program starts again without them.
+ * If OpenBLAS cannot start its threads (ulimit -u), it raises SIGINT, as if the user had pressed Ctrl-C. The program
+ * then restarts without them too.
  *
- * UCX, which newer versions of Open MPI load with the program, catches SIGHUP: it would no longer end the program, and
- * nohup could not be seen. So the signals are set back to what they were.
+ * UCX, which newer versions of Open MPI load with the program, catches SIGHUP, which would then no longer end the
+ * program, and would hide nohup. Therefore the signals are restored.
  *
- * Not with sanitizers, which are not ready that early, and need more address space than any limit gives. */
+ * Sanitizers are not ready that early, and need more address space than any limit allows: they are left alone. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@
 #endif
 
 #ifndef SANITIZED
-enum { SECONDS = 2 /* of computing; the libraries need 0.05 */ };
+enum { SECONDS = 2 /* of CPU time; the libraries need 0.05 */ };
 
 static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM}; /* SIGINT: see interrupted() */
 enum { SIGNALS = sizeof signals / sizeof *signals };
@@ -47,7 +46,7 @@ static void give_up(int signal_number) {
     _exit(1);
 }
 
-/* The limit's option of the shell's ulimit, and *bytes; NULL: there is none. */
+/* The option of ulimit that limits memory, and *bytes; NULL: no limit. */
 static const char *limit_of_memory(unsigned long long *bytes) {
     struct rlimit limit;
     const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
@@ -59,7 +58,7 @@ static const char *limit_of_memory(unsigned long long *bytes) {
     return NULL;
 }
 
-/* Returns if that is not needed, or cannot be done. getenv and setenv do not work yet. */
+/* Returns if the restart is not needed or impossible. getenv and setenv do not work yet. */
 static void start_without_threads(char **argv, char **environment) {
     static char name[] = "OPENBLAS_NUM_THREADS=", one[] = "OPENBLAS_NUM_THREADS=1";
     size_t count = 0;
@@ -80,7 +79,7 @@ static void start_without_threads(char **argv, char **environment) {
 
 static char **our_argv, **our_environment;
 
-/* SIGINT while libraries begin. One that this process has sent to itself is OpenBLAS's; others are as they were. */
+/* SIGINT while libraries load. If this process sent it, it is OpenBLAS's; others act as before. */
 static void interrupted(int number, siginfo_t *info, void *context) {
     (void)context;
     const struct sigaction *was = &before[1];
@@ -127,8 +126,8 @@ static void before_libraries(int argc, char **argv, char **environment) {
 __attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **,
                                                                             char **) = before_libraries;
 
-/* The program's own functions of this kind come after those of all libraries. A C library other than glibc may not have
- * called the one before. */
+/* The program's constructors run after those of all libraries. A C library other than glibc may not have called
+ * before_libraries. */
 __attribute__((constructor)) static void after_libraries(void) {
     if (!begun) return;
     for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &before[i], NULL);

@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- --help: a table of options as text, with the defaults that the table's values hold ---- */
+/* ---- --help: the options as text, with the table's values as defaults ---- */
 
 enum { MARGIN = 25 };
 
-/* What an option is when nobody sets it, as text, from what its value holds now; "" where it is off or has none.
- * `text` is room for it. */
+/* An option's default: the text of its present value; "" if it is off or has no default. `text` is a buffer. */
 static const char *default_of(const gs_option *o, char *text, size_t size) {
     if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
         o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||
@@ -18,7 +17,7 @@ static const char *default_of(const gs_option *o, char *text, size_t size) {
         return "";
     if (gs_option_is_number(o->kind)) {
         double value = gs_option_number(o->kind, o->value);
-        /* outside of what may be said: off, or found out later */
+        /* out of range: off, or determined later */
         if (!(value >= o->min && value <= o->max)) return "";
     }
     return gs_option_text(o->kind, o->value, text, size);
@@ -42,7 +41,8 @@ static const gs_command *of; /* the command whose help is being printed */
 
 /* ---- roff (man(7)) ---- */
 
-/* A dot or an apostrophe that begins a line would be a request; a plain hyphen may become another dash. */
+/* Escape a dot or an apostrophe at the start of a line, which would be a request, and hyphens, which may become dashes.
+ */
 static void put(const char *text) {
     bool begins = true;
     for (; *text; text++) {
@@ -57,7 +57,7 @@ static void put(const char *text) {
     }
 }
 
-/* Lines of a text, where an empty one begins a paragraph. */
+/* An empty line begins a paragraph. */
 static void put_paragraphs(const char *text) {
     while (*text) {
         char line[200];

@@ -12,7 +12,7 @@
 
 /* ---- names ---- */
 
-/* "-e": the options that begin with this letter, as far as there is room. */
+/* "-e": name the options that begin with this letter, up to the room for them. */
 static gs_status unknown_letter(const gs_option *options, const char *name) {
     char list[160] = "";
     for (const gs_option *o = options; o->name; o++)
@@ -43,13 +43,13 @@ static const gs_option *option_named(const gs_option *options, const char *name)
     return NULL;
 }
 
-/* "-zero", "---zero": what looks for "--zero" in a command line (gs_option_is_given, launch) would not find it. */
+/* Refuse "-zero" and "---zero": gs_option_is_given and launch search a command line for "--zero". */
 static gs_status wrong_dashes(const gs_option *o, const char *word) {
     return gs_fail(GS_E_USAGE, "unknown option %.*s; did you mean %s%s?", (int)strcspn(word, "="), word,
                    gs_option_dashes(o), o->name);
 }
 
-/* "-n3": the option n; NULL: there is none, or no number. */
+/* "-n3": the option n; NULL: no such option, or no number. */
 static const gs_option *letter_with_number(const gs_option *options, const char *word) {
     if (word[0] != '-' || word[1] == '-' || !isdigit((unsigned char)word[2])) return NULL;
     for (const gs_option *o = options; o->name; o++)
@@ -57,8 +57,7 @@ static const gs_option *letter_with_number(const gs_option *options, const char 
     return NULL;
 }
 
-/* Help is wanted, whatever else is said: nothing is parsed then, so that help shows the defaults. But a word behind
- * it was meant to say something: --help sync. */
+/* With --help nothing is parsed, so that help shows the defaults. A word after it is an error: --help sync. */
 static gs_status look_for_help(int argc, char **argv, bool *help) {
     *help = false;
     for (int i = 1; i < argc && !*help; i++) {
@@ -149,8 +148,7 @@ static const char *text_of(const gs_option *options, const char *name) {
     return o && o->kind == GS_OPTION_TEXT ? *(const char *const *)o->value : NULL;
 }
 
-/* What the checks of targets (io/file.h) cannot see: nothing takes the place of data that are read, and folders have
- * names. */
+/* Beyond the checks of targets (io/file.h): no output may replace the input data, and folders need names. */
 static gs_status check_outputs(const gs_option *options) {
     static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
     static const char *const folders[] = {"log", "digest", "checkpoint"};
@@ -192,8 +190,7 @@ int gs_exit_status(const char *command, gs_status status) {
     bool usage = status == GS_E_USAGE || status == GS_E_MODEL, said;
     if (status == GS_OK) return GS_EXIT_OK;
     snprintf(why, sizeof why, "%s", gs_message());
-    /* Of a launch the launcher ends the others; ranks on other nodes, or started by hand, wait for this one, and are
-     * told. */
+    /* A launcher ends its other processes. Ranks on other nodes, or started by hand, wait for this one: notify them. */
     bool told = gs_launch_report_failure(status, why, &said);
     fflush(stdout);
     gs_show_activity(NULL, 0, NULL);

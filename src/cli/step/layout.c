@@ -1,6 +1,6 @@
-/* A real step of a run whose workers share the model, recorded and shown: `gradsum step --pipeline 2`, `--zero 3`,
- * `--tensor 2`, with the options of train. The run makes a few steps, of which the last is traced
- * (train/timeline.h). It is shown in 80 columns, as JSON, and as a page (src/page/layout.js).
+/* A real step of a run whose workers share the model: `gradsum step --pipeline 2`, `--zero 3`, `--tensor 2`, with the
+ * options of train. The run makes a few steps and traces the last one (train/timeline.h), which is shown in 80 columns,
+ * as JSON, or as a page (src/page/layout.js).
  */
 #include "cli/cli.h"
 #include "cli/step/step.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What of a layout is shown: the first of these that it has. */
+/* What is shown of a layout: the first of these that it contains. */
 typedef enum kind { PIPELINE, TENSOR, ZERO } kind;
 
 typedef struct traced {
@@ -30,13 +30,20 @@ typedef struct traced {
     int workers;
     gs_memory_plan memory;
     gs_model *plan;         /* the whole model */
-    gs_model *divided;      /* with tp: whose layers have roles; else NULL */
-    gs_layer **layer;       /* of the one that is trained, by number */
+    gs_model *divided;      /* with tp: the model whose layers have tensor roles; else NULL */
+    gs_layer **layer;       /* [number] of the trained model */
     gs_rank_timeline *part; /* [workers] */
-    bool whole;             /* all of it was kept */
+    bool whole;             /* no span was lost */
     gs_result result;
     double start, end; /* of the traced step, over all workers */
 } traced;
+
+/* A worker's next span of one kind after `s` (NULL: its first one); index -1: any. NULL: there are no more. */
+static const gs_span *next_span(const gs_rank_timeline *p, const gs_span *s, gs_span_kind kind, int index) {
+    for (s = s ? s + 1 : p->span; s < p->span + p->count; s++)
+        if (s->kind == (int32_t)kind && (index < 0 || s->index == index)) return s;
+    return NULL;
+}
 
 /* ---- the run ---- */
 
@@ -90,18 +97,17 @@ static gs_status find_kind(traced *l) {
                    "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
 }
 
-/* From the first beginning to the last end of spans of a kind, over all workers. index -1: of all of the kind. */
+/* Widen *from .. *to to contain all workers' spans of this kind and index (-1: any). */
 static void widen(const traced *l, gs_span_kind kind, int index, double *from, double *to) {
     for (int r = 0; r < l->workers; r++)
-        for (const gs_span *s = l->part[r].span, *end = s + l->part[r].count; s < end; s++) {
-            if (s->kind != (int32_t)kind || (index >= 0 && s->index != index)) continue;
+        for (const gs_span *s = NULL; (s = next_span(&l->part[r], s, kind, index));) {
             *from = fmin(*from, s->start);
             *to = fmax(*to, s->end);
         }
 }
 
-/* settings: of train; steps is how many are made. To be freed in any case. Fails as gs_train would; GS_E_USAGE:
- * every worker holds the whole model. */
+/* Run the steps of `settings`, as train does, and keep the trace of the last. Free *l in any case. Fails as gs_train
+ * does; GS_E_USAGE: every worker holds the whole model. */
 static gs_status create(const gs_settings *settings, int workers, traced *l) {
     *l = (traced){.settings = *settings, .workers = workers};
     GS_TRY(gs_layout_settle(&l->settings));
@@ -127,18 +133,19 @@ static void free_layout(traced *l) {
     free(l->layer);
 }
 
-/* ---- what is counted in it ---- */
+/* ---- counts of the step, beside the formulas ---- */
 
 static const double MB = 1e6;
 
-/* What is counted in the step, beside the formulas: {head: [text], rows: [[text]], sentences: [text]}. */
+/* Counts of the step beside their formulas: {head: [text], rows: [[text]], sentences: [text]}. */
 typedef struct facts {
     cJSON *head, *rows, *sentences;
-    double measured, formula; /* a pipeline's bubble, a share; else bytes that worker 0 sent */
-    const gs_bubble *bubble;  /* of a pipeline: the same by cause; else NULL */
+    double measured,
+        formula; /* the bubble as a share of a pipeline's time; else the bytes that worker 0 sent */
+    const gs_bubble *bubble; /* a pipeline's bubble by cause; else NULL */
 } facts;
 
-/* The next cell of a row. */
+/* Append a cell to a row. */
 GS_PRINTF(2, 3) static void cell(cJSON *to, const char *format, ...) {
     char text[400];
     va_list list;
@@ -154,7 +161,7 @@ static cJSON *new_row(facts *f) {
     return row;
 }
 
-/* Of a worker's spans of one kind: how many, seconds and bytes. */
+/* A worker's spans of one kind: their number, seconds and bytes. */
 typedef struct sum {
     int count;
     double seconds, bytes;
@@ -162,8 +169,7 @@ typedef struct sum {
 
 static sum sum_of(const traced *l, int rank, gs_span_kind kind) {
     sum all = {0};
-    for (const gs_span *s = l->part[rank].span, *end = s + l->part[rank].count; s < end; s++) {
-        if (s->kind != (int32_t)kind || s->row == GS_ROW_LOADER) continue;
+    for (const gs_span *s = NULL; (s = next_span(&l->part[rank], s, kind, -1));) {
         all.count++;
         all.seconds += s->end - s->start;
         all.bytes += (double)s->bytes;
@@ -171,7 +177,7 @@ static sum sum_of(const traced *l, int rank, gs_span_kind kind) {
     return all;
 }
 
-/* The children of the outermost sequence that have parameters first .. first + count - 1: "1", "2-4". */
+/* The layers of the outermost sequence that hold parameters first .. first + count - 1: "1", "2-4". */
 static void children_of(const traced *l, uint64_t first, uint64_t count, char *text, size_t size) {
     const gs_model *m = l->divided ? l->divided : l->plan;
     const gs_layer *net = m->net;
@@ -190,7 +196,7 @@ static void children_of(const traced *l, uint64_t first, uint64_t count, char *t
 
 enum { PLACE = 32 };
 
-/* Where a worker is, with what a layout has several of: "3, stage 1"; "3, s1 r0 p1" (stage, replica, part). */
+/* A worker's coordinates: "3, stage 1"; with replicas or parts "3, s1 r0 p1" (stage, replica, part). */
 static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     const gs_coordinates coordinates = gs_coordinates_of(l, rank);
     const bool alone = l->dp == 1 && l->tp == 1;
@@ -200,8 +206,7 @@ static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     return text;
 }
 
-/* With --sequence: each sequence has so many tokens, and part r of a group has *each, from r times *each on. 0: they
- * are not divided. */
+/* The tokens of a sequence; part r of a group holds *each of them, from r times *each on. 0: without --sequence. */
 static int tokens_of(const traced *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
@@ -210,7 +215,6 @@ static int tokens_of(const traced *l, int *each) {
     return *each = 0;
 }
 
-/* Which part has which, of at most so many. */
 static void say_tokens(const traced *l, facts *f) {
     enum { NAMED = 4 };
     char text[200] = "";
@@ -221,12 +225,12 @@ static void say_tokens(const traced *l, facts *f) {
         gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
                   (r + 1) * each - 1);
     cell(f->sentences, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens,
-         text, parts > NAMED ? ", and so on" : "");
+         text, parts > NAMED ? ", and so on" : ""); /* of each part, up to NAMED */
 }
 
 /* ---- pipelines ---- */
 
-/* From the first forward to the last backward of all stages: what the formula is about. */
+/* From the first forward to the last backward of all stages: the time that the formula describes. */
 static double time_of_pipeline(const traced *l) {
     double from = INFINITY, to = -INFINITY;
     widen(l, GS_SPAN_STAGE_FORWARD, -1, &from, &to);
@@ -237,9 +241,8 @@ static double time_of_pipeline(const traced *l) {
 /* Runs of layers in each stage. */
 static int chunks_of(const traced *l) {
     int most = 0;
-    for (const gs_span *s = l->part[0].span, *end = s + l->part[0].count; s < end; s++) {
-        if (s->kind == GS_SPAN_STAGE_FORWARD && s->round > most) most = s->round;
-    }
+    for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_STAGE_FORWARD, -1));)
+        if (s->round > most) most = s->round;
     return most + 1;
 }
 
@@ -266,7 +269,7 @@ static void say_bubble(const traced *l, facts *f, int micro) {
 }
 
 static void pipeline(const traced *l, facts *f) {
-    const bool groups = l->layout.tp > 1; /* which send beside that what their sums take */
+    const bool groups = l->layout.tp > 1; /* their sums send bytes too */
     static const char *const words[] = {"worker",   "layers",  "forward ms",  "backward ms",
                                         "waits ms", "sends B", "group sums B"};
     const double all = time_of_pipeline(l);
@@ -326,38 +329,30 @@ static void zero(const traced *l, facts *f) {
 
 /* ---- tensor parallelism ---- */
 
-/* What worker 0 sends to its group. */
+/* Collectives of worker 0's group, with the bytes that it sends. */
 typedef struct group_sums {
     int sums, gathers;
     double floats, bytes, formula;
 } group_sums;
 
-static group_sums together(group_sums a, group_sums b) {
-    return (group_sums){a.sums + b.sums, a.gathers + b.gathers, a.floats + b.floats, a.bytes + b.bytes,
-                        a.formula + b.formula};
-}
-
-/* Within the spans of one layer. */
-static group_sums sums_in(const traced *l, int number, gs_span_kind kind) {
+/* Within the spans of a pair of layers, in forward and backward. */
+static group_sums sums_of_pair(const traced *l, int columns, int rows) {
     group_sums all = {0};
     const gs_rank_timeline *p = &l->part[0];
-    for (const gs_span *layer = p->span; layer < p->span + p->count; layer++) {
-        if (layer->kind != (int32_t)kind || layer->index != number) continue;
-        for (const gs_span *s = p->span; s < p->span + p->count; s++) {
-            if (s->kind != GS_SPAN_TP_CALL || s->start < layer->start || s->end > layer->end) continue;
-            *(s->index == GS_TENSOR_ALL_GATHER ? &all.gathers : &all.sums) += 1;
-            all.bytes += (double)s->bytes;
-            all.floats += (double)s->count;
-            all.formula +=
-                gs_tensor_times_sent((gs_tensor_collective)s->index, l->layout.tp, l->settings.exact) *
-                (double)s->count * sizeof(float);
-        }
+    for (int k = 0; k < 4; k++) {
+        const gs_span_kind kind = k % 2 ? GS_SPAN_BACKWARD_LAYER : GS_SPAN_FORWARD_LAYER;
+        for (const gs_span *layer = NULL; (layer = next_span(p, layer, kind, k < 2 ? columns : rows));)
+            for (const gs_span *s = NULL; (s = next_span(p, s, GS_SPAN_TP_CALL, -1));) {
+                const gs_tensor_collective collective = (gs_tensor_collective)s->index;
+                if (s->start < layer->start || s->end > layer->end) continue;
+                *(collective == GS_TENSOR_ALL_GATHER ? &all.gathers : &all.sums) += 1;
+                all.bytes += (double)s->bytes;
+                all.floats += (double)s->count;
+                all.formula += gs_tensor_times_sent(collective, l->layout.tp, l->settings.exact) *
+                               (double)s->count * sizeof(float);
+            }
     }
     return all;
-}
-
-static group_sums sums_of_layer(const traced *l, int number) {
-    return together(sums_in(l, number, GS_SPAN_FORWARD_LAYER), sums_in(l, number, GS_SPAN_BACKWARD_LAYER));
 }
 
 static void say_pairs(const traced *l, facts *f) {
@@ -400,7 +395,7 @@ static void tensor(const traced *l, facts *f) {
         const gs_layer *y = l->layer[i];
         if (gs_tensor_role_of(y) == GS_TENSOR_COLUMNS) columns = i;
         if (gs_tensor_role_of(y) != GS_TENSOR_ROWS || columns < 0) continue;
-        const group_sums a = together(sums_of_layer(l, columns), sums_of_layer(l, i));
+        const group_sums a = sums_of_pair(l, columns, i);
         in_pairs += a.sums + a.gathers;
         f->measured += a.bytes;
         f->formula += a.formula;
@@ -444,18 +439,22 @@ static line line_of(double from, double to, char with) {
     return l;
 }
 
-/* The cell in which a moment lies. */
+/* The cell that contains a moment. */
 static int cell_of(const line *l, double at) {
     const double part = (at - l->from) / (l->to > l->from ? l->to - l->from : 1);
     return part <= 0 ? 0 : part >= 1 ? WIDTH - 1 : (int)(part * WIDTH);
 }
 
-/* At least one cell, so that nothing is lost; `mark` stands in the first one. */
+/* Paint at least one cell, so that every span is seen; `mark`, unless 0, goes into the first one. */
 static void paint(line *l, double start, double end, char with, char mark) {
     if (end < l->from || start > l->to) return;
     const int first = cell_of(l, start), behind = cell_of(l, end), last = behind > first ? behind - 1 : first;
     for (int i = first; i <= last; i++) l->text[i] = with;
     if (mark) l->text[first] = mark;
+}
+
+static void paint_spans(line *l, const gs_rank_timeline *p, gs_span_kind kind, int index, char with) {
+    for (const gs_span *s = NULL; (s = next_span(p, s, kind, index));) paint(l, s->start, s->end, with, 0);
 }
 
 static void print(const char *label, line *l) {
@@ -487,63 +486,46 @@ static void show_pipeline(const traced *s) {
     printf("\n");
     print_scale(s, s->start, s->end);
     for (int r = 0; r < s->workers; r++) {
-        static const char marks[GS_PHASES] = {'l', '.', '.', '.', 'u'};
         line l = line_of(s->start, s->end, '.');
         char label[PLACE];
         const gs_rank_timeline *p = &s->part[r];
         double computed = s->start;
-        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-            if (t->kind == GS_SPAN_PHASE && marks[t->index] != '.')
-                paint(&l, t->start, t->end, marks[t->index], 0);
-            if (t->kind == GS_SPAN_STAGE_BACKWARD) computed = fmax(computed, t->end);
-        }
-        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-            if (t->kind == GS_SPAN_PHASE && t->index == GS_PHASE_SYNC && t->start >= computed &&
-                s->layout.dp > 1)
-                paint(&l, t->start, t->end, 's', 0);
-        }
-        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-            if (t->kind == GS_SPAN_STAGE_FORWARD || t->kind == GS_SPAN_STAGE_BACKWARD)
-                paint(&l, t->start, t->end, t->kind == GS_SPAN_STAGE_FORWARD ? '>' : '<', digit(t->index));
-        }
+        const gs_span *t = NULL;
+        paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_DATA, 'l');
+        paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_UPDATE, 'u');
+        while ((t = next_span(p, t, GS_SPAN_STAGE_BACKWARD, -1))) computed = fmax(computed, t->end);
+        while (s->layout.dp > 1 && (t = next_span(p, t, GS_SPAN_PHASE, GS_PHASE_SYNC)))
+            if (t->start >= computed) paint(&l, t->start, t->end, 's', 0);
+        while ((t = next_span(p, t, GS_SPAN_STAGE_FORWARD, -1)))
+            paint(&l, t->start, t->end, '>', digit(t->index));
+        while ((t = next_span(p, t, GS_SPAN_STAGE_BACKWARD, -1)))
+            paint(&l, t->start, t->end, '<', digit(t->index));
         print(place_text(&s->layout, r, label), &l);
     }
 }
 
 /* ---- ZeRO ---- */
 
-/* One line for all that a worker does with a unit. */
+/* All that a worker does with a unit; what is painted later hides what is below it. */
 static line line_of_unit(const traced *s, const gs_rank_timeline *p, int unit) {
-    /* in the order in which they are painted: what comes later hides what is below */
-    static const struct {
-        gs_span_kind kind;
-        char with;
-    } paints[] = {{GS_SPAN_UNIT_GRADIENTS, '%'},
-                  {GS_SPAN_UNIT_WEIGHTS, '#'},
-                  {GS_SPAN_UNIT_GATHER, 'g'},
-                  {GS_SPAN_UNIT_REDUCE, 's'}};
     line l = line_of(s->start, s->end, s->layout.zero > 2 ? '.' : ' ');
-    for (size_t k = 0; k < sizeof paints / sizeof *paints; k++)
-        for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-            if (t->kind == (int32_t)paints[k].kind && t->index == unit)
-                paint(&l, t->start, t->end, paints[k].with, 0);
-        }
+    paint_spans(&l, p, GS_SPAN_UNIT_GRADIENTS, unit, '%');
+    paint_spans(&l, p, GS_SPAN_UNIT_WEIGHTS, unit, '#');
+    paint_spans(&l, p, GS_SPAN_UNIT_GATHER, unit, 'g');
+    paint_spans(&l, p, GS_SPAN_UNIT_REDUCE, unit, 's');
     return l;
 }
 
 static const gs_span *first_of_unit(const gs_rank_timeline *p, int unit) {
-    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-        if ((t->kind == GS_SPAN_UNIT_REDUCE || t->kind == GS_SPAN_UNIT_GATHER) && t->index == unit) return t;
-    }
-    return NULL;
+    const gs_span *reduce = next_span(p, NULL, GS_SPAN_UNIT_REDUCE, unit);
+    return reduce ? reduce : next_span(p, NULL, GS_SPAN_UNIT_GATHER, unit);
 }
 
 static line line_of_phases(const traced *s, const gs_rank_timeline *p) {
     static const char marks[GS_PHASES] = {'l', '>', '<', 's', 'u'};
     line l = line_of(s->start, s->end, '.');
     bool updated = false; /* then all-gathers follow */
-    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-        if (t->kind != GS_SPAN_PHASE) continue;
+    for (const gs_span *t = NULL; (t = next_span(p, t, GS_SPAN_PHASE, -1));) {
         paint(&l, t->start, t->end,
               updated && t->index == GS_PHASE_SYNC && s->layout.zero < 3 ? 'g' : marks[t->index], 0);
         updated |= t->index == GS_PHASE_UPDATE;
@@ -580,14 +562,12 @@ static void show_zero(const traced *s) {
 
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
     static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_collective */
-    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-        if (t->kind != GS_SPAN_FORWARD_LAYER && t->kind != GS_SPAN_BACKWARD_LAYER) continue;
-        const gs_layer *y = s->layer[t->index];
-        if (y->children == 0) paint(l, t->start, t->end, marks[gs_tensor_role_of(y)], 0);
+    for (size_t i = 0; i < gs_layer_count(s->divided->net); i++) {
+        if (s->layer[i]->children > 0) continue;
+        paint_spans(l, p, GS_SPAN_FORWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
+        paint_spans(l, p, GS_SPAN_BACKWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
     }
-    for (const gs_span *t = p->span; t < p->span + p->count; t++) {
-        if (t->kind == GS_SPAN_TP_CALL) paint(l, t->start, t->end, acts[t->index], 0);
-    }
+    for (int act = 0; acts[act]; act++) paint_spans(l, p, GS_SPAN_TP_CALL, act, acts[act]);
 }
 
 static void show_lines(const traced *s, double from, double to) {
@@ -628,7 +608,7 @@ static void show_tensor(const traced *s) {
     }
 }
 
-/* ---- all ---- */
+/* ---- the kinds ---- */
 
 static const struct {
     const char *name;
@@ -644,7 +624,7 @@ static facts facts_of(const traced *l) {
     return all;
 }
 
-/* Columns as wide as their widest cell, two blanks apart; numbers to the right. */
+/* Columns as wide as their widest cell, two blanks apart; numbers are right-aligned. */
 static void print_table(facts *f) {
     enum { COLUMNS = 8 };
     int width[COLUMNS] = {0};
@@ -686,7 +666,7 @@ static void print_all(const traced *s) {
 
 /* ---- as JSON, and as a page ---- */
 
-/* Microseconds from the beginning of the step, in tenths. */
+/* Microseconds from the start of the step, rounded to tenths. */
 static cJSON *time_of(const traced *l, double at) {
     return cJSON_CreateNumber(round(1e7 * (at - l->start)) / 10);
 }
@@ -738,9 +718,8 @@ static void add_workers(cJSON *o, const traced *l) {
 /* The layers of each unit, by number. */
 static void add_units(cJSON *o, const traced *l) {
     cJSON *units = cJSON_AddArrayToObject(o, "units");
-    for (const gs_span *s = l->part[0].span, *end = s + l->part[0].count; s < end; s++) {
+    for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_UNIT_REDUCE, -1));) {
         char layers[16];
-        if (s->kind != GS_SPAN_UNIT_REDUCE) continue;
         while (cJSON_GetArraySize(units) <= s->index) cJSON_AddItemToArray(units, cJSON_CreateNull());
         children_of(l, s->first, s->count, layers, sizeof layers);
         cJSON_ReplaceItemInArray(
@@ -798,7 +777,7 @@ enum { WORKERS_MOST = 64 }; /* a row for each in the table */
 
 typedef struct wish {
     gs_settings settings;
-    int workers; /* 0: as many as the layout needs */
+    int workers; /* 0: the number that the layout needs */
     const char *out;
     bool json;
 } wish;
@@ -810,8 +789,8 @@ bool gs_step_is_of_layout(int argc, char **argv) {
     return false;
 }
 
-/* What nobody said: texts for a language model, and a batch that is computed in a moment. In a pipeline the passes
- * of --accumulate are its micro-batches. */
+/* Defaults of options that are not given: a text for a language model, and a batch that takes a moment. In a pipeline
+ * --accumulate sets the number of micro-batches. */
 static void fill_in(wish *w, int argc, char **argv) {
     gs_settings *s = &w->settings;
     if (!gs_option_is_given("data", argc, argv) && s->model && gs_model_is_language(s->model))
@@ -855,7 +834,7 @@ static const gs_option *options_of(wish *w) {
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
         {"workers", GS_OPTION_INT, &w->workers, 2, WORKERS_MOST, "N",
-         "how many share the run (default: as many as the layout needs)"},
+         "workers that share the run (default: as many as the layout needs)"},
         {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
         {"json", GS_OPTION_FLAG, &w->json, 0, 0, NULL, "one JSON object: all spans, in us"},
         {"out", GS_OPTION_TEXT, &w->out, 0, 0, "FILE", "a page (.html) instead"},
@@ -875,9 +854,9 @@ int gs_step_layout_command(int argc, char **argv) {
     int exit_status;
     const gs_option *options = options_of(&w);
     const gs_help help = {"step --pipeline P | --tensor T | --zero STAGE | --layout LIST [options of train]",
-                          "Make a few steps of a run whose workers share the model, and show the last:\n"
-                          "who computes which micro-batch when, which weights are where, what is sent,\n"
-                          "with the bubble and the bytes beside the formulas. With -o as a page.",
+                          "Run a few steps whose workers share the model, and show the last one: when each\n"
+                          "worker computes which micro-batch, where the weights are, and what is sent, with\n"
+                          "the bubble and the bytes beside the formulas. -o writes a page.",
                           "gradsum step --model gpt --pipeline 2 --micro-batches 4", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     return gs_exit_status("step", show(&w, argc, argv));

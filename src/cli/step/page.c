@@ -1,13 +1,13 @@
-/* The page of `gradsum step -o`: the record of every scheme that can be watched says whose gradients each sum has, and
- * when; the values are the sums of these workers' gradients in a real step.
+/* The page of `gradsum step -o`: the record of every scheme that can be watched shows whose gradients each sum
+ * contains, and when; the values are sums of these workers' gradients in a real step.
  *
- * What the page's scripts (src/page/step_record.js) read, short because there is much of it:
+ * The data for the page's scripts (src/page/step_record.js), in a short form because they are many:
  *
- *     rows      [norm, min, max, [some values], [bars]]             what a chunk holds; cells refer to them by number
+ *     rows      [norm, min, max, [some values], [bars]]             the content of a chunk; cells refer to row numbers
  *     schemes   bounds    chunk c is bounds[c] .. bounds[c + 1] - 1
  *               start     [worker][chunk] = [workers in it, as bits; row]
- *               messages  [round, from, to, first chunk, [row of each chunk]], in the order in which they are sent
- *               changes   [round, worker, chunk, workers in it, row]: what is different after a round
+ *               messages  [round, from, to, first chunk, [row of each chunk]], in the order of sending
+ *               changes   [round, worker, chunk, workers in it, row]: cells that differ after a round
  *               counted, formula   [rounds, messages, bytes] of each worker
  */
 #include "cli/step/step.h"
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The gradients of the first step of `gradsum train`, as each worker has them before the sum. */
+/* Each worker's gradient in the first step of `gradsum train`, before the sum. */
 typedef struct gradients {
     gs_model *model; /* its parameters are the elements, then its state and GS_STATS floats */
     int workers;
@@ -112,7 +112,7 @@ static cJSON *number(double x) {
 
 /* ---- rows ---- */
 
-/* The number of a row; -1 where there is no memory. */
+/* The number of a row, added if it is new; -1: no memory. */
 static int row_of(page *p, const gs_step_part *x) {
     for (int i = 0; i < p->rows; i++)
         if (p->row[i].first == x->first && p->row[i].count == x->count && p->row[i].workers == x->workers)
@@ -123,7 +123,7 @@ static int row_of(page *p, const gs_step_part *x) {
 }
 
 /* [norm, min, max, [the first value, the last, and some between], [bars]] of x[0 .. count - 1]. Bars are means of equal
- * parts: they add up as the gradients do. */
+ * parts, which add up as gradients do. */
 static cJSON *values_of(const float *x, size_t count, int bars) {
     const size_t shown = count < SOME ? count : SOME;
     cJSON *some = cJSON_CreateArray(), *means = cJSON_CreateArray();
@@ -179,7 +179,7 @@ static gs_status record(const page *p, const gs_sync_scheme *scheme, recorded *t
     return gs_step_chunks(&t->step, &t->bounds, &t->chunks);
 }
 
-/* What an event says of a chunk. */
+/* An event's content of one chunk. */
 static gs_step_part chunk_of(const recorded *t, const gs_step_event *e, int chunk) {
     const size_t first = t->bounds[chunk];
     return (gs_step_part){first, t->bounds[chunk + 1] - first, gs_step_part_at(e, first)->workers};
@@ -198,7 +198,7 @@ static void add_message(page *p, cJSON *messages, const recorded *t, const gs_st
     cJSON_AddItemToArray(messages, m);
 }
 
-/* Messages of a round in the order of their places among those of their senders: what could travel at once. */
+/* First every sender's first message, then the second ones: messages that could travel at the same time. */
 static void add_messages(page *p, cJSON *messages, const recorded *t) {
     int left = 0;
     for (int i = 0; i < t->step.count; i++) left += t->step.events[i].to >= 0;
@@ -258,7 +258,7 @@ static void add_scheme(page *p, cJSON *schemes, const recorded *t) {
 
 /* ---- all ---- */
 
-/* Schemes whose messages are ours. */
+/* Only schemes made of our own messages can be watched. */
 static bool can_be_watched(const gs_sync_scheme *s) {
     return s->cost != NULL;
 }
