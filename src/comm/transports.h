@@ -139,10 +139,10 @@ gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms
  * The others' result is ignored. `call` gives the reduction, and is what messages name. */
 gs_status gs_threads_reduce_to_first(gs_comm *, const gs_call *call, const void *data, void *result);
 
-/* Thread 0 shows its memory `shared` to all, and each thread, thread 0 too, moves its part into it or out of
- * it: move(context, shared). Returns when all have. move may be NULL: then this thread only takes part. */
-typedef void (*gs_threads_move)(void *context, void *shared);
-gs_status gs_threads_with_first(gs_comm *, const gs_call *call, void *shared, gs_threads_move, void *context);
+/* to = `bytes` bytes of thread 0's memory `shared`, from `at` on, in every thread. Returns when all have copied. `to` may
+ * be NULL, or the memory itself. */
+gs_status gs_threads_take_from_first(gs_comm *, const gs_call *call, void *shared, void *to, size_t at,
+                                     size_t bytes);
 
 /* ---- pairwise_reduce_scatter.c ---- */
 
@@ -191,8 +191,3 @@ void gs_levels_abort(gs_comm *, const char *message);
 
 /* How many seconds longer a rank waits for one that may itself wait elsewhere: else it would blame its neighbour. */
 double gs_levels_patience(double timeout);
-
-/* ---- mpi/mpi.c ---- */
-
-/* Most bytes that one call of MPI moves: MPI counts with int. Tests make it small. */
-extern size_t gs_mpi_most;

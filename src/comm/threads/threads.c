@@ -378,11 +378,11 @@ gs_status gs_threads_reduce_to_first(gs_comm *c, const gs_call *call, const void
     return barrier(c, true); /* all have done their part */
 }
 
-gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, gs_threads_move move,
-                                void *context) {
+gs_status gs_threads_take_from_first(gs_comm *c, const gs_call *call, void *shared, void *to, size_t at,
+                                     size_t bytes) {
     const team *t = c->state;
     GS_TRY(begin(c, call, NULL, shared));
-    if (move) move(context, t->slots[0].write);
+    if (to) gs_copy_unless_there(to, place(t->slots[0].write, at), bytes);
     return barrier(c, true); /* all have done their part */
 }
 
