@@ -61,8 +61,8 @@ uint64_t gs_call_pack(const gs_call *);
 /* False: the word is 0 or no valid call; another process may have written it. */
 bool gs_call_unpack(uint64_t word, gs_call *);
 
-/* End the program, naming both calls, unless they are equal: in one collective every rank makes the same call. noun: what
- * messages call a rank. */
+/* End the program, naming both calls, unless they are equal: in one collective every rank makes the same call. noun:
+ * what messages call a rank. */
 void gs_call_compare(const gs_call *mine, const gs_call *other, const char *noun, int rank, int other_rank);
 
 /* The bytes that rank `rank` of `size` contributes and receives. broadcast, all_reduce and reduce work in place: all

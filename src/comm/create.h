@@ -26,16 +26,14 @@ typedef struct gs_rendezvous {
     bool gloo_all_reduce; /* over gloo: use Gloo's all_reduce even for 2 processes, although ours is faster */
 
     /* Meeting without a folder; then `directory` is NULL. */
-    char endpoint[300]; /* "tcp://HOST:PORT"; "": in the folder */
-    int ports;          /* the store is at one of so many ports from PORT on; 0: at PORT */
-    bool holds_store;   /* this process holds the store, at HOST */
-    char run[128];      /* the run's name, from which its key is derived; "" */
-    const char *
-        interface; /* "eth0", "10.0.0.7": where this process listens; NULL: at the source of its route to them */
-    int nodes;     /* machines; 0: unknown; 1: only this one, so listen at 127.0.0.1 */
-    int local_rank; /* the process's number on its machine; -1: unknown */
-    const char *
-        engine; /* has started the processes: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, a user */
+    char endpoint[300];    /* "tcp://HOST:PORT"; "": in the folder */
+    int ports;             /* the store is at one of so many ports from PORT on; 0: at PORT */
+    bool holds_store;      /* this process holds the store, at HOST */
+    char run[128];         /* the run's name, from which its key is derived; "" */
+    const char *interface; /* "eth0" or "10.0.0.7", where to listen; NULL: at the route's source address */
+    int nodes;             /* machines; 0: unknown; 1: only this one, so listen at 127.0.0.1 */
+    int local_rank;        /* the process's number on its machine; -1: unknown */
+    const char *engine;    /* the launcher: "torchrun", "Slurm", "Open MPI"; NULL: `gradsum launch`, a user */
     void (*tell)(const char *sentence); /* receives where this process listens, and hints; may be NULL */
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
 } gs_rendezvous;

@@ -137,9 +137,9 @@ static gs_status begin_locked(double timeout) {
     return GS_OK;
 }
 
-/* Initialise MPI, with MPI_THREAD_MULTIPLE requested, and wait for all processes that mpirun started; later calls return
- * at once. MPI is finalised when the process ends, unless mpi_break was called. GS_E_PEER: the others did not begin
- * within `timeout` seconds, or MPI was broken before. */
+/* Initialise MPI, with MPI_THREAD_MULTIPLE requested, and wait for all processes that mpirun started; later calls
+ * return at once. MPI is finalised when the process ends, unless mpi_break was called. GS_E_PEER: the others did not
+ * begin within `timeout` seconds, or MPI was broken before. */
 static gs_status mpi_begin(double timeout) {
     pthread_mutex_lock(&session.lock);
     gs_status status = begin_locked(timeout);
@@ -147,9 +147,9 @@ static gs_status mpi_begin(double timeout) {
     return status;
 }
 
-/* An operation has failed: from now on MPI is neither used nor finalised. MPI_Finalize would continue pending operations
- * in freed memory, and wait for lost ranks. If a process exits without MPI_Finalize and with a nonzero status, Open MPI's
- * mpirun ends the others, and exits with the status of the first failed process. */
+/* An operation has failed: from now on MPI is neither used nor finalised. MPI_Finalize would continue pending
+ * operations in freed memory, and wait for lost ranks. If a process exits without MPI_Finalize and with a nonzero
+ * status, Open MPI's mpirun ends the others, and exits with the status of the first failed process. */
 static void mpi_break(void) {
     pthread_mutex_lock(&session.lock);
     session.broken = true;
@@ -158,12 +158,13 @@ static void mpi_break(void) {
 
 /* Waiting for MPI, never longer than the timeout; and how a failure spreads.
  *
- * MPI_Wait has no timeout. Therefore every operation is nonblocking, and a waiting rank calls MPI_Test repeatedly, which
- * also lets MPI make progress: first without a pause, then yielding the core, later with short sleeps.
+ * MPI_Wait has no timeout. Therefore every operation is nonblocking, and a waiting rank calls MPI_Test repeatedly,
+ * which also lets MPI make progress: first without a pause, then yielding the core, later with short sleeps.
  *
  * A failing rank sends its message to all others on a separate communicator. Waiting ranks check it too, and fail with
- * the same message. After that MPI is not used for this comm: pending operations are never completed, and must not touch
- * reused memory. Therefore no thread returns with a failure while another is inside MPI, and MPI_Finalize is skipped.
+ * the same message. After that MPI is not used for this comm: pending operations are never completed, and must not
+ * touch reused memory. Therefore no thread returns with a failure while another is inside MPI, and MPI_Finalize is
+ * skipped.
  */
 
 enum {

@@ -1,5 +1,5 @@
-/* The rank of this process and how it meets the others, from the environment that `gradsum launch`, the user, or another
- * launcher has set. */
+/* The rank of this process and how it meets the others, from the environment that `gradsum launch`, the user, or
+ * another launcher has set. */
 #include "comm/rendezvous/store.h"
 
 #include <math.h>
@@ -153,8 +153,8 @@ static seen look_at(const engine *e) {
     return s;
 }
 
-/* Certainly one of several processes. SLURM_NTASKS counts a job's tasks, but is also set in its shell, which has no rank,
- * and in its batch script, which has rank 0. */
+/* Certainly one of several processes. SLURM_NTASKS counts a job's tasks, but is also set in its shell, which has no
+ * rank, and in its batch script, which has rank 0. */
 static bool is_one_of_several(const seen *s) {
     const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
     if (s->rank < 0) return s->size > 1 && !script;

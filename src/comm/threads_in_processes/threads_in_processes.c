@@ -6,8 +6,8 @@
  *       +========= Gloo ======+                                the first thread of each process is its leader
  *
  * A collective takes three steps: within each process to its leader, between the leaders, back within each process.
- * Therefore only one gradient per process travels, for any number of threads. all_to_all, gather and scatter are made of
- * messages (collectives.c).
+ * Therefore only one gradient per process travels, for any number of threads. all_to_all, gather and scatter are made
+ * of messages (collectives.c).
  */
 #include "comm/transports.h"
 
@@ -34,7 +34,8 @@ static gs_status finish(member *m, gs_status status) {
     return gs_levels_finish(&m->levels, status);
 }
 
-/* The last step: the leader shows its memory, and every thread takes `bytes` bytes of it from `at` on; to NULL: none. */
+/* The last step: the leader shows its memory, and every thread takes `bytes` bytes of it from `at` on; to NULL:
+ * none. */
 static gs_status from_leader(member *m, const gs_call *call, void *shared, void *to, size_t at,
                              size_t bytes) {
     return finish(m, gs_threads_take_from_first(&m->levels.patient, call, shared, to, at, bytes));
@@ -72,8 +73,8 @@ static gs_status all_gather(member *m, const gs_call *call, const void *mine, un
     return from_leader(m, call, all, all, 0, (size_t)first[m->s->processes->size] * bytes);
 }
 
-/* The leader's memory for a collective; NULL in the other threads. It is not a caller's buffer, because transfers between
- * the processes may still use it after a failure. It is kept for the next collective. */
+/* The leader's memory for a collective; NULL in the other threads. It is not a caller's buffer, because transfers
+ * between the processes may still use it after a failure. It is kept for the next collective. */
 static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
     if (!m->levels.leaders) return GS_OK;
