@@ -7,7 +7,7 @@
 
 /* ---- types and reductions ---- */
 
-/* `to` may be `a` itself, but never a shifted one, so that a loop can work on many elements at once. */
+/* `to` may be `a` itself, but never overlaps it with a shift: so the compiler may vectorize the loop. */
 #if defined(__clang__)
 #define NEVER_SHIFTED _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -25,8 +25,8 @@
         }                                                                                                    \
     }
 
-/* LOOPS(f32, ...) makes f32_sum, f32_min and f32_max. `wide` is the type of the arithmetic: for integers an unsigned
- * one, which wraps around. (a != a) is true for a NaN alone; if b is NaN, both comparisons are false and b remains. */
+/* LOOPS(f32, ...) defines f32_sum, f32_min and f32_max. `wide` is the type of the arithmetic: for integers an unsigned
+ * one, which wraps around. (a != a) is true only for a NaN; if b is NaN, both comparisons are false and b is chosen. */
 #define LOOPS(name, type, wide)                                                                              \
     LOOP(name##_sum, type, (wide)a + (wide)b)                                                                \
     LOOP(name##_min, type, a < b || a != a ? a : b)                                                          \
@@ -80,7 +80,7 @@ gs_combine gs_combine_of(gs_type type, gs_reduction reduction) {
 static const struct {
     const char *name;
     bool reduces;
-    const char *root; /* how messages speak of the root; NULL: there is none */
+    const char *root; /* the preposition before the root in messages; NULL: it has no root */
 } operations[GS_OPERATIONS] = {
     [GS_SEND] = {"send", false, "to"},
     [GS_RECV] = {"recv", false, "from"},
@@ -130,22 +130,25 @@ const char *gs_call_text(const gs_call *c, bool full) {
     return text;
 }
 
-/*  63   62 .. 59    58 .. 56   55 .. 44   43 .. 0
- *   1   operation   type       root       count */
-enum { OPERATION_AT = 59, TYPE_AT = 56, ROOT_AT = 44 };
+/*  63   62 .. 59    58 .. 56   55 .. 54    53 .. 42   41 .. 0
+ *   1   operation   type       reduction   root       count */
+enum { OPERATION_AT = 59, TYPE_AT = 56, REDUCTION_AT = 54, ROOT_AT = 42 };
 
 uint64_t gs_call_pack(const gs_call *c) {
     const uint64_t most = ((uint64_t)1 << ROOT_AT) - 1, count = c->count < most ? c->count : most;
     return (uint64_t)1 << 63 | (uint64_t)c->operation << OPERATION_AT | (uint64_t)c->type << TYPE_AT |
-           (uint64_t)(c->root & 0xfff) << ROOT_AT | count;
+           (uint64_t)c->reduction << REDUCTION_AT | (uint64_t)(c->root & 0xfff) << ROOT_AT | count;
 }
 
 bool gs_call_unpack(uint64_t word, gs_call *c) {
     const unsigned operation = word >> OPERATION_AT & 0xf, type = word >> TYPE_AT & 0x7;
-    if (word >> 63 == 0 || operation >= GS_OPERATIONS || type >= GS_TYPES) return false;
+    const unsigned reduction = word >> REDUCTION_AT & 0x3;
+    if (word >> 63 == 0 || operation >= GS_OPERATIONS || type >= GS_TYPES || reduction >= GS_REDUCTIONS)
+        return false;
     *c = (gs_call){.operation = (gs_operation)operation,
                    .count = (size_t)(word & (((uint64_t)1 << ROOT_AT) - 1)),
                    .type = (gs_type)type,
+                   .reduction = (gs_reduction)reduction,
                    .root = (int)(word >> ROOT_AT & 0xfff)};
     return true;
 }

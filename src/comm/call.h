@@ -1,5 +1,5 @@
-/* A call of an operation of comm.h as data: the operation, the count, the type. It can be described in a message,
- * compared between ranks, kept in a table, and run. */
+/* A call of an operation of comm.h as data, which can be described in a message, compared between ranks, stored in a
+ * table, and run. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,10 +37,10 @@ typedef enum gs_operation {
     GS_OPERATIONS
 } gs_operation;
 
-/* Members that an operation does not have are 0. */
+/* Members that do not apply to an operation are 0. */
 typedef struct gs_call {
     gs_operation operation;
-    size_t count; /* as in comm.h: of reduce_scatter the total, of all_to_all for each rank */
+    size_t count; /* as in comm.h: reduce_scatter: the total; all_to_all: per rank */
     gs_type type;
     gs_reduction reduction;
     int root; /* send and recv: the other rank */
@@ -51,22 +51,22 @@ bool gs_operation_reduces(gs_operation);
 bool gs_operation_has_root(gs_operation);
 bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: all is `out` */
 
-/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0". A message: "send of 20 bytes to rank 1". It is in a
- * buffer of this thread's; two results may be in use at once. */
+/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0"; of a message: "send of 20 bytes to rank 1". The text
+ * lies in one of two thread-local buffers, which are used alternately. */
 GS_API const char *gs_call_text(const gs_call *, bool full);
 
-/* A call in one word, for what a rank shows to others of its last one: never 0, and without the reduction. */
+/* A call in one word, never 0, as ranks show it to each other. Counts above 2^42 are cut off. */
 uint64_t gs_call_pack(const gs_call *);
 
-/* False: it is 0, or no call. Others may have written it. */
+/* False: the word is 0 or no valid call; another process may have written it. */
 bool gs_call_unpack(uint64_t word, gs_call *);
 
-/* Ranks that are in one collective make the same call: anything else is a mistake in the program, and both calls are
- * named. noun: what messages call a rank. */
+/* End the program, naming both calls, unless they are equal: in one collective every rank makes the same call. noun:
+ * what messages call a rank. */
 void gs_call_compare(const gs_call *mine, const gs_call *other, const char *noun, int rank, int other_rank);
 
-/* How many bytes rank `rank` of `size` contributes and receives. broadcast, all_reduce and reduce work in place: for
- * them everything is `out`. In gather only the root receives, and in scatter only the root contributes. */
+/* The bytes that rank `rank` of `size` contributes and receives. broadcast, all_reduce and reduce work in place: all
+ * their bytes count as `out`. In gather only the root receives; in scatter only the root contributes. */
 typedef struct gs_call_bytes {
     size_t in, out;
 } gs_call_bytes;

@@ -6,8 +6,8 @@
 
 #include "core/shard.h"
 
-/* Elements are whole numbers, of which a type keeps the lower bits (two's complement). Reals have small ones, whose
- * sums are exact. */
+/* Elements are whole numbers, of which a type keeps the lower bits (two's complement). Those of real types are small,
+ * so that their sums are exact. */
 static bool is_real(gs_type type) {
     return type == GS_F32 || type == GS_F64;
 }
@@ -40,7 +40,7 @@ static uint64_t reduced(const gs_call *c, int size, size_t i) {
     return v;
 }
 
-/* What element i of this rank's `out` must be. */
+/* The right value of element i of this rank's `out`. */
 static uint64_t result(const gs_call *c, int rank, int size, size_t i) {
     size_t n = c->count, mine = (size_t)rank * n;
     switch (c->operation) {

@@ -1,10 +1,9 @@
-/* The checking mode (gs_comm_checked_create in create.h). A mistake that would end the process (Gloo's thread
- * throws, and nothing can catch it) or silently give a wrong result becomes an error on every rank.
+/* The checking mode (gs_comm_checked_create in create.h). A mismatch between calls would end the process (Gloo's thread
+ * throws, and nothing can catch it) or silently give a wrong result. In this mode it becomes an error on every rank.
  *
- * Before a collective the ranks show each other what they are about to do, with one small all_gather. If one rank
- * receives while the others are in a collective, only the timeout shows it, as without the checking mode. Messages, of
- * which the collectives of some of the ranks (split.h) are made, pass unchecked: each transport finds those of another
- * length than their receiver wants, but Gloo and MPI send none of length 0.
+ * Before a collective the ranks show each other their calls, with one small all_gather. If one rank receives while the
+ * others are in a collective, only the timeout shows it. Messages pass unchecked, and so do the collectives of split.h,
+ * which are made of them: each transport detects a message of the wrong length, but Gloo and MPI send none of length 0.
  */
 #include "comm/transports.h"
 
@@ -14,52 +13,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call as the ranks show it to each other: six i64, so that it is the same on every machine. */
-enum { OPERATION, COUNT, TYPE, REDUCTION, ROOT, NUMBER, FIELDS };
-typedef int64_t notice[FIELDS];
+/* A call as the ranks show it to each other: gs_call_pack, and how many collectives there were. */
+typedef struct notice {
+    uint64_t call;
+    int64_t number;
+} notice;
 
 typedef struct checked {
     gs_wrapper wrapper;
     int64_t calls;      /* collectives so far */
-    atomic_bool failed; /* one has, and from then on all calls, in any thread */
+    atomic_bool failed; /* a collective has failed: all later calls fail too, in any thread */
     gs_error error;
     notice all[]; /* [size] */
 } checked;
 
-static void describe(const notice n, bool full, char *text, size_t size) {
-    if (n[OPERATION] < 0 || n[OPERATION] >= GS_OPERATIONS || n[TYPE] < 0 || n[TYPE] >= GS_TYPES ||
-        n[REDUCTION] < 0 || n[REDUCTION] >= GS_REDUCTIONS) {
-        snprintf(text, size, "an operation unknown to this program (%" PRId64 ")", n[OPERATION]);
-        return;
-    }
-    gs_call call = {(gs_operation)n[OPERATION], (size_t)n[COUNT], (gs_type)n[TYPE],
-                    (gs_reduction)n[REDUCTION], (int)n[ROOT]};
-    snprintf(text, size, "%s", gs_call_text(&call, full));
+static void describe(uint64_t word, bool full, char *text, size_t size) {
+    gs_call call;
+    snprintf(text, size, "%s",
+             gs_call_unpack(word, &call) ? gs_call_text(&call, full)
+                                         : "an operation unknown to this program");
 }
 
-/* Every rank sees the same notices, so every rank says the same. */
+/* Every rank sees the same notices, and so finds the same mismatch. */
 static gs_status compare(const checked *k) {
     for (int r = 1; r < k->wrapper.inner->size; r++) {
-        const int64_t *first = k->all[0], *other = k->all[r];
-        if (memcmp(first, other, sizeof(notice)) == 0) continue;
+        const notice *first = &k->all[0], *other = &k->all[r];
+        if (memcmp(first, other, sizeof *first) == 0) continue;
         char a[96], b[96];
-        describe(first, false, a, sizeof a);
-        describe(other, false, b, sizeof b);
-        if (strcmp(a, b) == 0) { /* the difference is in what was left out */
-            describe(first, true, a, sizeof a);
-            describe(other, true, b, sizeof b);
+        describe(first->call, false, a, sizeof a);
+        describe(other->call, false, b, sizeof b);
+        if (strcmp(a, b) == 0) { /* they differ in what the short text omits */
+            describe(first->call, true, a, sizeof a);
+            describe(other->call, true, b, sizeof b);
         }
-        return gs_fail(GS_E_USAGE, "rank %d calls %s, rank 0 %s, call %" PRId64, r, b, a, first[NUMBER]);
+        return gs_fail(GS_E_USAGE, "rank %d calls %s, rank 0 %s, call %" PRId64, r, b, a, first->number);
     }
     return GS_OK;
 }
 
 static gs_status check_and_run(checked *k, const gs_call *call, const void *in, void *out) {
     gs_comm *inner = k->wrapper.inner;
-    notice mine = {call->operation, (int64_t)call->count, call->type,
-                   call->reduction, call->root,           ++k->calls};
-    const gs_status shown = gs_comm_all_gather(inner, mine, k->all, FIELDS, GS_I64);
-    if (shown != GS_OK) /* only now its text: the failure may have made others in the same buffers */
+    const notice mine = {gs_call_pack(call), ++k->calls};
+    const gs_status shown = gs_comm_all_gather(inner, &mine, k->all, sizeof mine / sizeof(int64_t), GS_I64);
+    if (shown != GS_OK) /* the text is made only now: the failure may have used the same buffers */
         return gs_context(shown, "before %s, call %" PRId64, gs_call_text(call, false), k->calls);
     GS_TRY(compare(k));
     return gs_call_run(inner, call, in, out);

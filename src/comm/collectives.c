@@ -1,17 +1,17 @@
-/* Every collective in its simplest form, made of send and recv, for transports that have none of their own. N ranks,
- * each array of B bytes:
+/* Every collective in its simplest form, made of send and recv, for transports without their own. N ranks, each array
+ * of B bytes:
  *
  *                      rounds    a rank sends at most
  *     broadcast        log2 N    B log2 N           along a tree: 0 -> 1, then 0 -> 2 and 1 -> 3, ...
  *     reduce           1         B                  the root adds what comes from root + 1, root + 2, ...
  *     all_reduce       1 + log2  B log2 N           reduce to rank 0, broadcast
- *     all_gather       N - 1     (N - 1) B          around a ring: each passes on what came last
+ *     all_gather       N - 1     (N - 1) B          around a ring: each passes on what it received last
  *     gather, scatter  1         B, (N - 1) B       to the root, from the root
  *     reduce_scatter   N - 1     (N - 1) / N B      pairwise_reduce_scatter.c
  *     all_to_all       N - 1     (N - 1) B          in round k with the ranks k before and behind
  *     barrier          log2 N    log2 N bytes       in round k to the rank 2^k behind
  *
- * The order of a reduction depends on the size and the root alone, so a second run gives the same bits.
+ * The order of a reduction depends only on size and root, so a second run gives the same bits.
  *
  * Source of the tree, the ring and the exchanges: Thakur, Rabenseifner, Gropp, "Optimization of collective
  * communication operations in MPICH" (2005); of the barrier: Hensgen, Finkel, Manber, "Two algorithms for barrier
@@ -19,7 +19,7 @@
  */
 #include "comm/transports.h"
 
-/* The part of rank r where each has `bytes`. */
+/* The part of rank r, if each part has `bytes`. */
 static unsigned char *part(const void *all, int r, size_t bytes) {
     return (unsigned char *)all + (size_t)r * bytes;
 }

@@ -1,4 +1,4 @@
-/* Every operation passes here. A message goes to the transport's send or recv; a collective to the transport's own, or
+/* Every operation passes here: a message goes to the transport's send or recv; a collective goes to the transport, or
  * to collectives.c, which makes it of the parts below. */
 #include "comm/transports.h"
 

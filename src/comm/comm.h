@@ -1,29 +1,28 @@
 /* Communication between workers: one table of functions, filled by each transport.
  *
- * A worker is a rank, 0 .. size-1, with a gs_comm of its own. The transports:
+ * A worker is a rank, 0 .. size-1, with its own gs_comm. The transports:
  *
  *     threads/   workers are threads of one process: shared memory
  *     shm/       workers are processes of one machine, one rank each: shared memory
- *     gloo/      workers are processes, one rank each: Gloo over TCP (gloo/gloo_c.cc is its C face)
- *     two_level/ the same, with shared memory between those of one machine
- *     mpi/       the same over MPI, where the build finds it and mpirun starts the processes
+ *     gloo/      workers are processes, one rank each: Gloo over TCP (gloo/gloo_c.cc wraps it for C)
+ *     two_level/ gloo/ between machines, shm/ within each machine
+ *     mpi/       workers are processes that mpirun starts, one rank each: MPI, if the build finds it
  *     threads_in_processes/
- *                processes that hold several threads each: threads inside, one of the others between
+ *                processes of several threads each: threads/ inside, one of the others between
  *
- *     virtual/   no workers: what they would send is written down, and executed in virtual time
+ *     virtual/   no workers: messages are recorded, and executed in virtual time
  *
- * and around any of them linked.c, which makes messages slow, checked.c, which finds calls that do not fit together,
- * and inject/, which makes faults for tests. create.h makes them; split.h: of some ranks of another.
+ * Any of them can be wrapped: by linked.c, which makes messages slow; by checked.c, which finds mismatched calls; by
+ * inject/, which injects faults for tests. create.h creates comms; split.h makes one of some ranks of another.
  *
- * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same
- * collectives in the same order with the same counts, types, reductions and roots. Reductions are done in a
- * fixed order: every rank gets the same bits, and so does a second run. A count of 0 and a size of 1 are
- * allowed everywhere. Collectives and messages (send, recv) are independent: a message may be sent before a
- * collective and received after it.
+ * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same collectives in the
+ * same order with the same counts, types, reductions and roots. Reductions use a fixed order: every rank gets the same
+ * bits, and so does a second run. A count of 0 and a size of 1 are allowed everywhere. Collectives and messages (send,
+ * recv) are independent: a message may be sent before a collective and received after it.
  *
  * Errors: GS_E_PEER when a rank is lost or does not arrive within `timeout` seconds. The message names this rank, the
- * operation and, where known, the missing rank. After that the comm is broken: every later call fails at once with the
- * first message. Nothing waits forever.
+ * operation and, if known, the missing rank. Then the comm is broken: every later call fails at once with the first
+ * message. Nothing waits forever.
  */
 #pragma once
 
@@ -35,19 +34,19 @@
 typedef struct gs_comm {
     const struct gs_transport *ops;
     int rank, size;
-    double timeout; /* seconds that one wait may take */
-    void *state;    /* the transport's own */
+    double timeout; /* of one wait, in seconds */
+    void *state;    /* of the transport */
 } gs_comm;
 
 enum { GS_TIMEOUT = 30 /* seconds, by default */ };
 
 /* ---- operations ---- */
 
-/* Make any call, by the transport's send, recv or collective. Buffers: gs_call_bytes_of; one of 0 bytes may be NULL. */
+/* Run any call. gs_call_bytes_of gives the size of the buffers; a buffer of 0 bytes may be NULL. */
 GS_API gs_status gs_call_run(gs_comm *, const gs_call *, const void *in, void *out);
 
-/* `bytes` bytes from one rank to another. send may return before the receiver has them; `data` may be changed then.
- * Messages between one pair of ranks arrive in order. Two of them may be under way before send waits for the receiver,
+/* `bytes` bytes from one rank to another. send may return before the receiver has them; then `data` may already be
+ * changed. Messages between two ranks arrive in order. send waits for the receiver only if two messages are under way,
  * so all ranks may send first and receive after. */
 static inline gs_status gs_comm_send(gs_comm *c, const void *data, size_t bytes, int to) {
     const gs_call call = {GS_SEND, bytes, GS_U8, GS_SUM, to}; /* operation, count, type, reduction, root */
@@ -64,28 +63,28 @@ static inline gs_status gs_comm_broadcast(gs_comm *c, void *data, size_t count, 
     return gs_call_run(c, &call, NULL, data);
 }
 
-/* data[i] = data[i] of all ranks, reduced; on every rank the same bits */
+/* data[i] = data[i] of all ranks, reduced; every rank gets the same bits */
 static inline gs_status gs_comm_all_reduce(gs_comm *c, void *data, size_t count, gs_type type,
                                            gs_reduction how) {
     const gs_call call = {GS_ALL_REDUCE, count, type, how, 0};
     return gs_call_run(c, &call, NULL, data);
 }
 
-/* the same on `root` only; on the others data stays as it is */
+/* data[i] = data[i] of all ranks, reduced, on `root` only; on the others data is unchanged */
 static inline gs_status gs_comm_reduce(gs_comm *c, void *data, size_t count, gs_type type, gs_reduction how,
                                        int root) {
     const gs_call call = {GS_REDUCE, count, type, how, root};
     return gs_call_run(c, &call, NULL, data);
 }
 
-/* all[r * count ..] = mine of rank r, on every rank; mine may be this rank's place in `all` */
+/* all[r * count ..] = mine of rank r, on every rank; mine may be this rank's part of `all` */
 static inline gs_status gs_comm_all_gather(gs_comm *c, const void *mine, void *all, size_t count,
                                            gs_type type) {
     const gs_call call = {GS_ALL_GATHER, count, type, GS_SUM, 0};
     return gs_call_run(c, &call, mine, all);
 }
 
-/* the same on `root` only; the others' `all` is ignored and may be NULL */
+/* all[r * count ..] = mine of rank r, on `root` only; the others' `all` is ignored and may be NULL */
 static inline gs_status gs_comm_gather(gs_comm *c, const void *mine, void *all, size_t count, gs_type type,
                                        int root) {
     const gs_call call = {GS_GATHER, count, type, GS_SUM, root};
@@ -100,7 +99,7 @@ static inline gs_status gs_comm_scatter(gs_comm *c, const void *all, void *mine,
 }
 
 /* mine = this rank's part of all[0 .. total-1] of all ranks, reduced. Part r is gs_shard_of(total, r, size): the counts
- * differ by at most 1. `all` stays as it is; mine may be this rank's place in it. */
+ * differ by at most 1. `all` is unchanged, except that mine may be this rank's part of it. */
 static inline gs_status gs_comm_reduce_scatter(gs_comm *c, const void *all, void *mine, size_t total,
                                                gs_type type, gs_reduction how) {
     const gs_call call = {GS_REDUCE_SCATTER, total, type, how, 0};
@@ -114,54 +113,52 @@ static inline gs_status gs_comm_all_to_all(gs_comm *c, const void *from, void *t
     return gs_call_run(c, &call, from, to);
 }
 
-/* return when all ranks have called it */
+/* returns when all ranks have called it */
 static inline gs_status gs_comm_barrier(gs_comm *c) {
     const gs_call call = {GS_BARRIER, 0, GS_F32, GS_SUM, 0};
     return gs_call_run(c, &call, NULL, NULL);
 }
 
-/* The number by which messages of failures name this rank. */
+/* The number of this rank in failure messages. */
 GS_API int gs_comm_reported_rank(const gs_comm *);
 
-/* Tell the others that this rank cannot go on: any rank that waits for it fails at once with "rank R: reason". */
+/* Tell the others that this rank has failed: any rank that waits for it fails at once with "rank R: reason". */
 GS_API void gs_comm_abort(gs_comm *, const char *reason);
 
 /* ---- transports ---- */
 
-/* What is written on a message. Messages arrive in order where sender, receiver and kind are the same, and do not meet
- * the others; the kinds are messages (GS_SEND, GS_RECV) and parts of collectives. */
+/* The address of a message. Messages with the same sender, receiver and kind arrive in order; there are two kinds,
+ * messages (GS_SEND, GS_RECV) and parts of collectives. */
 typedef struct gs_envelope {
-    int peer; /* the rank on the other side */
-    /* Sender and receiver; where a process holds several workers, as ranks of the world. */
-    int from, to;
-    const gs_call *call; /* what the message is, or what it is a part of: for messages of failures */
+    int peer;     /* the rank on the other side */
+    int from, to; /* sender and receiver; ranks of the world, where a process holds several workers */
+    const gs_call
+        *call; /* of this message, or of the collective that it is a part of: for failure messages */
 } gs_envelope;
 
 struct gs_sync;
 
-/* A transport has send, recv, abort and free; everything else has a default. */
+/* send, recv, abort and free are required; the others have defaults. */
 typedef struct gs_transport {
     const char *name; /* "threads", "shm", "gloo", "two-level", "mpi" */
     gs_status (*send)(gs_comm *, const gs_envelope *, const void *data, size_t bytes);
     gs_status (*recv)(gs_comm *, const gs_envelope *, void *data, size_t bytes);
-    /* The collectives, as gs_call_run. NULL, or a call of gs_collective_by_messages for those that the transport cannot
-     * do faster itself: they are made of send and recv (collectives.c). */
+    /* The collectives, as gs_call_run. Those that the transport cannot make faster go to gs_collective_by_messages,
+     * which makes them of send and recv (collectives.c). NULL: all do. */
     gs_status (*collective)(gs_comm *, const gs_call *, const void *in, void *out);
-    /* From here on every call fails with this message, on all ranks; the first one stays. From any thread, even while
-     * another one waits in an operation. */
+    /* From now on every call fails with this message, on all ranks; the first message stays. May be called from any
+     * thread, even while another one waits in an operation. */
     void (*abort)(gs_comm *, const char *message);
     void (*free)(gs_comm *);
-    /* Of a transport between processes: several workers will be in each, so that messages of failures say "process 1"
-     * where they would say "rank 1", and several threads will send and receive at once. NULL: not between processes. */
+    /* Each process will hold several workers: failure messages say "process 1" instead of "rank 1", and several threads
+     * may send and receive at once. NULL: the transport does not connect processes. */
     void (*set_multithreaded)(gs_comm *);
-    /* The number of this rank in messages of failures; of a part of a comm (split.h), that in the whole. NULL: its
-     * rank. */
+    /* The number of this rank in failure messages; in a split comm, its number in the parent. NULL: its rank. */
     int (*reported_rank)(const gs_comm *);
-    /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
-     * NULL: do add them. */
+    /* In virtual time (virtual/) there are no data: record that so many bytes would be reduced. NULL: reduce them. */
     gs_status (*added)(gs_comm *, size_t bytes);
-    /* Where the others are not there (virtual/dry.h), instead of a scheme's sum (gs_sync_run), or else of a collective:
-     * of `part`, which is this comm or a part of it. Else NULL. */
+    /* In a dry run (virtual/dry.h): replaces a scheme's sum (gs_sync_run), or else a collective, of `part`, which is
+     * this comm or a split of it. Otherwise NULL. */
     gs_status (*dry)(gs_comm *, const gs_comm *part, const gs_call *, const struct gs_sync *sum);
 } gs_transport;
 

@@ -1,8 +1,8 @@
-/* The handshake: how two ranks on a new connection prove to each other that they belong to the same run.
+/* The handshake: two ranks on a new connection prove to each other that they belong to the same run.
  *
- * Anybody can connect to a rank that listens: another user of this machine, or a port scanner. So each rank makes a
- * secret. Only those who may read the rank's file in the rendezvous folder can read it. Both ends of a connection show
- * that they know the secrets of both:
+ * Anyone can connect to a listening rank: another user of this machine, or a port scanner. Therefore each rank makes a
+ * secret, which only readers of its file in the rendezvous folder know. Both ends of a connection show that they know
+ * both secrets:
  *
  *     caller    hello: from, to, line, nonce                       ->
  *               <-    hello: from, to, line, nonce; proof              listener
@@ -12,9 +12,9 @@
  *     proof = HMAC-SHA256(key = secret of the lower rank, secret of the higher one;
  *                         message = rank that proves, hello of the caller, hello of the listener)
  *
- * The nonces are fresh, so an overheard proof is useless; the rank in it prevents a listener's own proof from being
- * sent back to it. What follows on the connection is neither encrypted nor signed: an attacker who can change packets
- * is not kept out.
+ * The nonces are fresh, so an overheard proof is useless; the rank in it prevents a listener's proof from being sent
+ * back to it. Later data on the connection are neither encrypted nor signed: an attacker who can change packets is not
+ * kept out.
  *
  * Source of HMAC: RFC 2104. Only for src/comm/.
  */
@@ -26,7 +26,7 @@
 
 enum { GS_SECRET = 32, GS_NONCE = 32, GS_MAC = 32 /* bytes */, GS_HANDSHAKE_OK = 'k' };
 
-/* As it travels. */
+/* In network format. */
 typedef struct gs_hello {
     char magic[8];
     uint32_t from, to; /* ranks */
@@ -35,13 +35,13 @@ typedef struct gs_hello {
     unsigned char nonce[GS_NONCE];
 } gs_hello;
 
-/* What the listener answers. */
+/* The listener's answer. */
 typedef struct gs_hello_answer {
     gs_hello hello;
     unsigned char proof[GS_MAC];
 } gs_hello_answer;
 
-/* Random bytes that nobody can guess. GS_E_FILE: the system gives none. */
+/* Cryptographic random bytes. GS_E_FILE: the system provides none. */
 gs_status gs_secret_make(unsigned char *secret, int bytes);
 
 gs_status gs_hello_make(uint32_t from, uint32_t to, uint32_t line, gs_hello *);

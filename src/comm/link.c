@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-/* Are the numbers in their ranges? */
 static bool is_valid(const gs_link *l) {
     if (!gs_link_is_there(l)) return l->latency >= 0 && l->bandwidth >= 0; /* and none is a NaN */
     return l->latency >= 0 && l->latency <= 10 && l->bandwidth >= 1 && l->bandwidth <= 1e12;

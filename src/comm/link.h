@@ -1,12 +1,12 @@
-/* A slow link between workers, as a model: gs_comm_linked_create (comm.h) slows real messages by it.
+/* The model of a slow link between workers: gs_comm_linked_create (create.h) slows real messages by it.
  *
- * Every worker has one line out and one line in, as if it were alone on a machine with one cable to a switch. A message
- * of b bytes takes
+ * Every worker has one outgoing and one incoming line, like a machine with one cable to a switch. A message of b bytes
+ * takes
  *
  *     alpha + beta b        alpha: the latency; beta = 1 / bandwidth
  *
- * For beta b of that it occupies its sender's line out, and for as long, alpha later, its receiver's line in. A line
- * carries one message at a time; the others queue. Latencies overlap. So with N ranks, 3 of them shown:
+ * For beta b it occupies its sender's outgoing line, and alpha later, for as long, its receiver's incoming line. A line
+ * carries one message at a time; the others queue. Latencies overlap. With N ranks, 3 of them shown:
  *
  *     rank 0 sends to 1, 2             rank 0 receives from 1, 2
  *
@@ -16,17 +16,16 @@
  *
  *     time   alpha + (N-1) beta b      alpha + (N-1) beta b
  *
- * That is why a parameter server is a bottleneck in both directions. The switch is none: it carries any number of
- * messages between different pairs at once.
+ * Therefore a parameter server is a bottleneck in both directions. The switch is not: it carries any number of messages
+ * between different pairs at once.
  *
- * A line in takes messages in the order in which they reach it, whatever the order in which the receiver asks for them:
- * a message that finds a gap goes through it (gs_port).
+ * An incoming line takes messages in the order in which they reach it, not in the order in which the receiver asks for
+ * them: a message uses the first gap that is long enough (gs_port).
  *
- * Hockney's model has the same alpha + beta b for one message; it says nothing of several. The formulas of
- * src/sync/ let a rank's messages follow each other, (N-1) (alpha + beta b): latencies that do not overlap. LogP and
- * LogGP separate what overlaps (L) from what does not: the time of the processor for each message (o), and the gap to
- * the next one (g). Here L = alpha, G = beta, o = g = 0; what this machine needs for a message comes on top, since the
- * messages are real.
+ * Hockney's model gives alpha + beta b for one message, and says nothing about several. The formulas of src/sync/ send
+ * a rank's messages sequentially, (N-1) (alpha + beta b): latencies do not overlap. LogP and LogGP separate what
+ * overlaps (L) from what does not: the processor's time for each message (o), and the gap to the next one (g). Here L =
+ * alpha, G = beta, o = g = 0; this machine's own time for a message is added, since the messages are real.
  *
  * Sources: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2" (Parallel Computing 20, 1994);
  * Culler et al., "LogP: towards a realistic model of parallel computation" (PPoPP 1993); Alexandrov, Ionescu, Schauser,
@@ -39,25 +38,25 @@
 
 typedef struct gs_link {
     double latency;   /* alpha, in seconds: 0 to 10 */
-    double bandwidth; /* 1 / beta, in bytes a second: 1 to 10^12; both 0: messages are not slowed */
+    double bandwidth; /* 1 / beta, in bytes/s: 1 to 10^12; both 0: messages are not slowed */
 } gs_link;
 
 static inline bool gs_link_is_there(const gs_link *l) {
     return l->latency > 0 || l->bandwidth > 0;
 }
 
-/* "50us,125MB/s", "1ms,1Gbit/s": us, ms, s; B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s, Gbit/s. False: it is not. */
+/* "50us,125MB/s", "1ms,1Gbit/s": us, ms, s; B/s, kB/s, MB/s, GB/s, bit/s, kbit/s, Mbit/s, Gbit/s. False: invalid. */
 bool gs_link_read(const char *text, gs_link *);
 
-/* The same as text; "none" where there is none. Returns `text`. */
+/* The link as text; "none" if there is none. Returns `text`. */
 const char *gs_link_text(const gs_link *, char *text, size_t size);
 
 /* ---- a line ----
  *
- * When a line is busy: one end of a link, which carries one message at a time.
+ * The times at which a line is busy:
  *
  *     busy          |--------|        |-----|
- *     earliest           x                        this message could come from here on, and takes ====
+ *     earliest           x                        a message of length ==== may begin from here on
  *     it is taken            |====|               in the first gap that is long enough
  */
 
@@ -65,13 +64,13 @@ enum { GS_PORT_BUSY = 32 };
 
 /* All zero: never busy. */
 typedef struct gs_port {
-    int first, count;                            /* a ring of places: it begins at `first` */
-    double from[GS_PORT_BUSY], to[GS_PORT_BUSY]; /* in order, and apart */
-    double before; /* what lies before this moment is forgotten, and counts as busy */
+    int first, count;                            /* a ring buffer, from `first` on */
+    double from[GS_PORT_BUSY], to[GS_PORT_BUSY]; /* busy intervals, in order and disjoint */
+    double before;                               /* all time before this moment counts as busy */
 } gs_port;
 
-/* Take the line for so many seconds, at the earliest from then on. Returns when that begins. */
+/* Take the line for `seconds`, not before `earliest`. Returns the beginning. */
 double gs_port_take(gs_port *, double earliest, double seconds);
 
-/* When it is free again, after all that it has taken. */
+/* The end of the last busy interval. */
 double gs_port_free(const gs_port *);

@@ -1,15 +1,15 @@
 /* Real messages over the links of link.h: see gs_comm_linked_create in create.h.
  *
- * A note goes ahead of each message: a double, the moment when the message began to leave its sender. From that the
- * receiver computes when it arrives, and sleeps until then:
+ * A note precedes each message: a double, the moment when the message began to leave its sender. From it the receiver
+ * computes the arrival, and sleeps until then:
  *
  *     sender      send: note, data
  *     its line              |---- beta b ----|
  *     receiver    recv: has both . . . sleeps . . . . .  returns
  *     its line                    alpha  |---- beta b ----|
  *
- * So the memory moves at once, on whatever transport is below; only the knowledge of it is late. The core is free
- * meanwhile: a worker can compute while its messages are under way.
+ * The bytes move at once, over any transport; only recv returns late. Meanwhile the core is free: a worker can compute
+ * while its messages are under way.
  */
 #include "comm/transports.h"
 #include "core/clock.h"
@@ -51,7 +51,7 @@ static gs_status takes_too_long(gs_comm *c, const gs_envelope *e, size_t bytes, 
     return gs_fail(GS_E_USAGE, "%s", sentence);
 }
 
-/* The system lets a thread's sleep last 50 us longer, to save energy, unless the thread asks for less. */
+/* By default Linux may prolong a thread's sleep by 50 us, to save energy. */
 static void sleep_exactly_until(double moment) {
     static _Thread_local bool asked;
     if (!asked) asked = prctl(PR_SET_TIMERSLACK, 1 /* ns */) == 0;

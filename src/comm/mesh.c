@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GUESTS = 64 /* strangers at once */, TICK_MS = 50 };
+enum { GUESTS = 64 /* strangers at a time */, TICK_MS = 50 };
 static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
 
 gs_status gs_fail_descriptor(int error, const char *what, ...) {
@@ -32,15 +32,15 @@ gs_status gs_fail_descriptor(int error, const char *what, ...) {
     return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
 }
 
-/* ---- a conversation ---- */
+/* ---- a handshake ---- */
 
 typedef enum stage {
     NOBODY,       /* there is none */
-    CALLS,        /* this rank calls; whether anybody is there is not known yet */
-    WANTS_ANSWER, /* this rank has called and said its hello */
+    CALLS,        /* this rank's connect is in progress */
+    WANTS_ANSWER, /* it has sent its hello */
     WANTS_OK,     /* ... and its proof */
     WANTS_HELLO,  /* this rank was called */
-    WANTS_PROOF,  /* ... has said hello, and proved who it is */
+    WANTS_PROOF,  /* ... and has sent its hello and proof */
 } stage;
 
 enum { GONE = -1, WRONG = -2 };
@@ -48,10 +48,10 @@ enum { GONE = -1, WRONG = -2 };
 typedef struct talk {
     stage stage;
     int socket, peer, line;
-    double since; /* its beginning; of NOBODY: when to call again */
-    int error;    /* why the last one with this callee failed: an errno, or one of those below; 0: none has */
+    double since; /* its beginning; if NOBODY: when to call again */
+    int error;    /* why the last call failed: an errno, GONE or WRONG; 0: it did not fail */
     gs_hello mine, theirs;
-    size_t got; /* bytes of what is wanted */
+    size_t got; /* bytes of the next message */
     unsigned char in[sizeof(gs_hello_answer)];
 } talk;
 
@@ -62,9 +62,9 @@ typedef struct mesh {
     int *socket;
     int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
     talk *talk;
-    int turned_away;          /* guests that did not prove anything */
-    const bool *present;      /* with whom to connect; NULL: with all */
-    char (*why)[GS_MESH_WHY]; /* of each rank, why there is no connection; NULL: then all fail */
+    int turned_away;          /* guests without a proof */
+    const bool *present;      /* ranks to connect with; NULL: all */
+    char (*why)[GS_MESH_WHY]; /* of each rank, why it has no connection; NULL: then all fail */
 } mesh;
 
 static void hang_up(mesh *m, talk *t, int error) {
@@ -77,9 +77,8 @@ static void hang_up(mesh *m, talk *t, int error) {
                 .error = error};
 }
 
-/* Have TCP ask about once a second whether the other end of an idle connection is still there: so that one is found
- * silent (gloo/failure.c) whose rank only waits, and sends nothing. It gives the connection up only long after the
- * timeout. */
+/* Have TCP probe an idle connection about once a second, so that a cut line is detected (gloo/failure.c) even while its
+ * rank only waits. TCP gives the connection up only long after the timeout. */
 static void probe(int socket, double timeout) {
     int yes = 1, idle = 1, count = 127 /* the most that Linux takes */;
     int interval = timeout < 100 ? 1 : timeout < 3e6 ? (int)(timeout / 100) : 30000; /* at most 32767 s */
@@ -89,7 +88,7 @@ static void probe(int socket, double timeout) {
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
 }
 
-/* The peer has proven itself, so the connection counts. A peer that calls again has given up its earlier connection. */
+/* The peer has proven itself: keep the connection. A peer that calls again has given up its earlier connection. */
 static void keep(mesh *m, talk *t) {
     int *place = &m->socket[t->line * m->r->size + t->peer], yes = 1;
     if (*place >= 0)
@@ -102,7 +101,7 @@ static void keep(mesh *m, talk *t) {
     *t = (talk){.stage = NOBODY, .peer = t->peer, .line = t->line, .since = INFINITY};
 }
 
-/* What is said first on a connection always fits into its buffer. */
+/* Never blocks: the first messages on a connection fit into its buffer. */
 static bool say(const talk *t, const void *words, size_t bytes) {
     return send(t->socket, words, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
@@ -131,7 +130,7 @@ static bool is_wanted(const mesh *m, int rank) {
     return rank != m->r->rank && (!m->present || m->present[rank]);
 }
 
-/* ---- answers to complete messages; false: the caller is not of this run ---- */
+/* ---- answers to complete messages; false: the caller does not belong to this run ---- */
 
 static bool answer_hello(mesh *m, talk *t) {
     gs_hello_answer answer;
@@ -192,8 +191,7 @@ static void hear(mesh *m, talk *t) {
 
 /* ---- calling and being called ---- */
 
-/* True if this machine or this process has no room for another socket. Waiting does not help, and the peer is not to
- * blame. */
+/* True: this machine or process has no room for another socket. Waiting does not help, and the peer is not to blame. */
 static bool is_own_want(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
@@ -221,7 +219,7 @@ static gs_status call(mesh *m, talk *t) {
     return GS_OK;
 }
 
-/* The call has got through, or has failed. */
+/* The connect has succeeded or failed. */
 static void say_hello(mesh *m, talk *t) {
     int error = 0;
     socklen_t length = sizeof error;
@@ -234,7 +232,7 @@ static void say_hello(mesh *m, talk *t) {
         hang_up(m, t, EPIPE);
 }
 
-/* A free place for a guest, or that of the one who has been here longest. */
+/* A free slot for a guest, or that of the oldest guest. */
 static talk *place_for_guest(mesh *m) {
     talk *oldest = &m->talk[m->callees];
     for (talk *t = oldest; t < m->talk + m->callees + m->guests; t++) {
@@ -258,9 +256,9 @@ static gs_status receive_guests(mesh *m, int listener) {
     return GS_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- the loop ---- */
 
-/* Begin what is due, and end what has lasted too long. */
+/* Call again where it is due, and turn away guests that take too long. */
 static gs_status look_at_clock(mesh *m) {
     double now = gs_awake_seconds();
     for (int i = 0; i < m->callees + m->guests; i++) {
@@ -314,7 +312,7 @@ static gs_status too_late(const mesh *m) {
         r->rank, r->size, peer, mine->address, mine->port, r->timeout, strangers, hint);
 }
 
-/* For each rank that was wanted, why there is no connection. */
+/* For each wanted rank, why it has no connection. */
 static gs_status tell_why(const mesh *m) {
     for (int peer = 0; peer < m->r->size; peer++) {
         const gs_rank_info *p = &m->all[peer];
@@ -341,7 +339,7 @@ static nfds_t list_waits(const mesh *m, int listener, const int *process, struct
     return n;
 }
 
-/* p: the entries of the conversations, in their order. */
+/* p: the entries of the handshakes, in their order. */
 static void go_on_with_talks(mesh *m, const struct pollfd *p) {
     for (talk *t = m->talk; t < m->talk + m->callees + m->guests; t++) {
         if (t->stage == NOBODY) continue;
@@ -375,7 +373,7 @@ static gs_status connect_all(mesh *m, int listener, const int *process, struct p
     return GS_OK;
 }
 
-/* m: all but the talks. */
+/* m: complete except for the talks. */
 static gs_status connect_mesh(mesh *m, int listener, const int *process) {
     const gs_rendezvous *r = m->r;
     const int lines = m->lines;

@@ -1,7 +1,7 @@
 /* reduce_scatter by exchanges between pairs of ranks. (Gloo 0.5.0 has none.)
  *
- * In round k rank r gives rank r + k its part and gets its own from rank r - k (modulo N). For 3 ranks, where
- * b1 is rank 1's value of part b:
+ * In round k rank r sends rank r + k that rank's part, and receives its own from rank r - k (modulo N). For 3 ranks,
+ * with b1 as rank 1's value of part b:
  *
  *              rank 0 (part a)     rank 1 (part b)     rank 2 (part c)
  *     start    a0                  b1                  c2
@@ -11,10 +11,10 @@
  * With an array of B bytes:
  *
  *     rounds, messages of a rank   N - 1
- *     bytes sent by a rank         (N - 1) / N * B      less is not possible
+ *     bytes sent by a rank         (N - 1) / N * B      the minimum
  *
- * Each value travels once, from the rank that has it to the rank that wants it, and the source array is not changed. A
- * ring would send as much, but as partial sums, each of which waits for the one before it.
+ * Each value travels once, directly to the rank that needs it, and the source array is unchanged. A ring would send as
+ * much, but as partial sums, each of which waits for the previous one.
  *
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH"
  * (International Journal of High Performance Computing Applications 19, 2005): pairwise exchange.

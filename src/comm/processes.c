@@ -1,5 +1,6 @@
-/* Which transport connects the processes (gs_comm_processes_create in create.h). Without mpirun they meet over
- * Gloo; if all are on one machine, they do not need it after that; if some machines hold several, only between them.
+/* The choice of the transport between processes (gs_comm_processes_create in create.h). Without mpirun they meet over
+ * Gloo. If all are on one machine, they do not need it afterwards; if some machines hold several, only between
+ * machines.
  */
 #include "comm/create.h"
 #include "core/process.h"
@@ -29,7 +30,7 @@ static gs_status create_shared(const gs_rendezvous *r, gs_comm **out) {
     return status;
 }
 
-/* The one list: a new transport takes its line here, and its prototype in create.h. */
+/* A new transport is a row here, and a prototype in create.h. */
 const gs_process_transport gs_process_transports[] = {
     {"auto", create_shared, "shm on one machine, two-level or gloo between several"},
     {"shm", create_shared, "shared memory"},
@@ -48,7 +49,7 @@ gs_status gs_process_transport_find(const char *name, bool launched, const gs_pr
     return gs_no_such("transport", name, names);
 }
 
-/* A process has up to four for each of the others; a shell's usual limit, 1,024, is no more than a wish. */
+/* A process uses up to four descriptors per peer; the usual soft limit, 1,024, can be raised. */
 static void ask_for_descriptors(int processes) {
     const rlim_t wanted = 4 * (rlim_t)processes + 256;
     struct rlimit limit;
@@ -66,19 +67,19 @@ gs_status gs_comm_processes_create(const gs_rendezvous *r, gs_comm **out) {
     return GS_OK;
 }
 
-/* ---- what must be the same on all processes before their workers send the first message ---- */
+/* ---- settings that must be the same on all processes before the first message ---- */
 
 enum {
     CHECK,
     FAULT,
     LINK,
     SETTINGS,
-    TEXT = 2048 /* bytes: the longest GRADSUM_FAULT that makes sense fits */
+    TEXT = 2048 /* bytes: the longest valid GRADSUM_FAULT fits */
 };
 
 typedef struct wishes {
     char text[SETTINGS][TEXT];
-    double machine; /* core/process.h: then its clock is the same too */
+    double machine; /* gs_boot_id (core/process.h): the same machine has the same clock */
 } wishes;
 
 static const char *value_of(const char *variable) {

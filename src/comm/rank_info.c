@@ -12,9 +12,9 @@
 
 static const char BOOT[] = "/proc/sys/kernel/random/boot_id"; /* of the running kernel */
 
-/* ---- who this is ---- */
+/* ---- this process ---- */
 
-/* The first line of a file, or what a link says; "" where there is none. */
+/* The first line of a file; "" if there is none. */
 static void first_line(const char *path, char *line, size_t size) {
     FILE *f = fopen(path, "re");
     if (!f || !fgets(line, (int)size, f)) line[0] = '\0';
@@ -29,7 +29,7 @@ static void link_text(const char *path, char *text, size_t size) {
 
 void gs_machine_id(char *text, size_t size) {
     char host[128] = "", boot[64], space[64];
-    const char *machine = getenv("GRADSUM_MACHINE"); /* as if this were a machine of its own */
+    const char *machine = getenv("GRADSUM_MACHINE"); /* simulates a separate machine */
     if (machine)
         snprintf(host, sizeof host, "%s", machine);
     else if (gethostname(host, sizeof host - 1) != 0)

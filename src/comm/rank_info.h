@@ -1,7 +1,6 @@
-/* What a rank tells the others where they meet, in its file in the rendezvous folder or at a store: who and where it
- * is, at which address it listens, and its secret. Only its owner can read the file. What is in a store crosses the
- * network and can be overheard. So there, in place of the secret, is a nonce, of which those make the secret who know
- * the key of the run (rendezvous/secret.h).
+/* A rank's entry in the rendezvous folder or store: its identity, its address, and its secret. In a folder only its
+ * owner can read the file. An entry in a store crosses the network and can be overheard: there it holds a nonce
+ * instead, from which the secret is derived with the run's key (rendezvous/secret.h).
  *
  *     rank 1 of 4, process 4711 on node7 5a1cf9c0-... pid:[4026531836]
  *     gradsum 0.1.0 to train over auto
@@ -20,34 +19,34 @@
 typedef struct gs_rank_info {
     int rank, size;
     long pid;
-    char machine[256];  /* gs_machine_id */
-    char version[32];   /* of gradsum */
-    char purpose[16];   /* "train"; "work" where nobody said what for */
-    char transport[64]; /* its name, and what else must be the same */
-    char network[128];  /* where 127.0.0.1 means the same: a running kernel, and in it a network namespace */
-    char address[GS_ADDRESS]; /* in numbers: where it listens */
-    int port;                 /* 0: it does not */
+    char machine[256];        /* gs_machine_id */
+    char version[32];         /* of gradsum */
+    char purpose[16];         /* "train"; "work" if not stated */
+    char transport[64];       /* its name, and other settings that must be the same */
+    char network[128];        /* the scope of 127.0.0.1: a running kernel and its network namespace */
+    char address[GS_ADDRESS]; /* where it listens, in numbers */
+    int port;                 /* 0: it does not listen */
     unsigned char secret[GS_SECRET], nonce[GS_NONCE];
 } gs_rank_info;
 
-/* This process's, complete but for address and port. */
+/* The info of this process, except address and port. */
 gs_status gs_rank_info_create(const gs_rendezvous *, gs_rank_info *);
 
 /* Its four lines, with the secret or with the nonce. */
 void gs_rank_info_text(const gs_rank_info *, bool secret, char *text, size_t size);
 
-/* Read the text, `words`, of the rank info of `rank`, and compare its world with that of `mine`; messages call the text
- * `source`. GS_E_FILE: it is not what a rank tells. GS_E_PEER: it is of a world of another size. */
+/* Read the rank info of `rank` from the text `words`, which messages call `source`. GS_E_FILE: it is no rank info.
+ * GS_E_PEER: its world has another size than that of `mine`. */
 gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *words, const char *source,
                              gs_rank_info *);
 
 /* Its secret is HMAC-SHA256(key of the run; rank, nonce). */
 void gs_rank_info_derive(gs_rank_info *, const unsigned char key[GS_SECRET]);
 
-/* Where process numbers mean the same: a host, its running kernel, and in that a process namespace. The kernel's number
- * tells machines apart that have the same name, as clones of one disk do. */
+/* The scope of process ids: a host, its running kernel, and its process namespace. The kernel's boot id distinguishes
+ * machines of the same name, such as clones of one disk. */
 void gs_machine_id(char *text, size_t size);
 
-/* Can the two belong to one run? GS_E_PEER: they differ in version or transport. GS_E_USAGE: they cannot be connected
- * at the addresses that they name, and GRADSUM_ADDRESS must say more. The message names both. */
+/* Check that both can belong to one run. GS_E_PEER: they differ in version or transport. GS_E_USAGE: they differ in
+ * purpose, or cannot be connected at their addresses, and need GRADSUM_ADDRESS. The message names both. */
 gs_status gs_rank_info_compare(const gs_rank_info *mine, const gs_rank_info *other);

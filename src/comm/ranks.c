@@ -16,8 +16,8 @@ typedef struct rank {
     gs_error error;
 } rank;
 
-/* A rank frees its own comm: Gloo's waits for the other ranks then, so that one thread cannot free those of all. After
- * a failure nobody waits, and gs_ranks_run frees it, since others may still be told. */
+/* A rank frees its own comm: Gloo's comm waits for the other ranks then, so one thread could not free all. After a
+ * failure no one waits, and gs_ranks_run frees it, since others may still be told. */
 static void *rank_main(void *argument) {
     rank *r = argument;
     if (gs_error_keep(&r->error, r->work(r->context, r->number, &r->comm)) == GS_OK) {

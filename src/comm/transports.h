@@ -1,6 +1,4 @@
-/* What the transports know of each other: threads_in_processes/ is made of threads inside and another transport
- * outside. Only for src/comm/.
- */
+/* What the transports share. Only for src/comm/. */
 #pragma once
 
 #include <pthread.h>
@@ -8,16 +6,16 @@
 #include "comm/create.h"
 #include "core/memory.h"
 
-enum { GS_FAILURE_TEXT = 640 /* bytes of the message of a failure, with its 0 */ };
+enum { GS_FAILURE_TEXT = 640 /* bytes of a failure message, with its 0 */ };
 
-/* Of a message of another length than its receiver wants: bytes (size_t), "rank", which one, bytes (size_t). */
+/* Format for a message of the wrong length: bytes wanted (size_t), "rank", its number, bytes sent (size_t). */
 #define GS_LENGTH_MISMATCH                                                                                   \
     "%zu bytes are wanted from %s %d, which sent %zu: a message was lost or damaged, or the ranks make "     \
     "different calls"
 
-/* ---- memory that an operation needs for a moment ---- */
+/* ---- scratch memory of an operation ---- */
 
-/* Kept from one call to the next, so a training step allocates nothing. For one operation at a time. */
+/* Kept between calls, so that a training step allocates nothing. For one operation at a time. */
 typedef struct gs_scratch {
     void *memory;
     size_t bytes;
@@ -28,7 +26,7 @@ static inline void gs_scratch_free(gs_scratch *s) {
     *s = (gs_scratch){0};
 }
 
-/* At least `bytes` bytes; the old contents are lost. GS_E_MEMORY: "reduce: no memory for 100 bytes". */
+/* At least `bytes` bytes, of undefined contents. GS_E_MEMORY: "reduce: no memory for 100 bytes". */
 static inline gs_status gs_scratch_for(gs_scratch *s, const gs_call *call, size_t bytes) {
     if (s->memory && bytes <= s->bytes) return GS_OK;
     free(s->memory);
@@ -48,17 +46,17 @@ static inline bool gs_is_collective(const gs_envelope *e) {
 
 /* ---- mailboxes of gloo/ and mpi/ ----
  *
- * The sender need not wait: send leaves a copy of the message, which is kept until the peer has it. If as many copies
- * as there are places are under way, send waits for the oldest one. They take turns, and keep their memory, so a
- * message like an earlier one allocates nothing. Short messages have places of their own, twice as many, because over
- * slow links (linked.c) a note goes ahead of each message.
+ * send copies the message into a slot, which is kept until the peer has it. If all slots are in use, send waits for the
+ * oldest one. Slots are used in rotation and keep their memory, so that a message like an earlier one allocates
+ * nothing. Short messages have their own slots, twice as many, because over slow links (linked.c) a note precedes each
+ * message.
  */
 
 enum { GS_LONG_COPIES = 2, GS_SHORT_COPIES = 2 * GS_LONG_COPIES, GS_SHORT_MESSAGE = 64 /* bytes */ };
 enum { GS_COPIES = GS_LONG_COPIES + GS_SHORT_COPIES };
 
-/* The first member of what such a mailbox has. For messages with one peer, of one kind, from one worker to another;
- * only one thread uses it, to send or to receive. */
+/* The first member of each transport's mailbox: for messages of one kind from one worker to another. Only one thread
+ * uses it, to send or to receive. */
 typedef struct gs_mailbox {
     struct gs_mailbox *next;
     int peer;
@@ -66,12 +64,12 @@ typedef struct gs_mailbox {
     unsigned turn, short_turn;
 } gs_mailbox;
 
-/* The kind and both workers: a message that nobody has received yet is not mistaken for a part of a collective. */
+/* The kind and both workers, so that an unreceived message is not mistaken for a part of a collective. */
 static inline uint32_t gs_envelope_name(const gs_envelope *e) {
     return (uint32_t)gs_is_collective(e) << 31 | (uint32_t)e->from << 16 | (uint32_t)e->to;
 }
 
-/* Of the list; `bytes` bytes, all 0, where it is new. NULL: there is no memory. */
+/* The mailbox in the list; a new one has `bytes` bytes, all 0. NULL: out of memory. */
 static inline void *gs_mailbox_of(gs_mailbox **list, pthread_mutex_t *lock, const gs_envelope *e,
                                   size_t bytes) {
     const uint32_t name = gs_envelope_name(e);
@@ -86,7 +84,7 @@ static inline void *gs_mailbox_of(gs_mailbox **list, pthread_mutex_t *lock, cons
     return box;
 }
 
-/* The place of the next copy, below GS_COPIES. */
+/* The slot of the next copy, below GS_COPIES. */
 static inline unsigned gs_mailbox_turn(gs_mailbox *box, size_t bytes) {
     return bytes > GS_SHORT_MESSAGE ? box->turn++ % GS_LONG_COPIES
                                     : GS_LONG_COPIES + box->short_turn++ % GS_SHORT_COPIES;
@@ -95,17 +93,17 @@ static inline unsigned gs_mailbox_turn(gs_mailbox *box, size_t bytes) {
 /* to[i] = to[i] and from[i], reduced as the call says, for `bytes` bytes. */
 gs_status gs_collective_combine(gs_comm *, const gs_call *call, void *to, const void *from, size_t bytes);
 
-/* gs_copy, where the bytes are not in place already. */
+/* gs_copy, unless the bytes are in place already. */
 static inline void gs_copy_unless_there(void *to, const void *from, size_t bytes) {
     if (bytes > 0 && to != from) gs_copy(to, from, bytes);
 }
 
 /* ---- a comm that wraps another: linked.c, checked.c, inject/ ---- */
 
-/* The first member of what such a comm has. */
+/* The first member of a wrapping comm's state. */
 typedef struct gs_wrapper {
     gs_comm comm, *inner;
-    gs_transport ops; /* its own, under the name of the inner one */
+    gs_transport ops; /* under the name of the inner one */
 } gs_wrapper;
 
 static inline void gs_wrapper_begin(gs_wrapper *a, gs_comm *inner, const gs_transport *ops) {
@@ -119,7 +117,6 @@ static inline gs_comm *gs_wrapper_inner(const gs_comm *c) {
     return ((const gs_wrapper *)c->state)->inner;
 }
 
-/* What the inner one does. */
 static inline gs_status gs_wrapper_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     return gs_wrapper_inner(c)->ops->send(gs_wrapper_inner(c), e, data, bytes);
 }
@@ -135,25 +132,24 @@ static inline void gs_wrapper_abort(gs_comm *c, const char *message) {
 /* As gs_comm_threads_create, but messages call thread i "rank first + i": its number in the world. */
 gs_status gs_threads_create(int size, int first, double timeout, gs_comm **comms);
 
-/* result of thread 0 = data of all threads, reduced. The data stay as they are, but result may be the data of thread 0.
- * The others' result is ignored. `call` gives the reduction, and is what messages name. */
+/* result of thread 0 = data of all threads, reduced. The data are unchanged, except that result may be the data of
+ * thread 0. The others' result is ignored. `call` gives the reduction, and is named in messages. */
 gs_status gs_threads_reduce_to_first(gs_comm *, const gs_call *call, const void *data, void *result);
 
-/* Thread 0 shows its memory `shared` to all, and each thread, thread 0 too, moves its part into it or out of
- * it: move(context, shared). Returns when all have. move may be NULL: then this thread only takes part. */
-typedef void (*gs_threads_move)(void *context, void *shared);
-gs_status gs_threads_with_first(gs_comm *, const gs_call *call, void *shared, gs_threads_move, void *context);
+/* to = `bytes` bytes of thread 0's memory `shared`, from `at` on, in every thread. Returns when all have copied. `to`
+ * may be NULL, or the memory itself. */
+gs_status gs_threads_take_from_first(gs_comm *, const gs_call *call, void *shared, void *to, size_t at,
+                                     size_t bytes);
 
 /* ---- pairwise_reduce_scatter.c ---- */
 
-/* mine = this rank's part of `all` of all ranks, reduced as `call` says. all stays as it is, and mine may be this
- * rank's place in it. What comes in goes through `received`. first NULL: the parts are those of comm.h. Else rank r
- * stands for ranks first[r] .. first[r + 1] - 1 of the call, and its part is theirs together; first has size + 1
- * entries. */
+/* mine = this rank's part of `all` of all ranks, reduced as `call` says. all is unchanged, except that mine may be this
+ * rank's part of it. `received` holds incoming parts. first NULL: the parts are those of comm.h. Else rank r represents
+ * ranks first[r] .. first[r + 1] - 1 of the call, and its part is theirs together; first has size + 1 entries. */
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
 
-/* all_reduce of long arrays: each rank sums its part, and gives it to the others. */
+/* all_reduce of long arrays: each rank sums its part, and sends it to the others. */
 gs_status gs_all_reduce_in_parts(gs_comm *, const gs_call *call, void *data, gs_scratch *received);
 
 /* ---- levels.c: what two_level/ and threads_in_processes/ share ----
@@ -164,23 +160,24 @@ gs_status gs_all_reduce_in_parts(gs_comm *, const gs_call *call, void *data, gs_
  *       +---------------------+                                --- between the groups: the first rank of each leads it
  */
 
-/* The first member of what such a comm has. Its groups have neighbouring ranks. */
+/* The first member of such a comm's state. The ranks of a group are consecutive. */
 typedef struct gs_levels {
     gs_comm comm;
-    gs_comm *inside; /* the ranks of this group; NULL: this one alone */
-    /* inside, with a longer timeout, for who waits for the leader: a copy of a comm is the same comm */
+    gs_comm *inside; /* the ranks of this group; NULL: only this one */
+    /* inside, with a longer timeout, for waits for the leader: a copy of a comm is the same comm */
     gs_comm patient;
-    gs_comm *leaders; /* NULL: this rank is none */
-    gs_comm *outside; /* all ranks, or one for each group: for messages to other groups */
+    gs_comm *leaders; /* NULL: this rank is no leader */
+    gs_comm *outside; /* all ranks, or one per group: for messages to other groups */
     int *first;       /* [groups + 1]: first rank of each; the last entry is the number of ranks */
 } gs_levels;
 
 int gs_group_of(const gs_levels *, int rank);
 
-/* The result of a step of an operation. A failure becomes that of all; GS_E_PEER gets the first message inside. */
+/* Pass on the status of one step of an operation. A failure spreads to both levels; for GS_E_PEER the message becomes
+ * the group's first one. */
 gs_status gs_levels_finish(const gs_levels *, gs_status);
 
-/* In steps: inside, between the leaders, inside. */
+/* In three steps: inside, between the leaders, inside. */
 gs_status gs_levels_broadcast(gs_levels *, const gs_call *, void *data);
 gs_status gs_levels_barrier(gs_levels *, const gs_call *);
 
@@ -189,10 +186,5 @@ gs_status gs_levels_send(gs_comm *, const gs_envelope *, const void *data, size_
 gs_status gs_levels_recv(gs_comm *, const gs_envelope *, void *data, size_t bytes);
 void gs_levels_abort(gs_comm *, const char *message);
 
-/* How many seconds longer a rank waits for one that may itself wait elsewhere: else it would blame its neighbour. */
+/* How many seconds longer a rank waits for one that may itself be waiting elsewhere, so as not to blame it. */
 double gs_levels_patience(double timeout);
-
-/* ---- mpi/mpi.c ---- */
-
-/* Most bytes that one call of MPI moves: MPI counts with int. Tests make it small. */
-extern size_t gs_mpi_most;

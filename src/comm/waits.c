@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOLD = 4 /* processes whose state a message tells */ };
+enum { TOLD = 4 /* processes whose state a message gives */ };
 
-/* ---- who is to blame ---- */
+/* ---- the ranks to blame ---- */
 
 static int mark_gone(const gs_waits *w, bool *mark) {
     int count = 0;
@@ -22,12 +22,12 @@ static int mark_gone(const gs_waits *w, bool *mark) {
     return count;
 }
 
-/* A wait much younger than the one that gives up is not its cause: that rank was late itself. */
+/* A wait much shorter than the timeout is not its cause: that rank itself began late. */
 static bool waits(const gs_waits *w, int from, int to) {
     return from != to && w->age && w->age[from * w->size + to] >= w->timeout / 2;
 }
 
-/* Follow the waits of all ranks that are `reached`, and blame those that wait for nobody. Returns how many. */
+/* Follow the waits from the `reached` ranks, and blame those that wait for no one. Returns how many. */
 static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     int count = 0;
     for (bool more = true; more;) {
@@ -44,8 +44,8 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     return count;
 }
 
-/* Where no process has gone, mark the ranks to blame in blamed[size]; returns how many. 0: each waits for another, so a
- * message was lost on its way. */
+/* If no process has gone: mark the ranks to blame in blamed[size], and return how many. 0: the waits form a cycle, so a
+ * message was lost. */
 static int blame(const gs_waits *w, bool *blamed) {
     bool *reached = malloc((size_t)w->size * sizeof *reached);
     if (!reached) return 0;
@@ -61,7 +61,7 @@ static bool is_cut(const gs_waits *w, int a, int b) {
     return a != b && (w->silent[a * w->size + b] || w->silent[b * w->size + a]);
 }
 
-/* The rank with the most cut links, the first of several; -1: there is none. */
+/* The first rank with the most cut links; -1: no link is cut. */
 static int find_hub(const gs_waits *w) {
     int hub = -1, most = 0;
     for (int a = 0; a < w->size; a++) {
@@ -77,7 +77,7 @@ static void append_address(const gs_waits *w, const char *before, int rank, char
     gs_append(text, size, "%s%s %d (%s)", before, w->noun, w->first + rank, w->address[rank]);
 }
 
-/* Where several links are cut, name those of the rank that has the most: they describe the cut best. */
+/* Name the cut links of the rank that has the most. */
 static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
     int cuts = 0, nth = 0;
     for (int r = 0; r < w->size; r++) cuts += is_cut(w, hub, r);
@@ -94,9 +94,9 @@ static void append_cut(const gs_waits *w, int hub, char *text, size_t size) {
     gs_append(text, size, ": the network is cut there, or a machine is down");
 }
 
-/* ---- saying so ---- */
+/* ---- the message ---- */
 
-/* Append " (rank 0 waits for rank 2, rank 1 for rank 0)", all waits that are old enough to be a cause. */
+/* Append all waits that are long enough to be a cause: " (rank 0 waits for rank 2, rank 1 for rank 0)". */
 static void append_all(const gs_waits *w, char *text, size_t size) {
     int told = 0, pairs = 0;
     for (int a = 0; a < w->size; a++) {
@@ -129,7 +129,7 @@ static void append_states(const gs_waits *w, const bool *blamed, char *text, siz
     if (told > 0) gs_append(text, size, ")");
 }
 
-/* Of the first of those to blame. */
+/* The last call of the first rank to blame. */
 static void append_last(const gs_waits *w, const bool *blamed, char *text, size_t size) {
     int r = 0;
     gs_call call;

@@ -1,14 +1,13 @@
-/* Who waits for whom, and who is to blame when a wait was too long. All ranks give up at about the same time. If rank 0
- * waits for rank 1, and rank 1 for rank 2, then rank 0 must not take rank 1 for lost:
+/* Which rank is to blame when a wait was too long. All ranks give up at about the same time. If rank 0 waits for rank
+ * 1, and rank 1 waits for rank 2, then rank 0 must not report rank 1 as lost:
  *
  *     rank 0 --waits for--> rank 1 --waits for--> rank 2, which waits for nobody: rank 2 is to blame
  *
- * A process that is stopped (SIGSTOP; core/process.h) or has ended is to blame before all others, whatever it waited
- * for. Time in which a process is stopped does not count as its wait (gs_awake_seconds). Next comes a network that
- * is cut (gloo/failure.c): then no rank is to blame.
+ * First of all, a process that is stopped (SIGSTOP; core/process.h) or has ended is to blame. Time in which a process
+ * is stopped does not count as its wait (gs_awake_seconds). Second, if the network is cut (gloo/failure.c), no rank is
+ * to blame.
  *
- * Here is whom to blame, and the sentence that says so, for all transports; over Gloo see gloo/watchdog.c and
- * gloo/failure.c too. Only for src/comm/. */
+ * This is for all transports; Gloo's also has gloo/watchdog.c and gloo/failure.c. Only for src/comm/. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,19 +21,19 @@ enum {
 
 typedef struct gs_waits {
     const char *noun;    /* what messages call a rank: "rank" or "process" */
-    int first;           /* and the number that they give rank 0 */
-    int size, rank;      /* of the one that gives up, */
-    double timeout;      /* after this many seconds, */
-    const bool *awaited; /* [size] whom it waited for, */
-    bool one_of;         /* or for only one of them: the library does not say which */
-    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not; NULL: not known */
+    int first;           /* the number of rank 0 in messages */
+    int size, rank;      /* of the rank that gives up */
+    double timeout;      /* after which it gives up, in seconds */
+    const bool *awaited; /* [size] the ranks that it waited for */
+    bool one_of;         /* it may wait for only one of them; the library does not say which */
+    /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not; NULL: unknown */
     const double *age;
-    /* [size] processes of this machine; 0: it runs elsewhere; NULL: all are threads of one */
-    const long *pid;
-    const bool *silent; /* [size * size] nothing that rank a sends gets through to rank b; NULL: not known */
-    const char (*address)[GS_ADDRESS]; /* [size] of each rank, where `silent` is known */
+    const long *
+        pid; /* [size] processes of this machine; 0: on another machine; NULL: all are threads of one process */
+    const bool *silent; /* [size * size] nothing that rank a sends reaches rank b; NULL: unknown */
+    const char (*address)[GS_ADDRESS]; /* [size]; NULL only if `silent` is */
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: known only of those in pid */
-    const uint64_t *last; /* [size] the last call that is known of each rank (gs_call_pack), 0: none; NULL */
+    const uint64_t *last; /* [size] the last known call of each rank (gs_call_pack); 0: none; may be NULL */
     const char *did;      /* how it is known: "last began" */
 } gs_waits;
 
@@ -45,9 +44,8 @@ void gs_waits_explain(const gs_waits *, char *text, size_t size);
 
 /* ---- ranks in messages: "rank 1", "ranks 0, 2 and 3"; and where they run: " on host anna" ---- */
 
-/* Append those of 0 .. count-1 that are marked to `text`, which takes `size` bytes; mark[i] is called
- * first + i, and a rank is called `noun`. Returns how many there are. */
+/* Append the marked ranks of 0 .. count-1 to `text` of `size` bytes; rank i is called "`noun` first + i". */
 void gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark);
 
-/* Append " on host anna" or " on hosts anna, bert" for those marked; nothing where the names are not known (""). */
+/* Append " on host anna" or " on hosts anna, bert" for the marked ranks; nothing if the names are unknown (""). */
 void gs_append_hosts(char *text, size_t size, int count, const bool *mark, const char (*host)[GS_HOST]);

@@ -49,8 +49,11 @@ TEST(wishes_to_check) {
 }
 
 TEST(calls_that_nobody_knows) {
-    static const int64_t notices[][6] = {
-        {99, 1, 0, 0, 0, 1}, {-1, 1, 0, 0, 0, 1}, {3, 1, 77, 0, 0, 1}, {3, 1, 0, 9, 0, 1}};
+    static const uint64_t known = (uint64_t)1 << 63;
+    static const uint64_t notices[][2] = {{0, 1},
+                                          {known | (uint64_t)15 << 59, 1},
+                                          {known | (uint64_t)7 << 56, 1},
+                                          {known | (uint64_t)3 << 54, 1}};
     for (size_t i = 0; i < sizeof notices / sizeof *notices; i++) {
         fake l;
         gs_comm *checked;

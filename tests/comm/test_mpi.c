@@ -51,11 +51,6 @@ TEST(processes_of_several_threads) {
     check_job("checks", 3, "312");
 }
 
-TEST(long_arrays_go_by_messages) {
-    need_mpi();
-    check_job("blocks", 3, "111");
-}
-
 /* The job prints `wanted` that many times, and mpirun's exit status is 1; else what is wrong. */
 static const char *job_fails_otherwise(const char *name, int processes, const char *local,
                                        gs_operation operation, const char *wanted, int times) {

@@ -149,8 +149,8 @@ TEST(the_environment_says_who_this_is) {
     } cases[] = {
         {NULL, NULL, NULL, NULL, NULL},
         {"2", "3", "/tmp/x", "2.5", NULL},
-        {NULL, "3", "/tmp/x", NULL, "GRADSUM_RANK is not set, but GRADSUM_WORLD_SIZE is"},
-        {"0", NULL, "/tmp/x", NULL, "GRADSUM_WORLD_SIZE is not set, but GRADSUM_RANK is"},
+        {NULL, "3", "/tmp/x", NULL, "GRADSUM_RANK is not set; set all of"},
+        {"0", NULL, "/tmp/x", NULL, "GRADSUM_WORLD_SIZE is not set; set all of"},
         {"0", "3", NULL, NULL, "GRADSUM_RENDEZVOUS is not set"},
         {"0", "3", "", NULL, "GRADSUM_RENDEZVOUS is empty"},
         {"3", "3", "/tmp/x", NULL, "GRADSUM_RANK is '3'; it must be a whole number from 0 to 2"},

@@ -247,20 +247,21 @@ TEST(environments_of_others_are_understood) {
         WRONG("RANK=2 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=1", "RANK is '2'"),
         WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", "MASTER_PORT is 'x'"),
         /* One of several, and none of the engines that say where they meet. */
-        WRONG("RANK=1 WORLD_SIZE=2", "RANK is 1 and WORLD_SIZE is 2, as torchrun sets them, but MASTER_ADDR "
-                                     "is not set: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT"),
+        WRONG("RANK=1 WORLD_SIZE=2",
+              "RANK is 1, as torchrun sets it, but MASTER_ADDR is not set: set "
+              "GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, HOST being rank 0's, or use"),
         WRONG("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", "but MASTER_PORT is not set"),
         WRONG("PMI_RANK=0 PMI_SIZE=4 PMI_FD=6 MPI_LOCALRANKID=0",
-              "PMI_RANK is 0 and PMI_SIZE is 4, as MPICH sets them, but nothing says where they meet"),
-        WRONG("MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK is 1 and"),
-        WRONG("FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2", "FLUX_TASK_RANK is 1 and FLUX_JOB_SIZE is 2"),
-        WRONG("PALS_RANKID=0", "PALS_RANKID is 0, as PALS sets it, but nothing says how many"),
-        WRONG("PMIX_RANK=1", "for each, set GRADSUM_RANK, GRADSUM_WORLD_SIZE and"),
+              "PMI_RANK is 0, as MPICH sets it, but GRADSUM_RENDEZVOUS is not set"),
+        WRONG("MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", "MV2_COMM_WORLD_RANK is 1, as MVAPICH sets it"),
+        WRONG("FLUX_TASK_RANK=1 FLUX_JOB_SIZE=2", "FLUX_TASK_RANK is 1, as Flux sets it"),
+        WRONG("PALS_RANKID=0", "PALS_RANKID is 0, as PALS sets it, but GRADSUM_WORLD_SIZE is not set"),
+        WRONG("PMIX_RANK=1", "HOST being rank 0's, and GRADSUM_RANK and GRADSUM_WORLD_SIZE, or use"),
         WRONG("OMPI_COMM_WORLD_RANK=0", "to train alone, unset OMPI_COMM_WORLD_RANK"),
         WRONG("SLURM_PROCID=1 SLURM_NTASKS=2", "but SLURM_STEP_NODELIST is not set"),
-        WRONG("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NUM_TASKS is 2"),
+        WRONG("SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NODELIST is not set"),
         WRONG("SLURM_PROCID=1", "SLURM_PROCID is 1, as Slurm sets it"),
-        WRONG("RANK=1", "RANK is 1, as torchrun sets it, but nothing says how many"),
+        WRONG("RANK=1", "RANK is 1, as torchrun sets it, but WORLD_SIZE is not set"),
         WRONG("WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_JOB_ID=12 GRADSUM_RENDEZVOUS=tcp://b:1",
               "WORLD_SIZE is 2, as torchrun sets it, but RANK is not set"),
         {"RANK=2 PMI_RANK=3 PMI_SIZE=4 GRADSUM_RENDEZVOUS=tcp://b:1", 3, 4, -1, 0, "MPICH", "tcp://b:1", ""},
@@ -333,7 +334,7 @@ TEST(ranks_of_mpich_train_together_or_not_at_all) {
                                    "for r in 1 0; do PMI_RANK=$r $G $T & done";
     char first[65] = "", hash[65] = "", *output;
     run_script(&output, all);
-    const char *two = strstr(output, "PMI_RANK is 1 and PMI_SIZE is 2");
+    const char *two = strstr(output, "PMI_RANK is 1, as MPICH sets it");
     if (!two || !strstr(two, "\n2\n") || strstr(output, "weights") || !strstr(output, "PMI_RANK is 0") ||
         !strstr(output, "predict: this is rank 1 of 2, and predict is for one process"))
         fail_msg("%s", output);

@@ -44,13 +44,9 @@ static gs_status run_checks(job *j, const gs_test_check *check, int *right) {
     return GS_OK;
 }
 
-/* All checks of the other transports. "blocks": where one call of MPI moves so little that long
- * arrays go by messages, and these in pieces. */
+/* All checks of the other transports. */
 static gs_status job_checks(job *j) {
     int right = 0;
-#ifdef GRADSUM_MPI
-    if (strcmp(getenv("GS_TEST_MPI"), "blocks") == 0) gs_mpi_most = 5000;
-#endif
     GS_TRY(run_checks(j, gs_test_collective_checks, &right));
     GS_TRY(run_checks(j, gs_test_comm_checks, &right));
     if (j->r.rank == 0) printf("%d checks are right\n", right);

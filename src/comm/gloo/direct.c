@@ -16,7 +16,7 @@ enum { PIECE = 128 * 1024, BUFFER = 2 * PIECE, LINE = 64 /* bytes */ };
 struct gs_direct {
     int rank, socket;
     int timeout_ms; /* of a read or a write, as the socket has it */
-    bool crowded;   /* there is no core for each rank, were they on one machine */
+    bool crowded;   /* this machine has no core for each rank */
     size_t piece;   /* bytes */
     char *room;     /* [piece] for the peer's */
 };
@@ -31,7 +31,7 @@ static gs_gloo_code broken(ssize_t moved) {
     return gs_gloo_explain(GS_GLOO_LOST, strerror(errno));
 }
 
-/* As recv. Usually the peer has already written, or is about to. */
+/* As recv, but spin first: usually the peer has written, or is about to. */
 static ssize_t read_some(const gs_direct *d, void *data, size_t bytes) {
     gs_wait wait = gs_wait_begin(d->crowded);
     do {
@@ -55,7 +55,6 @@ static gs_gloo_code move(const gs_direct *d, bool out, void *data, size_t bytes,
     return GS_GLOO_OK;
 }
 
-/* What came before it was damaged, or the processes make other calls. */
 static gs_gloo_code has_other_length(size_t bytes, uint64_t theirs) {
     char text[200];
     snprintf(text, sizeof text, "%zu bytes here, but %zu there; wanted the same call", bytes, (size_t)theirs);
@@ -94,8 +93,7 @@ gs_gloo_code gs_direct_all_reduce(gs_direct *d, const gs_call *call, void *data,
 
 /* ---- making and freeing ---- */
 
-/* How long a piece can be: half of the socket's buffer, because the kernel uses the other half for its own
- * bookkeeping. */
+/* The length of a piece: half of the socket's buffer, because the kernel reserves the other half for bookkeeping. */
 static uint64_t set_up(int socket) {
     int wanted = BUFFER, allowed = 0, yes = 1;
     socklen_t length = sizeof allowed;

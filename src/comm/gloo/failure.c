@@ -1,16 +1,15 @@
-/* Why an operation over Gloo failed. This file does what Gloo does not: it finds out which rank is to blame, tells the
- * others, and makes every later operation fail at once.
+/* Failures over Gloo: find the rank to blame, tell the others, and make every later operation fail at once.
  *
- * How a failure spreads: a rank that fails (or calls abort) sends its message to all ranks that are still connected,
- * and closes its connections. So each operation that waits for it fails too. The rank that waited finds the message,
- * passes it on in the same way, and returns it. All ranks end with the first message, not with the name of a rank that
- * only stopped because another had.
+ * How a failure spreads: a rank that fails (or calls abort) sends its message to all connected ranks, and closes its
+ * connections. Therefore each operation that waits for it fails too. The waiting rank finds the message, passes it on
+ * in the same way, and returns it. All ranks end with the first message, and do not name a rank that only stopped
+ * because of another.
  *
- * A message cut off in the middle blocks the failure message behind it, which is lost. If the rank is a process of this
- * machine, one can still check whether it lives; if it does, it was not to blame.
+ * A message that is cut off in the middle blocks the failure message behind it, which is lost. If the rank is a process
+ * of this machine, others can still check whether it lives; if so, it is not to blame.
  *
- * When a wait was too long, no rank is lost yet, and the connections stand. So the ranks first tell each other for whom
- * they wait.
+ * After a timeout no rank is lost yet, and the connections are open: the ranks first tell each other for whom they
+ * wait.
  */
 #include "comm/gloo/state.h"
 #include "core/process.h"
@@ -25,10 +24,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* ---- what a sentence of Gloo means ---- */
+/* ---- Gloo's sentences ---- */
 
-/* Gloo reports "Application timeout caused pair closure" on every connection after one wait on this side was too long
- * (or after close_all let one time out). */
+/* Gloo reports "Application timeout caused pair closure" on every connection after a timeout on this side (which
+ * close_all causes on purpose). */
 static const char CLOSED_HERE[] = "Application timeout";
 
 static _Thread_local char said[GS_GLOO_ERROR_TEXT];
@@ -49,8 +48,8 @@ gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what) {
 
 /* ---- listening ----
  *
- * Failure messages come before a connection ends. Gloo is asked to receive them from the start, but they are looked at
- * only once the connection has ended: a wait in vain would close it.
+ * A failure message precedes the end of a connection. The receive is pending from the start, but is looked at only once
+ * the connection has ended, because a timeout would close it.
  */
 
 struct gs_gloo_inbox {
@@ -87,19 +86,19 @@ void gs_gloo_free_inboxes(gs_gloo_state *s, int size) {
     free(s->inboxes);
 }
 
-/* How the connection to a peer stands. */
+/* The state of the connection to a peer. */
 typedef enum peer_state {
     CONNECTED,
-    SAID_WHY,     /* the peer closed it, and said why: text */
-    BROKEN,       /* the peer is gone: text says how this was seen */
+    SAID_WHY,     /* the peer closed it, and its failure message is the text */
+    BROKEN,       /* the peer is gone; the text is the symptom */
     CLOSED_BY_US, /* this side closed it */
 } peer_state;
 
-/* A rank is silent after this many attempts in a row (the first after 200 ms or more, each later one after twice the
- * time) and no sign of it for this long. Where packets are lost only now and then, one of the attempts arrives. */
+/* A rank is silent after this many consecutive attempts (the first after 200 ms or more, each later one after twice the
+ * time) and no sign of it for this long. If only some packets are lost, one of the attempts arrives. */
 enum { ATTEMPTS = 2, SILENT_MS = 400 };
 
-/* What TCP knows of a line to the peer. */
+/* TCP's statistics of a line to the peer. */
 static struct tcp_info ask(const gs_gloo_state *s, int line, int peer) {
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
@@ -107,10 +106,9 @@ static struct tcp_info ask(const gs_gloo_state *s, int line, int peer) {
     return info;
 }
 
-/* True if nothing gets through to `peer` on one of the lines: neither what is sent to it, nor TCP's own probes. TCP
- * retransmits what is not acknowledged, and counts how often. The kernel acknowledges even for a process that hangs or
- * is stopped. So if TCP has retransmitted several times, and has heard nothing since, the network is cut or the other
- * machine is down. */
+/* True if nothing reaches `peer` on one of the lines: neither data, nor TCP's probes. TCP counts how often it
+ * retransmits what is not acknowledged, and the kernel acknowledges even for a process that hangs or is stopped.
+ * Therefore several retransmissions with no sign since mean that the network is cut, or the other machine is down. */
 static bool is_silent(const gs_gloo_state *s, int peer) {
     for (int line = 0; line < s->lines; line++) {
         const struct tcp_info info = ask(s, line, peer);
@@ -149,8 +147,7 @@ static peer_state look_at_peer(gs_gloo_state *s, int peer, char *text, size_t si
 
 /* ---- going ---- */
 
-/* Closing a connection does not wake the threads that wait for it here. A wait that is too long closes it and wakes
- * them. */
+/* Closing a connection does not wake the threads here that wait for it; a timeout closes it and wakes them. */
 static void hang_up(gs_gloo *g) {
     char nothing;
     gs_gloo_buffer *buffer = NULL;
@@ -158,7 +155,7 @@ static void hang_up(gs_gloo *g) {
     gs_gloo_buffer_free(buffer);
 }
 
-/* NULL: the peer cannot be told any more. */
+/* NULL: the peer can no longer be told. */
 static gs_gloo_buffer *tell(gs_gloo *g, char *words, int peer) {
     gs_gloo_buffer *buffer = NULL;
     if (gs_gloo_buffer_create(g, words, GS_FAILURE_TEXT, false, &buffer) == GS_GLOO_OK &&
@@ -186,14 +183,14 @@ static void close_all(const gs_comm *c, const char *failure) {
         if (s->socket[i] >= 0) shutdown(s->socket[i], SHUT_RDWR); /* what was sent before still arrives */
 }
 
-/* ---- who waits for whom ----
+/* ---- notes: which rank waits for which ----
  *
- * Before a rank gives up, it sends a note to all others: for whom it waits, and to whom nothing gets through. The
- * connections stand, and a note passes what waits on them, because each rank has asked for it from the start.
+ * Before a rank gives up, it sends a note to all others: for whom it waits, and whom it cannot reach. The connections
+ * are open, and a note overtakes blocked messages, because its receive is pending from the start.
  *
  *     rank 0   late: 1               rank 0 waits for rank 1
  *     rank 1   late: 2               rank 1 waits for rank 2, which has sent no note: rank 2 is to blame
- *     rank 1   late: 2, silent: 0    but so nobody is: rank 0 has not received what rank 1 sent
+ *     rank 1   late: 2, silent: 0    no rank is to blame: the network is cut between ranks 1 and 0
  */
 
 enum { LATE = 1, SILENT = 2 }; /* bits of a note, which has a byte for each rank */
@@ -220,13 +217,13 @@ void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     pthread_mutex_unlock(&s->waits);
 }
 
-/* What the ranks say about their waits: both arrays are as in waits.h. */
+/* The contents of all notes, as in waits.h. */
 typedef struct wait_notes {
     double *age;
     bool *silent;
 } wait_notes;
 
-/* What a note says of its own rank is ignored. */
+/* A note's entry for its own rank is ignored. */
 static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     for (int at = from * c->size; at < (from + 1) * c->size; at++) {
@@ -243,8 +240,8 @@ static bool one_is_stopped(const gs_comm *c) {
     return false;
 }
 
-/* Take the notes that come in time. Where a rank has gone, its failure message says more, and where one is stopped,
- * nothing more is to be found out. A wait for a note closes no connection: the watchdog ends it. */
+/* Take the notes that arrive in time. Stop if a rank has gone, because its failure message says more; a stopped rank
+ * needs no notes. A wait for a note closes no connection, because the watchdog ends it. */
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     const double end = gs_awake_seconds() + grace(c->timeout);
@@ -271,11 +268,11 @@ static wait_notes hear_waits(const gs_comm *c) {
     return notes;
 }
 
-/* ---- who is lost ---- */
+/* ---- lost ranks ---- */
 
-/* Keep as lost only the ranks whose processes have ended, and those whose processes cannot be seen from here: of other
- * machines, or gone before anyone looked. If all are alive, all stay lost. A process loses its connections a moment
- * before it ends, hence the wait. */
+/* Keep as lost only the ranks whose processes have ended, and those whose processes cannot be watched: on other
+ * machines, or gone before the watch began. If all live, all stay lost. The wait is for processes that have lost their
+ * connections and are about to end. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
     int ended = 0, unseen = 0, losses = 0;
     for (int r = 0; r < size; r++) unseen += lost[r] && s->process[r] < 0;
@@ -321,8 +318,8 @@ gs_status gs_gloo_check_peers(gs_comm *c) {
     return atomic_load(&s->failed) ? gs_error_again(&s->error) : GS_OK;
 }
 
-/* The connection that broke may be the second one to a peer (direct.c). Wait until the first one breaks too: it is
- * known to have delivered the peer's failure message before that. */
+/* The broken connection may be the second one to a peer (direct.c). Wait until the first one breaks too: before that it
+ * delivers the peer's failure message. */
 static void wait_for_the_end_of_one(const gs_comm *c) {
     gs_gloo_state *s = c->state;
     char text[GS_FAILURE_TEXT];
@@ -352,7 +349,7 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     free(last);
 }
 
-/* Why `what` failed with this code, of which Gloo says `how`, in one sentence. `peer` is the other rank of the
+/* The message for the failure of `what` with this code and Gloo's sentence `how`. peer: the other rank of the
  * operation, or -1. The caller holds the lock. */
 static void find_cause(gs_comm *c, gs_gloo_code code, const char *how, int peer, const char *what,
                        char *message, size_t size) {

@@ -1,6 +1,5 @@
-/* Ranks as processes, over Gloo. They meet (rendezvous/rendezvous.h), connect each with each (mesh.h), and hand these
- * connections to Gloo. The direct connection beside Gloo's and the watchdog come last. Where a rank is lost:
- * failure.c. */
+/* Ranks as processes, over Gloo. They meet (rendezvous/rendezvous.h), connect pairwise (mesh.h), and hand the
+ * connections to Gloo; then come the watchdog and the direct connection. failure.c handles lost ranks. */
 #include "comm/gloo/state.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "comm/mesh.h"
@@ -14,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- how they are connected ---- */
+/* ---- connecting ---- */
 
-/* Whatever watches Gloo's connections must end before they do. */
+/* The users of Gloo's connections are freed before them. */
 static void free_state(gs_gloo_state *s) {
     const int size = s->comm.size;
     gs_gloo_free_mailboxes(s);
@@ -39,7 +38,7 @@ static void free_state(gs_gloo_state *s) {
     free(s);
 }
 
-enum { GLOO, DIRECT /* what the lines between two ranks are for */ };
+enum { GLOO, DIRECT /* the lines between two ranks */ };
 
 static int lines_of(const gs_rendezvous *r) {
     return r->size == 2 && !r->gloo_all_reduce ? 2 : 1;
@@ -71,7 +70,7 @@ static gs_status explain(gs_comm *c, gs_gloo_code code) {
                    c->size, gs_gloo_error_text());
 }
 
-/* No connection ends, as the others see it, before this rank has told why it fails. */
+/* This rank tells why it fails before it closes any connection. */
 static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *m, gs_comm *c) {
     gs_gloo_state *s = c->state;
     s->socket = malloc((size_t)(lines_of(r) * r->size) * sizeof *s->socket);
@@ -83,7 +82,7 @@ static gs_status connect_all(const gs_rendezvous *r, const gs_rendezvous_state *
     return gs_rendezvous_fail(m, status);
 }
 
-/* Note what messages and the watchdog need from the rank infos. */
+/* Copy from the rank infos what failure messages need. */
 static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s) {
     GS_TRY(GS_NEW(s->pid, size, "the numbers of %d processes", size));
     GS_TRY(GS_NEW(s->address, size, "the addresses of %d processes", size));
@@ -101,14 +100,14 @@ static gs_status note_ranks(const gs_rank_info *all, int size, gs_gloo_state *s)
 
 static gs_status meet_and_connect(const gs_rendezvous *r, gs_rendezvous_state *m, gs_comm *c) {
     GS_TRY(gs_rendezvous_wait(m));
-    signal(SIGPIPE, SIG_IGN); /* writing to a peer that has gone fails, and does not end the process */
+    signal(SIGPIPE, SIG_IGN); /* writing to a lost peer must fail, not end the process */
     GS_TRY(note_ranks(m->all, r->size, c->state));
     return r->size > 1 ? connect_all(r, m, c) : GS_OK;
 }
 
 /* ---- collectives ---- */
 
-/* Of `peer`, or of all (-1), this rank has heard that they have come as far as this call. */
+/* `peer`, or every rank (-1), has reached this call. */
 static void hear(const gs_comm *c, int peer, const gs_call *call) {
     const gs_gloo_state *s = c->state;
     const uint64_t word = gs_call_pack(call);
@@ -168,7 +167,7 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
     const gs_gloo_code code = gs_gloo_recv(s, envelope, data, bytes, gs_gloo_milliseconds(c->timeout));
     if (code != GS_GLOO_OK)
         return gs_gloo_diagnose(c, code, envelope->peer, gs_call_text(envelope->call, false));
-    gs_call theirs = *envelope->call; /* a message was sent by the other */
+    gs_call theirs = *envelope->call; /* seen from the sender */
     if (!gs_is_collective(envelope)) theirs.operation = GS_SEND, theirs.root = c->rank;
     hear(c, envelope->peer, &theirs);
     return GS_OK;
@@ -178,9 +177,8 @@ static gs_status gloo_recv(gs_comm *c, const gs_envelope *envelope, void *data, 
 
 static void gloo_free(gs_comm *c) {
     gs_gloo_state *s = c->state;
-    /* A rank that closed its connections now could cut off data that the others have yet to read. If a rank has already
-     * gone, the barrier fails at once. That failure is ignored: this is the end, and there is nothing left to
-     * report. */
+    /* Closing the connections now could cut off data that the others have yet to read. If a rank has already gone, the
+     * barrier fails at once; at the end of the run this failure is ignored. */
     if (s->gloo && !atomic_load(&s->failed))
         gs_gloo_collective(s->gloo, &(gs_call){.operation = GS_BARRIER}, NULL, NULL,
                            gs_gloo_milliseconds(c->timeout));

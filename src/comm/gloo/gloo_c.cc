@@ -1,5 +1,5 @@
-// Gloo behind a C face: see gloo_c.h. Where Gloo behaves in a way that one would not guess, a comment says so. Such
-// behaviour was read in the source of Gloo 0.5.0 and tried.
+// Gloo behind a C face: see gloo_c.h. Comments name Gloo's surprising behaviour, as read in the source of 0.5.0 and
+// tried.
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -66,7 +66,7 @@ template <typename F> gs_gloo_code guarded(F f) {
     }
 }
 
-// ---- waits that the watchdog knows of (watchdog.c) ----
+// ---- waits that the watchdog sees (watchdog.c) ----
 
 const milliseconds for_ever = std::chrono::hours(24 * 365);
 
@@ -109,7 +109,7 @@ class WatchedBuffer final : public UnboundBuffer {
     };
     template <typename F> bool wait(bool sends, milliseconds timeout, F inner_wait) {
         Entry entry(watch_, inner_.get(), sends, timeout);
-        for (;;) { // a wake that came too late for the wait before this one means nothing
+        for (;;) { // a late wake-up, meant for an earlier wait, is ignored
             if (inner_wait()) return true;
             char found[GS_GLOO_ERROR_TEXT];
             gs_watchdog_found(watch_, found);
@@ -123,7 +123,7 @@ class WatchedBuffer final : public UnboundBuffer {
     std::unique_ptr<UnboundBuffer> inner_;
 };
 
-// Gloo's connections, but all buffers are watched.
+// Gloo's connections, with watched buffers.
 class WatchedConnections final : public gloo::transport::Context {
   public:
     WatchedConnections(gs_watchdog *watch, std::shared_ptr<gloo::transport::Context> inner)
@@ -143,8 +143,8 @@ class WatchedConnections final : public gloo::transport::Context {
 
 // ---- descriptors of sockets that Gloo keeps to itself ----
 //
-// A descriptor is a number. It stays the same while what it stands for is exchanged (dup3), so Gloo goes on with a
-// connection that it did not make itself.
+// dup3 replaces what a descriptor refers to, and keeps its number: so Gloo continues with a connection that it did not
+// make.
 
 using Address = struct sockaddr_storage;
 
@@ -169,7 +169,7 @@ bool is_connected_to(int file, const Address &address) {
     return getpeername(file, reinterpret_cast<struct sockaddr *>(&peer), &length) == 0 && same(peer, address);
 }
 
-// The first open descriptor of this process that is like this; -1: there is none.
+// The first matching open descriptor of this process; -1: there is none.
 int find_descriptor(bool (*is)(int, const Address &), const Address &like) {
     DIR *files = opendir("/proc/self/fd");
     int found = -1;
@@ -217,13 +217,13 @@ void require(bool holds, const char *what) {
     if (!holds) throw std::runtime_error(what);
 }
 
-// Throws where this process has no descriptor left, which Gloo does not always tell.
+// Throws if this process has no descriptor left, which Gloo does not always report.
 void require_descriptor() {
     File one(event_descriptor(false));
     require(*one >= 0, std::strerror(errno));
 }
 
-// Runs a function on Gloo's own thread, which answers nobody meanwhile.
+// Runs a function on Gloo's own thread, which handles no connection meanwhile.
 class OnGloosThread final : public tcp::Handler {
   public:
     OnGloosThread(tcp::Device &device, std::function<void()> run) : device_(device), run_(std::move(run)) {
@@ -256,11 +256,11 @@ class OnGloosThread final : public tcp::Handler {
 
 // All ranks, connected with each other.
 //
-// A pair of Gloo's listens as soon as it is made, and would take the first caller for its peer. So the pair is made on
-// Gloo's thread. Before that thread can look for callers, the pair's socket is replaced by something on which nothing
-// ever happens. Then the pair connects to a decoy, a socket of this process, and that connection is replaced by the one
-// that our caller has proven. A pair calls, and does not wait for a call, when its own address is the higher one: hence
-// 127.0.0.2 and, for the decoy, 127.0.0.1.
+// A pair of Gloo's listens as soon as it is made, and would take the first caller for its peer. Therefore it is made on
+// Gloo's thread, and its listening socket is replaced by an event that never happens, before that thread looks for
+// callers. Then the pair connects to a decoy, a socket of this process, and this connection is replaced by our
+// authenticated one. A pair calls, instead of waiting for a call, if its own address is the higher one: hence 127.0.0.2
+// and, for the decoy, 127.0.0.1.
 class Mesh final : public gloo::Context {
   public:
     using Context::Context;
@@ -270,7 +270,7 @@ class Mesh final : public gloo::Context {
         plain_ = transportContext_ = device->createContext(rank, size);
         plain_->setTimeout(getTimeout());
         OnGloosThread(*device, [&] {
-            // Gloo's thread polls while a sender holds a pair's lock. A batch thread that a message wakes leaves that
+            // Gloo's thread polls while a sender holds a pair's lock. A batch thread woken by a message leaves the
             // sender its core: with more threads than cores it made 13 polls a message instead of 78.
             const struct sched_param none {};
             (void)sched_setscheduler(0, SCHED_BATCH, &none); // all works without it
@@ -291,7 +291,7 @@ class Mesh final : public gloo::Context {
     }
 
   private:
-    // What `place` stands for in the pair is `by` from here on.
+    // From now on the pair's descriptor `place` refers to `by`.
     void replace(tcp::Device &device, int peer, int place, int by) {
         if (place < 0) require_descriptor();
         require(place >= 0 && dup3(by, place, O_CLOEXEC) == place, "cannot replace one of Gloo's sockets");

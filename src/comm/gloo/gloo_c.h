@@ -1,19 +1,16 @@
 /* Gloo behind a C face: gloo_c.cc is the only C++ of gradsum, and every exception ends there.
  *
- *     ../mesh.h   connections that are proven before Gloo gets them
+ *     ../mesh.h   authenticated connections, which Gloo then uses
  *     watchdog.c  wakes waiting ranks when a peer dies in the middle of a message, which Gloo 0.5.0 forgets
- *     mailbox.c   messages that the sender need not wait for, and that the receiver has asked for beforehand
- *     failure.c   how the connection to a peer stands, and its failure message; what its sentences mean; who is lost
- *     direct.c    two ranks exchange arrays on a connection of their own, without Gloo
+ *     mailbox.c   messages: the sender need not wait, and the receiver asks for them in advance
+ *     failure.c   the cause of a failure: states of connections, failure messages, lost ranks
+ *     direct.c    two ranks exchange arrays over a separate connection, without Gloo
  *
- * Declares only what these files and gloo.c need. Each function returns GS_GLOO_OK, or a code for what went wrong,
- * with a sentence in gs_gloo_error_text(). Counts are at least 1 (an empty all_gather divides by zero in Gloo 0.5.0). A
- * timeout limits one wait, in milliseconds, and is at least 1. All ranks must make the same calls with the same counts:
- * when a message does not fit, a thread of Gloo's own ends the process.
+ * Each function returns GS_GLOO_OK or an error code, with a sentence in gs_gloo_error_text(). Counts are at least 1 (an
+ * empty all_gather divides by zero in Gloo 0.5.0). A timeout limits one wait, in milliseconds, and is at least 1. All
+ * ranks must make the same calls with the same counts: on a mismatch, Gloo's thread ends the process.
  *
- * The library allocates memory in each call: buffers for its collectives, and its record of each operation.
- *
- * After a failure the connections are as good as gone.
+ * Gloo allocates memory in each call. After a failure the connections are unusable.
  */
 #pragma once
 
@@ -32,19 +29,19 @@ typedef enum gs_gloo_code {
     GS_GLOO_OTHER,
 } gs_gloo_code;
 
-/* Interpret a sentence of Gloo's. Keeps it for this thread, without the leading "[/path/of/a/file.cc:123] ", and
- * returns the code: GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if it reports a wait that was too long. In failure.c. */
+/* Keep Gloo's sentence for this thread, without the leading "[/path/of/a/file.cc:123] ", and return the code;
+ * GS_GLOO_LOST becomes GS_GLOO_TIMEOUT if the sentence reports a timeout. In failure.c. */
 gs_gloo_code gs_gloo_explain(gs_gloo_code code, const char *what);
 
-/* This thread's last one. (Not gs_message(): some failures are expected, and must not hide why a rank leaves.) */
+/* This thread's last sentence. (Not gs_message(): some failures are expected, and must not hide the cause.) */
 const char *gs_gloo_error_text(void);
 enum { GS_GLOO_ERROR_TEXT = 400 /* bytes of it, with its 0 */ };
 
 /* ---- connections ---- */
 
 /* Let Gloo use existing connections: socket[r] leads to rank r of `size` >= 2, and is -1 for r = rank. Gloo gets
- * duplicates; the caller closes its own. (Gloo alone would take the first caller for its peer, and end the process if
- * that is a stranger who talks nonsense.) */
+ * duplicates; the caller closes its own. (Gloo itself takes the first caller for its peer, and ends the process if a
+ * stranger sends nonsense.) */
 gs_gloo_code gs_gloo_connect(int rank, int size, const int *socket, int timeout_ms, gs_gloo **out);
 
 /* A wait that is under way. */
@@ -53,8 +50,8 @@ typedef struct gs_gloo_wait {
     gs_gloo_buffer *buffer;
     bool sends;
     double deadline; /* of gs_awake_seconds; 0: there is none */
-    bool late;       /* set by the watchdog, which wakes it because of the deadline */
-    bool long_ago;   /* for the watchdog */
+    bool late;       /* the watchdog has woken it at the deadline */
+    bool long_ago;   /* for the watchdog: it began before the last tick */
     struct gs_gloo_wait *before, *next;
 } gs_gloo_wait;
 
@@ -66,17 +63,16 @@ typedef struct gs_watchdog gs_watchdog;
 gs_gloo_code gs_watchdog_create(gs_gloo *, int rank, int size, gs_watchdog **out);
 void gs_watchdog_free(gs_watchdog *); /* NULL is allowed */
 
-/* GS_GLOO_OK: the connection to `peer` stands. Else gs_gloo_error_text() is what Gloo says of its end. */
+/* GS_GLOO_OK: the connection to `peer` is open. Else gs_gloo_error_text() is Gloo's sentence about its end. */
 gs_gloo_code gs_watchdog_look(gs_watchdog *, int peer);
 
-/* A wait begins or ends, in any thread. After it was woken: `found` is what Gloo says of the connection that broke,
- * or "". */
+/* A wait begins or ends, in any thread. After a wake-up `found` is Gloo's sentence about the broken connection, or
+ * "". */
 void gs_watchdog_begin(gs_watchdog *, gs_gloo_wait *);
 void gs_watchdog_end(gs_watchdog *, gs_gloo_wait *);
 void gs_watchdog_found(gs_watchdog *, char found[GS_GLOO_ERROR_TEXT]);
 
-/* From here on the watchdog is told of each wait, of collectives too, when it begins and ends. It must live as long as
- * the connections. */
+/* From now on the watchdog sees each wait, also those of collectives. It must live as long as the connections. */
 gs_gloo_code gs_gloo_be_watched(gs_gloo *, gs_watchdog *);
 
 /* Close all connections, and wait for Gloo's thread. NULL is allowed. */
@@ -89,8 +85,8 @@ gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void
 
 /* ---- messages ---- */
 
-/* Memory that is sent or received as one message. Gloo moves it only when both sides have begun; messages of one slot
- * from one rank to another arrive in order. Slots are channels: Gloo's collectives use 1 to 8 as their first byte. */
+/* Memory that is sent or received as one message. Gloo moves it once both sides have begun; messages of one slot from
+ * one rank to another arrive in order. Slots are channels: Gloo's collectives use 1 to 8 as their first byte. */
 #define GS_GLOO_SLOT(kind) ((uint64_t)(kind) << 56)
 #define GS_GLOO_MESSAGE_SLOTS GS_GLOO_SLOT(0x20)
 #define GS_GLOO_FAILURE_SLOT GS_GLOO_SLOT(0x21)
@@ -101,30 +97,29 @@ gs_gloo_code gs_gloo_collective(gs_gloo *, const gs_call *, const void *in, void
 gs_gloo_code gs_gloo_buffer_create(gs_gloo *, void *data, size_t bytes, bool watched, gs_gloo_buffer **out);
 void gs_gloo_buffer_free(gs_gloo_buffer *); /* NULL is allowed */
 
-/* bytes[at .. at + bytes - 1] of the buffer as one message. What receives it may be longer. */
+/* Send bytes at .. at + bytes - 1 of the buffer as one message. The receiving buffer may be longer. */
 gs_gloo_code gs_gloo_begin_send(gs_gloo_buffer *, int to, uint64_t slot, size_t at, size_t bytes);
 gs_gloo_code gs_gloo_begin_recv(gs_gloo_buffer *, int from, uint64_t slot);
 
-/* Return when the message has been sent or received, or when woken. A wait that is too long closes all connections, and
- * all operations on them fail. */
+/* Return when the message has been sent or received, or when woken. A timeout closes all connections, and all
+ * operations on them fail. */
 gs_gloo_code gs_gloo_wait_send(gs_gloo_buffer *, int timeout_ms);
 gs_gloo_code gs_gloo_wait_recv(gs_gloo_buffer *, int timeout_ms);
 
-/* End the wait for this buffer that is under way; if there is none, the next one returns at once. */
+/* End the current wait for this buffer; if there is none, the next one returns at once. */
 void gs_gloo_wake(gs_gloo_buffer *, bool sends);
 
-/* ---- direct.c: a connection between two ranks, on which their own threads write and read ----
+/* ---- direct.c: a connection between two ranks, on which the calling threads write and read ----
  *
- * Gloo's method suits any pattern of messages: a thread of its own moves the bytes, after both sides have announced
- * what they want. For two ranks that exchange arrays of 2 MB this costs too much: four threads on two cores wake each
- * other and wait for each other's locks. Here the calling thread does the work, on a socket that blocks:
+ * Gloo suits any pattern of messages: its thread moves the bytes, after both sides have announced what they want. For
+ * two ranks that exchange arrays of 2 MB this costs too much: four threads on two cores wake each other, and wait for
+ * each other's locks. Here the calling thread does the work, on a blocking socket:
  *
  *     rank 0    write piece 0 | read piece 0, combine | write piece 1 | ...
  *     rank 1    write piece 0 | read piece 0, combine | write piece 1 | ...
  *
- * Both write first. That cannot block forever, because a piece fits into the socket's send buffer. A piece is small
- * enough to stay in the caches of the cores that copy it four times. A reader spins for a moment before it sleeps
- * (core/wait.h).
+ * Both write first. This cannot deadlock, because a piece fits into the socket's send buffer. A piece is small enough
+ * to stay in the caches of the cores that copy it four times. A reader spins briefly before it sleeps (core/wait.h).
  *
  * Between two processes of one machine of two cores (`make bench-sync`; Gloo's ring: 2 MB in 2.0 to 2.7 ms):
  *
@@ -134,11 +129,11 @@ void gs_gloo_wake(gs_gloo_buffer *, bool sends);
 
 typedef struct gs_direct gs_direct;
 
-/* Both ranks call it: they tell each other over Gloo how long a piece can be. `socket` connects them, and must stay
- * open as long. Whoever shuts it down ends all writing and reading at either end. */
+/* Both ranks call it: they agree over Gloo on the length of a piece. `socket` connects them, and must outlive the
+ * connection. Shutting it down ends all writes and reads at both ends. */
 gs_gloo_code gs_direct_create(gs_gloo *, int socket, int rank, int timeout_ms, gs_direct **out);
 void gs_direct_free(gs_direct *); /* NULL is allowed */
 
-/* data[i] = data[i] of rank 0 combined with data[i] of rank 1, on both. GS_GLOO_TIMEOUT if for `timeout_ms` nothing
- * comes from the other rank, or it takes nothing. A different count there is a mistake in the program. */
+/* data[i] = data[i] of rank 0 combined with data[i] of rank 1, on both. GS_GLOO_TIMEOUT: for `timeout_ms` the other
+ * rank sent or received nothing. GS_GLOO_OTHER: its count differs. */
 gs_gloo_code gs_direct_all_reduce(gs_direct *, const gs_call *, void *data, int timeout_ms);

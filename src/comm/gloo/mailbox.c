@@ -1,26 +1,25 @@
-/* Messages over Gloo, cut into pieces that the receiver has asked for before they are sent.
+/* Messages over Gloo, in pieces that the receiver requests in advance.
  *
- * Gloo moves a message once its receiver has asked for it, and the request is a message too. Had a rank asked only when
- * it receives, its request would wait behind all that the rank itself is sending, and the two directions of a line
- * would take turns. So it asks beforehand: for each sender it keeps spare memory, for which Gloo always has a request.
+ * Gloo moves a message once its receiver has requested it, and the request is a message too. A request made in recv
+ * would wait behind everything that the rank itself is sending, and the two directions of a line would alternate.
+ * Therefore a rank keeps spare memory for each sender, for which Gloo always has a request.
  *
- *     receiver   recv: piece 0 comes into spare 0 -> the caller's memory; ask again for spare 0; piece 1 ...
+ *     receiver   recv: piece 0 arrives in spare 0 -> the caller's memory; request spare 0 again; piece 1 ...
  *     sender     send: pieces 0, 1, 2 ... leave at once, as long as there are spares
  *
- * There are spares for two messages, because the requests for the second travel while the receiver's own message of the
- * first round does. There are never more than SPARES: a longer message flows as the spares are emptied. Memory that
- * no piece has reached costs nothing.
+ * There are spares for two messages, because the requests for the second travel while the receiver's own first message
+ * does. There are never more than SPARES: a longer message flows as the spares are emptied. Untouched spare memory
+ * costs nothing.
  *
- * Between processes of one machine nothing waits on a line, and a rank asks when it receives. Asked for earlier, pieces
- * come while the rank takes its next step, and Gloo's thread, which polls for the lock that the rank holds, gets in its
- * way: on two cores a message of 128 KB took twice as long. What pieces cost there is a copy: sums of 2 MB and more
- * take up to 1.5 times as long as without (shared memory, which launch chooses there by itself, is what to use).
+ * Between processes of one machine no line is slow, and a rank requests in recv. If it did so earlier, pieces would
+ * arrive during its next step, and Gloo's thread, which polls for the lock that the rank holds, would disturb it: on
+ * two cores a message of 128 KB took twice as long. Pieces cost one more copy there: sums of 2 MB and more take up to
+ * 1.5 times as long (launch uses shared memory there).
  *
- * Each piece begins with the length of its message, so that calls which do not fit together are found. Sender and
- * receiver know where a message ends.
+ * Each piece begins with the length of its message, so that mismatched calls are found.
  *
- * Between hosts of name spaces, with lines of 50 Mbit/s each way, a step of lenet with a ring of 4 ranks takes 68 ms.
- * Where ranks asked when they received, it took 119 ms.
+ * Between network namespaces, over lines of 50 Mbit/s each way, a step of lenet with a ring of 4 ranks takes 68 ms, and
+ * takes 119 ms with requests in recv.
  */
 #include "comm/gloo/state.h"
 #include "comm/transports.h"
@@ -30,7 +29,7 @@
 #include <string.h>
 
 enum {
-    HEAD = sizeof(uint64_t), /* the bytes of the whole message, without heads */
+    HEAD = sizeof(uint64_t), /* holds the length of the whole message, without heads */
     PIECE = HEAD + GS_GLOO_PAYLOAD,
     SPARES = 64, /* for one sender: 16 MiB */
 };
@@ -39,7 +38,7 @@ static inline size_t pieces_of(size_t bytes) {
     return (bytes + GS_GLOO_PAYLOAD - 1) / GS_GLOO_PAYLOAD;
 }
 
-/* Of piece i of a message: bytes without its head. */
+/* Bytes of piece i of a message, without its head. */
 static inline size_t load_of(size_t bytes, size_t i) {
     const size_t rest = bytes - i * GS_GLOO_PAYLOAD;
     return rest < GS_GLOO_PAYLOAD ? rest : GS_GLOO_PAYLOAD;
@@ -51,14 +50,14 @@ typedef struct spare_piece {
     unsigned char piece[PIECE];
 } spare_piece;
 
-/* The spares for one sender, on one slot. All zero: there are none yet. For one thread at a time. */
+/* The spares for one sender, on one slot. For one thread at a time. */
 typedef struct spares_of_sender {
-    spare_piece *first, *last; /* those that Gloo has a request for, in the order of the requests */
+    spare_piece *first, *last; /* requested, in the order of the requests */
     spare_piece *idle;
     size_t count, idles;
 } spares_of_sender;
 
-/* Make one more, which is idle. */
+/* Add an idle spare. */
 static gs_gloo_code add_spare(spares_of_sender *s, gs_gloo *g) {
     spare_piece *spare = malloc(sizeof *spare); /* not calloc, which may touch all of it */
     if (!spare) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
@@ -91,7 +90,7 @@ static void free_spares(spares_of_sender *s) {
     *s = (spares_of_sender){0};
 }
 
-/* Ask for what is to come into idle spares, until `wanted` pieces have been asked for. */
+/* Request idle spares, until `wanted` are requested. */
 static gs_gloo_code ask(spares_of_sender *s, size_t wanted, int from, uint64_t slot) {
     while (s->idle && s->count - s->idles < wanted) {
         spare_piece *spare = s->idle;
@@ -106,7 +105,7 @@ static gs_gloo_code ask(spares_of_sender *s, size_t wanted, int from, uint64_t s
     return GS_GLOO_OK;
 }
 
-/* Have spares for so many pieces, or for some of them. */
+/* Have `wanted` spares, or at least one. */
 static gs_gloo_code make(spares_of_sender *s, gs_gloo *g, size_t wanted) {
     gs_gloo_code code = GS_GLOO_OK;
     while (code == GS_GLOO_OK && s->count < wanted && s->count < SPARES) code = add_spare(s, g);
@@ -131,11 +130,11 @@ static gs_gloo_code check_length(const spare_piece *spare, int from, size_t byte
     return gs_gloo_explain(GS_GLOO_OTHER, text);
 }
 
-/* Emptied spares are asked for again by the next receive, as if it asked for its own message; in the middle of a long
- * one, many at once. Each request takes the lock of the connection, for which Gloo's thread polls while data come in.
- * Where no more can be asked for, because the sender has gone, the spares that have been filled still count.
+/* The next receive requests the emptied spares again; in the middle of a long message many at once, because each
+ * request takes the lock of the connection, for which Gloo's thread polls while data arrive. If the sender has gone and
+ * no more can be requested, filled spares are still read.
  *
- * ahead: ask for two messages, and for the short ones before them (linked.c). */
+ * ahead: request two messages, and the notes before them (linked.c). */
 static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahead, int from, uint64_t slot,
                                       void *data, size_t bytes, int timeout_ms) {
     unsigned char *to = data;
@@ -187,7 +186,7 @@ void gs_gloo_free_mailboxes(gs_gloo_state *s) {
     }
 }
 
-/* The memory, and Gloo's buffer over it, are used again as long as the messages have the same length. */
+/* Messages of the same length use the memory, and Gloo's buffer over it, again. */
 static gs_gloo_code make_room(gs_gloo *g, copy *k, size_t bytes) {
     if (k->buffer && k->bytes == bytes) return GS_GLOO_OK;
     const size_t size = bytes + pieces_of(bytes) * HEAD;

@@ -1,21 +1,21 @@
 /* Waits of Gloo that end when a connection breaks.
  *
  * When a connection breaks, Gloo 0.5.0 fails the operations that queue for it, but forgets the one in the middle of its
- * message. That one would wait until the timeout. So a thread checks the connections 50 times a second while any
- * operation waits. When it finds one broken, it wakes those that wait:
+ * message, which would wait until the timeout. Therefore a thread checks the connections 50 times a second while any
+ * operation waits, and wakes all waits when one is broken:
  *
  *     Gloo's collectives, and messages     begin, wait, end
  *     the watchdog                         tick ... tick ... tick, a connection is broken: wake all
  *
- * How a broken connection is found: on each connection a receive is left pending that nobody answers. It fails as soon
- * as Gloo sees the end of the connection. That is at once when the process at the other end dies, on this machine or on
- * another. (A machine that loses power says nothing; only the timeout shows it.)
+ * To detect a break, a receive that no one answers stays pending on each connection. It fails as soon as Gloo sees the
+ * end of the connection: at once when the process at the other end dies, on any machine. (If a machine loses power,
+ * only the timeout shows it.)
  *
- * A wait in Gloo that times out closes all connections, and the others take this rank for lost. So Gloo waits without
- * limit, and the watchdog wakes it at the deadline. The connections stay open, and the ranks can tell each other what
- * is wrong.
+ * A timeout inside Gloo closes all connections, and the others would report this rank as lost. Therefore Gloo waits
+ * without limit, and the watchdog wakes it at the deadline. The connections stay open, and the ranks can tell each
+ * other what is wrong.
  *
- * An operation that can still finish after a break does so: only a wait that lasts from one tick to the next is woken.
+ * An operation that can still finish after a break does so: only waits that last from one tick to the next are woken.
  */
 #include "comm/gloo/gloo_c.h"
 #include "core/clock.h"
@@ -32,7 +32,7 @@ static const double TICK = 0.02; /* seconds */
 
 struct gs_watchdog {
     int size;
-    gs_gloo_buffer **line; /* [size] a receive that nobody answers; NULL: this rank's own */
+    gs_gloo_buffer **line; /* [size] a receive that no one answers; NULL: this rank */
     pthread_t thread;
     bool running;
     pthread_mutex_t lock; /* guards all below, and looks at lines */
@@ -43,7 +43,7 @@ struct gs_watchdog {
     char found[GS_GLOO_ERROR_TEXT];
 };
 
-/* ---- who waits ---- */
+/* ---- the list of waits ---- */
 
 void gs_watchdog_begin(gs_watchdog *w, gs_gloo_wait *one) {
     pthread_mutex_lock(&w->lock);
@@ -69,8 +69,8 @@ void gs_watchdog_found(gs_watchdog *w, char found[GS_GLOO_ERROR_TEXT]) {
 
 /* ---- looking ---- */
 
-/* A wait that has been woken beforehand only looks: it returns at once, or fails. Only one thread may do so at a time.
- * The wakes of two could count as one, but both would wait, and a wait in vain closes all connections. */
+/* A wait that is woken in advance only looks: it returns at once, or fails. Only one thread may do so at a time: two
+ * wakes could count as one, and the second wait would time out and close all connections. */
 static gs_gloo_code look_locked(gs_watchdog *w, int peer) {
     gs_gloo_wake(w->line[peer], false);
     return gs_gloo_wait_recv(w->line[peer], 1);

@@ -2,6 +2,7 @@
 #include "comm/inject/inject.h"
 #include "comm/transports.h"
 #include "core/clock.h"
+#include "core/shard.h"
 #include "core/text.h"
 
 #include <inttypes.h>
@@ -31,26 +32,19 @@ typedef struct injected {
  * The value of GRADSUM_FAULT: "KIND:rank=R,operation=K[,generation=G][,seconds=S]", several with a ';' between them.
  */
 
-enum { FAULT = 120 /* bytes of the longest that makes sense, with its 0 */ };
+enum { FAULT = 120 /* bytes of the longest valid one, with its 0 */ };
 
 static const char *const names[GS_FAULT_KINDS] = {
     [GS_FAULT_KILL] = "kill",   [GS_FAULT_USAGE] = "usage", [GS_FAULT_STOP] = "stop",
     [GS_FAULT_DELAY] = "delay", [GS_FAULT_DROP] = "drop",
 };
 
-static gs_status wrong(const char *fault, const char *why) {
-    return gs_fail(GS_E_USAGE,
-                   "GRADSUM_FAULT has '%s', %s; wanted kill, usage, stop, delay or drop, as in "
-                   "kill:rank=1,operation=57 or delay:rank=0,operation=3,seconds=0.5, with a ';' between two",
-                   gs_printable(fault), why);
-}
-
-/* What a fault has, and the range of its number. */
+/* The members of a fault, and their ranges. */
 enum { RANK, OPERATION, GENERATION, SECONDS, MEMBERS };
 static char *const members[] = {"rank", "operation", "generation", "seconds", NULL};
 static const double least[MEMBERS] = {0, 0, 1, 1e-9}, most[MEMBERS] = {INT_MAX, 1e15, 1000, 1000};
 
-/* False: it is no number of this member. */
+/* False: it is no valid number for this member. */
 static bool read_number(const char *value, int member, double *out) {
     char *end;
     const size_t digits = strspn(value, "0123456789");
@@ -59,37 +53,28 @@ static bool read_number(const char *value, int member, double *out) {
     return end != value && !*end && *out >= least[member] && *out <= most[member];
 }
 
-/* One fault, of which the text is used up; `whole` is for the message. */
-static gs_status read_fault(char *text, const char *whole, gs_fault *f) {
+/* One fault; the text is used up. False: it is invalid. */
+static bool read_fault(char *text, gs_fault *f) {
     double got[MEMBERS] = {[RANK] = NAN, [OPERATION] = NAN, [GENERATION] = 1, [SECONDS] = NAN};
-    char *rest = strchr(text, ':'), why[80], *value;
+    char *rest = strchr(text, ':'), *value;
     int kind = 0;
-    if (!rest) return wrong(whole, "which has no ':'");
+    if (!rest) return false;
     *rest++ = '\0';
     while (kind < GS_FAULT_KINDS && strcmp(names[kind], text) != 0) kind++;
-    if (kind == GS_FAULT_KINDS) return wrong(whole, "which is none of its kinds");
     for (rest += strspn(rest, ","); *rest; rest += strspn(rest, ",")) {
         const int member = getsubopt(&rest, members, &value);
-        if (member < 0 || (member == SECONDS && kind != GS_FAULT_DELAY))
-            return wrong(whole, "which has a name that it does not take");
-        if (value && member == GENERATION && strcmp(value, "all") == 0)
+        if (member < 0 || !value) return false;
+        if (member == GENERATION && strcmp(value, "all") == 0)
             got[member] = 0;
-        else if (!value || !read_number(value, member, &got[member])) {
-            snprintf(why, sizeof why, "whose %s is no number from %g to %g%s", members[member], least[member],
-                     most[member], member == GENERATION ? ", and not all" : "");
-            return wrong(whole, why);
-        }
+        else if (!read_number(value, member, &got[member]))
+            return false;
     }
-    for (int i = 0; i < MEMBERS; i++)
-        if (isnan(got[i]) && (i != SECONDS || kind == GS_FAULT_DELAY)) {
-            snprintf(why, sizeof why, "which has no %s", members[i]);
-            return wrong(whole, why);
-        }
-    if (kind == GS_FAULT_DROP && got[OPERATION] < 1)
-        return wrong(whole, "whose operation is 0, when nothing is sent yet");
+    if (kind == GS_FAULT_KINDS || isnan(got[RANK]) || isnan(got[OPERATION]) ||
+        isnan(got[SECONDS]) == (kind == GS_FAULT_DELAY) || (kind == GS_FAULT_DROP && got[OPERATION] < 1))
+        return false; /* before the processes meet there is nothing to drop */
     *f = (gs_fault){(gs_fault_kind)kind, (int)got[RANK], (uint64_t)got[OPERATION], (int)got[GENERATION],
                     got[SECONDS]};
-    return GS_OK;
+    return true;
 }
 
 gs_status gs_faults_read(const char *text, gs_faults *faults) {
@@ -97,15 +82,15 @@ gs_status gs_faults_read(const char *text, gs_faults *faults) {
     for (size_t length; *text; text += length + (text[length] == ';')) {
         char whole[FAULT], words[FAULT];
         length = strcspn(text, ";");
-        const size_t kept = length < FAULT ? length : FAULT - 1;
-        memcpy(whole, text, kept);
-        whole[kept] = '\0';
-        memcpy(words, whole, kept + 1);
-        if (length >= FAULT) return wrong(whole, "which is too long");
-        if (faults->count == GS_FAULTS)
-            return wrong(whole, "which is one more than the 16 that there may be");
-        GS_TRY(read_fault(words, whole, &faults->fault[faults->count]));
-        faults->count++;
+        snprintf(whole, sizeof whole, "%.*s", (int)gs_smaller(length, FAULT), text);
+        memcpy(words, whole, sizeof words);
+        if (length >= FAULT || faults->count == GS_FAULTS ||
+            !read_fault(words, &faults->fault[faults->count++]))
+            return gs_fail(
+                GS_E_USAGE,
+                "GRADSUM_FAULT has '%s'; wanted at most %d of kill, usage, stop, delay and drop, as in "
+                "kill:rank=1,operation=57 or delay:rank=0,operation=3,seconds=0.5, with a ';' between two",
+                gs_printable(whole), GS_FAULTS);
     }
     return GS_OK;
 }
@@ -135,7 +120,6 @@ static void say_struck(const gs_fault *f, const char *doing) {
     say(f->rank, ": %s at operation %" PRIu64 ", %s", names[f->kind], f->operation, doing);
 }
 
-/* What needs no comm. */
 static void strike_process(const gs_fault *f) {
     if (f->kind == GS_FAULT_KILL) raise(SIGKILL);
     if (f->kind == GS_FAULT_USAGE) _exit(USAGE);
@@ -204,14 +188,14 @@ static const char *value(void) {
     return text ? text : "";
 }
 
-/* Of an elastic launch, which sets the variable; else there is one. */
+/* An elastic launch sets the variable; any other launch has one generation. */
 static int generation(void) {
     const char *text = getenv("GRADSUM_GENERATION");
     const int number = text ? atoi(text) : 1;
     return number > 1 ? number : 1;
 }
 
-/* Only those of this generation. */
+/* The faults of this generation. */
 static gs_status read_faults(gs_faults *out) {
     gs_faults all;
     const int now = generation();

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/thread.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -26,15 +27,15 @@ enum {
     SHORT_ARRAYS = 32768, /* bytes of all ranks' arrays together */
 };
 
-/* Channels. Each has a communicator of its own, so that none takes what was meant for another. */
+/* Channels. Each has its own communicator, so that none receives a message of another. */
 enum { MESSAGES, COLLECTIVES, OF_FAILURES, CHANNELS };
 
-/* A message that was sent, and is kept until the peer has it: in pieces of at most gs_mpi_most bytes. */
+/* A message that was sent, and is kept until the peer has it. */
 typedef struct copy {
     unsigned char *data;
     size_t room;
-    MPI_Request *pieces; /* room for those of `room` bytes */
-    int count;           /* of pieces under way */
+    bool under_way;
+    MPI_Request request;
 } copy;
 
 typedef struct mailbox {
@@ -57,10 +58,10 @@ typedef struct mpi_state {
     gs_scratch scratch;     /* of the collective under way */
 } mpi_state;
 
-/* ---- MPI of this process: begun once, ended once ---- */
+/* ---- MPI in this process: initialised once, finalised once ---- */
 
-/* MPI_Init_thread and MPI_Finalize wait for the other processes with no limit of their own. So one thread makes both
- * calls (MPI wants them from the same thread). Whoever needs them waits for that thread, but not forever. */
+/* MPI_Init_thread and MPI_Finalize wait for the other processes without a limit. Therefore one thread makes both calls
+ * (MPI requires the same thread for both), and the others wait for that thread with a timeout. */
 
 static const double LOOK = 0.2; /* seconds between two looks at the clock */
 
@@ -80,7 +81,7 @@ static void set_phase_locked(phase now) {
     pthread_cond_broadcast(&session.changed);
 }
 
-/* Wait until the phase is `wanted`; false if that takes too long. */
+/* Wait until the phase is `wanted`; false after the timeout. */
 static bool wait_locked(phase wanted) {
     const double until = gs_awake_seconds() + session.timeout;
     while (session.phase != wanted && gs_awake_seconds() < until) {
@@ -136,9 +137,9 @@ static gs_status begin_locked(double timeout) {
     return GS_OK;
 }
 
-/* Begin MPI, which waits for all processes that mpirun started. If it has begun before, return at once.
- * MPI_THREAD_MULTIPLE is requested. MPI ends when the process does, unless mpi_break was called. GS_E_PEER: the others
- * did not begin within `timeout` seconds, or MPI was broken before. */
+/* Initialise MPI, with MPI_THREAD_MULTIPLE requested, and wait for all processes that mpirun started; later calls
+ * return at once. MPI is finalised when the process ends, unless mpi_break was called. GS_E_PEER: the others did not
+ * begin within `timeout` seconds, or MPI was broken before. */
 static gs_status mpi_begin(double timeout) {
     pthread_mutex_lock(&session.lock);
     gs_status status = begin_locked(timeout);
@@ -146,10 +147,9 @@ static gs_status mpi_begin(double timeout) {
     return status;
 }
 
-/* An operation has failed: from here on MPI is neither used nor finalised. MPI_Finalize would go on with operations
- * under way, in memory that no longer exists, and wait for ranks that are lost. Open MPI's mpirun takes a process that
- * exits without MPI_Finalize and with a status other than 0 for a failed one: it ends the others, and its own exit
- * status is that of the first failed process. */
+/* An operation has failed: from now on MPI is neither used nor finalised. MPI_Finalize would continue pending
+ * operations in freed memory, and wait for lost ranks. If a process exits without MPI_Finalize and with a nonzero
+ * status, Open MPI's mpirun ends the others, and exits with the status of the first failed process. */
 static void mpi_break(void) {
     pthread_mutex_lock(&session.lock);
     session.broken = true;
@@ -158,14 +158,13 @@ static void mpi_break(void) {
 
 /* Waiting for MPI, never longer than the timeout; and how a failure spreads.
  *
- * MPI_Wait has no limit. So every operation is begun by a call that returns at once. MPI_Test is then called again and
- * again, which is also what lets MPI make progress: at first without a pause, then yielding the core, after a while
- * with short sleeps.
+ * MPI_Wait has no timeout. Therefore every operation is nonblocking, and a waiting rank calls MPI_Test repeatedly,
+ * which also lets MPI make progress: first without a pause, then yielding the core, later with short sleeps.
  *
- * A rank that fails sends its message to all others on a communicator of its own. Ranks that wait look there too, and
- * fail with that message. This is the last thing that MPI does for a comm. Operations already begun are never
- * completed, and must not touch their memory when it is used for other things. So no thread returns with a failure
- * while another still lets MPI work, and MPI_Finalize is left out.
+ * A failing rank sends its message to all others on a separate communicator. Waiting ranks check it too, and fail with
+ * the same message. After that MPI is not used for this comm: pending operations are never completed, and must not
+ * touch reused memory. Therefore no thread returns with a failure while another is inside MPI, and MPI_Finalize is
+ * skipped.
  */
 
 enum {
@@ -204,7 +203,7 @@ static void fail_locked(gs_comm *c, gs_status code, const char *message, bool te
     atomic_fetch_sub(&s->waiting, 1);
 }
 
-/* From here on everything fails with `message`, here and, if `tell`, on all other ranks; the first one stays. */
+/* From now on every call fails with `message`, here and, if `tell`, on all other ranks; the first message stays. */
 static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell) {
     mpi_state *s = c->state;
     pthread_mutex_lock(&s->lock);
@@ -212,7 +211,7 @@ static void mpi_fail(gs_comm *c, gs_status code, const char *message, bool tell)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Has another rank failed? Then so has this one. Only one thread looks at a time. */
+/* If another rank has failed, this one fails too. Only one thread looks at a time. */
 static void mpi_listen(gs_comm *c) {
     mpi_state *s = c->state;
     if (pthread_mutex_trylock(&s->lock) != 0) return;
@@ -238,13 +237,13 @@ static gs_status mpi_fail_call(gs_comm *c, const gs_call *call, const char *why)
     return gs_error_again(&s->error);
 }
 
-/* `error` is what a call of MPI returned: anything but MPI_SUCCESS becomes a failure of `call`. */
+/* `error` was returned by MPI: anything except MPI_SUCCESS becomes a failure of `call`. */
 static gs_status mpi_check(gs_comm *c, const gs_call *call, int error) {
     const mpi_state *s = c->state;
     char text[MPI_MAX_ERROR_STRING] = "", why[MPI_MAX_ERROR_STRING + 16];
     int length;
     if (error == MPI_SUCCESS) return GS_OK;
-    /* Perhaps a rank that failed has left half an operation behind: then its failure message is on its way. */
+    /* A failed rank may have left half an operation behind: then its failure message is on its way. */
     for (double end = gs_seconds() + LISTENING; gs_seconds() < end && !atomic_load(&s->failed);)
         mpi_listen(c);
     MPI_Error_string(error, text, &length);
@@ -272,23 +271,14 @@ static gs_status fail_late(gs_comm *c, const gs_call *call, int peer) {
 
 /* ---- waiting ---- */
 
-/* Requests that are done become MPI_REQUEST_NULL, which counts as done: so this goes on where it stopped. */
-static int test_all(int count, MPI_Request *requests, bool *done, MPI_Status *status) {
-    int one = 1, error = MPI_SUCCESS;
-    for (int i = 0; i < count && one && error == MPI_SUCCESS; i++)
-        error = MPI_Test(&requests[i], &one, status);
-    *done = one;
-    return error;
-}
-
-static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int count, MPI_Request *requests,
+static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, MPI_Request *request,
                              MPI_Status *status) {
     mpi_state *s = c->state;
     double start = 0;
     for (unsigned tests = 1;; tests++) {
-        bool done;
+        int done = 0;
         if (atomic_load(&s->failed)) return gs_error_again(&s->error);
-        GS_TRY(mpi_check(c, call, test_all(count, requests, &done, status)));
+        GS_TRY(mpi_check(c, call, MPI_Test(request, &done, status)));
         if (done) return GS_OK;
         if (tests % INBOX_INTERVAL == 0) mpi_listen(c);
         if (tests < BUSY_TESTS) continue;
@@ -302,23 +292,19 @@ static gs_status wait_inside(gs_comm *c, const gs_call *call, int peer, int coun
     }
 }
 
-/* Wait for what belongs to `call`. `peer` is the rank that it is done with, or -1: any. The status is that of the
- * last request, or MPI_STATUS_IGNORE. */
-static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, int count, MPI_Request *requests,
+/* Wait for a request that belongs to `call`. peer: the rank on the other side; -1: any. */
+static gs_status mpi_wait(gs_comm *c, const gs_call *call, int peer, MPI_Request *request,
                           MPI_Status *status) {
     mpi_state *s = c->state;
     atomic_fetch_add(&s->waiting, 1);
-    gs_status result = wait_inside(c, call, peer, count, requests, status);
+    gs_status result = wait_inside(c, call, peer, request, status);
     atomic_fetch_sub(&s->waiting, 1);
     while (result != GS_OK && atomic_load(&s->waiting) > 0) sched_yield();
     return result;
 }
 
-/* See transports.h. */
-size_t gs_mpi_most = (size_t)1 << 30;
-
-/* Messages over MPI. MPI_Isend needs its data unchanged until it has left, but send must not wait for the receiver, so
- * a copy is sent.
+/* Messages over MPI. MPI_Isend needs its data unchanged until it has left, but send must not wait for the receiver:
+ * therefore a copy is sent.
  *
  * Long messages (over some KiB) move only while both sides are inside a call of MPI. For the sender that is its next
  * one, which may be the call that frees the comm.
@@ -337,31 +323,30 @@ static int tag_of(const gs_envelope *e) {
 static bool make_room(copy *k, size_t bytes) {
     if (bytes <= k->room) return true;
     free(k->data);
-    free(k->pieces);
     k->data = malloc(bytes);
-    k->pieces = malloc((bytes / gs_mpi_most + 1) * sizeof(MPI_Request));
-    k->room = k->data && k->pieces ? bytes : 0;
+    k->room = k->data ? bytes : 0;
     return k->room > 0;
 }
 
-static size_t piece_of(size_t bytes, size_t at) {
-    return bytes - at < gs_mpi_most ? bytes - at : gs_mpi_most;
+/* MPI counts bytes with int. */
+static gs_status check_length(gs_comm *c, const gs_call *call, size_t bytes) {
+    return bytes <= INT_MAX ? GS_OK : mpi_fail_call(c, call, "MPI sends at most 2 GiB in one message");
 }
 
 static gs_status wait_for_copy(gs_comm *c, const gs_call *call, int process, copy *k) {
-    if (k->count > 0) GS_TRY(mpi_wait(c, call, process, k->count, k->pieces, MPI_STATUS_IGNORE));
-    k->count = 0;
+    if (k->under_way) GS_TRY(mpi_wait(c, call, process, &k->request, MPI_STATUS_IGNORE));
+    k->under_way = false;
     return GS_OK;
 }
 
-/* The rank to blame where the peer does not answer; -1: in such a collective it may itself wait for another. */
+/* The rank to blame if the peer does not answer; -1: in this collective the peer may itself wait for another. */
 static int blamed(const gs_envelope *e) {
     const gs_operation o = e->call->operation;
     const bool waits = gs_is_collective(e) && o != GS_REDUCE && o != GS_GATHER && o != GS_SCATTER;
     return waits ? -1 : e->peer;
 }
 
-/* Has another rank failed? */
+/* Fails if another rank has failed. */
 static gs_status look(gs_comm *c) {
     const mpi_state *s = c->state;
     if (c->size > 1) mpi_listen(c);
@@ -372,6 +357,7 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     mpi_state *s = c->state;
     GS_TRY(look(c));
     if (bytes == 0) return GS_OK;
+    GS_TRY(check_length(c, e->call, bytes));
     mailbox *box = gs_mailbox_of(&s->mailboxes[e->peer], &s->lock, e, sizeof *box);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
     copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
@@ -379,30 +365,26 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     if (!make_room(k, bytes))
         return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
     memcpy(k->data, data, bytes);
-    for (size_t at = 0; at < bytes; at += gs_mpi_most) {
-        int error = MPI_Isend(k->data + at, (int)piece_of(bytes, at), MPI_BYTE, e->peer, tag_of(e),
-                              s->channel[channel_of(e)], &k->pieces[k->count]);
-        GS_TRY(mpi_check(c, e->call, error));
-        k->count++;
-    }
-    return GS_OK;
+    const int error =
+        MPI_Isend(k->data, (int)bytes, MPI_BYTE, e->peer, tag_of(e), s->channel[channel_of(e)], &k->request);
+    k->under_way = error == MPI_SUCCESS;
+    return mpi_check(c, e->call, error);
 }
 
 static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     const mpi_state *s = c->state;
+    MPI_Request request;
+    MPI_Status status;
+    int got;
     GS_TRY(look(c));
-    for (size_t at = 0; at < bytes; at += gs_mpi_most) {
-        MPI_Request request;
-        MPI_Status status;
-        int wanted = (int)piece_of(bytes, at), got;
-        int error = MPI_Irecv((unsigned char *)data + at, wanted, MPI_BYTE, e->peer, tag_of(e),
-                              s->channel[channel_of(e)], &request);
-        GS_TRY(mpi_check(c, e->call, error));
-        GS_TRY(mpi_wait(c, e->call, blamed(e), 1, &request, &status));
-        GS_TRY(mpi_check(c, e->call, MPI_Get_count(&status, MPI_BYTE, &got)));
-        if (got != wanted) return mpi_fail_call(c, e->call, "the message received is shorter");
-    }
-    return GS_OK;
+    if (bytes == 0) return GS_OK;
+    GS_TRY(check_length(c, e->call, bytes));
+    GS_TRY(mpi_check(
+        c, e->call,
+        MPI_Irecv(data, (int)bytes, MPI_BYTE, e->peer, tag_of(e), s->channel[channel_of(e)], &request)));
+    GS_TRY(mpi_wait(c, e->call, blamed(e), &request, &status));
+    GS_TRY(mpi_check(c, e->call, MPI_Get_count(&status, MPI_BYTE, &got)));
+    return got == (int)bytes ? GS_OK : mpi_fail_call(c, e->call, "the message received is shorter");
 }
 
 /* Wait until all that was sent has left. */
@@ -421,10 +403,7 @@ static void free_state(mpi_state *s) {
         while (s->mailboxes[r]) {
             mailbox *box = (mailbox *)s->mailboxes[r];
             s->mailboxes[r] = box->box.next;
-            for (int i = 0; i < GS_COPIES; i++) {
-                free(box->copies[i].data);
-                free(box->copies[i].pieces);
-            }
+            for (int i = 0; i < GS_COPIES; i++) free(box->copies[i].data);
             free(box);
         }
     free(s->mailboxes);
@@ -436,8 +415,8 @@ static void free_state(mpi_state *s) {
 
 /* ---- collectives ---- */
 
-/* Made of messages: MPI_Allreduce need not give the same bits in a second run (MPI 3.1, 5.9.1), and what MPI_MIN makes
- * of a NaN is not specified. Long arrays are summed in parts. */
+/* Made of messages: MPI_Allreduce need not give the same bits in a second run (MPI 3.1, 5.9.1), and MPI_MIN of a NaN is
+ * unspecified. Long arrays are summed in parts. */
 static gs_status mpi_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     mpi_state *s = c->state;
     GS_TRY(look(c));
@@ -478,7 +457,7 @@ static void close_communicators(gs_comm *c) {
 static void mpi_free(gs_comm *c) {
     mpi_state *s = c->state;
     close_communicators(c);
-    /* After a failure MPI may still use memory of this comm. So it is not freed; the process is about to end. */
+    /* After a failure MPI may still use memory of this comm: it is not freed, as the process is about to end. */
     if (!atomic_load(&s->failed)) free_state(s);
 }
 
@@ -502,7 +481,7 @@ static gs_status check_rendezvous(const gs_rendezvous *r) {
     return GS_OK;
 }
 
-/* Begin MPI, and check that it agrees with the rendezvous. */
+/* Initialise MPI, and check that it agrees with the rendezvous. */
 static gs_status agree_with(const gs_rendezvous *r) {
     int rank = -1, size = 0, *most_tag, known;
     GS_TRY(mpi_begin(r->timeout));
@@ -521,7 +500,7 @@ static gs_status agree_with(const gs_rendezvous *r) {
     return GS_OK;
 }
 
-/* Learn the processes of all ranks; those elsewhere count as 0. Places are compared by a hash of what names them. */
+/* Learn the process ids of all ranks; 0: on another machine. Machines are compared by a hash of their ids. */
 static gs_status learn_processes(gs_comm *c) {
     mpi_state *s = c->state;
     char place[512];
@@ -543,7 +522,7 @@ static gs_status open_communicators(gs_comm *c) {
     for (int i = 0; i < CHANNELS; i++) {
         MPI_Request request;
         GS_TRY(mpi_check(c, &call, MPI_Comm_idup(MPI_COMM_WORLD, &s->channel[i], &request)));
-        GS_TRY(mpi_wait(c, &call, -1, 1, &request, MPI_STATUS_IGNORE));
+        GS_TRY(mpi_wait(c, &call, -1, &request, MPI_STATUS_IGNORE));
         GS_TRY(mpi_check(c, &call, MPI_Comm_set_errhandler(s->channel[i], MPI_ERRORS_RETURN)));
     }
     GS_TRY(learn_processes(c));

@@ -17,7 +17,7 @@ enum {
     PIECE = 64 * 1024,
     MOST = 64 << 20
 };
-static const double LOOK = 0.05, SOON = 1.5 /* s until it is said who has not come */,
+static const double LOOK = 0.05, SOON = 1.5 /* s until missing machines are named */,
                     CONNECT = 1.2 /* s for closed ports to be found */,
                     SETTLE = 15 /* s for the others to measure */, WAIT = 10 /* s for any bytes */,
                     ENOUGH = 0.02 /* s of sending, for a bandwidth */;
@@ -28,11 +28,11 @@ typedef struct probing {
     gs_probe_waits *waits;
     void *context;
     gs_rendezvous_state *m;
-    double end; /* of the wait for latecomers */
+    double end; /* of the wait for missing machines */
     int *socket;
     bool *present;
     char (*why)[GS_MESH_WHY];
-    char roll[ROLL + 1]; /* '1' for each rank that was there when the others began; "": they have not yet */
+    char roll[ROLL + 1]; /* '1' for each rank that takes part, else '0'; "": not yet decided */
 } probing;
 
 static gs_probe_link *link_of(const gs_probe *p, int a, int b) {
@@ -46,7 +46,7 @@ static gs_status move(int socket, bool out, void *data, size_t bytes) {
     return gs_fail(GS_E_PEER, "the connection broke, or carried nothing for %g s", WAIT);
 }
 
-/* A number, and so many bytes. */
+/* A number, then as many bytes. */
 static gs_status move_bytes(int socket, bool out, unsigned char *piece, uint64_t *bytes) {
     GS_TRY(move(socket, out, bytes, sizeof *bytes));
     if (*bytes > MOST) return gs_fail(GS_E_PEER, "what came through the connection is not what was sent");
@@ -71,7 +71,7 @@ static gs_status there_and_back(int socket, unsigned char *piece, uint64_t bytes
     return GS_OK;
 }
 
-/* The caller. Bytes double until they take long enough; the round trip is no part of their time. */
+/* The caller's end. The bytes double until they take long enough; their time excludes the round trip. */
 static gs_status ask(int socket, unsigned char *piece, gs_probe_link *l) {
     double took[PINGS], time = 0;
     for (int i = 0; i < PINGS; i++) GS_TRY(there_and_back(socket, piece, 0, &took[i]));
@@ -84,7 +84,7 @@ static gs_status ask(int socket, unsigned char *piece, gs_probe_link *l) {
                                           : gs_fail(GS_E_PEER, "the connection broke after it was measured");
 }
 
-/* ---- what is in the store ---- */
+/* ---- the store ---- */
 
 static gs_status take_host(probing *x, int rank, const char *value) {
     const gs_rank_info *mine = &x->m->all[x->r->rank];
@@ -139,7 +139,7 @@ static gs_status put_host(const probing *x, const char *facts) {
                    p->rank);
 }
 
-/* The higher rank calls, so it knows why nothing came of it, and tells all. */
+/* The higher rank calls, and so knows the result, and tells all. */
 static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there;
@@ -149,16 +149,16 @@ static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
     return gs_store_put(x->m->store, key, value, &there);
 }
 
-/* ---- who comes ---- */
+/* ---- the roll ---- */
 
-/* Those on the roll whose rank info has not been seen yet. */
+/* Is the info of a rank on the roll still missing? */
 static bool lacks_somebody(const probing *x) {
     for (int i = 0; i < x->p->size && x->roll[i]; i++)
         if (x->roll[i] == '1' && !x->p->host[i].came) return true;
     return false;
 }
 
-/* All are there, or the first of them has waited long enough. It says so for all. */
+/* Wait until all are there, or the first one has waited long enough; that one puts the roll. */
 static gs_status wait_for_all(probing *x) {
     const double soon = gs_seconds() + SOON;
     bool told = x->end <= soon, all = false, there;

@@ -1,5 +1,5 @@
-/* Who this process is and how it meets the others, as `gradsum launch`, the user, or another program that starts
- * processes has put it into the environment. */
+/* The rank of this process and how it meets the others, from the environment that `gradsum launch`, the user, or
+ * another launcher has set. */
 #include "comm/rendezvous/store.h"
 
 #include <math.h>
@@ -9,12 +9,9 @@
 
 enum { PROCESSES = 4096 /* at most */, PORTS = 16 /* of which a store takes the first that is free */ };
 
-/* ---- other programs that start processes ----
- *
- * A new one is a row in the table, and a function if it says where the processes meet.
- */
+/* ---- other launchers: each is a row in the table, and a function if it says where the processes meet ---- */
 
-/* A whole number of the variable `name`, in its range. GS_E_USAGE: it is none. */
+/* *out = the value of the variable `name`. GS_E_USAGE: it is no whole number in the range. */
 static gs_status whole_number(const char *name, const char *text, int least, int most, int *out) {
     char *rest;
     long value = strtol(text, &rest, 10);
@@ -25,20 +22,19 @@ static gs_status whole_number(const char *name, const char *text, int least, int
     return GS_OK;
 }
 
-/* The variable's number; `otherwise` if it is not set, or is no such number: it does not matter then. */
+/* The variable's value; `otherwise` if it is unset or not in the range. */
 static int number_or(const char *name, int least, int most, int otherwise) {
     const char *text = getenv(name);
     if (text) (void)whole_number(name, text, least, most, &otherwise);
     return otherwise;
 }
 
-/* The table has seen to it that the variable is there. */
 static const char *text_of(const char *name) {
     const char *text = getenv(name);
     return text ? text : "";
 }
 
-/* Rank 0 holds a store at the first of some ports that is free. On one machine nobody else needs to reach it. */
+/* Rank 0 holds a store at the first free one of several ports; on a single machine, at 127.0.0.1. */
 static void set_endpoint(gs_rendezvous *r, const char *host, int port) {
     if (r->nodes == 1) host = "127.0.0.1";
     snprintf(r->endpoint, sizeof r->endpoint, strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d", host,
@@ -60,9 +56,9 @@ static gs_status from_mpirun(gs_rendezvous *r) {
     return GS_OK;
 }
 
-/* ---- torchrun, and what else sets PyTorch's variables ---- */
+/* ---- torchrun, and others that set PyTorch's variables ---- */
 
-/* At MASTER_PORT torchrun's own store listens, so ours is at one of the next ports. */
+/* torchrun's own store listens at MASTER_PORT; ours listens at one of the next ports. */
 static gs_status from_torchrun(gs_rendezvous *r) {
     const char *run = getenv("TORCHELASTIC_RUN_ID"), *host = text_of("MASTER_ADDR");
     int port = 0, each = number_or("LOCAL_WORLD_SIZE", 1, PROCESSES, 0);
@@ -78,7 +74,7 @@ static gs_status from_torchrun(gs_rendezvous *r) {
 
 /* ---- Slurm's srun ---- */
 
-/* The first host in a list of Slurm's: "node[07-09,12],gpu1" -> "node07". False: there is none, or it is too long. */
+/* The first host in Slurm's list: "node[07-09,12],gpu1" -> "node07". False: there is none, or it is too long. */
 static bool first_host(const char *list, char *host, size_t size) {
     const size_t stem = strcspn(list, "[,");
     const size_t first = list[stem] == '[' ? strcspn(list + stem + 1, "-,]") : 0;
@@ -89,7 +85,7 @@ static bool first_host(const char *list, char *host, size_t size) {
     return true;
 }
 
-/* The port follows from the numbers of job and step, so that two jobs on one machine rarely share it. */
+/* The port depends on the job and step ids, so that two jobs on one machine rarely share it. */
 static gs_status from_slurm(gs_rendezvous *r) {
     const char *nodes = text_of("SLURM_STEP_NODELIST");
     const int job = number_or("SLURM_JOB_ID", 0, 2147483647, 0),
@@ -106,12 +102,12 @@ static gs_status from_slurm(gs_rendezvous *r) {
 
 /* ---- the table ---- */
 
-/* mpirun and torchrun come before Slurm, in whose jobs they run. All but the name are variables; of two sizes the first
- * that is set counts. */
+/* mpirun and torchrun precede Slurm, because they run inside its jobs. All strings except the name are variables. The
+ * first size that is set counts. */
 typedef struct engine {
     const char *name, *rank, *size[2], *local, *needs[3];
-    gs_status (*take)(gs_rendezvous *); /* where the ranks meet; NULL: only GRADSUM_RENDEZVOUS says that */
-    bool common;                        /* others use these names too */
+    gs_status (*take)(gs_rendezvous *); /* where the ranks meet; NULL: GRADSUM_RENDEZVOUS must say it */
+    bool common;                        /* unrelated programs use these names too */
 } engine;
 
 static const engine engines[] = {
@@ -140,7 +136,7 @@ static const engine engines[] = {
     {"PMIx", "PMIX_RANK", .local = "PMIX_LOCAL_RANK"},
 };
 
-/* What an engine has set; of numbers -1: none. */
+/* What an engine has set; -1: no number. */
 typedef struct seen {
     const engine *engine;
     const char *size_name, *missing; /* variables; NULL: none */
@@ -157,7 +153,8 @@ static seen look_at(const engine *e) {
     return s;
 }
 
-/* Certainly one of several processes. SLURM_NTASKS is the job's: its shell has no rank, its batch script rank 0. */
+/* Certainly one of several processes. SLURM_NTASKS counts a job's tasks, but is also set in its shell, which has no
+ * rank, and in its batch script, which has rank 0. */
 static bool is_one_of_several(const seen *s) {
     const bool script = s->rank <= 0 && s->engine->size[1] && s->size_name != s->engine->size[0];
     if (s->rank < 0) return s->size > 1 && !script;
@@ -177,41 +174,36 @@ static gs_status take(const seen *s, gs_rendezvous *r) {
     return is_whole(s) ? e->take(r) : GS_OK;
 }
 
-/* Processes that each train alone would all write the same files. */
+/* Refuse to run: otherwise each process would train alone, and all would write the same files. */
 static gs_status refuse(const seen *s) {
-    const char *name = s->engine->name, *rank = s->engine->rank, *missing = s->missing;
+    const engine *e = s->engine;
+    const bool knows_all = s->rank >= 0 && s->size >= 0;
+    const char *set = s->rank >= 0 ? e->rank : s->size_name, *missing = s->missing;
     int number;
     if (s->size_name) GS_TRY(whole_number(s->size_name, text_of(s->size_name), 1, PROCESSES, &number));
-    if (s->size > 0 && getenv(rank)) GS_TRY(whole_number(rank, text_of(rank), 0, s->size - 1, &number));
-    if (s->size < 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "%s is %d, as %s sets it, but nothing says how many processes there are: for each, set "
-            "GRADSUM_RANK, GRADSUM_WORLD_SIZE and GRADSUM_RENDEZVOUS=tcp://HOST:PORT, or use gradsum launch; "
-            "to train alone, unset %s",
-            rank, s->rank, name, rank);
+    if (s->size > 0 && getenv(e->rank))
+        GS_TRY(whole_number(e->rank, text_of(e->rank), 0, s->size - 1, &number));
     if (s->rank < 0)
-        return gs_fail(
-            GS_E_USAGE,
-            "%s is %d, as %s sets it, but %s is not set: nothing says which of them this process is; to "
-            "train alone, unset %s",
-            s->size_name, s->size, name, rank, s->size_name);
+        missing = e->rank;
+    else if (s->size < 0)
+        missing = e->size[0] ? e->size[0] : "GRADSUM_WORLD_SIZE";
+    else if (!missing)
+        missing = "GRADSUM_RENDEZVOUS";
     return gs_fail(
         GS_E_USAGE,
-        "%s is %d and %s is %d, as %s sets them, but %s%s: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, "
-        "HOST being rank 0's, or use gradsum launch; to train alone, unset %s",
-        rank, s->rank, s->size_name, s->size, name, missing ? missing : "nothing says where they meet",
-        missing ? " is not set" : "", rank);
+        "%s is %d, as %s sets it, but %s is not set: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, "
+        "HOST being rank 0's%s, or use gradsum launch; to train alone, unset %s",
+        set, s->rank >= 0 ? s->rank : s->size, e->name, missing,
+        knows_all ? "" : ", and GRADSUM_RANK and GRADSUM_WORLD_SIZE", set);
 }
 
-/* Fill in rank, size, and how to meet, if one of them has started this process; else nothing changes. GS_E_USAGE: its
- * variables make no sense, or this is one of several processes and neither they nor GRADSUM_RENDEZVOUS say where these
- * meet. */
+/* Fill in rank, size, and the meeting place if an engine started this process; else change nothing. GS_E_USAGE: the
+ * engine's variables are invalid, or this is one of several processes with no meeting place. */
 static gs_status look_for_engine(gs_rendezvous *r) {
     seen half = {.rank = -1};
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
         const seen s = look_at(&engines[i]);
-        /* MPICH starts its processes from one process of Slurm's on each node, whose rank is not theirs. */
+        /* Under Slurm, MPICH starts its ranks from one task per node, and they inherit that task's Slurm rank. */
         const bool other = half.engine && !half.engine->common && half.size > 0 &&
                            (half.rank != s.rank || half.size != s.size);
         if (is_whole(&s) && !other) return take(&s, r);
@@ -221,7 +213,7 @@ static gs_status look_for_engine(gs_rendezvous *r) {
     return half.size > 0 && half.rank >= 0 && getenv("GRADSUM_RENDEZVOUS") ? take(&half, r) : refuse(&half);
 }
 
-/* ---- what gradsum itself says ---- */
+/* ---- gradsum's own variables ---- */
 
 static gs_status take_timeout(gs_rendezvous *r) {
     const char *timeout = getenv("GRADSUM_TIMEOUT");
@@ -250,11 +242,10 @@ static gs_status take_place(gs_rendezvous *r, const char *text) {
     if (endpoint.port == 0 || strlen(text) >= sizeof r->endpoint)
         return gs_fail(GS_E_USAGE, "GRADSUM_RENDEZVOUS is '%.100s'; all processes must know the port", text);
     snprintf(r->endpoint, sizeof r->endpoint, "%s", text);
-    r->holds_store = r->rank == 0 && !getenv("GRADSUM_STORE"); /* else the launcher holds it */
+    r->holds_store = r->rank == 0 && !getenv("GRADSUM_STORE"); /* set: the launcher holds it */
     return GS_OK;
 }
 
-/* What holds for processes that gradsum itself knows how to call. */
 static gs_status take_rest(gs_rendezvous *r) {
     const char *own = getenv("GRADSUM_OWN_CPUS"), *nodes = getenv("GRADSUM_NODES");
     const char *local = getenv("GRADSUM_LOCAL_RANK");
@@ -282,15 +273,12 @@ gs_status gs_rendezvous_from_environment(gs_rendezvous *r) {
         if (!place) return GS_OK;
     }
     if (!rank || !size || !place)
-        return gs_fail(GS_E_USAGE,
-                       "%s is not set, but %s is; set all of GRADSUM_RANK, GRADSUM_WORLD_SIZE and "
-                       "GRADSUM_RENDEZVOUS, or none",
-                       !rank   ? "GRADSUM_RANK"
-                       : !size ? "GRADSUM_WORLD_SIZE"
-                               : "GRADSUM_RENDEZVOUS",
-                       rank   ? "GRADSUM_RANK"
-                       : size ? "GRADSUM_WORLD_SIZE"
-                              : "GRADSUM_RENDEZVOUS");
+        return gs_fail(
+            GS_E_USAGE,
+            "%s is not set; set all of GRADSUM_RANK, GRADSUM_WORLD_SIZE and GRADSUM_RENDEZVOUS, or none",
+            !rank   ? "GRADSUM_RANK"
+            : !size ? "GRADSUM_WORLD_SIZE"
+                    : "GRADSUM_RENDEZVOUS");
     GS_TRY(whole_number("GRADSUM_WORLD_SIZE", size, 1, PROCESSES, &r->size));
     GS_TRY(whole_number("GRADSUM_RANK", rank, 0, r->size - 1, &r->rank));
     GS_TRY(take_rest(r));

@@ -1,12 +1,12 @@
-/* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key. Nobody holds it.
+/* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key.
  *
- *     rank-1      what rank 1 tells (rank_info.h), with its secret: only its owner can read it
- *     fault       what the first rank that fails tells
- *     absent-2    what rank 2 tells that fails before it comes
- *     left-1      rank 1 has been here, and needs nothing any more
+ *     rank-1      the info of rank 1 (rank_info.h), with its secret: only its owner can read it
+ *     fault       the message of the first rank that failed
+ *     absent-2    the message of rank 2, which failed before it arrived
+ *     left-1      rank 1 was here and is done
  *
- * So several mistakes are found and named at once, instead of being waited for: a folder left over from an earlier run,
- * two runs in one folder, ranks that were started differently, and a rank that came and died.
+ * Therefore several faults are named at once, without a timeout: a folder left from an earlier run, two runs in one
+ * folder, ranks that were started differently, and a rank that arrived and died.
  */
 #include "comm/rendezvous/store.h"
 #include "core/clock.h"
@@ -26,9 +26,8 @@ static const double LOOK = 0.01; /* s; polling works on network folders too */
 
 struct gs_folder_store {
     const gs_rendezvous *r;
-    /* Of this rank's files, as the folder's file system reports it: only files of this user count. */
-    long owner;
-    double since; /* when this rank came, by the clock of that file system */
+    long owner;   /* of this rank's files, as the file system reports it: only files of this user are valid */
+    double since; /* when this rank arrived, by the clock of that file system */
     char *seen;   /* "/rank-1/left-0/": names; NULL: none */
 };
 
@@ -54,7 +53,7 @@ static void remove_file(const gs_rendezvous *r, const char *what, int rank) {
 
 /* ---- opening ---- */
 
-/* GS_E_FILE if the folder holds anything that no rank of this run can have put there before this one arrived. */
+/* GS_E_FILE: the folder holds something that no rank of this run can have put there. */
 static gs_status check_folder(const gs_rendezvous *r) {
     DIR *folder = opendir(r->directory);
     if (!folder) return gs_fail(GS_E_FILE, "rendezvous folder %s: %s", r->directory, strerror(errno));
@@ -80,7 +79,7 @@ gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
     if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     f->r = r;
     f->owner = (long)geteuid();
-    remove_file(r, "absent", r->rank); /* it comes after all */
+    remove_file(r, "absent", r->rank); /* it has arrived after all */
     remove_file(r, "left", r->rank);
     return GS_OK;
 }
@@ -91,10 +90,10 @@ void gs_folder_store_free(gs_folder_store *f) {
     free(f);
 }
 
-/* ---- files: a value, and the end of a line ---- */
+/* ---- files: a value, and a newline ---- */
 
-/* *whole: the file is there, and its writer has finished. Word of early failure that is older than the timeout is left
- * from an earlier run, in which nobody read it. */
+/* *whole: the file exists, and its writer has finished. A message of early failure older than the timeout is ignored:
+ * it was left from an earlier run. */
 static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE],
                            bool *whole) {
     char path[PATH];
@@ -191,8 +190,8 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     return access(path_of(r, what, rank, path), F_OK) == 0;
 }
 
-/* Remove all, once each rank has been here. But word of early failure stays until all others have read it; without any
- * (word false), or where all have met, nobody else is awaited. */
+/* Remove everything once each rank has been here. A message of early failure stays until all others have read it;
+ * without one (word false), or if all have met, no other rank is awaited. */
 static void tidy(const gs_rendezvous *r, bool met, bool word) {
     bool unread = false;
     for (int k = 0; k < r->size; k++) {

@@ -35,7 +35,7 @@ gs_status gs_rendezvous_check(const gs_rendezvous *r, bool folder) {
     return GS_OK;
 }
 
-/* An address that the user names, else that of the route to the others; on one machine the machine itself. */
+/* The address that the user names, else that of the route to the others; on a single machine, 127.0.0.1. */
 static gs_status choose_address(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
     const size_t size = sizeof m->address;
@@ -75,7 +75,7 @@ static void tell_place(const gs_rendezvous_state *m) {
     m->r->tell(text);
 }
 
-/* What this process tells, and a socket where it listens. */
+/* Make this process's rank info, and listen. */
 static gs_status prepare(gs_rendezvous_state *m) {
     gs_rank_info *mine = &m->all[m->r->rank];
     GS_TRY(choose_address(m));
@@ -97,8 +97,7 @@ static gs_status make(const gs_rendezvous *r, gs_rendezvous_state **out) {
 
 gs_status gs_rendezvous_open(const gs_rendezvous *r, gs_rendezvous_state **out) {
     gs_status status = make(r, out);
-    if (status != GS_OK)
-        atomic_store(&reached, true); /* a second try to reach the others would end as this one */
+    if (status != GS_OK) atomic_store(&reached, true); /* a second attempt would fail too */
     if (status == GS_OK) status = prepare(*out);
     if (status == GS_OK) return GS_OK;
     if (r->stop && *r->stop) /* others that were stopped too may have removed the folder */
@@ -143,7 +142,7 @@ static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *va
     return GS_OK;
 }
 
-/* Fail as the rank did that has left this text; `early`: before it joined. */
+/* Fail as the rank that has left this text; `early`: it failed before it joined. */
 static gs_status fail_as(const gs_rendezvous *r, const char *text, bool early) {
     int from = -1, status = GS_E_PEER, used = 0;
     sscanf(text, "%d %d %n", &from, &status, &used);
@@ -166,32 +165,28 @@ static gs_status see(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* Those that have come to such a place are all on this machine. */
-static const char *only_here(const gs_rendezvous_state *m, char *text, size_t size) {
-    text[0] = '\0';
-    if (!m->by_store || m->r->nodes == 1) return text;
-    return gs_route_only_here(m->endpoint.host, m->endpoint.port, true, text, size);
+/* May ranks of other machines still be missing? */
+static bool spans_machines(const gs_rendezvous_state *m) {
+    return m->by_store && m->r->nodes != 1;
 }
 
 static gs_status never_came(gs_rendezvous_state *m) {
-    char ranks[200] = "", strangers[300], here[300];
+    char ranks[200] = "", strangers[300], here[300] = "";
     gs_store_strangers(m->store, strangers, sizeof strangers);
+    if (spans_machines(m)) gs_route_only_here(m->endpoint.host, m->endpoint.port, true, here, sizeof here);
     gs_append_ranks(ranks, sizeof ranks, "rank", 0, m->r->size, m->missing);
     return gs_fail(GS_E_PEER, "rank %d waited %g s for %s of %d, which never arrived (at %s)%s%s%s",
-                   m->r->rank, m->r->timeout, ranks, m->r->size, place_of(m), strangers,
-                   *only_here(m, here, sizeof here) ? "; " : "", here);
+                   m->r->rank, m->r->timeout, ranks, m->r->size, place_of(m), strangers, *here ? "; " : "",
+                   here);
 }
 
 static gs_status wait_for_all(gs_rendezvous_state *m) {
-    const double begin = gs_awake_seconds(), end = begin + m->r->timeout;
-    bool told = !m->r->tell || m->r->rank > 0;
+    const double end = gs_awake_seconds() + m->r->timeout;
+    const bool hints = m->r->rank == 0 && spans_machines(m);
+    gs_route_hint hint = {hints ? m->r->tell : NULL, gs_awake_seconds()};
     while (m->left > 0) {
         const bool late = gs_awake_seconds() >= end;
-        char here[300];
-        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
-            told = true;
-            if (*only_here(m, here, sizeof here)) m->r->tell(here);
-        }
+        gs_route_tell_only_here(&hint, m->endpoint.host, m->endpoint.port, true);
         if (m->r->stop && *m->r->stop)
             return gs_fail(GS_E_INTERRUPTED,
                            "rank %d: stopped by a signal while it waited for the other ranks", m->r->rank);
@@ -201,7 +196,7 @@ static gs_status wait_for_all(gs_rendezvous_state *m) {
     return GS_OK;
 }
 
-/* The first process with this number has come already. */
+/* Another process with this rank has already arrived. */
 static gs_status came_twice(const gs_rendezvous_state *m, const char *value) {
     const gs_rank_info *mine = &m->all[m->r->rank];
     gs_rank_info its = {.rank = mine->rank};
@@ -249,10 +244,10 @@ gs_status gs_rendezvous_wait(gs_rendezvous_state *m) {
     atomic_store(&reached, true);
     gs_status status = m->store ? put_and_wait(m) : GS_OK;
     if (m->by_store)
-        status = gs_rendezvous_fail(m, status); /* in a folder each sees for itself what is wrong */
+        status = gs_rendezvous_fail(m, status); /* in a folder each rank finds the fault itself */
     m->met = status == GS_OK;
     m->failed = !m->met;
-    /* Leave the others time to find that this rank cannot be of their run. */
+    /* Give the others time to find out that this rank cannot belong to their run. */
     if (m->failed && m->here && !m->by_store && status != GS_E_INTERRUPTED) gs_sleep(LINGER);
     return status;
 }
@@ -261,7 +256,7 @@ void gs_rendezvous_close(gs_rendezvous_state *m) {
     if (!m) return;
     if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store, m->met);
     gs_store_free(m->store);
-    /* The others may not have read yet what this process holds for them. */
+    /* The others may still have to read from the store that this process holds. */
     if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
     gs_store_server_free(m->server);
     if (m->listener >= 0) close(m->listener);

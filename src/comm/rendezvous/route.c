@@ -1,4 +1,5 @@
 #include "comm/rendezvous/route.h"
+#include "core/clock.h"
 #include "core/text.h"
 
 #include <arpa/inet.h>
@@ -13,7 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The address in numbers; false: it is no IP address, the interface is down, or it reaches one link only (fe80::). */
+enum { NAME = 64 /* bytes of an address in numbers, or of an interface's name */ };
+
+/* The numeric address; false: no IP address, the interface is down, or the address is link-local (fe80::). */
 static bool text_of(const struct ifaddrs *i, char *text, size_t size) {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) return false;
     const int family = i->ifa_addr->sa_family;
@@ -43,42 +46,42 @@ void gs_route_list(char *text, size_t size) {
     freeifaddrs(all);
 }
 
-gs_status gs_route_address(const char *interface, char *address, size_t size) {
+/* An address of this machine and its interface. what: either of them; NULL: the first address that is not local. */
+static bool find(const char *what, int family, char address[NAME], char interface[NAME]) {
     struct ifaddrs *all;
-    char one[64], here[200];
-    bool found = false, is_v4 = false;
-    if (getifaddrs(&all) != 0) return gs_fail(GS_E_FILE, "this system does not list its network interfaces");
-    for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-        if (!text_of(i, one, sizeof one)) continue;
-        if (strcmp(i->ifa_name, interface) != 0 && strcmp(one, interface) != 0) continue;
-        const bool v4 = i->ifa_addr->sa_family == AF_INET;
-        if (found && (is_v4 || !v4)) continue;
-        snprintf(address, size, "%s", one);
-        found = true;
-        is_v4 = v4;
+    bool found = false;
+    if (getifaddrs(&all) != 0) return false;
+    for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+        if (!text_of(i, address, NAME) || (family != AF_UNSPEC && i->ifa_addr->sa_family != family)) continue;
+        found =
+            what ? strcmp(i->ifa_name, what) == 0 || strcmp(address, what) == 0 : !gs_route_is_local(address);
+        snprintf(interface, NAME, "%s", i->ifa_name);
     }
     freeifaddrs(all);
-    if (found) return GS_OK;
+    return found;
+}
+
+gs_status gs_route_address(const char *what, char *address, size_t size) {
+    char found[NAME], interface[NAME], here[200];
+    if (find(what, AF_INET, found, interface) || find(what, AF_INET6, found, interface)) {
+        snprintf(address, size, "%s", found);
+        return GS_OK;
+    }
     gs_route_list(here, sizeof here);
     return gs_fail(GS_E_USAGE,
-                   "this machine has no network interface or address '%.100s' that is up; it has: %s",
-                   interface, here);
+                   "this machine has no network interface or address '%.100s' that is up; it has: %s", what,
+                   here);
 }
 
 const char *gs_route_interface(const char *address, char *text, size_t size) {
-    struct ifaddrs *all;
-    char one[64];
+    char found[NAME], interface[NAME];
     text[0] = '\0';
-    if (getifaddrs(&all) != 0) return text;
-    for (const struct ifaddrs *i = all; i && !*text; i = i->ifa_next)
-        if (text_of(i, one, sizeof one) && strcmp(one, address) == 0)
-            snprintf(text, size, " (%s)", i->ifa_name);
-    freeifaddrs(all);
+    if (find(address, AF_UNSPEC, found, interface)) snprintf(text, size, " (%s)", interface);
     return text;
 }
 
 bool gs_route_default(char *address, size_t size) {
-    /* connect() of a datagram socket looks up the route, and sends nothing; the address is one for documentation */
+    /* connect() of a datagram socket looks up the route and sends nothing; the address is reserved for documentation */
     struct sockaddr_in far = {.sin_family = AF_INET, .sin_port = htons(9)}, here;
     socklen_t length = sizeof here;
     inet_pton(AF_INET, "203.0.113.1", &far.sin_addr);
@@ -123,21 +126,16 @@ int gs_route_listen(const struct addrinfo *found, int port, int *error) {
     return -1;
 }
 
-/* The address of the default route, else of the first interface that leads to others; "HOST": there is none. */
-static void find_outer(char *address, size_t size) {
-    struct ifaddrs *all = NULL;
-    if (gs_route_default(address, size)) return;
-    if (getifaddrs(&all) != 0) all = NULL;
-    bool found = false;
-    for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next)
-        found = text_of(i, address, size) && !gs_route_is_local(address);
-    if (all) freeifaddrs(all);
-    if (!found) snprintf(address, size, "HOST");
+/* The address of the default route, else of the first interface that leads to other machines. */
+static void find_outer(char address[NAME]) {
+    char interface[NAME];
+    if (!gs_route_default(address, NAME) && !find(NULL, AF_UNSPEC, address, interface))
+        snprintf(address, NAME, "HOST");
 }
 
 const char *gs_route_only_here(const char *host, int port, bool holds, char *text, size_t size) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
-    char address[64] = "", outer[64], name[80] = "";
+    char address[NAME] = "", outer[NAME], name[80] = "";
     text[0] = '\0';
     if (getaddrinfo(host, NULL, &hints, &found) != 0) return text;
     getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof address, NULL, 0, NI_NUMERICHOST);
@@ -146,7 +144,7 @@ const char *gs_route_only_here(const char *host, int port, bool holds, char *tex
         return text; /* these listen at all addresses */
     if (strcmp(address, host) != 0) snprintf(name, sizeof name, " (%.70s)", host);
     gs_append(text, size, "%s%s, where the ranks meet, is only this machine: ", address, name);
-    find_outer(outer, sizeof outer);
+    find_outer(outer);
     if (holds)
         gs_append(text, size,
                   strchr(outer, ':') ? "for ranks on others, meet at tcp://[%s]:%d"
@@ -156,4 +154,11 @@ const char *gs_route_only_here(const char *host, int port, bool holds, char *tex
         gs_append(text, size, "if rank 0 is on another, meet at an address of that one");
     gs_append(text, size, " (launch --meet, or GRADSUM_RENDEZVOUS)");
     return text;
+}
+
+void gs_route_tell_only_here(gs_route_hint *h, const char *host, int port, bool holds) {
+    char text[300];
+    if (!h->tell || gs_awake_seconds() - h->begin < 1.5) return;
+    if (*gs_route_only_here(host, port, holds, text, sizeof text)) h->tell(text);
+    h->tell = NULL;
 }

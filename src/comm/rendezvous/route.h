@@ -1,4 +1,4 @@
-/* Which of this machine's addresses the others are to use: that of the route to them. Only for src/comm/ and the
+/* The addresses of this machine: the others reach it at that of the route to them. Only for src/comm/ and the
  * launcher. */
 #pragma once
 
@@ -6,32 +6,35 @@
 #include <stdbool.h>
 #include "comm/comm.h"
 
-/* The address, in numbers, of an interface ("eth0"; IPv4 first) or the address itself. GS_E_USAGE: this machine has
- * neither; the message lists what it has. */
-gs_status gs_route_address(const char *interface, char *address, size_t size);
+/* The numeric address of an interface ("eth0"; IPv4 first), or `what` itself if it is an address of this machine.
+ * GS_E_USAGE: it is neither; the message lists the machine's addresses. */
+gs_status gs_route_address(const char *what, char *address, size_t size);
 
-/* The address from which this machine sends to other machines, by its default route. False: there is none. Nothing is
- * sent. */
+/* The source address of this machine's default route; sends nothing. False: there is none. */
 bool gs_route_default(char *address, size_t size);
 
-/* The address, in numbers, and the port of this end of a socket. False: not known; they are "" and 0 then. */
+/* The numeric address and the port of this end of a socket. False: unknown; they are "" and 0. */
 bool gs_route_of(int socket, char *address, size_t size, int *port);
 
-/* A socket that listens at the first of these addresses where it can, at `port` (0: any). -1: *error is an errno. */
+/* A socket that listens at the first usable of these addresses, at `port` (0: any). -1: *error is an errno. */
 int gs_route_listen(const struct addrinfo *found, int port, int *error);
 
-/* " (eth0)" for an address of this machine, else "". Returns `text`. */
+/* " (eth0)" for an address of this machine, else ""; returns `text`. */
 const char *gs_route_interface(const char *address, char *text, size_t size);
 
-/* Does the address mean the local machine, on whatever machine it is used? */
+/* Does the address mean the local machine on every machine? */
 bool gs_route_is_local(const char *address);
 
-/* How long ranks wait for others before they say that the place may be only this machine. */
-#define GS_ROUTE_HINT 1.5 /* s */
-
-/* "127.0.1.1 (anna), where the ranks meet, is only this machine: ...", if `host` is that here; else "". holds: the
- * ranks meet on this machine, and the text says at which address others find it. Returns `text`. */
+/* "127.0.1.1 (anna), where the ranks meet, is only this machine: ..." if that is true of `host`; else "". holds: the
+ * store is on this machine, and the text says at which address other machines reach it. Returns `text`. */
 const char *gs_route_only_here(const char *host, int port, bool holds, char *text, size_t size);
+
+/* Say so once, to `tell` (may be NULL), if the ranks have waited for 1.5 s since `begin` (gs_awake_seconds). */
+typedef struct gs_route_hint {
+    void (*tell)(const char *sentence); /* NULL once it is said */
+    double begin;
+} gs_route_hint;
+void gs_route_tell_only_here(gs_route_hint *, const char *host, int port, bool holds);
 
 /* "lo 127.0.0.1, eth0 10.0.0.7" */
 void gs_route_list(char *text, size_t size);

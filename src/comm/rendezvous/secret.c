@@ -21,7 +21,8 @@ void gs_key_derive(const unsigned char key[GS_SECRET], const char *label, const 
     GS_DIGEST(hmac_sha256_digest, &context, out);
 }
 
-/* The file's folder and name; false: there is no place for it. *own: it is the default one, made if missing. */
+/* The file's folder and path; false: there is no place for it. *own: it is the default file, which is made if
+ * missing. */
 static bool find_file(char folder[PATH], char path[PATH], bool *own) {
     const char *named = getenv("GRADSUM_SECRET_FILE"), *xdg = getenv("XDG_CONFIG_HOME"),
                *home = getenv("HOME");

@@ -86,7 +86,7 @@ static int call_host(const char *host, int port, double seconds, int *error, con
     return s;
 }
 
-/* ---- a member's side of the conversation: see store_server.h ---- */
+/* ---- a member's side of the protocol: see store_server.h ---- */
 
 static const double patience = 2 /* s for a handshake */, again = 0.1 /* s until the next try */, ANSWER = 5,
                     CALL = 1 /* s for a connection */, LOOK = 0.2 /* s between two looks at the clock */;
@@ -94,10 +94,10 @@ static const double patience = 2 /* s for a handshake */, again = 0.1 /* s until
 struct gs_store {
     gs_folder_store *folder; /* NULL: all of the rest */
     gs_frames frames;
-    double timeout;   /* s that it may be silent, stopped with its process, say */
+    double timeout;   /* s that the store may be silent, for instance because its process is stopped */
     char address[64]; /* of this end */
     char name[GS_STORE_HOST + 40];
-    int shown; /* pairs of the store that have been seen */
+    int shown; /* pairs that have been seen */
 };
 
 /* ---- moving bytes ---- */
@@ -129,8 +129,8 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 
 /* ---- the handshake ---- */
 
-/* Is the store at the other end one of this run, and does it know that this is a member? *silent: it has not answered,
- * as one whose process is stopped. */
+/* True: the other end is the store of this run, and has accepted this member. *silent: it has not answered, for
+ * instance because its process is stopped. */
 static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned char key[GS_SECRET],
                       bool *silent) {
     const double until = gs_awake_seconds() + patience;
@@ -191,7 +191,7 @@ gs_status gs_store_poll(gs_store *t, double seconds, gs_store_seen *seen, void *
     char body[40], pairs[GS_FRAME_BODY];
     size_t bytes = 1;
     if (t->folder) return gs_folder_store_poll(t->folder, seconds, seen, context);
-    while (bytes > 0) { /* all that has come: one who looks only now and then must not fall behind */
+    while (bytes > 0) { /* all new pairs: a member that rarely looks must not fall behind */
         snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
         GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1));
         memcpy(pairs, t->frames.body, bytes = t->frames.bytes); /* `seen` may ask the store for more */
@@ -235,13 +235,13 @@ const char *gs_store_address(const gs_store *t) {
 
 typedef enum outcome { CONNECTED, NOBODY_THERE, NOT_OF_THIS_RUN, NO_SUCH_HOST } outcome;
 
-/* No longer than the caller has time; but where it has none left, as long as an answer may take. */
+/* At most the caller's remaining time; if none is left, the time that an answer may take. */
 static double call_time(double until) {
     const double left = until - gs_awake_seconds();
     return left <= 0 || left > CALL ? CALL : left < again ? again : left;
 }
 
-/* A caller's own port may happen to be the one that it calls. */
+/* The kernel may give the calling socket the very port that it calls. */
 static bool has_met_itself(int socket) {
     struct sockaddr_storage here = {0}, there = {0};
     socklen_t h = sizeof here, t = sizeof there;
@@ -294,8 +294,7 @@ static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoi
     int error = 0;
     const char *why = NULL;
     double wrong_since = 0;
-    const double begin = gs_awake_seconds();
-    bool told = !r->tell || r->local_rank > 0 || r->nodes == 1;
+    gs_route_hint hint = {r->local_rank > 0 || r->nodes == 1 ? NULL : r->tell, gs_awake_seconds()};
     outcome last = NOBODY_THERE;
     t->timeout = r->timeout;
     snprintf(t->name, sizeof t->name, "%s port %d", p->host, p->port);
@@ -306,12 +305,8 @@ static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoi
         if (now == NOT_OF_THIS_RUN && wrong_since <= 0) wrong_since = gs_awake_seconds();
         const bool given_up = ports == 1 && wrong_since > 0 && gs_awake_seconds() - wrong_since > patience;
         const bool stopped = r->stop && *r->stop;
-        char here[300];
         if (now == CONNECTED) return GS_OK;
-        if (!told && gs_awake_seconds() - begin >= GS_ROUTE_HINT) {
-            told = true;
-            if (*gs_route_only_here(p->host, p->port, false, here, sizeof here)) r->tell(here);
-        }
+        gs_route_tell_only_here(&hint, p->host, p->port, false);
         if (stopped)
             return gs_fail(GS_E_INTERRUPTED, "rank %d: stopped by a signal while it looked for the others",
                            r->rank);

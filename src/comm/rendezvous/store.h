@@ -1,7 +1,6 @@
-/* A store is where processes meet: each puts its rank info under a key, and sees what the others have put. It is a
- * small list of pairs, key and value, both texts. What is put stays, unchanged. It is a folder (folder_store.c); or the
- * launcher of node rank 0 holds it (store_server.h), and whoever puts knows the run's secret (secret.h).
- * Only for src/comm/ and the launcher.
+/* Processes meet at a store: each puts its rank info under a key, and sees those of the others. A store is a small list
+ * of pairs of texts, key and value, which never change. It is a folder (folder_store.c); or the launcher of node rank 0
+ * holds it (store_server.h), for processes that know the run's secret (secret.h). Only for src/comm/ and the launcher.
  */
 #pragma once
 
@@ -21,60 +20,59 @@ typedef struct gs_endpoint {
     gs_endpoint_kind kind;
     char host[GS_STORE_HOST]; /* without the brackets of IPv6 */
     int port;                 /* 0: any that is free */
-    const char *folder;       /* of file:DIR: a part of the text */
+    const char *folder;       /* of file:DIR; points into the text */
 } gs_endpoint;
 
 /* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "file:DIR". GS_E_USAGE: it is
  * none of these. */
 gs_status gs_endpoint_read(const char *text, gs_endpoint *);
 
-/* Is it the name of a folder, or "file:DIR"? */
+/* Is the text the name of a folder, or "file:DIR"? */
 bool gs_endpoint_is_folder(const char *text);
 
 /* ---- sockets ---- */
 
-/* Move all bytes; out: to the other end. False: the connection has ended, or carried nothing until then
- * (gs_awake_seconds). */
+/* Move all bytes; out: send them. False: the connection has ended, or the time is `until` (gs_awake_seconds). */
 bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until);
 
 /* ---- stores ---- */
 
 typedef struct gs_store gs_store;
 
-/* Connect to a store; tries again until `until` (gs_awake_seconds). GS_E_PEER: nobody answers there, or not one of this
- * run. GS_E_INTERRUPTED. place NULL: the folder of the rendezvous. GS_E_FILE: it cannot be used, or is not new. */
+/* Connect to a store, with retries until `until` (gs_awake_seconds). NULL as endpoint: the folder of the rendezvous.
+ * GS_E_PEER: no store of this run answers. GS_E_INTERRUPTED. GS_E_FILE: the folder cannot be used, or is not new. */
 gs_status gs_store_open(const gs_rendezvous *, const gs_endpoint *, const unsigned char key[GS_SECRET],
                         double until, gs_store **out);
 
-/* *there: the key was there already, and `value` (GS_STORE_VALUE bytes) is what it holds; nothing has changed.
- * GS_E_PEER: the store cannot be reached. GS_E_FILE: the file cannot be written. */
+/* *there: the key existed, `value` (GS_STORE_VALUE bytes) becomes its value, and the store is unchanged. GS_E_PEER: the
+ * store cannot be reached. GS_E_FILE: the file cannot be written. */
 gs_status gs_store_put(gs_store *, const char *key, char *value, bool *there);
 
-/* For each entry that was not seen before. */
+/* Called for each new entry. */
 typedef gs_status gs_store_seen(void *context, const char *key, const char *value);
 
-/* Call `seen` for what is new; wait for that for `seconds` at most, or less. */
+/* Call `seen` for new entries; wait at most `seconds` for them. */
 gs_status gs_store_poll(gs_store *, double seconds, gs_store_seen *seen, void *context);
 
-/* Who else called the store: "; 3 strangers were turned away there"; "" where nobody did. */
+/* The store's rejected callers: "; 3 strangers were turned away there"; "" if there were none. */
 void gs_store_strangers(gs_store *, char *text, size_t size);
 
-/* The address of this machine, in numbers, by which this process reaches the store, which is no folder. */
+/* The numeric address of this machine from which this process reaches the store, which is no folder. */
 const char *gs_store_address(const gs_store *);
 
-/* This process is done. Else the others may learn that it has gone without a word. In a folder
- * the last rank removes the folder, unless (met false) a rank has yet to come and read why another one failed. */
+/* This process is done; without this call the others are told that it ended. In a folder the last rank removes the
+ * folder, unless (met false) a rank has yet to read why another one failed. */
 void gs_store_leave(gs_store *, bool met);
 
-/* The processes of `count` ranks from `first` on, of `size`, have ended, as their launcher sees. Once all launchers say
- * so, the folder is removed: the next run finds no word there of a rank that failed in this one. */
+/* Called by a launcher: the processes of `count` ranks from `first` on, of `size`, have ended. Once all launchers have
+ * called it, the folder is removed, so that the next run finds no failure of this one there. */
 void gs_store_leave_folder(const char *folder, int size, int first, int count);
 void gs_store_free(gs_store *); /* NULL is allowed */
 
-/* The rank in "rank-1", where `what` is "rank"; -1: it is another name, or no rank of this run. */
+/* The rank in "rank-1", if `what` is "rank"; -1: another name, or no rank of this run. */
 int gs_rank_of_key(const char *name, const char *what, int size);
 
-/* ---- folder_store.c: the same functions, for store.c ---- */
+/* ---- folder_store.c: these functions for a folder, for store.c ---- */
 
 typedef struct gs_folder_store gs_folder_store;
 gs_status gs_folder_store_open(const gs_rendezvous *, gs_folder_store **out);

@@ -23,16 +23,16 @@ static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a
 
 typedef enum stage { WANTS_HELLO, WANTS_PROOF, MEMBER } stage;
 
-/* Whoever is connected. */
+/* A caller. */
 typedef struct client {
     stage stage;
-    double since;                /* its call */
-    gs_frames frames;            /* its socket is there from the start */
-    unsigned char proof[GS_MAC]; /* that is wanted */
+    double since;                /* when it called */
+    gs_frames frames;            /* the socket is valid from the start */
+    unsigned char proof[GS_MAC]; /* the proof that it must send */
     bool bye;                    /* it is done */
-    char rank[GS_STORE_KEY];     /* "rank-1", which it has put; "" */
-    int shown;                   /* it has asked for the pairs behind so many, */
-    double until;                /* and waits for them until then; 0: it has not */
+    char rank[GS_STORE_KEY];     /* the key "rank-1" that it has put; "" */
+    int shown;                   /* it has asked for the pairs after so many */
+    double until;                /* and waits for them until then; 0: it does not wait */
 } client;
 
 struct gs_store_server {
@@ -44,15 +44,15 @@ struct gs_store_server {
     atomic_bool ends;
     atomic_long strangers;    /* turned away, */
     atomic_int came, present; /* members: so far, and now */
-    /* Of the thread alone: */
-    long unknowing;      /* turned away, although they greeted as gradsum does */
+    /* Only of the thread: */
+    long unknowing;      /* turned away after a valid hello: gradsum with another secret */
     client **client;     /* [clients] */
     struct pollfd *poll; /* [1 + clients] the listener's, and theirs */
     int clients, pairs;
     char **pair; /* [pairs] key, 0, value, 0: in the order in which they came */
 };
 
-/* ---- what it holds ---- */
+/* ---- pairs ---- */
 
 /* The value of this key; NULL: there is none. */
 static const char *find_pair(const gs_store_server *s, const char *key) {
@@ -81,7 +81,7 @@ static bool add_pair(gs_store_server *s, const char *key, const char *value) {
     return true;
 }
 
-/* ---- one client: of each answer false, where it is to leave ---- */
+/* ---- one client; each answer returns false if the client must leave ---- */
 
 static bool answer(client *v, gs_frame_kind kind, const void *body, size_t bytes) {
     return gs_frame_send(&v->frames, kind, body, bytes, gs_awake_seconds() + ANSWER);
@@ -92,7 +92,7 @@ static bool put(gs_store_server *s, client *v) {
     if (!gs_frame_pair(&v->frames, &key, &value)) return false;
     const char *there = find_pair(s, key);
     if (there) return answer(v, GS_FRAME_THERE, there, strlen(there) + 1);
-    if (!add_pair(s, key, value)) return false; /* no memory: it has to be told somehow */
+    if (!add_pair(s, key, value)) return false; /* no memory */
     if (strncmp(key, "rank-", 5) == 0) snprintf(v->rank, sizeof v->rank, "%s", key);
     return answer(v, GS_FRAME_DONE, NULL, 0);
 }
@@ -165,8 +165,8 @@ static bool go_on(gs_store_server *s, client *v) {
                                    : kind == GS_FRAME_COUNT && tell_strangers(s, v);
 }
 
-/* Has it said all of what is wanted next? Until then poll does not return for it (SO_RCVLOWAT), and nothing here waits
- * for it. */
+/* Has its whole next message arrived? Until then poll does not return for it (SO_RCVLOWAT), and nothing waits for
+ * it. */
 static bool has_come(const client *v) {
     const int socket = v->frames.socket;
     uint32_t head[2];
@@ -180,7 +180,7 @@ static bool has_come(const client *v) {
     return ioctl(socket, FIONREAD, &there) == 0 && there >= wanted;
 }
 
-/* False: it has gone, or is to. */
+/* False: it has left, or must leave. */
 static bool attend(gs_store_server *s, client *v, short happened) {
     const double now = gs_awake_seconds();
     while (happened && has_come(v))
@@ -190,9 +190,9 @@ static bool attend(gs_store_server *s, client *v, short happened) {
     return v->until <= 0 || (v->shown >= s->pairs && now < v->until) || tell_news(s, v);
 }
 
-/* ---- all of them ---- */
+/* ---- all clients ---- */
 
-/* One that has gone without a word is told to the others. */
+/* Remove client i; tell the others if it left without bye. */
 static void part(gs_store_server *s, int i) {
     client *v = s->client[i];
     char key[GS_STORE_KEY + 8];
@@ -211,7 +211,7 @@ static void part(gs_store_server *s, int i) {
     s->poll[1 + i] = s->poll[1 + s->clients];
 }
 
-/* Somebody calls. Where there are too many strangers, the one that came first leaves. */
+/* Accept a caller. If there are too many strangers, the oldest one leaves. */
 static void welcome(gs_store_server *s) {
     int yes = 1, strangers = 0, first = 0;
     for (int i = 0; i < s->clients; i++) {
@@ -226,7 +226,7 @@ static void welcome(gs_store_server *s) {
     if (polls) s->poll = polls;
     const int socket =
         clients && polls && v ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (socket < 0) { /* no memory or no descriptor is left: those who call stay there */
+    if (socket < 0) { /* no memory or descriptor is left: callers stay queued */
         free(v);
         gs_sleep(1e-3);
         return;
@@ -238,7 +238,7 @@ static void welcome(gs_store_server *s) {
     s->poll[s->clients] = (struct pollfd){socket, POLLIN | POLLRDHUP, 0};
 }
 
-/* How long to wait for whoever says something: an answer may be due before. */
+/* How long poll may wait: an answer to a request for news may be due. */
 static int wait_ms(const gs_store_server *s) {
     double left = TICK_MS * 1e-3;
     for (int i = 0; i < s->clients; i++) {

@@ -1,22 +1,22 @@
-/* Ranks as processes of one machine. They share memory, and all data goes through it in blocks.
+/* Ranks as processes of one machine, which move all data through shared memory in blocks.
  *
  * Each rank has a stage there, with two halves. A collective is a sequence of blocks. A rank puts the part of its array
  * that the others need into one half; all meet; then each takes what it needs from the halves of the others. The next
- * block goes through the other half, so one barrier per block is enough: no rank reaches the barrier of block k + 1
- * before it has taken block k, and no rank refills the half of block k before that barrier.
+ * block uses the other half, so one barrier per block is enough: no rank reaches the barrier of block k + 1 before it
+ * has taken block k, and no rank refills the half of block k before that barrier.
  *
- * all_reduce has two barriers a block. Each rank sums one slice of the block over all ranks, as threads do
- * (threads/threads.c), but the sums go back through the stages. For 2 ranks and a block of slices a, b:
+ * all_reduce has two barriers per block. Each rank sums one slice of the block over all ranks, as threads do
+ * (threads/threads.c), and the sums return through the stages. For 2 ranks and a block of slices a, b:
  *
  *                  put          meet   sum, put      meet   take
  *     rank 0       b0 -> stage         a = a0 + a1          b <- stage of rank 1
  *     rank 1       a1 -> stage         b = b0 + b1          a <- stage of rank 0
  *
- * A short array is put as a whole, and every rank sums all of it, which takes one barrier. Both ways add in the order
- * of the ranks. So all ranks get the same bits, and the same as threads of one process get.
+ * A short array is put whole, and every rank sums all of it, with one barrier. Both ways add in the order of the ranks:
+ * all ranks get the same bits, which are also those of threads.
  *
- * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum,
- * and copies (N - 1) / N B in.
+ * With N ranks and B bytes a rank copies (N - 1) / N B out, reads B from the stages and its own array to sum, and
+ * copies (N - 1) / N B in.
  */
 #include "core/process.h"
 #include "comm/rank_info.h"
@@ -44,17 +44,17 @@
 
 enum {
     SHORT = 16 * 1024, /* bytes of an array that every rank sums itself */
-    BUILD = 1024,      /* bytes: a sum is built up in a piece that stays in the first-level cache */
-    SLICE_MS = 100,    /* of sleep, before a look whether the others still live */
+    BUILD = 1024,      /* bytes in which a sum is built up, which stay in the first-level cache */
+    SLICE_MS = 100,    /* of sleep, between checks that the others live */
 };
 
 /* ---- memory that several processes of one machine share ----
  *
- * A memfd (Linux 3.17) is a file that only its descriptors keep alive; another process reaches it as /proc/PID/fd/N. So
- * nothing can be left behind, as a name in /dev/shm can: when the last of them ends, in whatever way, it is gone.
+ * A memfd (Linux 3.17) is a file without a name; another process opens it as /proc/PID/fd/N. Unlike a name in /dev/shm,
+ * it cannot be left behind: it is gone when the last process ends, in any way.
  */
 
-/* Address space, not memory: pages are allocated when they are reserved. */
+/* Address space; pages are allocated when they are reserved. */
 #define SEGMENT_BYTES ((size_t)1 << 36)
 
 /* Whole pages for so many bytes. */
@@ -84,7 +84,7 @@ static gs_status create_segment(gs_segment *s) {
     return status;
 }
 
-/* Map the segment that process `pid` has open as `file`. GS_E_FILE: this process may not, or there is none. */
+/* Map the segment that process `pid` has open as `file`. GS_E_FILE: it is missing or not permitted. */
 static gs_status open_segment(gs_segment *s, long pid, int file) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", pid, file);
@@ -94,8 +94,8 @@ static gs_status open_segment(gs_segment *s, long pid, int file) {
     return map(s, own);
 }
 
-/* Allocate memory for these bytes now. Without this, a process that touches them on a machine out of memory would be
- * killed. GS_E_MEMORY. Reserving twice is no mistake. */
+/* Allocate memory for these bytes now; otherwise a process that touches them when memory is exhausted would be killed.
+ * GS_E_MEMORY. Bytes may be reserved twice. */
 static gs_status reserve(const gs_segment *s, size_t at, size_t bytes) {
     int failed;
     do failed = fallocate(s->file, 0, (off_t)at, (off_t)bytes);
@@ -106,37 +106,35 @@ static gs_status reserve(const gs_segment *s, size_t at, size_t bytes) {
 
 /* Release the whole pages among these bytes. */
 static void release(const gs_segment *s, size_t at, size_t bytes) {
-    /* Only a request: memory that stays is given back at the end. */
+    /* may fail: then the memory is released at the end */
     (void)!fallocate(s->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
 }
 
 /* ---- waiting and failing ----
  *
- * How processes wait for each other in shared memory, and how they learn that one of them is gone.
- *
- * A waiting rank spins for a moment (core/wait.h), because the others mostly arrive within microseconds; then it
- * sleeps. A rank that changes something wakes the sleepers. A process that is killed wakes nobody, so a sleeper wakes
- * up ten times a second and checks whether the ranks it waits for still live.
+ * A waiting rank spins briefly (core/wait.h), because the others mostly arrive within microseconds; then it sleeps. A
+ * rank that changes something wakes the sleepers. A killed process wakes no one; therefore a sleeper wakes up ten times
+ * a second and checks that the awaited ranks live.
  */
 
-/* What a rank waits for: is(wait, rank) says whether it is there. It is called for each rank that is watched. */
+/* A wait for ranks: is(wait, rank) says whether `rank` is there. */
 typedef struct shm_wait {
     bool (*is)(const struct shm_wait *, int rank);
     gs_shm *shm;
-    int from;            /* the only rank that is watched; -1: all */
+    int from;            /* the only awaited rank; -1: all */
     uint32_t want;       /* for `is` */
     void *what;          /* for `is` */
-    const gs_call *call; /* for messages: what waits */
+    const gs_call *call; /* the waiting operation, for messages */
     double timeout;
 } shm_wait;
 
-/* ---- sleeping: events counts up, and is the word that sleepers wait at ---- */
+/* ---- sleeping: `events` counts changes, and sleepers wait for it ---- */
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *time) {
     syscall(SYS_futex, (uint32_t *)word, operation, value, time, NULL, 0);
 }
 
-/* Tell those who sleep that something has changed. */
+/* Wake the sleepers: something has changed. */
 static void wake(gs_shm *m) {
     gs_shm_header *h = m->header;
     if (atomic_load(&h->sleepers) == 0) return;
@@ -150,7 +148,6 @@ static bool has_failed(const gs_shm *m) {
     return atomic_load(&m->header->failed) != 0;
 }
 
-/* The failure. */
 static gs_status failure(const gs_shm *m) {
     const gs_shm_header *h = m->header;
     for (int i = 0; atomic_load(&h->failed) == 1 && i < 1000; i++) sched_yield();
@@ -159,7 +156,7 @@ static gs_status failure(const gs_shm *m) {
                    m->first + m->rank, m->noun);
 }
 
-/* From here on everything fails with this message; the first one stays. */
+/* From now on every call fails with this message; the first message stays. */
 static void fail(gs_shm *m, gs_status code, const char *message) {
     gs_shm_header *h = m->header;
     int none = 0;
@@ -192,16 +189,14 @@ static void sleep_once(const shm_wait *w) {
     atomic_fetch_sub(&h->sleepers, 1);
 }
 
-/* ---- who is missing, and why ---- */
+/* ---- which ranks are missing, and why ---- */
 
 static bool is_awaited(const shm_wait *w, int rank) {
     return rank != w->shm->rank && (w->from < 0 || w->from == rank) && !w->is(w, rank);
 }
 
-/* ---- who waits for whom ---- */
-
-/* Renewed whenever a sleeper wakes up: several threads of a process may wait, and one that finishes withdraws what it
- * showed. */
+/* Show this wait to the others, again whenever a sleeper wakes up: several threads of a process may wait, and one that
+ * finishes hides its waits. */
 static void show_waits(const shm_wait *w, double begin) {
     const gs_shm *m = w->shm;
     for (int r = 0; r < m->size; r++) {
@@ -244,8 +239,8 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
     free(age);
 }
 
-/* Has it waited for so long that it gives up? *told: it has said that it waits. That counts from the timeout of the
- * comm on, although a wait may be allowed to take longer. */
+/* Does it give up? *told: it has told the others that it waits, as it does from the comm's timeout on, although the
+ * wait itself may be allowed to take longer. */
 static bool is_late(const shm_wait *w, double waited, bool *told) {
     gs_shm *m = w->shm;
     bool stopped = false;
@@ -262,7 +257,7 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
     return stopped || waited >= w->timeout + m->grace;
 }
 
-/* Can what w waits for still happen? If not, all ranks fail. */
+/* If an awaited rank has left or was lost, or is late, all ranks fail. */
 static void look_for_losses(const shm_wait *w, bool late) {
     gs_shm *m = w->shm;
     bool awaited[GS_SHM_RANKS], left[GS_SHM_RANKS], ended[GS_SHM_RANKS];
@@ -272,7 +267,7 @@ static void look_for_losses(const shm_wait *w, bool late) {
         awaited[r] = is_awaited(w, r);
         left[r] = awaited[r] && atomic_load(&m->header->slots[r].left);
         ended[r] = awaited[r] && gs_process_watched_has_ended(m->watch[r]);
-        awaited[r] = awaited[r] && is_awaited(w, r); /* again: what it did before it left counts */
+        awaited[r] = awaited[r] && is_awaited(w, r); /* again: it may have arrived before it left */
         missing += awaited[r];
         gone += left[r] = left[r] && awaited[r];
         lost += ended[r] = ended[r] && awaited[r];
@@ -296,8 +291,7 @@ static void look_for_losses(const shm_wait *w, bool late) {
 
 /* ---- waiting ---- */
 
-/* Return when all are there. Fails if a rank was lost, did not arrive within the timeout, or has failed; then all ranks
- * fail. */
+/* Wait. If a rank was lost, does not arrive within the timeout, or has failed, all ranks fail. */
 static gs_status wait_for(const shm_wait *w) {
     gs_wait wait = gs_wait_begin(!w->shm->spins);
     bool told = false;
@@ -323,7 +317,7 @@ static bool has_arrived(const shm_wait *w, int rank) {
     return (int32_t)(arrived - w->want) >= 0;
 }
 
-/* All processes are here. */
+/* Wait until all processes are here. */
 static gs_status barrier(gs_shm *m, const gs_call *call, double timeout) {
     if (has_failed(m)) return failure(m);
     shm_wait w = {
@@ -333,16 +327,13 @@ static gs_status barrier(gs_shm *m, const gs_call *call, double timeout) {
     return wait_for(&w);
 }
 
-/* Any operation begins: shown in messages of failures. */
+/* Note the operation that begins, for failure messages. */
 static void begin(const gs_shm *m, const gs_call *call) {
     atomic_store_explicit(&m->header->slots[m->rank].last, gs_call_pack(call), memory_order_relaxed);
 }
 
-/* A collective begins: show the call to the others, and after the first barrier check that all make the same call.
- * Anything else is a mistake in the program.
- *
- * The others compare after the first barrier of a collective, when a fast rank may already have shown its next call. So
- * there is room for two calls; no rank can be two collectives ahead. */
+/* Show a collective's call to the others, who compare it after the collective's first barrier. Then a fast rank may
+ * already show its next call, so there is room for two; no rank can be two collectives ahead. */
 static void show(gs_shm *m, const gs_call *call) {
     m->header->slots[m->rank].call[++m->calls % 2] = *call;
 }
@@ -355,18 +346,17 @@ static void compare(const gs_shm *m, const gs_call *call) {
 
 /* ---- messages ----
  *
- * Messages from rank to rank in shared memory. The sender leaves a copy in a mailbox of the two, so it does not wait
- * for the receiver as long as the mailbox holds fewer than GS_SHM_COPIES.
+ * The sender leaves a copy in a mailbox of the two ranks, and waits for the receiver only if GS_SHM_COPIES are there.
  *
  *     copy     | 7 | 8 |   |   |      sent 9, taken 7: messages 7 and 8 are under way
- *     place    | a | b | c | d |      memory of their own, which grows with the longest message that it held
+ *     buffer   | a | b | c | d |      each grows with the longest message that it holds
  *
- * A copy goes to the first free place, not to each in turn: memory that is reused soon is still in the cache.
+ * A copy uses the first free buffer, not the next one: memory that is reused soon is still in the cache.
  */
 
-/* Both sides look for their mailbox, and the first one makes it. NULL: all are taken. The two processes belong to its
- * name: in a collective of processes `from` and `to` are theirs, else those of the world's ranks, which may be the same
- * numbers between other processes. */
+/* The mailbox of a sender and a receiver; the first of them makes it. NULL: all are taken. The key contains both
+ * processes: `from` and `to` are processes in a collective of processes, and otherwise ranks of the world, whose
+ * numbers may be the same. */
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
     const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
@@ -409,7 +399,7 @@ static gs_status wait_at_mailbox(gs_comm *c, const gs_envelope *e, bool sends, g
 
 /* ---- sending ---- */
 
-/* Another process may have written anything here. It must not point outside the mailbox, or outside the segment. */
+/* Another process may have written anything here: it must not point outside the segment. */
 static bool lies_within(uint64_t at, uint64_t bytes) {
     return at <= SEGMENT_BYTES && bytes <= SEGMENT_BYTES - at;
 }
@@ -429,7 +419,7 @@ static int free_buffer(gs_shm_mailbox *b) {
     return buffer;
 }
 
-/* Memory for `bytes` in a buffer; what was there is given back. */
+/* Give the buffer memory for `bytes`, instead of what it had. */
 static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
     size_t size = pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);
@@ -464,7 +454,6 @@ static gs_status shm_send(gs_comm *c, const gs_envelope *e, const void *data, si
 
 /* ---- receiving ---- */
 
-/* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
 static gs_status has_other_length(gs_shm *m, const gs_envelope *e, size_t bytes, uint64_t sent) {
     char message[GS_FAILURE_TEXT];
     const char *what =
@@ -491,7 +480,7 @@ static gs_status shm_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 
 /* ---- blocks ---- */
 
-/* The half of a rank's stage that the current block goes through. */
+/* The half of a rank's stage for the current block. */
 static unsigned char *half_of(const gs_shm *m, int rank) {
     return m->stage + ((size_t)rank * 2 + m->blocks % 2) * m->half;
 }
@@ -511,8 +500,8 @@ static gs_status all_have_put(gs_comm *c, const gs_call *call, size_t at) {
 
 /* ---- reductions ---- */
 
-/* to = elements of all ranks, reduced in the order of the ranks; those of this rank are `own`, those of the others
- * lie at byte `at` of their halves. `also`, if not NULL, gets the same. */
+/* to, and also (may be NULL) = elements of all ranks, reduced in the order of the ranks; this rank's are `own`, the
+ * others' are at byte `at` of their halves. */
 static void reduce_stages(const gs_shm *m, const gs_call *call, const unsigned char *own, size_t at,
                           unsigned char *to, unsigned char *also, size_t bytes) {
     _Alignas(GS_SHM_LINE) unsigned char sum[BUILD];
@@ -578,7 +567,7 @@ static gs_status reduce(gs_comm *c, const gs_call *call, void *data, bool take) 
     return GS_OK;
 }
 
-/* How many bytes of each rank's part go through at once, where a half has a place for each rank. */
+/* Bytes of each rank's part in a half that is divided among all ranks. */
 static size_t part_of_half(const gs_shm *m) {
     return m->half / (size_t)m->size / GS_SHM_LINE * GS_SHM_LINE;
 }
@@ -607,8 +596,8 @@ static gs_status reduce_scatter(gs_comm *c, const gs_call *call, const void *all
 
 /* ---- moving ---- */
 
-/* What a rank gives to others goes through its half: the same for all, or a part for each. Only the root gives in
- * broadcast and scatter, and only the root takes in gather. */
+/* Collectives without reduction: a rank puts the same data for all, or a part for each, into its half. Only the root
+ * gives in broadcast and scatter, and only the root takes in gather. */
 static gs_status move(gs_comm *c, const gs_call *call, const void *in, void *out) {
     gs_shm *m = c->state;
     const gs_operation o = call->operation;
@@ -650,12 +639,10 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
     }
 }
 
-/* ---- opening ----
+/* ---- opening, by processes that are connected over Gloo ----
  *
- * How processes come to share memory: they are connected over Gloo already and tell each other where they are.
- *
- *     1. all        tell machine (gs_machine_id) and process number: are they on one machine?
- *     2. rank 0     makes the segment, and tells as which of its files
+ *     1. all        tell machine (gs_machine_id) and process id: are they on one machine?
+ *     2. rank 0     makes the segment, and tells its file descriptor
  *     3. all        open it, and tell whether they could
  */
 
@@ -664,11 +651,11 @@ enum { HALF = 256 * 1024, MACHINE = 256, TEXT = 200 };
 typedef struct process_info {
     char machine[MACHINE];
     int64_t pid;
-    cpu_set_t cpus; /* that it may use, */
-    double quota;   /* and for how much of the time (core/usable.h) */
+    cpu_set_t cpus; /* that it may use */
+    double quota;   /* of CPU time (core/usable.h) */
 } process_info;
 
-/* Is there a CPU for each process? Then a waiting process can spin without taking anything from the others. */
+/* Is there a CPU for each process? Then a spinning process does not slow the others. */
 static bool has_a_cpu_each(const process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
@@ -706,7 +693,7 @@ static gs_status watch_processes(gs_shm *m) {
     return GS_OK;
 }
 
-/* Where things lie in the segment. Returns where messages begin. */
+/* Lay out the segment. Returns the offset of the messages. */
 static size_t find_parts(gs_shm *m) {
     const size_t size = (size_t)m->size, slots = size * sizeof(gs_shm_rank_slot);
     const size_t boxes = pages(sizeof(gs_shm_header) + slots),
@@ -729,7 +716,7 @@ static gs_status make_segment(gs_shm *m) {
     return GS_OK;
 }
 
-/* Each answers with why it cannot, or "". */
+/* Each rank answers why it cannot open the segment, or "". */
 static void hear_answers(char (*all)[TEXT], int ranks, char *why, size_t size) {
     for (int r = 0; r < ranks && !why[0]; r++)
         if (all[r][0]) snprintf(why, size, "rank %d: %.*s", r, TEXT, all[r]);
@@ -789,7 +776,6 @@ static const gs_transport transport_shm = {
     .set_multithreaded = shm_set_multithreaded,
 };
 
-/* Other failures are those of gloo. */
 gs_status gs_comm_shm_create(gs_comm *gloo, gs_comm **out, char *why, size_t size) {
     gs_shm *m;
     why[0] = '\0';

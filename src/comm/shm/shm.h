@@ -1,4 +1,4 @@
-/* Processes of one machine in shared memory: what shm.c shares with two_level/.
+/* Processes of one machine in shared memory: for shm.c and two_level/.
  *
  *     segment   | header: slots, failure | mailboxes | who waits | stage 0 | stage 1 | ... | messages ...
  */
@@ -9,39 +9,39 @@
 #include <stdint.h>
 #include "comm/transports.h"
 
-/* Memory that several processes of one machine share. It has no name and no file. */
+/* Memory that several processes of one machine share, without a file name. */
 typedef struct gs_segment {
-    unsigned char *base; /* at another address in each process: refer to a place by its distance from here */
+    unsigned char *base; /* differs between processes, which therefore use offsets from it */
     int file;
 } gs_segment;
 
-/* ---- what lies in it ---- */
+/* ---- its contents ---- */
 
 enum {
     GS_SHM_RANKS = 256,      /* processes at most */
     GS_SHM_LINE = 64,        /* bytes of a cache line */
-    GS_SHM_MAILBOXES = 2048, /* pairs of ranks that may send to each other, of all processes */
+    GS_SHM_MAILBOXES = 2048, /* sender-receiver pairs, of all processes */
     GS_SHM_COPIES = 4,       /* messages under way from one rank to another */
     GS_SHM_SHORT = 64,       /* bytes of a message that the mailbox itself holds */
 };
 
-/* What a process shows to the others, in cache lines of its own. */
+/* What a process shows to the others, in separate cache lines. */
 typedef struct gs_shm_rank_slot {
-    _Alignas(GS_SHM_LINE) _Atomic uint32_t arrived; /* barriers that it has come to */
+    _Alignas(GS_SHM_LINE) _Atomic uint32_t arrived; /* barriers that it has reached */
     atomic_bool left;                               /* its comm was freed */
     gs_call call[2];                                /* of the last two collectives */
-    _Atomic uint64_t last; /* the last operation that it has begun (gs_call_pack), for messages of failures */
+    _Atomic uint64_t last; /* the last operation that it has begun (gs_call_pack), for failure messages */
 } gs_shm_rank_slot;
 
 /* The copy of a message. */
 typedef struct gs_shm_copy {
-    uint64_t bytes, at; /* where in the segment: short ones are in the mailbox */
-    int buffer;         /* which of the mailbox's that is */
+    uint64_t bytes, at; /* at: offset in the segment; short messages are in the mailbox */
+    int buffer;         /* its index in the mailbox */
 } gs_shm_copy;
 
-/* Messages from one rank to another. The sender alone writes `buffer` and `copy`. */
+/* Messages from one rank to another. Only the sender writes `buffer` and `copy`. */
 typedef struct gs_shm_mailbox {
-    _Alignas(GS_SHM_LINE) _Atomic uint64_t key; /* whose it is; 0: nobody's yet */
+    _Alignas(GS_SHM_LINE) _Atomic uint64_t key; /* of sender and receiver; 0: free */
     _Alignas(GS_SHM_LINE) _Atomic uint32_t sent;
     _Alignas(GS_SHM_LINE) _Atomic uint32_t taken;
     gs_shm_copy copy[GS_SHM_COPIES]; /* message i is in [i % GS_SHM_COPIES] */
@@ -52,10 +52,10 @@ typedef struct gs_shm_mailbox {
 } gs_shm_mailbox;
 
 typedef struct gs_shm_header {
-    _Alignas(GS_SHM_LINE) atomic_int failed; /* 0; 1: somebody writes the message; 2: it is there */
+    _Alignas(GS_SHM_LINE) atomic_int failed; /* 0; 1: the message is being written; 2: it is there */
     gs_status code;
     char message[GS_FAILURE_TEXT];
-    _Alignas(GS_SHM_LINE) atomic_int sleepers; /* those that wait for `events` to change */
+    _Alignas(GS_SHM_LINE) atomic_int sleepers; /* ranks that wait for `events` to change */
     _Alignas(GS_SHM_LINE) _Atomic uint32_t events;
     _Alignas(GS_SHM_LINE) _Atomic uint64_t used; /* bytes of the segment */
     gs_shm_rank_slot slots[];                    /* [size] */
@@ -69,23 +69,22 @@ typedef struct gs_shm {
     gs_shm_mailbox *mailboxes; /* [GS_SHM_MAILBOXES] */
     _Atomic uint64_t
         *waits; /* [size * size] since when (ns) rank a waits for rank b: see waits.h; 0: it does not */
-    unsigned char *stage; /* of rank 0; that of rank r is r * 2 * half further on */
+    unsigned char *stage; /* of rank 0; that of rank r is r * 2 * half bytes behind */
     size_t half;          /* bytes of one half of a stage */
     int rank, size;
-    int first; /* what messages call rank 0: where this is one of several machines (two_level/), else 0 */
-    /* Of several machines: a rank here may itself wait for one elsewhere. So one that waits too long tells it to the
-     * others, and waits for so many seconds more, unless the one that it waits for is stopped, or ranks elsewhere have
-     * ended the run. */
+    int first; /* the number of rank 0 in messages; not 0 only in two_level/ */
+    /* In two_level/ a rank here may itself wait for one on another machine. Therefore a rank that waits too long tells
+     * the others (late), and waits `grace` seconds more, unless an awaited rank is stopped, or the run has failed on
+     * another machine (check_peers). */
     double grace;
-    void (*late)(gs_comm *all, const int *ranks, int count); /* ranks: with `first` */
-    gs_status (*check_peers)(
-        gs_comm *all); /* fails once the run has ended elsewhere: then so does the wait */
+    void (*late)(gs_comm *all, const int *ranks, int count); /* ranks: with `first` added */
+    gs_status (*check_peers)(gs_comm *all);
     gs_comm *all;      /* of all machines */
     const char *noun;  /* what messages call a rank: "rank" or "process" */
     bool spins;        /* there is a core for each process */
-    int *watch;        /* [size] descriptors that say when a process has ended */
+    int *watch;        /* [size] descriptors that tell when a process has ended */
     long *pid;         /* [size] */
     uint32_t barriers; /* that this process has reached */
     uint32_t calls;    /* collectives begun */
-    uint32_t blocks;   /* that have gone through its stage: they take turns in the halves */
+    uint32_t blocks;   /* that have passed through its stage, which alternate between the halves */
 } gs_shm;

@@ -1,8 +1,7 @@
-/* Ranks as threads of one process. They see each other's memory, so nothing is sent: they only show each other
- * pointers.
+/* Ranks as threads of one process. They share memory: collectives send nothing, and only exchange pointers.
  *
- * Each collective has the same shape. Every rank shows its buffer; all meet; every rank does its part of the work on
- * all the buffers; all meet again, so that no rank changes a buffer while another still reads it.
+ * In each collective every rank shows its buffer; all meet; every rank does its share of the work on all buffers; all
+ * meet again, so that no rank changes a buffer while another still reads it.
  *
  * all_reduce, for 3 ranks: each sums one slice over all ranks and writes the sum to all of them.
  *
@@ -16,21 +15,20 @@
  *
  * Each sum is computed once, in the order of the ranks, so every rank gets the same bits.
  *
- * Ranks wait for each other by spinning for a moment (core/wait.h), then asleep, never longer than the timeout. A
- * barrier has a number: a waiting rank looks only at that number, which the last rank to arrive increments.
- * The sender of a message leaves a copy in a mailbox. It waits only when UNREAD long ones of its messages are there:
+ * A waiting rank spins briefly (core/wait.h), then sleeps, never longer than the timeout. At a barrier it looks only at
+ * the barrier's number, which the last rank to arrive increments. The sender of a message leaves a copy in a mailbox,
+ * and waits only if UNREAD of its long messages are there:
  *
  *     rank 0   take a spare copy, fill it with the message  ->  mailbox 0 -> 1  ->  read it          rank 1
  *                     ^                                                               |
- *                     +----------------- then it is a spare one again ----------------+
+ *                     +------------------------ it is spare again --------------------+
  *
- * Where the messages repeat, as in training steps, no memory is allocated. How many copies are under way at once varies
- * from run to run, and the maximum may occur late. But it is the sum over all ranks of the messages each has sent less
- * those it has received. The scheme alone determines how far ahead a rank is in this sense at each of its sends. So
- * whenever a rank is further ahead than ever before, one more copy is made, even if one is spare. This happens in the
- * first steps. After that a spare copy is there whenever one is needed. A rank that sends more than it receives has
- * UNREAD copies for each of its mailboxes at most. Messages of very different lengths have pools of their own.
- * Otherwise a barrier's byte, and each part of the weights, would need a copy as long as a block of a test.
+ * Repeated messages, as in training steps, allocate no memory. The number of copies under way varies from run to run,
+ * and its maximum may occur late. But it is the sum, over all ranks, of messages sent minus messages received, and the
+ * scheme alone determines this difference at each send of a rank. Therefore one more copy is made whenever a rank is
+ * further ahead than ever before, even if one is spare. After the first steps a spare copy is always there. A rank that
+ * sends more than it receives has at most UNREAD copies for each of its mailboxes. Messages of very different lengths
+ * have separate pools; otherwise a barrier's byte would occupy a copy as long as an array.
  */
 #include "comm/transports.h"
 #include "comm/waits.h"
@@ -47,35 +45,34 @@
 
 enum { LINE = 64 /* bytes of a cache line */ };
 
-/* Bytes. A reduction is built up in a block that stays in the first-level cache. With blocks of 8 KiB, a core had often
- * lost a line of another core's again between reading and writing it: 2 MiB between two threads took 120 us, against 85
- * us with this size. */
+/* Bytes of a block in which a reduction is built up; it stays in the first-level cache. With 8 KiB a core often lost a
+ * line to another core between reading and writing it: 2 MiB between two threads took 120 us instead of 85 us. */
 enum { BLOCK = 1024 };
 
 /* Pools of copies: of messages up to SHORT bytes, of up to 8 times as many, and so on. */
 enum { POOLS = 8, SHORT = 4096 };
 
-/* Messages longer than SHORT in a mailbox before its sender waits (comm.h). Short ones may be notes of long ones
- * (linked.c): for them nobody waits. */
+/* Messages longer than SHORT in a mailbox before its sender waits (comm.h). Senders of short ones, which may be notes
+ * of long ones (linked.c), never wait. */
 enum { UNREAD = 2 };
 
 static const double LOOK = 0.2; /* seconds between two looks at the clock (gs_awake_seconds) */
 
-/* What a rank shows to the others, in cache lines of its own. */
+/* What a rank shows to the others, in separate cache lines. */
 typedef struct rank_slot {
     _Alignas(LINE) gs_call call;
     const void *read;
     void *write;
     _Atomic uint64_t arrivals; /* how often this rank has arrived at a barrier */
     bool left;                 /* its comm was freed; under the lock */
-    /* In each pool; under the lock: messages sent, less those received, now and most so far; mailboxes sent to */
+    /* In each pool; under the lock: messages sent minus received, now and at most so far; mailboxes sent to */
     int ahead[POOLS], most_ahead[POOLS], ways[POOLS];
 } rank_slot;
 
-/* The copy of a message that is under way, or room for one. */
+/* The copy of a message, or room for one. */
 typedef struct copy {
     struct copy *next;
-    size_t bytes, room; /* room: how long it may be */
+    size_t bytes, room; /* length and capacity */
     _Alignas(LINE) unsigned char data[];
 } copy;
 
@@ -84,14 +81,14 @@ typedef struct mailbox {
     _Alignas(LINE) _Atomic(copy *) first; /* the oldest message; the receiver looks without the lock */
     copy *last;
     atomic_int unread; /* long ones */
-    unsigned pools;    /* that it has had messages of: bit i is pool i */
+    unsigned pools;    /* of its messages so far: bit i is pool i */
 } mailbox;
 
 /* Under the lock. */
 typedef struct pool {
-    copy *spare;      /* copies to be used again, */
-    size_t room;      /* each of this room; */
-    int made, wanted; /* how many there are, spare or under way; the sum of most_ahead */
+    copy *spare;      /* unused copies, */
+    size_t room;      /* each of this room */
+    int made, wanted; /* copies, spare or under way; the sum of most_ahead */
 } pool;
 
 typedef struct team {
@@ -118,7 +115,7 @@ static gs_status failure(const team *t) {
     return gs_fail(GS_E_PEER, "%s", t->message);
 }
 
-/* From here on everything fails with `message`; the first one stays. The caller holds the lock. */
+/* From now on every call fails with `message`; the first message stays. The caller holds the lock. */
 static void fail_locked(team *t, const char *message) {
     if (!atomic_load(&t->failed)) {
         snprintf(t->message, sizeof t->message, "%s", message);
@@ -135,14 +132,13 @@ static void fail(team *t, const char *message) {
 
 /* ---- waiting ---- */
 
-/* What a rank waits for: the others at a barrier, a message, or room for one. */
+/* A wait for the others at a barrier, for a message, or for room for one. */
 typedef struct waiting {
     const gs_comm *c;
-    const gs_call *call; /* for messages of failures: what waits */
+    const gs_call *call; /* the waiting operation, for failure messages */
     unsigned barrier;
-    /* The barrier at the end of an operation that all have begun and that only moves memory. That bounds the wait, not
-     * the timeout, and a failure does not end it: a rank that went on alone would take its buffers away from under the
-     * others. */
+    /* The barrier at the end of an operation that all have begun, and that only moves memory, which bounds the wait.
+     * Neither the timeout nor a failure ends it: a rank that left would take its buffers away from the others. */
     bool leaving;
     const mailbox *box; /* of the message; NULL: a barrier */
     bool sends;         /* for room there */
@@ -165,7 +161,7 @@ static bool is_awaited(const waiting *w, int rank) {
     return atomic_load(&slots[rank].arrivals) < atomic_load(&slots[w->c->rank].arrivals);
 }
 
-/* Sleep until something changes, or for a moment; false: it is `until` by gs_awake_seconds. */
+/* Sleep until something changes, or briefly; false: it is `until` (gs_awake_seconds). */
 static bool sleep_locked(team *t, double until) {
     const double left = until - gs_awake_seconds();
     const struct timespec look = gs_timespec(gs_seconds() + fmax(0, fmin(left, LOOK)));
@@ -173,7 +169,7 @@ static bool sleep_locked(team *t, double until) {
     return gs_awake_seconds() < until;
 }
 
-/* "rank 0: all_reduce of 5 f32: rank 1 ended without it", or who does not answer, and why (waits.h). */
+/* "rank 0: all_reduce of 5 f32: rank 1 ended without it", or which rank does not answer, and why (waits.h). */
 static void give_up_locked(const waiting *w, bool gone) {
     team *t = w->c->state;
     const size_t n = (size_t)t->size;
@@ -203,7 +199,8 @@ static void give_up_locked(const waiting *w, bool gone) {
     free(age);
 }
 
-/* Several threads of a rank may wait (async.c), each for its own peer. So what is shown is renewed at each look. */
+/* Show this wait to the others, again at each look: several threads of a rank may wait (async.c), each for its peer.
+ * True: an awaited rank has left. */
 static bool show_locked(const waiting *w, double begin) {
     team *t = w->c->state;
     bool gone = false;
@@ -234,8 +231,7 @@ static void sleep_until_over(const waiting *w) {
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Return when it has come. Fails if a rank it waits for does not come within the timeout, or never can; then all ranks
- * fail. */
+/* Wait. If an awaited rank has left, or does not arrive within the timeout, all ranks fail. */
 static gs_status wait_for(const waiting *w) {
     const team *t = w->c->state;
     gs_wait wait = gs_wait_begin(t->crowded);
@@ -246,8 +242,8 @@ static gs_status wait_for(const waiting *w) {
 
 /* ---- barrier ---- */
 
-/* Wait until all ranks are here. Either all return GS_OK or none does: the last rank to arrive and a rank that gives up
- * both decide under the lock. */
+/* Wait until all ranks are here. Either all return GS_OK or none does: the last rank to arrive, and a rank that gives
+ * up, decide under the lock. */
 static gs_status barrier(const gs_comm *c, bool leaving) {
     team *t = c->state;
     if (!leaving && atomic_load(&t->failed)) return failure(t);
@@ -273,8 +269,7 @@ static void show(gs_comm *c, const gs_call *call, const void *read, void *write)
     mine->write = write;
 }
 
-/* Show what this rank brings, meet, and check that all call the same: anything else is a mistake in the
- * program. */
+/* Show this rank's buffers, meet, and check that all make the same call. */
 static gs_status begin(gs_comm *c, const gs_call *call, const void *read, void *write) {
     team *t = c->state;
     show(c, call, read, write);
@@ -325,7 +320,7 @@ static void reduce_own_part(const gs_comm *c, const gs_call *call, const void *a
         reduce_slice(c->state, call, part.first, part.first + part.count, c->rank, c->rank, part.first);
 }
 
-/* This rank's part of a collective that all have begun. */
+/* This rank's share of a collective that all have begun. */
 static void take_part(const gs_comm *c, const gs_call *call, const void *in, void *out) {
     const team *t = c->state;
     const rank_slot *slots = t->slots;
@@ -362,7 +357,7 @@ static void take_part(const gs_comm *c, const gs_call *call, const void *in, voi
 static gs_status threads_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     const team *t = c->state;
     if (call->operation == GS_BARRIER) {
-        if (atomic_load(&t->failed)) return failure(t); /* others of this rank may be here too */
+        if (atomic_load(&t->failed)) return failure(t); /* other threads of this rank may be here too */
         show(c, call, NULL, NULL);
         return barrier(c, false);
     }
@@ -378,11 +373,11 @@ gs_status gs_threads_reduce_to_first(gs_comm *c, const gs_call *call, const void
     return barrier(c, true); /* all have done their part */
 }
 
-gs_status gs_threads_with_first(gs_comm *c, const gs_call *call, void *shared, gs_threads_move move,
-                                void *context) {
+gs_status gs_threads_take_from_first(gs_comm *c, const gs_call *call, void *shared, void *to, size_t at,
+                                     size_t bytes) {
     const team *t = c->state;
     GS_TRY(begin(c, call, NULL, shared));
-    if (move) move(context, t->slots[0].write);
+    if (to) gs_copy_unless_there(to, place(t->slots[0].write, at), bytes);
     return barrier(c, true); /* all have done their part */
 }
 
@@ -442,7 +437,7 @@ static copy *take_copy(team *t, mailbox *m, int rank, size_t bytes) {
         s->most_ahead[i]++;
         p->wanted++;
     }
-    if (bytes > p->room) { /* longer than all before; those under way are freed when they are back */
+    if (bytes > p->room) { /* longer than all before; give_back frees those under way */
         outgrown = p->spare;
         p->spare = NULL;
         p->room = bytes;
@@ -497,7 +492,6 @@ static gs_status threads_send(gs_comm *c, const gs_envelope *e, const void *data
     return GS_OK;
 }
 
-/* One before it was lost, or the ranks make other calls: it cannot be told here, and all say it. */
 static gs_status has_other_length(const gs_comm *c, const gs_envelope *e, size_t bytes, size_t sent) {
     team *t = c->state;
     char message[GS_FAILURE_TEXT];
@@ -542,7 +536,7 @@ static void free_team(team *t) {
     free(t);
 }
 
-/* A rank leaves; the last one frees the team. Any rank that still waits for this one fails. */
+/* The last rank to leave frees the team. Ranks that still wait for this one fail. */
 static void threads_free(gs_comm *c) {
     team *t = c->state;
     pthread_mutex_lock(&t->lock);
@@ -564,7 +558,7 @@ static const gs_transport transport_threads = {
 };
 
 static void create_lock(team *t) {
-    pthread_mutexattr_t adaptive; /* it is held for moments only: look again before sleeping */
+    pthread_mutexattr_t adaptive; /* spin before sleeping: it is held only briefly */
     pthread_mutexattr_init(&adaptive);
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
     pthread_mutex_init(&t->lock, &adaptive);
@@ -572,7 +566,7 @@ static void create_lock(team *t) {
     pthread_cond_init(&t->changed, NULL);
 }
 
-/* All bytes 0, in cache lines of its own. */
+/* Zeroed memory, in separate cache lines. */
 static void *lines(size_t bytes) {
     void *memory = aligned_alloc(LINE, bytes); /* a multiple of the alignment, as every sizeof here is */
     return memory ? memset(memory, 0, bytes) : NULL;

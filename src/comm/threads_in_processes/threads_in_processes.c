@@ -1,22 +1,19 @@
-/* Ranks as threads of several processes: the two other transports, one inside the other.
+/* Ranks as threads of several processes: one transport inside another.
  *
  *     process 0             process 1
  *     rank 0 --- rank 1     rank 2 --- rank 3 --- rank 4       --- shared memory
  *       |                     |
  *       +========= Gloo ======+                                the first thread of each process is its leader
  *
- * A collective goes in three steps: within each process to its leader, between the leaders, back within each
- * process. So only one gradient of each process travels, however many threads it holds. gather and scatter, which no
- * training needs, are made of messages (collectives.c). all_to_all is not: over Gloo, two processes of two workers each
- * (--model mlp --sync allreduce --wire f16) then made 7,077 samples/s instead of 8,564 (medians of seven runs,
- * alternately).
+ * A collective takes three steps: within each process to its leader, between the leaders, back within each process.
+ * Therefore only one gradient per process travels, for any number of threads. all_to_all, gather and scatter are made
+ * of messages (collectives.c).
  */
 #include "comm/transports.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/shard.h"
 
@@ -37,21 +34,11 @@ static gs_status finish(member *m, gs_status status) {
     return gs_levels_finish(&m->levels, status);
 }
 
-/* ---- the last step: the leader shows its memory, and every thread takes its part ---- */
-
-typedef struct part {
-    void *to;         /* NULL: nothing */
-    size_t at, bytes; /* in the leader's memory */
-} part;
-
-static void take(void *context, void *shared) {
-    const part *p = context;
-    const unsigned char *from = shared;
-    if (p->to) gs_copy_unless_there(p->to, from + p->at, p->bytes);
-}
-
-static gs_status from_leader(member *m, const gs_call *call, void *shared, gs_threads_move move, void *own) {
-    return finish(m, gs_threads_with_first(&m->levels.patient, call, shared, move, own));
+/* The last step: the leader shows its memory, and every thread takes `bytes` bytes of it from `at` on; to NULL:
+ * none. */
+static gs_status from_leader(member *m, const gs_call *call, void *shared, void *to, size_t at,
+                             size_t bytes) {
+    return finish(m, gs_threads_take_from_first(&m->levels.patient, call, shared, to, at, bytes));
 }
 
 /* ---- collectives ---- */
@@ -59,23 +46,20 @@ static gs_status from_leader(member *m, const gs_call *call, void *shared, gs_th
 static gs_status all_reduce(member *m, const gs_call *call, void *data) {
     GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, data)));
     if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->s->processes, call, NULL, data)));
-    return from_leader(m, call, data, take, &(part){data, 0, call->count * gs_type_size(call->type)});
+    return from_leader(m, call, data, data, 0, call->count * gs_type_size(call->type));
 }
 
-/* Between the leaders, in pairs as in pairwise_reduce_scatter.c. The part of process p begins at first[p] * unit. Each
- * gives every other its part of `out` (own: the giver's part), and gets what the other gives into that one's part of
- * `in`. */
-static gs_status exchange(member *m, const gs_call *call, const unsigned char *out, unsigned char *in,
-                          size_t unit, bool own) {
+/* Between the leaders, in pairs as in pairwise_reduce_scatter.c: each gives its process's part of `all` to every other.
+ * The part of process p begins at rank first[p]; each rank has `bytes`. */
+static gs_status exchange(member *m, const gs_call *call, unsigned char *all, size_t bytes) {
     gs_comm *processes = m->s->processes;
-    const int *first = m->s->first;
-    int me = processes->rank, n = processes->size;
+    const int *first = m->s->first, me = processes->rank, n = processes->size;
     for (int k = 1; k < n; k++) {
-        int to = (me + k) % n, from = (me - k + n) % n, part = own ? me : to;
-        GS_TRY(gs_collective_send(processes, call, out + (size_t)first[part] * unit,
-                                  (size_t)(first[part + 1] - first[part]) * unit, to));
-        GS_TRY(gs_collective_recv(processes, call, in + (size_t)first[from] * unit,
-                                  (size_t)(first[from + 1] - first[from]) * unit, from));
+        const int to = (me + k) % n, from = (me - k + n) % n;
+        GS_TRY(gs_collective_send(processes, call, all + (size_t)first[me] * bytes,
+                                  (size_t)(first[me + 1] - first[me]) * bytes, to));
+        GS_TRY(gs_collective_recv(processes, call, all + (size_t)first[from] * bytes,
+                                  (size_t)(first[from + 1] - first[from]) * bytes, from));
     }
     return GS_OK;
 }
@@ -85,12 +69,12 @@ static gs_status all_gather(member *m, const gs_call *call, const void *mine, un
     const int *first = m->s->first;
     unsigned char *own = bytes > 0 ? all + (size_t)first[m->s->processes->rank] * bytes : all;
     GS_TRY(finish(m, gs_call_run(m->levels.inside, call, mine, own)));
-    if (m->levels.leaders) GS_TRY(finish(m, exchange(m, call, all, all, bytes, true)));
-    return from_leader(m, call, all, take, &(part){all, 0, (size_t)first[m->s->processes->size] * bytes});
+    if (m->levels.leaders) GS_TRY(finish(m, exchange(m, call, all, bytes)));
+    return from_leader(m, call, all, all, 0, (size_t)first[m->s->processes->size] * bytes);
 }
 
-/* The leader's memory for a collective. What it reads or writes between the processes is its own, so no failure can
- * take it away. The memory is kept for the next collective. The other threads get NULL. */
+/* The leader's memory for a collective; NULL in the other threads. It is not a caller's buffer, because transfers
+ * between the processes may still use it after a failure. It is kept for the next collective. */
 static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
     *out = NULL;
     if (!m->levels.leaders) return GS_OK;
@@ -107,10 +91,10 @@ static gs_status reduce(member *m, const gs_call *call, void *data, bool is_root
     GS_TRY(leaders_memory(m, call, bytes, &shared));
     GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, shared)));
     if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->s->processes, &between, NULL, shared)));
-    return from_leader(m, call, shared, take, &(part){is_root ? data : NULL, 0, bytes});
+    return from_leader(m, call, shared, is_root ? data : NULL, 0, bytes);
 }
 
-/* Between the leaders: the part of a process is that of all its ranks together, and ends in its place. */
+/* Between the leaders: each sums the adjacent parts of all ranks of its process, in place. */
 static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned char *shared) {
     gs_comm *processes = m->s->processes;
     const int *first = m->s->first;
@@ -125,67 +109,7 @@ static gs_status reduce_scatter(member *m, const gs_call *call, const void *all,
     GS_TRY(leaders_memory(m, call, call->count * width, &shared));
     GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, all, shared)));
     if (m->levels.leaders) GS_TRY(finish(m, reduce_scatter_parts(m, call, shared)));
-    return from_leader(m, call, shared, take, &(part){mine, own.first * width, own.count * width});
-}
-
-/* ---- all_to_all ----
- *
- * The leader's memory holds what the ranks here give to those of each process, and behind it what they get. For each
- * process there is a block for each pair of ranks, ordered by sender and then by receiver: so what one process gives
- * is what the other gets, as it is.
- */
-
-typedef struct blocks {
-    member *m;
-    const unsigned char *from;
-    unsigned char *to;
-    size_t bytes; /* of a block */
-} blocks;
-
-/* How many blocks lie before those for process p. */
-static size_t before(member *m, int p) {
-    return (size_t)m->levels.inside->size * (size_t)m->s->first[p];
-}
-
-static void give(void *context, void *shared) {
-    const blocks *b = context;
-    member *m = b->m;
-    const int *first = m->s->first;
-    for (int p = 0; p < m->s->processes->size && b->bytes > 0; p++) {
-        size_t row = (size_t)(first[p + 1] - first[p]),
-               at = before(m, p) + (size_t)m->levels.inside->rank * row;
-        memcpy((unsigned char *)shared + at * b->bytes, b->from + (size_t)first[p] * b->bytes,
-               row * b->bytes);
-    }
-}
-
-static void get(void *context, void *shared) {
-    const blocks *b = context;
-    member *m = b->m;
-    const int *first = m->s->first;
-    for (int p = 0; p < m->s->processes->size && b->bytes > 0; p++)
-        for (int r = first[p]; r < first[p + 1]; r++) {
-            size_t at = before(m, p) + (size_t)(r - first[p]) * (size_t)m->levels.inside->size +
-                        (size_t)m->levels.inside->rank;
-            memcpy(b->to + (size_t)r * b->bytes, (unsigned char *)shared + at * b->bytes, b->bytes);
-        }
-}
-
-static gs_status all_to_all(member *m, const gs_call *call, const void *from, void *to) {
-    blocks own = {m, from, to, call->count * gs_type_size(call->type)};
-    size_t bytes = before(m, m->s->processes->size) * own.bytes;
-    void *out;
-    GS_TRY(leaders_memory(m, call, 2 * bytes, &out));
-    unsigned char *in = out ? (unsigned char *)out + bytes : NULL;
-    GS_TRY(finish(m, gs_threads_with_first(m->levels.inside, call, out, give, &own)));
-    if (m->levels.leaders) {
-        size_t mine = before(m, m->s->processes->rank) * own.bytes;
-        gs_copy_unless_there(in + mine, (unsigned char *)out + mine,
-                             (size_t)m->levels.inside->size * (size_t)m->levels.inside->size * own.bytes);
-        GS_TRY(gs_levels_finish(
-            &m->levels, exchange(m, call, out, in, (size_t)m->levels.inside->size * own.bytes, false)));
-    }
-    return from_leader(m, call, in, get, &own);
+    return from_leader(m, call, shared, mine, own.first * width, own.count * width);
 }
 
 static gs_status workers_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
@@ -201,8 +125,6 @@ static gs_status workers_collective(gs_comm *c, const gs_call *call, const void 
         return gs_levels_broadcast(&m->levels, call, out);
     case GS_ALL_GATHER:
         return all_gather(m, call, in, out);
-    case GS_ALL_TO_ALL:
-        return all_to_all(m, call, in, out);
     case GS_BARRIER:
         return gs_levels_barrier(&m->levels, call);
     default:
@@ -265,7 +187,7 @@ static gs_status create_members(shared_state *s, int local, double timeout, gs_c
                                 .leaders = i == 0 ? s->processes : NULL,
                                 .outside = s->processes,
                                 .first = s->first};
-        /* The leader's waits between the processes are bounded there, each by the timeout; a failure wakes us. */
+        /* The timeout bounds each of the leader's waits between the processes, and its failure wakes the threads. */
         m->levels.patient.timeout = i == 0 ? locals[i]->timeout + gs_levels_patience(timeout) : INFINITY;
         comms[i] = &m->levels.comm;
     }
@@ -287,7 +209,7 @@ gs_status gs_comm_workers_create(int local, gs_comm *processes, double timeout, 
     atomic_store(&s->members, local);
     gs_status status = count_ranks(s, local);
     if (status == GS_OK &&
-        s->first[processes->size] == processes->size) { /* one worker in each: nothing inside */
+        s->first[processes->size] == processes->size) { /* one worker in each process: one level */
         comms[0] = processes;
         s->processes = NULL;
         free_shared(s);

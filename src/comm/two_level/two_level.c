@@ -1,17 +1,17 @@
-/* Processes on several machines, of which some hold several: two other transports, one inside the other.
+/* Processes on several machines, some of which hold several processes: one transport inside another.
  *
  *     machine 0             machine 1
  *     rank 0 === rank 1     rank 2 === rank 3 === rank 4       === shared memory
  *       |                     |
  *       +---- connections ----+                                the first rank of each machine is its leader
  *
- * A message goes through shared memory where both ranks are on one machine, and over a connection of Gloo elsewhere.
- * all_reduce, broadcast and barrier go in three steps: within each machine to its leader, between the leaders, back
- * within each machine. So one array of each machine travels, however many ranks it holds. The other collectives are
- * made of messages (collectives.c). All add in a fixed order.
+ * A message goes through shared memory if both ranks are on one machine, and otherwise over Gloo. all_reduce, broadcast
+ * and barrier take three steps: within each machine to its leader, between the leaders, back within each machine.
+ * Therefore only one array per machine travels, for any number of ranks. The other collectives are made of messages
+ * (collectives.c). All add in a fixed order.
  *
- * threads_in_processes/ does the same, and may stand on this one. A machine whose ranks do not follow
- * each other (as some job schedulers number them) leaves the run on Gloo alone.
+ * threads_in_processes/ may be built on this one. If the ranks of a machine are not consecutive (as some job schedulers
+ * number them), the run uses only Gloo.
  */
 #include "comm/gloo/state.h"
 #include "comm/rank_info.h"
@@ -25,13 +25,13 @@
 
 enum { MACHINE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
 
-/* When a wait was too long, the ranks tell each other for whom they wait (gloo/failure.c), also within a machine: else
- * a rank would blame one that itself waits for the lost one. Who waits for a rank elsewhere finds the cause, within 2
- * s, and tells it to all. Ranks of one machine give it this time (shm's grace), and those that wait for their leader
- * some more (levels.patient): it may wait for several others, one after the other. */
+/* After a timeout the ranks tell each other for whom they wait (gloo/failure.c), also within a machine, so as not to
+ * blame a rank that itself waits for the lost one. A rank that waits for another machine finds the cause within 2 s,
+ * and tells all. Ranks of one machine give it this time (shm's grace), and those that wait for their leader give more
+ * (levels.patient), because it may wait for several others in sequence. */
 typedef struct two_level {
     gs_levels levels;    /* inside: shared memory; outside: gloo, all ranks */
-    gs_scratch received; /* a leader's, for the collective under way */
+    gs_scratch received; /* a leader's, for the current collective */
     int machines;
 } two_level;
 
@@ -77,7 +77,6 @@ static void two_level_set_multithreaded(gs_comm *c) {
     h->levels.outside->ops->set_multithreaded(h->levels.outside);
 }
 
-/* gloo still belongs to the caller. */
 static void free_all_but_gloo(two_level *h) {
     gs_comm_free(h->levels.leaders);
     gs_comm_free(h->levels.inside);
@@ -105,7 +104,7 @@ static const gs_transport transport_two_level = {
 
 /* ---- making ---- */
 
-/* Fill in `first`. False: the ranks of a machine do not follow each other, or no machine has two. */
+/* Fill in `first`. False: the ranks of a machine are not consecutive, or no machine has two. */
 static bool divide(const char (*machine)[MACHINE], int size, two_level *h) {
     bool shares = false;
     h->machines = 0;
@@ -135,7 +134,7 @@ static gs_status learn_machines(two_level *h, const char *machine, bool *fits) {
     return status;
 }
 
-/* Each machine by itself; *can: it shares memory, or has one rank alone. */
+/* On each machine; *can: it shares memory, or has only one rank. */
 static gs_status share_memory(two_level *h, int32_t *can) {
     const int mine = gs_group_of(&h->levels, h->levels.outside->rank);
     gs_comm *group;
