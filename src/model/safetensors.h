@@ -79,6 +79,3 @@ gs_status gs_safetensors_check(const char *path, const gs_model *model);
  * or whose shape differs from the model's: the message names it and both shapes. A file may have the names of others
  * (model/names.h), and PyTorch's num_batches_tracked, which is not read. */
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host);
-
-/* The shape that a parameter has in a file, as text: "(32,1,3,3)". */
-void gs_match_shape(const gs_param *, bool transposed, char *text, size_t size);
