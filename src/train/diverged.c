@@ -36,26 +36,20 @@ static double without_sign(double x) {
     return isnan(x) ? (double)NAN : x; /* printf shows the sign of a NaN */
 }
 
-/* Writes what to do about it. With a rule or a schedule the step's rate differs from --lr: the text gives both. step:
- * from 1. */
+/* Writes what to do about it. With a rule, a warm-up or a schedule the step's rate may differ from --lr: the text gives
+ * both. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
-    const double lr = (double)gs_settings_numbers(s).lr;
-    const bool ruled = s->lr_rule != GS_LR_NONE;
-    const bool warmed = !ruled && w->rates.warmup > 0, scheduled = s->schedule.kind != GS_SCHEDULE_CONSTANT;
-    char schedule[GS_LR_SCHEDULE_TEXT];
+    const double lr = (double)gs_settings_numbers(s).lr,
+                 rate = (double)gs_lr_of_step(&w->rates, step > 0 ? step - 1 : 0);
     if (w->diverged.loaded_bad)
         snprintf(text, size, "%s (--%s) already holds %s", s->load, s->resume ? "resume" : "load",
                  w->diverged.loaded_bad_value);
-    else if (!ruled && !warmed && !scheduled)
+    else if (fabs(rate - lr) <= 1e-6 * lr)
         snprintf(text, size, "try a smaller --lr than %g, or --keep-going", lr);
     else
-        snprintf(text, size,
-                 "this step's rate was %g, from --lr %g%s%s%s%s%s: try a smaller one, or --keep-going",
-                 (double)gs_lr_of_step(&w->rates, step > 0 ? step - 1 : 0), lr,
-                 ruled ? " and --lr-rule " : "", ruled ? gs_lr_rule_name(s->lr_rule) : "",
-                 warmed ? " and a warm-up" : "", scheduled ? " and --schedule " : "",
-                 scheduled ? gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule) : "");
+        snprintf(text, size, "this step's rate was %g, from --lr %g: try a smaller one, or --keep-going",
+                 rate, lr);
 }
 
 static gs_status fail(const gs_worker *w, uint64_t step, const char *what, double found) {
