@@ -248,5 +248,5 @@ TEST(what_is_refused) {
     assert_prints(1, "from --lr 500000: try",
                   "train --model mlp --lr 500000 --schedule linear --steps 5 --loss squared_error");
     assert_prints(1, "from --lr 500000: try",
-                  "train --model mlp --lr 500000 --warmup-steps 2 --loss squared_error");
+                  "train --model mlp --lr 500000 --warmup-steps 9 --loss squared_error");
 }
