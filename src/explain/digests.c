@@ -9,12 +9,12 @@
 #include "core/text.h"
 #include "io/file.h"
 
-/* A file while it is read. */
+/* A file that is being read. */
 typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* the rank that wrote it; that of rank 0 says what all have alike */
+    int of_rank; /* the rank that wrote it; only the head of rank 0 is read, as all ranks have the same */
     size_t line;
     size_t begun;                               /* rows of earlier steps */
     bool scored;                                /* this step's score was read */
@@ -26,27 +26,32 @@ static gs_status wrong(const reader *r, const char *what) {
     return gs_fail(GS_E_FORMAT, "%s: line %zu %s", r->path, r->line, what);
 }
 
-static gs_status no_memory(const reader *r) {
+/* Room for one more element (gs_grow). */
+static gs_status grow(const reader *r, void *array, size_t used, size_t *room, size_t size) {
+    if (gs_grow(array, used, room, size)) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s: no memory for line %zu", r->path, r->line);
+}
+
+static bool begins(const char *line, const char *word) {
+    return strncmp(line, word, strlen(word)) == 0;
 }
 
 /* ---- the head of a file ---- */
 
 static gs_status read_option(reader *r, const char *line) {
     gs_digests *run = r->run;
-    if (!gs_grow(&run->option, (size_t)run->options, &r->option_room, sizeof *run->option))
-        return no_memory(r);
+    GS_TRY(grow(r, &run->option, (size_t)run->options, &r->option_room, sizeof *run->option));
     gs_digest_option *o = &run->option[run->options];
-    o->name = strdup(line + strlen("option "));
-    if (!o->name) return no_memory(r);
+    GS_TRY(GS_NEW(o->name, strlen(line), "line %zu of %s", r->line, r->path));
     run->options++;
+    strcpy(o->name, line + strlen("option "));
     o->value = strchr(o->name, ' ');
     if (!o->value) return wrong(r, "is an option without a value");
     *o->value++ = 0;
     return GS_OK;
 }
 
-/* Names are shown, and a terminal must obey nothing in them. */
+/* Names are printed: they must not hold control sequences of a terminal. */
 static bool can_be_shown(const char *name) {
     char shown[4 * 64];
     return strcmp(gs_printable_into(shown, sizeof shown, name, ""), name) == 0;
@@ -60,7 +65,7 @@ static gs_status read_layer(reader *r, const char *line) {
         number != run->layers || !can_be_shown(l.op) || !can_be_shown(l.name))
         return wrong(r, "is not 'layer NUMBER OPERATOR NAME', with the next number");
     if (strcmp(l.name, "-") == 0) l.name[0] = 0;
-    if (!gs_grow(&run->layer, (size_t)run->layers, &r->layer_room, sizeof l)) return no_memory(r);
+    GS_TRY(grow(r, &run->layer, (size_t)run->layers, &r->layer_room, sizeof l));
     run->layer[run->layers++] = l;
     return GS_OK;
 }
@@ -74,13 +79,9 @@ static gs_status read_param(reader *r, const char *line) {
         line[end] || number != run->params || p.layer < 0 || p.layer >= run->layers || !can_be_shown(p.name))
         return wrong(r, "is not 'param NUMBER PLACE COUNT STATE LAYER NAME', with the next number");
     p.state = state != 0;
-    if (!gs_grow(&run->param, (size_t)run->params, &r->param_room, sizeof p)) return no_memory(r);
+    GS_TRY(grow(r, &run->param, (size_t)run->params, &r->param_room, sizeof p));
     run->param[run->params++] = p;
     return GS_OK;
-}
-
-static bool begins(const char *line, const char *word) {
-    return strncmp(line, word, strlen(word)) == 0;
 }
 
 static gs_status read_head(reader *r, const char *line) {
@@ -118,7 +119,7 @@ static gs_status read_row(reader *r, const char *line) {
     const int most = r->run->layers > r->run->params ? r->run->layers : r->run->params;
     if (row.number < 0 || row.number >= most || row.part < 0 || row.part >= GS_DIGEST_PARTS)
         return wrong(r, "names a layer, parameter or part that there is not");
-    if (!gs_grow(&rank->row, rank->rows, &rank->room, sizeof *rank->row)) return no_memory(r);
+    GS_TRY(grow(r, &rank->row, rank->rows, &rank->room, sizeof *rank->row));
     rank->row[rank->rows++] = row;
     return GS_OK;
 }
@@ -134,13 +135,13 @@ static gs_status read_score(reader *r, const char *line) {
     if (step != r->run->first + rank->steps) return wrong(r, "is of a step that is not the next one");
     for (size_t i = r->begun; i < rank->rows; i++)
         if (rank->row[i].step != step) return wrong(r, "ends a step with rows of another one");
-    if (!gs_grow(&rank->step, rank->steps, &rank->step_room, sizeof *rank->step)) return no_memory(r);
+    GS_TRY(grow(r, &rank->step, rank->steps, &rank->step_room, sizeof *rank->step));
     rank->step[rank->steps] = (gs_digest_of_step){r->begun, rank->rows - r->begun, s};
     r->scored = true;
     return GS_OK;
 }
 
-/* A missing row would be compared with nothing, and called the same. A record written by hand may have no count. */
+/* A missing row would be compared with nothing, and pass as equal. A record written by hand may lack the count. */
 static gs_status read_end(reader *r, const char *line) {
     const size_t rows = r->rank->rows - r->begun;
     uint64_t step;

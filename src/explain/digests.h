@@ -1,4 +1,4 @@
-/* Reads the records of a run that `train --digest` has written (train/digest/digest.h), of all its ranks. */
+/* Reads the records that all ranks of a run have written with `train --digest` (train/digest/digest.h). */
 #pragma once
 
 #include "core/error.h"
@@ -10,7 +10,7 @@ typedef struct gs_digest_row {
     gs_sketch x;
 } gs_digest_row;
 
-/* A step of one rank. */
+/* One rank's record of a step. */
 typedef struct gs_digest_of_step {
     size_t first, rows; /* in gs_digest_rank.row */
     gs_digest_score score;
@@ -19,7 +19,7 @@ typedef struct gs_digest_of_step {
 typedef struct gs_digest_rank {
     gs_digest_row *row; /* by step, kind, number, part */
     size_t rows, room;
-    gs_digest_of_step *step; /* [steps]: of steps gs_digests.first and so on */
+    gs_digest_of_step *step; /* [steps], from gs_digests.first on */
     size_t steps, step_room;
 } gs_digest_rank;
 
@@ -28,7 +28,7 @@ typedef struct gs_digest_option {
 } gs_digest_option;
 
 typedef struct gs_layer_name {
-    char op[32], name[64]; /* name "" of the outermost one */
+    char op[32], name[64]; /* the outermost layer has the name "" */
 } gs_layer_name;
 
 typedef struct gs_param_name {
@@ -51,31 +51,30 @@ typedef struct gs_digests {
     gs_param_name *param;
     int params;
     gs_digest_rank rank[GS_DIGEST_RANKS];
-    uint64_t last;         /* step of the rank that has most; not all may have it */
-    int shortest;          /* the first rank that has fewest */
-    uint64_t first, steps; /* all ranks have steps first .. first + steps - 1 whole */
+    uint64_t last;         /* step of the longest record */
+    int shortest;          /* the first rank with the shortest record */
+    uint64_t first, steps; /* every rank has the whole of steps first .. first + steps - 1 */
 } gs_digests;
 
 /* GS_E_FILE: the record of a rank is missing. GS_E_FORMAT: a record is damaged; the message names the file and the
- * line. A run that was killed may leave an incomplete last step, which is skipped. `folder` must outlive the result. */
+ * line. Skips the incomplete last step that a killed run may leave. `folder` must outlive the result. */
 gs_status gs_digests_read(const char *folder, gs_digests *);
 void gs_digests_free(gs_digests *);
 
-/* Options that decide what is computed, but not how it is divided. Two runs can be compared if the first
- * GS_DIGESTS_EQUAL are the same. */
+/* Options that decide what is computed, but not how it is divided. Two runs are comparable if they agree in the first
+ * GS_DIGESTS_EQUAL options. */
 enum { GS_DIGESTS_EQUAL = 26, GS_DIGESTS_DECIDING = 34 };
 extern const char *const gs_digests_deciding[GS_DIGESTS_DECIDING];
 
-/* "" if the run has no such option. */
+/* The value of an option: "" if the run has no such option; as a number, 0 if it is none; as a count, 0 unless it is a
+ * number from 1 to 1,000,000. */
 const char *gs_digests_option(const gs_digests *, const char *name);
-/* 0 if it is no number. */
 double gs_digests_number(const gs_digests *, const char *name);
-/* 0 if it is no number from 1 to 1,000,000. */
 int gs_digests_count(const gs_digests *, const char *name);
 
-/* It was trained with --exact. Two such runs are compared to the bit. */
+/* Was it trained with --exact? Two such runs are compared to the bit. */
 bool gs_digests_is_exact(const gs_digests *);
 
-/* NULL: there is no such row. step: within first .. first + steps - 1. */
+/* NULL: no such row. step: within first .. first + steps - 1. */
 const gs_sketch *gs_digests_find(const gs_digests *, int rank, uint64_t step, int kind, int number, int part);
 const gs_digest_score *gs_digests_score(const gs_digests *, int rank, uint64_t step);

@@ -1,26 +1,25 @@
 /* The first difference, in the order in which a step computes. */
 #include "explain/explain.h"
-#include "optim/optimizer.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "explain/causes.h"
 #include "explain/sums.h"
+#include "optim/optimizer.h"
 
 /* A comparison, at one step. */
 typedef struct search {
     const gs_digests *a, *b;
     uint64_t step;
-    bool exact;        /* everything is compared to the bit; else up to rounding: */
+    bool exact;        /* compare to the bit; else up to rounding: */
     int bits;          /* column of `tolerances` */
     bool kinks;        /* the net has relu or max_pool2d */
     bool divides;      /* the optimiser divides by the gradient's size, as those with two betas do */
     bool begins_alike; /* both runs begin this step with the same weights, up to SAME; or they are exact */
-    double y_apart; /* by how much the last y that was compared differs; after forward, the model's outputs */
-    double of_outputs; /* what that adds to the limits of backward; 0 until forward is over */
-    bool excuses;      /* what is not finite: both left the update out, as f16 does, or both diverged */
+    double y_apart;    /* the difference of the y compared last; after forward, of the model's outputs */
+    double of_outputs; /* what it adds to the limits of backward; 0 during forward */
+    bool excuses; /* numbers that are not finite: both runs left the update out (f16), or both diverged */
     gs_difference *out;
 } search;
 
@@ -52,21 +51,21 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
 
 /* ---- rounding ----
  *
- * How far rounding takes right runs apart that are not exact, as a share of the right array's norm. In relu and
- * max_pool2d it may put an input on the other side of a kink, and then dx differs by all of dy. Seen in the first steps
- * of the right runs of tests/faults, in f32 and bf16: 8e-6 and 0.03 of y, 0.02 and 0.45 of dx.
+ * How far rounding separates right runs without --exact, as a share of the right array's norm. In relu and max_pool2d
+ * rounding may move an input across a kink, and then dx differs by all of dy. The first steps of the right runs of
+ * tests/faults show, in f32 and bf16: 8e-6 and 0.03 of y, 0.02 and 0.45 of dx.
  *
- * An update hands the rounding of a step on to the next. There it grows, without a bound that a table could state (to
- * 3.9 of dx in the third step of resnet20). So a step is compared whole if it begins with the same weights, up to SAME:
- * it may then enlarge their difference a hundredfold. In other steps only two kinds of quantities are compared: those
- * that rounding does not reach, and those that follow from the same run. The sum follows from what the ranks add, and
- * the weights that forward reads follow from the update before.
+ * An update passes the rounding of a step on to the next, where it grows without a bound (to 3.9 of dx in the third
+ * step of resnet20). A step is therefore compared whole only if both runs begin it with the same weights, up to SAME:
+ * it may enlarge their difference a hundredfold. In other steps only two kinds of quantities are compared: those that
+ * rounding does not reach, and those that follow from the same run. The sum follows from what the ranks add, and the
+ * weights that forward reads follow from the update before.
  *
- * dy of the loss differs by as much as the outputs do. Their rounding grows with their size, but dy does not. With a
- * rate of 1 Adam makes outputs of 1,000 times dy, so that a rounding of 1e-6 of them is 1e-3 of dy. So after forward
- * the limits are higher by OF_OUTPUTS times that share: backward may enlarge what it gets, and four projections show a
- * norm only within a factor of about two. They rise by no more than MOST_OF_OUTPUTS: with the 0.25 of GRADIENT that is
- * less than the 0.5 of a gradient that was halved. */
+ * dy of the loss differs by as much as the outputs do, whose rounding grows with their size; dy does not grow with it.
+ * With a rate of 1 Adam makes outputs of 1,000 times dy, and a rounding of 1e-6 of the outputs is 1e-3 of dy. After
+ * forward the limits therefore rise by OF_OUTPUTS times that share: backward may enlarge its input, and four
+ * projections show a norm only within a factor of about two. They rise by at most MOST_OF_OUTPUTS: with the 0.25 of
+ * GRADIENT that stays below the 0.5 of a gradient that was halved. */
 enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT };
 
 static const double tolerances[][3] = {
@@ -74,12 +73,12 @@ static const double tolerances[][3] = {
     [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* by a record */
     [ROUNDING] = {1e-4, 3e-3, 2e-2},
     [ARRAY] = {1e-4, 1e-2, 0.1},
-    [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; else ARRAY */
+    [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; ARRAY without */
 };
 static const double SAME = 1e-6, OF_OUTPUTS = 10, MOST_OF_OUTPUTS = 0.2;
 
-/* Updated weights may also differ by a share of the way that B's have gone. With Adam, an element whose gradient is
- * near 0 may go a whole step up in A, and a whole step down in B. */
+/* Updated weights may also differ by a share of the way that B's weights moved. With Adam, an element whose gradient is
+ * near 0 may move a whole step up in A, and a whole step down in B. */
 static const double OF_WAY = 0.25, OF_WAY_DIVIDED = 2;
 
 static const int tolerance_of[GS_DIFFERS_KINDS] = {
@@ -119,8 +118,8 @@ static void find_rounding(search *s) {
 
 /* ---- sizes ---- */
 
-/* A tensor that is small beside the others may differ more, relative to itself: it is mostly rounding. So its norm
- * counts as at least a hundredth of that of all. */
+/* A tensor much smaller than the others is mostly rounding, and may differ more, relative to itself. Its norm therefore
+ * counts as at least a hundredth of the norm of all. */
 static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
@@ -146,15 +145,14 @@ static bool begins_alike(const search *s) {
 
 /* ---- what ranks compute: arrays of samples, and each rank's own dw ---- */
 
-/* A number that is not finite in either run says nothing where both runs have a reason for it. Exact runs have the same
- * reason, and so it is not finite in both. */
+/* Where both runs have a reason for numbers that are not finite, such a number in one run is no difference. Exact runs
+ * have the same reason: there the number is not finite in both. */
 static bool is_excused(const search *s, double of_a, double of_b) {
     const bool a = isfinite(of_a), b = isfinite(of_b);
     return s->excuses && (s->exact ? !a && !b : !a || !b);
 }
 
-/* The difference is taken as a share of `size`, and the largest is kept. `more` is a norm that is added to the
- * limit. */
+/* Measures the difference as a share of `size`, and keeps the largest. `more` is a norm that raises the limit. */
 static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketch *b, double size,
                    double more) {
     const double apart = gs_sketch_distance(a, b),
@@ -170,7 +168,7 @@ static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketc
     return true;
 }
 
-/* Each rank of A holds the same part of the batch, and of the model, as that rank of B. */
+/* Does each rank of A hold the same part of the batch and of the model as that rank of B? */
 static bool are_divided_alike(const search *s) {
     static const char *const how[] = {"pipeline", "tensor", "sequence"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++)
@@ -182,8 +180,8 @@ static bool are_divided_alike(const search *s) {
     return true;
 }
 
-/* Compares what a rank has, or all of them: an eighth of the batch, or of dw all passes, as B may have other passes.
- * The norm counts as at least `least`. */
+/* Compares an eighth of the batch, of one rank or all ranks; of dw all passes, because B may have other passes. The
+ * norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
     gs_sketch a, b;
     const bool in_a = gs_digest_total(s->a, rank, s->step, kind, number, part, &a),
@@ -193,7 +191,7 @@ static bool part_differs(const search *s, int kind, int number, int rank, int pa
     return differ(s, kind, &a, &b, fmax(sqrt(fmax(a.squares, b.squares)), least), 0);
 }
 
-/* The ranks of A that computed samples of these eighths, and no others. */
+/* The ranks of A all of whose samples are in bad eighths. */
 static void ranks_of_eighths(const search *s, int kind, int number, const bool *bad) {
     for (int r = 0; r < s->a->workers; r++) {
         int in = 0, all = 0;
@@ -234,8 +232,8 @@ static bool computed_differs(search *s, int kind, int number) {
 
 /* ---- arrays of parameters ---- */
 
-/* What A's ranks have to add, if B's sum is what its ranks have to add. The rounding of a sum follows the size of what
- * is added, even if little of that is left in the sum. */
+/* The sum of what A's ranks add, if B's sum is that of what B's ranks add. The rounding of a sum follows the size of
+ * its terms, even if little of them is left in the sum. */
 static void own_sum(const search *s, int p, gs_sketch *b) {
     gs_sketch of_a, of_b;
     if (!gs_digest_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
@@ -248,7 +246,7 @@ static void own_sum(const search *s, int p, gs_sketch *b) {
     *b = of_a;
 }
 
-/* What A's array must be. False: that is not known, as rounding has reached it. */
+/* What A's array should be. False: unknown, because rounding has reached it. */
 static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     if (!s->exact && kind == GS_DIGEST_weight && s->step > s->a->first)
         return gs_digest_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
@@ -257,7 +255,7 @@ static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     return true;
 }
 
-/* The share of the way: of one update, or of all updates from B's first step to that in which A was resumed. */
+/* A share of the way of one update, or of all updates from B's first step to the step in which A was resumed. */
 static double share_of_way(const search *s, int kind, int p) {
     const bool updated = kind == GS_DIGEST_updated;
     const double share = s->divides ? OF_WAY_DIVIDED
@@ -274,7 +272,7 @@ static double share_of_way(const search *s, int kind, int p) {
     return share * way;
 }
 
-/* What an update works with is compared on each rank that holds it. */
+/* Compares an array of a parameter on each rank that holds it. */
 static bool held_differs_of(const search *s, int kind, int p, double least_size) {
     gs_sketch b;
     bool any = false;
@@ -329,7 +327,7 @@ static bool backward_differs(search *s) {
     return false;
 }
 
-/* The end of the layers inside layer l, whose numbers and names follow its own. */
+/* The end of the layers inside layer l: their numbers follow its own, and their names begin with its name. */
 static int end_of_inner(const gs_digests *d, int l) {
     const size_t length = strlen(d->layer[l].name);
     int end = l + 1;
@@ -366,7 +364,7 @@ static bool step_differs(search *s) {
 
 /* ---- all steps ---- */
 
-/* The first step with a number that is not finite, where f16 has not left the update out for it; 0: there is none. */
+/* The first step with a number that is not finite, and whose update f16 has not left out; 0: none. */
 static uint64_t diverged_at(const gs_digests *d) {
     for (uint64_t step = d->first; gs_digest_has_step(d, step); step++)
         for (int r = 0; r < d->workers; r++) {
@@ -396,6 +394,6 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
         if (over) break;
     }
     out->end = s.step;
-    if (out->found) gs_causes_name(a, b, out);
+    if (out->found) gs_name_difference(a, b, out);
     if (over && !out->found) out->diverged[0] = bad_a, out->diverged[1] = bad_b;
 }

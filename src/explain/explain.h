@@ -1,13 +1,13 @@
-/* What differs first between two runs that should be the same, and why: `gradsum explain A B`.
+/* Where two runs that should agree first differ, and why: `gradsum explain A B`.
  *
  * A step is a chain: samples, weights, y of each layer, loss, dx and dw of each layer, their sum, the update. The
- * mistake is where they first differ; everything after that differs too. So the two records are compared in the order
- * of the chain, up to the first difference. Runs with --exact are compared to the bit, others with one tolerance for
- * each quantity (a table in explain.c). The runs may divide a batch among ranks and passes in different ways: parts add
- * up to the whole (train/digest/sketch.h).
+ * mistake is the first link that differs; every later one differs too. Therefore the two records are compared in the
+ * order of the chain, up to the first difference. Runs with --exact are compared to the bit, others with one tolerance
+ * for each quantity (a table in explain.c). The runs may divide a batch among ranks and passes in different ways: parts
+ * add up to the whole (train/digest/sketch.h).
  *
- * Questions about the difference then find its cause (causes.h): is it twice the sum, one rank's gradient, the weights
- * times a constant? Most are about arrays that are linear in others, and least squares answers them (sums.h). */
+ * Questions about the difference then find its cause (causes.c): is it twice the sum, one rank's gradient, the weights
+ * times a constant? Most arrays are linear in others, and least squares answers such questions (sums.h). */
 #pragma once
 
 #include "explain/digests.h"
@@ -31,29 +31,31 @@ enum {
 };
 
 typedef struct gs_difference {
-    uint64_t first, end; /* steps first .. end - 1 were compared, and in them no difference was found */
+    uint64_t first, end; /* steps first .. end - 1 were compared, and do not differ */
     bool found;
     bool rounded;   /* the bits of an array differ, if only by rounding */
-    uint64_t grown; /* the first step that was not compared whole, as rounding had grown; 0: there is none */
-    /* The steps in which A and B diverged, that is, first had a number that is not finite; 0: not both did, or a
-     * difference was found. The comparison ends with the earlier one, in which only what is finite was compared. */
+    uint64_t grown; /* the first step that was compared only in part, because rounding had grown; 0: none */
+    /* The steps in which A and B diverged: their first number that is not finite. 0: one of them did not diverge, or a
+     * difference was found. The comparison ends with the earlier step, of which only finite numbers are compared. */
     uint64_t diverged[2];
     uint64_t step;
-    int kind;   /* gs_digest_kind, or one of the above */
-    int number; /* layer or parameter, as that says */
-    int part;   /* of weights: 1 is a borrowed copy */
-    /* [rank of A]: the difference is seen there; all false: it is seen only in what the ranks give together. */
-    bool rank[GS_DIGEST_RANKS];
+    int kind;                      /* gs_digest_kind, or one of the above */
+    int number;                    /* the layer or parameter, depending on the kind */
+    int part;                      /* of weights: 1 is a borrowed copy */
+    bool rank[GS_DIGEST_RANKS];    /* [rank of A] shows the difference; all false: only their sum shows it */
     double relative;               /* |difference| / |B's| */
-    double allowed;                /* as much is rounding; 0: the runs are exact */
+    double allowed;                /* the tolerance for `relative`; 0: the runs are exact */
     const char *cause;             /* its name: "summed twice" */
-    char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; where is "" for what has no layer */
-    char sentence[512];            /* the likely cause */
+    char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; where is "" without a layer */
+    char sentence[512];            /* explains the cause */
 } gs_difference;
 
-/* a: the run that is asked about; b: the one that is right. GS_E_USAGE: they cannot be the same, because their models,
- * data, batches or optimisers differ, or they have no step in common. The message names the option. */
+/* a: the run in question; b: the right one. GS_E_USAGE: they are not comparable, because their models, data, batches or
+ * optimisers differ, or because they have no step in common. The message names the option. */
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b);
 
 /* After the check: the first difference. */
 void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *);
+
+/* For gs_explain: sets cause, quantity, where and sentence of a difference that was found (causes.c). */
+void gs_name_difference(const gs_digests *a, const gs_digests *b, gs_difference *);

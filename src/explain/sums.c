@@ -37,10 +37,10 @@ bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, i
                        gs_sketch *out) {
     const double count = (double)d->param[param].count;
     const gs_sketch *own = gs_digests_find(d, rank, step, kind, param, part);
-    const int tensor = gs_digests_count(d, "tensor"), /* a group of workers: parallel/layout.h */
+    const int tensor = gs_digests_count(d, "tensor"), /* workers of a tensor group: parallel/layout.h */
         size = tensor > 1 && tensor <= d->workers ? tensor : 1;
     bool added[GS_DIGEST_RANKS] = {false}; /* [member of a group] */
-    /* Forward reads whole weights. Replicas with --zero divide what they update, but not their layers' state. */
+    /* Forward reads whole weights. With --zero replicas divide the updated arrays, but not their layers' state. */
     const bool weight = kind == GS_DIGEST_weight,
                among_all =
                    !weight && (size == 1 || (kind != GS_DIGEST_state && gs_digests_number(d, "zero") > 0));
@@ -51,7 +51,7 @@ bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, i
         const gs_sketch *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
         if (other && other->n < count) gs_sketch_add_scaled(out, 1, other);
     }
-    /* What several ranks hold alike counts once for each member of a group. */
+    /* An array that several ranks hold counts once for each member of a group. */
     for (int i = 0; i < d->workers && !weight; i++) {
         const int r = (rank + i) % d->workers;
         const gs_sketch *x = added[r % size] ? NULL : gs_digests_find(d, r, step, kind, param, 1);
@@ -114,20 +114,16 @@ void gs_fit_add(gs_fit *f, const gs_sketch *y, const gs_sketch *x) {
     f->equations += GS_ALONG;
 }
 
-/* Gauss. The normal equations are symmetric and positive definite, so that no row has to be exchanged. */
+/* Gauss-Jordan. The normal equations are symmetric and positive definite, so no rows need to be exchanged. */
 static bool solve(int n, double a[GS_FIT_MOST][GS_FIT_MOST + 1], double *c) {
     for (int i = 0; i < n; i++) {
         if (!(a[i][i] > 1e-9)) return false;
-        for (int r = i + 1; r < n; r++) {
-            const double factor = a[r][i] / a[i][i];
+        for (int r = 0; r < n; r++) {
+            const double factor = r == i ? 0 : a[r][i] / a[i][i];
             for (int k = i; k <= n; k++) a[r][k] -= factor * a[i][k];
         }
     }
-    for (int i = n - 1; i >= 0; i--) {
-        c[i] = a[i][n];
-        for (int k = i + 1; k < n; k++) c[i] -= a[i][k] * c[k];
-        c[i] /= a[i][i];
-    }
+    for (int i = 0; i < n; i++) c[i] = a[i][n] / a[i][i];
     return true;
 }
 
@@ -137,7 +133,7 @@ bool gs_fit_solve(const gs_fit *f, double *c, double *rest) {
     if (f->equations < n || !(f->yy > 0)) return false;
     for (int i = 0; i < n; i++)
         if (!((size[i] = sqrt(f->xx[i][i])) > 0)) return false;
-    for (int i = 0; i < n; i++) { /* of unknowns of one size */
+    for (int i = 0; i < n; i++) { /* scaled, so that the unknowns have one size */
         for (int j = 0; j < n; j++) a[i][j] = f->xx[i][j] / (size[i] * size[j]);
         a[i][n] = f->xy[i] / size[i];
     }

@@ -248,7 +248,8 @@ static void match_dims(const gs_param *p, bool transposed, int dims[4]) {
     for (int d = 0; d < p->ndim; d++) dims[d] = p->dims[transposed ? p->ndim - 1 - d : d];
 }
 
-void gs_match_shape(const gs_param *p, bool transposed, char *text, size_t size) {
+/* As text: "(32,1,3,3)". */
+static void match_shape(const gs_param *p, bool transposed, char *text, size_t size) {
     int dims[4];
     match_dims(p, transposed, dims);
     *text = '\0';
@@ -335,7 +336,7 @@ static bool find_prefix(const tensor_file *f, const char *first, name_prefix *be
 
 static bool shape_is(const file_tensor *t, const gs_param *p, bool transposed) {
     char wanted[64], found[200];
-    gs_match_shape(p, transposed, wanted, sizeof wanted);
+    match_shape(p, transposed, wanted, sizeof wanted);
     return strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0;
 }
 
@@ -400,7 +401,7 @@ static gs_status missing(const match *m, const char *name, const char *wanted) {
 static gs_status check_tensor(const match *m, int i, const char *name, const file_tensor *t) {
     const gs_param *p = m->model->param[i];
     char wanted[64], found[200];
-    gs_match_shape(p, m->name[i].transposed, wanted, sizeof wanted);
+    match_shape(p, m->name[i].transposed, wanted, sizeof wanted);
     if (!t) return missing(m, name, wanted);
     if (!shape_fits(p, t, wanted))
         return gs_fail(GS_E_SHAPE, "%s is %s in %s; the model has %s", gs_printable(t->name),

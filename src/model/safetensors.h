@@ -74,6 +74,3 @@ gs_status gs_safetensors_check(const char *path, const gs_model *model);
  * header length, bad JSON, offsets that overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor
  * that is missing, that the model lacks, or of another shape: the message names it and both shapes. */
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host);
-
-/* A parameter's shape in a file as text: "(32,1,3,3)". */
-void gs_match_shape(const gs_param *, bool transposed, char *text, size_t size);

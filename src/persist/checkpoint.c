@@ -12,34 +12,34 @@
 #include "train/hooks.h"
 #include "train/strategy.h"
 
-/* What the thread has done so far. */
+/* The thread's work so far. */
 typedef struct written {
     gs_checkpoint_report report;
-    double seconds;    /* of writing, in all */
+    double seconds;    /* of all writes */
     char message[600]; /* of the last failure */
 } written;
 
-/* Rank 0 writes in a thread while its worker trains. There is one copy: the worker's while nothing is written, and the
- * thread's from the beginning to the end of the write.
+/* Rank 0 writes in a thread while its worker trains. The one copy belongs to the thread during a write, and to the
+ * worker otherwise.
  *
  *     worker     steps | copy | steps                   | copy | steps
  *     thread             \--> write, fsync, rename      ^  \--> write, ...
  *                                                       idle: the copy is the worker's again
  */
 typedef struct gs_checkpoints {
-    uint64_t last;      /* the step of the last one that was begun; of a new run 0 */
-    sig_atomic_t seen;  /* gs_checkpoint_requested when that was */
+    uint64_t last;      /* the step of the last checkpoint that was begun; 0 in a new run */
+    sig_atomic_t seen;  /* gs_checkpoint_requested at that time */
     bool asked;         /* rank 0: a worker was asked for one since then */
-    double moment;      /* of the last one */
-    double copied;      /* seconds of copies, in all */
-    double longest;     /* of one of them */
-    int copies, failed; /* failed: of these failures the observer was told */
-    float *weights;     /* the copy; on other ranks what is read and thrown away; NULL: not needed */
+    double moment;      /* when the last one was copied */
+    double copied;      /* seconds of all copies */
+    double longest;     /* of one copy */
+    int copies, failed; /* failed: the failures that the observer was told of */
+    float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
     const gs_settings *settings;
     uint64_t per_epoch; /* steps */
-    gs_model *plan;     /* what the weights are of; on rank 0, as are the next */
+    gs_model *plan;     /* describes the weights; this and the next are rank 0's */
     gs_state *state;
-    gs_jobs *writer; /* else NULL */
+    gs_jobs *writer; /* NULL on other ranks */
     uint64_t ticket; /* of the last write */
     written done;    /* the thread's while it writes */
 } gs_checkpoints;
@@ -48,7 +48,7 @@ volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
 
 /* ---- the thread ---- */
 
-/* A run with such weights will soon be said to have diverged; the checkpoints before it must stay. */
+/* A run with such weights is about to fail as diverged: it must not replace older checkpoints. */
 static gs_status check_values(const gs_checkpoints *c) {
     const char *name;
     if (c->settings->keep_going || !gs_find_bad(c->plan, c->plan->saved_count, c->weights, &name))
@@ -165,7 +165,7 @@ static gs_status take(gs_worker *w, gs_checkpoints *c) {
     return c->writer ? gs_jobs_give(c->writer, (gs_job){.run = write_one, .context = c}, &c->ticket) : GS_OK;
 }
 
-/* Of each failure once. */
+/* Each failure is reported once. */
 static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (!c->writer || !gs_jobs_is_done(c->writer, c->ticket)) return;
     const written *d = &c->done;
@@ -174,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* Or, where workers differ between steps, after those of an epoch: the scores of other epochs ask for none. */
+/* Where workers differ between steps, this runs after the steps of an epoch; other epochs' scores ask for none. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;
@@ -183,7 +183,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return e->score.checkpoint ? take(w, c) : GS_OK;
 }
 
-/* One more, if there was a step since the last one; then it is written. */
+/* Takes one more if there was a step since the last one, and waits until it is written. */
 static gs_status end(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c) return GS_OK;

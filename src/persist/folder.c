@@ -32,7 +32,7 @@ bool gs_checkpoint_is_folder(const char *path) {
 
 /* ---- names ---- */
 
-/* One that is cut off is too long for any file. */
+/* A path that is cut off here is too long for any file. */
 typedef struct path {
     char text[PATH_MAX + 64];
 } path;
@@ -74,9 +74,9 @@ uint64_t gs_checkpoint_step(const char *file) {
     return step_of(name_of(file), WEIGHTS, &step) ? step : 0;
 }
 
-static const uint64_t NONE = UINT64_MAX; /* no step, and later than any */
+static const uint64_t NONE = UINT64_MAX; /* no step; also later than any step */
 
-/* *step = the last of the steps before *step that have a file with this ending; or NONE. */
+/* *step = the last step before *step that has a file with this ending, or NONE. */
 static gs_status step_before(const char *folder, const char *ending, uint64_t *step) {
     const uint64_t end = *step;
     uint64_t found;
@@ -115,7 +115,7 @@ static gs_status read_manifest(const char *path, cJSON **o) {
                    size > 0 ? "it is no JSON object with a 'sha256'" : "it is empty");
 }
 
-/* GS_E_FORMAT: the file is not what was written. */
+/* GS_E_FORMAT: the file is not the one that was written. */
 static gs_status check_hash(const char *file, const cJSON *manifest) {
     const char *wanted = text_of(manifest, "sha256");
     const cJSON *size = cJSON_GetObjectItemCaseSensitive(manifest, "bytes");
@@ -143,7 +143,7 @@ static gs_status check(const char *folder, uint64_t step) {
     return check_pair(file.text, manifest.text);
 }
 
-/* Is there a manifest beside it? */
+/* Does a manifest lie beside the file? */
 static bool has_manifest(const char *file, path *manifest) {
     const size_t length = strlen(file), ending = strlen(WEIGHTS);
     uint64_t step;
@@ -186,14 +186,14 @@ bool gs_checkpoint_is_empty(const char *folder) {
     return step_before(folder, MANIFEST, &step) == GS_OK && step == NONE;
 }
 
-static atomic_int held = -1; /* the file that gs_checkpoint_find has found, with a shared lock */
+static atomic_int held = -1; /* the file that gs_checkpoint_find has found, under a shared lock */
 
 void gs_checkpoint_let_go(void) {
     const int file = atomic_exchange(&held, -1);
     if (file >= 0) close(file);
 }
 
-/* False: it is being removed just now. */
+/* False: another run is removing it. */
 static bool hold(const char *folder, uint64_t step) {
     gs_checkpoint_let_go();
     const int file = open(path_of(folder, step, WEIGHTS).text, O_RDONLY | O_CLOEXEC);
@@ -206,7 +206,7 @@ static gs_status copy_path(const char *folder, uint64_t step, char **file) {
     return *file ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
 }
 
-/* *gone: one that was there has been removed by another run meanwhile, so there may be newer ones. */
+/* *gone: another run has removed one meanwhile, so there may be newer ones. */
 static gs_status find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE], bool *gone) {
     for (uint64_t step = NONE;;) {
         const bool first = step == NONE;
@@ -247,14 +247,14 @@ gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file
                        "rank 0 goes on from the checkpoint of step %" PRIu64
                        " in %s, which is not there on this machine; all ranks must see the same folder",
                        step, folder);
-    hold(folder, step); /* rank 0 holds it too */
+    hold(folder, step); /* never fails: rank 0 holds it too */
     GS_TRY(check(folder, step));
     return copy_path(folder, step, file);
 }
 
 /* ---- the old ones ---- */
 
-/* One that another run has just found stays until the next time. */
+/* A checkpoint that another run holds stays until the next removal. */
 static void remove_one(const char *folder, uint64_t step) {
     const path file = path_of(folder, step, WEIGHTS);
     const int held_by = open(file.text, O_RDWR | O_CLOEXEC);
@@ -265,7 +265,7 @@ static void remove_one(const char *folder, uint64_t step) {
     if (held_by >= 0) close(held_by);
 }
 
-/* Later ones than `step` are damaged: they do not count. */
+/* Checkpoints after `step` are damaged, and do not count. */
 static void remove_old(const char *folder, uint64_t step, int keep) {
     step++;
     while (step_before(folder, MANIFEST, &step) == GS_OK && step != NONE)
@@ -274,9 +274,9 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 
 /* ---- before a run ---- */
 
-/* Remove what was never finished, or not wholly removed: a file without its manifest, of which a killed run leaves no
- * second one where there is no manifest at all. Then somebody has copied files, or removed the manifests. The file that
- * the run goes on from stays. */
+/* Removes what was never finished, or only half removed: files without a manifest. The file that the run resumes from
+ * stays. A killed run leaves at most one such file in a folder without manifests: if there are more, somebody has
+ * copied files or removed the manifests. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
     gs_file_clean_folder(folder);
@@ -301,7 +301,7 @@ static gs_status clean(const char *folder, const char *resume, char note[GS_CHEC
     }
 }
 
-/* Another run replaces what is damaged only where no state can be read from it any more, and notes it. */
+/* Another run replaces a damaged checkpoint only if no state can be read from it, and notes it. */
 static gs_status check_damaged(const char *folder, uint64_t step, char note[GS_CHECKPOINT_NOTE]) {
     char why[GS_CHECKPOINT_NOTE];
     gs_state *state;
@@ -331,17 +331,17 @@ static gs_status check_others(const char *folder, const char *resume, uint64_t s
                            "; go on from there with --resume %s, or choose another folder",
                            folder, ours ? "later checkpoint than " : "checkpoint of another run",
                            ours ? resume : "", found, folder);
-        if (!ours) GS_TRY(check_damaged(folder, found, note)); /* ours will be written again */
+        if (!ours) GS_TRY(check_damaged(folder, found, note)); /* our run will write it again */
     }
 }
 
 gs_status gs_checkpoint_check_new(const char *folder) {
-    char note[GS_CHECKPOINT_NOTE] = ""; /* the run says it */
+    char note[GS_CHECKPOINT_NOTE] = ""; /* gs_checkpoint_prepare will report it */
     return check_others(folder, NULL, 0, note);
 }
 
-/* A run that ends removes the file: then what was opened here before is no lock any more. Where the file system knows
- * no locks, nobody has one. */
+/* A run that ends removes the file. If it was opened here before, the lock is worthless and must be taken again. On a
+ * file system without locks, nobody holds one. */
 static gs_status lock_folder(const char *folder, FILE **lock) {
     const path place = lock_of(folder);
     char who[300] = "", host[64] = "?";
@@ -387,7 +387,7 @@ gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t
     GS_TRY(clean(folder, resume, note));
     GS_TRY(check_others(folder, resume, step, note));
     GS_TRY(gs_file_check_target(path_of(folder, step, MANIFEST).text, GS_FILE_ANY));
-    /* A run that was killed before it could do so, perhaps at its end. */
+    /* A killed run may not have done it. */
     if (resume && lies_in(resume, folder)) remove_old(folder, step, keep);
     return GS_OK;
 }
@@ -411,7 +411,7 @@ static gs_status write_manifest(const char *folder, const gs_state *s, const cha
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the manifest of a checkpoint");
     gs_status status = gs_file_writer_open(path_of(folder, s->step, MANIFEST).text, &w);
     if (status == GS_OK) {
-        fprintf(w.file, "%s\n", text); /* what cannot be written, commit sees */
+        fprintf(w.file, "%s\n", text); /* commit reports what could not be written */
         status = gs_file_writer_commit(&w);
     }
     cJSON_free(text);

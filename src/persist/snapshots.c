@@ -11,9 +11,8 @@
 #include "train/strategy.h"
 
 typedef struct copy {
-    bool valid;
+    gs_snapshot_id id; /* without its hash */
     gs_state state;
-    size_t saved; /* floats in its weights */
 } copy;
 
 struct gs_snapshots {
@@ -28,13 +27,23 @@ static void free_copy(copy *c) {
     *c = (copy){0};
 }
 
-static gs_status make_copy(copy *c, size_t saved, size_t params, int vectors) {
-    if (c->state.weights && c->saved == saved && c->state.params == params && c->state.vectors == vectors)
-        return GS_OK;
-    free_copy(c);
-    GS_TRY(GS_NEW(c->state.weights, saved, "a copy of %zu weights (--elastic)", saved));
-    c->saved = saved;
-    return gs_context(gs_state_make_vectors(&c->state, vectors, params), "--elastic");
+/* Memory and numbers of the copy with this id; its weights and vectors are to be filled in. */
+static gs_status make_copy(copy *c, const gs_snapshot_id *id) {
+    const size_t saved = (size_t)id->saved, params = (size_t)id->params;
+    const int vectors = (int)id->vectors;
+    gs_state *s = &c->state;
+    if (!s->weights || c->id.saved != saved || s->params != params || s->vectors != vectors) {
+        free_copy(c);
+        GS_TRY(GS_NEW(s->weights, saved, "a copy of %zu weights (--elastic)", saved));
+        GS_TRY(gs_context(gs_state_make_vectors(s, vectors, params), "--elastic"));
+    }
+    c->id = *id;
+    s->step = id->step;
+    s->updates = id->updates;
+    s->good = id->good;
+    s->samples = id->samples;
+    s->loss_scale = id->loss_scale;
+    return GS_OK;
 }
 
 gs_status gs_snapshots_create(gs_snapshots **out) {
@@ -88,17 +97,19 @@ static gs_status keep(gs_worker *w) {
     c->copy[1] = c->copy[0];
     c->copy[0] = older;
     copy *new = &c->copy[0];
-    new->valid = false;
-    GS_TRY(make_copy(new, w->model->saved, w->model->params, o->vectors));
+    const gs_snapshot_id id = {.step = w->step,
+                               .updates = o->updates,
+                               .good = o->loss_scale.good,
+                               .samples = w->train_set->count,
+                               .saved = w->model->saved,
+                               .params = w->model->params,
+                               .vectors = (uint64_t)o->vectors,
+                               .loss_scale = o->loss_scale.scale};
+    GS_TRY(make_copy(new, &id));
     GS_TRY(gs_model_read_weights(w->model, new->state.weights));
     for (int i = 0; i < o->vectors; i++)
         GS_TRY(gs_optimizer_copy_vector(o, i, 0, o->held, new->state.vector[i], NULL));
-    new->state.step = w->step;
-    new->state.updates = o->updates;
-    new->state.loss_scale = o->loss_scale.scale;
-    new->state.good = o->loss_scale.good;
-    new->state.samples = w->train_set->count;
-    new->valid = true;
+    new->id.valid = 1;
     return GS_OK;
 }
 
@@ -109,7 +120,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
 
 const gs_hook gs_hook_snapshots = {.book = book, .begin = keep, .after_step = after_step};
 
-/* ---- settled ---- */
+/* ---- after a rendezvous ---- */
 
 static void hash_copy(const copy *c, char hash[GS_SNAPSHOT_HASH]) {
     const uint64_t numbers[] = {c->state.step, c->state.updates, c->state.good, c->state.samples};
@@ -117,7 +128,7 @@ static void hash_copy(const copy *c, char hash[GS_SNAPSHOT_HASH]) {
     sha256_init(&h);
     sha256_update(&h, sizeof numbers, (const void *)numbers);
     sha256_update(&h, sizeof c->state.loss_scale, (const void *)&c->state.loss_scale);
-    sha256_update(&h, c->saved * sizeof(float), (const void *)c->state.weights);
+    sha256_update(&h, c->id.saved * sizeof(float), (const void *)c->state.weights);
     for (int i = 0; i < c->state.vectors; i++)
         sha256_update(&h, c->state.params * sizeof(float), (const void *)c->state.vector[i]);
     gs_sha256_end(&h, hash);
@@ -136,45 +147,22 @@ const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t 
     return NULL;
 }
 
-static void fill_id(const copy *c, gs_snapshot_id *to) {
-    memset(to, 0, sizeof *to); /* it is sent whole */
-    if (!c->valid) return;
-    to->valid = 1;
-    to->step = c->state.step;
-    to->updates = c->state.updates;
-    to->good = c->state.good;
-    to->samples = c->state.samples;
-    to->saved = c->saved;
-    to->params = c->state.params;
-    to->vectors = (uint64_t)c->state.vectors;
-    to->loss_scale = c->state.loss_scale;
-    hash_copy(c, to->hash);
-}
-
-/* The copy of this step comes first, and the other one is void. A newcomer makes room for it. */
+/* Moves the copy of this step to the front, and drops the other. A new process makes room for it. */
 static gs_status take_up(gs_snapshots *c, const gs_snapshot_id *wanted) {
-    if (!c->copy[0].valid || c->copy[0].state.step != wanted->step) {
+    if (!c->copy[0].id.valid || c->copy[0].id.step != wanted->step) {
         copy other = c->copy[1];
         c->copy[1] = c->copy[0];
         c->copy[0] = other;
     }
-    copy *now = &c->copy[0];
-    c->copy[1].valid = false;
-    GS_TRY(make_copy(now, (size_t)wanted->saved, (size_t)wanted->params, (int)wanted->vectors));
-    now->state.step = wanted->step;
-    now->state.updates = wanted->updates;
-    now->state.good = wanted->good;
-    now->state.samples = wanted->samples;
-    now->state.loss_scale = wanted->loss_scale;
-    now->valid = true;
-    return GS_OK;
+    c->copy[1].id.valid = 0;
+    return make_copy(&c->copy[0], wanted);
 }
 
 static gs_status receive(const gs_snapshots *c, gs_comm *processes, int from) {
-    const copy *now = &c->copy[0];
-    GS_TRY(gs_comm_broadcast(processes, now->state.weights, now->saved, GS_F32, from));
-    for (int i = 0; i < now->state.vectors; i++)
-        GS_TRY(gs_comm_broadcast(processes, now->state.vector[i], now->state.params, GS_F32, from));
+    const gs_state *s = &c->copy[0].state;
+    GS_TRY(gs_comm_broadcast(processes, s->weights, (size_t)c->copy[0].id.saved, GS_F32, from));
+    for (int i = 0; i < s->vectors; i++)
+        GS_TRY(gs_comm_broadcast(processes, s->vector[i], s->params, GS_F32, from));
     return GS_OK;
 }
 
@@ -182,7 +170,10 @@ static gs_status settle(gs_snapshots *c, gs_comm *processes, gs_snapshot_id *all
                         const gs_state **begin) {
     gs_snapshot_id mine[GS_SNAPSHOTS];
     uint64_t step = 0;
-    for (int i = 0; i < GS_SNAPSHOTS; i++) fill_id(&c->copy[i], &mine[i]);
+    for (int i = 0; i < GS_SNAPSHOTS; i++) {
+        mine[i] = c->copy[i].id;
+        if (mine[i].valid) hash_copy(&c->copy[i], mine[i].hash);
+    }
     memcpy(all, mine, sizeof mine);
     if (processes) GS_TRY(gs_comm_all_gather(processes, mine, all, sizeof mine, GS_U8));
     int first = -1;

@@ -29,17 +29,25 @@ cJSON *gs_state_json(const gs_state *s) {
     return o;
 }
 
+/* The optimiser's vectors, as tensors of a file. */
+static gs_extra_tensors vectors_of(const gs_state *s, const gs_optimizer_ops *ops) {
+    gs_extra_tensors extra = {.count = s->vectors};
+    for (int i = 0; i < s->vectors; i++) {
+        extra.name[i] = ops->vector[i];
+        extra.vector[i] = s->vector[i];
+    }
+    return extra;
+}
+
 gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimizer_ops *ops,
                         const float *weights, const gs_state *s, gs_written *written) {
     cJSON *o = gs_state_json(s);
     char *about = gs_json_to_text(o, false);
     cJSON_Delete(o);
     if (!about) return gs_fail(GS_E_MEMORY, "cannot write %s: no memory for the state of the run", path);
-    gs_extra_tensors extra = {.about = about, .count = s->vectors, .written = written};
-    for (int i = 0; i < s->vectors; i++) {
-        extra.name[i] = ops->vector[i];
-        extra.vector[i] = s->vector[i];
-    }
+    gs_extra_tensors extra = vectors_of(s, ops);
+    extra.about = about;
+    extra.written = written;
     gs_status status = gs_safetensors_save_extra(path, model, weights, &extra);
     cJSON_free(about);
     return status;
@@ -47,7 +55,7 @@ gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimi
 
 /* ---- read ---- */
 
-/* A whole number up to 2^53, up to which a JSON number is exact. */
+/* A whole number up to 2^53: the limit of exact JSON numbers. */
 static bool read_count(const cJSON *o, const char *name, uint64_t *out) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
     const double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
@@ -104,13 +112,12 @@ gs_status gs_state_read(const char *path, gs_state **out) {
     *out = NULL;
     gs_status status = gs_safetensors_read_info(path, &saved);
     if (status == GS_OK && !saved.state)
-        status =
-            gs_fail(GS_E_FORMAT,
-                    "%s holds weights alone: --save-state keeps the state of a run too; to begin a new run "
-                    "with these weights, use --load",
-                    path);
-    else if (status == GS_OK && (status = GS_NEW(*out, 1, "the state of the run in %s", path)) == GS_OK)
-        status = parse(path, saved.state, *out);
+        status = gs_fail(GS_E_FORMAT,
+                         "%s holds weights alone: --save-state keeps the state of a run too; to begin a new "
+                         "run with these weights, use --load",
+                         path);
+    if (status == GS_OK) status = GS_NEW(*out, 1, "the state of the run in %s", path);
+    if (status == GS_OK) status = parse(path, saved.state, *out);
     gs_weights_info_free(&saved);
     if (status == GS_OK) return GS_OK;
     gs_state_free(*out);
@@ -118,20 +125,16 @@ gs_status gs_state_read(const char *path, gs_state **out) {
     return status;
 }
 
-/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing, has another shape, or there are more. */
+/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing, superfluous, or has another shape. */
 static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
     const gs_optimizer_ops *ops = settings->optimizer;
-    gs_extra_tensors extra = {.count =
-                                  gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum)};
-    GS_TRY(gs_state_make_vectors(s, extra.count, model->params));
-    for (int i = 0; i < extra.count; i++) {
-        extra.name[i] = ops->vector[i];
-        extra.vector[i] = s->vector[i];
-    }
+    const int count = gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum);
+    GS_TRY(gs_state_make_vectors(s, count, model->params));
+    const gs_extra_tensors extra = vectors_of(s, ops);
     return gs_safetensors_load_extra(path, model, &extra);
 }
 
-/* ---- does it suit? ---- */
+/* ---- does it match the settings? ---- */
 
 gs_status gs_state_check_option(const char *path, const gs_state *state, const gs_run_option *o,
                                 const gs_settings *given) {
@@ -141,7 +144,7 @@ gs_status gs_state_check_option(const char *path, const gs_state *state, const g
     if (o->resume != GS_RESUME_AGREES) return GS_OK;
     if (!kept) kept = gs_run_option_text(o, &usual, usual_room);
     if (strcmp(kept, now) == 0) return GS_OK;
-    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* it has no such number */
+    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* that optimiser has no such number */
     return gs_fail(GS_E_USAGE,
                    "--%s %s: the run in %s has --%s %s; leave it out to resume that run, or begin a new one "
                    "with --load",
@@ -166,46 +169,15 @@ static gs_status check(const char *path, const gs_state *state, const gs_setting
     return GS_OK;
 }
 
-static const gs_param *param_named(const gs_model *m, const char *name) {
-    for (int i = 0; i < m->saved_count; i++)
-        if (strcmp(m->param[i]->name, name) == 0) return m->param[i];
-    return NULL;
-}
-
-/* The first tensor of the one that the other has not, or has in another shape; where there is none, `what` stays. */
-static void first_other(const gs_model *kept, const gs_model *given, char *what, size_t size) {
-    char there[100], here[100];
-    for (int i = 0; i < kept->saved_count || i < given->saved_count; i++) {
-        const bool of_kept = i < kept->saved_count;
-        const char *name = (of_kept ? kept : given)->param[i]->name;
-        const gs_param *a = param_named(kept, name), *b = param_named(given, name);
-        if (a) gs_match_shape(a, false, there, sizeof there);
-        if (b) gs_match_shape(b, false, here, sizeof here);
-        if (a && b && strcmp(there, here) == 0) continue;
-        if (a && b)
-            snprintf(what, size, "%s is %s there, and %s in --model", name, there, here);
-        else
-            snprintf(what, size, "%s %s is missing in %s", a ? "its" : "--model's", name,
-                     a ? "--model" : "it");
-        return;
-    }
-}
-
 gs_status gs_state_check_model(const gs_settings *s, const gs_weights_info *saved, gs_shape in) {
-    gs_model *plan, *kept;
-    char what[400];
+    gs_model *plan;
     if (!saved->model || s->model == saved->model) return GS_OK;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));
     const bool same = strcmp(plan->text, saved->model) == 0;
-    snprintf(what, sizeof what, "%s", gs_printable(saved->model));
-    if (!same && gs_model_create(NULL, &(gs_model_config){.text = saved->model, .in = in}, &kept) == GS_OK) {
-        first_other(kept, plan, what, sizeof what);
-        gs_model_free(kept);
-    }
     gs_model_free(plan);
     if (same) return GS_OK;
     return gs_fail(GS_E_USAGE, "--model: the run in %s has another one: %s; wanted the same, or no --model",
-                   s->resume, what);
+                   s->resume, gs_printable(saved->model));
 }
 
 static gs_status check_same_scaling(const gs_settings *s, const char *name, const gs_by_channel *given,

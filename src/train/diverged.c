@@ -1,19 +1,19 @@
-/* A run whose loss is no longer a number ends, and says at which step.
+/* A run whose loss is no longer finite fails, and names the step.
  *
- * With too large a learning rate each step overshoots the minimum by more than the one before. The loss grows until it
- * is infinite or not a number (NaN), and soon all weights are NaN. Nothing is learned from there on, and a file of such
- * weights must not replace a good one. So a run that has diverged fails, and its last weights are not saved.
- * --keep-going is for those who want to see what follows.
+ * With too large a learning rate each step overshoots the minimum further than the step before. The loss grows until it
+ * is infinite or not a number (NaN), and soon all weights are NaN. The run learns nothing from there on, and such
+ * weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
+ * --keep-going lets it continue.
  *
- * All workers must end together, or some would wait for those that have gone. Where the loss is summed over the workers
- * in each step, all see the same one. With --sync local and async each sees a loss of its own. There the request to
- * stop spreads as that of Ctrl-C does (GS_STAT_STOP), and at the end of the epoch all learn which worker was first.
+ * All workers must end together, or some would wait for lost ones. Where each step sums the loss over the workers, all
+ * see the same loss. With --sync local and async each worker sees its own: there the request to stop spreads as that of
+ * Ctrl-C does (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
  *
- * In f16 the loss can stay finite while every gradient is not, however small the loss scale (optim/loss_scale.h).
- * Then no update is made, and the initial weights would be saved as trained ones: GS_LOSS_SCALE_HOPELESS such steps
- * are enough, and in a shorter run all of its steps.
+ * In f16 the loss can stay finite while no gradient is, even with the smallest loss scale (optim/loss_scale.h). Then no
+ * update is made, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps end the
+ * run; a shorter run ends if all its steps are such.
  *
- * Inference with such weights fails likewise: its numbers would say nothing.
+ * Inference with such weights fails too: its numbers would mean nothing.
  */
 #include "train/hooks.h"
 #include "train/strategy.h"
@@ -33,28 +33,23 @@ bool gs_watch_loss(gs_worker *w, double loss, uint64_t step) {
 }
 
 static double without_sign(double x) {
-    return isnan(x) ? (double)NAN : x; /* printf shows the sign of a NaN too */
+    return isnan(x) ? (double)NAN : x; /* printf shows the sign of a NaN */
 }
 
-/* What to do about it. With a rule or a schedule the step's rate is not --lr: the text gives both. step: from 1. */
+/* Writes what to do about it. With a rule, a warm-up or a schedule the step's rate may differ from --lr: the text gives
+ * both. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
-    const double lr = (double)gs_settings_numbers(s).lr;
-    const bool ruled = s->lr_rule != GS_LR_NONE;
-    const bool warmed = !ruled && w->rates.warmup > 0, scheduled = s->schedule.kind != GS_SCHEDULE_CONSTANT;
-    char schedule[GS_LR_SCHEDULE_TEXT];
+    const double lr = (double)gs_settings_numbers(s).lr,
+                 rate = (double)gs_lr_of_step(&w->rates, step > 0 ? step - 1 : 0);
     if (w->diverged.loaded_bad)
         snprintf(text, size, "%s (--%s) already holds %s", s->load, s->resume ? "resume" : "load",
                  w->diverged.loaded_bad_value);
-    else if (!ruled && !warmed && !scheduled)
+    else if (fabs(rate - lr) <= 1e-6 * lr)
         snprintf(text, size, "try a smaller --lr than %g, or --keep-going", lr);
     else
-        snprintf(text, size,
-                 "this step's rate was %g, from --lr %g%s%s%s%s%s: try a smaller one, or --keep-going",
-                 (double)gs_lr_of_step(&w->rates, step > 0 ? step - 1 : 0), lr,
-                 ruled ? " and --lr-rule " : "", ruled ? gs_lr_rule_name(s->lr_rule) : "",
-                 warmed ? " and a warm-up" : "", scheduled ? " and --schedule " : "",
-                 scheduled ? gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule) : "");
+        snprintf(text, size, "this step's rate was %g, from --lr %g: try a smaller one, or --keep-going",
+                 rate, lr);
 }
 
 static gs_status fail(const gs_worker *w, uint64_t step, const char *what, double found) {
@@ -64,20 +59,25 @@ static gs_status fail(const gs_worker *w, uint64_t step, const char *what, doubl
                    what, without_sign(found), advice);
 }
 
-/* Fails on all workers together: all have seen the same, so no worker has to tell the others. */
-static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, double found) {
+/* Before a failure that every worker detects by itself: no worker has to notify the others. */
+static gs_status meet(gs_worker *w, uint64_t step) {
     GS_TRY(gs_comm_barrier(w->comm));
     w->diverged.together = true;
     w->diverged.step = step;
+    return GS_OK;
+}
+
+static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, double found) {
+    GS_TRY(meet(w, step));
     return fail(w, step, what, found);
 }
 
-/* In f16: no loss scale suits. All workers find the same. */
+/* In f16: no loss scale works. Every worker detects it. */
 static bool is_hopeless(const gs_worker *w) {
     return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
 }
 
-/* Workers that differ between steps tell each other by the request to stop. */
+/* Workers that differ between steps notify each other by the request to stop. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     e->diverged = (gs_watch_loss(w, e->score.loss, w->step) || is_hopeless(w)) && !w->strategy->apart;
     return GS_OK;
@@ -86,9 +86,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
 static gs_status fail_in_f16(gs_worker *w) {
     const gs_loss_scale *l = &w->optimizer->loss_scale;
     const bool hopeless = is_hopeless(w);
-    GS_TRY(gs_comm_barrier(w->comm));
-    w->diverged.together = true;
-    w->diverged.step = w->step;
+    GS_TRY(meet(w, w->step));
     return gs_fail(GS_E_DIVERGED,
                    "diverged at step %" PRIu64 ": gradients in f16 are not finite with %s %g (updates left "
                    "out: %s %" PRIu64 "); wanted finite ones: try %ssmaller inputs (--std), --precision "
@@ -98,7 +96,7 @@ static gs_status fail_in_f16(gs_worker *w) {
                    hopeless ? "" : "more steps, ");
 }
 
-/* Fails on all workers if any of them has seen a loss that was not finite. */
+/* Fails on all workers if any of them has seen a loss that is not finite. */
 static gs_status after_steps(gs_worker *w, gs_event *e) {
     gs_watch_loss(w, e->total.loss, w->step);
     if (w->settings->keep_going) return GS_OK;
@@ -165,8 +163,7 @@ static gs_status fail_to_infer(const gs_worker *w, const char *what, double foun
 
 gs_status gs_check_inferred_loss(gs_worker *w, double loss) {
     if (w->settings->keep_going || isfinite(loss)) return GS_OK;
-    GS_TRY(gs_comm_barrier(w->comm));
-    w->diverged.together = true;
+    GS_TRY(meet(w, w->diverged.step));
     return fail_to_infer(w, "the test loss", loss);
 }
 

@@ -1,4 +1,4 @@
-/* A timeline while it is recorded, layer by layer and thread by thread, and all of it on rank 0. */
+/* Records a timeline, layer by layer and thread by thread, and gathers all of them on rank 0. */
 #include "train/timeline.h"
 
 #include "core/clock.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each row is written by one thread, so none waits for another. */
+/* One thread writes each row, so none waits for another. */
 typedef struct row {
     gs_span *span;
     size_t count, room;
@@ -22,28 +22,28 @@ typedef struct row {
 struct gs_timeline {
     gs_worker *worker;
     gs_step_range traced;
-    double began;  /* the moment when training began */
-    uint64_t step; /* that is recorded, if worker->recorded */
+    double began;  /* when training began */
+    uint64_t step; /* the recorded one, if worker->recorded */
     gs_layer_watcher layers;
     double *layer_start; /* by a layer's number */
     gs_sync_observer sync;
     gs_loader_observer loader;
     double step_start;
-    gs_memory_sample *sample; /* written by the worker's thread alone */
+    gs_memory_sample *sample; /* only the worker's thread writes it */
     size_t samples, room;
     uint64_t lost; /* samples */
-    bool *there;   /* of each buffer of the arena: does it hold what will still be read? */
-    double stages; /* of a pipeline: the same in bytes, of all micro-batches that are alive */
+    bool *needed;  /* [buffer of the arena]: its values will still be read */
+    double stages; /* of a pipeline: the bytes that will still be read, of all micro-batches that are alive */
     int rows;
     row row[];
 };
 
 /* ---- memory ----
  *
- * What is allocated, by the ledger, and which activations are needed. y and dx lie in an arena, which is allocated
- * before the first step (memory/arena.h). So the ledger's number stays the same through a step, and what a picture
- * should show is who is needed there: y from its forward on, dx from its backward, both until the last layer that reads
- * them has done its backward (layer/memory/buffer_plan.h). */
+ * The allocated bytes, by the ledger, and the activations that are still needed. y and dx lie in an arena that is
+ * allocated before the first step (memory/arena.h), so the ledger's number is constant. A picture should show which of
+ * them are needed: y from its forward on, dx from its backward on, both until the last layer that reads them has ended
+ * its backward (layer/memory/buffer_plan.h). */
 
 static bool overlap(const gs_arena *a, int i, int k) {
     const gs_lifetime *x = &a->lifetimes.life[i], *y = &a->lifetimes.life[k];
@@ -51,31 +51,31 @@ static bool overlap(const gs_arena *a, int i, int k) {
     return x->at < y->at + y->floats && y->at < x->at + x->floats;
 }
 
-/* What lay there is overwritten. */
-static void now_holds(gs_timeline *t, const gs_arena *a, int place) {
-    if (place < 0) return;
+/* Overwrites the buffers that lay there. */
+static void now_holds(gs_timeline *t, const gs_arena *a, int buffer) {
+    if (buffer < 0) return;
     for (int i = 0; i < (int)a->lifetimes.count; i++)
-        if (i != place && t->there[i] && overlap(a, i, place)) t->there[i] = false;
-    t->there[place] = true;
+        if (t->needed[i] && overlap(a, i, buffer)) t->needed[i] = false;
+    t->needed[buffer] = true;
 }
 
-static double needed(const gs_timeline *t, size_t n) {
+static double needed_bytes(const gs_timeline *t, size_t n) {
     const gs_model *model = t->worker->model;
     const gs_arena *a = model->net->arena;
     double floats = 0;
     for (size_t i = 0; a && i < a->lifetimes.count; i++)
-        if (t->there[i] && !gs_arena_is_offloaded(a, (int)i)) floats += (double)a->lifetimes.life[i].floats;
+        if (t->needed[i] && !gs_arena_is_offloaded(a, (int)i)) floats += (double)a->lifetimes.life[i].floats;
     if (model->max_batch == 0) return t->stages; /* a stage's layers are in models of their own */
     return t->stages + floats * sizeof(float) * (double)n / (double)model->max_batch;
 }
 
-/* After backward of a layer: what none of those before it reads. */
+/* After backward of a layer: drops the buffers that no earlier layer reads. */
 static void forget(gs_timeline *t, const gs_arena *a, const gs_layer *l) {
     for (size_t i = 0; i < a->lifetimes.count; i++)
-        if (a->lifetimes.life[i].dies <= l->memory.backward_step || l == l->root) t->there[i] = false;
+        if (a->lifetimes.life[i].dies <= l->memory.backward_step || l == l->root) t->needed[i] = false;
 }
 
-/* A layer has ended, or a phase has: layer NULL. at: by gs_seconds(). */
+/* After a layer, or after a phase: layer NULL. at: by gs_seconds(). */
 static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l, gs_direction direction) {
     const gs_worker *w = t->worker;
     const gs_arena *a = w->model->net->arena;
@@ -92,7 +92,7 @@ static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l
     gs_ledger_now(&w->device->memory, GS_ON_DEVICE, &s->use);
     gs_ledger_now(&w->device->memory, GS_ON_HOST, &host);
     for (int k = 0; k < GS_MEMORY_KINDS; k++) s->use.bytes[k] += host.bytes[k];
-    s->needed = fmin(needed(t, n), s->use.bytes[GS_MEMORY_ACTIVATIONS]);
+    s->needed = fmin(needed_bytes(t, n), s->use.bytes[GS_MEMORY_ACTIVATIONS]);
     if (l && a && direction == GS_BACKWARD) forget(t, a, l);
 }
 
@@ -136,7 +136,7 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
 void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
     if (!w->recorded) return;
     double *stages = &w->timeline->stages;
-    /* < 0: of a micro-batch that was forward before recording began */
+    /* not below 0: forward of a micro-batch may have run before recording began */
     *stages = fmax(*stages + (backward ? -(double)bytes : (double)bytes), 0);
     gs_timeline_span(w, &(gs_span){.start = start,
                                    .end = gs_seconds(),
@@ -145,7 +145,7 @@ void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, 
                                    .round = chunk});
 }
 
-/* In the fetcher's thread, or with OpenCL in the worker's. `step` is that of the call, so the worker is not read. */
+/* Runs in the fetcher's thread, or with OpenCL in the worker's. `step` is passed, so that the worker is not read. */
 static void see_transfer(void *context, uint64_t step, const gs_offload_transfer *m) {
     add(context, (gs_span){.start = m->start,
                            .end = m->end,
@@ -199,8 +199,8 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
                               gs_mem in) {
     (void)pass, (void)in;
     gs_timeline *t = context;
-    if (l == l->root && direction == GS_FORWARD && t->there)
-        memset(t->there, 0, l->arena->lifetimes.count * sizeof *t->there);
+    if (l == l->root && direction == GS_FORWARD && t->needed)
+        memset(t->needed, 0, l->arena->lifetimes.count * sizeof *t->needed);
     if (gs_layer_is_view(l)) return GS_OK;
     GS_TRY(l->device->ops->finish(l->device));
     t->layer_start[l->number] = gs_seconds();
@@ -225,7 +225,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 
 /* ---- making and freeing ---- */
 
-/* The beginning is rank 0's. Another machine's clock counts from another moment: there it is this rank's own. */
+/* Times count from rank 0's beginning; on another machine, whose clock differs, from this rank's own. */
 static gs_status agree_on_beginning(gs_timeline *t) {
     gs_comm *c = t->worker->comm;
     double of_rank0[2] = {gs_seconds(), gs_boot_id()};
@@ -244,7 +244,7 @@ gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     t->worker = w;
     t->rows = rows;
     GS_TRY(GS_NEW(t->layer_start, layers, "a timeline of %zu layers", layers));
-    if (arena) GS_TRY(GS_NEW(t->there, arena->lifetimes.count, "a timeline of %zu layers", layers));
+    if (arena) GS_TRY(GS_NEW(t->needed, arena->lifetimes.count, "a timeline of %zu layers", layers));
     t->traced = w->settings->trace;
     t->sync = (gs_sync_observer){.context = t, .moved = see_move};
     t->loader = (gs_loader_observer){t, see_gathered};
@@ -259,10 +259,10 @@ static void stop_watching(gs_timeline *t) {
     t->worker->recorded = false;
 }
 
-/* Until the device's thread is done with what recorded steps have asked it for. */
+/* Waits until the device's thread has done the work of recorded steps. */
 static void settle(const gs_worker *w) {
     if (w->device && w->device->offload)
-        (void)w->device->ops->settle(w->device); /* what fails there, fails again */
+        (void)w->device->ops->settle(w->device); /* a failure shows again at the next call */
 }
 
 void gs_timeline_free(gs_timeline *t) {
@@ -271,7 +271,7 @@ void gs_timeline_free(gs_timeline *t) {
     settle(t->worker);
     gs_loader_watch(t->worker->loader, NULL);
     free(t->sample);
-    free(t->there);
+    free(t->needed);
     for (int i = 0; i < t->rows; i++) free(t->row[i].span);
     free(t->layer_start);
     free(t);
@@ -287,7 +287,7 @@ void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
     free(parts);
 }
 
-/* All rows, one behind the other. */
+/* Concatenates all rows. */
 static gs_status join(const gs_timeline *t, gs_rank_timeline *out) {
     *out = (gs_rank_timeline){.samples = t->samples, .lost = t->lost};
     for (int i = 0; i < t->rows; i++) out->count += t->row[i].count;
@@ -304,7 +304,7 @@ static gs_status join(const gs_timeline *t, gs_rank_timeline *out) {
     return GS_OK;
 }
 
-/* An array travels in blocks from `rank` to rank 0, which takes memory only for what has arrived. */
+/* Sends an array from `rank` to rank 0 in blocks. Rank 0 allocates memory only for blocks that arrive. */
 static gs_status move_array(gs_comm *c, int rank, size_t count, size_t size, void **array) {
     enum { BLOCK = 4096 };
     for (size_t at = 0, n; at < count; at += n) {
@@ -318,7 +318,7 @@ static gs_status move_array(gs_comm *c, int rank, size_t count, size_t size, voi
     return GS_OK;
 }
 
-/* Of `rank`: it sends, and rank 0 receives. */
+/* Sends the timeline of `rank` to rank 0. */
 static gs_status move(gs_comm *c, int rank, gs_rank_timeline *t) {
     uint64_t head[3] = {t->count, t->samples, t->lost};
     void *spans = t->span, *samples = t->memory;
@@ -330,7 +330,7 @@ static gs_status move(gs_comm *c, int rank, gs_rank_timeline *t) {
     return status;
 }
 
-/* The index too: programs that show a span look up a name by it. */
+/* Checks the index too: programs that show a span look up its name by it. */
 static bool can_be(const gs_span *s, size_t workers, size_t layers) {
     const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,        [GS_SPAN_FORWARD_LAYER] = layers,
                                       [GS_SPAN_BACKWARD_LAYER] = layers,  [GS_SPAN_SEND] = workers,
@@ -397,7 +397,7 @@ static gs_status before_step(gs_worker *w) {
     uint64_t step = w->step + 1;
     if (!t || step < t->traced.first || step > t->traced.last) return GS_OK;
     if (step == t->traced.first) gs_loader_watch(w->loader, &t->loader);
-    GS_TRY(w->device->ops->finish(w->device)); /* what the step before has left */
+    GS_TRY(w->device->ops->finish(w->device)); /* work of the step before */
     gs_layer_watch_begin(w->model->net, &t->layers);
     w->sync->observer = &t->sync;
     w->device->offload_watcher = (gs_offload_watcher){see_transfer, t, step};

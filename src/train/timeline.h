@@ -1,27 +1,27 @@
-/* What one worker does during some steps, thread by thread: begin and end of all that it does there.
+/* Begin and end of everything that a worker does during some steps, thread by thread.
  *
  *     row 0, compute   | step 4                                                                        |
  *                      | load | forward                | backward               | sync       | update |
  *                             | 1.linear | 3.linear |    | 3.linear | 1.linear |   | send | receive |
- *     row 1, sync      with --bucket alone: the thread that sums while backward runs
+ *     row 1, sync      only with --bucket: the thread that sums while backward runs
  *     row 2, loader    the thread that gathers samples
- *     row 3, fetcher   with --offload on cpu: the thread that brings memory and lets it go
- *     row 4 + i        with --zero 3: window i of weights, from when a unit begins to come until it is let go
+ *     row 3, fetcher   with --offload on cpu: the thread that fetches and offloads memory
+ *     row 4 + i        with --zero 3: window i of weights, from the start of a unit's gather until its release
  *     row 7 + i        with --zero 2 and 3: window i of gradients, from a unit's backward until they are summed
  *     row 10 + r       with --sync async, on rank 0: the thread that serves worker r
  *
  * Only the steps settings->trace.first .. trace.last are recorded; all others cost one comparison. A recorded step
- * waits for its device after each layer, which takes time that other steps do not lose, on OpenCL above all.
+ * waits for its device after each layer, and therefore takes longer than others, above all on OpenCL.
  *
- * At the end rank 0 gets the spans of all workers, with all times measured from the beginning of training. On one
- * machine all processes read the same clock. A worker on another machine counts from the end of the barrier that all
- * passed before the first step, so its spans can be off by as long as a message takes.
+ * At the end rank 0 gathers the spans of all workers, with times since the beginning of training. On one machine all
+ * processes read the same clock. A worker on another machine counts from the end of the barrier before the first step,
+ * so its spans may be off by the time of a message.
  */
 #pragma once
 
 #include "train/train.h"
 
-enum { GS_WINDOW_ROWS = 3 /* a fourth window, which a model with two lent tensors has, is not recorded */ };
+enum { GS_WINDOW_ROWS = 3 /* a model with two lent tensors has a fourth window, which is not recorded */ };
 
 enum {
     GS_ROW_COMPUTE,
@@ -39,9 +39,9 @@ typedef enum gs_span_kind {
     GS_SPAN_FORWARD_LAYER,  /* index: the layer's number */
     GS_SPAN_BACKWARD_LAYER, /* the same */
     GS_SPAN_SEND,           /* index: the rank that gets the message */
-    GS_SPAN_RECEIVE,        /* index: the rank that it comes from; has the wait for it in it */
+    GS_SPAN_RECEIVE,        /* index: the rank that sends it; includes the wait for the message */
     GS_SPAN_BUCKET,         /* a sum of --bucket; index: which, from 0 */
-    GS_SPAN_GATHER,         /* the loader; step: the one that the samples are for, which may come later */
+    GS_SPAN_GATHER,         /* the loader; step: that of the samples, perhaps a later one */
     GS_SPAN_STAGE_FORWARD,  /* of a pipeline; index: the micro-batch; round: the stage's chunk, from 0 */
     GS_SPAN_STAGE_BACKWARD, /* the same */
     GS_SPAN_UNIT_GATHER,    /* of ZeRO: all-gather of a unit's weights; index: the unit */
@@ -63,40 +63,40 @@ typedef struct gs_span {
     int32_t round; /* of a scheme, from 1; 0: none */
 } gs_span;
 
-/* What a worker's ledger (core/ledger.h) says at one moment of a step: of its device and of the host beside it. */
+/* A worker's ledger (core/ledger.h) at one moment of a step: device and host together. */
 typedef struct gs_memory_sample {
     double at; /* seconds since training began */
     uint64_t step;
     gs_memory_use use;
-    /* Bytes of its activations that will still be read: y until its backward is done, dx until the layer before has
-     * made its own (layer/memory/buffer_plan.h). */
+    /* Bytes of activations that will still be read: y until its backward ends, dx until the layer before has computed
+     * its own (layer/memory/buffer_plan.h). */
     double needed;
 } gs_memory_sample;
 
-/* One worker's spans, in the order in which they ended, row by row. */
+/* One worker's spans, row by row, in the order of their ends. */
 typedef struct gs_rank_timeline {
     gs_span *span;
     size_t count;
-    gs_memory_sample *memory; /* in the order of time: after each layer, and after each phase */
+    gs_memory_sample *memory; /* in the order of time: after each layer and each phase */
     size_t samples;
-    uint64_t lost; /* that there was no memory for */
+    uint64_t lost; /* spans and samples, for lack of memory */
 } gs_rank_timeline;
 
-/* All ranks call it after the same barrier. *out is to be freed in any case. GS_E_MEMORY. */
+/* All ranks call it, after the same barrier. *out is to be freed in any case. GS_E_MEMORY. */
 gs_status gs_timeline_create(gs_worker *, gs_timeline **out);
 void gs_timeline_free(gs_timeline *); /* NULL is allowed */
 
-/* What has just ended. Nothing is recorded where the step is not (worker->recorded). */
+/* These record what has just ended, if the step is recorded (worker->recorded). */
 void gs_timeline_bucket(gs_worker *, int bucket, double start, double end);
-/* Anything else, from s->start to s->end by gs_seconds(), in the thread of its row; its step is filled in. */
+/* Any other span, from s->start to s->end by gs_seconds(), in the thread of its row; fills in its step. */
 void gs_timeline_span(gs_worker *, const gs_span *);
-/* A micro-batch has gone forward or backward through a chunk of this worker's stage, whose activations take `bytes`. */
+/* Forward or backward of a micro-batch through a chunk of this worker's stage, whose activations take `bytes`. */
 void gs_timeline_stage(gs_worker *, bool backward, int micro_batch, int chunk, size_t bytes, double start);
-/* A message other than those of a scheme, which are recorded by themselves: in a step, in the thread of a row. */
+/* A message of a step, in the thread of a row. Messages of a scheme are recorded automatically. */
 void gs_timeline_message(gs_worker *, int row, uint64_t step, bool received, int peer, size_t bytes,
                          double start);
 
-/* Rank 0 gets all: parts[rank], one for each, to be freed by gs_rank_timelines_free; the others get NULL. All call it,
- * between two steps. */
+/* Gathers all timelines on rank 0: parts[rank], to be freed by gs_rank_timelines_free; NULL on the others. All ranks
+ * call it, between two steps. */
 gs_status gs_timeline_gather(gs_worker *, gs_rank_timeline **parts);
 void gs_rank_timelines_free(gs_rank_timeline *parts, int workers);

@@ -1,11 +1,11 @@
 /* --verify N: after every N steps all workers compare their weights, and stop at the first difference.
  *
- * Data parallelism rests on all copies of the model being the same. A copy that is damaged, or a worker that
- * updates differently, shows in no loss curve for a long time. So each worker computes a checksum of its
- * weights (CRC-32, from zlib) and shows it to all: 4 bytes per worker. Only when they differ are the tensors
- * compared one by one, to name the layer. In pipelines that are side by side the copies are those of a stage, and
- * (not with --zero 3) the last stage's copy of a table that `tied` shares; of a single pipeline there is nothing to
- * compare. Where a stage has parts too (--tensor), these are compared part by part, and what all parts hold, over all.
+ * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, stays
+ * invisible in the loss curve for a long time. Each worker therefore computes a checksum of its weights (CRC-32, from
+ * zlib) and gathers those of all: 4 bytes per worker. Only if they differ, the tensors are compared one by one, to name
+ * the layer. Replicas of a pipeline compare stage by stage, including (not with --zero 3) the last stage's copy of a
+ * table that `tied` shares; a single pipeline has nothing to compare. Stages divided by --tensor compare part by part,
+ * and over all parts what every part holds.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -19,8 +19,8 @@ static uint32_t checksum(const float *x, size_t count) {
     return (uint32_t)crc32_z(0, (const void *)x, count * sizeof *x);
 }
 
-/* A rank with the most frequent number, the first one of several. So a single rank that differs is the one that is
- * named, even if it is rank 0. Rank r's is all[r * stride]. */
+/* The first rank with the most frequent number, so that a single rank that differs is named, even rank 0. Rank r's
+ * number is all[r * stride]. */
 static int most_common(const uint32_t *all, size_t stride, int size) {
     int best = 0, best_count = 0;
     for (int r = 0; r < size; r++) {
@@ -35,19 +35,19 @@ static int most_common(const uint32_t *all, size_t stride, int size) {
     return best;
 }
 
-/* Workers that hold the same: `size` of them, with `apart` ranks from one to the next. */
+/* `size` workers with equal weights, `apart` ranks from one to the next. */
 typedef struct alike {
     int size, apart;
 } alike;
 
-/* All, or the replicas of a stage, of which each holds its part of some tensors; `repeated`: of others all of it. */
+/* All workers, or the replicas of a stage: of a part of its tensors, or of those that every part holds (repeated). */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
     if (!gs_has_stages(w)) return (alike){w->comm->size, 1};
     return repeated ? (alike){replicas * parts, 1} : (alike){replicas, parts};
 }
 
-/* The first rank that differs from the others that hold the same; -1 if none does. */
+/* The first rank that differs from the others of its set; -1: none. */
 static int first_different(const gs_worker *w, alike set, const uint32_t *all, size_t stride, int *from) {
     const size_t apart = stride * (size_t)set.apart;
     for (int rank = 0; rank < w->comm->size; rank++) {
@@ -60,28 +60,28 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
     return -1;
 }
 
-/* Are its weights those of its stage alone? Else it has, or puts together, the whole model. */
+/* Does the worker hold only its own stage? Otherwise it holds or gathers the whole model. */
 static bool is_own_stage(const gs_worker *w) {
     return gs_has_stages(w) && !w->partition.weights_cut;
 }
 
-/* 0 for a tensor that this worker does not have. */
+/* 0 for a tensor that this worker does not hold. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
     if (is_own_stage(w) && !gs_partition_find(&w->partition, param, &at)) return 0;
     return checksum(weights + at, param->count);
 }
 
-/* The weights differ somewhere: fails with the name of the first tensor that does. */
+/* Fails with the name of the first tensor that differs. */
 static gs_status name_difference(gs_worker *w, const float *weights) {
     const gs_model *m = is_own_stage(w) ? w->model : gs_model_whole(w->model);
     const size_t count = (size_t)m->saved_count, ranks = (size_t)w->comm->size;
-    uint32_t *all; /* [ranks][count], and behind them this worker's */
+    uint32_t *all; /* [ranks][count], then this worker's */
     GS_TRY(GS_NEW(all, (ranks + 1) * count, "%zu checksums of all", count));
     uint32_t *mine = all + ranks * count;
     for (size_t p = 0; p < count; p++) mine[p] = checksum_of(w, weights, m->param[p]);
     gs_status status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
-    /* All wait here until all know: a worker that has already ended would be taken for the failure itself. */
+    /* Wait until all know: a worker that has already ended would be reported as the failure. */
     if (status == GS_OK) status = gs_comm_barrier(w->comm);
     for (size_t p = 0; p < count && status == GS_OK; p++) {
         int from;
@@ -90,13 +90,13 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
             status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's",
                              w->step, rank, m->param[p]->name, from);
     }
-    if (status == GS_OK) /* next to impossible: the parts' CRCs agree, but that of the whole does not */
+    if (status == GS_OK) /* nearly impossible: the tensors' CRCs agree, but the CRC of the whole does not */
         status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": the workers' weights differ", w->step);
     free(all);
     return status;
 }
 
-/* mine: the checksum of what the workers of such a set hold alike. */
+/* mine: the checksum of weights that should be equal in such a set. */
 static gs_status compare_sums(gs_worker *w, uint32_t mine, alike set, const float *weights) {
     int from;
     GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
@@ -107,7 +107,7 @@ static gs_status compare(gs_worker *w, const float *weights, size_t count) {
     return compare_sums(w, checksum(weights, count), copies(w, false), weights);
 }
 
-/* What all parts of a stage hold alike. */
+/* The tensors that every part of a stage holds. */
 static gs_status compare_repeated(gs_worker *w, const float *weights) {
     const gs_model *m = w->model;
     uint32_t sum = 0;
@@ -116,7 +116,7 @@ static gs_status compare_repeated(gs_worker *w, const float *weights) {
     return compare_sums(w, sum, copies(w, true), weights);
 }
 
-/* Each has made a copy of the parts of all. */
+/* Each worker gathers all parts first. */
 static gs_status compare_copies(gs_worker *w) {
     const size_t saved = gs_model_whole(w->model)->saved;
     float *weights;
@@ -127,7 +127,7 @@ static gs_status compare_copies(gs_worker *w) {
     return status;
 }
 
-/* What this worker has of its stage. */
+/* The tensors that this worker holds of its stage. */
 static gs_status compare_stages(gs_worker *w) {
     const size_t count = w->model->weights_apart;
     void *weights;

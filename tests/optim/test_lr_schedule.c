@@ -245,8 +245,8 @@ TEST(what_is_refused) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_prints(2, wrong[i].says, "train --model softmax %s", wrong[i].options);
-    assert_prints(1, "from --lr 500000 and --schedule linear: try",
+    assert_prints(1, "from --lr 500000: try",
                   "train --model mlp --lr 500000 --schedule linear --steps 5 --loss squared_error");
-    assert_prints(1, "from --lr 500000 and a warm-up: try",
-                  "train --model mlp --lr 500000 --warmup-steps 2 --loss squared_error");
+    assert_prints(1, "from --lr 500000: try",
+                  "train --model mlp --lr 500000 --warmup-steps 9 --loss squared_error");
 }

@@ -193,7 +193,7 @@ TEST(one_process_speaks) {
 
 /* Under a rule --lr is not the rate: batch 512 of 128 makes it four times as high, at the end of the warm-up. */
 TEST(the_rate_of_the_step_is_named) {
-    assert_prints(1, "this step's rate was 4e+06, from --lr 1e+06 and --lr-rule linear: try a smaller one",
+    assert_prints(1, "this step's rate was 4e+06, from --lr 1e+06: try a smaller one",
                   "train " WILD " --batch 512 --lr-rule linear");
     assert_prints(1, "this step's rate was 1.00", /* 1.003e+06, say */
                   "train " WILD " --batch 512 --lr-rule linear --warmup 1000");

@@ -1,4 +1,4 @@
-/* The record of a worker: what layers, optimiser and loader show is added up until the step ends, then written. */
+/* A worker's record: adds up what layers, optimiser and loader show during a step, and writes it when the step ends. */
 #include "train/digest/digest.h"
 
 #include <errno.h>
@@ -15,16 +15,16 @@
 #include "train/options/options.h"
 #include "train/strategy.h"
 
-/* ---- what is kept ----
+/* ---- data ----
  *
- * Where in whole arrays the numbers lie that a worker has: of a tensor group (parallel/tensor.h) each member
- * records its part of what is divided, at its places in the whole, and the first one what all of them repeat. So the
- * records of a group add up to those of a worker alone. */
+ * In a tensor group (parallel/tensor.h) each member records its part of divided arrays, at the part's positions in the
+ * whole array, and the first member records the arrays that all of them repeat. The records of a group therefore add up
+ * to those of a single worker. */
 
-/* An array of a sample, as a layer takes it or gives it. */
+/* A sample's array at the input or output of a layer. */
 typedef struct vector {
-    size_t each, whole;  /* its numbers here, and in the whole */
-    gs_tensor_rows rows; /* where those here are in the whole */
+    size_t each, whole;  /* its count of numbers here, and in the whole */
+    gs_tensor_rows rows; /* the positions of this part in the whole */
     bool elsewhere;      /* another member of the group records it */
 } vector;
 
@@ -35,24 +35,24 @@ typedef struct layer_record {
 
 typedef struct param_record {
     int layer;
-    gs_mem place;     /* of the layers that are watched */
-    gs_sketch before; /* dw when the last pass ended */
-    int passes;       /* of this step, that added to dw */
+    gs_mem place;     /* in the layers that are watched */
+    gs_sketch before; /* dw at the end of the last pass */
+    int passes;       /* of this step that added to dw */
 } param_record;
 
 struct gs_digest {
     gs_worker *worker;
     FILE *file;
     char path[4096];
-    char stopped[GS_DIGEST_WHY]; /* why nothing more is written to the file, which is closed; else "" */
+    char stopped[GS_DIGEST_WHY]; /* why writing stopped and the file was closed; else "" */
     bool told;
-    int numbers;      /* of layers, or of parameters: the larger count */
-    gs_sketch *table; /* (kinds, numbers, parts): of this step */
+    int numbers;      /* layers or parameters: the larger count */
+    gs_sketch *table; /* (kinds, numbers, parts) of this step */
     layer_record *layer;
     param_record *param;
-    float *room; /* a copy of what lies on the device */
+    float *room; /* a copy of an array of the device */
     size_t room_count;
-    size_t own; /* samples of this step that are loaded */
+    size_t own; /* loaded samples of this step */
     double scale;
     gs_update_watcher updates;
     gs_layer_watcher layers;
@@ -67,7 +67,7 @@ static gs_sketch *cell(gs_digest *d, gs_digest_kind kind, int number, int part) 
     return &d->table[((size_t)kind * (size_t)d->numbers + (size_t)number) * GS_DIGEST_PARTS + (size_t)part];
 }
 
-/* ---- places in whole arrays ---- */
+/* ---- positions in whole arrays ---- */
 
 static const gs_layer *layer_numbered(const gs_layer *l, int number) {
     const gs_layer *found = l->number == number ? l : NULL;
@@ -75,13 +75,13 @@ static const gs_layer *layer_numbered(const gs_layer *l, int number) {
     return found;
 }
 
-/* In how many equal parts a token's numbers lie: 1, or 3 where q, k and v follow each other inside a pair. */
+/* The number of equal blocks in a token's array: 1, or 3 where q, k and v follow each other inside a pair. */
 static int blocks_of(const gs_layer *l, bool input) {
     const bool has = l->shard && input == (l->ops->tensor == GS_TENSOR_HEADS);
     return has ? l->shard->blocks : 1;
 }
 
-/* Of a layer of m, or of a stage or a replica of m: its input, or its output. */
+/* The input or output of a layer of m, or of a stage or a replica of m. */
 static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_shape here = input ? l->in : l->out;
     const size_t each = gs_shape_size(here);
@@ -90,7 +90,7 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_layer *of_all = layer_numbered(m->undivided->net, l->number);
     const gs_shape all = input ? of_all->in : of_all->out;
     const bool tokens =
-        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has some (parallel/sequence.h) */
+        gs_shape_tokens(all) != gs_shape_tokens(here); /* this member has a part (parallel/sequence.h) */
     v.elsewhere = all.c == here.c && !tokens && m->tensor.rank > 0;
     if (all.c == here.c && !tokens) return v;
     v.whole = gs_shape_size(all);
@@ -106,7 +106,6 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     return v;
 }
 
-/* Sample number `sample`. */
 static void add_vector(gs_sketch *to, const vector *v, const float *x, uint64_t sample) {
     const gs_tensor_rows *r = &v->rows;
     for (size_t i = 0; i < r->count && !v->elsewhere; i++)
@@ -114,7 +113,7 @@ static void add_vector(gs_sketch *to, const vector *v, const float *x, uint64_t 
                       sample * v->whole + i * r->whole_step + r->whole_first);
 }
 
-/* count numbers of parameter p of m, from its number `from` on. False: another member of the group records them. */
+/* Numbers from .. from + count - 1 of parameter p of m. False: another member of the group records them. */
 static bool add_numbers(gs_sketch *to, const gs_model *m, int p, const float *x, size_t from, size_t count) {
     const gs_param *part = m->param[p];
     if (!m->undivided) {
@@ -141,7 +140,7 @@ const char *const gs_digest_names[] = {
 #undef GS_NAME
 };
 
-/* What was written is there, also if the process is killed next. */
+/* Makes what was written survive the death of the process. */
 static gs_status flush(gs_digest *d) {
     struct stat s;
     if (fflush(d->file) != 0 || ferror(d->file))
@@ -171,7 +170,7 @@ static gs_status write_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Of the settings that decide what is computed, or how it is divided. */
+/* The settings that decide what is computed, or how it is divided. */
 static void write_options(const gs_digest *d) {
     const gs_settings s = gs_settings_in_use(d->worker);
     char room[GS_OPTION_TEXT_MOST];
@@ -184,7 +183,7 @@ static void write_options(const gs_digest *d) {
     }
 }
 
-/* Begin the file: all before "start". */
+/* Everything up to "start". */
 static gs_status write_start(gs_digest *d) {
     const gs_worker *w = d->worker;
     const gs_model *m = w->model, *whole = gs_model_whole(m);
@@ -225,7 +224,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     d->file = NULL;
 }
 
-/* count numbers of the device, to d->room. Those of 16 bits are read behind the floats that they become. */
+/* Copies `count` numbers from the device to d->room. Numbers of 16 bits are read behind the floats that they become. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -244,7 +243,7 @@ static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
 
 /* ---- arrays of samples ---- */
 
-/* Of all samples of the pass; the first has its place in the global batch. */
+/* Adds all samples of the pass, at their positions in the global batch. */
 static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x, const vector *v,
                                const gs_pass *pass) {
     if (v->elsewhere) return GS_OK;
@@ -284,7 +283,7 @@ static gs_status add_samples(gs_worker *w, const gs_loaded *l) {
     const loaded type = gs_dataset_is_numbers(w->train_set) ? FLOATS : BYTES;
     const size_t own = d->own;
     d->own += n;
-    if (w->model->tensor.rank > 0) return GS_OK; /* the first of the group has the same */
+    if (w->model->tensor.rank > 0) return GS_OK; /* the group's first member records them */
     add_loaded(d, GS_DIGEST_samples, l->inputs, type, n, each, l->micro_batch.offset);
     add_loaded(d, GS_DIGEST_own, l->inputs, type, n, each, own);
     add_loaded(d, GS_DIGEST_answers, l->targets, w->train_set->targets ? FLOATS : LABELS, n, targets,
@@ -294,7 +293,7 @@ static gs_status add_samples(gs_worker *w, const gs_loaded *l) {
 
 /* ---- layers ---- */
 
-/* The model's own number of a parameter. */
+/* A parameter's number in the model. */
 static int param_of(const gs_digest *d, const gs_param *p) {
     const gs_model *m = d->worker->model;
     int i = 0;
@@ -304,7 +303,7 @@ static int param_of(const gs_digest *d, const gs_param *p) {
 
 static gs_status add_param(gs_digest *d, gs_digest_kind kind, const gs_param *p, gs_mem x, int part) {
     gs_sketch *to = cell(d, kind, param_of(d, p), part);
-    if (to->n > 0) return GS_OK; /* of this step's first pass */
+    if (to->n > 0) return GS_OK; /* recorded in this step's first pass */
     GS_TRY(fetch(d, x, p->count));
     (void)add_numbers(to, d->worker->model, param_of(d, p), d->room, 0, p->count);
     return GS_OK;
@@ -317,7 +316,7 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
     return l->borrowed ? add_param(d, GS_DIGEST_weight, l->borrowed, l->borrowed->w, 1) : GS_OK;
 }
 
-/* What this pass has added to dw: all of it if the pass began with 0 (fresh), or if each pass has a sum of its own. */
+/* Adds what this pass has added to dw: all of it if the pass began with 0 (fresh), or if each pass sums apart. */
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart) {
     const int number = param_of(d, p);
     gs_sketch now = {0};
@@ -337,12 +336,12 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     const bool apart = w->partition.gradients_cut && !(l->lent && gs_has_stages(w));
     for (int i = 0; i < l->params; i++)
         if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh, apart));
-    /* A table that another stage of a pipeline has. With --exact its gradient goes there before that stage adds. */
+    /* A table of another pipeline stage. With --exact that stage receives its gradient before it adds its own. */
     const bool of_other = l->borrowed && l->root->child[0]->other_stage && !w->settings->exact;
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
-/* An output of 0 was masked, unless its input was 0. */
+/* An output of 0 counts as masked, though its input may have been 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) {
@@ -351,7 +350,7 @@ static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     }
 }
 
-/* With --recompute a forward may come again. */
+/* With --recompute forward may run twice. */
 static bool is_recorded(gs_direction direction, const gs_pass *pass) {
     return pass->training && pass->n > 0 && !(direction == GS_FORWARD && pass->recomputing);
 }
@@ -386,7 +385,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 
 /* ---- the update ---- */
 
-/* The numbers first .. first + count - 1 of an array like the flat one; `x` is where the first of them is. */
+/* Adds numbers first .. first + count - 1 of an array laid out like the flat one; x holds the first of them. */
 static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t first, size_t count,
                            int part) {
     const gs_model *m = d->worker->model;
@@ -443,7 +442,7 @@ static bool has_layer(gs_digest *d, int layer) {
     return false;
 }
 
-/* A stage of a pipeline records the state of its own layers, from where they keep it. */
+/* A pipeline stage records the state of its own layers, where they keep it. */
 static gs_status add_state(gs_digest *d) {
     const gs_model *m = d->worker->model;
     const bool split = gs_has_stages(d->worker);
@@ -455,7 +454,7 @@ static gs_status add_state(gs_digest *d) {
     return GS_OK;
 }
 
-/* Rank 0's observer gets a note that its record has stopped: once. */
+/* Tells the observer once that this record has stopped. */
 static void tell(const gs_worker *w) {
     gs_digest *d = w->digest;
     if (d->told || !*d->stopped) return;
@@ -463,8 +462,8 @@ static void tell(const gs_worker *w) {
     if (w->observer->note) w->observer->note(w->observer->context, d->stopped);
 }
 
-/* The step is written. Where it cannot be, because the disk is full or the file was removed, the record of this rank
- * stops, and training continues: what it computes is worth more. */
+/* Writes the step. If it cannot be written, because the disk is full or the file was removed, this rank's record stops
+ * and training continues: its result is worth more. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
@@ -493,7 +492,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-/* It gets a note of another rank's record too. */
+/* Tells rank 0's observer of other ranks' records too. */
 static gs_status end(gs_worker *w, gs_event *e) {
     const gs_digest *d = w->digest;
     const gs_observer *observer = w->observer;
@@ -505,7 +504,7 @@ static gs_status end(gs_worker *w, gs_event *e) {
     tell(w);
     for (size_t r = 0; status == GS_OK && r < ranks; r++) {
         char *why = all + r * GS_DIGEST_WHY;
-        why[GS_DIGEST_WHY - 1] = '\0'; /* whatever the other side has sent */
+        why[GS_DIGEST_WHY - 1] = '\0'; /* do not trust the other side */
         if (*why && r != (size_t)w->comm->rank && observer->note) observer->note(observer->context, why);
         e->result->digest_lost |= *why != '\0';
     }

@@ -1,35 +1,35 @@
-/* A few numbers that stand for many: how two runs are compared without keeping what they computed.
+/* A sketch: a few numbers that stand for a large array, so that runs are compared without storing their arrays.
  *
- *     n           how many numbers x[i] there are
+ *     n           the count of numbers x[i]
  *     sum         sum x[i]
  *     squares     sum x[i]^2
- *     along[k]    sum w_k(i) x[i];  w_k(i) looks random, and follows from k and the place i alone; k = 0 .. 3
+ *     along[k]    sum w_k(i) x[i];  w_k(i) looks random, and depends only on k and the position i; k = 0 .. 3
  *     bits        sum h(i, bits of x[i]), modulo 2^64; h looks random: equal sums mean equal arrays, to the bit
  *
- * All are sums, so those of parts (ranks, micro-batches) add up to those of the whole, if `i` is the place in the
- * whole. `along` and `sum` are linear: what holds for arrays, such as dw = dw_0 + dw_1 or v = 0.9 v + g, holds for
- * them, and can be tested on them. `bits` say nothing of a sum or a multiple.
+ * All are sums: sketches of parts (ranks, micro-batches) add up to the sketch of the whole, if `i` is the position in
+ * the whole. `along` and `sum` are linear: equations between arrays, such as dw = dw_0 + dw_1 or v = 0.9 v + g, hold
+ * for them too, and can be tested on them. `bits` tell nothing about sums or multiples.
  *
  * The weights are 2^16 values, evenly spaced and equally likely, from -c to c = 111/64, about sqrt(3). Their mean is 0,
- * and their variance c^2 / 3 = 1.003. If a changes by d, the mean of (w_k d)^2 is about |d|^2 (Johnson, Lindenstrauss,
- * 1984). |w_k d| is c |d|_1 at most, and exceeds t |d| with a probability below 2 exp(-t^2 / 2.01), whatever d is. No
- * more is asked of weights (J. Matousek, "On variants of the Johnson-Lindenstrauss lemma", Random Structures and
- * Algorithms 33(2), 2008).
+ * and their variance c^2 / 3 = 1.003. If an array changes by d, the mean of (w_k d)^2 is about |d|^2 (Johnson,
+ * Lindenstrauss, 1984). |w_k d| is at most c |d|_1, and exceeds t |d| with a probability below 2 exp(-t^2 / 2.01), for
+ * any d. Weights need no more than that (J. Matousek, "On variants of the Johnson-Lindenstrauss lemma", Random
+ * Structures and Algorithms 33(2), 2008).
  *
- * Why not 1 and -1, which are as good for that (D. Achlioptas, "Database-friendly random projections", 2001)? With few
- * numbers along[k] they do not see every d. Often d has two places: a max_pool2d that takes i in place of j changes dx
- * by g at i and by -g at j, and along[k] by g (w_k(i) - w_k(j)). With a probability of 1/16 the signs of two places are
- * equal for all four k, and nothing is seen. With these weights the difference of two has a triangular density:
+ * Weights of 1 and -1 have these properties too (D. Achlioptas, "Database-friendly random projections", 2001), but four
+ * such sums miss some d. Often d has two positions: a max_pool2d that takes i in place of j changes dx by g at i and by
+ * -g at j, and along[k] by g (w_k(i) - w_k(j)). With a probability of 1/16 the signs of two positions are equal for all
+ * four k, and no sum changes. With these weights the difference of two has a triangular density:
  *
  *     |w_k(i) - w_k(j)| <= e  with a probability of  1 - (1 - e / 2c)^2,  about e / c
  *
  * and |d| is sqrt(2) g. The probability that all four numbers show less than a tenth of |d| is 4e-5, less than a fifth
- * 6e-4, less than a quarter 1.4e-3. It is the same for a d of many places, for which w_k d is nearly normal. Of a d of
- * one place, signs would show all; these weights show less than a tenth with a probability of 1e-5, less than a quarter
- * with 4e-4.
+ * 6e-4, less than a quarter 1.4e-3. A d of many positions has the same probabilities, because w_k d is nearly normal.
+ * For a d of one position, signs would show all of |d|; these weights show less than a tenth with a probability of
+ * 1e-5, less than a quarter with 4e-4.
  *
  * The weights are multiples of 2^-22, so their products with floats are exact in double, and so are sums of whole
- * numbers (images, labels, masks), however a batch is divided. */
+ * numbers (images, labels, masks), for any division of a batch. */
 #pragma once
 
 #include <stddef.h>
@@ -45,8 +45,8 @@ typedef struct gs_sketch {
     uint64_t bits;
 } gs_sketch;
 
-/* The 64 bits of a place, 16 for each weight. The multipliers are of the kind that MurmurHash and splitmix64 use: odd,
- * with random bits. */
+/* The 64 bits of a position, 16 for each weight. The multipliers are odd with random bits, as in MurmurHash and
+ * splitmix64. */
 static inline uint64_t gs_bits_of(uint64_t place) {
     uint64_t h = (place + 1) * 0x9E3779B97F4A7C15u;
     h = (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
@@ -54,13 +54,13 @@ static inline uint64_t gs_bits_of(uint64_t place) {
     return h ^ h >> 32;
 }
 
-/* w_k of a place with these bits. */
+/* w_k of a position with these bits. */
 static inline double gs_weight_of(uint64_t bits, int k) {
     const int sixteen = (int)(bits >> 16 * k & 0xFFFF);
     return (2 * sixteen - 0xFFFF) * (GS_ALONG_MOST / 0x10000);
 }
 
-/* h of a place with these bits and its number, where -0 is 0. */
+/* h of a position with these bits and its number; -0 counts as 0. */
 static inline uint64_t gs_bits_with(uint64_t bits, float x) {
     uint32_t own;
     const float v = x + 0.0f;
@@ -69,7 +69,7 @@ static inline uint64_t gs_bits_with(uint64_t bits, float x) {
     return (h ^ h >> 32) * 0xD6E8FEB86659FD93u;
 }
 
-/* Add x[0 .. count-1], which are at places from `first` on. */
+/* Adds x[0 .. count-1], at positions from `first` on. */
 static inline void gs_sketch_add(gs_sketch *to, const float *x, size_t count, uint64_t first) {
     for (size_t i = 0; i < count; i++) {
         const double v = (double)x[i];
@@ -82,7 +82,7 @@ static inline void gs_sketch_add(gs_sketch *to, const float *x, size_t count, ui
     to->n += (double)count;
 }
 
-/* to += factor x, as of arrays; squares are then a bound and not exact, and bits those of parts alone (factor 1) */
+/* to += factor x, as arrays. `squares` is then only a bound, and `bits` is right only for disjoint parts (factor 1). */
 static inline void gs_sketch_add_scaled(gs_sketch *to, double factor, const gs_sketch *x) {
     to->sum += factor * x->sum;
     to->squares += factor * factor * x->squares;
