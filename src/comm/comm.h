@@ -157,11 +157,11 @@ typedef struct gs_transport {
     /* The number of this rank in messages of failures; of a part of a comm (split.h), that in the whole. NULL: its
      * rank. */
     int (*reported_rank)(const gs_comm *);
-    /* In virtual time (virtual/) there are no data: so many bytes would be added to others, and this says so instead.
-     * NULL: do add them. */
+    /* In virtual time (predict/message_lists.c) there are no data: called instead of adding so many bytes to others.
+     * NULL: add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
-    /* Where the others are not there (virtual/dry.h), instead of a scheme's sum (gs_sync_run), or else of a collective:
-     * of `part`, which is this comm or a part of it. Else NULL. */
+    /* In a dry run (predict/dry_run.c): called instead of a scheme's sum (gs_sync_run), or of the collective `call` of
+     * `part`, which is this comm or a part of it. Else NULL. */
     gs_status (*dry)(gs_comm *, const gs_comm *part, const gs_call *, const struct gs_sync *sum);
 } gs_transport;
 
