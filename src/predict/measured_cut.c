@@ -54,9 +54,9 @@ static gs_status measure(gs_run *run, gs_cut_report *out) {
     return gs_context(status, "--pipeline-cut measured");
 }
 
-/* ---- on all ---- */
+/* ---- on all processes ---- */
 
-/* What rank 0 tells: where it cut, or why it could not. */
+/* What rank 0 broadcasts: its cut, or its error. */
 typedef struct told {
     gs_error error;
     gs_cut_report cut;
