@@ -59,7 +59,7 @@ static void print_layers(const gs_memory_plan *p) {
 static void print_options(const gs_memory_options *o) {
     enum {
         OPTION = 22,
-        FORMULA = 80 - 44 /* columns; where one is longer, the formula has a line of its own */
+        FORMULA = 80 - 44 /* columns; if either is longer, the formula is on the next line */
     };
     if (o->count > 0) printf("\n%9s %9s  with each of these alone\n", "saves MB", "peak MB");
     for (int i = 0; i < o->count; i++) {
@@ -71,7 +71,6 @@ static void print_options(const gs_memory_options *o) {
     }
 }
 
-/* "16 bytes a parameter": a weight, its gradient, and what the optimiser keeps for it, each of 4. */
 static void print_text(const gs_memory_plan *p, bool layers) {
     char sum[40];
     const double each = gs_memory_bytes_each(p, sum, sizeof sum);

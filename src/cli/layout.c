@@ -1,4 +1,4 @@
-/* The workers with which a layout is shown or measured: how many, and on which devices. */
+/* The number of workers with which a layout is shown or measured, and their devices. */
 #include "cli/cli.h"
 #include "core/text.h"
 

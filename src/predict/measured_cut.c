@@ -62,13 +62,6 @@ typedef struct told {
     gs_cut_report cut;
 } told;
 
-static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
-    int64_t wanted = mine;
-    GS_TRY(gs_comm_all_reduce(processes, &wanted, 1, GS_I64, GS_SUM));
-    *all = wanted == processes->size;
-    return GS_OK;
-}
-
 static gs_status share(gs_run *run, gs_comm *processes, told *t) {
     if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
     if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
@@ -77,9 +70,9 @@ static gs_status share(gs_run *run, gs_comm *processes, told *t) {
 }
 
 gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
-    bool wanted = gs_cut_is_open(run);
-    if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
-    if (!wanted) return GS_OK;
+    int64_t open = gs_cut_is_open(run); /* on how many processes */
+    if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
+    if (open < (processes ? processes->size : 1)) return GS_OK;
     told *t;
     GS_TRY(GS_NEW(t, 1, "the cut of a pipeline"));
     gs_status status = share(run, processes, t);

@@ -134,7 +134,8 @@ typedef struct profiler {
     double inside;             /* seconds of the layers inside the current one: its own time is the rest */
     gs_profile_row *own[ROWS]; /* rows add up all steps until measure_rows divides them */
     double mark;
-    double waited; /* for the loader, when the clock of `steps` started */
+    double waited;               /* for the loader, when `steps` began */
+    double count, took, samples; /* of `steps` */
 } profiler;
 
 /* ---- the least bytes that must be moved: each operand once ---- */
@@ -289,22 +290,21 @@ static gs_status step(profiler *p) {
     return GS_OK;
 }
 
-/* Steps for p->seconds, at least one: how many, how long, how many samples. */
-static gs_status steps(profiler *p, double *count, double *took, double *samples) {
+/* Steps for p->seconds, at least one. */
+static gs_status steps(profiler *p) {
     gs_worker *w = &p->worker;
     GS_TRY(step(p)); /* fills the caches */
     GS_TRY(w->device->ops->finish(w->device));
     p->waited = gs_loader_waited(w->loader);
     const double start = gs_seconds(), before_them = w->measured.samples;
-    *count = 0;
+    p->count = 0;
     do {
         GS_TRY(step(p));
-        ++*count;
-        *took = gs_seconds() - start;
-    } while (*took < p->seconds);
+        p->count++;
+    } while (gs_seconds() - start < p->seconds);
     GS_TRY(w->device->ops->finish(w->device));
-    *took = gs_seconds() - start;
-    *samples = w->measured.samples - before_them;
+    p->took = gs_seconds() - start;
+    p->samples = w->measured.samples - before_them;
     return GS_OK;
 }
 
@@ -328,34 +328,31 @@ static gs_status measure_loader(profiler *p) {
 }
 
 static gs_status measure_step(profiler *p) {
-    double count, took, samples;
     p->worker.next = next_again;
-    GS_TRY(steps(p, &count, &took, &samples));
-    p->out->step = samples / took;
+    GS_TRY(steps(p));
+    p->out->step = p->samples / p->took;
     return GS_OK;
 }
 
 static gs_status measure_together(profiler *p) {
     gs_loader *loader = p->worker.loader;
     const gs_loaded *next;
-    double count, took, samples;
     const double waited = gs_loader_waited(loader);
     /* Samples loaded before the clock started must not count as bandwidth. */
     for (int i = 0; i < GS_LOADER_MOST_SLOTS && gs_loader_waited(loader) == waited; i++)
         GS_TRY(gs_loader_next(loader, &next));
     p->worker.next = p->from_loader;
-    GS_TRY(steps(p, &count, &took, &samples));
-    p->out->together = samples / took;
-    p->out->waited = (gs_loader_waited(loader) - p->waited) / took;
+    GS_TRY(steps(p));
+    p->out->together = p->samples / p->took;
+    p->out->waited = (gs_loader_waited(loader) - p->waited) / p->took;
     return GS_OK;
 }
 
 static gs_status measure_rows(profiler *p) {
-    double count, took, samples;
     p->worker.next = next_again;
     GS_TRY(time_layers(p));
-    GS_TRY(steps(p, &count, &took, &samples));
-    count++; /* the first step was measured too */
+    GS_TRY(steps(p));
+    const double count = p->count + 1; /* the first step was measured too */
     for (int i = 0; i < p->out->row_count; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) {
             gs_profile_cell *c = &p->out->rows[i].cell[k];

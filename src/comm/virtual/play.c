@@ -53,7 +53,6 @@ typedef struct virtual_rank {
         *meets; /* the list that it would execute together with all ranks: it waits for them */
     bool met;   /* that was done, or was impossible */
     message_inbox inbox;
-    gs_virtual_account account;
     double item_began;              /* ps; below 0: not yet */
     double work;                    /* ps: the clock of the working thread, */
     double noted[GS_VIRTUAL_SLOTS]; /* and the moments that it may wait for */
@@ -77,7 +76,7 @@ struct gs_virtual {
     uint32_t heap_count;
     uint64_t order;
     gs_virtual_line *line;
-    gs_virtual_account *account; /* [ranks], for gs_virtual_accounts */
+    gs_virtual_account *account; /* [ranks] */
     gs_virtual_watch watch;
     double moves, moved,
         told; /* of this play: all, those done, and `moved` when progress was last reported */
@@ -231,7 +230,7 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     under_way *w = &v->message[m];
     *w = (under_way){.time = k->clock, .from = from, .to = to, .inside = inside};
     w->takes = whole_ps(bytes * v->beta[inside]);
-    k->account.sent[inside] += bytes;
+    v->account[from].sent[inside] += bytes;
     if (queue->tail)
         v->message[queue->tail].next = m;
     else
@@ -403,7 +402,7 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g
         v->rank[r].place = l->moves;
     }
     add_up(l, GS_VIRTUAL_SEND, g->bytes, sum);
-    for (int r = 0; r < g->ranks; r++) v->rank[r].account.sent[g->line] += sum[r];
+    for (int r = 0; r < g->ranks; r++) v->account[r].sent[g->line] += sum[r];
     if (g->line == 1) return; /* gs_virtual_line is of lines between hosts */
     add_up(l, GS_VIRTUAL_SEND, g->takes, sum);
     for (int r = 0; r < g->ranks; r++) v->line[r].out += sum[r];
@@ -557,8 +556,9 @@ static outcome play_rank(gs_virtual *v, int r) {
         const outcome o = play_item(v, k, r, item, &left);
         if (o != DONE) return o;
         if (communicates(item)) {
-            if (k->account.first_sum < 0) k->account.first_sum = k->item_began / PS;
-            k->account.communicating += (k->clock - k->item_began) / PS;
+            gs_virtual_account *a = &v->account[r];
+            if (a->first_sum < 0) a->first_sum = k->item_began / PS;
+            a->communicating += (k->clock - k->item_began) / PS;
         }
         if (v->watch.passed && k->clock > k->item_began &&
             (communicates(item) || item->op <= GS_VIRTUAL_PASS))
@@ -610,7 +610,7 @@ static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
         k->met = false;
         k->meets = NULL;
         k->item_began = -1;
-        k->account = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
+        v->account[r] = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
         wake(v, r);
     }
 }
@@ -632,7 +632,6 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
         v->line[h].in /= PS;
     }
     for (int r = 0; r < v->ranks; r++) {
-        v->account[r] = v->rank[r].account;
         v->account[r].ended = v->rank[r].clock / PS;
         if (v->account[r].first_sum < 0) v->account[r].first_sum = v->account[r].ended;
     }
