@@ -176,10 +176,10 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_option *options = gs_run_options(&q.settings, GS_TRAINING | GS_BY_LAYOUT, own);
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts of N workers (train --layout), the fastest first: replicas\n"
-                          "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
-                          "what a step takes, from measured times of layers and of what workers send, by\n"
-                          "the formulas in src/predict/layout_plan.h; the memory of the worker that\n"
-                          "needs most, as gradsum memory does; and the bytes of the one that sends most.",
+                          "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). Each row predicts the\n"
+                          "time of a step, by the formulas in src/predict/layout_plan.h, from measured\n"
+                          "times of layers and messages; the memory of the worker that needs most, as in\n"
+                          "gradsum memory; and the bytes of the worker that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (pairs) return print_pairs();

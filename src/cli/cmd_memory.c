@@ -166,12 +166,11 @@ int gs_cmd_memory(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_MEMORY, own);
     const gs_help help = {"memory [options of train]",
-                          "Show what memory a training run would take, and for what, before anything runs.\n"
-                          "This is a dry run: it counts all that the run would allocate, and computes\n"
-                          "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
-                          "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
-                          "under way. At the end of a run `train` shows what it took, and what the messages\n"
-                          "of its threads took.\n\n"
+                          "Show the memory that a training run would take, by kind, before anything runs.\n"
+                          "A dry run counts what the run would allocate, and computes nothing. On cl this\n"
+                          "is the device's memory; the host's memory has its own line. Not counted: the\n"
+                          "program, OpenCL's own memory, and messages under way. A run of `train` ends with\n"
+                          "the memory that it took, and the copies of messages of its threads.\n\n"
                           "  weights, gradients, optimizer  4 bytes for each number\n"
                           "  state                          batch_norm's running statistics\n"
                           "  activations                    y and dx of the layers\n"

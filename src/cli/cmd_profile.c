@@ -218,7 +218,7 @@ int gs_cmd_profile(int argc, char **argv) {
     const gs_help help = {"profile [options]",
                           "Measure where training time goes. First the loader and the training step, each\n"
                           "alone: the slower of the two bounds a run. Then each layer, forward and\n"
-                          "backward: its time, and how near it comes to what the device could do at most.",
+                          "backward: its time, and how close it comes to the peak of the device.",
                           "gradsum profile --model lenet --device cpu --threads 1", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     return gs_exit_status("profile", answer(&q));

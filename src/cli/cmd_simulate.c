@@ -417,13 +417,12 @@ int gs_cmd_simulate(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s->settings, GS_TRAINING | GS_BY_SIMULATE, own);
     const gs_help help = {"simulate --workers N --link LATENCY,BANDWIDTH [options of train]",
-                          "Predict what a training step would take on a cluster that is not there. Compute\n"
-                          "is measured here, or follows from --flops. The messages are those that the\n"
-                          "schemes' own code sends: they go in virtual time over the links of --link and\n"
-                          "--inside. src/predict/simulate.h says what is counted and what is not.\n"
-                          "With --mtbf also what failures and checkpoints cost.\n"
-                          "65,536 workers in a ring take half a minute. Where workers share a host's line\n"
-                          "(--hosts), each message is played by itself: that takes 10 minutes.",
+                          "Predict the time of a training step on a cluster that is not there. Compute is\n"
+                          "measured here, or follows from --flops. The schemes' own code sends the\n"
+                          "messages, in virtual time over the links of --link and --inside.\n"
+                          "src/predict/simulate.h lists what is counted. --mtbf also predicts the cost of\n"
+                          "failures and checkpoints. To simulate 65,536 workers in a ring takes half a\n"
+                          "minute, or 10 minutes if workers share the line of a host (--hosts).",
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
