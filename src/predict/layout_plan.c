@@ -296,28 +296,23 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
                             size_t batch, gs_layout_cost *out) {
     gs_settings s = *settings;
     const gs_layout l = gs_layout_of(&s, measured->workers);
-    prediction *p;
-    GS_TRY(GS_NEW(p, 1, "the stages of a pipeline"));
-    *p = (prediction){.measured = measured,
-                      .settings = &s,
-                      .model = m,
-                      .layout = l,
-                      .busy = turns_taken(measured),
-                      .batch = (double)batch / l.dp};
+    prediction p = {.measured = measured,
+                    .settings = &s,
+                    .model = m,
+                    .layout = l,
+                    .busy = turns_taken(measured),
+                    .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
     s.devices = measured->devices;
     s.batch = batch;
-    gs_status status = GS_OK;
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
+        const size_t micro_batch = gs_pipeline_micro_batch(&s, batch, measured->workers);
         const gs_layer_times *times;
-        status = measured->source->layers(measured, &s, gs_pipeline_micro_batch(&s, batch, measured->workers),
-                                          &times);
-        if (status == GS_OK) status = cut_by_times(&s, m, times, out->cut);
+        GS_TRY(measured->source->layers(measured, &s, micro_batch, &times));
+        GS_TRY(cut_by_times(&s, m, times, out->cut));
         s.pipeline_cut = out->cut;
     }
-    if (status == GS_OK) status = predict(p, out);
-    free(p);
-    return status;
+    return predict(&p, out);
 }
 
 /* ---- one layout ---- */

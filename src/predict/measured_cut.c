@@ -1,7 +1,5 @@
 #include "predict/measured_cut.h"
 
-#include <stdlib.h>
-
 #include "predict/times.h"
 #include "train/settings.h"
 #include "train/run.h"
@@ -73,13 +71,9 @@ gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
     int64_t open = gs_cut_is_open(run); /* on how many processes */
     if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
     if (open < (processes ? processes->size : 1)) return GS_OK;
-    told *t;
-    GS_TRY(GS_NEW(t, 1, "the cut of a pipeline"));
-    gs_status status = share(run, processes, t);
-    if (status == GS_OK) {
-        run->cut = t->cut;
-        run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
-    }
-    free(t);
-    return status;
+    told t = {.cut = {.runs = 0}};
+    GS_TRY(share(run, processes, &t));
+    run->cut = t.cut;
+    run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
+    return GS_OK;
 }

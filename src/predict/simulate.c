@@ -372,7 +372,6 @@ static void free_run(run *w) {
     free(w->role);
     gs_message_lists_free(&w->lists);
     gs_virtual_free(w->virtual);
-    free(w);
 }
 
 /* ---- the timeline ---- */
@@ -519,22 +518,18 @@ static void summarise(run *r) {
 
 gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_simulated *out) {
     *out = (gs_simulated){.workers = s->workers, .hosts = s->hosts};
-    run *r;
-    GS_TRY(GS_NEW(r, 1, "a simulation of %d workers", s->workers));
-    r->sim = s;
-    r->work = w;
-    r->out = out;
+    run r = {.sim = s, .work = w, .out = out};
     const gs_virtual_cluster cluster = {.ranks = s->workers,
                                         .hosts = s->hosts,
                                         .between = s->settings.link,
                                         .inside = s->inside,
                                         .gamma = w->gamma};
-    const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, r};
-    gs_status status = gs_virtual_create(&cluster, watcher, &r->virtual);
-    if (status == GS_OK) status = create_scripts(r);
-    if (status == GS_OK) status = make_steps(r);
-    if (status == GS_OK) summarise(r);
-    free_run(r);
+    const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, &r};
+    gs_status status = gs_virtual_create(&cluster, watcher, &r.virtual);
+    if (status == GS_OK) status = create_scripts(&r);
+    if (status == GS_OK) status = make_steps(&r);
+    if (status == GS_OK) summarise(&r);
+    free_run(&r);
     return status;
 }
 
