@@ -1,4 +1,4 @@
-/* gradsum layout: the ways to share a run among N workers, with what each costs. */
+/* gradsum layout: the ways to share a run among N workers, and what each costs. */
 #include "cli/cli.h"
 #include "io/json.h"
 #include "model/model_text.h"
@@ -21,13 +21,13 @@ typedef struct question {
     char *devices; /* as many as there are workers */
 } question;
 
-/* What a run of a layout took. */
+/* A run of a layout. */
 typedef struct measured {
     bool there;
     double seconds, memory, sent;
 } measured;
 
-/* As it would be typed behind --layout. */
+/* As typed after --layout. */
 static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
     char layout[GS_LAYOUT_TEXT];
     snprintf(name, NAME, "%s%s", gs_layout_text(&c->layout, layout), c->sequence ? " --sequence" : "");
@@ -65,9 +65,9 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
     return GS_OK;
 }
 
-/* ---- telling it ---- */
+/* ---- output ---- */
 
-/* What was measured stands below what was predicted: beside it, 80 columns are too few. */
+/* Measured figures are below the predicted ones: beside them they would exceed 80 columns. */
 static void print_row(const gs_layout_cost *c, const measured *took, int width) {
     char name[NAME];
     printf("%-*s %9.2f %9.1f %9.3f %6.1f %%\n", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
@@ -176,10 +176,10 @@ int gs_cmd_layout(int argc, char **argv) {
     const gs_option *options = gs_run_options(&q.settings, GS_TRAINING | GS_BY_LAYOUT, own);
     const gs_help help = {"layout --workers N [options of train]",
                           "List the layouts of N workers (train --layout), the fastest first: replicas\n"
-                          "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). For each it predicts\n"
-                          "what a step takes, from measured times of layers and of what workers send, by\n"
-                          "the formulas in src/predict/layout_plan.h; the memory of the worker that\n"
-                          "needs most, as gradsum memory does; and the bytes of the one that sends most.",
+                          "(dp), parts of layers (tp), stages (pp) and ZeRO (zero). Each row predicts the\n"
+                          "time of a step, by the formulas in src/predict/layout_plan.h, from measured\n"
+                          "times of layers and messages; the memory of the worker that needs most, as in\n"
+                          "gradsum memory; and the bytes of the worker that sends most.",
                           "gradsum layout --model gpt --data jargon --workers 4 --max-memory 60", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     if (pairs) return print_pairs();

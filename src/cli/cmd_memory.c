@@ -59,7 +59,7 @@ static void print_layers(const gs_memory_plan *p) {
 static void print_options(const gs_memory_options *o) {
     enum {
         OPTION = 22,
-        FORMULA = 80 - 44 /* columns; where one is longer, the formula has a line of its own */
+        FORMULA = 80 - 44 /* columns; if either is longer, the formula is on the next line */
     };
     if (o->count > 0) printf("\n%9s %9s  with each of these alone\n", "saves MB", "peak MB");
     for (int i = 0; i < o->count; i++) {
@@ -71,7 +71,6 @@ static void print_options(const gs_memory_options *o) {
     }
 }
 
-/* "16 bytes a parameter": a weight, its gradient, and what the optimiser keeps for it, each of 4. */
 static void print_text(const gs_memory_plan *p, bool layers) {
     char sum[40];
     const double each = gs_memory_bytes_each(p, sum, sizeof sum);
@@ -167,12 +166,11 @@ int gs_cmd_memory(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s, GS_TRAINING | GS_LEARNING | GS_BY_MEMORY, own);
     const gs_help help = {"memory [options of train]",
-                          "Show what memory a training run would take, and for what, before anything runs.\n"
-                          "This is a dry run: it counts all that the run would allocate, and computes\n"
-                          "nothing. On cl that is the device's memory; what lies on the host beside it has\n"
-                          "a line of its own. Not counted: the program, OpenCL's own memory, and messages\n"
-                          "under way. At the end of a run `train` shows what it took, and what the messages\n"
-                          "of its threads took.\n\n"
+                          "Show the memory that a training run would take, by kind, before anything runs.\n"
+                          "A dry run counts what the run would allocate, and computes nothing. On cl this\n"
+                          "is the device's memory; the host's memory has its own line. Not counted: the\n"
+                          "program, OpenCL's own memory, and messages under way. A run of `train` ends with\n"
+                          "the memory that it took, and the copies of messages of its threads.\n\n"
                           "  weights, gradients, optimizer  4 bytes for each number\n"
                           "  state                          batch_norm's running statistics\n"
                           "  activations                    y and dx of the layers\n"

@@ -36,13 +36,13 @@ static void print_speeds(const gs_profile *p) {
     if (*p->busy) gs_print_fact("busy", "%s\n", p->busy);
 }
 
-/* "  0.123   104   1.23  12  80"; nothing where nothing is done */
+/* "  0.123   104   1.23  12  80"; blank without work */
 static void print_cell(const gs_profile_cell *c, double all_seconds, bool last) {
     if (!(c->bytes > 0)) {
         printf("%*s", last ? 0 : 29, "");
         return;
     }
-    /* A busy machine can make a time too small, or negative: it is the difference of two. Columns keep their widths. */
+    /* On a busy machine a time, as a difference of two, may be negative. Columns keep their widths. */
     const double ms = fmax(1e3 * c->seconds, 0), share = fmax(100 * c->seconds / all_seconds, 0);
     printf(" %7.3f", ms);
     if (ms > 0 && c->flops > 0)
@@ -84,7 +84,7 @@ static void print_rows(const gs_profile *p) {
            "counted: cpu/winograd.h).\n");
 }
 
-/* "    12.345    0.123   100"; nothing where nothing is done */
+/* "    12.345    0.123   100"; blank without work */
 static void print_plain_cell(const gs_profile_cell *c, double plain, bool last) {
     const double ms = fmax(1e3 * c->seconds, 0);
     if (!(c->bytes > 0)) {
@@ -163,7 +163,7 @@ static void print_json(const gs_profile *p, bool plain) {
 
 typedef struct question {
     gs_settings settings;
-    double seconds; /* that each measurement takes */
+    double seconds; /* of each measurement */
     bool plain, json;
 } question;
 
@@ -218,7 +218,7 @@ int gs_cmd_profile(int argc, char **argv) {
     const gs_help help = {"profile [options]",
                           "Measure where training time goes. First the loader and the training step, each\n"
                           "alone: the slower of the two bounds a run. Then each layer, forward and\n"
-                          "backward: its time, and how near it comes to what the device could do at most.",
+                          "backward: its time, and how close it comes to the peak of the device.",
                           "gradsum profile --model lenet --device cpu --threads 1", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     return gs_exit_status("profile", answer(&q));

@@ -1,4 +1,4 @@
-/* gradsum simulate: a training step on a cluster that is not there. */
+/* gradsum simulate: a training step on a cluster in virtual time. */
 #include "cli/cli.h"
 #include "core/units.h"
 #include "io/json.h"
@@ -13,16 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE = 40 /* points at most */ };
+enum { CURVE = 40 /* points, at most */ };
 
 typedef struct question {
     gs_simulation sim; /* settled */
     int argc;
     char **argv;
     bool json, wants_curve;
-    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *whole, *out; /* NULL: not said */
+    const char *flops, *add, *mtbf, *checkpoint, *restart, *every, *whole, *out; /* NULL: not given */
 
-    gs_activity shown; /* of a step: */
+    gs_activity shown; /* progress of a step: */
     int shown_workers, shown_step;
 
     gs_simulated_work work; /* the answer */
@@ -60,7 +60,7 @@ static gs_status read_time(const char *option, const char *text, double least, d
                        "a number with us, ms, s, min, h, d or y right behind it, such as 90s or 30d", out);
 }
 
-/* "3.2 h": in the largest unit of which there is at least one. In a buffer of this thread's; four may be in use. */
+/* "3.2 h": in the largest unit that gives at least 1. In a buffer of this thread; four may be in use. */
 static const char *with_unit(double value, const gs_unit *u) {
     static _Thread_local char texts[4][40];
     static _Thread_local unsigned turn;
@@ -232,9 +232,7 @@ static cJSON *json_answer(const question *q) {
     return o;
 }
 
-/* The page of `gradsum simulate -o FILE`: what --json says, drawn by simulate.js. */
-
-/* GS_E_FILE: it cannot be written. */
+/* `gradsum simulate -o FILE`: simulate.js draws what --json prints. GS_E_FILE. */
 static gs_status write_page(const question *q, const char *path) {
     cJSON *data = json_answer(q);
     const gs_page page = {.title = "gradsum: a cluster in virtual time",
@@ -261,7 +259,7 @@ static void show(void *context, int workers, int step, double share) {
 
 /* ---- the answer ---- */
 
-/* The same with other workers, each host as full and each worker with as many samples. */
+/* The same simulation with other workers: as many workers per host, and samples per worker. */
 static gs_status point(const question *q, int workers, gs_simulated *out) {
     gs_simulation s = q->sim;
     const int each = s.workers / s.hosts;
@@ -277,7 +275,7 @@ static gs_status point(const question *q, int workers, gs_simulated *out) {
     return gs_simulate(&s, &q->work, out);
 }
 
-/* 1, 2, 4, ... workers of one host, then 1, 2, 4, ... whole hosts, and at last all. */
+/* 1, 2, 4, ... workers of one host, then 1, 2, 4, ... whole hosts, finally all workers. */
 static gs_status make_curve(question *q) {
     const int each = q->sim.workers / q->sim.hosts;
     if (q->sim.settings.pipeline > 1 || q->sim.settings.tensor > 1)
@@ -314,8 +312,8 @@ static gs_status expect_failures(question *q) {
     return gs_failures_expect(f, &q->cost);
 }
 
-/* What says how a worker is measured has no effect where nothing is. In stages the device decides by --precision
- * which bytes are sent. */
+/* With --flops nothing is measured, so options of the measurement have no effect. In a pipeline, device and precision
+ * decide which bytes are sent. */
 static gs_status check_unmeasured(const question *q) {
     static const char *const measured[] = {"data",      "labels",   "tokens",      "tokenizer", "context",
                                            "size",      "loaders",  "cache",       "load",      "mean",
@@ -419,13 +417,12 @@ int gs_cmd_simulate(int argc, char **argv) {
     };
     const gs_option *options = gs_run_options(&s->settings, GS_TRAINING | GS_BY_SIMULATE, own);
     const gs_help help = {"simulate --workers N --link LATENCY,BANDWIDTH [options of train]",
-                          "Predict what a training step would take on a cluster that is not there. Compute\n"
-                          "is measured here, or follows from --flops. The messages are those that the\n"
-                          "schemes' own code sends: they go in virtual time over the links of --link and\n"
-                          "--inside. src/predict/simulate.h says what is counted and what is not.\n"
-                          "With --mtbf also what failures and checkpoints cost.\n"
-                          "65,536 workers in a ring take half a minute. Where workers share a host's line\n"
-                          "(--hosts), each message is played by itself: that takes 10 minutes.",
+                          "Predict the time of a training step on a cluster that is not there. Compute is\n"
+                          "measured here, or follows from --flops. The schemes' own code sends the\n"
+                          "messages, in virtual time over the links of --link and --inside.\n"
+                          "src/predict/simulate.h lists what is counted. --mtbf also predicts the cost of\n"
+                          "failures and checkpoints. To simulate 65,536 workers in a ring takes half a\n"
+                          "minute, or 10 minutes if workers share the line of a host (--hosts).",
                           "gradsum simulate --workers 64 --link 5us,12.5GB/s --model resnet20 --sync ring",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;

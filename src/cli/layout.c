@@ -1,4 +1,4 @@
-/* The number and the devices of the workers with which a layout is shown or measured. */
+/* The number of workers with which a layout is shown or measured, and their devices. */
 #include "cli/cli.h"
 #include "core/text.h"
 

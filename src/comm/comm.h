@@ -155,10 +155,11 @@ typedef struct gs_transport {
     void (*set_multithreaded)(gs_comm *);
     /* The number of this rank in failure messages; in a split comm, its number in the parent. NULL: its rank. */
     int (*reported_rank)(const gs_comm *);
-    /* In virtual time (virtual/) there are no data: record that so many bytes would be reduced. NULL: reduce them. */
+    /* In virtual time (predict/message_lists.c) there are no data: called instead of adding so many bytes to others.
+     * NULL: add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
-    /* In a dry run (virtual/dry.h): replaces a scheme's sum (gs_sync_run), or else a collective, of `part`, which is
-     * this comm or a split of it. Otherwise NULL. */
+    /* In a dry run (predict/dry_run.c): called instead of a scheme's sum (gs_sync_run), or of the collective `call` of
+     * `part`, which is this comm or a split of it. Otherwise NULL. */
     gs_status (*dry)(gs_comm *, const gs_comm *part, const gs_call *, const struct gs_sync *sum);
 } gs_transport;
 

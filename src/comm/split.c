@@ -57,7 +57,7 @@ static const gs_transport transport_split = {
     .reported_rank = split_reported_rank,
 };
 
-/* ---- of a dry parent (virtual/dry.h) ---- */
+/* ---- of a dry parent (predict/dry_run.c) ---- */
 
 static gs_status split_dry(gs_comm *c, const gs_comm *part, const gs_call *call, const struct gs_sync *sum) {
     gs_comm *parent = ((const split *)c->state)->parent;

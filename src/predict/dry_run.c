@@ -1,5 +1,5 @@
-/* A dry run of a run: the calls that its workers make, in their order. What they allocate becomes a plan
- * (predict/memory.h); what a step asks for is written down (dry_run.h). */
+/* A dry run: a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h); the items of
+ * a step are recorded (dry_run.h). */
 #include "predict/dry_run.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "train/strategy.h"
 #include "train/worker_report.h"
 
-/* The one that a worker is in; NULL: it is in a run. */
+/* NULL: the worker is in a real run. */
 static gs_dry_run *dry_run_of(const gs_worker *w) {
     return (gs_dry_run *)w->settings->calls;
 }
@@ -30,7 +30,8 @@ static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
 
 /* ---- layers and updates ---- */
 
-/* Is a layer of the outermost sequence called in this direction? Backward ends at one that needs no dx. */
+/* False for a layer of the outermost sequence that is not called in this direction. Backward ends at a layer that needs
+ * no dx. */
 static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     bool ends = false;
     for (int k = i + 1; k < net->children && direction == GS_BACKWARD; k++)
@@ -38,7 +39,8 @@ static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     return !net->child[i]->fused && !net->child[i]->other_stage && !ends;
 }
 
-/* Those after it whose work it does, or that have none, count as its own; before the first one, too. */
+/* Following layers that this one does the work of, or that have no work, count as part of it; so do layers without
+ * calls before the first one. */
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     const gs_layer *net = l->root;
@@ -76,19 +78,52 @@ static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item it
     return add(r, item);
 }
 
-static gs_status called(void *context, const gs_comm *comm, const gs_call *call) {
+/* A collective of `comm`; or a message, of which comm is the whole. */
+static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call *call) {
     const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
     const gs_dry_run_what what = message ? GS_DRY_MESSAGE : GS_DRY_CALL;
     if (comm->size == 1) return GS_OK;
-    return add_call(context, comm, (gs_dry_run_item){.what = what, .message = *call, .key.call = *call});
+    return add_call(r, comm, (gs_dry_run_item){.what = what, .message = *call, .key.call = *call});
 }
 
-static gs_status summed(void *context, const gs_sync *s) {
-    const gs_message_lists_key key = {.scheme = s->scheme, .array = s->array};
-    return add_call(context, s->comm, (gs_dry_run_item){.what = GS_DRY_CALL, .key = key});
+/* ---- a comm whose other ranks do not exist: calls return at once and leave their buffers unchanged ---- */
+
+static gs_status dry_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    (void)data, (void)bytes;
+    return add_operation(c->state, c, e->call);
 }
 
-/* ---- what a worker needs that is not its own ---- */
+static gs_status dry_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    (void)data, (void)bytes;
+    return add_operation(c->state, c, e->call);
+}
+
+static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
+    (void)in, (void)out;
+    return add_operation(c->state, c, call);
+}
+
+/* sum: a scheme's; else call is a collective of `part`. */
+static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const gs_sync *sum) {
+    if (!sum) return add_operation(c->state, part, call);
+    const gs_message_lists_key key = {.scheme = sum->scheme, .array = sum->array};
+    return add_call(c->state, sum->comm, (gs_dry_run_item){.what = GS_DRY_CALL, .key = key});
+}
+
+static void dry_abort(gs_comm *c, const char *message) {
+    gs_bug("rank %d of a dry run is aborted: %s", c->rank, message);
+}
+
+static const gs_transport transport_dry = {
+    .name = "dry",
+    .send = dry_send,
+    .recv = dry_recv,
+    .collective = dry_collective,
+    .abort = dry_abort,
+    .dry = dry_of_part,
+};
+
+/* ---- what a worker is given: devices, jobs, samples ---- */
 
 static gs_status open_dry(const char *device, int threads, gs_device **out) {
     GS_TRY(gs_device_open(device, threads, out));
@@ -108,7 +143,7 @@ static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
 }
 
-/* There is nobody to ask: what the devices are called says it. */
+/* No other rank can be asked, so the names of the devices decide. */
 static gs_status find_halves(const gs_worker *w, bool *all) {
     const char *devices = w->settings->devices;
     const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
@@ -121,8 +156,8 @@ static gs_status find_halves(const gs_worker *w, bool *all) {
     return GS_OK;
 }
 
-/* Of a micro-batch that is as large as one of the two before it, and not the last of its part, a dry run for memory
- * learns nothing: it is left out. In a pipeline each is a micro-batch. */
+/* A dry run for memory learns nothing from a micro-batch that is as large as one of the two before it, unless it is the
+ * last of its part: it is skipped. In a pipeline none is skipped. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     gs_dry_run *r = dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
@@ -136,7 +171,7 @@ static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     return GS_OK;
 }
 
-/* There is no room for them. */
+/* Buffers of a dry run have no memory. */
 static gs_status no_samples(const gs_dataset *set, const uint32_t *order, size_t first, size_t n,
                             void *inputs, void *targets) {
     (void)set, (void)order, (void)first, (void)n, (void)inputs, (void)targets;
@@ -163,13 +198,13 @@ void gs_dry_run_free(gs_dry_run *r) {
 
 /* ---- the calls of a worker ---- */
 
-/* A copy of the weights, as read_weights makes it. */
+/* A copy of the weights, as in read_weights. */
 static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
     return gs_partition_weights(w, NULL);
 }
 
-/* The step after `done` others. Strategies whose workers are apart between steps take nothing more in one. */
+/* The step after `done` steps. Strategies whose workers are apart between steps allocate nothing else in a step. */
 static gs_status dry_step(gs_worker *w, uint64_t done) {
     gs_dry_run *r = dry_run_of(w);
     gs_score unused;
@@ -182,8 +217,8 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
-/* Blocks of a test are all alike but the last: each worker has two at least,
- * and those that had one less than others have it still. */
+/* All blocks of a test are alike, except the last: two per worker suffice. A worker with one block less than the others
+ * still has one less. */
 static gs_dataset short_test_set(const gs_worker *w) {
     const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
                  replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
@@ -192,10 +227,10 @@ static gs_dataset short_test_set(const gs_worker *w) {
     return set;
 }
 
-/* A step and a test leave pages of what is offloaded to those that follow: what can follow them does so here, too. */
+/* A step or test leaves pages of offloaded memory to the next one, so every possible successor runs here too. */
 static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
     const bool offload = w->device->offload != 0, more = steps > 1;
-    /* the second with the first's scratch memory */
+    /* the second step begins with the scratch memory of the first */
     const int alike = more && (gs_has_stages(w) || offload) ? 2 : 1;
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
     const gs_dataset test_set = short_test_set(w);
@@ -231,7 +266,7 @@ static gs_status dry_calls(gs_worker *w) {
 typedef struct listing {
     gs_memory_plan *plan;
     size_t room;
-    double held; /* of the vectors of its layers, with ZeRO */
+    double held; /* the share of its layers' vectors that the worker holds, with ZeRO */
 } listing;
 
 static gs_status list_layer(gs_layer *l, void *context) {
@@ -247,7 +282,7 @@ static gs_status list_layer(gs_layer *l, void *context) {
     if (l->children > 0) snprintf(row->what, sizeof row->what, "%s", l->ops->name);
     row->weights = sizeof(float) * own;
     row->optimizer = row->weights * p->vectors * to->held;
-    row->state = 2 * sizeof(float) * state; /* the running ones, and the sums that they become */
+    row->state = 2 * sizeof(float) * state; /* running statistics, and the sums that become them */
     row->activations = l == l->root ? 0 : (double)l->bytes;
     p->shared -= row->activations;
     if (row->weights + row->state + row->activations > 0) p->layers++;
@@ -291,7 +326,7 @@ static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan
     return plan->workers == 1 ? list_layers(plan, w) : GS_OK;
 }
 
-/* A step, all of which is written down. */
+/* Record a step. */
 static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     r->worker = w;
     w->optimizer->watcher = &r->updates;
@@ -303,33 +338,30 @@ static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     return r->failed;
 }
 
-/* A worker that is not there: all its calls, as the next one of the plan; or without a plan those of a step. */
+/* All calls of one worker, which becomes the next worker of the plan; without a plan, those of one step. */
 static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
                       const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
     gs_settings s = *given;
     gs_worker w;
-    gs_comm *comm;
+    gs_comm comm = {&transport_dry, rank, workers, GS_TIMEOUT, r};
     char device[48];
     *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, no_samples, .unset = true, .uncounted = 1},
                       .writes = !plan,
                       .layers = {r, before_layer, NULL, NULL},
-                      .updates = {r, before_update, NULL},
-                      .comm = {r, called, summed}};
+                      .updates = {r, before_update, NULL}};
     s.calls = &r->calls;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
-    GS_TRY(gs_comm_dry_create(rank, workers, &r->comm, &comm));
-    gs_status status = gs_worker_create(&w, &s, device, comm, threads, GS_NOT_SCALED, train_set, test_set);
+    gs_status status = gs_worker_create(&w, &s, device, &comm, threads, GS_NOT_SCALED, train_set, test_set);
     if (status == GS_OK) {
         status = plan ? play_run(&w, device, plan) : play_step(&w, r);
         gs_worker_free(&w);
     }
-    gs_comm_free(comm);
     return status;
 }
 
-/* A set of shapes alone is all that a dry run looks at. */
+/* A dry run reads only the shapes of the set. */
 gs_status gs_dry_run_create(const gs_settings *s, gs_shape in, int targets, int workers, int rank,
                             gs_dry_run *out) {
     const gs_dataset set = {.count = s->batch, .shape = in, .labels_each = targets};

@@ -5,10 +5,8 @@
 #include "core/philox.h"
 
 enum { RUNS = 1000 };
-static const double EVENTS = 2e7; /* segments of work, in all runs together at most */
-
-/* Beyond it e^x hides that nothing would ever be done. */
-static const double HOPELESS = 20;
+static const double EVENTS = 2e7;  /* segments of work in all drawn runs, at most */
+static const double HOPELESS = 20; /* beyond it, e^x hides that the run would never end */
 
 /* ---- runs ---- */
 
@@ -60,7 +58,7 @@ static void draw_runs(const gs_failures *f, gs_failures_cost *c) {
     if (c->runs > 0) c->drawn = sum / c->runs;
 }
 
-/* ---- what is expected ---- */
+/* ---- the formulas ---- */
 
 gs_status gs_failures_expect(const gs_failures *f, gs_failures_cost *c) {
     const double m = f->mtbf / f->hosts;

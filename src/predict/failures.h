@@ -1,17 +1,17 @@
-/* What failures cost a run that writes checkpoints: the expected time, and the best time between two checkpoints.
+/* The cost of failures in a run that writes checkpoints: its expected time, and the best interval between checkpoints.
  *
  *     | work, tau | checkpoint, delta | work, tau | ch  X  restart, R | work, tau | checkpoint, delta | ...
- *                                        a failure: what was done since the last checkpoint is done again
+ *                                        a failure: the work since the last checkpoint is repeated
  *
- * Failures come with a constant rate: one of M seconds is expected between two of a cluster, M = mtbf / hosts. With
- * W seconds of work:
+ * Failures have a constant rate; the mean time between two failures of the cluster is M = mtbf / hosts. With W seconds
+ * of work:
  *
  *     expected time    M e^(R/M) (e^((tau + delta)/M) - 1) W / tau                 (Daly 2006, eq. 13)
  *     Young's optimum  tau = sqrt(2 delta M)
  *     Daly's optimum   tau = sqrt(2 delta M) (1 + sqrt(delta/2M)/3 + delta/2M/9) - delta    for delta < 2 M, else M
  *
- * Beside the formula runs are drawn, failure by failure, from the seed. They end with their work, without a last
- * checkpoint; the formula counts one.
+ * Besides, runs are drawn from the seed, failure by failure. They end with their work, without a last checkpoint; the
+ * formula counts one.
  *
  * Sources: Young, "A first order approximation to the optimum checkpoint interval" (Communications of the ACM 17,
  * 1974); Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps" (Future Generation
@@ -26,7 +26,7 @@
 typedef struct gs_failures {
     double mtbf; /* mean seconds between two failures of one host */
     int hosts;
-    double work;                /* seconds that the run takes without failures and checkpoints */
+    double work;                /* seconds of the run without failures and checkpoints */
     double checkpoint, restart; /* seconds */
     double every;               /* seconds of work between two checkpoints; 0: Daly's optimum */
     uint64_t seed;
@@ -36,15 +36,15 @@ typedef struct gs_failures_cost {
     double mtbf; /* of the cluster */
     double every, young, daly;
     double expected, expected_young, expected_daly; /* seconds, by the formula */
-    double drawn, least, most; /* of the drawn runs: the mean, the extremes; NAN: they would take too long */
+    double drawn, least,
+        most; /* the mean and the extremes of the drawn runs; NAN: drawing would take too long */
     int runs;
 } gs_failures_cost;
 
-/* The formulas above, for a cluster that fails every `mtbf` seconds: the expected time, with `every` seconds of work
- * between two checkpoints; Daly's optimum (interval.c). */
+/* The formulas above, for a cluster that fails every `mtbf` seconds (interval.c, which lesson 21 replaces): the expected
+ * time, with `every` seconds of work between two checkpoints; Daly's optimum. */
 double gs_failures_time(const gs_failures *, double mtbf, double every);
 double gs_failures_daly(double checkpoint, double mtbf);
 
-/* All numbers are above 0, those of `restart` and `every` not below. GS_E_USAGE: no checkpoint would ever be
- * reached. */
+/* All numbers are positive; restart and every may be 0. GS_E_USAGE: the run would hardly ever reach a checkpoint. */
 gs_status gs_failures_expect(const gs_failures *, gs_failures_cost *out);

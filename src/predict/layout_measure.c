@@ -1,11 +1,11 @@
 /* How long the parts of a step take on this machine: layers, and one call between workers.
  *
- * Everything is measured while as many cores are busy as in a run: layers by min(N, C / t) of the N workers at once (t
- * threads each, on C cores), calls by all N of them, in as many groups as the run has, with its schemes, its --link,
- * and its threads on their cores. So it contains what workers on one machine cost each other: they share its memory, a
- * call waits for the last one who comes, and where threads outnumber cores they take turns. A call beside layers is
- * given to a thread, as in a run (core/jobs.h): waking that thread and waiting for it takes longer than a short call.
- * The median of rounds and turns counts: a step is made of such ones, and a few disturbed ones have no effect. */
+ * As many cores are busy as in a run: min(N, C / t) of the N workers measure layers at once (t threads each, on C
+ * cores), and all N measure calls, in the run's groups, with its schemes, its --link, and its threads bound to cores.
+ * The times therefore include what workers on one machine cost each other: they share its memory, a call waits for the
+ * last worker, and if threads outnumber cores they take turns. A call beside layers is given to a thread, as in a run
+ * (core/jobs.h): waking that thread and waiting for it takes longer than a short call. The median of rounds and turns
+ * counts, so that a few disturbed ones have no effect. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "train/tensor.h"
 #include "predict/profile.h"
 
-/* How many workers compute at once while others wait for a core. Devices of OpenCL are not measured together. */
+/* How many workers measure layers at once. OpenCL devices are measured one at a time. */
 static int at_once(const gs_layout_measured *p) {
     char device[48];
     const int most = p->cores / p->threads;
@@ -29,7 +29,7 @@ static int at_once(const gs_layout_measured *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* A thread of a run is bound where there is a core for each, and all devices are cpu (connect.c). */
+/* As in a run (connect.c): threads are bound if each has a core and all devices are cpu. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);
@@ -45,8 +45,8 @@ typedef struct crew {
     gs_layer_times *times; /* [ranks] */
 } crew;
 
-/* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part has most words of a
- * vocabulary, and it must be measured even if there are fewer cores than parts. */
+/* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part holds most of a
+ * vocabulary, and must be measured even with fewer cores than parts. */
 static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const crew *c = context;
     const gs_settings *s = c->settings;
@@ -85,7 +85,7 @@ static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samp
     if (!t) {
         GS_TRY(GS_NEW(t, 1, "the times of layers"));
         t->next = p->times;
-        p->times = t; /* of 0 samples until it is measured: not found */
+        p->times = t; /* with 0 samples until it is measured, so that it is not found */
         GS_TRY(measure_all(p, s, samples, &t->times));
         t->samples = samples;
         t->parts = parts;
@@ -110,12 +110,12 @@ typedef struct bench {
 typedef struct caller {
     const bench *b;
     gs_comm *all, *group;
-    gs_device *device; /* with samples: what they lie on */
+    gs_device *device; /* with samples: the arrays are here */
     gs_mem part, whole;
     gs_sync *sync;
     float *mine, *of_all;
     gs_token_shards tokens;
-    gs_jobs *jobs; /* with a thread, if that makes the call */
+    gs_jobs *jobs; /* with a thread for calls beside layers */
 } caller;
 
 static gs_status message(const caller *c) {
@@ -145,14 +145,13 @@ static gs_status call_job(void *context, const gs_job *job) {
     return call_once(context);
 }
 
-/* As in a run: a call beside layers is given to the thread, and awaited. */
 static gs_status call_as_in_a_run(caller *c) {
     uint64_t number;
     GS_TRY(gs_jobs_give(c->jobs, (gs_job){.run = call_job, .context = c}, &number));
     return gs_jobs_wait(c->jobs, number);
 }
 
-/* Seconds of a call, the mean of `calls`, from when all begin to when the last has done. */
+/* Seconds of a call, the mean of `calls`, from the common begin to the end of the last worker. */
 static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->measured->settings->link, &start));
@@ -163,10 +162,9 @@ static gs_status make_round(caller *c, int calls, double *seconds) {
     return GS_OK;
 }
 
-/* Of the median round, as of layers: what disturbs a few does not count. */
 static gs_status make_rounds(caller *c, double *seconds) {
     double one, round[ROUNDS];
-    for (int i = 0; i < 2; i++) GS_TRY(make_round(c, 1, &one)); /* the first one warms up */
+    for (int i = 0; i < 2; i++) GS_TRY(make_round(c, 1, &one)); /* the first round warms up */
     const int calls = (int)fmin(fmax(ENOUGH / fmax(one, 1e-9), 1), CALLS_MOST);
     for (int i = 0; i < ROUNDS; i++) GS_TRY(make_round(c, calls, &round[i]));
     *seconds = gs_median(round, ROUNDS);
@@ -227,7 +225,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->background == b->background;
 }
 
-/* Of a longer call FLOATS_MOST floats are measured, and each of its floats is taken to cost as much. */
+/* Of a longer call FLOATS_MOST floats are measured; the time grows in proportion to the floats. */
 static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.measured = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++) {
@@ -249,7 +247,7 @@ static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, doubl
 
 static const gs_layout_source measured = {layers, call};
 
-/* ---- what a worker does besides ---- */
+/* ---- a worker's data and update ---- */
 
 static gs_status measure_worker(gs_layout_measured *p, size_t batch) {
     static const double SECONDS = 0.2;
@@ -258,13 +256,10 @@ static gs_status measure_worker(gs_layout_measured *p, size_t batch) {
     gs_profile profile;
     const gs_layer_times *t;
     char device[48];
-    GS_TRY(gs_devices_name(p->devices, 0, device));
-    s.devices = device;
-    s.pipeline_schedule = s.pipeline_cut = NULL;
-    s.micro_batches = 0;
+    s.devices = p->devices;
+    GS_TRY(gs_settings_alone(&s, device));
     s.threads = 1;
     s.batch = batch > MOST ? MOST : batch;
-    s.exact = s.sequence = false;
     s.accumulate = 1;
     GS_TRY(gs_profile_run(&s, SECONDS, &profile));
     const double n = (double)s.batch, params = (double)profile.params;

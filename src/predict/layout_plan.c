@@ -29,7 +29,7 @@ static void name_layers(const gs_partition *own, char *text, size_t size) {
     }
 }
 
-/* Of a worker as far as plans look at it: gs_partition_plan, gs_stages_of. */
+/* What gs_partition_plan and gs_stages_of read of a worker. */
 static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
     const gs_layout l = gs_layout_of(s, workers);
     return (gs_worker){.settings = s,
@@ -67,9 +67,9 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
     return status;
 }
 
-/* ---- what a layout's step takes, out of measured parts: the formulas of layout_plan.h ----
+/* ---- the time of a layout's step: the formulas of layout_plan.h ----
  *
- * Which layers a worker computes, and which calls it makes, a dry run of the step says. */
+ * A dry run of the step lists the layers that a worker computes and the calls that it makes. */
 
 typedef struct prediction {
     gs_layout_measured *measured;
@@ -77,24 +77,24 @@ typedef struct prediction {
     const gs_model *model;
     gs_layout layout;
     double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
-    double batch; /* samples that a worker sees in a step */
-    /* In stages: of each run, the mean of its micro-batches; and over the stages. */
+    double batch; /* samples of a worker in a step */
     gs_stages pipeline;
-    double forward[GS_RUNS], backward[GS_RUNS];
-    double work, calls, rest; /* all work of layers, the most calls within it, the most that comes after */
+    double forward[GS_RUNS], backward[GS_RUNS]; /* of each run of layers: the mean of its micro-batches */
+    /* Over the stages: the sum of layers; the largest sum of calls between layers; the longest rest of a step */
+    double work, calls, rest;
 } prediction;
 
 /* Of a worker in a step; seconds. */
 typedef struct stage {
     double layers, calls;     /* calls: between layers */
-    double background, after; /* calls, too */
+    double background, after; /* calls beside layers, and after them */
     double params;            /* that it updates */
 } stage;
 
 /* ---- layers ---- */
 
-/* Where workers meet in each layer, all take as long as the slowest. Where they meet once, at the end of a step, all
- * wait for the one whose core is the slowest; more workers than cores are moved from core to core. */
+/* If workers meet in each layer, all take as long as the slowest. If they meet once, at the end of a step, all wait for
+ * the one on the slowest core, unless there are more workers than cores: those move from core to core. */
 static double slowed_by(const prediction *p, const gs_layer_times *t, int i, bool meets) {
     const gs_layout_measured *m = p->measured;
     if (meets) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
@@ -105,7 +105,7 @@ static double slowed_by(const prediction *p, const gs_layer_times *t, int i, boo
 static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, bool meets, double *seconds) {
     const gs_layer_times *t;
     *seconds = 0;
-    if (i->samples == 0) return GS_OK; /* of a small batch */
+    if (i->samples == 0) return GS_OK; /* in a small batch */
     GS_TRY(p->measured->source->layers(p->measured, p->settings, i->samples, &t));
     for (int k = i->first; k < i->end; k++)
         *seconds += (i->backward ? t->backward[k] : t->forward[k]) * slowed_by(p, t, k, meets);
@@ -114,7 +114,7 @@ static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, b
 
 /* ---- calls ---- */
 
-/* samples: of the layer that makes it. */
+/* samples: of the layer that makes the call. */
 static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples,
                               bool background) {
     const gs_layout *l = &p->layout;
@@ -131,12 +131,12 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
                            .background = background};
     call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
-    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* with --exact: as many bytes */
+    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact: sends as many bytes */
     if (parts && !call.scheme) call.samples = samples;
     return call;
 }
 
-/* Sender and receiver of a message each have half an exchange. */
+/* Sender and receiver of a message each count half an exchange. */
 static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples, bool background,
                               double *seconds) {
     const gs_layout_call call = call_of(p, i, samples, background);
@@ -153,7 +153,7 @@ static bool is_call(const gs_dry_run_item *i) {
     return i->what == GS_DRY_CALL || i->what == GS_DRY_MESSAGE;
 }
 
-/* Calls that the layers make themselves: workers meet in each. */
+/* Layers make calls themselves: workers meet in each of them. */
 static bool meets_in_layers(const gs_dry_run *r, size_t last) {
     bool in_job = false, meets = false;
     for (size_t i = 0; i < last; i++) {
@@ -170,7 +170,7 @@ static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seco
     (layers->backward ? p->backward : p->forward)[run] += seconds / p->pipeline.shape.micro_batches;
 }
 
-/* Which layers a message is for: those before it if it is sent, else those after it. */
+/* The layers of a call: those before it, or for a received message those after it. */
 static const gs_dry_run_item *layers_at(const gs_dry_run *r, size_t i) {
     const bool sends = r->item[i].what == GS_DRY_CALL || r->item[i].message.operation == GS_SEND;
     while (r->item[i].what != GS_DRY_LAYERS) i += sends ? (size_t)-1 : 1;
@@ -203,8 +203,8 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     return GS_OK;
 }
 
-/* What comes after the layers, or beside them: a thread beside a worker takes a core from another one, unless there are
- * cores for all of them; and so does the loader. */
+/* After the layers, or beside them: unless there are cores for all threads, a thread beside a worker takes a core from
+ * another worker, and so does the loader. */
 static double rest_of(const prediction *p, const stage *g) {
     const gs_layout_measured *m = p->measured;
     const bool room = m->workers * m->threads + m->workers <= m->cores;
@@ -213,7 +213,7 @@ static double rest_of(const prediction *p, const stage *g) {
            p->busy * (m->update * g->params + p->batch * (m->data + (room ? 0 : m->loader)));
 }
 
-/* Of a tensor group the last has most of a vocabulary. */
+/* The last worker of a tensor group holds most of a vocabulary. */
 static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     const int rank = gs_rank_at(l, (gs_coordinates){0, l->tp - 1, number}), all = l->dp * l->tp;
@@ -232,7 +232,6 @@ static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
 
 /* ---- in stages ---- */
 
-/* Where it is cut best. */
 static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times,
                               char *text) {
     const gs_pipeline_schedule *schedule;
@@ -243,7 +242,7 @@ static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_
     return GS_OK;
 }
 
-/* The instructions of all stages, in virtual time. */
+/* Seconds of the instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, double *seconds) {
     const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
     gs_pipeline_run run = {0};
@@ -261,7 +260,7 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Workers may name one OpenCL device, and each is measured with the device for itself. */
+/* Several workers may share an OpenCL device, but each is measured alone on it. */
 static int most_on_a_device(const gs_layout_measured *m) {
     const int named = gs_devices_count(m->devices);
     char one[48], other[48];
@@ -297,28 +296,23 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
                             size_t batch, gs_layout_cost *out) {
     gs_settings s = *settings;
     const gs_layout l = gs_layout_of(&s, measured->workers);
-    prediction *p;
-    GS_TRY(GS_NEW(p, 1, "the stages of a pipeline"));
-    *p = (prediction){.measured = measured,
-                      .settings = &s,
-                      .model = m,
-                      .layout = l,
-                      .busy = turns_taken(measured),
-                      .batch = (double)batch / l.dp};
+    prediction p = {.measured = measured,
+                    .settings = &s,
+                    .model = m,
+                    .layout = l,
+                    .busy = turns_taken(measured),
+                    .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
     s.devices = measured->devices;
     s.batch = batch;
-    gs_status status = GS_OK;
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
+        const size_t micro_batch = gs_pipeline_micro_batch(&s, batch, measured->workers);
         const gs_layer_times *times;
-        status = measured->source->layers(measured, &s, gs_pipeline_micro_batch(&s, batch, measured->workers),
-                                          &times);
-        if (status == GS_OK) status = cut_by_times(&s, m, times, out->cut);
+        GS_TRY(measured->source->layers(measured, &s, micro_batch, &times));
+        GS_TRY(cut_by_times(&s, m, times, out->cut));
         s.pipeline_cut = out->cut;
     }
-    if (status == GS_OK) status = predict(p, out);
-    free(p);
-    return status;
+    return predict(&p, out);
 }
 
 /* ---- one layout ---- */
@@ -336,7 +330,6 @@ static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *setti
     return status;
 }
 
-/* The parts that all layouts are made of. */
 static gs_status measure(gs_layout_plan *p) {
     const gs_settings *s = &p->memory.settings;
     GS_TRY(GS_NEW(p->measured, 1, "the parts of a step"));
@@ -355,7 +348,7 @@ static int faster_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The settings of a run with this layout. text: room for its name, to which they point. */
+/* The settings of a run with this layout, whose name they point to in `text`. */
 static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
                                char text[GS_LAYOUT_TEXT]) {
     gs_settings s = p->memory.settings;
@@ -363,7 +356,7 @@ static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool
     s.layout = gs_layout_text(l, text);
     s.max_memory = 0;
     if (l->pp > 1) return s;
-    s.micro_batches = 0; /* these are of pipelines */
+    s.micro_batches = 0; /* for pipelines only */
     s.pipeline_schedule = s.pipeline_cut = NULL;
     return s;
 }
@@ -375,7 +368,7 @@ static gs_status check_layout(gs_settings *s, int workers) {
     return gs_check_batch_norm(s, s->train_set, workers);
 }
 
-/* The layout becomes a row, unless it cannot run, or does not fit. While there are no rows it is only counted. */
+/* Add a row for the layout, unless it cannot run or does not fit. Without room for rows it is only counted. */
 static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
     char text[GS_LAYOUT_TEXT];
     if (!p->cost) return p->layouts++, GS_OK;
@@ -386,7 +379,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
     if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
-        return status; /* no memory, or a device that fails: not because of this layout */
+        return status; /* no memory, or a failing device: no fault of this layout */
     if (status != GS_OK && p->refused++ == 0)
         snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
     if (status != GS_OK) return GS_OK;
@@ -396,7 +389,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-/* pp stages of tp parts, with every stage of ZeRO that the replicas can have. */
+/* pp stages of tp parts, with every possible stage of ZeRO. */
 static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
     if (p->workers % (pp * tp) != 0) return GS_OK;
     const int dp = p->workers / (pp * tp);
@@ -419,27 +412,19 @@ static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     return GS_OK;
 }
 
-/* What needs several workers, and the layouts take up again. */
-static void take_those_of_several(gs_settings *to, const gs_settings *from) {
-    to->devices = from->devices;
-    to->exact = from->exact;
-    to->sequence = from->sequence;
-    to->max_memory = from->max_memory;
-    to->micro_batches = from->micro_batches;
-    to->pipeline_schedule = from->pipeline_schedule;
-    to->pipeline_cut = from->pipeline_cut;
-}
-
-/* Run one worker dry, which opens the data and finds the model's text. */
+/* A dry run of one worker opens the data and finds the model's text. The layouts use the other settings again. */
 static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
     char device[48];
-    gs_settings one = *settings;
-    GS_TRY(gs_devices_name(settings->devices, 0, device));
-    take_those_of_several(&one, &(gs_settings){.devices = device});
-    one.layout = NULL; /* and what it stands for */
-    one.pipeline = one.tensor = one.zero = 0;
+    gs_settings one = *settings, *to = &memory->settings;
+    GS_TRY(gs_settings_alone(&one, device));
     GS_TRY(gs_memory_plan_create(&one, memory));
-    take_those_of_several(&memory->settings, settings);
+    to->devices = settings->devices;
+    to->exact = settings->exact;
+    to->sequence = settings->sequence;
+    to->max_memory = settings->max_memory;
+    to->micro_batches = settings->micro_batches;
+    to->pipeline_schedule = settings->pipeline_schedule;
+    to->pipeline_cut = settings->pipeline_cut;
     return GS_OK;
 }
 
@@ -456,7 +441,7 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
     *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
-    /* What is wrong in all layouts is an error, and no reason to refuse one. */
+    /* A fault in all layouts is an error, not a reason to refuse each of them. */
     GS_TRY(gs_strategy_pipeline.check(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;

@@ -1,7 +1,5 @@
 #include "predict/measured_cut.h"
 
-#include <stdlib.h>
-
 #include "predict/times.h"
 #include "train/settings.h"
 #include "train/run.h"
@@ -54,20 +52,13 @@ static gs_status measure(gs_run *run, gs_cut_report *out) {
     return gs_context(status, "--pipeline-cut measured");
 }
 
-/* ---- on all ---- */
+/* ---- on all processes ---- */
 
-/* What rank 0 tells: where it cut, or why it could not. */
+/* What rank 0 broadcasts: its cut, or its error. */
 typedef struct told {
     gs_error error;
     gs_cut_report cut;
 } told;
-
-static gs_status all_want_it(gs_comm *processes, bool mine, bool *all) {
-    int64_t wanted = mine;
-    GS_TRY(gs_comm_all_reduce(processes, &wanted, 1, GS_I64, GS_SUM));
-    *all = wanted == processes->size;
-    return GS_OK;
-}
 
 static gs_status share(gs_run *run, gs_comm *processes, told *t) {
     if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
@@ -77,16 +68,12 @@ static gs_status share(gs_run *run, gs_comm *processes, told *t) {
 }
 
 gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
-    bool wanted = gs_cut_is_open(run);
-    if (processes) GS_TRY(all_want_it(processes, wanted, &wanted));
-    if (!wanted) return GS_OK;
-    told *t;
-    GS_TRY(GS_NEW(t, 1, "the cut of a pipeline"));
-    gs_status status = share(run, processes, t);
-    if (status == GS_OK) {
-        run->cut = t->cut;
-        run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
-    }
-    free(t);
-    return status;
+    int64_t open = gs_cut_is_open(run); /* on how many processes */
+    if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
+    if (open < (processes ? processes->size : 1)) return GS_OK;
+    told t = {.cut = {.runs = 0}};
+    GS_TRY(share(run, processes, &t));
+    run->cut = t.cut;
+    run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
+    return GS_OK;
 }

@@ -28,6 +28,15 @@ gs_status gs_memory_plan_create(const gs_settings *settings, gs_memory_plan *pla
     return status;
 }
 
+gs_status gs_settings_alone(gs_settings *s, char device[48]) {
+    GS_TRY(gs_devices_name(s->devices, 0, device));
+    s->devices = device;
+    s->layout = s->pipeline_schedule = s->pipeline_cut = NULL;
+    s->pipeline = s->tensor = s->zero = s->micro_batches = s->max_memory = 0;
+    s->exact = s->sequence = false;
+    return GS_OK;
+}
+
 void gs_memory_plan_free(gs_memory_plan *p) {
     if (p->owns_run) {
         gs_run_free(p->run);
@@ -51,16 +60,16 @@ double gs_memory_most(const gs_memory_plan *p, int *worker) {
 
 /* ---- which settings take less ----
  *
- * The rows of one table, cheapest in time first. `gradsum memory` lists what each would save, --fit goes through them
- * in this order, and a run that --max-memory refuses names those that would do. Each is put into a copy of the
- * settings, and the plan is made again with it. A new option joins by its row below. */
+ * The rows of one table, cheapest in time first. `gradsum memory` lists what each would save, --fit tries them in this
+ * order, and a run that --max-memory refuses names those that suffice. A lever changes a copy of the settings, from
+ * which another plan is made. A new option is a row below. */
 
 static const double MB = 1e6;
 
 typedef struct lever {
-    int listed; /* how many of its degrees the list has */
-    /* Make degree 0, 1, ... of it in *s, which take less and less than the plan's settings, and fill in option, formula
-     * and costs. False: there is no such degree. */
+    int listed; /* degrees that gs_memory_options_find tries */
+    /* Set degree 0, 1, ... in *s, each of which takes less than the one before, and fill in option, formula and costs.
+     * False: there is no such degree. */
     bool (*set)(const gs_memory_plan *, int degree, gs_settings *s, gs_memory_option *);
 } lever;
 
@@ -68,8 +77,8 @@ enum { ALL = 100 };
 
 static const char smaller[] = "smaller products";
 
-/* Half of them, a quarter, ... In a pipeline a batch is cut into micro-batches instead. With --exact, a virtual shard
- * that takes several passes has other bits. */
+/* Half of the samples, a quarter, ... A pipeline cuts the batch into more micro-batches instead. With --exact, a virtual
+ * shard gives other bits in several passes. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
     for (int i = 0; i < p->workers; i++)
@@ -85,7 +94,7 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
     return true;
 }
 
-/* Twice as many micro-batches in a pipeline, four times, eight times; at most one for each sample. */
+/* Twice, four times, eight times as many micro-batches in a pipeline; at most one per sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)p->layout.dp);
     if (p->layout.pp == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
@@ -112,7 +121,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     snprintf(o->option, sizeof o->option, "--zero %d%s%.20s", s->zero,
              strcmp(p->settings.sync, usual) ? ", no --sync " : "",
              strcmp(p->settings.sync, usual) ? p->settings.sync : "");
-    if (s->layout) { /* one word, that says the stage too */
+    if (s->layout) { /* its word names the stage of ZeRO too */
         s->pipeline = p->settings.pipeline;
         const gs_layout l = gs_layout_of(s, p->all_workers);
         char text[GS_LAYOUT_TEXT];
@@ -124,7 +133,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* As few kinds as suffice, those first that cost least (README.md); none that is there already or not allowed. */
+/* As few kinds as suffice, cheapest first (README.md), without those that are set already or refused. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {
@@ -180,16 +189,16 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 
 /* ---- the table ---- */
 
-/* Cheapest in time first: smaller micro-batches need no message more; ZeRO's stages 1 and 2 send what an all-reduce
- * sends, in more messages, and stage 3 half as much again. What lies elsewhere is brought while operators compute,
- * which hides most of it. To compute activations again takes up to a third more operations. Both give the same bits. */
+/* Cheapest in time first: smaller micro-batches send no more messages; ZeRO's stages 1 and 2 send what an all-reduce
+ * sends, in more messages, and stage 3 half as much again. Offloaded memory is fetched while operators compute, which
+ * hides most of it. Computing activations again takes up to a third more operations. The last two keep every bit. */
 static const lever levers[] = {
     {4, set_micro_batch}, {ALL, set_micro_batches}, {ALL, set_zero},
     {3, set_offload},     {ALL, set_recompute},     {ALL, set_vectors},
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* What the fullest worker takes with these settings; INFINITY: they are refused. *again, if not NULL: as of a plan. */
+/* What the fullest worker takes with these settings; INFINITY: they are refused. again: see gs_memory_plan; may be NULL. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
@@ -237,15 +246,15 @@ double gs_memory_bytes_each(const gs_memory_plan *plan, char *text, size_t size)
 
 /* ---- choosing ---- */
 
-/* How far each lever is moved; -1: not at all. */
+/* The degree of each lever; -1: it is not moved. */
 typedef struct choice {
-    const gs_memory_plan *plan; /* of the run as it was given */
+    const gs_memory_plan *plan; /* of the given settings */
     double limit;
     int degree[FITS];
     char text[200]; /* "--micro-batch 8 --zero 1" */
 } choice;
 
-/* All that is chosen, in *s, and as text. False: a lever has no such degree. */
+/* Set everything chosen in *s, and write c->text. False: a lever has no such degree. */
 static bool apply(choice *c, gs_settings *s) {
     *c->text = '\0';
     for (int i = 0; i < FITS; i++) {
@@ -257,7 +266,7 @@ static bool apply(choice *c, gs_settings *s) {
     return true;
 }
 
-/* Move a lever from degree `from` on, until it fits: true. Else to where it takes least, if that is less than *now. */
+/* Move a lever from degree `from` on, until the run fits: true. Else to the degree that takes least, if less than *now. */
 static bool move(choice *c, int lever, int from, double *now) {
     int best = -1;
     for (int degree = from;; degree++) {
@@ -275,8 +284,8 @@ static bool move(choice *c, int lever, int from, double *now) {
     return false;
 }
 
-/* One lever after the other, cheapest first: as far as it must be moved, or as far as it helps. Then those before the
- * last one are moved back as far as it still fits. `before`: what did not suffice. False: nothing fits. */
+/* Move the levers in order, cheapest first: as far as necessary, or as far as it helps. Then move those before the last
+ * one back as far as the run still fits. `before`: what did not suffice. False: nothing fits. */
 static bool choose(choice *c, char *before, size_t size) {
     double now = gs_memory_most(c->plan, NULL);
     int last = 0;
@@ -321,7 +330,7 @@ static void list_largest(const gs_memory_use *use, char *text, size_t size) {
     }
 }
 
-/* What would help: options alone, or else what --fit would take together. */
+/* Options that suffice alone; without any, those that --fit would combine. */
 static void list_help(choice *c, char *help, size_t size) {
     gs_memory_options list;
     char before[GS_FIT_TEXT];
@@ -357,7 +366,8 @@ static gs_status refuse(choice *c) {
 }
 
 gs_status gs_memory_limit(gs_settings *s) {
-    const double share = 0.8; /* the rest is for programs, libraries and data sets, which no plan counts */
+    const double share =
+        0.8; /* the rest is for programs, libraries and data sets, which plans do not count */
     const gs_rendezvous *p = s->processes;
     const int processes_here =
         p && p->size > 1 ? (p->size + p->nodes - (p->nodes > 0)) / (p->nodes > 0 ? p->nodes : 1) : 1;

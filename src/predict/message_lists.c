@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/memory.h"
+#include "core/shard.h"
 #include "sync/scheme.h"
 
 typedef struct gs_message_lists_entry {
@@ -13,44 +15,124 @@ typedef struct gs_message_lists_entry {
     struct gs_message_lists_entry *next;
 } entry;
 
-typedef struct recording {
+/* A comm that records the messages of rank comm.rank. */
+typedef struct recorder {
+    gs_comm comm;
     const gs_message_lists_key *key;
-    gs_recorder recorder;
     gs_sync *sync; /* NULL: the collective */
-    void *array;   /* nobody looks into it: it is addresses, and memory only where a scheme copies */
-} recording;
+    gs_virtual_list *list;
+    size_t room;
+    char *array; /* addresses only: nobody reads it, and only a scheme that copies touches its memory */
+    /* Of a shared list: the array has `count` elements of `width` bytes; the part sent last and the one received last,
+     * counted from the rank. */
+    size_t count, width;
+    int sent, came;
+    bool differs; /* the rank did something that a shared list cannot express */
+} recorder;
 
-static gs_status record_rank(recording *g, int rank, gs_virtual_list *out) {
-    g->recorder.comm.rank = rank;
-    g->recorder.list = out;
-    const gs_status status = g->sync ? gs_sync_run(g->sync, g->array, g->key->array.count)
-                                     : gs_call_run(&g->recorder.comm, &g->key->call, g->array, g->array);
-    g->recorder.list = NULL;
-    return status;
+/* ---- the comm ---- */
+
+/* The part that begins at `data`; -1: none does. */
+static int part_at(const recorder *r, const char *data) {
+    const size_t n = (size_t)r->comm.size, short_ones = r->count / n, longer = r->count % n,
+                 at = (size_t)(data - r->array) / r->width, all_longer = longer * (short_ones + 1);
+    if (data < r->array || at >= r->count || short_ones == 0) return -1;
+    const size_t part = at < all_longer ? at / (short_ones + 1) : longer + (at - all_longer) / short_ones;
+    return gs_shard_of(r->count, (int)part, (int)n).first * r->width == (size_t)(data - r->array) ? (int)part
+                                                                                                  : -1;
 }
 
-static gs_status record_each(recording *g, entry *e) {
+/* Counted from this rank. */
+static int distance(const gs_comm *c, int rank_or_part) {
+    return (rank_or_part - c->rank + c->size) % c->size;
+}
+
+static gs_status record(recorder *r, gs_virtual_action action, int peer, int part, size_t bytes) {
+    gs_virtual_list *l = r->list;
+    const gs_comm *c = &r->comm;
+    gs_virtual_move move = {{bytes}, peer, action};
+    if (l->message) {
+        r->differs |= part < 0 || (action == GS_VIRTUAL_ADD ? l->added : l->message)[part] != bytes;
+        if (r->differs) return GS_OK;
+        move.part = (size_t)distance(c, part);
+        move.peer = action == GS_VIRTUAL_ADD ? 0 : distance(c, peer);
+    }
+    if (!gs_grow(&l->move, l->moves, &r->room, sizeof *l->move))
+        return gs_fail(GS_E_MEMORY, "no memory for the messages of a scheme");
+    l->move[l->moves++] = move;
+    return GS_OK;
+}
+
+static gs_status record_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
+    recorder *r = c->state;
+    const int part = r->list->message ? part_at(r, data) : 0;
+    r->sent = distance(c, part);
+    return record(r, GS_VIRTUAL_SEND, e->peer, part, bytes);
+}
+
+/* The peer sends the part that is as far from it as the part sent last is from this rank. */
+static gs_status record_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
+    recorder *r = c->state;
+    (void)data;
+    r->came = (r->sent + e->peer) % c->size;
+    return record(r, GS_VIRTUAL_RECV, e->peer, r->came, bytes);
+}
+
+static gs_status record_added(gs_comm *c, size_t bytes) {
+    recorder *r = c->state;
+    return record(r, GS_VIRTUAL_ADD, 0, r->came, bytes);
+}
+
+static void record_abort(gs_comm *c, const char *message) {
+    gs_bug("rank %d of a recording is aborted: %s", c->rank, message);
+}
+
+static const gs_transport transport_recorder = {
+    .name = "virtual",
+    .send = record_send,
+    .recv = record_recv,
+    .collective = gs_collective_by_messages,
+    .abort = record_abort,
+    .added = record_added,
+};
+
+/* ---- the lists of all ranks ---- */
+
+static void free_list(gs_virtual_list *l) {
+    free(l->move);
+    l->move = NULL;
+    l->moves = 0;
+}
+
+static gs_status record_rank(recorder *r, int rank, gs_virtual_list *out) {
+    r->comm.rank = rank;
+    r->list = out;
+    r->room = 0;
+    return r->sync ? gs_sync_run(r->sync, (float *)(void *)r->array, r->key->array.count)
+                   : gs_call_run(&r->comm, &r->key->call, r->array, r->array);
+}
+
+static gs_status record_each(recorder *r, entry *e) {
     const int n = e->key.ranks;
     for (int rank = 0; rank < n; rank++) {
         e->list[rank] = (gs_virtual_list){.ranks = n};
-        GS_TRY(record_rank(g, rank, &e->list[rank]));
+        GS_TRY(record_rank(r, rank, &e->list[rank]));
     }
     return GS_OK;
 }
 
 /* How the array is cut, if into equal parts for all ranks. */
-static bool cut(recording *g, entry *e) {
+static bool cut(recorder *r, entry *e) {
     const gs_message_lists_key *k = &e->key;
     const size_t n = (size_t)k->ranks;
     const bool of_each = k->call.operation == GS_ALL_GATHER || k->call.operation == GS_ALL_TO_ALL;
     if (!k->scheme && !of_each && k->call.operation != GS_REDUCE_SCATTER) return false;
-    g->recorder.array = g->array;
-    g->recorder.count = k->scheme ? k->array.count : of_each ? k->call.count * n : k->call.count;
-    g->recorder.width = k->scheme ? sizeof(float) : gs_type_size(k->call.type);
+    r->count = k->scheme ? k->array.count : of_each ? k->call.count * n : k->call.count;
+    r->width = k->scheme ? sizeof(float) : gs_type_size(k->call.type);
     if (!(e->parts = malloc(2 * n * sizeof *e->parts))) return false;
     for (size_t p = 0; p < n; p++) {
-        const gs_shard part = gs_shard_of(g->recorder.count, (int)p, (int)n);
-        e->parts[n + p] = part.count * g->recorder.width;
+        const gs_shard part = gs_shard_of(r->count, (int)p, (int)n);
+        e->parts[n + p] = part.count * r->width;
         e->parts[p] = k->scheme ? gs_sync_message_bytes(&k->array, part) : e->parts[n + p];
     }
     return true;
@@ -60,45 +142,45 @@ static bool are_same(const gs_virtual_list *a, const gs_virtual_list *b) {
     return a->moves == b->moves && a->moves > 0 && memcmp(a->move, b->move, a->moves * sizeof *a->move) == 0;
 }
 
-/* Rank 0's list, if it is that of all: at least 64 are asked, or each one, and odd and even ones. */
-static gs_status record_shared(recording *g, entry *e, bool *shared) {
+/* Rank 0's list, if all ranks have the same one: at least 64 ranks are compared, or all, odd and even ones. */
+static gs_status record_shared(recorder *r, entry *e, bool *shared) {
     enum { ASKED = 64 };
     const int n = e->key.ranks, apart = n < 2 * ASKED ? 1 : (n / ASKED - 1) | 1;
     gs_status status = GS_OK;
-    *shared = cut(g, e);
+    *shared = cut(r, e);
     for (int rank = 0; rank < n && *shared && status == GS_OK; rank += apart) {
         gs_virtual_list of_one = {.ranks = n, .message = e->parts, .added = e->parts + n};
-        status = record_rank(g, rank, &of_one);
-        *shared = !g->recorder.differs && (rank == 0 || are_same(e->list, &of_one));
+        status = record_rank(r, rank, &of_one);
+        *shared = !r->differs && (rank == 0 || are_same(e->list, &of_one));
         if (rank == 0)
             *e->list = of_one;
         else
-            gs_virtual_list_free(&of_one);
+            free_list(&of_one);
     }
-    if (!*shared) gs_virtual_list_free(e->list);
+    if (!*shared) free_list(e->list);
     return status;
 }
 
-static gs_status record_all(entry *e) {
+static gs_status record_all(entry *e, bool may_share) {
     const gs_message_lists_key *k = &e->key;
     const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
     const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
                           : call.in > call.out ? call.in
                                                : call.out,
                  bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) + 8192;
-    recording g = {.key = k};
+    recorder r = {.comm = {&transport_recorder, 0, k->ranks, GS_TIMEOUT, &r}, .key = k};
     bool shared = false;
-    g.array = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (g.array == MAP_FAILED) return gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);
-    gs_recorder_begin(&g.recorder, k->ranks);
-    gs_status status =
-        k->scheme ? gs_sync_create_wire(k->scheme, &g.recorder.comm, k->array, &g.sync) : GS_OK;
-    if (status == GS_OK) status = record_shared(&g, e, &shared);
-    if (status == GS_OK && !shared) status = record_each(&g, e);
-    gs_sync_free(g.sync);
-    munmap(g.array, bytes);
+    r.array = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (r.array == MAP_FAILED) return gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);
+    gs_status status = k->scheme ? gs_sync_create_wire(k->scheme, &r.comm, k->array, &r.sync) : GS_OK;
+    if (status == GS_OK && may_share) status = record_shared(&r, e, &shared);
+    if (status == GS_OK && !shared) status = record_each(&r, e);
+    gs_sync_free(r.sync);
+    munmap(r.array, bytes);
     return status;
 }
+
+/* ---- the lists that are known ---- */
 
 static bool is_same(const gs_message_lists_key *a, const gs_message_lists_key *b) {
     return a->scheme == b->scheme && a->ranks == b->ranks && a->array.count == b->array.count &&
@@ -116,7 +198,7 @@ gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_ke
         e->next = lists->first;
         lists->first = e;
         GS_TRY(GS_NEW(e->list, key->ranks, "the messages of %d workers", key->ranks));
-        GS_TRY(record_all(e));
+        GS_TRY(record_all(e, !lists->apart));
     }
     *out = e->list;
     return GS_OK;
@@ -126,7 +208,7 @@ void gs_message_lists_free(gs_message_lists *lists) {
     while (lists->first) {
         entry *e = lists->first;
         lists->first = e->next;
-        for (int r = 0; e->list && r < e->key.ranks; r++) gs_virtual_list_free(&e->list[r]);
+        for (int r = 0; e->list && r < e->key.ranks; r++) free_list(&e->list[r]);
         free(e->list);
         free(e->parts);
         free(e);

@@ -18,7 +18,7 @@
 
 /* Floats of each of triad's three arrays: first- and second-level caches, the last level, memory. */
 static const size_t sizes[GS_ROOFLINE_SIZES] = {2 << 10, 32 << 10, 512 << 10, 8 << 20};
-enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best of them counts: others may be using the machine */ };
+enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best one counts: other programs may use the machine */ };
 
 typedef struct measurement {
     gs_device *device;
@@ -47,7 +47,7 @@ static gs_status seconds_of(const measurement *m, measured work, size_t repeats,
     return GS_OK;
 }
 
-/* Seconds per repeat, from enough repeats at once to be measured. */
+/* Seconds per repeat, from enough repeats to be measured. */
 static gs_status best_of(const measurement *m, measured work, double seconds, double *one) {
     double least = seconds / TAKES, took;
     size_t repeats = 1;
@@ -75,7 +75,7 @@ static gs_status measure(measurement *m, double seconds, gs_roofline *out) {
         GS_TRY(best_of(m, triad, each, &one));
         out->bytes[i] = 12.0 * (double)sizes[i];
         out->rate[i] = out->bytes[i] / one;
-        /* little work on a wide device is mostly its start, which is no limit of the memory */
+        /* on a wide device, starting a small kernel takes longer than its memory traffic: no limit of the memory */
         if (i + 1 < GS_ROOFLINE_SIZES) out->rate[i] = fmax(out->rate[i], out->rate[i + 1]);
     }
     return GS_OK;
@@ -108,39 +108,39 @@ double gs_roofline_seconds(const gs_roofline *r, double flops, double bytes) {
 
 /* ---- what is measured ---- */
 
-enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
+enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* beside the layers */ };
 
-/* A layer whose clock is read before and after its forward and its backward. */
+/* A layer, in the clock's terms. */
 typedef struct timed {
-    double start, outside; /* of the run that is under way: when it began, and `inside` of what it lies in */
+    double start, outside; /* of the current call: when it began, and `inside` of the layer around it */
     gs_profile_row *row;   /* NULL: a view, which does nothing */
 } timed;
 
-/* What the measurements share. */
 typedef struct profiler {
     gs_worker worker; /* first: its `next` finds the rest */
     gs_profile *out;
-    gs_dataset *loaded; /* NULL where the set is the caller's */
+    gs_dataset *loaded; /* NULL: the set is the caller's */
     const gs_dataset *set;
-    char *model; /* its text, where it was made to fit the data */
+    char *model; /* its text, if it was made to fit the data */
     gs_comm *comm;
     double seconds;
-    void *inputs, *targets; /* of a micro-batch that is used again and again, */
-    gs_loaded again;        /* as large as the schedule says */
+    void *inputs, *targets; /* of the micro-batch that is used repeatedly, */
+    gs_loaded again;        /* in the size that the schedule asks for */
     gs_schedule_position at;
     gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
     gs_layer_watcher watcher;
     gs_update_watcher updates;
-    timed *layer;  /* [layers], by its number */
-    double inside; /* seconds of the layers inside of the one that runs: its own time is the rest */
-    gs_profile_row *own[ROWS]; /* rows sum up all steps until they are divided */
+    timed *layer;              /* [layers], by its number */
+    double inside;             /* seconds of the layers inside the current one: its own time is the rest */
+    gs_profile_row *own[ROWS]; /* rows add up all steps until measure_rows divides them */
     double mark;
-    double waited; /* for the loader, when the clock of `steps` started */
+    double waited;               /* for the loader, when `steps` began */
+    double count, took, samples; /* of `steps` */
 } profiler;
 
-/* ---- bytes that must at least be moved: each operand once ---- */
+/* ---- the least bytes that must be moved: each operand once ---- */
 
-/* What activations take, which may lie in 16 bits (memory/half_storage.h). */
+/* Activations may be stored in 16 bits (memory/half_storage.h). */
 static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
@@ -163,8 +163,8 @@ static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
     return 4 * (read + in + (params > 0 ? 2 * params + (l->needs_dx ? in + weights : 0) : 0));
 }
 
-/* As gs_model counts them: as much as forward for dx, and again for dw and db. If a layer does the relu or the pooling
- * that follows it, they are counted in that layer. */
+/* As gs_model counts them: as much as forward for dx, and again for dw and db. A relu or pooling that a layer computes
+ * for its successor counts in that layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = gs_layer_weights(l) > 0;
     const gs_epilogue then = l->epilogue;
@@ -183,7 +183,7 @@ static void add_to(gs_profile_cell *c, gs_profile_cell more) {
     c->least += more.least;
 }
 
-/* What has passed since the last mark is the time of this row. */
+/* The time since the last mark belongs to this row. */
 static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     const double now = gs_seconds(), least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
@@ -192,7 +192,7 @@ static gs_status part_ends(profiler *p, int row, int direction, double flops, do
     return GS_OK;
 }
 
-/* Before the model's forward the samples come; between it and the model's backward is the loss, with its gradient. */
+/* Samples arrive before the model's forward; the loss, with its gradient, is between forward and backward. */
 static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                         gs_mem in) {
     (void)in;
@@ -201,7 +201,7 @@ static gs_status before(void *context, const gs_layer *l, gs_direction direction
     const double pixels = (double)pass->n * (double)gs_shape_size(l->in),
                  outputs = 4 * (double)pass->n * (double)gs_shape_size(l->out);
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
-    /* bytes: read and written once on their way to the device, read again, and written as floats */
+    /* bytes: read and written once on the way to the device, read again, and written as floats */
     if (l == l->root && direction == GS_FORWARD)
         GS_TRY(part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels));
     if (l == l->root && direction == GS_BACKWARD) GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 4 * outputs));
@@ -220,7 +220,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = bytes_of(l, direction, n);
     if (pass->recomputing && l->memory.rerun == GS_RERUN_INSIDE)
-        flops = bytes = 0; /* the layers in it have counted theirs */
+        flops = bytes = 0; /* its layers have counted them */
     const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
     if (t->row) add_to(&t->row->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
     p->inside = t->outside + took;
@@ -228,7 +228,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return GS_OK;
 }
 
-/* Since the model's backward: a search for the largest gradient counts too. */
+/* From the end of the model's backward: includes a search for the largest gradient. */
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
     (void)first;
     return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,
@@ -249,7 +249,7 @@ static gs_status add_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* From now on every layer of the worker's model is measured. */
+/* Measure every layer of the worker's model from now on. */
 static gs_status time_layers(profiler *p) {
     gs_layer *net = p->worker.model->net;
     const size_t layers = gs_layer_count(net);
@@ -268,7 +268,7 @@ static gs_status time_layers(profiler *p) {
 
 /* ---- steps: those of training (step.c), on one worker ---- */
 
-/* Of the first step, again and again. */
+/* The first step's micro-batches, in every step. */
 static gs_status next_again(gs_worker *w, const gs_loaded **next) {
     profiler *p = (profiler *)w;
     if (!gs_schedule_next(&w->schedule, &p->at, &p->again.micro_batch))
@@ -290,22 +290,21 @@ static gs_status step(profiler *p) {
     return GS_OK;
 }
 
-/* Steps for p->seconds, at least one: how many, how long, how many samples. */
-static gs_status steps(profiler *p, double *count, double *took, double *samples) {
+/* Steps for p->seconds, at least one. */
+static gs_status steps(profiler *p) {
     gs_worker *w = &p->worker;
-    GS_TRY(step(p)); /* what is used for the first time now was not in the caches */
+    GS_TRY(step(p)); /* fills the caches */
     GS_TRY(w->device->ops->finish(w->device));
     p->waited = gs_loader_waited(w->loader);
     const double start = gs_seconds(), before_them = w->measured.samples;
-    *count = 0;
+    p->count = 0;
     do {
         GS_TRY(step(p));
-        ++*count;
-        *took = gs_seconds() - start;
-    } while (*took < p->seconds);
+        p->count++;
+    } while (gs_seconds() - start < p->seconds);
     GS_TRY(w->device->ops->finish(w->device));
-    *took = gs_seconds() - start;
-    *samples = w->measured.samples - before_them;
+    p->took = gs_seconds() - start;
+    p->samples = w->measured.samples - before_them;
     return GS_OK;
 }
 
@@ -329,34 +328,31 @@ static gs_status measure_loader(profiler *p) {
 }
 
 static gs_status measure_step(profiler *p) {
-    double count, took, samples;
     p->worker.next = next_again;
-    GS_TRY(steps(p, &count, &took, &samples));
-    p->out->step = samples / took;
+    GS_TRY(steps(p));
+    p->out->step = p->samples / p->took;
     return GS_OK;
 }
 
 static gs_status measure_together(profiler *p) {
     gs_loader *loader = p->worker.loader;
     const gs_loaded *next;
-    double count, took, samples;
     const double waited = gs_loader_waited(loader);
-    /* What was loaded before the clock started is not bandwidth. */
+    /* Samples loaded before the clock started must not count as bandwidth. */
     for (int i = 0; i < GS_LOADER_MOST_SLOTS && gs_loader_waited(loader) == waited; i++)
         GS_TRY(gs_loader_next(loader, &next));
     p->worker.next = p->from_loader;
-    GS_TRY(steps(p, &count, &took, &samples));
-    p->out->together = samples / took;
-    p->out->waited = (gs_loader_waited(loader) - p->waited) / took;
+    GS_TRY(steps(p));
+    p->out->together = p->samples / p->took;
+    p->out->waited = (gs_loader_waited(loader) - p->waited) / p->took;
     return GS_OK;
 }
 
 static gs_status measure_rows(profiler *p) {
-    double count, took, samples;
     p->worker.next = next_again;
     GS_TRY(time_layers(p));
-    GS_TRY(steps(p, &count, &took, &samples));
-    count++; /* the first one was measured too */
+    GS_TRY(steps(p));
+    const double count = p->count + 1; /* the first step was measured too */
     for (int i = 0; i < p->out->row_count; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) {
             gs_profile_cell *c = &p->out->rows[i].cell[k];
@@ -428,13 +424,13 @@ static gs_status measure_all(profiler *p) {
     return measure_rows(p);
 }
 
-/* Adds to *out what `measure` measures, and frees it on failure. */
+/* `measure` adds to *out, which is freed on failure. */
 static gs_status run(const gs_settings *settings, double seconds, gs_status (*measure)(profiler *),
                      gs_profile *out) {
     GS_TRY(gs_check_each_setting(settings));
     gs_settings s = *settings;
     s.lr = 0;
-    s.epochs = INT_MAX; /* a schedule that does not end */
+    s.epochs = INT_MAX; /* the schedule never ends */
     s.steps = 0;
     s.sync = gs_settings_default().sync;
     s.bucket = 0;
@@ -472,7 +468,7 @@ gs_status gs_profile_plain(const gs_settings *settings, double seconds, gs_profi
         gs_bug("profile: %d rows, %d plain", out->row_count, plain.row_count);
     for (int k = 0; k < GS_DIRECTIONS; k++)
         for (int i = 0, does_it = 0; i < out->row_count; i++) {
-            /* a layer that moves no bytes of its own is done by one before it */
+            /* a layer that moves no bytes is computed by an earlier one */
             if (out->rows[i].cell[k].bytes > 0) does_it = i;
             out->rows[does_it].plain[k] += plain.rows[i].cell[k].seconds;
         }

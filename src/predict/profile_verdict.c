@@ -1,4 +1,4 @@
-/* What the bandwidths of the loader and of the step say about a run. */
+/* What bounds a run: its loader or its step. Lesson 1 replaces this file. */
 #include <stdio.h>
 #include "predict/profile.h"
 

@@ -17,24 +17,21 @@
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
                                                       "sum",   "message", "update"};
 
-enum { STEPS_MOST = 8 /* until two take as long */ };
-static const double SAME = 1e-6; /* as a share of a step */
+enum { STEPS_MOST = 8 /* until two steps take equally long */ };
+static const double SAME = 1e-6; /* of a step */
 
 /* ---- what is asked ---- */
 
-static gs_status check_sync(const gs_settings *s) {
+/* The scheme and the layout. */
+static gs_status check_settings(const gs_settings *s) {
     const gs_sync_scheme *scheme;
     GS_TRY(gs_sync_find(s->sync, &scheme));
     if (scheme == &gs_sync_auto)
         return gs_fail(GS_E_USAGE,
                        "--sync auto chooses by measuring, and simulate measures no messages; name a scheme "
                        "(gradsum step --help lists them)");
-    return GS_OK;
-}
-
-static gs_status check_layout(const gs_simulation *s) {
-    GS_TRY(gs_tensor_check(&s->settings));
-    gs_settings any = s->settings;
+    GS_TRY(gs_tensor_check(s));
+    gs_settings any = *s;
     any.sync = gs_settings_default().sync; /* stages and groups have no scheme */
     return gs_check_pairs(&any);
 }
@@ -62,8 +59,7 @@ gs_status gs_simulation_settle(gs_simulation *s) {
                         (s->settings.tensor > 1 ? s->settings.tensor : 1);
     if (s->workers % divides != 0)
         return gs_fail(GS_E_USAGE, "%d workers cannot be divided into groups of %d", s->workers, divides);
-    GS_TRY(check_sync(&s->settings));
-    GS_TRY(check_layout(s));
+    GS_TRY(check_settings(&s->settings));
     if (s->settings.batch == 0) s->settings.batch = (size_t)GS_SIMULATED_BATCH * (size_t)s->workers;
     if (s->settings.batch < (size_t)s->workers)
         return gs_fail(GS_E_USAGE, "--batch %zu is less than a sample for each of %d workers",
@@ -132,10 +128,8 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     char device[48];
     const gs_settings *s = &memory.settings;
     gs_settings one = sim->settings;
-    one.layout = NULL;
-    one.pipeline_schedule = NULL;
-    one.pipeline = one.tensor = one.zero = one.micro_batches = one.bucket = 0;
-    one.sequence = false;
+    GS_TRY(gs_settings_alone(&one, device));
+    one.bucket = 0;
     one.wire = GS_WIRE_F32;
     one.link = (gs_link){0, 0};
     one.jitter.count = 0;
@@ -144,8 +138,6 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     one.batch = 1;
     one.threads = 1;
     one.accumulate = 1;
-    GS_TRY(gs_devices_name(one.devices, 0, device));
-    one.devices = device;
     gs_status status = gs_memory_plan_create(&one, &memory);
     if (status == GS_OK)
         status =
@@ -180,12 +172,11 @@ static double compute_of(const gs_simulated_work *w) {
 
 /* ---- what the workers do ---- */
 
-/* What each worker does in a step, for comm/virtual/play.h: what a dry run of its stage and its part has written
- * down (predict/dry_run.h), with seconds. The replicas of a part share a script: they do the same as the first one,
- * which has as many samples as any. */
+/* What a worker does in a step: the items of a dry run of its stage and part, with seconds. Replicas share it. */
 typedef struct role {
-    gs_dry_run dry_run;    /* of the first replica */
-    gs_virtual_item *item; /* the first one is GS_VIRTUAL_BEGIN */
+    int rank;              /* the first replica */
+    gs_dry_run dry_run;    /* of that */
+    gs_virtual_item *item; /* item[0] is GS_VIRTUAL_BEGIN */
     int items;
     double compute; /* seconds */
 } role;
@@ -200,15 +191,14 @@ typedef struct run {
     role *role;                /* [stage][part] */
     int roles;
     gs_message_lists lists;
-    role *now; /* whose script is being written, */
-    int rank;  /* and of its first replica */
+    role *now; /* whose script is being written */
     bool in_job;
-    gs_virtual_item compute; /* layers one after the other are one item */
+    gs_virtual_item compute; /* consecutive layers are one item */
     gs_virtual *virtual;
     int made; /* steps */
     size_t room;
     gs_status failed;
-    double last; /* when worker 0 ended the step before */
+    double last; /* when worker 0 ended the previous step */
     double step[GS_SIMULATED_STEPS + STEPS_MOST];
 } run;
 
@@ -232,10 +222,9 @@ static void flush(run *w) {
     w->compute.seconds = 0;
 }
 
-/* Beside a thread that has the messages a worker's own time is another one. */
-static void add_compute(run *w, double seconds, gs_simulated_kind kind, bool background) {
+static void add_compute(run *w, double seconds, gs_simulated_kind kind, gs_virtual_op op) {
     if (w->compute.kind != (int)kind) flush(w);
-    w->compute.op = background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS;
+    w->compute.op = op;
     w->compute.kind = (int)kind;
     w->compute.seconds += seconds;
     w->now->compute += seconds;
@@ -243,49 +232,51 @@ static void add_compute(run *w, double seconds, gs_simulated_kind kind, bool bac
 
 /* ---- calls to others ---- */
 
-static gs_status add_call(run *w, const gs_dry_run_item *i, bool background) {
+static gs_status add_call(run *w, const gs_dry_run_item *i) {
     const gs_layout *l = &w->layout;
     const gs_virtual_list *list;
+    const bool joins = w->now->dry_run.background && !w->in_job;
     const gs_virtual_item join = {.op = GS_VIRTUAL_JOIN};
     GS_TRY(gs_message_lists_of(&w->lists, &i->key, &list));
-    if (background && !w->in_job) add(w, join);
+    if (joins) add(w, join);
     add(w, (gs_virtual_item){.op = GS_VIRTUAL_LIST,
                              .stride = i->axis == GS_DP   ? l->tp
                                        : i->axis == GS_PP ? l->dp * l->tp
                                                           : 1,
                              .list = list,
                              .kind = GS_SIM_SUM});
-    if (background && !w->in_job) add(w, join);
+    if (joins) add(w, join);
     return GS_OK;
 }
 
 /* Within the rank's own replica. */
 static void add_message(run *w, const gs_call *message) {
     add(w, (gs_virtual_item){.op = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
-                             .peer = message->root - w->rank,
+                             .peer = message->root - w->now->rank,
                              .bytes = message->count,
                              .kind = GS_SIM_MESSAGE});
 }
 
 /* ---- a role ---- */
 
-static gs_status add_item(run *w, const gs_dry_run_item *i, bool background) {
+static gs_status add_item(run *w, const gs_dry_run_item *i) {
     static const gs_virtual_op marks[] = {[GS_DRY_ASK] = GS_VIRTUAL_ASK,
                                           [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,
                                           [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
                                           [GS_DRY_JOIN] = GS_VIRTUAL_JOIN};
     if (i->what == GS_DRY_LAYERS) {
-        const gs_simulated_kind kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
-        add_compute(w, seconds_of_layers(w->work, i), kind, background);
+        /* beside a thread with messages, the worker's thread has its own time */
+        add_compute(w, seconds_of_layers(w->work, i), i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD,
+                    w->now->dry_run.background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS);
         return GS_OK;
     }
     if (i->what == GS_DRY_UPDATE) {
         const double share = (double)i->params / (double)w->work->plan->params;
-        add_compute(w, w->work->times.update * share, GS_SIM_UPDATE, false);
+        add_compute(w, w->work->times.update * share, GS_SIM_UPDATE, GS_VIRTUAL_PASS);
         return GS_OK;
     }
     flush(w);
-    if (i->what == GS_DRY_CALL) return add_call(w, i, background);
+    if (i->what == GS_DRY_CALL) return add_call(w, i);
     if (i->what == GS_DRY_ASK || i->what == GS_DRY_NOTE) w->in_job = i->what == GS_DRY_ASK;
     if (i->what == GS_DRY_MESSAGE)
         add_message(w, &i->message);
@@ -297,18 +288,18 @@ static gs_status add_item(run *w, const gs_dry_run_item *i, bool background) {
 static gs_status write_role(run *w) {
     role *o = w->now;
     const gs_dry_run *r = &o->dry_run;
-    enum { MOST = 4 /* of a dry run: layers before it, and a call between two joins */ };
+    enum { MOST = 4 /* items for one of the dry run: layers before it, and a call between two joins */ };
     GS_TRY(GS_NEW(o->item, MOST * r->items + 2, "the steps of %d workers", w->sim->workers));
     w->in_job = false;
     add(w, (gs_virtual_item){.op = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
-    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i], r->background));
+    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i]));
     flush(w);
     return GS_OK;
 }
 
 /* ---- what the sums are ---- */
 
-/* What the formula of the scheme gives for it, on links between hosts. */
+/* Seconds by the scheme's formula, on links between hosts; NAN: it has none. */
 static double formula_of(const gs_simulation *sim, const gs_simulated_work *w,
                          const gs_message_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
@@ -333,30 +324,27 @@ static void describe_sums(run *w) {
 
 /* ---- all ---- */
 
-/* The step of the first replica of each part of each stage. */
 static gs_status dry_runs(run *w) {
     const gs_layout *l = &w->layout;
     const gs_model *plan = w->work->plan;
     gs_settings s = w->sim->settings;
     s.model = plan->text;
-    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker's part at once */
+    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker computes its samples at once */
     s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     if (l->pp > 1) s.pipeline_cut = "flops";
-    for (int i = 0; i < w->roles; i++)
-        GS_TRY(gs_dry_run_create(&s, plan->in, gs_model_targets(plan), w->sim->workers,
-                                 gs_rank_at(l, (gs_coordinates){0, i % l->tp, i / l->tp}),
-                                 &w->role[i].dry_run));
+    for (int i = 0; i < w->roles; i++) {
+        role *o = &w->role[i];
+        o->rank = gs_rank_at(l, (gs_coordinates){0, i % l->tp, i / l->tp});
+        GS_TRY(
+            gs_dry_run_create(&s, plan->in, gs_model_targets(plan), w->sim->workers, o->rank, &o->dry_run));
+    }
     return GS_OK;
 }
 
 static gs_status write_scripts(run *w) {
     GS_TRY(dry_runs(w));
     describe_sums(w);
-    for (int i = 0; i < w->roles; i++) {
-        w->now = &w->role[i];
-        w->rank = gs_rank_at(&w->layout, (gs_coordinates){0, i % w->layout.tp, i / w->layout.tp});
-        GS_TRY(write_role(w));
-    }
+    for (w->now = w->role; w->now < w->role + w->roles; w->now++) GS_TRY(write_role(w));
     for (int r = 0; r < w->sim->workers; r++) {
         const gs_coordinates at = gs_coordinates_of(&w->layout, r);
         const role *o = &w->role[at.pp * w->layout.tp + at.tp];
@@ -384,12 +372,11 @@ static void free_run(run *w) {
     free(w->role);
     gs_message_lists_free(&w->lists);
     gs_virtual_free(w->virtual);
-    free(w);
 }
 
 /* ---- the timeline ---- */
 
-/* The workers that are shown: all, or evenly spaced ones. */
+/* The timeline has all workers, or evenly spaced ones. */
 static bool is_shown(const gs_simulation *s, int rank) {
     if (s->workers <= GS_SIM_SHOWN) return true;
     return rank % ((s->workers + GS_SIM_SHOWN - 1) / GS_SIM_SHOWN) == 0;
@@ -436,7 +423,7 @@ static gs_status make_step(run *r, int step) {
     return GS_OK;
 }
 
-/* Do all workers end this step at one moment, so that the next begins as this one did? */
+/* All workers end this step at one moment, so the next one begins as this one did. */
 static bool ended_together(const run *r) {
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     double first = INFINITY, last = 0;
@@ -463,7 +450,7 @@ static gs_status make_steps(run *r) {
 
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
-    /* All begin the first one at one moment, and so it takes another time. With pauses it is one of many. */
+    /* All workers begin the first step at one moment, so it may take longer or shorter. With pauses it is one of many. */
     const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
     double *times = r->step + skip;
     const int count = o->steps - skip;
@@ -485,7 +472,7 @@ static void find_busiest(run *r, double from, double to) {
             o->busiest = h;
             o->busiest_in = in;
         }
-    /* Where the sums of two steps overlap, a line has no longer than a step for those of one. */
+    /* If the sums of two steps overlap, a line has only a step's time for those of one. */
     const double time = fmin(to - from, o->step);
     o->busy = time > 0 ? fmin(1, most / time) : 0;
 }
@@ -531,22 +518,18 @@ static void summarise(run *r) {
 
 gs_status gs_simulate(const gs_simulation *s, const gs_simulated_work *w, gs_simulated *out) {
     *out = (gs_simulated){.workers = s->workers, .hosts = s->hosts};
-    run *r;
-    GS_TRY(GS_NEW(r, 1, "a simulation of %d workers", s->workers));
-    r->sim = s;
-    r->work = w;
-    r->out = out;
+    run r = {.sim = s, .work = w, .out = out};
     const gs_virtual_cluster cluster = {.ranks = s->workers,
                                         .hosts = s->hosts,
                                         .between = s->settings.link,
                                         .inside = s->inside,
                                         .gamma = w->gamma};
-    const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, r};
-    gs_status status = gs_virtual_create(&cluster, watcher, &r->virtual);
-    if (status == GS_OK) status = create_scripts(r);
-    if (status == GS_OK) status = make_steps(r);
-    if (status == GS_OK) summarise(r);
-    free_run(r);
+    const gs_virtual_watch watcher = {watch, s->progress ? tell : NULL, &r};
+    gs_status status = gs_virtual_create(&cluster, watcher, &r.virtual);
+    if (status == GS_OK) status = create_scripts(&r);
+    if (status == GS_OK) status = make_steps(&r);
+    if (status == GS_OK) summarise(&r);
+    free_run(&r);
     return status;
 }
 

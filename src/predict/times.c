@@ -19,11 +19,11 @@ typedef struct bench {
     gs_optimizer *optimizer; /* NULL: no updates */
     gs_mem x, targets;
     int *point, slices;
-    int *slice; /* [layers, by their number]: of a child of the outermost sequence; -1 of others */
+    int *slice; /* [layers, by number]: of a child of the outermost sequence; -1: of no such child */
     gs_layer_watcher watcher;
     bool backward;
     double mark;
-    /* [turns][numbers]: seconds of each slice forward, of each backward, of the update; `turn`: the one at hand */
+    /* [turns][numbers]: seconds of each slice forward, of each backward, of the update; turn: the current one */
     double *turns, *turn;
     size_t numbers;
 } bench;
@@ -49,7 +49,7 @@ static gs_status make_input(bench *b) {
 
 /* ---- a turn ---- */
 
-/* What has passed since the last mark is the time of `slice`, in the direction at hand. */
+/* The time since the last mark belongs to `slice`, in the current direction. */
 static gs_status lap(bench *b, int slice) {
     GS_TRY(b->device->ops->finish(b->device));
     const double now = gs_seconds();
@@ -58,7 +58,7 @@ static gs_status lap(bench *b, int slice) {
     return GS_OK;
 }
 
-/* Where others measure beside this thread, all begin together. */
+/* All threads begin together. */
 static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                         gs_mem in) {
     bench *b = context;
@@ -77,7 +77,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return b->slice[l->number] < 0 ? GS_OK : lap(b, b->slice[l->number]);
 }
 
-/* The loss counts as a part of the last slice. */
+/* The last slice includes the loss. */
 static gs_status make_turn(bench *b) {
     const gs_settings *s = b->asked->settings;
     const gs_pass pass = {.n = b->asked->samples,
@@ -101,7 +101,7 @@ static gs_status make_turn(bench *b) {
     return lap(b, b->slices);
 }
 
-/* How many turns, after the first one: all threads make as many. */
+/* *count: turns after the first one, the same number in all threads. */
 static gs_status make_turns(bench *b, int *count) {
     double one = 0;
     b->turn = b->turns;
@@ -114,7 +114,7 @@ static gs_status make_turns(bench *b, int *count) {
     return GS_OK;
 }
 
-/* ---- what they took ---- */
+/* ---- summary ---- */
 
 static double median_of(const bench *b, const double *turns, int count, int number) {
     double x[MOST] = {0};
@@ -151,7 +151,7 @@ static gs_status summarise(const bench *b, int count, double *sum, double *most,
 
 /* ---- all of it ---- */
 
-/* A part is measured without its group. */
+/* A tensor group's part is measured without its messages. */
 static gs_status sum_nothing(void *context, gs_device *d, gs_mem x, size_t count) {
     (void)context, (void)d, (void)x, (void)count;
     return GS_OK;

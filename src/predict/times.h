@@ -1,14 +1,14 @@
-/* What the layers of a model take, measured: forward and backward of one micro-batch, slice by slice (parallel/cut.h).
+/* Measured times of a model's layers: forward and backward of one micro-batch, slice by slice (parallel/cut.h).
  *
- * The whole model goes forward and backward again and again, on a device that is opened for this, with images drawn at
- * random (of a text: the first token again and again). The clock is read around each layer, once the device has
- * finished. After one turn that warms up, 5 to 50 more are measured, for about 10 ms a piece. Of each layer the median
- * turn counts: a step is made of such turns, and one that was disturbed has no effect. Meanwhile the device has the
- * weights and gradients of the whole model, and the activations of one micro-batch.
+ * The whole model runs forward and backward repeatedly, on a device opened for this, with random images (of a text:
+ * with its first token only). The clock is read around each layer, after the device has finished. One turn warms up; 5
+ * to 50 more are measured, about 10 ms per slice. The median turn of each layer counts, so that a few disturbed turns
+ * have no effect. Meanwhile the device holds weights and gradients of the whole model, and the activations of one
+ * micro-batch.
  *
- * Cores of one machine share its memory, and some of its caches: a busy core is slower while the others are busy too.
- * So several threads can measure the same layers at the same time (beside). All begin each forward and each backward
- * together. Each turn gives two times: the mean of all threads, and that of the slowest one.
+ * Cores of one machine share its memory, and some of its caches: a core is slower while the others are busy too. So
+ * several threads (peers) can measure the same layers at once. They begin each forward and each backward of a slice
+ * together. Each turn gives two times: the mean of all threads, and the slowest thread's.
  */
 #pragma once
 
@@ -20,26 +20,23 @@ typedef struct gs_layer_times {
     int layers;                 /* children of the outermost sequence */
     double *forward, *backward; /* [layers]: seconds; 0 for a layer in the slice of another one */
     double *both;               /* their sums */
-    /* As `both`, of the slowest thread: what a layer takes where threads wait for each other. Alone: as `both`. */
-    double *slowest;
-    /* A thread's time for all layers, by its median turns: the slowest thread's, divided by the mean. Alone: 1. */
-    double uneven;
-    double update; /* seconds, of all parameters; 0: not measured */
+    double *slowest; /* `both` of the slowest thread: a layer's time if threads wait for each other */
+    double uneven;   /* median time of all layers: the slowest thread's, divided by the mean; one thread: 1 */
+    double update;   /* seconds, of all parameters; 0: not measured */
 } gs_layer_times;
 
-/* What is measured, and who else measures it. */
 typedef struct gs_layer_bench {
     const gs_settings *settings; /* of the model */
-    const gs_dataset *data;      /* gives the shape of a sample; the samples are not looked at */
+    const gs_dataset *data;      /* for the shape of a sample; its samples are not read */
     const char *device;
     int threads;
     size_t samples;
-    const gs_tensor_group *group; /* measures this worker's part, without the group's sums; NULL: all */
+    const gs_tensor_group *group; /* measure this worker's part, without the group's sums; NULL: all */
     gs_comm *peers;               /* other threads that make the same call; NULL: none */
-    bool updates;                 /* also an update, by the optimiser of the settings */
+    bool updates;                 /* also measure an update by the settings' optimiser */
 } gs_layer_bench;
 
-/* *out is to be freed in any case. */
+/* *out must be freed even after an error. */
 gs_status gs_layer_times_of(const gs_layer_bench *, gs_layer_times *out);
 
 /* Times of 0. GS_E_MEMORY. */

@@ -15,7 +15,7 @@ void gs_sync_round(gs_sync *s) {
     s->counted.rounds++;
 }
 
-/* In virtual time (comm/virtual/list.h) there are no data: nothing is converted, and nothing is added. */
+/* In virtual time (predict/message_lists.h) there are no data: nothing is converted, and nothing is added. */
 bool gs_sync_is_virtual(const gs_sync *s) {
     return s->comm->ops->added != NULL;
 }

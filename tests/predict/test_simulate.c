@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "comm/virtual/list.h"
 #include "sync/scheme.h"
 #include "predict/failures.h"
 #include "predict/message_lists.h"
@@ -61,22 +60,6 @@ static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
 
 enum { MOST = 80, CALLS = 3, ITEMS = 1 + 2 * CALLS };
 
-/* The list of each rank, by a recording of its own. */
-static void record_each(const gs_message_lists_key *k, gs_virtual_list *list, float *array) {
-    for (int r = 0; r < k->ranks; r++) {
-        gs_recorder recorder;
-        gs_sync *sync = NULL;
-        list[r] = (gs_virtual_list){.ranks = k->ranks};
-        gs_recorder_begin(&recorder, k->ranks);
-        recorder.comm.rank = r;
-        recorder.list = &list[r];
-        if (k->scheme) assert_ok(gs_sync_create_wire(k->scheme, &recorder.comm, k->array, &sync));
-        assert_ok(sync ? gs_sync_run(sync, array, k->array.count)
-                       : gs_call_run(&recorder.comm, &k->call, array, array));
-        gs_sync_free(sync);
-    }
-}
-
 static uint32_t draw(uint32_t below) {
     static uint32_t seed = 1;
     seed = seed * 1664525 + 1013904223;
@@ -112,30 +95,28 @@ static gs_message_lists_key drawn_call(int ranks) {
 /* Two steps of drawn calls, between which each rank computes for a time of its own, are to the bit what they are where
  * each rank has its own list, and so is played alone. */
 TEST(ranks_together_do_what_each_does_alone) {
-    float *array = gs_test_calloc(MOST * 1000, sizeof *array);
     gs_virtual_item(*item)[MOST][ITEMS] = gs_test_calloc(2, sizeof *item);
     int shared = 0;
     for (int test = 0; test < 300; test++) {
         const int n = 2 + (int)draw(MOST - 1);
         const gs_virtual_cluster cluster = {
             n, draw(4) == 0 ? 1 : n, {draw(3) * 3e-6, 1e9}, {1e-6, 1e10}, draw(2) * GAMMA};
-        gs_virtual_list own[CALLS][MOST];
         gs_virtual_script script[2][MOST];
         gs_virtual *v[2];
-        gs_message_lists lists = {0};
+        gs_message_lists lists[2] = {{0}, {.apart = true}};
         for (int c = 0; c < CALLS; c++) {
             const gs_message_lists_key k = drawn_call(n);
-            const gs_virtual_list *list;
-            assert_ok(gs_message_lists_of(&lists, &k, &list));
-            record_each(&k, own[c], array);
-            shared += list->message != NULL;
-            if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list->message);
+            const gs_virtual_list *list[2];
+            for (int alone = 0; alone < 2; alone++)
+                assert_ok(gs_message_lists_of(&lists[alone], &k, &list[alone]));
+            shared += list[0]->message != NULL;
+            if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list[0]->message);
             for (int r = 0; r < n; r++) {
                 item[0][r][1 + 2 * c] = item[1][r][1 + 2 * c] =
                     (gs_virtual_item){.op = GS_VIRTUAL_PASS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
                 for (int alone = 0; alone < 2; alone++)
                     item[alone][r][2 + 2 * c] =
-                        (gs_virtual_item){.op = GS_VIRTUAL_LIST, .stride = 1, .list = alone ? own[c] : list};
+                        (gs_virtual_item){.op = GS_VIRTUAL_LIST, .stride = 1, .list = list[alone]};
             }
         }
         for (int alone = 0; alone < 2; alone++) {
@@ -148,10 +129,10 @@ TEST(ranks_together_do_what_each_does_alone) {
                             (size_t)n * sizeof(gs_virtual_account));
         assert_memory_equal(gs_virtual_lines(v[0]), gs_virtual_lines(v[1]),
                             (size_t)cluster.hosts * sizeof(gs_virtual_line));
-        for (int alone = 0; alone < 2; alone++) gs_virtual_free(v[alone]);
-        for (int c = 0; c < CALLS; c++)
-            for (int r = 0; r < n; r++) gs_virtual_list_free(&own[c][r]);
-        gs_message_lists_free(&lists);
+        for (int alone = 0; alone < 2; alone++) {
+            gs_virtual_free(v[alone]);
+            gs_message_lists_free(&lists[alone]);
+        }
     }
     assert_true(shared > 300);
 }

@@ -3,19 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double PS = 1e12; /* in a second */
+static const double PS = 1e12; /* per second */
 
-/* A message under way, in the queue of its sender and receiver. 0 is none. */
+/* A message under way, in the queue of its sender and receiver; number 0 is none. */
 typedef struct under_way {
     double time; /* as `stage` says */
     double takes;
     uint32_t next;
     int32_t from, to;
-    int16_t stage, inside; /* inside: 1 where it stays inside a host, else 0 */
+    int16_t stage, inside; /* inside: 1 if it stays inside a host, else 0 */
 } under_way;
 
 enum {
-    STAGE_LEFT,    /* onto a line of its own at `time`: the receiver computes when it arrives */
+    STAGE_LEFT,    /* has left on its sender's own line at `time`: the receiver computes its arrival */
     STAGE_OUT,     /* wants its host's line out at `time` */
     STAGE_IN,      /* wants the receiving host's line in at `time` */
     STAGE_ARRIVES, /* at `time` */
@@ -26,11 +26,11 @@ typedef struct message_queue {
     uint32_t head, tail;
 } message_queue;
 
-/* A message that wants a shared line. Of two at one moment that of the lower source goes first: source r < N is rank r,
- * whose message wants its host's line out; N + h is the line out of host h, whose messages want the next line in. */
+/* A message that wants a shared line. Of two at one moment, the one from the lower source goes first: source r < N is
+ * rank r, whose message wants its host's line out; N + h is host h's line out, whose messages want the next line in. */
 typedef struct wanted {
     double time;
-    uint64_t order; /* of one source */
+    uint64_t order; /* among those of one source */
     int source;
     uint32_t message;
 } wanted;
@@ -38,47 +38,48 @@ typedef struct wanted {
 /* The messages to a rank, by sender. */
 typedef struct message_inbox {
     message_queue *queue;  /* [count] */
-    int count, room, last; /* last: that was looked at */
-    int *place;            /* [ranks]: which one is of that sender, from 1; NULL while there are few */
+    int count, room, last; /* last: the queue used last */
+    int *place;            /* [ranks]: that sender's queue, from 1; NULL while there are few */
 } message_inbox;
 
-/* What every move touches comes first. Of two lines the first leads to other hosts, the other one stays inside. */
+/* What every move touches comes first. Of two lines, 0 leads to other hosts and 1 stays inside the host. */
 typedef struct virtual_rank {
-    double clock, out[2];         /* ps; when its own lines out are free again */
-    uint32_t place;               /* in the list at its place in the script */
-    int at;                       /* in its script */
-    int waits_for;                /* a rank; -1: it does not wait */
-    bool ready;                   /* it is in the queue of those that can go on */
-    const gs_virtual_list *meets; /* "all ranks together": it waits for that */
-    bool met;                     /* it is over, or cannot be */
+    double clock, out[2]; /* ps; out: when its own lines out are free again */
+    uint32_t place;       /* index of its move in the current list */
+    int at;               /* index of its item in the script */
+    int waits_for;        /* a rank; -1: it does not wait */
+    bool ready;           /* it is in the queue of ranks that can go on */
+    const gs_virtual_list
+        *meets; /* the list that it would execute together with all ranks: it waits for them */
+    bool met;   /* that was done, or was impossible */
     message_inbox inbox;
-    gs_virtual_account account;
-    double item_began;              /* ps; below 0: it has not */
-    double work;                    /* ps: the clock of the thread that works, */
-    double noted[GS_VIRTUAL_SLOTS]; /* and what it may wait for */
+    double item_began;              /* ps; below 0: not yet */
+    double work;                    /* ps: the clock of the working thread, */
+    double noted[GS_VIRTUAL_SLOTS]; /* and the moments that it may wait for */
     gs_port in[2];
 } virtual_rank;
 
 struct gs_virtual {
     gs_virtual_cluster cluster;
-    int ranks, each;                 /* each: ranks of a host */
-    double alpha[2], beta[2], gamma; /* ps, and ps a byte */
+    int ranks, each;                 /* each: ranks per host */
+    double alpha[2], beta[2], gamma; /* ps; ps per byte; ps per byte */
     virtual_rank *rank;
     const gs_virtual_script *script;
     /* messages */
-    under_way *message; /* [0] is not used */
+    under_way *message; /* [0] is unused */
     uint32_t messages, message_room, spare;
-    /* those that can go on, in a ring of `ranks` places */
+    /* ranks that can go on: a ring buffer of `ranks` entries */
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts] */
     double *out_free, *in_free;
-    wanted *heap; /* as much room as `message` */
+    wanted *heap; /* as many entries as `message` */
     uint32_t heap_count;
     uint64_t order;
     gs_virtual_line *line;
-    gs_virtual_account *account; /* [ranks], for who asks */
+    gs_virtual_account *account; /* [ranks] */
     gs_virtual_watch watch;
-    double moves, moved, told; /* of this play; moved, when progress was told last */
+    double moves, moved,
+        told; /* of this play: all, those done, and `moved` when progress was last reported */
     gs_status failed;
 };
 
@@ -130,7 +131,7 @@ static void carry(under_way *w, double *line_free, double *busy) {
     *busy += w->takes;
 }
 
-/* Let the earliest through. False: there is none. */
+/* Let the earliest message through. False: there is none. */
 static bool let_through(gs_virtual *v) {
     if (v->heap_count == 0) return false;
     const uint32_t m = take(v);
@@ -150,9 +151,10 @@ static bool let_through(gs_virtual *v) {
     if (v->rank[w->to].waits_for == w->from) wake(v, w->to);
     return true;
 }
-/* ---- messages under way: who has sent what to whom, and when it arrives ---- */
 
-enum { FEW = 40 /* senders among which we look for one: more than the rounds of a scheme of log2 N */ };
+/* ---- messages under way ---- */
+
+enum { FEW = 40 /* senders that are searched one by one: more than the rounds of a scheme of log2 N */ };
 
 static void no_memory(gs_virtual *v) {
     v->failed = gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
@@ -190,14 +192,14 @@ static bool add_sender(message_inbox *b, int from) {
     return true;
 }
 
-/* Once a rank has many senders, a table says where each is. */
+/* For a rank with many senders, a table holds the index of each sender's queue. */
 static bool make_table(message_inbox *b, int ranks) {
     if (!(b->place = calloc((size_t)ranks, sizeof *b->place))) return false;
     for (int i = 0; i < b->count; i++) b->place[b->queue[i].from] = i + 1;
     return true;
 }
 
-/* NULL: no memory; or, unless `make`, no such sender. */
+/* NULL: no memory; or, without `make`, no such sender. */
 static message_queue *queue_from(message_inbox *b, int from, int ranks, bool make) {
     if (b->last < b->count && b->queue[b->last].from == from) return &b->queue[b->last];
     if (b->place) {
@@ -228,7 +230,7 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     under_way *w = &v->message[m];
     *w = (under_way){.time = k->clock, .from = from, .to = to, .inside = inside};
     w->takes = whole_ps(bytes * v->beta[inside]);
-    k->account.sent[inside] += bytes;
+    v->account[from].sent[inside] += bytes;
     if (queue->tail)
         v->message[queue->tail].next = m;
     else
@@ -250,7 +252,7 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     return DONE;
 }
 
-/* Receive the first message from there, when it has come: the clock moves on. */
+/* Receive the first message from that rank once it is there; the clock moves on to its arrival. */
 static outcome receive_message(gs_virtual *v, int r, int from) {
     virtual_rank *k = &v->rank[r];
     message_queue *queue = queue_from(&k->inbox, from, v->ranks, false);
@@ -270,11 +272,12 @@ static outcome receive_message(gs_virtual *v, int r, int from) {
     v->spare = m;
     return DONE;
 }
-/* A rank goes on for so many moves at most before others get their turn: else the first ranks of a ring would run far
- * ahead, and what they have sent would fill the memory. */
+
+/* A rank makes at most TURN moves before others get their turn: otherwise the first ranks of a ring would run far ahead,
+ * and their messages would fill the memory. */
 enum { TURN = 256 };
 
-enum { TOLD = 1 << 20 /* moves from one word of progress to the next: some 0.05 s */ };
+enum { TOLD = 1 << 20 /* moves between two reports of progress: some 0.05 s */ };
 
 static void tell_progress(gs_virtual *v) {
     if (!v->watch.progress || v->moved < v->told + TOLD) return;
@@ -284,40 +287,48 @@ static void tell_progress(gs_virtual *v) {
 
 /* ---- all ranks together ----
  *
- * Where all ranks share a list, have lines of their own, and in each turn send one message and receive one, they go
- * through the list together, turn by turn:
+ * If all ranks share a list, own their lines, and in each turn send one message and receive one, they go through the
+ * list together, turn by turn:
  *
  *     to rank r + d                  out[r]   = max(clock[r], out[r]) + takes
  *     from rank r - d                comes[r] = out[r - d] + alpha
  *                                    clock[r] = max(clock[r], comes[r]) + adds
  *
- * That is three passes over arrays, so the 8.6 billion messages of a ring of 65,536 take half a minute. The numbers are
- * the same, as what a rank finds on its lines does not depend on who is played first. Nearly every message comes to a
- * line in after those before it. One that is early may find a gap: the line's gs_port is asked, after it has been told
- * what came meanwhile. */
+ * These are three passes over arrays, so the 8.6 billion messages of a ring of 65,536 take half a minute. The numbers
+ * are the same: what a rank finds on its lines does not depend on which rank is played first. While the sender stays
+ * the same, messages reach a line in order, behind everything before them. A turn with another sender, or with a
+ * message that is early and may find a gap, asks the lines' gs_ports, after telling them what came meanwhile. */
 
-/* Messages after which a port knows no others, and what to forget; and turns whose messages are kept: this one too. */
+/* A port forgets what came before the last KNOWN messages; KEPT: with those of this turn. */
 enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
-/* Arrays of [ranks]; those of parts have [2 ranks], as part p is p + ranks too. Behind bytes come [2 ranks] zeros. */
+/* Arrays of [ranks]; those of parts have [2 ranks], as part p is also p + ranks. */
 typedef struct together {
-    int ranks, line;                 /* line: which of a rank's two */
-    double alpha, *clock, *out, *in; /* in: when the line in was free again */
-    double *takes, *adds, *bytes;    /* of parts */
-    double *comes[KEPT];             /* in the last turns: turn t is at t % KEPT */
-    int *told;                       /* up to which turn the rank's port knows */
-    int turns, *sent, *came;         /* of each turn so far: the parts that rank 0 sends and receives */
+    int ranks, line;                        /* line: which of a rank's two */
+    double alpha, *clock, *out, *in;        /* in: when the line in is free again */
+    double *takes, *adds, *nothing, *bytes; /* of parts; nothing: zeros */
+    double *comes[KEPT];                    /* turn t is at t % KEPT: when its messages have come, */
+    const double *took[KEPT];               /* and how long each occupied the line */
+    int turn, told;                         /* ports know the messages of turns before `told` */
 } together;
 
-/* The rank's port gets to know what came before this turn. */
-static gs_port *tell_port(gs_virtual *v, const together *g, int r, int turn) {
-    gs_port *port = &v->rank[r].in[g->line];
-    for (int t = turn < g->told[r] + KNOWN ? g->told[r] : turn - KNOWN; t < turn; t++) {
-        const double takes = g->takes[g->came[t] + r];
-        gs_port_take(port, g->comes[t % KEPT][r] - takes, takes);
+static void tell_ports(gs_virtual *v, together *g) {
+    for (int t = g->turn < g->told + KNOWN ? g->told : g->turn - KNOWN; t < g->turn; t++)
+        for (int r = 0; r < g->ranks; r++) {
+            const double takes = g->took[t % KEPT][r];
+            gs_port_take(&v->rank[r].in[g->line], g->comes[t % KEPT][r] - takes, takes);
+        }
+    g->told = g->turn;
+}
+
+static void ask_ports(gs_virtual *v, together *g, double *comes, const double *takes) {
+    tell_ports(v, g);
+    for (int r = 0; r < g->ranks; r++) {
+        gs_port *port = &v->rank[r].in[g->line];
+        comes[r] = gs_port_take(port, comes[r] - takes[r], takes[r]) + takes[r];
+        g->in[r] = gs_port_free(port);
     }
-    g->told[r] = turn;
-    return port;
+    g->told = g->turn + 1;
 }
 
 static void send_all(const together *g, const double *restrict takes) {
@@ -346,109 +357,92 @@ static void receive_all(const together *g, const double *restrict comes, const d
     }
 }
 
-/* adds: of part 0, in this turn. */
-static void make_turn(gs_virtual *v, const together *g, int d, const double *adds) {
-    const int n = g->ranks, turn = g->turns;
-    double *comes = g->comes[turn % KEPT];
-    const double *takes = g->takes + g->came[turn];
-    send_all(g, g->takes + g->sent[turn]);
+/* m: rank 0's send and receive; adds: it adds what it receives. */
+static void make_turn(gs_virtual *v, together *g, const gs_virtual_move *m, bool same_sender, bool adds) {
+    const int n = g->ranks, d = m->peer, at = g->turn % KEPT;
+    double *comes = g->comes[at];
+    const double *takes = g->took[at] = g->takes + m[1].part;
+    send_all(g, g->takes + m[0].part);
     bool early = arrive(g, comes, takes, d, n, -d);
     early |= arrive(g, comes, takes, 0, d, n - d);
-    for (int r = 0; early && r < n; r++) {
-        if (!(comes[r] - takes[r] < g->in[r])) continue;
-        gs_port *port = tell_port(v, g, r, turn);
-        comes[r] = gs_port_take(port, comes[r] - takes[r], takes[r]) + takes[r];
-        g->told[r] = turn + 1;
-    }
-    receive_all(g, comes, adds + g->came[turn]);
-}
-
-/* Rank r's sum of x over the turns; part[t] is rank 0's in turn t. */
-static void add_up(const double *x, const int *part, int turns, int n, double *sum) {
-    enum { FEW = 512 /* ranks, whose sums stay in the cache */ };
-    for (int first = 0; first < n; first += FEW)
-        for (int t = 0; t < turns; t++)
-            for (int r = first; r < first + FEW && r < n; r++) sum[r] += x[part[t] + r];
+    if (early || !same_sender) ask_ports(v, g, comes, takes);
+    receive_all(g, comes, adds ? g->adds + m[1].part : g->nothing);
 }
 
 static void play_together(gs_virtual *v, const gs_virtual_list *l, together *g) {
-    const double *nothing = g->bytes + 2 * g->ranks;
     uint32_t i = 0;
-    for (int before = 0; i < l->moves; g->turns++) {
+    for (int before = 0; i < l->moves; g->turn++) {
         const gs_virtual_move *m = &l->move[i];
         const bool adds = i + 2 < l->moves && m[2].action == GS_VIRTUAL_ADD;
-        g->sent[g->turns] = (int)m[0].part;
-        g->came[g->turns] = (int)m[1].part;
-        make_turn(v, g, m->peer, adds ? g->adds : nothing);
-        /* where senders change; those of one sender come in order, and a port has no use for more than the last */
-        for (int r = 0; r < g->ranks && m->peer != before && g->turns % KNOWN == KNOWN - 1; r++)
-            tell_port(v, g, r, g->turns + 1);
+        make_turn(v, g, m, m->peer == before, adds);
         before = m->peer;
         i += adds ? 3 : 2;
         v->moved += (adds ? 3.0 : 2.0) * g->ranks;
         tell_progress(v);
     }
+    tell_ports(v, g);
 }
 
-/* After the last turn. */
-static void hand_back(gs_virtual *v, const gs_virtual_list *l, together *g) {
+/* sum[r]: of x, over the parts that rank r sends, or receives. */
+static void add_up(const gs_virtual_list *l, gs_virtual_action action, const double *x, double *sum) {
+    enum { BLOCK = 512 /* ranks, whose sums stay in the cache */ };
+    memset(sum, 0, (size_t)l->ranks * sizeof *sum);
+    for (int first = 0; first < l->ranks; first += BLOCK)
+        for (const gs_virtual_move *m = l->move; m < l->move + l->moves; m++) {
+            if (m->action != action) continue;
+            for (int r = first; r < first + BLOCK && r < l->ranks; r++) sum[r] += x[m->part + (size_t)r];
+        }
+}
+
+static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g) {
+    double *sum = g->comes[0];
     for (int r = 0; r < g->ranks; r++) {
-        tell_port(v, g, r, g->turns);
         v->rank[r].clock = g->clock[r];
         v->rank[r].out[g->line] = g->out[r];
         v->rank[r].place = l->moves;
     }
-    double *bytes = memset(g->comes[0], 0, 3 * (size_t)g->ranks * sizeof *bytes), *out = g->comes[1],
-           *in = g->comes[2];
-    add_up(g->bytes, g->sent, g->turns, g->ranks, bytes);
-    add_up(g->takes, g->sent, g->turns, g->ranks, out);
-    add_up(g->takes, g->came, g->turns, g->ranks, in);
-    for (int r = 0; r < g->ranks; r++) {
-        v->rank[r].account.sent[g->line] += bytes[r];
-        if (g->line == 1) continue;
-        v->line[r].out += out[r];
-        v->line[r].in += in[r];
-    }
+    add_up(l, GS_VIRTUAL_SEND, g->bytes, sum);
+    for (int r = 0; r < g->ranks; r++) v->account[r].sent[g->line] += sum[r];
+    if (g->line == 1) return; /* gs_virtual_line is of lines between hosts */
+    add_up(l, GS_VIRTUAL_SEND, g->takes, sum);
+    for (int r = 0; r < g->ranks; r++) v->line[r].out += sum[r];
+    add_up(l, GS_VIRTUAL_RECV, g->takes, sum);
+    for (int r = 0; r < g->ranks; r++) v->line[r].in += sum[r];
 }
 
-/* All are at the beginning of the list. Without memory they stay there, and are played one by one. */
+/* All ranks are at the beginning of the list. Without memory they stay there, and are played one by one. */
 static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     const size_t n = (size_t)v->ranks;
     const int line = v->cluster.hosts == 1;
     double *x = calloc((11 + KEPT) * n, sizeof *x);
-    int *counts = calloc(n + l->moves, sizeof *counts);
-    if (x && counts) {
-        together g = {.ranks = v->ranks,
-                      .line = line,
-                      .alpha = v->alpha[line],
-                      .clock = x,
-                      .out = x + n,
-                      .in = x + 2 * n,
-                      .takes = x + 3 * n,
-                      .adds = x + 5 * n,
-                      .bytes = x + 7 * n,
-                      .told = counts,
-                      .sent = counts + n,
-                      .came = counts + n + l->moves / 2};
-        for (size_t t = 0; t < KEPT; t++) g.comes[t] = x + (11 + t) * n;
-        for (size_t p = 0; p < 2 * n; p++) {
-            g.bytes[p] = (double)l->message[p % n];
-            g.takes[p] = whole_ps(g.bytes[p] * v->beta[line]);
-            g.adds[p] = whole_ps((double)l->added[p % n] * v->gamma);
-        }
-        for (int r = 0; r < v->ranks; r++) {
-            g.clock[r] = v->rank[r].clock;
-            g.out[r] = v->rank[r].out[line];
-            g.in[r] = gs_port_free(&v->rank[r].in[line]);
-        }
-        play_together(v, l, &g);
-        hand_back(v, l, &g);
+    if (!x) return;
+    together g = {.ranks = v->ranks,
+                  .line = line,
+                  .alpha = v->alpha[line],
+                  .clock = x,
+                  .out = x + n,
+                  .in = x + 2 * n,
+                  .takes = x + 3 * n,
+                  .adds = x + 5 * n,
+                  .nothing = x + 7 * n,
+                  .bytes = x + 9 * n};
+    for (size_t t = 0; t < KEPT; t++) g.comes[t] = x + (11 + t) * n;
+    for (size_t p = 0; p < 2 * n; p++) {
+        g.bytes[p] = (double)l->message[p % n];
+        g.takes[p] = whole_ps(g.bytes[p] * v->beta[line]);
+        g.adds[p] = whole_ps((double)l->added[p % n] * v->gamma);
     }
+    for (int r = 0; r < v->ranks; r++) {
+        g.clock[r] = v->rank[r].clock;
+        g.out[r] = v->rank[r].out[line];
+        g.in[r] = gs_port_free(&v->rank[r].in[line]);
+    }
+    play_together(v, l, &g);
+    hand_back(v, l, &g);
     free(x);
-    free(counts);
 }
 
-/* Is it made of turns: to the rank d further, from the one d before, and perhaps an addition? */
+/* Turns only: to the rank d further, from the one d before, and perhaps an addition. */
 static bool is_in_turns(const gs_virtual_list *l) {
     uint32_t i = 0;
     while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND &&
@@ -457,22 +451,19 @@ static bool is_in_turns(const gs_virtual_list *l) {
     return i > 0 && i == l->moves;
 }
 
-/* Nobody can go on alone: those go on who wait for the others. False: there are none. */
+/* No rank can go on alone: those that wait for the others go on, together if all are there. False: none waits so. */
 static bool go_together(gs_virtual *v) {
-    int meet = 0, waiting = 0;
-    for (int r = 0; r < v->ranks; r++) {
-        waiting += v->rank[r].meets != NULL;
-        meet += v->rank[r].meets == v->rank[0].meets;
-    }
-    if (waiting == 0) return false;
-    if (meet == v->ranks && is_in_turns(v->rank[0].meets)) go_through(v, v->rank[0].meets);
+    const gs_virtual_list *l = v->rank[0].meets;
+    bool all = l && is_in_turns(l), any = false;
+    for (int r = 0; r < v->ranks; r++) all &= v->rank[r].meets == l;
+    if (all) go_through(v, l);
     for (int r = 0; r < v->ranks; r++) {
         if (!v->rank[r].meets) continue;
         v->rank[r].meets = NULL;
-        v->rank[r].met = true;
+        v->rank[r].met = any = true;
         wake(v, r);
     }
-    return true;
+    return any;
 }
 
 /* ---- a rank goes on, by items ---- */
@@ -507,7 +498,7 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     return DONE;
 }
 
-/* Seconds pass for the rank, or for its thread that works. */
+/* Seconds pass for the rank, or for its working thread. */
 static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item) {
     double *clock = item->op == GS_VIRTUAL_WORK ? &k->work : &k->clock;
     const double began = *clock;
@@ -517,7 +508,7 @@ static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *i
         v->watch.passed(v->watch.context, r, item, began / PS, *clock / PS);
 }
 
-/* The two threads of a rank. */
+/* The two threads of a rank synchronise. */
 static void meet(virtual_rank *k, const gs_virtual_item *item) {
     if (item->op == GS_VIRTUAL_NOTE)
         k->noted[item->slot] = k->clock;
@@ -565,8 +556,9 @@ static outcome play_rank(gs_virtual *v, int r) {
         const outcome o = play_item(v, k, r, item, &left);
         if (o != DONE) return o;
         if (communicates(item)) {
-            if (k->account.first_sum < 0) k->account.first_sum = k->item_began / PS;
-            k->account.communicating += (k->clock - k->item_began) / PS;
+            gs_virtual_account *a = &v->account[r];
+            if (a->first_sum < 0) a->first_sum = k->item_began / PS;
+            a->communicating += (k->clock - k->item_began) / PS;
         }
         if (v->watch.passed && k->clock > k->item_began &&
             (communicates(item) || item->op <= GS_VIRTUAL_PASS))
@@ -618,7 +610,7 @@ static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
         k->met = false;
         k->meets = NULL;
         k->item_began = -1;
-        k->account = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
+        v->account[r] = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
         wake(v, r);
     }
 }
@@ -640,7 +632,6 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
         v->line[h].in /= PS;
     }
     for (int r = 0; r < v->ranks; r++) {
-        v->account[r] = v->rank[r].account;
         v->account[r].ended = v->rank[r].clock / PS;
         if (v->account[r].first_sum < 0) v->account[r].first_sum = v->account[r].ended;
     }
