@@ -6,15 +6,15 @@ enum { UNDER_WAY = 2 /* messages of a pair before send waits (comm.h) */ };
 
 typedef struct message {
     gs_instruction sent;
-    double arrives, taken; /* taken: when its receiver had it; below 0: not yet */
+    double arrives, taken; /* taken: when it was received; below 0: not yet */
     bool used;             /* its receiver has asked for it */
 } message;
 
-/* From one stage to another: all that was ever sent there. */
+/* All messages from one stage to another. */
 typedef struct channel {
     message *messages;
     size_t sent, taken;
-    size_t used; /* all before this one are */
+    size_t used; /* all before this one are used */
 } channel;
 
 typedef struct stage_clock {
@@ -52,7 +52,7 @@ static bool try_send(simulation *s, int stage, const gs_instruction *i) {
     return true;
 }
 
-/* Receive what comes, until the wanted message has come. What comes before it waits in memory. */
+/* Receive messages until the wanted one has arrived. Earlier ones wait in memory. */
 static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
     channel *c = channel_of(s, i->peer, stage);
     const gs_instruction wanted = gs_instruction_sent(s->pipeline, i, stage);
