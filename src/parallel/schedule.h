@@ -131,10 +131,6 @@ int gs_instructions_alive(const gs_instructions *, int chunk);
 /* The bubble of equal stages, as a share of the time, by the formula above. */
 double gs_pipeline_bubble(const gs_pipeline *);
 
-static inline bool gs_action_computes(gs_action a) {
-    return a == GS_DO_FORWARD || a == GS_DO_BACKWARD;
-}
-
 static inline bool gs_action_sends(gs_action a) {
     return a == GS_DO_SEND_ACTIVATION || a == GS_DO_SEND_GRADIENT || a == GS_DO_SEND_TIED ||
            a == GS_DO_SEND_TABLE;

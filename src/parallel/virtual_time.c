@@ -40,7 +40,8 @@ static double duration(const simulation *s, const gs_instruction *i, int stage) 
     const gs_pipeline_times *t = s->times;
     const int run = i->chunk * s->pipeline->stages + stage;
     if (i->action == GS_DO_FORWARD) return t->forward ? t->forward[run] : 1;
-    return t->backward ? t->backward[run] : 2;
+    if (i->action == GS_DO_BACKWARD) return t->backward ? t->backward[run] : 2;
+    return 0;
 }
 
 static bool try_send(simulation *s, int stage, const gs_instruction *i) {
@@ -78,7 +79,7 @@ static bool try_next(simulation *s, int stage) {
     const gs_instruction *i = &s->lists[stage].list[s->stage[stage].next];
     if (gs_action_sends(i->action) && !try_send(s, stage, i)) return false;
     if (gs_action_receives(i->action) && !try_receive(s, stage, i)) return false;
-    const double takes = gs_action_computes(i->action) ? duration(s, i, stage) : 0;
+    const double takes = duration(s, i, stage);
     s->stage[stage].now += takes;
     s->stage[stage].busy += takes;
     s->stage[stage].next++;

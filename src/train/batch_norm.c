@@ -81,8 +81,8 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     if (*parts)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm global: %s computes a batch in parts, one after the other, and statistics of the "
-            "global batch need all samples at once; %s%s",
+            "--batch-norm global: %s computes a batch in parts, but statistics of the global batch need all "
+            "samples at once; %s%s",
             parts, advice, s->zero && s->exact ? "; or --exact alone" : "");
     if (strategy->apart && workers > 1)
         return gs_fail(

@@ -88,22 +88,15 @@ gs_status gs_token_shards_gather(const gs_token_shards *t, gs_device *d, gs_mem 
     return gs_device_unmap_after(d, whole, all, status);
 }
 
-static gs_status reduce_here(const gs_token_shards *t, const gs_device *d, float *whole, float *part,
-                             bool summed) {
-    const size_t ranks = (size_t)t->tp->size, rank = (size_t)t->tp->rank;
-    for (size_t i = 0; i < t->n && summed; i++)
-        gs_host_copy(d, part + i * t->each, whole + (i * ranks + rank) * t->each, t->each * sizeof *part);
-    if (summed) return GS_OK;
-    reorder(t, d, whole, false);
-    return gs_comm_reduce_scatter(t->tp, t->ordered, part, ranks * t->n * t->each, GS_F32, GS_SUM);
-}
-
-gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem part, gs_mem whole,
-                                 bool summed) {
+gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem part, gs_mem whole) {
+    const size_t count = t->n * t->each;
     void *all, *own = NULL;
     GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
-    gs_status status = d->ops->map(d, part, t->n * t->each * sizeof(float), &own);
-    if (status == GS_OK) status = reduce_here(t, d, all, own, summed);
+    gs_status status = d->ops->map(d, part, count * sizeof(float), &own);
+    if (status == GS_OK) {
+        reorder(t, d, all, false);
+        status = gs_comm_reduce_scatter(t->tp, t->ordered, own, (size_t)t->tp->size * count, GS_F32, GS_SUM);
+    }
     status = gs_device_unmap_after(d, part, own, status);
     return gs_device_unmap_after(d, whole, all, status);
 }
@@ -157,15 +150,18 @@ static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem who
     if (!w->groups.met) return GS_OK;
     gs_comm *group = w->groups.comm[GS_TP];
     const gs_token_shards tokens = {group, w->tensor->ordered, n, each};
-    const bool ordered = !gathers && w->settings->exact;
-    const size_t others = ((size_t)group->size - 1) * n * each;
+    const size_t ranks = (size_t)group->size, rank = (size_t)group->rank, others = (ranks - 1) * n * each;
     const double start = gs_seconds();
-    if (ordered) GS_TRY(sum(w, d, whole, others + n * each));
+    if (!gathers && w->settings->exact) {
+        GS_TRY(sum(w, d, whole, ranks * n * each));
+        for (size_t i = 0; i < n; i++)
+            GS_TRY(d->ops->copy(d, gs_at(part, i * each), gs_at(whole, (i * ranks + rank) * each), each));
+        return GS_OK;
+    }
     GS_TRY(gathers ? gs_token_shards_gather(&tokens, d, whole, part)
-                   : gs_token_shards_reduce(&tokens, d, part, whole, ordered));
-    if (!ordered)
-        count_call(w, gathers ? GS_TENSOR_ALL_GATHER : GS_TENSOR_REDUCE_SCATTER, others * sizeof(float),
-                   others + n * each, start);
+                   : gs_token_shards_reduce(&tokens, d, part, whole));
+    count_call(w, gathers ? GS_TENSOR_ALL_GATHER : GS_TENSOR_REDUCE_SCATTER, others * sizeof(float),
+               ranks * n * each, start);
     return GS_OK;
 }
 

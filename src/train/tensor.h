@@ -25,10 +25,9 @@ typedef struct gs_token_shards {
     size_t n, each;
 } gs_token_shards;
 
-/* gs_tensor_group.gather and reduce. With n 1 the part may lie in the whole. summed: whole already is the sum. */
+/* gs_tensor_group.gather and reduce. With n 1 the part may lie in the whole. */
 gs_status gs_token_shards_gather(const gs_token_shards *, gs_device *, gs_mem whole, gs_mem part);
-gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole,
-                                 bool summed);
+gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole);
 
 /* ---- a worker of a group ---- */
 

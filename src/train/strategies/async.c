@@ -267,8 +267,8 @@ typedef struct async {
     size_t saved, steps;     /* floats of the model; steps of this epoch ... */
     uint64_t steps_before;   /* ... and before it */
     float *data;             /* gradient there, weights back; with state and counts */
-    server *server;          /* on rank 0; else NULL */
-    connection *connections; /* [rank], likewise */
+    server *server;          /* on rank 0; else NULL, as are */
+    connection *connections; /* [rank] */
 } async;
 
 static size_t bytes_of(const async *a) {
