@@ -36,8 +36,8 @@ static double cost_of(const double *cost, int first, int last) {
     return sum;
 }
 
-/* Of the best cut of the first u slices into r + 1 runs, best[r][u]: what the most expensive of them costs, and where
- * the last one begins. */
+/* best[r][u], for the best cut of the first u slices into r + 1 runs: the cost of the most expensive run, and the slice
+ * at which the last run begins. */
 typedef struct best {
     double cost;
     int from;
@@ -81,7 +81,7 @@ static gs_status cut_best(const double *cost, const int *point, int slices, int 
     return GS_OK;
 }
 
-/* ---- a cut that is given ---- */
+/* ---- a given cut ---- */
 
 static bool is_cut_point(const int *point, int slices, int layer) {
     for (int i = 1; i < slices; i++)
@@ -89,7 +89,7 @@ static bool is_cut_point(const int *point, int slices, int layer) {
     return false;
 }
 
-/* The numbers of "3,6" into layer, which has room for GS_RUNS; -1: that is no such list. */
+/* Read the numbers of "3,6" into layer, which has room for GS_RUNS; -1: the text is no such list. */
 static int read_list(const char *list, int *layer) {
     int count = 0;
     for (const char *at = list;; at++) {
@@ -167,7 +167,7 @@ static gs_status find_borrower(gs_layer *l, void *found) {
     return GS_OK;
 }
 
-/* The run with this layer: numbers grow from child to child. */
+/* The run that contains layer `number`: numbers grow from child to child. */
 static int run_with(const gs_layer *net, int runs, const int *first, int number) {
     int r = 0;
     while (r + 1 < runs && net->child[first[r + 1]]->number <= number) r++;

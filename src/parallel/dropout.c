@@ -1,9 +1,9 @@
-/* dropout of some of the tokens of each sequence: in the batch they lie among those of other ranks. */
+/* dropout of this rank's tokens of each sequence, which in the batch lie among those of other ranks. */
 #include "parallel/tensor.h"
 
 typedef gs_status (*pass_fn)(gs_layer *, const gs_pass *, gs_mem in, gs_mem *out);
 
-/* As if each rank's tokens were a sample. */
+/* Treat each rank's tokens of a sequence as a sample. */
 static gs_status each_sample(gs_layer *l, pass_fn plain, const gs_pass *pass, gs_mem in, gs_mem out) {
     const gs_tensor_group *t = l->shard->group;
     const size_t each = gs_shape_size(l->in);

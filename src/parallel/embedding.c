@@ -1,4 +1,4 @@
-/* An embedding of which a rank has some of the rows, or which gives the vectors of some of the tokens, or both. */
+/* An embedding of which each rank holds some rows, or looks up some tokens, or both. */
 #include "parallel/sequence.h"
 
 static gs_status plan(gs_layer *l, gs_shape in) {
@@ -12,14 +12,14 @@ static gs_status plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* A group adds up the vectors. */
+/* The group adds up its ranks' vectors. */
 static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     gs_mem here = gs_tensor_partial(l, *y);
     GS_TRY(l->shard->plain->forward(l, pass, x, &here));
     return gs_tensor_sum_to(l, pass, l->out, here, GS_NONE, *y);
 }
 
-/* Of a table that all ranks have, it looks up this rank's tokens of each sequence alone. */
+/* All ranks hold the whole table; each looks up only its own tokens of each sequence. */
 static gs_status token_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const size_t each = (size_t)l->out.t, all = gs_shape_size(l->in),
                  own = each * (size_t)l->shard->group->rank;

@@ -1,8 +1,8 @@
-/* A layer_norm of some of the tokens of each sequence: forward is its own, backward sums over all ranks. */
+/* A layer_norm of this rank's tokens of each sequence: forward is local, backward sums over all ranks. */
 #include "layer/layer_norm.h"
 #include "parallel/sequence.h"
 
-/* The part's `sums`: this rank's dw and db; with `leaves` mean and rstd of the tokens of all ranks. */
+/* The shard's `sums`: this rank's dw and db; with `leaves` mean and rstd of the tokens of all ranks. */
 static gs_status bind(gs_layer *l, size_t max_batch) {
     const gs_tensor_group *t = l->shard->group;
     const size_t all = 2 * max_batch * (size_t)(gs_shape_tokens(l->in) * t->size),
@@ -27,7 +27,7 @@ static gs_status take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs
     return GS_OK;
 }
 
-/* The sums over this rank's tokens, then over the group's ranks, into what there may be of earlier passes. */
+/* Sum over this rank's tokens, then over the group's ranks, and add that to the sums of earlier passes. */
 static gs_status backward_of_own(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
     const gs_tensor_group *t = l->shard->group;
@@ -45,7 +45,7 @@ static gs_status backward_of_own(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     return GS_OK;
 }
 
-/* All ranks compute backward of all tokens, in the order in which one worker would. */
+/* All ranks compute backward of all tokens, in the order of a single worker. */
 static gs_status backward_of_all(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_norm *me = (const gs_norm *)l;
     const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];

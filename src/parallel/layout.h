@@ -1,14 +1,14 @@
-/* A layout: how the workers of a run share the work, in one word.
+/* A layout says in one word how the workers of a run share the work.
  *
  *     --layout dp2,pp4,zero1
  *
- *     dpN      N replicas (data parallel): each has a part of the batch
- *     tpN      N parts of each pair of linear layers, as --tensor N
+ *     dpN      N replicas (data parallel): each computes a part of the batch
+ *     tpN      N shards of each pair of linear layers, as --tensor N
  *     ppN      N stages of the model, as --pipeline N
- *     zeroN    what the replicas hold alike is divided, as --zero N
+ *     zeroN    the replicas divide what they would all hold, as --zero N
  *
- * The terms come in any order, each at most once. One that is left out is dp1, tp1, pp1 or zero0. The run has exactly
- * dp x tp x pp workers. Neighbouring ranks talk most: rank = (stage x dp + replica) x tp + part, so with dp2,pp2
+ * The terms stand in any order, each at most once. A missing term is dp1, tp1, pp1 or zero0. The run has exactly
+ * dp x tp x pp workers. Neighbouring ranks communicate most: rank = (stage x dp + replica) x tp + shard. With dp2,pp2
  *
  *                replica 0   replica 1
  *     stage 0     worker 0    worker 1      a step's activations go down a column,
@@ -28,14 +28,14 @@ typedef struct gs_layout {
     int dp, tp, pp, zero;
 } gs_layout;
 
-/* GS_E_USAGE: a term that is none, is there twice, or is not in 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
+/* GS_E_USAGE: an unknown or repeated term, or a number outside 1 to 4096 (tp, pp: 64; zero: 0 to 3). */
 gs_status gs_layout_read(const char *text, gs_layout *out);
 
-/* "dp2,pp4,zero1": what is 1, or zero 0, is left out, except for a lone "dp1". */
+/* "dp2,pp4,zero1": terms of 1, and zero0, are left out, except a lone "dp1". */
 enum { GS_LAYOUT_TEXT = 64 };
 const char *gs_layout_text(const gs_layout *, char text[GS_LAYOUT_TEXT]);
 
-/* Where a worker is in the mesh dp x tp x pp: its replica, its part of tensors, its stage. */
+/* A worker's coordinates in the mesh dp x tp x pp: its replica, its shard of tensors, its stage. */
 typedef struct gs_coordinates {
     int dp, tp, pp;
 } gs_coordinates;
@@ -43,19 +43,19 @@ typedef struct gs_coordinates {
 gs_coordinates gs_coordinates_of(const gs_layout *, int rank);
 int gs_rank_at(const gs_layout *, gs_coordinates);
 
-/* ---- who shares what with a worker ---- */
+/* ---- groups of ranks ---- */
 
-/* A layout gives each rank its coordinates, and with those four comms:
+/* A layout gives each rank coordinates, and they give it four comms:
  *
- *     --layout dp2,tp2,pp2        part 0            part 1
+ *     --layout dp2,tp2,pp2        shard 0           shard 1
  *     stage 0, replica 0, 1       worker 0, 2       worker 1, 3       tp goes along a row,
  *     stage 1, replica 0, 1       worker 4, 6       worker 5, 7       dp and pp stay in a column
  *
- * They are made without messages, so that a dry run, which has nobody to ask, has them too.
+ * They are made without messages, so that a dry run, which has no peers, has them too.
  */
 typedef enum gs_axis {
-    GS_DP,    /* the replicas of what this worker holds: sums of gradients and counts */
-    GS_TP,    /* the parts of its layers: sums within them */
+    GS_DP,    /* the replicas of this worker's stage and shard: sums of gradients and counts */
+    GS_TP,    /* the shards of its layers: sums within them */
     GS_PP,    /* the stages of its pipeline: activations and their gradients */
     GS_WORLD, /* all workers */
     GS_AXES
@@ -65,11 +65,11 @@ typedef struct gs_groups {
     gs_layout layout;
     gs_coordinates coordinates; /* of this worker */
     gs_comm *comm[GS_AXES];     /* this worker's rank in it is its coordinate on that axis */
-    bool met;                   /* the others are there. Else, in a warm-up, layers sum nothing in GS_TP */
+    bool met;                   /* the others are ready. Before, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 
-/* Where there are only replicas, GS_DP is the comm of the world, whose collectives may be a transport's own. Else it is
- * a part of it (comm/split.h), and so are GS_TP and GS_PP always: their collectives are made of messages, and have the
- * same bits over all transports. What is made is to be freed, even after a failure: GS_E_MEMORY. */
+/* With replicas alone, GS_DP is the comm of the world, whose collectives may be a transport's own. Otherwise GS_DP,
+ * like GS_TP and GS_PP always, is a part of it (comm/split.h): its collectives are made of messages, and have the same
+ * bits over all transports. Free the groups even after a failure: GS_E_MEMORY. */
 gs_status gs_groups_create(gs_comm *world, gs_layout, gs_groups *);
 void gs_groups_free(gs_groups *);

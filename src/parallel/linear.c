@@ -1,14 +1,14 @@
-/* The layers of a pair of linear ones (tensor.h), and the model's last one, linear or tied. */
+/* The two layers of a pair of linear ones (tensor.h), and the model's last layer, linear or tied. */
 #include "parallel/sequence.h"
 
-/* How many leaves of the sum that the group divides are this rank's. */
+/* This rank's number of leaves of a sum that the group divides. */
 static int own_leaves(const gs_layer *l) {
     return l->shard->group->leaves / l->shard->group->size;
 }
 
-/* ---- some of the outputs: no sum in forward ---- */
+/* ---- some outputs on each rank: no sum in forward ---- */
 
-/* *n: the tokens that it multiplies. What is gathered lies there until the next one is. */
+/* *n: the tokens that it multiplies. Gathered tokens stay until the next layer gathers. */
 static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, size_t *n) {
     const gs_mem part = *x;
     *n = gs_layer_tokens(l, pass);
@@ -50,7 +50,7 @@ static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
 
 const gs_layer_ops gs_column_linear = {.forward = column_forward, .backward = column_backward};
 
-/* ---- some of the inputs: no sum in backward ---- */
+/* ---- some inputs on each rank: no sum in backward ---- */
 
 /* y = the sum of all ranks' x w^T, + b. */
 static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {

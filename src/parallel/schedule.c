@@ -21,13 +21,13 @@ const char *const gs_action_names[GS_ACTIONS] = {
 
 /* ---- making a list ---- */
 
-/* There is room: gs_instructions_create has counted. */
+/* gs_instructions_create has made enough room. */
 static void then(gs_instructions *l, gs_action action, int k, int chunk, int peer) {
     if (l->count == l->room) gs_bug("a schedule has more than %zu instructions", l->room);
     l->list[l->count++] = (gs_instruction){action, k, chunk, peer};
 }
 
-/* The number of a run of layers: stage s has s, p + s, 2 p + s, ... */
+/* The number of a run of layers: stage s has the runs s, p + s, 2 p + s, ... */
 static int run_of(const gs_pipeline *p, int stage, int chunk) {
     return chunk * p->stages + stage;
 }
@@ -36,29 +36,26 @@ static int last_run(const gs_pipeline *p) {
     return p->stages * p->chunks - 1;
 }
 
-static int stage_after(const gs_pipeline *p, int stage) {
-    return (stage + 1) % p->stages;
-}
-
-static int stage_before(const gs_pipeline *p, int stage) {
-    return (stage + p->stages - 1) % p->stages;
+/* step 1: the next stage, round the pipeline; -1: the previous one. */
+static int neighbour(const gs_pipeline *p, int stage, int step) {
+    return (stage + p->stages + step) % p->stages;
 }
 
 void gs_then_forward(gs_instructions *l, const gs_pipeline *p, int stage, int k, int chunk) {
     const int run = run_of(p, stage, chunk);
     if (chunk == 0) then(l, GS_DO_LOAD, k, 0, 0);
-    if (run > 0) then(l, GS_DO_RECV_ACTIVATION, k, chunk, stage_before(p, stage));
+    if (run > 0) then(l, GS_DO_RECV_ACTIVATION, k, chunk, neighbour(p, stage, -1));
     then(l, GS_DO_FORWARD, k, chunk, 0);
-    if (run < last_run(p)) then(l, GS_DO_SEND_ACTIVATION, k, chunk, stage_after(p, stage));
+    if (run < last_run(p)) then(l, GS_DO_SEND_ACTIVATION, k, chunk, neighbour(p, stage, 1));
 }
 
 void gs_then_backward(gs_instructions *l, const gs_pipeline *p, int stage, int k, int chunk) {
     const int run = run_of(p, stage, chunk), last = last_run(p);
     const bool tied = p->tied == GS_TIED_EACH && last > 0;
-    if (run < last) then(l, GS_DO_RECV_GRADIENT, k, chunk, stage_after(p, stage));
+    if (run < last) then(l, GS_DO_RECV_GRADIENT, k, chunk, neighbour(p, stage, 1));
     if (tied && run == 0) then(l, GS_DO_RECV_TIED, k, chunk, p->stages - 1);
     then(l, GS_DO_BACKWARD, k, chunk, 0);
-    if (run > 0) then(l, GS_DO_SEND_GRADIENT, k, chunk, stage_before(p, stage));
+    if (run > 0) then(l, GS_DO_SEND_GRADIENT, k, chunk, neighbour(p, stage, -1));
     if (tied && run == last) then(l, GS_DO_SEND_TIED, k, chunk, 0);
 }
 
@@ -89,7 +86,7 @@ void gs_instructions_free(gs_instructions *l) {
     *l = (gs_instructions){0};
 }
 
-/* ---- what follows from it ---- */
+/* ---- properties ---- */
 
 gs_status gs_pipeline_check(const gs_pipeline_schedule *schedule, const gs_pipeline *p) {
     if (p->stages < 1 || p->micro_batches < 1 || p->chunks < 1)
@@ -139,7 +136,7 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
     if (!gs_action_receives(receive->action))
         gs_bug("'%s' receives nothing", gs_action_names[receive->action]);
     gs_instruction s = {sent[receive->action], receive->micro_batch, receive->chunk, stage};
-    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* it went round */
+    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* it came round */
     if (receive->action == GS_DO_RECV_GRADIENT && stage == p->stages - 1) s.chunk++; /* the other way */
     if (receive->action == GS_DO_RECV_TIED) s.chunk = p->chunks - 1;
     if (receive->action == GS_DO_RECV_TABLE) s.chunk = 0;
@@ -148,8 +145,8 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
 
 /* ---- the schedules: a stage's list is in the order in which they call forward and backward ---- */
 
-/* The i-th run of a stage: p micro-batches through its first chunk, the same through the second, ...; then the next p.
- * Backward goes through the chunks from the last to the first. With one chunk this is micro-batch i. */
+/* The i-th run of a stage: p micro-batches through its first chunk, then through the second, ...; then the next p.
+ * Backward visits the chunks from the last to the first. With one chunk run i is micro-batch i. */
 static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
     const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
     gs_then_forward(out, p, stage, k, i % round / p->stages);
@@ -160,7 +157,7 @@ static void ith_backward(const gs_pipeline *p, int stage, int i, gs_instructions
     gs_then_backward(out, p, stage, k, p->chunks - 1 - i % round / p->stages);
 }
 
-/* `most` runs go forward; from then on each that goes forward is followed by one that goes backward. */
+/* `most` runs go forward; from then on one forward and one backward alternate. */
 static gs_status alternate(const gs_pipeline *p, int stage, int most, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks, ahead = most < runs ? most : runs;
     for (int i = 0; i < runs + ahead; i++) {
@@ -175,7 +172,7 @@ static gs_status gpipe(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, p->micro_batches, out);
 }
 
-/* The first micro-batch comes back to stage s when p - s have gone forward there. */
+/* The first micro-batch returns to stage s when p - s have gone forward there. */
 static gs_status one_forward_one_backward(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, p->stages - 1 - stage, out);
 }
@@ -184,8 +181,8 @@ static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
 }
 
-/* 1f1b over runs. The first micro-batch reaches the last chunk of stage s after (v - 1) p runs there, and comes back to
- * it 2 (p - 1 - s) runs later, as forward and backward alternate. Where m = p, all go forward first. */
+/* 1f1b over runs. The first micro-batch reaches the last chunk of stage s after (v - 1) p runs there, and returns to it
+ * 2 (p - 1 - s) runs later, since forward and backward alternate. If m = p, all go forward first. */
 static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks,
               ahead = 2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages;
@@ -199,7 +196,7 @@ const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
 
 #define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, &gs_eager, NULL
 static const gs_pipeline_schedule *const own[] = {SCHEDULES};
-static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the same, except replaced ones */
+static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* own ones or their replacements */
 
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void) {
     return schedules;

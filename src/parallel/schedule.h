@@ -1,9 +1,9 @@
-/* Pipeline schedules: who computes what when, as lists of instructions.
+/* Pipeline schedules: lists of instructions that say which stage computes what and when.
  *
- * A pipeline has p stages, each a run of the model's layers on a worker of its own. A batch is cut into m
- * micro-batches, and these follow each other through the stages: forward from the first stage to the last, backward the
- * other way. At the end of the batch all stages sum and update (no weight is ever stale). The schedules, here for p = 3
- * and m = 4; a forward takes one place, a backward two:
+ * A pipeline has p stages, each a run of the model's layers on its own worker. A batch is cut into m micro-batches,
+ * which follow each other through the stages: forward from the first stage to the last, backward the other way. At the
+ * end of the batch all stages sum and update (no weight is ever stale). The schedules for p = 3 and m = 4, where a
+ * forward takes one unit of time and a backward two:
  *
  *     gpipe    stage 0   0 1 2 3 . . . . . . 0 0 1 1 2 2 3 3     all forward, then all backward:
  *              stage 1   . 0 1 2 3 . . . 0 0 1 1 2 2 3 3 . .     m micro-batches are alive in a stage
@@ -15,25 +15,25 @@
  *
  *     interleaved        each stage holds v short runs (chunks) instead of a long one: stage s has the runs
  *                        s, p + s, 2 p + s, ... A micro-batch goes round the stages v times, and a stage waits for a
- *                        short run where it waited for a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are
- *                        alive (all m v of them where m = p)
+ *                        short run instead of a long one; at most 2 (p - 1 - s) + (v - 1) p + 1 runs are alive (all
+ *                        m v of them if m = p)
  *
  *     eager              1f1b in which stage s goes 2 (p - 1 - s) micro-batches ahead instead of p - 1 - s. In 1f1b
- *                        two neighbours finish what the other one needs at the same moment: so what
- *                        delays one of them delays both. Here activations come early, and only gradients are
- *                        waited for; up to 2 (p - 1 - s) + 1 micro-batches are alive in stage s
+ *                        two neighbours need each other's result at the same moment, so a delay of one delays both.
+ *                        Here activations arrive early, and a stage waits only for gradients; up to 2 (p - 1 - s) + 1
+ *                        micro-batches are alive in stage s
  *
- * The dots are the bubble, in which a stage waits. As a share of the batch's time, with stages that take equal times:
+ * The dots are the bubble, in which a stage waits. Its share of the batch's time, if stages take equal times:
  *
  *     gpipe, 1f1b, eager   (p - 1) / (m + p - 1)
  *     interleaved          (p - 1) / (v m + p - 1)
  *
- * Two messages of a pair of stages may go in another order than their receiver wants them: with chunks, activations and
- * gradients of two stages go the same way. A receive then takes what comes, in the order of the sender's list, until it
- * has what it wants, and keeps the rest.
+ * Messages between two stages may arrive in another order than their receiver wants them: with chunks, activations and
+ * gradients of two stages travel in the same direction. A receive then takes messages in the order of the sender's list
+ * until the wanted one arrives, and keeps the others.
  *
- * An instruction names a message's sender and receiver by their stages. A worker executes its list from the first to
- * the last, and needs nothing else; the same lists can be drawn, tested, and run in virtual time (virtual_time.h).
+ * An instruction names a message's sender and receiver by their stages. A worker executes its list in order, and needs
+ * nothing else; the same lists can be drawn, tested, and run in virtual time (virtual_time.h).
  *
  * Sources: Huang et al., "GPipe: efficient training of giant neural networks using pipeline parallelism" (NeurIPS
  * 2019); Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training" (SOSP 2019), for 1f1b;
@@ -48,19 +48,19 @@
 
 #include "core/error.h"
 
-/* What becomes of the gradient of a table that is the weight of the first run and of the last one (layer/tied.c). */
+/* How the last run sends the gradient of a table that it shares with the first one (layer/tied.c). */
 typedef enum gs_tied_exchange {
     GS_TIED_NONE, /* there is no such table */
-    GS_TIED_ONCE, /* the last run's part is sent once, after all backward */
-    /* After each backward, so that the first run adds to it in the order of a model that is whole. Not with several
-     * chunks: the messages between the last stage and the first could end in a deadlock. */
+    GS_TIED_ONCE, /* once, after all backward passes */
+    /* After each backward, so that the first run adds to it in the order of an undivided model. Not with several
+     * chunks: messages between the last stage and the first could deadlock. */
     GS_TIED_EACH,
 } gs_tied_exchange;
 
 typedef struct gs_pipeline {
     int stages;        /* p, at least 1 */
     int micro_batches; /* m, at least 1 */
-    int chunks;        /* v, runs in each stage: 1, or of a chunked schedule 1 or more */
+    int chunks;        /* v, runs in each stage: 1; in a chunked schedule 1 or more */
     gs_tied_exchange tied;
 } gs_pipeline;
 
@@ -74,7 +74,7 @@ typedef enum gs_action {
     GS_DO_BACKWARD,
     GS_DO_SEND_GRADIENT,
     GS_DO_SEND_TIED,
-    GS_DO_SUM, /* over the pipelines that are beside each other */
+    GS_DO_SUM, /* over all pipelines */
     GS_DO_UPDATE,
     GS_DO_SEND_TABLE, /* after the update */
     GS_DO_RECV_TABLE,
@@ -85,8 +85,8 @@ extern const char *const gs_action_names[GS_ACTIONS]; /* "load", "receive activa
 
 typedef struct gs_instruction {
     gs_action action;
-    int micro_batch, chunk; /* 0 where it is about none */
-    int peer;               /* of a message: the other stage */
+    int micro_batch, chunk; /* 0 if it has none */
+    int peer;               /* the other stage of a message */
 } gs_instruction;
 
 typedef struct gs_instructions {
@@ -96,9 +96,9 @@ typedef struct gs_instructions {
 
 typedef struct gs_pipeline_schedule {
     const char *name;  /* as --pipeline-schedule takes it */
-    const char *title; /* for people */
-    bool chunked;      /* a stage may have several chunks; then p divides m */
-    /* Calls gs_then_forward and gs_then_backward in this stage's order. Those of the library do not fail. */
+    const char *title; /* for readers */
+    bool chunked;      /* a stage may have several chunks; then p must divide m */
+    /* Calls gs_then_forward and gs_then_backward in this stage's order. The library's own never fail. */
     gs_status (*order)(const gs_pipeline *, int stage, gs_instructions *);
 } gs_pipeline_schedule;
 
@@ -107,33 +107,29 @@ extern const gs_pipeline_schedule gs_gpipe, gs_1f1b, gs_interleaved, gs_eager;
 /* All schedules, ending with NULL. */
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void);
 
-/* From now on `name` is the caller's schedule, for gs_pipeline_schedules and so for --pipeline-schedule. NULL restores
- * the library's own. It must live as long as it is used, and is trusted: a list that leaves a micro-batch out, or waits
- * for a message that is not sent, is a bug. Meant for trying a schedule in the running framework (lessons/): call it
- * before any other thread is started. GS_E_USAGE: no schedule is called `name`, or the new one has another name. */
+/* Replace schedule `name` by the caller's, for gs_pipeline_schedules and therefore for --pipeline-schedule, to try one
+ * in the running framework (lessons/). NULL restores the library's own. It must live as long as it is used, and is
+ * trusted: a list that leaves out a micro-batch, or waits for a message that is not sent, is a bug. Call it before any
+ * other thread starts. GS_E_USAGE: no schedule is called `name`, or the new one has another name. */
 gs_status gs_pipeline_schedule_replace(const char *name, const gs_pipeline_schedule *);
 
-/* GS_E_USAGE: numbers that are too small; several chunks for a schedule that has one, for one stage, or with
- * GS_TIED_EACH; or p does not divide m, which several chunks demand. */
+/* GS_E_USAGE: a number below 1; several chunks in a schedule that is not chunked, in one stage, or with GS_TIED_EACH;
+ * or p does not divide m, as several chunks require. */
 gs_status gs_pipeline_check(const gs_pipeline_schedule *, const gs_pipeline *);
 
-/* The list of a stage; to be freed, even after a failure. GS_E_MEMORY, or what the caller's schedule fails with. */
+/* Make the list of a stage; free it even after a failure. GS_E_MEMORY, or the error of the caller's schedule. */
 gs_status gs_instructions_create(const gs_pipeline_schedule *, const gs_pipeline *, int stage,
                                  gs_instructions *out);
 void gs_instructions_free(gs_instructions *);
 
 enum { GS_ALL_CHUNKS = -1 };
 
-/* How many micro-batches have at most been forward in this chunk and not yet backward; of all chunks: how many runs of
- * one, which may be less than the sum over the chunks, as each has its maximum at another time. */
+/* The most micro-batches that are between forward and backward in this chunk at once. With GS_ALL_CHUNKS: the most runs
+ * of micro-batches, which may be less than the sum over the chunks, since their maxima lie at different times. */
 int gs_instructions_alive(const gs_instructions *, int chunk);
 
-/* The bubble of equal stages, by the formula above: a share of the time. */
+/* The bubble of equal stages, as a share of the time, by the formula above. */
 double gs_pipeline_bubble(const gs_pipeline *);
-
-static inline bool gs_action_computes(gs_action a) {
-    return a == GS_DO_FORWARD || a == GS_DO_BACKWARD;
-}
 
 static inline bool gs_action_sends(gs_action a) {
     return a == GS_DO_SEND_ACTIVATION || a == GS_DO_SEND_GRADIENT || a == GS_DO_SEND_TIED ||
@@ -149,11 +145,11 @@ static inline bool gs_instruction_is(const gs_instruction *a, const gs_instructi
            a->peer == b->peer;
 }
 
-/* Of a receive: what the peer does, in its list. */
+/* The peer's instruction that sends what `receive` receives. */
 gs_instruction gs_instruction_sent(const gs_pipeline *, const gs_instruction *receive, int stage);
 
 /* ---- for schedules ---- */
 
-/* Micro-batch k through a chunk, with the messages that it needs. */
+/* Append the pass of micro-batch k through a chunk, with its messages. */
 void gs_then_forward(gs_instructions *, const gs_pipeline *, int stage, int k, int chunk);
 void gs_then_backward(gs_instructions *, const gs_pipeline *, int stage, int k, int chunk);

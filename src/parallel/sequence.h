@@ -1,23 +1,23 @@
-/* Sequence parallelism: what a tensor group does not divide is divided by tokens (tensor.h has the rest).
+/* Sequence parallelism: work that a tensor group (tensor.h) does not divide is divided by tokens.
  *
  * Outside of the pairs all ranks of a group compute the same: normalisation, dropout, the sums of residual blocks. With
- * gs_tensor_group.sequence each has t / T tokens of each sequence there, rank r from token r t / T on, and keeps only
- * these for backward:
+ * gs_tensor_group.sequence each computes t / T tokens of each sequence there, rank r from token r t / T on, and keeps
+ * only these for backward:
  *
  *     rank 0   tokens 0..      layer_norm \               / linear ... linear \                  / dropout, +
  *                                          + all-gather  +                     + reduce-scatter +
  *     rank 1   tokens t/2..    layer_norm /               \ linear ... linear /                  \ dropout, +
  *
  * The all-reduce at the end of a pair becomes a reduce-scatter, and an all-gather at its beginning gives all ranks all
- * tokens; in backward likewise, the other way round. Both together send as much as the all-reduce. For its dw the first
- * layer of a pair gathers x once more in backward instead of keeping all of it: (T - 1) / T of x more.
+ * tokens; in backward the two swap. Both together send as much as the all-reduce. For its dw the first layer of a pair
+ * gathers x again in backward instead of keeping all of it, which sends (T - 1) / T of x more.
  *
  * Gradients of weights are sums over tokens:
- *     layer_norm   each rank has the part of its tokens, and the group sums these: 2 c numbers. With `leaves` the sum
+ *     layer_norm   each rank sums over its tokens, and the group sums these parts: 2 c numbers. With `leaves` the sum
  *                  has the order of all tokens, so each rank gathers x and dy, and computes backward of all
- *     positions    each rank has the rows of its tokens, and gathers the others
+ *     positions    each rank computes the rows of its tokens, and gathers the others
  *     embedding    gathers dy
- * So all ranks have the same gradients of what they all hold, and nobody has to know more.
+ * All ranks therefore hold the same gradients of the tensors that they all hold.
  *
  * Source: Korthikanti, Casper, Lym, McAfee, Andersch, Shoeybi, Catanzaro, "Reducing activation recomputation in large
  * transformer models" (arXiv 2205.05198, 2022), section 4.2.2.
@@ -27,20 +27,20 @@
 #include "layer/memory/buffer_plan.h"
 #include "parallel/tensor.h"
 
-/* In plan. GS_E_SHAPE: the layer needs all tokens; the message names it. */
+/* Call it in plan. GS_E_SHAPE: the layer needs all tokens; the message names it. */
 gs_status gs_sequence_check(const gs_layer *);
-/* After plan, of a whole net. GS_E_SHAPE: its outputs would be those of this rank's tokens, and the loss takes all. */
+/* After plan, for a whole net. GS_E_SHAPE: it would output this rank's tokens alone, but the loss needs all. */
 gs_status gs_sequence_check_end(const gs_layer *net);
 
-/* Does its group divide sequences? */
+/* Does the layer's group divide sequences? */
 bool gs_sequence_is_divided(const gs_layer *);
 
-/* The room for all tokens of x, dy or dx: `which` is GS_WHOLE_X, GS_WHOLE_DY or GS_WHOLE_DX. */
+/* The memory for all tokens of x, dy or dx: `which` is GS_WHOLE_X, GS_WHOLE_DY or GS_WHOLE_DX. */
 static inline gs_mem gs_sequence_whole(const gs_layer *l, int which) {
     return l->root->arena->whole[which];
 }
 
-/* whole = all tokens of what the ranks have in `part`, of `shape` for each sample. */
+/* whole = the tokens of all ranks' `part`, of `shape` for each sample. */
 gs_status gs_sequence_gather(const gs_layer *, const gs_pass *, gs_shape shape, gs_mem part, gs_mem whole);
-/* *dy = that of all tokens, if sequences are divided. */
+/* If sequences are divided, replace *dy by that of all tokens. */
 gs_status gs_sequence_gather_dy(const gs_layer *, const gs_pass *, gs_mem *dy);

@@ -5,14 +5,14 @@
 
 /* ---- which layers are a pair ---- */
 
-/* Convolutions are divided where each rank has a channel. With an order of sums they are not: adding over the channels
- * in parts would cost them their fast ways of multiplying (cpu/winograd.h), also where a worker is alone. */
+/* Convolutions are divided if each rank gets a channel. With `leaves` they are not: adding over the channels in parts
+ * would rule out their fast products (cpu/winograd.h), even for a lone worker. */
 static bool begins_pair(const gs_layer *l, const gs_tensor_group *t) {
     if (l->ops->tensor == GS_TENSOR_CONV) return !t->leaves && l->outputs >= t->size;
     return l->ops->tensor == GS_TENSOR_LINEAR;
 }
 
-/* The last layer of the pair that begins at child i; below 0: none does. */
+/* The last layer of the pair that begins at child i; -1: none begins there. */
 static int end_of_pair(const gs_layer *l, int i, const gs_tensor_group *t) {
     const gs_tensor_kind ends = l->child[i]->ops->tensor;
     bool heads = false;
@@ -45,20 +45,20 @@ static const struct {
     {GS_TENSOR_DRAWS, GS_TENSOR_TOKENS, &gs_token_dropout},
 };
 
-/* dx is a sum over the ranks. */
+/* Is dx a sum over the ranks? */
 static bool has_columns(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_COLUMNS || p->role == GS_TENSOR_OUTPUTS;
 }
 
-/* y is one. */
+/* Is y one? */
 static bool has_rows(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_ROWS || p->role == GS_TENSOR_TABLE_ROWS;
 }
 
 static gs_status plan_part(gs_layer *l, gs_shape in);
 
-/* What is to be summed over other workers, or to be added to a sum in its order, has no epilogue; and what workers send
- * each other lies in f32, unless it is a sum that can be made in a place of its own. */
+/* Outputs that are summed over workers, or added in an order, cannot have an epilogue. Messages are in f32, except sums
+ * that are made in another buffer. */
 static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
                               const gs_layer *first) {
     GS_TRY(GS_NEW(l->shard, 1, "the part of a layer"));
@@ -101,7 +101,7 @@ static gs_status divide_pairs(gs_layer *net, const gs_tensor_group *t) {
     return GS_OK;
 }
 
-/* The words of a model that has some. */
+/* Divide the vocabulary of a model that has one. */
 static gs_status divide_outputs(gs_layer *net, const gs_tensor_group *t) {
     gs_layer *first = net->children > 1 ? net->child[0] : NULL,
              *last = first ? net->child[net->children - 1] : NULL;
@@ -137,7 +137,7 @@ const gs_layer *gs_tensor_outputs(const gs_layer *net) {
     return gs_tensor_role_of(last) == GS_TENSOR_OUTPUTS ? last : NULL;
 }
 
-/* ---- parts of tensors ---- */
+/* ---- shards of tensors ---- */
 
 gs_share gs_tensor_share(const gs_tensor_group *t, int whole) {
     return (gs_share){t->rank, t->size, whole, t->leaves ? t->leaves / t->size : 1};
@@ -156,7 +156,7 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *p, int rank, int size) {
 
 /* ---- plan ---- */
 
-/* Which outputs, or rows of a table, are this rank's. */
+/* Find this rank's outputs, or rows of a table. */
 static gs_status find_outputs(gs_layer *l) {
     const gs_layer_shard *p = l->shard;
     const bool table = p->role == GS_TENSOR_TABLE_ROWS;
@@ -181,8 +181,8 @@ static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
     p->cut_whole = whole;
 }
 
-/* Of a linear layer, what the plain one has found for this rank's tokens becomes that of those which it gathers, or
- * leaves to this rank. The parameters, weight first, are there: how they are cut. */
+/* The plain plan counts this rank's tokens. A linear layer that gathers or scatters tokens has another number of them
+ * at its output. Then record how the parameters, weight first, are cut. */
 static gs_status plan_part(gs_layer *l, gs_shape in) {
     const gs_layer_shard *p = l->shard;
     const bool rows = p->role == GS_TENSOR_ROWS, inside = rows || p->role == GS_TENSOR_INNER;

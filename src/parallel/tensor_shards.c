@@ -1,4 +1,4 @@
-/* Copying between a tensor and the parts of it that ranks have. */
+/* Copying between a tensor and the shards of it that ranks hold. */
 #include <string.h>
 
 #include "parallel/tensor.h"

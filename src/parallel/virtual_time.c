@@ -6,15 +6,15 @@ enum { UNDER_WAY = 2 /* messages of a pair before send waits (comm.h) */ };
 
 typedef struct message {
     gs_instruction sent;
-    double arrives, taken; /* taken: when its receiver had it; below 0: not yet */
+    double arrives, taken; /* taken: when it was received; below 0: not yet */
     bool used;             /* its receiver has asked for it */
 } message;
 
-/* From one stage to another: all that was ever sent there. */
+/* All messages from one stage to another. */
 typedef struct channel {
     message *messages;
     size_t sent, taken;
-    size_t used; /* all before this one are */
+    size_t used; /* all before this one are used */
 } channel;
 
 typedef struct stage_clock {
@@ -40,7 +40,8 @@ static double duration(const simulation *s, const gs_instruction *i, int stage) 
     const gs_pipeline_times *t = s->times;
     const int run = i->chunk * s->pipeline->stages + stage;
     if (i->action == GS_DO_FORWARD) return t->forward ? t->forward[run] : 1;
-    return t->backward ? t->backward[run] : 2;
+    if (i->action == GS_DO_BACKWARD) return t->backward ? t->backward[run] : 2;
+    return 0;
 }
 
 static bool try_send(simulation *s, int stage, const gs_instruction *i) {
@@ -52,7 +53,7 @@ static bool try_send(simulation *s, int stage, const gs_instruction *i) {
     return true;
 }
 
-/* Receive what comes, until the wanted message has come. What comes before it waits in memory. */
+/* Receive messages until the wanted one has arrived. Earlier ones wait in memory. */
 static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
     channel *c = channel_of(s, i->peer, stage);
     const gs_instruction wanted = gs_instruction_sent(s->pipeline, i, stage);
@@ -78,7 +79,7 @@ static bool try_next(simulation *s, int stage) {
     const gs_instruction *i = &s->lists[stage].list[s->stage[stage].next];
     if (gs_action_sends(i->action) && !try_send(s, stage, i)) return false;
     if (gs_action_receives(i->action) && !try_receive(s, stage, i)) return false;
-    const double takes = gs_action_computes(i->action) ? duration(s, i, stage) : 0;
+    const double takes = duration(s, i, stage);
     s->stage[stage].now += takes;
     s->stage[stage].busy += takes;
     s->stage[stage].next++;

@@ -132,7 +132,7 @@ static gs_status call_once(const caller *c) {
     if (call->operation == GS_SEND) return message(c);
     if (call->samples && call->operation == GS_ALL_GATHER)
         return gs_token_shards_gather(&c->tokens, c->device, c->whole, c->part);
-    if (call->samples) return gs_token_shards_reduce(&c->tokens, c->device, c->part, c->whole, false);
+    if (call->samples) return gs_token_shards_reduce(&c->tokens, c->device, c->part, c->whole);
     if (call->operation == GS_ALL_REDUCE)
         return gs_comm_all_reduce(c->group, c->of_all, call->floats, GS_F32, GS_SUM);
     float *own = c->of_all + each * (size_t)c->group->rank;

@@ -37,13 +37,13 @@ const char *gs_batch_norm_text(const gs_batch_norm_groups *g, char *text, size_t
     return text;
 }
 
-/* ---- what goes together ---- */
+/* ---- checks ---- */
 
 static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G samples) or local";
 
-enum { GLOBAL_MOST = 4096 }; /* samples in memory: resnet20 takes 3 MB for each */
+enum { GLOBAL_MOST = 4096 }; /* samples in memory: each takes 3 MB in resnet20 */
 
-/* Has the model a layer of the batch? */
+/* Does a layer of the model depend on the batch? */
 static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
     gs_model *plan;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));
@@ -65,7 +65,7 @@ gs_status gs_largest_micro_batch(const gs_settings *s, gs_shape in, size_t *most
     return GS_OK;
 }
 
-/* All samples of a global batch must be there at the same time, on workers that wait for each other. */
+/* All samples of a global batch must be in memory at once, on workers that wait for each other. */
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
@@ -81,8 +81,8 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     if (*parts)
         return gs_fail(
             GS_E_USAGE,
-            "--batch-norm global: %s computes a batch in parts, one after the other, and statistics of the "
-            "global batch need all samples at once; %s%s",
+            "--batch-norm global: %s computes a batch in parts, but statistics of the global batch need all "
+            "samples at once; %s%s",
             parts, advice, s->zero && s->exact ? "; or --exact alone" : "");
     if (strategy->apart && workers > 1)
         return gs_fail(
@@ -106,7 +106,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     return GS_OK;
 }
 
-/* Groups are dealt out whole: there must be one at least for each part of a batch, each pass and each micro-batch. */
+/* Groups stay whole: each part of a batch, each pass and each micro-batch needs at least one. */
 static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
     const int parts = gs_batch_shards(s, workers), passes = gs_passes(s);
     const size_t group = s->batch_norm.group, cuts = (size_t)parts * (size_t)passes,
@@ -152,7 +152,7 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
 bool gs_batch_norm_is_shared(const gs_worker *w) {
     const gs_settings *s = w->settings;
     if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->strategy->apart) return false;
-    if (w->groups.layout.dp == 1 && !s->exact) return false; /* its virtual shards are several even then */
+    if (w->groups.layout.dp == 1 && !s->exact) return false; /* with --exact it has several virtual shards */
     return gs_layer_depends_on_batch(w->model->net);
 }
 

@@ -1,15 +1,15 @@
-/* --batch-norm: over which samples the layer batch_norm takes mean and variance.
+/* --batch-norm: the samples over which the layer batch_norm takes mean and variance.
  *
- *     global       all samples of the global batch, of all workers: N workers compute what one would have computed.
- *                  Each such layer makes a small sum over the workers in forward, and another in backward.
- *     local        the samples that a worker computes at once; nothing is sent. So the result depends on the number of
+ *     global       all samples of the global batch, of all workers: N workers compute what one would compute. Each such
+ *                  layer makes a small sum over the workers in forward, and another in backward.
+ *     local        the samples that a worker computes at once; nothing is sent. The result depends on the number of
  *                  workers, on --accumulate and on micro-batches of a large batch.
- *     ghost:G      each group of G samples of the global batch, one after the other: nothing is sent, and the result
- *                  does not depend on who computes what. Hoffer, Hubara, Soudry, "Train longer, generalize better:
- *                  closing the generalization gap in large batch training of neural networks" (NeurIPS 2017).
+ *     ghost:G      each group of G neighbouring samples of the global batch: nothing is sent, and the result does not
+ *                  depend on which worker computes which group. Hoffer, Hubara, Soudry, "Train longer, generalize
+ *                  better: closing the generalization gap in large batch training of neural networks" (NeurIPS 2017).
  *
- * Running statistics are the mean over all groups, weighted by their samples. Variances are those of a group, unbiased:
- * with `global` that of the global batch. All workers have the same.
+ * Running statistics are the mean over all groups, weighted by their samples. Variances are unbiased and those of a
+ * group; with `global` that of the global batch. They are alike on all workers.
  */
 #pragma once
 
@@ -31,30 +31,30 @@ typedef enum gs_batch_norm_over {
 
 typedef struct gs_batch_norm_groups {
     gs_batch_norm_over over;
-    size_t group; /* of ghost: G, at least 1; else 0 */
+    size_t group; /* G of ghost, at least 1; else 0 */
 } gs_batch_norm_groups;
 
-/* "global", "local", "ghost:16". False: it is none of these. */
+/* Read "global", "local" or "ghost:16". False: the text is none of these. */
 bool gs_batch_norm_read(const char *text, gs_batch_norm_groups *out);
-/* The other way round; `text` is room for it. */
+/* The inverse; `text` is room for it. */
 const char *gs_batch_norm_text(const gs_batch_norm_groups *, char *text, size_t size);
 
-/* Samples of a global batch that are computed together: the groups of --batch-norm ghost:G. */
+/* Samples of a global batch that must be computed together: G of --batch-norm ghost:G. */
 static inline size_t gs_together(const gs_batch_norm_groups *g) {
     return g->over == GS_BATCH_NORM_GHOST ? g->group : 1;
 }
 
-/* GS_E_USAGE: the model has a batch_norm, and its samples are not together as settings->batch_norm needs them. */
+/* GS_E_USAGE: the model has a batch_norm, whose samples are not computed together as settings->batch_norm needs. */
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 
-/* The most samples that a worker computes at once: micro_batch, or what is usual; fewer where samples are large. This
- * follows from the model alone, for any number of workers, since the cut decides the bits of the gradients. Where
- * a layer takes statistics of a batch, the cut decides more than that: there the size of samples does not count, and
- * with statistics of the global batch the limit is higher. `in`: the shape of a sample. */
+/* The most samples that a worker computes at once: micro_batch, or a default, which is smaller for large samples. It
+ * depends on the model alone, not on the number of workers, since the cut decides the bits of the gradients. If a layer
+ * takes statistics of a batch, the cut changes more than bits: then the size of samples does not count, and the limit
+ * for statistics of the global batch is higher. `in`: the shape of a sample. */
 gs_status gs_largest_micro_batch(const struct gs_settings *, gs_shape in, size_t *most);
 
-/* Do its passes share statistics with other workers, or parts? */
+/* Do its passes share statistics with other workers, or with its other virtual shards? */
 bool gs_batch_norm_is_shared(const struct gs_worker *);
 
-/* What a pass of this worker needs for batch_norm. */
+/* Prepare a pass of this worker for batch_norm. */
 void gs_batch_norm_begin(struct gs_worker *, struct gs_pass *);

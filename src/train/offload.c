@@ -12,24 +12,19 @@ static const struct {
              {"weights", GS_OFFLOAD_WEIGHTS}};
 enum { WORDS = sizeof words / sizeof *words };
 
-static bool read_one(const char **text, unsigned *out) {
-    for (int i = 0; i < WORDS; i++) {
-        const size_t length = strlen(words[i].word);
-        if (strncmp(*text, words[i].word, length) != 0 || (*out & words[i].bit)) continue;
-        *out |= words[i].bit;
-        *text += length;
-        return true;
-    }
-    return false;
-}
-
 bool gs_offload_read(const char *text, unsigned *out) {
     unsigned read = 0;
-    const bool none = strcmp(text, "none") == 0;
-    while (!none && read_one(&text, &read) && *text == ',') text++;
-    if (!none && (*text || !read || text[-1] == ',')) return false; /* read: text has moved */
-    *out = read;
-    return true;
+    if (strcmp(text, "none") == 0) return *out = 0, true;
+    for (const char *word = text;; word++) {
+        const size_t length = strcspn(word, ",");
+        int i = 0;
+        while (i < WORDS && (strlen(words[i].word) != length || strncmp(word, words[i].word, length) != 0))
+            i++;
+        if (i == WORDS || (read & words[i].bit)) return false;
+        read |= words[i].bit;
+        word += length;
+        if (!*word) return *out = read, true;
+    }
 }
 
 const char *gs_offload_text(unsigned offload, char *text, size_t size) {

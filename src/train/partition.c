@@ -30,13 +30,13 @@ static size_t largest_layer(const gs_model *m, int begin, int end) {
     return most;
 }
 
-/* What backward runs again must have its weights together (layer/memory/recompute.h). */
+/* Layers that backward computes again need all their weights at once (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->memory.segment &&
            m->net->child[a]->memory.segment == m->net->child[b]->memory.segment;
 }
 
-/* The layers begin .. end - 1 one after the other: into the unit before, or a new one. */
+/* Put each of the layers begin .. end - 1 into the last unit, or into a new one. */
 static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t most, gs_partition *h) {
     const int before = h->count;
     for (int i = begin; i < end; i++) {
@@ -94,7 +94,7 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
     const gs_coordinates coordinates = gs_coordinates_of(&w->groups.layout, rank);
     gs_stages p;
     *h = (gs_partition){.dp_rank = coordinates.dp, .weights = m->weights, .gradients = m->gradients};
-    GS_TRY(gs_stages_of(w, &p)); /* of one stage: all layers */
+    GS_TRY(gs_stages_of(w, &p)); /* a single stage holds all layers */
     GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
     h->states = p.shape.chunks;
     for (int c = 0; c < h->states; c++) {
@@ -130,7 +130,7 @@ void gs_partition_free(gs_partition *h) {
     *h = (gs_partition){0};
 }
 
-/* NULL: no unit has it. */
+/* NULL: no unit holds it. */
 static const gs_partition_unit *unit_with(const gs_partition *h, const gs_param *param) {
     for (int i = 0; i < h->count && !param->state; i++) {
         const gs_partition_unit *u = &h->unit[i];
@@ -153,24 +153,30 @@ bool gs_partition_find(const gs_partition *h, const gs_param *param, size_t *at)
 
 /* ---- the arrays ---- */
 
-int gs_partition_ranges(const gs_partition *h, const gs_partition_unit *u, bool cut,
-                        gs_partition_range range[2]) {
-    range[0] = cut ? (gs_partition_range){u->first + u->own * (size_t)h->dp_rank, u->own, u->own_at}
-                   : (gs_partition_range){u->first, u->count, u->at};
-    range[1] = (gs_partition_range){u->first + u->count - u->rest, u->rest, u->rest_at};
-    return cut ? 2 : 1;
+/* The parameters first .. first + count - 1, at offset `at` of an array. */
+typedef struct range {
+    size_t first, count, at;
+} range;
+
+/* What this worker holds of a unit in an array of parts (cut): k = 0 its own part, 1 the rest. In an array of whole
+ * units: 0 all of it, 1 nothing. */
+static range range_of(const gs_partition *h, const gs_partition_unit *u, bool cut, int k) {
+    if (!cut) return (range){u->first, k == 0 ? u->count : 0, u->at};
+    return k == 0 ? (range){u->first + u->own * (size_t)h->dp_rank, u->own, u->own_at}
+                  : (range){u->first + u->count - u->rest, u->rest, u->rest_at};
 }
 
 gs_status gs_partition_read(const gs_worker *w, const gs_partition_unit *u, float *unit) {
     const gs_partition *h = &w->partition;
-    gs_partition_range r[2];
-    for (int i = 0, count = gs_partition_ranges(h, u, h->weights_cut, r); i < count; i++)
-        GS_TRY(gs_host_read(w->device, unit + r[i].first - u->first, gs_at(h->weights, r[i].at),
-                            r[i].count * sizeof *unit));
+    for (int k = 0; k < 2; k++) {
+        const range r = range_of(h, u, h->weights_cut, k);
+        GS_TRY(gs_host_read(w->device, unit + r.first - u->first, gs_at(h->weights, r.at),
+                            r.count * sizeof *unit));
+    }
     return GS_OK;
 }
 
-/* What this worker has of an array: in whole units or in parts, and more behind the state. */
+/* This worker's array, in whole units or in parts, with `more` floats behind the state. */
 static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t more, gs_mem *out) {
     const gs_partition *h = &w->partition;
     const size_t floats = gs_partition_tail(h, (gs_mem)GS_NONE, cut, h->counts).at + more;
@@ -179,14 +185,13 @@ static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t mo
     return GS_OK;
 }
 
-/* Of the model's array of weights to this worker's. */
+/* From the model's array of weights to this worker's. */
 static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
     const gs_partition *h = &w->partition;
     const gs_backend *ops = w->device->ops;
-    for (int i = 0; i < h->count; i++) {
-        gs_partition_range r[2];
-        for (int k = 0, count = gs_partition_ranges(h, &h->unit[i], cut, r); k < count; k++)
-            GS_TRY(ops->copy(w->device, gs_at(to, r[k].at), gs_at(whole, r[k].first), r[k].count));
+    for (int i = 0; i < 2 * h->count; i++) {
+        const range r = range_of(h, &h->unit[i / 2], cut, i % 2);
+        GS_TRY(ops->copy(w->device, gs_at(to, r.at), gs_at(whole, r.first), r.count));
     }
     for (int i = 0; i < h->states; i++)
         GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->state[i].at),
@@ -205,7 +210,7 @@ static gs_status divide_gradients(gs_worker *w) {
     h->gradients_cut = w->settings->zero > 1;
     GS_TRY(allocate(w, GS_MEMORY_GRADIENTS, h->gradients_cut, GS_STATS, &h->gradients));
     const gs_mem counts = gs_partition_tail(h, h->gradients, h->gradients_cut, h->counts);
-    m->gradients = gs_at(counts, -m->saved); /* gs_model_stats finds them; size_t counts around its end */
+    m->gradients = gs_at(counts, -m->saved); /* so that gs_model_stats finds them; size_t wraps around */
     m->gradients_apart = counts.at + GS_STATS;
     return GS_OK;
 }
@@ -219,7 +224,7 @@ static gs_status divide_weights(gs_worker *w) {
     const gs_status status = copy_weights(w, whole, h->weights, h->weights_cut);
     m->device->ops->free(m->device, status == GS_OK ? whole : h->weights);
     GS_TRY(status);
-    /* The model frees it from here on, and finds the state, if no parameters. */
+    /* From now on the model frees it, and finds the state in it, but no parameters. */
     m->weights = gs_at(gs_partition_tail(h, h->weights, h->weights_cut, h->params), -h->params);
     m->weights_apart = gs_partition_tail(h, (gs_mem)GS_NONE, h->weights_cut, h->counts).at;
     return GS_OK;
@@ -229,7 +234,7 @@ gs_status gs_partition_divide(gs_worker *w) {
     gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* in windows, if they are cut: train/reducers/zero.c */
+    for (int i = 0; i < h->count; i++) { /* if they are cut: in windows (train/reducers/zero.c) */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }
@@ -256,7 +261,7 @@ gs_status gs_partition_bind(const gs_partition *h, gs_layer *l) {
 
 /* ---- what is updated ---- */
 
-/* Tensors after each other that are alike: where they end, and whether the group repeats them. */
+/* Where a run of neighbouring tensors ends that a tensor group all repeats, or all divides. */
 static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     size_t end = at;
     for (int i = 0; i < m->param_count; i++) {
@@ -270,10 +275,10 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     return end;
 }
 
-/* Parts do not reach over the border between a tensor that a group divides and one that all of it hold; of the latter
- * the first of the group counts. */
+/* A part ends where tensors that a group divides meet tensors that all its ranks hold. The first rank counts the
+ * latter. */
 static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_shard *to) {
-    if (part.count == 0) *to++ = part; /* whoever watches updates hears of it all the same */
+    if (part.count == 0) *to++ = part; /* observers of updates expect it even if empty */
     while (part.count > 0) {
         bool repeated = false;
         const size_t end = m->undivided ? end_of_run(m, part.first, &repeated) : part.first + part.count,
@@ -291,7 +296,7 @@ static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_sh
     return to;
 }
 
-/* As gs_comm_all_reduce, for at most two numbers: without memory for a moment, which a reduction by messages takes. */
+/* As gs_comm_all_reduce, for at most two numbers, without the temporary memory that a reduction by messages takes. */
 static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) {
     int64_t all[2 * GS_LAYOUT_PARTS] = {0};
     GS_TRY(gs_comm_all_gather(c, x, all, count, GS_I64));
@@ -324,12 +329,13 @@ gs_status gs_partition_end_update(gs_worker *w, double samples) {
     return GS_OK;
 }
 
-/* What norms need (gs_held). Where all replicas have the same sums of gradients, a tensor group is enough. */
+/* For norms (gs_held). Where all replicas hold the same sums of gradients, the tensor group is enough. */
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     gs_worker *w = worker;
     gs_comm *c = gs_updates_are_divided(w) ? w->comm : w->groups.comm[GS_TP];
     if (!gs_updates_are_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
-    if (w->groups.layout.pp == 1 && gs_updates_are_divided(w)) /* a few bytes between stages are in no plan */
+    if (w->groups.layout.pp == 1 &&
+        gs_updates_are_divided(w)) /* plans leave out these few bytes between stages */
         w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }
@@ -337,15 +343,13 @@ static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool large
 gs_status gs_partition_list(gs_worker *w) {
     const gs_model *m = w->model;
     gs_partition *h = &w->partition;
-    /* A border is in one part, or rest, each. */
+    /* Each border between divided and repeated tensors splits one part or rest. */
     const size_t most = 2 * (size_t)h->count + (m->undivided ? 2 * (size_t)m->param_count : 0);
     GS_TRY(GS_NEW(h->part, most, "a list of %zu parts", most));
     gs_held_shard *to = h->part;
     for (int i = 0; i < 2 * h->count; i++) {
         const gs_partition_unit *u = &h->unit[i / 2];
-        gs_partition_range part[2];
-        (void)gs_partition_ranges(h, u, true, part);
-        const gs_partition_range r = part[i % 2];
+        const range r = range_of(h, u, true, i % 2);
         const size_t whole_at = u->at + r.first - u->first;
         const bool common = i % 2 == 1 && gs_updates_are_divided(w);
         to = add_part(m,
@@ -362,10 +366,10 @@ gs_status gs_partition_list(gs_worker *w) {
     return GS_OK;
 }
 
-/* ---- the parts of tensors become whole ones ---- */
+/* ---- shards of tensors become whole tensors ---- */
 
-/* Of tensor i, of the rank that has most: the parts of a vocabulary differ. */
-static size_t most_of(const gs_model *m, int i) {
+/* The most floats of tensor i that a rank holds: the shards of a vocabulary differ. */
+static size_t largest_shard(const gs_model *m, int i) {
     size_t most = 0;
     for (int r = 0; r < m->tensor.size; r++) {
         const size_t floats = gs_tensor_count(m->param[i], r, m->tensor.size);
@@ -374,50 +378,20 @@ static size_t most_of(const gs_model *m, int i) {
     return most;
 }
 
-/* Room for all parts of the largest of the first `count` tensors. */
-static size_t room_of(const gs_model *m, int count) {
-    size_t most = 0;
-    for (int i = 0; i < count; i++)
-        if (most_of(m, i) > most) most = most_of(m, i);
-    return most * (size_t)m->tensor.size;
-}
-
-/* Rank r's part of tensor i. Of what all hold it takes this worker's, so that --verify sees whether the others' is the
- * same. */
-static void put_part(const gs_model *m, int i, int r, const float *from, float *whole) {
-    if (m->param[i]->cut != GS_UNCUT || r == m->tensor.rank)
-        gs_tensor_put_shard(m->param[i], r, m->tensor.size, from, whole + m->undivided->param[i]->at);
-}
-
-/* As gs_model_read_weights, but some of them. */
-static gs_status read_weights(const gs_model *m, size_t at, size_t bytes, float *to) {
-    const gs_backend *ops = m->device->ops;
-    const bool hints = m->offloaded_weights && !m->weights_in_windows; /* operators work in place */
-    uint64_t number;
-    if (bytes == 0) return GS_OK;
-    if (m->offloaded_weights && m->weights_in_windows &&
-        at < m->params) { /* behind: the state, on the device */
-        GS_TRY(ops->settle(m->device));
-        gs_host_copy(m->device, to, m->offloaded_weights + at, bytes);
-        return GS_OK;
-    }
-    if (hints) GS_TRY(ops->fetch(m->device, (gs_mem)GS_NONE, m->offloaded_weights + at, bytes, &number));
-    if (hints) GS_TRY(ops->settle(m->device)); /* the last one has gone */
-    GS_TRY(gs_host_read(m->device, to, gs_at(m->weights, at), bytes));
-    return hints ? ops->offload(m->device, m->offloaded_weights + at, (gs_mem)GS_NONE, bytes, NULL) : GS_OK;
-}
-
-/* Tensor i, of which own_part is what this worker has; NULL: that is in the device's weights, from `at` on. */
-static gs_status put_tensor(gs_worker *w, int i, const float *own_part, size_t at, float *all, float *whole) {
+/* Gather tensor i in `all`. Of a tensor that all ranks hold this rank's goes to `whole`, so that --verify can compare
+ * those of the others. */
+static gs_status put_tensor(gs_worker *w, int i, const float *mine, float *all, float *whole) {
     const gs_model *m = w->model;
-    const size_t floats = most_of(m, i);
+    const gs_param *p = m->param[i];
+    const size_t floats = largest_shard(m, i);
     float *own = all + floats * (size_t)m->tensor.rank;
-    const size_t bytes = gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size) * sizeof *own;
     if (floats == 0) return GS_OK;
-    if (!own_part) GS_TRY(read_weights(m, at, bytes, own));
-    if (own_part) gs_host_copy(m->device, own, own_part, bytes);
+    gs_host_copy(m->device, own, mine + p->at, p->count * sizeof *own);
     GS_TRY(gs_comm_all_gather(w->groups.comm[GS_TP], own, all, floats, GS_F32));
-    for (int r = 0; r < m->tensor.size && whole; r++) put_part(m, i, r, all + (size_t)r * floats, whole);
+    for (int r = 0; r < m->tensor.size && whole; r++)
+        if (p->cut != GS_UNCUT || r == m->tensor.rank)
+            gs_tensor_put_shard(p, r, m->tensor.size, all + (size_t)r * floats,
+                                whole + m->undivided->param[i]->at);
     return GS_OK;
 }
 
@@ -430,18 +404,17 @@ static void drop(gs_worker *w, float *memory) {
     free(memory);
 }
 
-/* The first `count` tensors of the model, one after the other: of each there is room for all parts. mine: what this
- * worker has of them; NULL: they are the weights, and lie on the device. whole may be NULL. All of a group. */
+/* The first `count` tensors of the model, one at a time, in memory for all shards of the largest. mine: this worker's
+ * shards. whole may be NULL. All workers of a group call it. */
 static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     float *all;
-    size_t at = 0;
-    GS_TRY(take(w, room_of(m, count), &all));
+    size_t most = 0;
+    for (int i = 0; i < count; i++)
+        if (largest_shard(m, i) > most) most = largest_shard(m, i);
+    GS_TRY(take(w, most * (size_t)m->tensor.size, &all));
     gs_status status = GS_OK;
-    for (int i = 0; i < count && status == GS_OK; i++) {
-        status = put_tensor(w, i, mine ? mine + at : NULL, at, all, whole);
-        at += gs_tensor_count(m->param[i], m->tensor.rank, m->tensor.size);
-    }
+    for (int i = 0; i < count && status == GS_OK; i++) status = put_tensor(w, i, mine, all, whole);
     drop(w, all);
     return status;
 }
@@ -456,8 +429,8 @@ static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count
     return sent == GS_OK ? unmapped : sent;
 }
 
-/* `count` floats that the world's rank `rank` has of vector i, from `at` on, come to the first rank that has the same
- * part of the tensors. Of what lies elsewhere no more than a block is in memory at once. */
+/* Send `count` floats of vector i, from `at` on, from the world's rank `rank` to the first rank with the same shards of
+ * tensors. Of an offloaded vector at most a block is in memory at once. */
 static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
     const int first = w->groups.coordinates.tp;
     const size_t chunk = gs_optimizer_is_offloaded(w->optimizer) ? GS_OFFLOAD_BLOCK : count;
@@ -472,14 +445,12 @@ static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t cou
     return GS_OK;
 }
 
-/* Of the rests, the first replica's. */
+/* Send all that `rank` holds of vector i; the rests only from the first replica. */
 static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     gs_partition h;
     gs_status status = gs_partition_plan(w, rank, &h);
     for (int k = 0; k < 2 * h.count && status == GS_OK; k++) {
-        gs_partition_range part[2];
-        (void)gs_partition_ranges(&h, &h.unit[k / 2], true, part);
-        const gs_partition_range r = part[k % 2];
+        const range r = range_of(&h, &h.unit[k / 2], true, k % 2);
         if (k % 2 == 0 || h.dp_rank == 0)
             status = move_range(w, rank, i, r.at, r.count, whole ? whole + r.first : NULL);
     }
@@ -487,7 +458,7 @@ static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     return status;
 }
 
-/* As gs_partition_gather, of this worker's part of the tensors, to the first rank that has the same part. */
+/* As gs_partition_gather, of this worker's shards of tensors, to the first rank that holds the same shards. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
     const int mine = w->comm->rank, first = w->groups.coordinates.tp;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
@@ -495,7 +466,7 @@ static gs_status gather_part(gs_worker *w, int i, float *whole) {
     return GS_OK;
 }
 
-/* Those that have the first replica and stage put it together. */
+/* The workers of the first replica and stage put it together. */
 gs_status gs_partition_gather(gs_worker *w, int i, float *whole) {
     const bool first = w->comm->rank < w->groups.layout.tp;
     float *mine = NULL;
@@ -509,11 +480,9 @@ gs_status gs_partition_gather(gs_worker *w, int i, float *whole) {
 
 static gs_status scatter_part(gs_worker *w, int i, const float *whole) {
     const gs_partition *h = &w->partition;
-    for (int k = 0; k < h->count; k++) {
-        gs_partition_range r[2];
-        for (int part = 0, count = gs_partition_ranges(h, &h->unit[k], true, r); part < count; part++)
-            GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, r[part].at, r[part].count, NULL,
-                                            whole + r[part].first));
+    for (int k = 0; k < 2 * h->count; k++) {
+        const range r = range_of(h, &h->unit[k / 2], true, k % 2);
+        GS_TRY(gs_optimizer_copy_vector(w->optimizer, i, r.at, r.count, NULL, whole + r.first));
     }
     return GS_OK;
 }
@@ -533,7 +502,7 @@ gs_status gs_partition_scatter(gs_worker *w, int i, const float *whole) {
 
 /* ---- weights ---- */
 
-/* Of this worker's stage, on all replicas. */
+/* A unit of this worker's stage, whole on all replicas. */
 static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) {
     const gs_partition *h = &w->partition;
     GS_TRY(gs_partition_read(w, u, to));
@@ -542,7 +511,7 @@ static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) 
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
-    enum { LEAST = 1 << 15 }; /* floats: what is under way is in memory once more */
+    enum { LEAST = 1 << 15 }; /* floats: a message under way takes memory of its own */
     gs_comm *stages = w->groups.comm[GS_PP];
     const size_t chunk = count / 64 > LEAST ? count / 64 : LEAST;
     for (size_t at = 0; at < count && stages->size > 1; at += chunk) {
@@ -569,14 +538,10 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, flo
     return GS_OK;
 }
 
-/* Has this worker all weights of its part of the tensors? */
-static bool has_all(const gs_worker *w) {
-    return !w->partition.weights_cut && w->groups.layout.pp == 1;
-}
-
+/* The weights of this worker's shards of tensors, of all stages. */
 static gs_status read_part(gs_worker *w, float *host) {
     gs_partition of;
-    if (has_all(w)) return gs_model_read_weights(w->model, host);
+    if (!w->partition.weights_cut && w->groups.layout.pp == 1) return gs_model_read_weights(w->model, host);
     if (!host) return GS_OK;
     for (int stage = 0; stage < w->groups.layout.pp; stage++) {
         const gs_coordinates owner = {w->groups.coordinates.dp, w->groups.coordinates.tp, stage};
@@ -592,7 +557,6 @@ gs_status gs_partition_weights(gs_worker *w, float *host) {
     const gs_model *m = w->model;
     float *mine = NULL;
     if (!m->undivided) return read_part(w, host);
-    if (has_all(w)) return put_together(w, NULL, m->saved_count, host);
     GS_TRY(take(w, m->saved, &mine));
     gs_status status = read_part(w, mine);
     if (status == GS_OK) status = put_together(w, mine, m->saved_count, host);

@@ -1,18 +1,18 @@
-/* Reducers: how the gradients of a step become one sum over the replicas, and what of it each worker has afterwards.
+/* Reducers: how the gradients of a step become one sum over the replicas, and which part of it each worker then holds.
  *
  *     reducers/all_reduce.c  all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
  *     reducers/zero.c        its own part: ZeRO 1, 2 and 3
  *
- * Both add in the order of a tree with --exact (ordered_sums.h). A step calls them so (step.c):
+ * With --exact both add in the order of a tree (ordered_sums.h). A step calls them as follows (step.c):
  *
  *     for each leaf k:
  *         gs_gradient         dw of a part of the batch
  *         add                 it joins the leaves before it
  *     finish                  the sum over all replicas
  *     gs_update
- *     gather                  new weights, to those that have not made them
+ *     gather                  new weights, to the workers that have not computed them
  *
- * A pipeline computes and adds its leaves by itself, and calls finish and gather.
+ * A pipeline computes and adds its leaves by itself, and calls only finish and gather.
  */
 #pragma once
 
@@ -21,24 +21,24 @@
 typedef struct gs_reducer {
     /* After the strategy's create: worker->reducer_state. */
     gs_status (*create)(gs_worker *);
-    /* What create made, even if create failed or was never called. */
+    /* Frees what create made, even if create failed or was never called. */
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
     /* Gradients, layers' state and counts become their sums, as far as this worker needs them (worker->partition). */
     gs_status (*finish)(gs_worker *);
-    /* After the update: new weights come to those that hold them and have not made them. NULL: all have made them. */
+    /* After the update: send new weights to the workers that hold them and have not computed them. NULL: all have. */
     gs_status (*gather)(gs_worker *);
-    /* Others pass through a run of layers (partition->state) with samples, and this worker has none: it takes part in
-     * what they do together. May be NULL. */
+    /* Other workers pass through a run of layers (partition->state) with samples, and this one has none: it takes part
+     * in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
-    /* After the last epoch: its part of the result. */
+    /* After the last epoch: fill in its part of the result. */
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;
 
 extern const gs_reducer gs_reducer_all_reduce; /* and train/reducers/zero.h */
 
-/* The one that these settings choose; NULL: the strategy sums by itself. */
+/* The reducer that these settings choose; NULL: the strategy sums by itself. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
 
 /* Gather the new weights, unless the update was left out (optimizer->loss_scale.skipped). */
@@ -46,6 +46,6 @@ static inline gs_status gs_gather_new_weights(gs_worker *w) {
     return w->reducer->gather && !w->optimizer->loss_scale.skipped ? w->reducer->gather(w) : GS_OK;
 }
 
-/* For both, in a pipeline: the layers' state of all runs of this worker, and the counts where it has them, become their
- * sums over the replicas of the stage. */
+/* For both, in a pipeline: sum the layers' state of all runs of this worker, and the counts in the last stage, over the
+ * replicas of the stage. */
 gs_status gs_sum_states(gs_worker *);

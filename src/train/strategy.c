@@ -7,10 +7,10 @@
 #include "train/reducers/zero.h"
 #include "train/tensor.h"
 
-/* Which of them a run has, by the name of an option, or of --sync NAME. */
+/* The strategies, by the name of an option, or of --sync NAME. */
 static struct {
     const char *name;
-    const gs_strategy *own, *now; /* now: the same, unless it was replaced */
+    const gs_strategy *own, *now; /* now: own, unless it was replaced */
 } by_name[] = {
 #define ROW(name, strategy)                                                                                  \
     { name, &gs_strategy_##strategy, &gs_strategy_##strategy }

@@ -1,103 +1,103 @@
 /* Strategies: what a worker does in each step, and between steps. One file each:
  *
  *     step.c                      synchronous: gradients are summed over the workers, and all make the same update
- *     strategies/pipeline.c       each worker has a stage of the model, and micro-batches go from stage to stage
- *     strategies/local_sgd.c      each worker trains on its own, and the weights are averaged now and then
- *     strategies/async.c          nobody waits for everybody
+ *     strategies/pipeline.c       each worker computes a stage of the model; micro-batches go from stage to stage
+ *     strategies/local_sgd.c      each worker trains alone, and the weights are averaged every H steps
+ *     strategies/async.c          no worker waits for all others
  *
- * The first two compose with what divides or orders the work within a step: a reducer (reducer.h: --zero, --bucket),
- * an order of sums (ordered_sums.h: --exact), layers that a group shares (train/tensor.h: --tensor). What does not go
- * together is a table (settings.c); a few finer conditions are in the check of each.
+ * The first two compose with a reducer (reducer.h: --zero, --bucket), an order of sums (ordered_sums.h: --exact) and
+ * layers that a group shares (train/tensor.h: --tensor). A table lists the combinations that are refused (settings.c);
+ * each strategy's check refuses a few more.
  *
- * A new strategy is its file, its name below and its row in strategy.c. Few others know a strategy by its name: they
- * ask its table. */
+ * A new strategy is a file, a name below and a row in strategy.c. Hardly any other file names a strategy: they ask its
+ * table. */
 #pragma once
 
 #include "train/train.h"
 
 typedef struct gs_strategy {
     const char *name;   /* "local" */
-    const char *option; /* that chooses it: "--sync local" */
+    const char *option; /* the option that chooses it: "--sync local" */
     /* "weights averaged every 4 steps" */
     void (*describe)(const gs_settings *, char *text, size_t size);
 
-    /* GS_E_USAGE: other settings that do not go with it. NULL: all do. (What is for it alone: settings.c.) */
+    /* GS_E_USAGE: it refuses other settings. NULL: it accepts all. (settings.c checks its own options.) */
     gs_status (*check)(const gs_settings *);
-    /* GS_E_USAGE: it does not work with so many workers, on this set. All find the same. NULL: it does. */
+    /* GS_E_USAGE, alike on all workers: it refuses this number of workers, or this set. NULL: it accepts them. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
-    /* Between two steps the workers' weights differ, and gradients are not summed by worker->reducer. The score of a
-     * step is of this worker's part alone, and its `stop` says too that a worker has diverged. */
+    /* Between two steps the workers' weights differ, and worker->reducer does not sum gradients. The score of a step
+     * counts this worker's part alone, and its `stop` also means that a worker has diverged. */
     bool apart;
 
-    /* ---- training. All workers call all of them. But for step, any may be NULL ---- */
+    /* ---- training. All workers call all of them. Any except step may be NULL ---- */
 
     /* Before the first step: worker->strategy_state. */
     gs_status (*create)(gs_worker *);
-    /* What create made, even if create failed or was never called. */
+    /* Frees what create made, even if create failed or was never called. */
     void (*free)(gs_worker *);
     /* The next `steps` steps are an epoch. */
     gs_status (*begin_epoch)(gs_worker *, size_t steps);
     /* From the worker's part of a global batch to its new weights. */
     gs_status (*step)(gs_worker *, gs_score *);
-    /* From here on all workers have the same weights. *total: of the epoch, over all workers. */
+    /* From here on all workers hold the same weights. *total: of the epoch, over all workers. */
     gs_status (*end_epoch)(gs_worker *, gs_score *total);
-    /* After the last epoch: its part of the result. */
+    /* After the last epoch: fills in its part of the result. */
     gs_status (*report)(gs_worker *, gs_result *);
 
-    /* ---- where each worker has the weights, the gradients and the layers of its stage alone; else NULL ---- */
+    /* ---- if each worker holds the weights, the gradients and the layers of its stage alone; else NULL ---- */
 
     /* worker->model is made with weights alone (max_batch 0), which create divides. The samples in worker->input go
-     * forward through all stages. *scored: this worker has the last, and the loss is in the model's stats. */
+     * forward through all stages. *scored: this worker computes the last one, and the loss is in the model's stats. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
-    /* Model i of those that have the layers of this worker; NULL: there are no more. */
+    /* Model i of those that contain this worker's layers; NULL: there are no more. */
     gs_model *(*model)(const gs_worker *, int i);
 } gs_strategy;
 
 extern const gs_strategy gs_strategy_synchronous, gs_strategy_pipeline, gs_strategy_local, gs_strategy_async;
 
-/* From now on runs of this name are the caller's. It is that of a strategy, or "zero" or "exact", which are synchronous
- * otherwise; of --pipeline, --zero and --exact the first one names a run. NULL restores the library's own. The new one
- * must live as long as it is used. Meant for trying a strategy in the running framework (lessons/): call it before any
- * other thread is started. GS_E_USAGE: no strategy has this name, or the new one has another. */
+/* Replace the strategy of runs of this name, for trying one in the running framework (lessons/). The name is that of a
+ * strategy, or "zero" or "exact", which are otherwise synchronous; the first one of --pipeline, --zero and --exact
+ * names a run. NULL restores the library's own. The new one must live as long as it is used. Call it before any other
+ * thread starts. GS_E_USAGE: no strategy has this name, or the new one has another. */
 gs_status gs_strategy_replace(const char *name, const gs_strategy *);
 
-/* The one that these settings choose. */
+/* The strategy that these settings choose. */
 const gs_strategy *gs_strategy_of(const gs_settings *);
 
 /* "gradients summed by ring" */
 void gs_strategy_describe(const gs_settings *, char *text, size_t size);
 
-/* Has each worker a stage of the model? */
+/* Does each worker compute a stage of the model? */
 static inline bool gs_has_stages(const gs_worker *w) {
     return w->strategy->score != NULL;
 }
 
-/* Model i of those with this worker's layers: one for each chunk of a stage, else its own alone. NULL: no more. */
+/* Model i of those with this worker's layers: one for each chunk of a stage, else only its own. NULL: no more. */
 static inline gs_model *gs_worker_model(const gs_worker *w, int i) {
     if (w->strategy->model && w->train_set) return w->strategy->model(w, i);
     return i == 0 ? w->model : NULL;
 }
 
-/* How many workers a replica of the model is spread over: 1, or the stages of a pipeline times the workers of a tensor
- * group. Which ones: layout.h. */
+/* Over how many workers a replica of the model is spread: the stages of a pipeline times the workers of a tensor group.
+ * parallel/layout.h says which ones. */
 int gs_model_parallel_size(const gs_settings *);
 
-/* How many parts a batch is cut into: the leaves of --exact, or one for each group. */
+/* The number of parts of a batch: the leaves of --exact, or one for each replica. */
 int gs_batch_shards(const gs_settings *, int workers);
 
-/* The scheme that sums whatever is to be summed. GS_E_USAGE: the message lists what --sync takes. */
+/* The scheme for the sums of these settings. GS_E_USAGE: the message lists what --sync takes. */
 gs_status gs_find_scheme(const gs_settings *, const gs_sync_scheme **out);
 
-/* How a run's gradients are summed, as its layout has it: "ring"; "all-reduce among the 2 replicas of each stage";
- * "reduce-scatter, then all-gather of the new weights"; "none among replicas, as there is one". */
+/* How the layout of a run sums gradients: "ring"; "all-reduce among the 2 replicas of each stage"; "reduce-scatter,
+ * then all-gather of the new weights"; "none among replicas, as there is one". */
 enum { GS_SUMS_TEXT = 200 };
 const char *gs_sums_text(const gs_worker *, char text[GS_SUMS_TEXT]);
 
-/* ---- what strategies are written in (step.c) ---- */
+/* ---- the steps that strategies are made of (step.c) ---- */
 
-/* dw and counts = those of the next part that this worker has of a global batch, in micro-batches that fit its memory.
- * With --exact these are the leaves of its order, one after the other. */
+/* dw and counts = those of this worker's next part of a global batch, in micro-batches that fit its memory. With
+ * --exact these parts are its leaves, in order. */
 gs_status gs_gradient(gs_worker *);
 
 /* Wishes, as added to GS_STAT_STOP: their sums are exact (persist/checkpoint.h). */
@@ -105,18 +105,18 @@ gs_status gs_gradient(gs_worker *);
 #define GS_ASKS_FOR_CHECKPOINT (1.0f / 4096)
 #define GS_SAYS_CHECKPOINT 0.5f
 
-/* What this worker adds to GS_STAT_STOP where `done` steps will be done: a wish to stop, or those of its hooks
- * (persist/checkpoint.h). Once in each step. */
+/* What this worker adds to GS_STAT_STOP in the step after which `done` steps are done: a wish to stop, or those of its
+ * hooks (persist/checkpoint.h). Call it once in each step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
-/* If this process was asked to stop, or that of another worker of the group, or wants a checkpoint, the counts say so
- * to all workers that they are summed over. */
+/* Put the wishes of this worker and its tensor group, to stop or for a checkpoint, into the counts, whose sum tells all
+ * workers. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
-/* The counts that lie after the gradients. */
+/* Read the counts that follow the gradients. */
 gs_status gs_read_score(gs_worker *, gs_score *);
 
-/* The update from the summed gradients, of what this worker holds; with a loss scale it may be left out
+/* Update what this worker holds from the summed gradients; with a loss scale the update may be left out
  * (optimizer->loss_scale.skipped). */
 gs_status gs_update(gs_worker *, double samples);
 
@@ -135,9 +135,9 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 
 /* ---- the clock beside a step (measure.c) ---- */
 
-/* Around each step. With --slow or --jitter, the step's beginning is where a worker sleeps. */
+/* Call them around each step. With --slow or --jitter, a worker sleeps in gs_step_begins. */
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 
-/* The phase that just ended took the time since the last one ended. */
+/* A phase has ended: it took the time since the last one ended. */
 gs_status gs_phase_ends(gs_worker *, gs_phase);

@@ -1,29 +1,29 @@
 /* --tensor T: T workers share the work of each pair of linear layers (parallel/tensor.h), and see the same samples.
  *
- *     group 0    worker 0: part 0, worker 1: part 1        samples of part 0 of the batch
- *     group 1    worker 2: part 0, worker 3: part 1        samples of part 1
+ *     group 0    worker 0: shard 0, worker 1: shard 1        samples of part 0 of the batch
+ *     group 1    worker 2: shard 0, worker 3: shard 1        samples of part 1
  *
- * Worker r has part r % T in group r / T. Two kinds of sums, each over workers of its own:
+ * Worker r holds shard r % T in group r / T. There are two kinds of sums, each over its own workers:
  *
  *     GS_TP   the T workers of a group: y in forward, dx in backward
- *     GS_DP   the workers that have the same part, one of each group: gradients, counts, and what else data parallelism
- *             sums. The gradients of what all hold alike are the same in a group, and are not summed there: once is
- *             enough
+ *     GS_DP   the workers that hold the same shard, one of each group: gradients, counts, and everything else that data
+ *             parallelism sums. Gradients of tensors that all ranks hold are the same in a group, and are not summed
+ *             there
  *
- * A step is that of step.c, which sums over GS_DP. Only the norm of the gradients
- * asks for both: what is divided counts once for each part, what all hold counts once.
+ * A step is that of step.c, which sums over GS_DP. Only the norm of the gradients asks for both: divided tensors count
+ * once for each shard, tensors that all ranks hold count once.
  *
- * A worker holds its part of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: they
- * are put together in the group when they are read, and cut when they are written (../partition.c). With --pipeline
- * and --zero a step is that of pipeline.c or zero.c, of a part: part i of a stage sends what it computed to part i of
- * the next one, and the replicas of a part divide its vectors, gradients and weights. A stage may even end between the
- * two layers of a pair: then a message is a part, too.
+ * A worker holds its shards of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: the
+ * group puts them together to write it, and cuts them after reading it (../partition.c). With --pipeline and --zero a
+ * step is that of pipeline.c or zero.c, on shards: rank i of a stage sends what it computed to rank i of the next one,
+ * and the replicas of a shard divide its vectors, gradients and weights. A stage may even end between the two layers of
+ * a pair; a message is then a shard, too.
  *
  * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
- * are rounds of recursive doubling, as in ../ordered_sums.h: T workers give the bits of one. Else a group's sums, and
- * those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But where parts are not
- * of one size, and there are more than two replicas, a ring would add what all of a group hold in another order on each
- * of them (gs_tensor_needs_order), and gradients are added by recursive doubling, too.
+ * are rounds of recursive doubling, as in ../ordered_sums.h: T workers give the bits of one. Without it the sums of a
+ * group, and those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But if
+ * shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks hold in
+ * another order on each rank (gs_tensor_needs_order). Gradients are then added by recursive doubling, too.
  */
 #include "train/tensor.h"
 
@@ -39,21 +39,21 @@
 
 struct gs_tensor_worker {
     gs_sync *sync;            /* of the group */
-    double sums, floats;      /* all-reduces of this run's steps, and what they summed */
-    double gathers, gathered; /* with --sequence also all-gathers, and what all ranks then had, in floats */
+    double sums, floats;      /* all-reduces in this run's steps, and the floats that they summed */
+    double gathers, gathered; /* with --sequence: all-gathers, and the floats of their results */
     float *ordered;           /* room for one of them */
 };
 
 /* ---- tokens of a group ---- */
 
-/* What it sends where sequences are divided (parallel/sequence.h): a rank's tokens lie among those of the others
- * in each sample, but a message is one piece. So they are put in the order of ranks before, or after:
+/* Where sequences are divided (parallel/sequence.h), a rank's tokens lie among those of the others in each sample, but
+ * a message is contiguous. Tokens are therefore reordered by rank before it, or back after it:
  *
  *     whole     sample 0: rank 0, rank 1     sample 1: rank 0, rank 1
  *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1
  */
 
-/* Between the whole and the order of ranks: there, or back. */
+/* From the whole to the order of ranks, or back. */
 static void reorder(const gs_token_shards *t, const gs_device *d, float *whole, bool back) {
     const size_t ranks = (size_t)t->tp->size;
     for (size_t r = 0; r < ranks; r++)
@@ -68,7 +68,7 @@ static size_t whole_bytes(const gs_token_shards *t) {
     return (size_t)t->tp->size * t->n * t->each * sizeof(float);
 }
 
-/* Of one piece the parts are in order already, and this rank's may be its place in the whole. */
+/* With n 1 the parts already are in order, and this rank's may lie in the whole. */
 static gs_status gather_here(const gs_token_shards *t, const gs_device *d, const float *part, float *whole) {
     const size_t count = t->n * t->each;
     if (t->n == 1) return gs_comm_all_gather(t->tp, part, whole, count, GS_F32);
@@ -88,22 +88,15 @@ gs_status gs_token_shards_gather(const gs_token_shards *t, gs_device *d, gs_mem 
     return gs_device_unmap_after(d, whole, all, status);
 }
 
-static gs_status reduce_here(const gs_token_shards *t, const gs_device *d, float *whole, float *part,
-                             bool summed) {
-    const size_t ranks = (size_t)t->tp->size, rank = (size_t)t->tp->rank;
-    for (size_t i = 0; i < t->n && summed; i++)
-        gs_host_copy(d, part + i * t->each, whole + (i * ranks + rank) * t->each, t->each * sizeof *part);
-    if (summed) return GS_OK;
-    reorder(t, d, whole, false);
-    return gs_comm_reduce_scatter(t->tp, t->ordered, part, ranks * t->n * t->each, GS_F32, GS_SUM);
-}
-
-gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem part, gs_mem whole,
-                                 bool summed) {
+gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem part, gs_mem whole) {
+    const size_t count = t->n * t->each;
     void *all, *own = NULL;
     GS_TRY(d->ops->map(d, whole, whole_bytes(t), &all));
-    gs_status status = d->ops->map(d, part, t->n * t->each * sizeof(float), &own);
-    if (status == GS_OK) status = reduce_here(t, d, all, own, summed);
+    gs_status status = d->ops->map(d, part, count * sizeof(float), &own);
+    if (status == GS_OK) {
+        reorder(t, d, all, false);
+        status = gs_comm_reduce_scatter(t->tp, t->ordered, own, (size_t)t->tp->size * count, GS_F32, GS_SUM);
+    }
     status = gs_device_unmap_after(d, part, own, status);
     return gs_device_unmap_after(d, whole, all, status);
 }
@@ -124,7 +117,7 @@ static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
     return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
 }
 
-/* A call of the group has ended. */
+/* Count a collective of the group that has ended. */
 static void count_call(gs_worker *w, gs_tensor_collective call, size_t bytes, size_t floats, double start) {
     struct gs_tensor_worker *t = w->tensor;
     const bool gathers = call == GS_TENSOR_ALL_GATHER;
@@ -140,7 +133,7 @@ static void count_call(gs_worker *w, gs_tensor_collective call, size_t bytes, si
     w->measured.sent += (double)bytes;
 }
 
-/* Before the workers have met, in a warm-up, nothing is summed. */
+/* A warm-up sums nothing: the workers have not met yet. */
 static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
     if (!w->groups.met) return GS_OK;
@@ -151,21 +144,24 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     return GS_OK;
 }
 
-/* With --sequence. Each rank sends its part to the others, or the others' parts: with --exact by an all-reduce. */
+/* With --sequence: each rank sends its part to the others, or them their parts; with --exact by an all-reduce. */
 static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
                              bool gathers) {
     if (!w->groups.met) return GS_OK;
     gs_comm *group = w->groups.comm[GS_TP];
     const gs_token_shards tokens = {group, w->tensor->ordered, n, each};
-    const bool ordered = !gathers && w->settings->exact;
-    const size_t others = ((size_t)group->size - 1) * n * each;
+    const size_t ranks = (size_t)group->size, rank = (size_t)group->rank, others = (ranks - 1) * n * each;
     const double start = gs_seconds();
-    if (ordered) GS_TRY(sum(w, d, whole, others + n * each));
+    if (!gathers && w->settings->exact) {
+        GS_TRY(sum(w, d, whole, ranks * n * each));
+        for (size_t i = 0; i < n; i++)
+            GS_TRY(d->ops->copy(d, gs_at(part, i * each), gs_at(whole, (i * ranks + rank) * each), each));
+        return GS_OK;
+    }
     GS_TRY(gathers ? gs_token_shards_gather(&tokens, d, whole, part)
-                   : gs_token_shards_reduce(&tokens, d, part, whole, ordered));
-    if (!ordered)
-        count_call(w, gathers ? GS_TENSOR_ALL_GATHER : GS_TENSOR_REDUCE_SCATTER, others * sizeof(float),
-                   others + n * each, start);
+                   : gs_token_shards_reduce(&tokens, d, part, whole));
+    count_call(w, gathers ? GS_TENSOR_ALL_GATHER : GS_TENSOR_REDUCE_SCATTER, others * sizeof(float),
+               ranks * n * each, start);
     return GS_OK;
 }
 
@@ -178,17 +174,17 @@ static gs_status reduce_tokens(void *worker, gs_device *d, gs_mem part, gs_mem w
 }
 
 gs_tensor_group gs_tensor_group_here(gs_worker *w) {
-    gs_tensor_group place = gs_tensor_group_of(w->settings, w->comm->rank);
-    place.sum = sum;
-    place.gather = gather_tokens;
-    place.reduce = reduce_tokens;
-    place.context = w;
-    return place;
+    gs_tensor_group group = gs_tensor_group_of(w->settings, w->comm->rank);
+    group.sum = sum;
+    group.gather = gather_tokens;
+    group.reduce = reduce_tokens;
+    group.context = w;
+    return group;
 }
 
 /* ---- making and freeing ---- */
 
-/* Of a sample: of a layer, and of the loss (model/forward_backward.c). */
+/* The floats of a sample in a sum of a layer, or of the loss (model/forward_backward.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
     size_t floats = gs_tensor_floats(l, false), loss = 0,
            ranks = l->shard ? (size_t)l->shard->group->size : 0;
@@ -199,7 +195,6 @@ static gs_status find_largest(gs_layer *l, void *most) {
     return GS_OK;
 }
 
-/* With room for the sums of the layers that this worker has. */
 gs_status gs_tensor_create(gs_worker *w) {
     gs_model *m;
     size_t most = 0;
@@ -236,9 +231,9 @@ void gs_tensor_tell(const gs_worker *w, gs_result *result) {
                                         .bytes = t->floats / steps * sizeof(float)};
 }
 
-/* ---- what it goes with ---- */
+/* ---- checks ---- */
 
-/* What all of a group compute must be the same on all of them. */
+/* Work that is not divided must give the same bits on all workers of a group. */
 gs_status gs_tensor_check(const gs_settings *s) {
     char first[48], name[48];
     if (s->tensor < 2) return GS_OK;
@@ -254,21 +249,17 @@ gs_status gs_tensor_check(const gs_settings *s) {
     return GS_OK;
 }
 
-static gs_status check_part(const gs_settings *s, const gs_model *part) {
-    if (!s->sequence || gs_layer_vocabulary(part->net) > 0) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--sequence: the model takes no sequences; wanted one that begins with embedding");
-}
-
 static gs_status check_model(const gs_settings *s, gs_shape in) {
     gs_model *plan;
     const gs_status status = gs_model_create(
         NULL, &(gs_model_config){.text = s->model, .in = in, .tensor = gs_tensor_group_of(s, 0)}, &plan);
     if (status != GS_OK) return gs_fail(status == GS_E_SHAPE ? GS_E_USAGE : status, "%s", gs_message());
     const int divided = gs_tensor_divided(plan->net);
-    const gs_status sequences = check_part(s, plan);
+    const bool has_tokens = gs_layer_vocabulary(plan->net) > 0;
     gs_model_free(plan);
-    GS_TRY(sequences);
+    if (s->sequence && !has_tokens)
+        return gs_fail(GS_E_USAGE,
+                       "--sequence: the model takes no sequences; wanted one that begins with embedding");
     if (divided > 0) return GS_OK;
     return gs_fail(
         GS_E_USAGE,

@@ -143,7 +143,7 @@ TEST(what_cannot_be_is_refused) {
     t.verify = 0;
     assert_refused(t, "with --sync local the 2 workers do not wait for each other in each step");
     t = gs_test_with(s, "--accumulate 2");
-    assert_refused(t, "--accumulate 2 computes a batch in parts, one after the other");
+    assert_refused(t, "--accumulate 2 computes a batch in parts");
     t = gs_test_with(s, "--batch 1000 --micro-batch 256");
     assert_refused(t, "--batch 1000 gives a worker 500 samples, which it computes in micro-batches of 256");
     t = gs_test_with(t, "--batch 6000 --devices cpu");

@@ -1,4 +1,4 @@
-/* The reducer of plain data parallelism: each worker has the whole sum. */
+/* The reducer of plain data parallelism: each worker receives the whole sum. */
 #include "comm/device.h"
 #include "train/strategy.h"
 #include "train/reducers/overlap.h"
@@ -27,7 +27,7 @@ static gs_status add(gs_worker *w, int k) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* All in one array: gradients, the layers' state, loss, correct predictions, samples, and requests to stop. */
+/* One array holds it all: gradients, the layers' state, loss, correct predictions, samples, requests to stop. */
 static gs_status sum_whole(gs_worker *w) {
     GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
@@ -37,18 +37,18 @@ static gs_status sum_whole(gs_worker *w) {
 
 /* ---- in a pipeline ---- */
 
-/* Of a range of the gradients: with --exact by the levels of the tree above those that one pipeline has added. */
+/* Sum a range of the gradients; with --exact by the levels of the tree above those that one pipeline has added. */
 static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
     const gs_partition *own = &w->partition;
-    const gs_mem place = gs_partition_tail(own, own->gradients, own->gradients_cut, first);
+    const gs_mem here = gs_partition_tail(own, own->gradients, own->gradients_cut, first);
     if (count == 0 || c->size == 1) return GS_OK;
     if (!w->settings->exact) {
         w->measured.sent += 2.0 * (double)count * (c->size - 1) / c->size * sizeof(float);
         return gs_call_run_on_device(c, w->device, &(gs_call){GS_ALL_REDUCE, count, GS_F32, GS_SUM, 0},
-                                     GS_NONE, place);
+                                     GS_NONE, here);
     }
-    GS_TRY(gs_sync_sum(w->sync, w->device, place, count));
+    GS_TRY(gs_sync_sum(w->sync, w->device, here, count));
     w->measured.sent += (double)w->sync->counted.bytes;
     return GS_OK;
 }

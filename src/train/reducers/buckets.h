@@ -1,7 +1,7 @@
-/* Where the gradients are cut into buckets, which are summed one after the other (overlap.h).
+/* Where the gradients are cut into buckets, which are summed in order (overlap.h).
  *
  * Bucket 0 lies at the end of the array, with the counts. A bucket begins where a layer does, and is closed as soon as
- * it has enough. What is left when the first layer is reached is the last bucket, however small.
+ * it is large enough. The last bucket is what is left when the first layer is reached, however small.
  */
 #pragma once
 
@@ -11,7 +11,7 @@ typedef struct gs_bucket {
     size_t first, count; /* elements of the flat array */
 } gs_bucket;
 
-/* Cut the elements 0 .. count - 1 into buckets of `least` elements or more, but for the last one; least > 0. layer[i]:
+/* Cut the elements 0 .. count - 1 into buckets of `least` elements or more, except the last one; least > 0. layer[i]:
  * where layer i begins, 0 <= i < layers; layer[0] is 0. A layer without weights begins where the next one does.
- * Returns how many there are; `bucket` has room for layers + 1. */
+ * Returns the number of buckets; `bucket` has room for layers + 1. */
 int gs_buckets_plan(const size_t *layer, int layers, size_t count, size_t least, gs_bucket *bucket);

@@ -13,9 +13,9 @@ struct gs_overlap {
     float *copy; /* of all gradients, on the host; NULL where the device's memory is the host's */
     int buckets;
     gs_bucket *bucket;  /* the last elements first */
-    float **host;       /* where the thread finds them */
-    gs_jobs *jobs;      /* every rank gives the same sums, in the same order */
-    double summing;     /* seconds in sums, of all steps: the thread's */
+    float **host;       /* [buckets]: where the thread finds them */
+    gs_jobs *jobs;      /* the same sums in the same order on every rank */
+    double summing;     /* seconds of the thread in sums, of all steps */
     int released;       /* buckets of this step that the thread may sum */
     double handed_over; /* when backward was done and the last bucket released */
     double waited;      /* seconds that steps waited from then on, of all steps */
@@ -39,7 +39,7 @@ static gs_status sum(void *overlap, const gs_job *job) {
 
 /* ---- making and freeing ---- */
 
-/* A layer begins where its weights do, or those of the layers in it. */
+/* A layer begins at its first weight, or at that of the layers in it. */
 static gs_status cut(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float),
@@ -54,20 +54,6 @@ static gs_status cut(gs_overlap *o) {
     return GS_OK;
 }
 
-/* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
- * writes to the rest of the gradients: so from such a device a bucket is copied. Where operators work on the host's
- * memory, a place is a pointer. */
-static gs_status create(gs_overlap *o) {
-    const gs_model *m = o->worker->model;
-    size_t count = m->saved + GS_STATS;
-    if (!m->device->ops->host_memory)
-        GS_TRY(
-            gs_context(gs_host_alloc(o->worker, GS_MEMORY_COMMUNICATION, count * sizeof *o->copy, &o->copy),
-                       "--bucket"));
-    GS_TRY(cut(o));
-    return gs_context(o->worker->calls->jobs(o->worker, o->buckets, &o->jobs), "--bucket");
-}
-
 void gs_overlap_free(gs_overlap *o) {
     if (!o) return;
     gs_jobs_free(o->jobs);
@@ -79,23 +65,23 @@ void gs_overlap_free(gs_overlap *o) {
 
 /* ---- a step ---- */
 
-/* The device is the worker's: the thread never calls it. Reading waits for the work on these gradients. */
+/* Only the worker calls its device, never the thread. Reading waits for the work on these gradients. */
 static gs_status show(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
     const gs_bucket *b = &o->bucket[i];
-    gs_mem place = gs_at(o->worker->model->gradients, b->first);
+    gs_mem here = gs_at(o->worker->model->gradients, b->first);
     size_t bytes = b->count * sizeof *o->copy;
     void *mapped = o->copy ? o->copy + b->first : NULL;
-    GS_TRY(o->copy ? gs_host_read(d, mapped, place, bytes) : d->ops->map(d, place, bytes, &mapped));
+    GS_TRY(o->copy ? gs_host_read(d, mapped, here, bytes) : d->ops->map(d, here, bytes, &mapped));
     o->host[i] = mapped;
     return GS_OK;
 }
 
 static gs_status bring_back(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
-    gs_mem place = gs_at(o->worker->model->gradients, o->bucket[i].first);
-    return o->copy ? d->ops->write(d, place, o->host[i], o->bucket[i].count * sizeof *o->copy)
-                   : d->ops->unmap(d, place, o->host[i]);
+    gs_mem here = gs_at(o->worker->model->gradients, o->bucket[i].first);
+    return o->copy ? d->ops->write(d, here, o->host[i], o->bucket[i].count * sizeof *o->copy)
+                   : d->ops->unmap(d, here, o->host[i]);
 }
 
 /* The gradients from element `first` on are final: hand over the buckets that lie there. As gs_pass.final. */
@@ -105,18 +91,25 @@ static gs_status release(void *overlap, size_t first) {
     while (o->released < o->buckets && o->bucket[o->released].first >= first) {
         const int i = o->released++;
         GS_TRY(show(o, i));
-        o->handed_over = gs_seconds(); /* now, because the thread may take this core */
+        o->handed_over = gs_seconds(); /* before gs_jobs_give: the thread may take this core */
         GS_TRY(gs_jobs_give(o->jobs, (gs_job){.run = sum, .context = o, .unit = i}, NULL));
     }
     return GS_OK;
 }
 
+/* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
+ * writes to the rest of the gradients. From such a device a bucket is therefore copied. Where operators work on the
+ * host's memory, the thread reads it directly. */
 gs_status gs_overlap_create(gs_worker *w) {
+    const size_t bytes = (w->model->saved + GS_STATS) * sizeof(float);
     gs_overlap *o;
     GS_TRY(GS_NEW(o, 1, "--bucket"));
     w->reducer_state = o;
     o->worker = w;
-    GS_TRY(create(o));
+    if (!w->device->ops->host_memory)
+        GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes, &o->copy), "--bucket"));
+    GS_TRY(cut(o));
+    GS_TRY(gs_context(w->calls->jobs(w, o->buckets, &o->jobs), "--bucket"));
     w->final = release;
     w->final_context = o;
     w->sync_most = 0;

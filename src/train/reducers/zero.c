@@ -10,20 +10,20 @@
 #include "train/tensor.h"
 #include "train/timeline.h"
 
-/* Where a unit is whole, while it is needed. */
+/* Memory that holds a whole unit while it is needed. */
 typedef struct zero_window {
     gs_mem weights, gradients;
-    uint64_t reading; /* the job that reads these gradients, and must be done before others are written */
-    double weights_since, gradients_since; /* for the timeline: since when it has them; 0: it has none */
-    int holds;                             /* the unit whose weights these are */
+    uint64_t reading; /* the job that reads these gradients, and must end before others are written */
+    double weights_since, gradients_since; /* for the timeline: when they arrived; 0: it has none */
+    int holds;                             /* the unit that owns these weights */
 } zero_window;
 
-/* A unit of this worker: which window is its own, and whether its weights are there. */
+/* A unit of this worker: its window, and whether its weights are in it. */
 typedef struct zero_unit {
     zero_window *window;
     bool there;
-    uint64_t gathering; /* the job that brings them */
-    int passes;         /* of this step, whose gradients it has had */
+    uint64_t gathering; /* the job that gathers them */
+    int passes;         /* of this step, whose gradients were taken */
 } zero_unit;
 
 typedef struct zero_reducer {
@@ -36,23 +36,23 @@ typedef struct zero_reducer {
     size_t held_weights, held_gradients; /* floats, windows included */
     gs_jobs *jobs;
     gs_layer_hooks hooks;
-    int most;       /* passes that the worker with most samples has made in this step by now */
-    float *sum;     /* the largest part of a unit, where passes add to those before them; else NULL */
-    float *arrived; /* the parts of all workers, where they are added in the order of a tree; else NULL */
+    int most;       /* passes of this step so far, of the worker with most samples */
+    float *sum;     /* the largest part of a unit, where passes add to earlier ones; else NULL */
+    float *arrived; /* the parts of all workers, for additions in the order of a tree; else NULL */
 } zero_reducer;
 
-/* In a pipeline another stage sends its part of a table's gradient when all micro-batches are done, and until then they
- * add up in the table's window. (With --exact it sends a part for each of them.) */
+/* In a pipeline another stage sends its part of a table's gradient when all micro-batches are done. Until then they add
+ * up in the table's window. (With --exact it sends a part for each micro-batch.) */
 static bool adds_up(const zero_reducer *z, int unit) {
     return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }
 
-/* Jobs. Of a unit all parts of the weights -> the whole; all gradients -> this worker's part of their sum. */
+/* Jobs for a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. */
 enum { GATHER, REDUCE };
 
 /* ---- for the timeline ---- */
 
-/* A window has held a unit since `since`. */
+/* Record that a window has held a unit from `since` until now. */
 static void show_window(zero_reducer *z, gs_span_kind kind, int first_row, const zero_window *window,
                         int unit, double since) {
     const gs_partition_unit *u = &z->own->unit[unit];
@@ -68,18 +68,18 @@ static void show_window(zero_reducer *z, gs_span_kind kind, int first_row, const
                                            .index = unit});
 }
 
-/* The weights that a window had until now are let go. */
+/* The weights in a window are no longer needed. */
 static void let_go(zero_reducer *z, zero_window *window) {
     show_window(z, GS_SPAN_UNIT_WEIGHTS, GS_ROW_WEIGHTS, window, window->holds, window->weights_since);
     window->weights_since = 0;
 }
 
-/* A collective is made of messages that carry `floats` floats to each other worker. */
+/* Count a collective whose messages carry `floats` floats to each other worker. */
 static void count_sent(gs_worker *w, double floats) {
     w->measured.sent += (w->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
-/* --exact, in the tree of ../ordered_sums.h. After the last leaf x is the sum of all: it needs no place. */
+/* --exact: leaf `leaf` joins the tree of ../ordered_sums.h. After the last leaf x itself is the sum of all. */
 static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, int leaf) {
     const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
     if (z->worker->ordered_sums.leaves > 1 && !added)
@@ -88,9 +88,9 @@ static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, i
 
 /* ---- gradients ---- */
 
-/* sum = the sum of all replicas' x, of `count` numbers; or, `part`, this replica's `count` numbers of it. sum may lie
- * in x. z->arrived has room for what comes from all, where it is added neighbours first (ordered_sums.h); else it is in
- * the collective's order. An all-reduce sends at least what a reduce-scatter and an all-gather do. */
+/* sum = the sum of all replicas' x, of `count` numbers; with `part`, this replica's `count` numbers of it. sum may lie
+ * in x. If z->arrived exists, the numbers of all replicas are added there, neighbours first (ordered_sums.h); else in
+ * the collective's order. An all-reduce sends at least as much as a reduce-scatter and an all-gather. */
 static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, float *sum, size_t count) {
     gs_worker *w = z->worker;
     gs_comm *c = w->groups.comm[GS_DP];
@@ -106,7 +106,7 @@ static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, fl
     return GS_OK;
 }
 
-/* Stages 2 and 3: from the window x to the parts that are kept, where the first pass writes and the others add. */
+/* Stages 2 and 3: from the window x to the parts that are kept. The first pass writes, the others add. */
 static gs_status reduce_to_part(zero_reducer *z, const gs_partition_unit *u, const float *x, bool first) {
     gs_device *d = z->worker->device;
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
@@ -180,17 +180,17 @@ static gs_status run_job(void *zero, const gs_job *e) {
 
 /* ---- what all hold ---- */
 
-/* `count` of this worker's gradients, from `at` on. */
+/* Sum `count` of this worker's gradients, from `at` on. */
 static gs_status sum_range(zero_reducer *z, size_t at, size_t count) {
     gs_device *d = z->worker->device;
-    const gs_mem place = gs_at(z->own->gradients, at);
+    const gs_mem here = gs_at(z->own->gradients, at);
     void *x;
     if (count == 0) return GS_OK;
-    GS_TRY(d->ops->map(d, place, count * sizeof(float), &x));
-    return gs_device_unmap_after(d, place, x, sum_of_all(z, false, x, x, count));
+    GS_TRY(d->ops->map(d, here, count * sizeof(float), &x));
+    return gs_device_unmap_after(d, here, x, sum_of_all(z, false, x, x, count));
 }
 
-/* They lie one after the other. */
+/* The rests and the model's tail are neighbours in memory. */
 static gs_status sum_common(zero_reducer *z) {
     const size_t tail = gs_model_tail(z->worker->model), rest = z->own->rest;
     return sum_range(z, z->stage > 1 ? z->own->own : z->worker->model->params - rest, rest + tail);
@@ -210,7 +210,7 @@ static gs_status sum_stage(zero_reducer *z) {
 /* ---- windows ----
  *
  * In stages 2 and 3 layers find gradients and weights in windows. While a layer computes, the weights of the next one
- * are gathered, and the gradients of the one before are summed and taken away. */
+ * are gathered, and the gradients of the previous one are summed and removed. */
 
 static gs_status make_window(zero_reducer *z, size_t floats) {
     gs_device *d = z->worker->device;
@@ -222,7 +222,7 @@ static gs_status make_window(zero_reducer *z, size_t floats) {
     return gs_alloc(d, GS_MEMORY_WEIGHTS, floats * sizeof(float), &window->weights);
 }
 
-/* Units take turns in two windows, each as large as its largest unit; one that stays has its own. */
+/* Units alternate between two windows, each as large as its largest unit; one that stays has its own. */
 static gs_status make_windows(zero_reducer *z) {
     size_t most[2] = {0, 0};
     int turns = 0;
@@ -256,7 +256,7 @@ static void free_windows(zero_reducer *z) {
     free(z->unit);
 }
 
-/* ---- weights come ---- */
+/* ---- weights into windows ---- */
 
 static gs_status ask_for(zero_reducer *z, int unit, const gs_pass *pass) {
     zero_unit *u = &z->unit[unit];
@@ -275,7 +275,7 @@ static gs_status need(zero_reducer *z, int unit, const gs_pass *pass) {
     return gs_jobs_wait(z->jobs, z->unit[unit].gathering);
 }
 
-/* The weights of a unit; and those of the next one are asked for, into the other window, whose unit is done. */
+/* Wait for the weights of a unit, and request those of the next one, into the other window, whose unit is done. */
 static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, bool backward) {
     const gs_partition_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;
@@ -284,10 +284,10 @@ static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, b
     return next >= 0 && next < z->own->count && u[next].run == u[unit].run ? ask_for(z, next, pass) : GS_OK;
 }
 
-/* ---- gradients go ---- */
+/* ---- gradients out of windows ---- */
 
-/* Wait until the gradients that were in the window before are read. A pass that adds to gradients adds to 0: earlier
- * sums are kept apart. */
+/* Wait until the window's earlier gradients have been read. A pass that adds to gradients adds to 0, since earlier sums
+ * are kept elsewhere. */
 static gs_status make_room(zero_reducer *z, int unit, const gs_pass *pass) {
     zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
@@ -313,14 +313,14 @@ static gs_status take_gradients(zero_reducer *z, int unit) {
 
 /* ---- hooks of layers ---- */
 
-/* The unit that a pass enters with this layer; -1: none. Backward goes from its last layer to its first. */
+/* The unit that a pass enters at this layer; -1: none. Backward goes from its last layer to its first. */
 static int unit_entered(const zero_reducer *z, int child, bool backward) {
     for (int i = 0; i < z->own->count; i++)
         if (child == (backward ? z->own->unit[i].end - 1 : z->own->unit[i].begin)) return i;
     return -1;
 }
 
-/* Does a pass through one of this worker's runs of layers begin with this one? */
+/* Is this the layer at which a pass enters one of this worker's runs? */
 static bool begins_run(const zero_reducer *z, int child, bool backward) {
     bool found = false;
     for (int i = 0; i < z->own->states; i++)
@@ -328,8 +328,8 @@ static bool begins_run(const zero_reducer *z, int child, bool backward) {
     return found;
 }
 
-/* At the beginning of forward and of backward no weights are there; then those that stay come first in backward,
- * because the layer that borrows them is the first to use them. (In a pipeline that is in another stage.) */
+/* Forward and backward begin without any weights. Backward first gathers those that stay, because the layer that
+ * borrows them uses them first. (In a pipeline that layer is in another stage.) */
 static gs_status begin_pass(zero_reducer *z, const gs_pass *pass, bool backward) {
     for (int i = 0; i < z->own->count; i++) z->unit[i].there = false;
     for (int i = 0; i < z->windows; i++) let_go(z, &z->window[i]);
@@ -380,7 +380,7 @@ static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool ba
     return GS_OK;
 }
 
-/* Passes of the worker with the largest part of this batch, which is the first one. */
+/* Passes of the first worker, whose part of this batch is the largest. */
 static int most_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t part = gs_schedule_cut(w->micro_batch.batch, 0, s->parts, s->together).count;
@@ -390,7 +390,7 @@ static int most_passes(const gs_worker *w) {
     return (int)passes;
 }
 
-/* A model without weights has no units, so nothing is summed and nobody waits. */
+/* A model without weights has no units: nothing is summed, and no one waits. */
 static gs_status join_leaf(zero_reducer *z) {
     const gs_pass pass = {.training = true};
     z->most += most_passes(z->worker);
@@ -404,9 +404,9 @@ static gs_status join_leaf(zero_reducer *z) {
 
 /* ---- the reducer: making and freeing ---- */
 
-enum { ROOM = 16 /* collectives that wait */ };
+enum { ROOM = 16 /* waiting collectives */ };
 
-/* Buffers of gradients. */
+/* Allocate a buffer for gradients. */
 static gs_status floats(zero_reducer *z, size_t count, float **out) {
     z->held_gradients += count;
     return gs_context(gs_host_alloc(z->worker, GS_MEMORY_COMMUNICATION, count * sizeof **out, out), "--zero");
@@ -419,7 +419,7 @@ static size_t largest_part(const zero_reducer *z) {
     return most;
 }
 
-/* Room for what comes from all replicas; and with --exact for a worker's own leaves, which a pipeline has itself. */
+/* Room for the parts of all replicas; with --exact also for a worker's own leaves, unless a pipeline keeps them. */
 static gs_status make_tree(zero_reducer *z) {
     const gs_model *m = z->worker->model;
     const bool stages = gs_has_stages(z->worker);
@@ -431,7 +431,7 @@ static gs_status make_tree(zero_reducer *z) {
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
-/* A shard of several micro-batches would be added in another order than one that is computed at once. */
+/* A shard of several micro-batches would add up in another order than one that is computed at once. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
@@ -443,14 +443,14 @@ static gs_status check_shards(const gs_worker *w) {
         w->settings->zero, s->batch, shard, s->most, s->most * (size_t)s->parts);
 }
 
-/* May a step have more than one pass? */
+/* Can a step have several passes? */
 static bool has_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* Between jobs the worker must make no collective or message of its own, nor may its layers; and where its device has
- * memory of its own, no thread but the worker's may call it. */
+/* A thread needs a worker, and layers, that send nothing by themselves between jobs. Only the worker's thread may call
+ * a device with its own memory. */
 static bool has_thread(const gs_worker *w) {
     return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && w->groups.layout.tp == 1 &&
            !gs_has_stages(w);
@@ -500,7 +500,7 @@ static gs_status add(gs_worker *w, int k) {
 static gs_status finish(gs_worker *w) {
     zero_reducer *z = w->reducer_state;
     if (z->stage > 1) GS_TRY(gs_jobs_wait_for_all(z->jobs));
-    z->most = 0; /* in the next step */
+    z->most = 0; /* for the next step */
     for (int i = 0; i < z->own->count && z->stage > 1; i++) z->unit[i].passes = 0;
     if (gs_has_stages(w)) return sum_stage(z);
     GS_TRY(gs_tell_wish_to_stop(w));
@@ -509,7 +509,7 @@ static gs_status finish(gs_worker *w) {
 
 static gs_status gather_new_weights(gs_worker *w) {
     zero_reducer *z = w->reducer_state;
-    for (int i = 0; i < z->own->count; i++) /* of stage 3 a table that another stage waits for */
+    for (int i = 0; i < z->own->count; i++) /* in stage 3 only a table that another stage waits for */
         if (z->stage < 3 || (z->own->unit[i].stays && gs_has_stages(w)))
             GS_TRY(run_job(z, &(gs_job){.what = GATHER, .unit = i, .counted = true}));
     return gs_phase_ends(w, GS_PHASE_SYNC);
@@ -524,7 +524,7 @@ static void report(const gs_worker *w, gs_result *result) {
     const zero_reducer *z = w->reducer_state;
     const gs_optimizer *o = w->optimizer;
     const double workers = w->groups.layout.dp, model = (double)w->model->params * sizeof(float);
-    if (gs_has_stages(w)) return; /* which hold no array of the whole model */
+    if (gs_has_stages(w)) return; /* a stage holds no array of the whole model */
     result->zero = (gs_zero_report){.stage = z->stage,
                                     .dp = w->groups.layout.dp,
                                     .weights = (double)z->held_weights * sizeof(float),

@@ -1,24 +1,25 @@
-/* --sync async --staleness K: nobody waits for everybody.
+/* --sync async --staleness K: no worker waits for all others.
  *
- *     worker r   computes its gradient  ->  sends it  ->  gets the weights that there are  ->  next step
- *     server     takes each gradient as it comes, and makes an update from it at once
+ *     worker r   computes its gradient  ->  sends it  ->  receives the current weights  ->  next step
+ *     server     updates the weights with each gradient as it arrives
  *
- * So a straggler does not hold up the others until they are K steps ahead of it. The price: others change the weights
- * while a gradient is being computed. The staleness of a gradient is how many gradients of others came in between; the
- * run ends with the distribution that was seen. With K = 0 all wait for all: the synchronous result.
+ * A straggler therefore delays the others only once they are K steps ahead of it. The price: others change the weights
+ * while a gradient is being computed. The staleness of a gradient is the number of other gradients applied in between;
+ * the run reports its distribution at the end. With K = 0 all wait for all: the synchronous result.
  *
- * The server lies in the process of rank 0. Rank 0, a worker like the others, uses it directly. For
- * each other worker a thread there receives its gradients, hands them to the server, and sends the answer.
+ * The server runs in the process of rank 0. Rank 0 is a worker like the others, and calls the server directly. For each
+ * other worker a thread there receives its gradients, hands them to the server, and sends the answer.
  *
  *     rank 1  == messages ==  thread 1 \
  *     rank 2  == messages ==  thread 2 --  server  --  rank 0
  *     rank 3  == messages ==  thread 3 /
  *
  * Each worker has one message under way at a time: its gradient, or the answer. A thread that loses its worker makes
- * the server and the comm fail, so nobody goes on waiting.
+ * the server and the comm fail, so that no one waits for that worker.
  *
  * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD has no bound.
  */
+#include "comm/device.h"
 #include "core/clock.h"
 #include "core/jobs.h"
 #include "train/diverged.h"
@@ -34,52 +35,40 @@
 
 /* ---- the server ----
  *
- * It holds the weights, and workers come and go at their own pace. It has no thread of its own. A thread that brings a
- * gradient (server_exchange) holds the lock, updates, and takes the weights: the server is what the lock protects.
+ * It holds the weights, and workers come and go at their own pace. It has no thread of its own: a thread that delivers
+ * a gradient (server_exchange) takes the lock, updates, and reads the weights. The server is the data that the lock
+ * protects.
  *
- * How far the workers may run apart is bounded (clocks.h). The velocity goes on moving the weights while a worker
- * computes. So the worker gets the weights that are expected for the moment when it has finished (read_expected).
+ * clocks.h bounds how far the workers may run apart. The velocity keeps moving the weights while a worker computes, so
+ * the worker receives the weights expected for the moment when it finishes (read_expected).
  *
- * Sources of weights as they are expected: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed
- * asynchronous environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN
- * training through model parallelism on multi-GPU platform" (arXiv:1809.02839, 2018). Tried and left: a smaller step
- * for a staler gradient (Zhang, Gupta, Lian, Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI
- * 2016): mlp at lr 0.02 had 1 point less.
+ * Sources of expected weights: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed asynchronous
+ * environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN training through model
+ * parallelism on multi-GPU platform" (arXiv:1809.02839, 2018). Tried and rejected: a smaller step for a staler gradient
+ * (Zhang, Gupta, Lian, Liu, "Staleness-aware async-SGD for distributed deep learning", IJCAI 2016): mlp at lr 0.02 lost
+ * 1 point.
  */
 typedef struct server {
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
-    gs_device *device; /* cpu, one thread: the updates are made here */
-    gs_mem weights, velocity, gradient;
-    float *state;            /* of the layers */
+    gs_device *device; /* cpu, one thread: updates are computed here */
+    gs_mem weights;    /* and behind them the layers' state */
+    gs_mem velocity, gradient;
     size_t params, saved;    /* of the model: without the state, and with it */
     const gs_worker *worker; /* rank 0's */
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient, while it waits to be applied */
-    int waiting, *who;     /* how many do, and room for the ranks of these */
-    size_t before;         /* steps of the epochs before this one */
+    int waiting, *who;     /* how many wait, and room for their ranks */
+    size_t before;         /* steps of earlier epochs */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
     gs_staleness seen;     /* its counts are those of the clocks */
     gs_error error;
 } server;
 
-/* The weights and the state that the run begins with. */
-static gs_status take_initial(server *s, gs_model *m) {
-    const size_t state = s->saved - s->params;
-    float *initial;
-    GS_TRY(GS_NEW(s->state, state, "a parameter server's state of %zu floats", state));
-    GS_TRY(GS_NEW(initial, s->saved, "a parameter server of %zu floats", s->saved));
-    gs_status status = gs_model_read_weights(m, initial);
-    if (status == GS_OK)
-        status = s->device->ops->write(s->device, s->weights, initial, s->params * sizeof(float));
-    if (status == GS_OK) memcpy(s->state, initial + s->params, state * sizeof *s->state);
-    free(initial);
-    return status;
-}
-
 /* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be freed. */
 static gs_status server_create(gs_worker *w, server **out) {
     const size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
+    void *initial;
     GS_TRY(GS_NEW(*out, 1, "a parameter server"));
     server *s = *out;
     pthread_mutex_init(&s->lock, NULL);
@@ -99,10 +88,13 @@ static gs_status server_create(gs_worker *w, server **out) {
     GS_TRY(GS_NEW(s->given, workers, "the gradients of %zu workers", workers));
     GS_TRY(GS_NEW(s->who, workers, "a list of %zu workers", workers));
     GS_TRY(w->calls->open("cpu", 1, &s->device));
-    GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->weights));
-    GS_TRY(s->device->ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
-    GS_TRY(s->device->ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient));
-    GS_TRY(take_initial(s, w->model));
+    const gs_backend *ops = s->device->ops;
+    GS_TRY(ops->alloc(s->device, s->saved * sizeof(float), &s->weights));
+    GS_TRY(ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
+    GS_TRY(ops->alloc(s->device, (s->params + GS_STATS) * sizeof(float), &s->gradient));
+    GS_TRY(ops->map(s->device, s->weights, s->saved * sizeof(float), &initial));
+    const gs_status status = gs_model_read_weights(w->model, initial);
+    GS_TRY(gs_device_unmap_after(s->device, s->weights, initial, status));
     /* weights, velocity, a gradient */
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, s, (3 * s->params + GS_STATS) * sizeof(float));
 }
@@ -116,7 +108,6 @@ static void server_free(server *s) {
     }
     gs_device_close(s->device);
     gs_staleness_free(&s->seen);
-    free(s->state);
     free(s->clocks.clock);
     free(s->clocks.read);
     free(s->given);
@@ -126,7 +117,7 @@ static void server_free(server *s) {
     free(s);
 }
 
-/* The next `steps` exchanges of each worker are one epoch. Call it while no exchange is under way. */
+/* Begin an epoch of `steps` exchanges of each worker, while no exchange is under way. */
 static void server_begin_epoch(server *s, size_t steps) {
     pthread_mutex_lock(&s->lock);
     s->before += s->clocks.steps;
@@ -136,7 +127,7 @@ static void server_begin_epoch(server *s, size_t steps) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Every exchange fails with this message, including those that wait. The first message stays. */
+/* Make every exchange fail with this message, including those that wait. The first message stays. */
 static void server_fail(server *s, const gs_error *e) {
     pthread_mutex_lock(&s->lock);
     if (s->error.status == GS_OK) s->error = *e;
@@ -146,11 +137,7 @@ static void server_fail(server *s, const gs_error *e) {
 
 /* ---- with the lock held ---- */
 
-static void add_scaled(float *restrict sum, const float *restrict x, float scale, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] += scale * x[i];
-}
-
-/* The gradients that wait, added in the order of the ranks. They are all of the same step. */
+/* The sum of the waiting gradients, in rank order. They all belong to the same step. */
 static float *sum_of_given(server *s) {
     float *sum = NULL;
     int n = 0;
@@ -169,14 +156,14 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
-/* One update of the weights. A gradient from the share s of the global batch is the share s of a step. It is divided by
- * the size of the whole batch, weight decay counts s times, and the velocity decays by m^s, so that N shares make it
- * decay as one step does. The learning rate is such that a gradient g in the end moves the weights as far as in the
- * synchronous step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
+/* One update of the weights. A gradient of the share s of the global batch is the share s of a step. It is divided by
+ * the size of the whole batch, weight decay counts s times, and the velocity decays by m^s, so that it decays in N
+ * shares as in one step. The learning rate lets a gradient g in the end move the weights as far as in the synchronous
+ * step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
  *
- * The layers' state moves by the same share: state = (1 - s) state + s mean, where the gradient brings s batch mean. */
+ * The layers' state moves by the same share: state = (1 - s) state + s mean. The gradient's array holds s batch mean */
 static gs_status apply(server *s, size_t step) {
     const gs_backend *ops = s->device->ops;
     const gs_worker *w = s->worker;
@@ -189,38 +176,41 @@ static gs_status apply(server *s, size_t step) {
     float momentum = powf(m, share);
     float rate = m < 1 ? (1 - momentum) / (1 - m) : share;
     float lr = gs_lr_of_step(&w->rates, s->before + step);
+    const gs_mem behind = gs_at(s->weights, s->params);
+    void *state;
+    GS_TRY(ops->map(s->device, behind, (s->saved - s->params) * sizeof *sum, &state));
     for (size_t i = 0; i < s->saved - s->params; i++)
-        s->state[i] = (1 - share) * s->state[i] + sum[s->params + i] / (float)batch;
+        ((float *)state)[i] = (1 - share) * ((float *)state)[i] + sum[s->params + i] / (float)batch;
+    GS_TRY(ops->unmap(s->device, behind, state));
     GS_TRY(ops->write(s->device, s->gradient, sum, s->params * sizeof *sum));
     return ops->sgd_update(s->device, s->weights, s->velocity, s->gradient, s->params,
                            (float)(1.0 / (double)rows), lr * rate, momentum,
                            w->optimizer->weight_decay * share);
 }
 
-/* What a worker gets: not the current weights, but those expected at the time when its gradient will be applied. By
- * then each of the others has given a gradient too, as long as all are equally fast: N - 1 updates by share 1/N. Their
- * gradients are not known yet, but the velocity's own effect on the weights is. With q = m^(1/N), the momentum of such
- * an update, and its rate l = lr (1 - q) / (1 - m):
+/* The answer to a worker: not the current weights, but those expected at the time when its gradient will be applied. If
+ * all are equally fast, each of the others will have given a gradient by then: N - 1 updates by share 1/N. Their
+ * gradients are still unknown, but the velocity's own effect on the weights is known. With q = m^(1/N), the momentum of
+ * such an update, and its rate l = lr (1 - q) / (1 - m):
  *
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *
- * Without this, a gradient is computed at weights that the velocity has long left behind, and training oscillates, all
- * the more the larger m is. W' = W where all wait for all (K = 0), and for workers that make no more steps. */
+ * Without this, a gradient is computed at weights that the velocity has long left behind, and training oscillates, more
+ * so for a larger m. W' = W where all wait for all (K = 0), and for workers in their last step. */
 static gs_status read_expected(server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
     const float m = s->worker->optimizer->momentum;
-    GS_TRY(ops->read(s->device, data, s->weights, s->params * sizeof *data));
-    memcpy(data + s->params, s->state, (s->saved - s->params) * sizeof *data);
+    GS_TRY(ops->read(s->device, data, s->weights, s->saved * sizeof *data));
     if (!later || s->clocks.bound == 0 || !(m < 1)) return GS_OK;
     float q = powf(m, 1 / (float)s->clocks.workers);
     float far = gs_lr_of_step(&s->worker->rates, s->before + step) * (q - m) / (1 - m);
     void *velocity;
     GS_TRY(ops->map(s->device, s->velocity, s->params * sizeof(float), &velocity));
-    add_scaled(data, velocity, -far, s->params);
+    for (size_t i = 0; i < s->params; i++) data[i] -= far * ((const float *)velocity)[i];
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* A worker that was asked to stop waits for nobody, except where every step needs all. */
+/* A worker that was asked to stop does not wait, except where every step needs all workers. */
 static bool may_go_on(const server *s, int rank) {
     bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
     return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
@@ -246,10 +236,10 @@ static gs_status answer(server *s, int rank, float *data) {
     return read_expected(s, *mine, later, data);
 }
 
-/* Worker `rank` gives its gradient (saved + GS_STATS floats). When it may begin its next step, it gets the weights,
- * the layers' state and the epoch's counts so far, in the same place. After the last step of an epoch it waits until
- * all have done theirs, so that all get the same. A count of GS_STAT_STOP says that a worker was asked to stop: then it
- * waits no longer. Called by several threads, each for another rank. */
+/* Worker `rank` gives its gradient (saved + GS_STATS floats) in `data`. Once it may begin its next step, it finds there
+ * the weights, the layers' state and the epoch's counts so far. After the last step of an epoch it waits for the last
+ * steps of all, so that all receive the same weights. A count of GS_STAT_STOP means that a worker was asked to stop;
+ * then it no longer waits. Called by several threads, each for its own rank. */
 static gs_status server_exchange(server *s, int rank, float *data) {
     pthread_mutex_lock(&s->lock);
     gs_status status = answer(s, rank, data);
@@ -264,26 +254,22 @@ void gs_staleness_free(gs_staleness *s) {
     *s = (gs_staleness){0};
 }
 
-/* ---- a worker, and on rank 0 those who serve the others ---- */
+/* ---- a worker, and on rank 0 the threads that serve the others ---- */
 
-typedef struct async async;
-
-/* On rank 0: what serves one other worker during an epoch. */
+/* On rank 0: serves one other worker during an epoch. */
 typedef struct connection {
-    async *async;
-    int rank;
-    gs_jobs *jobs; /* a thread of its own */
+    gs_jobs *jobs; /* a thread */
     float *data;
 } connection;
 
-struct async {
+typedef struct async {
     gs_worker *worker;
-    size_t saved, steps;   /* floats of the model; steps of this epoch ... */
-    uint64_t steps_before; /* ... and before it */
-    float *data;           /* gradient there, weights back; with state and counts */
-    server *server;        /* on rank 0; NULL elsewhere, like the connections: */
-    connection *connections;
-};
+    size_t saved, steps;     /* floats of the model; steps of this epoch ... */
+    uint64_t steps_before;   /* ... and before it */
+    float *data;             /* gradient there, weights back; with state and counts */
+    server *server;          /* on rank 0; else NULL, as are */
+    connection *connections; /* [rank] */
+} async;
 
 static size_t bytes_of(const async *a) {
     return (a->saved + GS_STATS) * sizeof(float);
@@ -300,7 +286,6 @@ static gs_status create(gs_worker *w) {
     if (w->comm->rank != 0) return GS_OK;
     GS_TRY(GS_NEW(a->connections, w->comm->size, "%d workers", w->comm->size));
     for (int r = 1; r < w->comm->size; r++) {
-        a->connections[r] = (connection){.async = a, .rank = r};
         GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a), &a->connections[r].data));
         GS_TRY(w->calls->jobs(w, 1, &a->connections[r].jobs));
     }
@@ -326,7 +311,7 @@ static bool is_stop(const async *a, const float *data) {
     return data[a->saved + GS_STAT_STOP] > 0;
 }
 
-/* A message of a worker's step `step`, to or from `peer`, in the thread of row `row`. */
+/* A message of a worker's step `step`, to or from `peer`, in the thread that the timeline's row `row` shows. */
 static gs_status message(const async *a, float *data, int peer, bool receives, int row, uint64_t step) {
     gs_comm *c = a->worker->comm;
     const double start = gs_seconds();
@@ -336,27 +321,26 @@ static gs_status message(const async *a, float *data, int peer, bool receives, i
 }
 
 /* One worker's epoch, as seen by rank 0. */
-static gs_status serve(const connection *k) {
-    const async *a = k->async;
-    int row = GS_ROW_SERVER + k->rank;
+static gs_status serve(const async *a, int rank) {
+    const int row = GS_ROW_SERVER + rank;
+    float *data = a->connections[rank].data;
     bool stop = false;
     for (size_t i = 0; i < a->steps && !stop; i++) {
-        uint64_t step = a->steps_before + i + 1;
-        GS_TRY(message(a, k->data, k->rank, true, row, step));
-        GS_TRY(server_exchange(a->server, k->rank, k->data));
-        stop = is_stop(a, k->data);
-        GS_TRY(message(a, k->data, k->rank, false, row, step));
+        const uint64_t step = a->steps_before + i + 1;
+        GS_TRY(message(a, data, rank, true, row, step));
+        GS_TRY(server_exchange(a->server, rank, data));
+        stop = is_stop(a, data);
+        GS_TRY(message(a, data, rank, false, row, step));
     }
     return GS_OK;
 }
 
 static gs_status serve_job(void *context, const gs_job *job) {
-    const connection *k = context;
+    const async *a = context;
     gs_error error = {0};
-    (void)job;
-    if (gs_error_keep(&error, serve(k)) == GS_OK) return GS_OK;
-    server_fail(k->async->server, &error);
-    gs_comm_abort(k->async->worker->comm, error.message);
+    if (gs_error_keep(&error, serve(a, job->unit)) == GS_OK) return GS_OK;
+    server_fail(a->server, &error);
+    gs_comm_abort(a->worker->comm, error.message);
     return gs_error_again(&error);
 }
 
@@ -367,15 +351,15 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
     if (!a->server) return GS_OK;
     server_begin_epoch(a->server, steps);
     for (int r = 1; r < w->comm->size; r++)
-        GS_TRY(gs_jobs_give(a->connections[r].jobs, (gs_job){.run = serve_job, .context = &a->connections[r]},
-                            NULL));
+        GS_TRY(
+            gs_jobs_give(a->connections[r].jobs, (gs_job){.run = serve_job, .context = a, .unit = r}, NULL));
     return GS_OK;
 }
 
 /* Send the gradient, receive the weights. */
 static gs_status exchange(async *a) {
     uint64_t step = a->worker->step + 1;
-    if (a->server) return server_exchange(a->server, a->worker->comm->rank, a->data);
+    if (a->server) return server_exchange(a->server, 0, a->data);
     GS_TRY(message(a, a->data, 0, false, GS_ROW_COMPUTE, step));
     return message(a, a->data, 0, true, GS_ROW_COMPUTE, step);
 }
@@ -396,10 +380,10 @@ static gs_status end_epoch(gs_worker *w, gs_score *total) {
     async *a = w->strategy_state;
     *total = gs_score_of(a->data + a->saved); /* of the last answer, which waited for all */
     for (int r = 1; a->server && r < w->comm->size; r++) (void)gs_jobs_wait_for_all(a->connections[r].jobs);
-    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* no other thread is there now */
+    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* all its threads are idle: no lock */
 }
 
-/* What the server has seen becomes the result's, without the zeros at the end. */
+/* Move the server's counts to the result, without the zeros at the end. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const async *a = w->strategy_state;
     if (!a->server) return GS_OK;

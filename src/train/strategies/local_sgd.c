@@ -1,27 +1,26 @@
-/* --sync local --every H: local SGD. Each worker trains on its own for H steps, then the weights are averaged.
+/* --sync local --every H: local SGD. Each worker trains alone for H steps, then the weights are averaged.
  *
  *     worker 0   W --g0--> W0 --g0--> W0 --g0--> W0 \               / W --g0--> ...
  *                                                    >-- average --<
  *     worker 1   W --g1--> W1 --g1--> W1 --g1--> W1 /               \ W --g1--> ...
  *                     step 1     step 2     step 3 = H
  *
- * A worker updates its own weights with the mean gradient of its own part of each batch, and sends nothing.
- * So there is one exchange in H steps instead of one in each; the price is that a worker computes gradients at
- * weights that the others do not have.
+ * A worker updates its own weights with the mean gradient of its own part of each batch, and sends nothing. H steps
+ * take one exchange instead of H. The price: a worker computes gradients at weights that the others do not have.
  *
- *     W = sum over workers r of (n_r / n) W_r      n_r: samples that r has seen since the last average
+ *     W = sum over workers r of (n_r / n) W_r      n_r: samples of r since the last average
  *
  * The weight n_r / n makes parts of unequal size count by their size. With H = 1 the average is
  *
  *     sum (n_r / n) (W - lr dW_r / n_r) = W - lr (sum dW_r) / n
  *
- * which is the synchronous step. Momentum and weight decay behave alike too if the velocity is averaged in the same way
- * as the weights, and it is. If each worker kept its own velocity, it would go on pulling the workers apart after each
- * average. Averaging it doubles the bytes of an average: 2 arrays in H steps instead of 1 in each.
+ * which is the synchronous step. Momentum and weight decay agree with it too, because the velocity is averaged like the
+ * weights. If each worker kept its own velocity, it would pull the workers apart again after each average. Averaging it
+ * doubles the bytes of an average: 2 arrays in H steps instead of 1 in each.
  *
- * Adam's moments are averaged too, and are corrected by the count of updates, t. After an average all workers have the
- * same moments, so they must have the same t: a worker whose part of a batch is empty makes no update and counts one.
- * So t is the count of steps on every worker, and a resumed run has it from the state that one of them saved.
+ * Adam's moments are averaged too, and are corrected by the count of updates, t. After an average all workers hold the
+ * same moments and therefore need the same t: a worker whose part of a batch is empty makes no update, but counts one.
+ * On every worker t is thus the count of steps, which a resumed run reads from the state that one of them saved.
  *
  * The weights are averaged at the end of each epoch too: evaluation needs one model.
  *
@@ -51,7 +50,7 @@ static void free_local(gs_worker *w) {
     free(w->strategy_state);
 }
 
-/* x = sum over workers of (mine / all) x; the gradient array, which is free between two steps, carries it */
+/* x = sum over workers of (mine / all) x; the gradient array, free between two steps, carries it */
 static gs_status average(gs_worker *w, gs_mem x, size_t count) {
     const gs_backend *ops = w->device->ops;
     gs_mem carrier = w->model->gradients;
@@ -66,8 +65,8 @@ static gs_status average(gs_worker *w, gs_mem x, size_t count) {
     return ops->copy(w->device, x, carrier, count);
 }
 
-/* Average weights, the layers' state, and the optimiser's vectors (velocity), where there was a step since the last
- * time, and sum the epoch's counts, which tell everybody whether to stop. `done` steps are done by then. */
+/* If there was a step since the last time, average the weights, the layers' state, and the optimiser's vectors
+ * (velocity). Sum the epoch's counts, which tell every worker whether to stop. `done` steps are done by then. */
 static gs_status meet(gs_worker *w, uint64_t done, gs_score *score) {
     local *l = w->strategy_state;
     gs_mem stats = gs_model_stats(w->model);
@@ -104,7 +103,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     *score = gs_score_of(stats);
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 
-    gs_score sum; /* of the epoch up to here, over all workers: so far only the request to stop matters */
+    gs_score sum; /* of the epoch so far, over all workers: only the request to stop matters here */
     GS_TRY(meet(w, w->step + 1, &sum));
     score->stop = gs_watch_loss(w, sum.loss, w->step + 1) || sum.stop;
     score->checkpoint = sum.checkpoint;

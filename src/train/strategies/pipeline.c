@@ -1,34 +1,34 @@
-/* --pipeline P: each worker has a stage of the model, and micro-batches follow each other through the stages.
+/* --pipeline P: each worker computes one stage of the model, and micro-batches follow each other through the stages.
  *
- *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update       F: forward, its y goes to the next stage
- *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update       B: backward, its dx goes to the one before
+ *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, its y goes to the next stage
+ *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, its dx goes to the previous one
  *
- * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes one after the
- * other (pipeline_run.c): it never asks where another stage is. The model is cut so that the slowest stage is as fast
- * as can be (parallel/cut.h). Each micro-batch that is forward and not yet backward needs
- * activations of its own, of the stage's layers: gs_model_config.
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order
+ * (pipeline_run.c): it never asks how far another stage is. The model is cut so that the slowest stage is as fast as
+ * possible (parallel/cut.h). Each micro-batch between its forward and its backward needs its own activations of the
+ * stage's layers: gs_model_config.
  *
- * More workers are several pipelines, side by side. Of N pipelines worker r is stage r / N of pipeline r % N
- * (parallel/layout.h), and each pipeline has a part of the batch:
+ * With more workers than stages there are several pipelines. Of N pipelines worker r is stage r / N of pipeline r % N
+ * (parallel/layout.h), and each pipeline computes its part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
  *
  * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are virtual shards, each by itself from an empty gradient on, and they are added in their tree (../ordered_sums.h):
- * the bits of one worker. What a stage computes is what these layers compute in a whole model; messages change no bit.
+ * are virtual shards: the gradient of each is computed alone and joins their tree (../ordered_sums.h), which gives the
+ * bits of one worker. A stage computes what its layers compute in a whole model; messages change no bit.
  *
- * `tied` (layer/tied.c) is in the last stage, and the table in the first. The last one has a copy. Its part of the
- * gradient goes to the first stage, which adds its own and updates, and sends the table back. With --exact it goes for
- * each micro-batch, since the embedding's backward adds to it row by row, in an order that must stay.
+ * `tied` (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy. It sends its
+ * part of the gradient to the first stage, which adds its own, updates, and sends the table back. With --exact it sends
+ * one part for each micro-batch, since the embedding's backward adds to it row by row, in an order that must stay.
  *
- * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../partition.h). When the
- * run begins it has all weights for a moment; they become whole again, on the host, to be saved. The test set goes
- * through the stages too.
+ * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../partition.h). Only at
+ * the start of a run does it hold all weights for a moment; to be saved they are put together on the host. The test set
+ * goes through the stages too.
  *
  * With --zero the replicas of a stage, one in each pipeline, divide its vectors (../reducers/zero.h): gradients are
- * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do so unit by
- * unit in each micro-batch: they keep less, and send as many times the bytes as there are micro-batches.
+ * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do that unit by
+ * unit in each micro-batch: they hold less, and send the bytes once per micro-batch.
  *
  * Sources: see parallel/schedule.h.
  */
@@ -40,6 +40,7 @@
 
 #include "comm/device.h"
 #include "core/clock.h"
+#include "core/text.h"
 #include "layer/watch.h"
 #include "train/hooks.h"
 #include "train/settings.h"
@@ -56,7 +57,7 @@ static gs_status check(const gs_settings *s) {
     return gs_pipeline_cut_check(s->pipeline_cut);
 }
 
-/* A micro-batch is computed at once. */
+/* Each micro-batch must be computed at once. */
 static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
     const size_t batch = s->batch ? s->batch : set->count;
     size_t most;
@@ -92,14 +93,14 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     const gs_pipeline_schedule *schedule;
     int chunks;
     if (gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks) != GS_OK) return;
-    const int used = snprintf(text, size, "pipelines of %d stages, %s", s->pipeline, schedule->title);
-    if (used > 0 && (size_t)used < size && chunks > 1)
-        snprintf(text + used, size - (size_t)used, " of %d runs in each", chunks);
+    *text = '\0';
+    gs_append(text, size, "pipelines of %d stages, %s", s->pipeline, schedule->title);
+    if (chunks > 1) gs_append(text, size, " of %d runs in each", chunks);
 }
 
 /* ---- the layers of a micro-batch ---- */
 
-/* The parameter of a model that is the table. */
+/* The table among the parameters of a model. */
 static gs_param *table_of(const gs_pipeline_worker *p, const gs_model *m) {
     int i = 0;
     while (m->param[i]->at != p->cut.tied.table->at) i++;
@@ -110,7 +111,7 @@ const gs_param *gs_stage_table(const gs_pipeline_worker *p) {
     return table_of(p, p->chunk[p->stage == 0 ? 0 : p->cut.shape.chunks - 1].slot[0].model);
 }
 
-/* They find weights and gradients in this worker's arrays, and there is a copy of what they borrow. */
+/* Point the layers of a chunk to this worker's arrays, and to its copy of the table that they borrow. */
 static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            gs_model *m) {
     const gs_partition *own = p->own;
@@ -125,7 +126,7 @@ static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     return GS_OK;
 }
 
-/* most: in an evaluation slot 0 has more samples than a micro-batch. */
+/* most: an evaluation puts more samples into slot 0 than a micro-batch has. */
 static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
                            size_t most, gs_stage_slot *s) {
     const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
@@ -167,7 +168,7 @@ static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
     return GS_OK;
 }
 
-/* Samples are for the first stage, targets for the last one. */
+/* The first stage needs samples, the last one targets. */
 static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     const size_t most = w->schedule.most;
     const int inputs = p->chunk[0].slots;
@@ -175,7 +176,7 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     if (p->stage > 0 && p->stage < p->cut.shape.stages - 1) return GS_OK;
     for (p->inputs = 0; p->inputs < inputs;) {
         gs_input *input = &p->input[p->inputs++];
-        *input = w->input; /* except for what belongs to a micro-batch: */
+        *input = w->input; /* except the buffers of a micro-batch: */
         input->most = most;
         input->x = input->targets = GS_NONE;
         const size_t x = most * gs_shape_size(w->model->in) * sizeof(float);
@@ -203,7 +204,7 @@ static size_t largest_chunk(const gs_pipeline_worker *p) {
     return most;
 }
 
-/* What --exact needs: see ../ordered_sums.h. */
+/* For --exact: see ../ordered_sums.h. */
 static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     const gs_settings *s = w->settings;
     w->sync_most = GS_STATS;
@@ -217,7 +218,7 @@ static gs_status make_stage(gs_worker *w, gs_pipeline_worker *p) {
     p->stage = w->groups.coordinates.pp;
     GS_TRY(gs_stages_of(w, &p->cut));
     GS_TRY(make_chunks(w, p));
-    if (w->device->precision != GS_PRECISION_F32) /* messages have 16 bits where all activations have */
+    if (w->device->precision != GS_PRECISION_F32) /* messages have 16 bits if all activations do */
         GS_TRY(w->calls->halves(w, &w->model->net->half_ends));
     GS_TRY(make_lists(p));
     for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_slots(w, p, c));
@@ -258,19 +259,18 @@ static void free_stage(gs_worker *w) {
 
 /* ---- how long the stages waited, and why ---- */
 
-/* What each worker writes down, and the report at the end of a run.
+/* What each worker records, and the report at the end of a run.
  *
- * T is the time from the first forward of a step to its last backward, both of which stage 0 makes. The p stages have
- * p T of it, and compute for the sum of all passes, `busy`; for the rest they wait. The same instructions are played in
- * virtual time (parallel/virtual_time.h) with messages that take none: T_0 where each pass takes the mean of all in its
- * direction, T_1 where each takes the mean of its stage. So
+ * T is the time from the first forward of a step to its last backward, both on stage 0. The p stages have p T of it,
+ * and compute for the sum of all passes, `busy`; they wait for the rest. The same instructions are played in virtual
+ * time (parallel/virtual_time.h) with messages that take no time: T_0 if each pass takes the mean of its direction, T_1
+ * if each takes the mean of its stage. Exactly,
  *
- *     p T - busy  =  (p T_0 - busy)       fill and drain: alone a share of the time, (p - 1) / (m + p - 1) by formula
+ *     p T - busy  =  (p T_0 - busy)       fill and drain: by formula (p - 1) / (m + p - 1) of p T_0
  *                  + (p T_1 - p T_0)      stages of unequal times
- *                  + (p T - p T_1)        the rest: messages, wake-ups and loads, and passes that do not always take
- *                                         as long
+ *                  + (p T - p T_1)        the rest: messages, wake-ups and loads, and passes whose times vary
  *
- * exactly. A schedule that lets stages wait where they need not has more fill and drain than the formula. */
+ * A schedule with needless waits has more fill and drain than the formula. */
 void gs_stage_record_pass(gs_pipeline_worker *p, const gs_instruction *i, double start) {
     gs_stage_record *r = &p->record;
     const double end = gs_seconds();
@@ -284,7 +284,7 @@ void gs_stage_record_pass(gs_pipeline_worker *p, const gs_instruction *i, double
     if (p->stage == 0) r->last.span = end - r->began;
 }
 
-/* The first step has first touches, and threads that start: it counts only while there is no other one. */
+/* The first step touches memory first and starts threads: it counts only if there is no other. */
 static void record_step(gs_pipeline_worker *p) {
     gs_stage_record *r = &p->record;
     const int chunks = p->cut.shape.chunks;
@@ -324,10 +324,10 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
     return GS_OK;
 }
 
-/* Of the workers of all pipelines: the same on all. */
+/* From the sums over the workers of all pipelines, alike on all. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const gs_pipeline_worker *p = w->strategy_state;
-    gs_stage_times sum[] = {p->record.all, p->record.last}; /* of the workers of all pipelines */
+    gs_stage_times sum[] = {p->record.all, p->record.last};
     GS_TRY(gs_comm_all_reduce(w->comm, sum, sizeof sum / (sizeof(double)), GS_F64, GS_SUM));
     GS_TRY(gs_bubble_of(&p->cut.shape, p->list, &sum[0], &result->bubble));
     return gs_bubble_of(&p->cut.shape, p->list, &sum[1], &result->bubble_last);
@@ -342,8 +342,8 @@ static gs_status create(gs_worker *w) {
     return make_stage(w, p);
 }
 
-/* The last stage of the first pipeline has the counts, on each of its parts; the others add 0, so this sum is exact.
- * And everyone can ask to stop. */
+/* Rank 0 of the last stage of the first pipeline contributes the counts. The others add 0, so this sum is exact; and
+ * any worker can ask to stop. */
 static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
     const bool has_counts =
         p->stage == p->cut.shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
@@ -358,7 +358,7 @@ static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score
 
 static gs_status step(gs_worker *w, gs_score *score) {
     gs_pipeline_worker *p = w->strategy_state;
-    GS_TRY(gs_stage_run(w, p)); /* load, forward, loss, backward: this stage's part of them */
+    GS_TRY(gs_stage_run(w, p)); /* this stage's part of load, forward, loss, backward */
     GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
     record_step(p);
     GS_TRY(w->reducer->finish(w)); /* dw of all pipelines, and their counts */
@@ -372,7 +372,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return gs_stage_run_after(w, p);
 }
 
-/* One of each chunk. */
+/* One for each chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
     const gs_pipeline_worker *p = w->strategy_state;
     return i < p->cut.shape.chunks ? p->chunk[i].slot[0].model : NULL;
@@ -380,9 +380,7 @@ static gs_model *model_of(const gs_worker *w, int i) {
 
 /* ---- the test set ---- */
 
-/* Blocks follow each other as micro-batches do, so stages that have different blocks work at the same time. */
-
-/* Messages go round the stages, as often as a stage has chunks: x comes from the stage before, or goes to the next. */
+/* Receive x from the previous stage, or send it to the next: round the stages, once for each chunk of a stage. */
 static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation operation, gs_mem x,
                          size_t numbers) {
     const bool sends = operation == GS_SEND;
@@ -392,6 +390,7 @@ static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation
                                  sends ? GS_NONE : x);
 }
 
+/* Blocks follow each other as micro-batches do, so that stages work on different blocks at the same time. */
 static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
     const gs_pipeline_worker *p = w->strategy_state;
     *scored = p->stage == p->cut.shape.stages - 1;

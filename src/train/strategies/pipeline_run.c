@@ -1,4 +1,4 @@
-/* A worker executes the instructions of its stage: see pipeline.c. */
+/* Executing the instructions of a stage: see pipeline.c. */
 #include "layer/layer.h"
 #include "train/strategies/pipeline.h"
 
@@ -14,9 +14,9 @@
 
 /* ---- the micro-batches of a step ---- */
 
-/* All stages know the sizes of all micro-batches beforehand. Of a small batch the last ones may be empty, and then the
- * loader has none of them. */
-static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
+/* All stages know the sizes of all micro-batches beforehand. The last ones of a small batch may be empty; the loader
+ * does not deliver those. */
+static void next_micro_batches(gs_worker *w, gs_pipeline_worker *p) {
     gs_schedule from = w->schedule;
     from.done = w->step;
     gs_schedule_position at = gs_schedule_begin(&from);
@@ -34,7 +34,7 @@ static void next_pieces(gs_worker *w, gs_pipeline_worker *p) {
 static gs_status load(gs_worker *w, gs_pipeline_worker *p, int k) {
     gs_pass unused = {0};
     if (k >= p->filled) return GS_OK;
-    if (p->inputs == 0) { /* in the middle there are neither samples nor targets */
+    if (p->inputs == 0) { /* stages in the middle take neither samples nor targets */
         w->measured.samples += (double)p->micro_batch[k].n;
         return GS_OK;
     }
@@ -61,18 +61,18 @@ static gs_shard counts_of(const gs_pipeline_worker *p) {
 }
 
 static gs_status fill_if_empty(const gs_worker *w, const gs_pipeline_worker *p, bool has, gs_shard r) {
-    const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
-    return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, place, 0, r.count);
+    const gs_mem here = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, here, 0, r.count);
 }
 
-/* With --exact: what leaf k has of a range joins the tree; the last one leaves the sum there. */
+/* With --exact: leaf k of a range joins the tree; the last leaf leaves the sum in the range. */
 static gs_status add_leaf(gs_worker *w, const gs_pipeline_worker *p, gs_shard r, int k) {
-    const gs_mem place = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    const gs_mem here = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
     GS_TRY(fill_if_empty(w, p, p->micro_batch[k].n > 0, r));
-    return gs_ordered_sums_add_here(w, place, r.first, r.count, k);
+    return gs_ordered_sums_add_here(w, here, r.first, r.count, k);
 }
 
-/* An empty micro-batch. Where the replicas of this stage do something together in a pass, others need this one. */
+/* An empty micro-batch: this replica still takes part in the collectives of a pass. */
 static gs_status join(gs_worker *w, const gs_instruction *i, gs_pass pass) {
     pass.fresh = false;
     return w->reducer->join ? w->reducer->join(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
@@ -110,7 +110,7 @@ static gs_status backward(gs_worker *w, gs_pipeline_worker *p, const gs_instruct
     } else {
         GS_TRY(join(w, i, pass));
     }
-    const bool adds = w->settings->exact && !p->own->gradients_cut; /* else the reducer does */
+    const bool adds = w->settings->exact && !p->own->gradients_cut; /* if cut, the reducer adds */
     return adds ? add_leaf(w, p, c->params, i->micro_batch) : GS_OK;
 }
 
@@ -119,7 +119,7 @@ static gs_status add_bytes(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* What the layers keep of a micro-batch of n samples, for the timeline; slot 0 has room for more. */
+/* Bytes that the layers keep of a micro-batch of n samples, for the timeline; slot 0 has room for more. */
 static size_t activations_of(const gs_stage_slot *s, size_t n) {
     size_t bytes = 0;
     (void)gs_layer_walk(s->model->net, add_bytes, &bytes);
@@ -140,8 +140,8 @@ static gs_status compute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
 
 /* ---- messages ---- */
 
-/* The place of what a message carries: on its sender's side what was computed, on the other where it is to lie. */
-static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
+/* The memory that a message is sent from, or received into. */
+static gs_mem memory_of(const gs_pipeline_worker *p, const gs_instruction *i) {
     switch (i->action) {
     case GS_DO_SEND_ACTIVATION:
         return slot_of(p, i)->y;
@@ -159,8 +159,8 @@ static gs_mem place_of(const gs_pipeline_worker *p, const gs_instruction *i) {
     }
 }
 
-/* How many bytes the message of `sent`, by stage `from`, has. Activations and gradients: those between two runs, as
- * all stages have them (memory/half_storage.h). */
+/* The bytes of the message of `sent`, by stage `from`. All stages store activations and gradients between two runs in
+ * the same number of bits (memory/half_storage.h). */
 static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, int from) {
     const int run = sent->chunk * p->cut.shape.stages + from;
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
@@ -172,7 +172,7 @@ static size_t bytes_in(const gs_pipeline_worker *p, const gs_instruction *sent, 
 static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     const size_t bytes = bytes_in(p, i, p->stage);
     const double start = gs_seconds();
-    const gs_mem from = bytes ? place_of(p, i) : GS_NONE;
+    const gs_mem from = bytes ? memory_of(p, i) : GS_NONE;
     gs_comm *stages = w->groups.comm[GS_PP];
     GS_TRY(gs_call_run_on_device(stages, w->device, &(gs_call){GS_SEND, bytes, GS_U8, GS_SUM, i->peer}, from,
                                  GS_NONE));
@@ -182,11 +182,11 @@ static gs_status send(gs_worker *w, gs_pipeline_worker *p, const gs_instruction 
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* A gradient that is added to what is there; all else overwrites it. */
+/* A tied gradient is added to the memory; every other message overwrites it. */
 static gs_status deliver(gs_worker *w, const gs_pipeline_worker *p, const gs_instruction *i, const void *data,
                          size_t bytes) {
     void *host;
-    const gs_mem to = place_of(p, i);
+    const gs_mem to = memory_of(p, i);
     if (bytes == 0) return GS_OK;
     if (i->action != GS_DO_RECV_TIED || w->settings->exact)
         return w->device->ops->write(w->device, to, data, bytes);
@@ -217,7 +217,7 @@ static gs_kept_message *take_kept(gs_pipeline_worker *p, const gs_instruction *w
     return found;
 }
 
-/* The next message that stage `from` sends here, in the order of its list. */
+/* The next message that stage `from` sends to this one, in the order of its list. */
 static const gs_instruction *next_message(gs_pipeline_worker *p, int from) {
     const gs_instructions *l = &p->list[from];
     const gs_instruction *i;
@@ -229,21 +229,21 @@ static const gs_instruction *next_message(gs_pipeline_worker *p, int from) {
     return i;
 }
 
-/* Into `place`, or where that is NULL to `host`. */
-static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_mem *place, void *host) {
+/* Into `device`, or if that is NULL into `host`. */
+static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_mem *device, void *host) {
     gs_comm *stages = w->groups.comm[GS_PP];
     const double start = gs_seconds();
     const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
-    GS_TRY(place ? gs_call_run_on_device(stages, w->device, &call, GS_NONE, *place)
-                 : gs_comm_recv(stages, host, bytes, from));
+    GS_TRY(device ? gs_call_run_on_device(stages, w->device, &call, GS_NONE, *device)
+                  : gs_comm_recv(stages, host, bytes, from));
     gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(stages, from), bytes,
                         start);
     return GS_OK;
 }
 
-/* What comes before what is wanted is kept, and what adds to what is there needs a place of its own; all else comes to
- * where it is to lie, which saves a copy. Two messages of one stage are never the same in a step, and those of two
- * stages differ too: activations come from the stage before, gradients from the one after. */
+/* Messages that arrive before the wanted one are kept, and one that will be added goes through a buffer. Every other
+ * message arrives directly in its memory, which saves a copy. In a step no two messages of one stage are alike, and
+ * those of two stages differ too: activations come from the previous stage, gradients from the next one. */
 static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(&p->cut.shape, i, p->stage);
     const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
@@ -252,8 +252,8 @@ static gs_status receive(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
         const gs_instruction *next = next_message(p, i->peer);
         const size_t bytes = bytes_in(p, next, i->peer);
         if (!adds && gs_instruction_is(next, &wanted)) {
-            const gs_mem place = bytes ? place_of(p, i) : GS_NONE;
-            GS_TRY(receive_message(w, i->peer, bytes, &place, NULL));
+            const gs_mem to = bytes ? memory_of(p, i) : GS_NONE;
+            GS_TRY(receive_message(w, i->peer, bytes, &to, NULL));
             return gs_phase_ends(w, GS_PHASE_SYNC);
         }
         GS_TRY(keep(w, p, next, bytes, &m));
@@ -276,7 +276,7 @@ static gs_status execute(gs_worker *w, gs_pipeline_worker *p, const gs_instructi
     return compute(w, p, i);
 }
 
-/* A table of two stages is added to from both sides, also in a fresh pass; and a stage may have no samples at all. */
+/* Both stages of a shared table add to its gradient, also in a fresh pass; and a stage may get no samples. */
 static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
     const gs_backend *ops = w->device->ops;
     GS_TRY(gs_model_clear_stats(w->model));
@@ -284,7 +284,7 @@ static gs_status begin(gs_worker *w, gs_pipeline_worker *p) {
         GS_TRY(ops->fill(w->device, gs_stage_table(p)->dw, 0, p->cut.tied.table->count));
     for (int c = 0; c < p->cut.shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
     memset(p->sent, 0, (size_t)p->cut.shape.stages * sizeof *p->sent);
-    next_pieces(w, p);
+    next_micro_batches(w, p);
     return GS_OK;
 }
 
