@@ -244,7 +244,7 @@ static gs_status check_state(const gs_settings *s) {
     return GS_OK;
 }
 
-/* ---- what does not go together ---- */
+/* ---- what does not work together ---- */
 
 /* A choice, its option, and whether the settings s make it. */
 #define TABLE(X)                                                                                             \

@@ -56,5 +56,5 @@ static inline int gs_passes(const gs_settings *s) {
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
 gs_lr_rates gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 
-/* GS_E_USAGE: with so many samples the warm-up would outlast the run. */
+/* GS_E_USAGE: with so many samples the warm-up takes the whole run, and a falling schedule would never begin. */
 gs_status gs_check_rates(const gs_settings *, size_t samples);
