@@ -1,4 +1,3 @@
-/* The workers of a run before it begins: on which devices and cores they are, and how they reach each other. */
 #include "comm/inject/inject.h"
 #include "core/usable.h"
 #include "train/connect.h"
@@ -27,7 +26,7 @@ gs_status gs_devices_name(const char *list, int i, char name[48]) {
     return GS_OK;
 }
 
-/* ---- cores of their own (core/usable.h says why) ---- */
+/* ---- binding to cores (core/usable.h says why) ---- */
 
 bool gs_devices_are_cpu(const char *devices) {
     char name[48];
@@ -45,9 +44,9 @@ int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
     return gs_cores_share(i, local, share) ? CPU_COUNT(share) : 0;
 }
 
-/* ---- from one worker to another ---- */
+/* ---- connections ---- */
 
-/* --sync gloo is Gloo's own all-reduce, so the processes must talk over Gloo. */
+/* --sync gloo is Gloo's own all-reduce: the processes must be connected by Gloo. */
 static gs_status connect_processes(const gs_settings *s, const char *purpose, gs_comm **out) {
     gs_rendezvous r = *s->processes;
     gs_inject_before_rendezvous(r.rank);
@@ -65,7 +64,7 @@ static gs_status connect_processes(const gs_settings *s, const char *purpose, gs
     return gs_comm_processes_create(&r, out);
 }
 
-/* They agree on what must be the same before the first message, and on rank 0's step. */
+/* Faults, checks and links must agree before the first message; the step is rank 0's. */
 gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
     GS_TRY(connect_processes(s, purpose, out));
     gs_status status = gs_comm_agree(*out, &s->link);

@@ -1,4 +1,4 @@
-/* The epochs of one worker: steps, and the tests within and after them. Who else watches a run: hooks.h. */
+/* The epochs of one worker: steps, and tests within and after an epoch. Other observers of a run: hooks.h. */
 #include "core/clock.h"
 #include "train/hooks.h"
 #include "train/strategy.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* *clock: when training began, moved on by all that is not training. */
+/* *clock: the time when training began, plus all time since then without training. */
 static gs_status test(gs_worker *w, gs_event *e, double *clock) {
     gs_score score;
     GS_TRY(w->device->ops->finish(w->device));
@@ -19,12 +19,12 @@ static gs_status test(gs_worker *w, gs_event *e, double *clock) {
         (gs_test_report){w->step, paused - *clock, score.loss / score.samples, score.correct / score.samples};
     *clock += now - paused;
     w->measured.times.since = now;
-    e->total.stop = score.stop; /* a signal has ended it: its numbers are those of a part of the test set */
+    e->total.stop = score.stop; /* ended by a signal: the numbers are of a part of the test set */
     if (!score.stop) GS_HOOKS(after_test, w, e);
     return GS_OK;
 }
 
-/* With the last test of an epoch. */
+/* With the last test of the epoch. */
 static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     gs_result *r = e->result;
     if (w->settings->tests > 0 && !e->total.stop) GS_TRY(test(w, e, clock));
@@ -36,10 +36,10 @@ static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     return GS_OK;
 }
 
-/* Is it time for one of the evaluations within an epoch? */
+/* Of the evaluations within an epoch; the last one is at its end. */
 static bool is_test_due(const gs_worker *w, const gs_event *e) {
     const size_t tests = (size_t)w->settings->tests;
-    return tests > 1 && !w->strategy->apart && e->done < e->of && /* the last one is not within it */
+    return tests > 1 && !w->strategy->apart && e->done < e->of &&
            e->done * tests / e->of != (e->done - 1) * tests / e->of;
 }
 
@@ -78,7 +78,7 @@ gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
     const uint64_t steps = gs_steps_of_epoch(w->train_set->count, w->batch);
     gs_event e = {.result = result, .epoch = 1 + (int)(w->step / steps)};
     double seconds = 0, samples = 0, clock;
-    result->train_loss = result->test_loss = result->test_accuracy = NAN; /* until there is one */
+    result->train_loss = result->test_loss = result->test_accuracy = NAN; /* until measured */
     GS_TRY(gs_begin_training(w));
     const gs_busy_clock begun = gs_busy_begin();
     for (; e.epoch <= s->epochs && !(s->steps && w->step >= s->steps) && !result->interrupted; e.epoch++) {
@@ -104,7 +104,7 @@ gs_status gs_train_epochs(gs_worker *w, gs_result *result) {
     busy.waited = gs_busy_waited(&begun, (double)busy.cpus / (w->process ? w->process->processes_here : 1));
     clock = gs_seconds();
     e.epoch = (int)((w->step + steps - 1) / steps);
-    if (s->begin && gs_state_has_ended(s->begin, s, NULL, 0)) /* it is only tested */
+    if (s->begin && gs_state_has_ended(s->begin, s, NULL, 0)) /* the run is only tested */
         GS_TRY(end_epoch(w, &e, &clock));
     e.seconds = seconds;
     result->samples_per_s = seconds > 0 ? samples / seconds : 0;

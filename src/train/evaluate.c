@@ -36,7 +36,6 @@ gs_status gs_eval_block(const char *model, gs_shape in, size_t *block) {
     return GS_OK;
 }
 
-/* The set is cut into blocks; each worker takes some of them. */
 static size_t blocks_of(const gs_worker *w, const gs_dataset *set) {
     return (set->count + w->eval_block - 1) / w->eval_block;
 }
@@ -45,8 +44,8 @@ static bool has_stage(const gs_worker *w) {
     return gs_has_stages(w) && w->train_set;
 }
 
-/* All stages of a pipeline go through the same blocks, and the loss is in the stats of the last one: *scored. A worker
- * with all layers gets logits. */
+/* All stages of a pipeline compute the same blocks, and the last one has the loss in its stats: *scored. A worker with
+ * all layers gets logits. */
 static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
                                gs_mem *logits, bool *scored) {
     const size_t first = block * w->eval_block;
@@ -59,7 +58,7 @@ static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block
     return status;
 }
 
-/* n samples, the first of which has the number `first` in the set. */
+/* Samples first .. first + n - 1 of the set. */
 static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t n, gs_ranking *ranking) {
     const int classes = w->model->out.c, targets = gs_model_targets(w->model);
     n *= (size_t)targets;
@@ -76,7 +75,7 @@ static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t 
     return status;
 }
 
-/* stats[block] = the block's loss, correct predictions and samples. Of the parts of a last stage the first has them. */
+/* stats: the block's loss, correct predictions and samples. Of the parts of a last stage only the first sets them. */
 static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS],
                              gs_ranking *ranking) {
     gs_pass pass;
@@ -94,12 +93,12 @@ static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, 
 
 volatile sig_atomic_t gs_test_has_no_stop;
 
-/* Workers need each other within a block: stages, shares of a layer, and owners of weights. */
+/* Workers that need each other within a block: stages, shares of a layer, owners of weights. */
 static bool has_no_stop(const gs_worker *w) {
     return has_stage(w) || w->groups.layout.tp > 1 || w->settings->zero > 2;
 }
 
-/* At a signal a worker leaves out the rest of its blocks, and says so in the sum of all workers. */
+/* After a signal a worker skips the rest of its blocks, and adds that to the sum of all workers. */
 static bool stops_before(const gs_worker *w, float *stats) {
     if (!gs_stop_requested || has_no_stop(w)) return false;
     stats[GS_STAT_STOP] = 1;
@@ -124,8 +123,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score, gs_r
     for (int run = 0; run < w->partition.states && status == GS_OK && one_less && w->reducer_state; run++)
         if (w->reducer->join) status = w->reducer->join(w, run, &(gs_pass){.training = false}, false);
 
-    /* The only synchronisation: each block's numbers come from one worker, all others add 0, so this sum is
-     * exact. */
+    /* The only synchronisation. It is exact: one worker has a block's numbers, all others add 0. */
     if (status == GS_OK) status = gs_comm_all_reduce(all, stats, blocks * GS_STATS, GS_F32, GS_SUM);
     size_t cells = (size_t)w->model->out.c * (size_t)w->model->out.c;
     if (status == GS_OK && ranking) status = gs_comm_all_reduce(all, &ranking->top, 1, GS_F64, GS_SUM);

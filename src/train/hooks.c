@@ -1,4 +1,4 @@
-/* The list of hooks, and the short ones: progress and the log, a test's own, and the weights that a run ends with. */
+/* The list of hooks, and the short ones: progress and log, a test's own hook, and the weights at the end of a run. */
 #include "train/hooks.h"
 #include "train/diverged.h"
 #include "train/strategy.h"
@@ -24,14 +24,14 @@ gs_status gs_read_weights(gs_worker *w, gs_result *result) {
     return gs_check_weights(w, result->weights);
 }
 
-/* With --keep best, rank 0's copy of the weights after an epoch whose test accuracy is the highest so far, or of a text
- * the loss the lowest (of equal ones the first stays). Others have the same weights, and need no copy; but where each
- * has a part of them, all take part in making it, and so have one. */
+/* With --keep best, rank 0 copies the weights after the epoch with the highest test accuracy so far, for a text with
+ * the lowest loss; of equal epochs, the first. The others have the same weights and need no copy, unless each holds a
+ * part: then all take part in gathering the copy. */
 static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
     const bool better = w->test_set->text ? r->test_loss < r->kept_loss : r->test_accuracy > r->kept_accuracy;
     if (!w->settings->keep.best || r->interrupted || !(better || r->kept_epoch == 0)) return GS_OK;
     if (w->comm->rank != 0 && !gs_weights_are_divided(w->model)) return GS_OK;
-    r->kept_epoch = 0; /* its weights are overwritten */
+    r->kept_epoch = 0; /* its weights are being overwritten */
     GS_TRY(gs_read_weights(w, r));
     r->kept_epoch = epoch;
     r->kept_accuracy = r->test_accuracy;
@@ -45,7 +45,7 @@ static gs_status end_weights(gs_worker *w, gs_event *e) {
     return e->result->kept_epoch ? make_weights(w, e->result) : gs_read_weights(w, e->result);
 }
 
-/* ---- what rank 0's observer hears ---- */
+/* ---- reports to rank 0's observer ---- */
 
 static gs_status begin_report(gs_worker *w) {
     const gs_settings *s = w->settings;
@@ -54,8 +54,10 @@ static gs_status begin_report(gs_worker *w) {
     if (s->record && s->trace.first) GS_TRY(gs_timeline_create(w, &w->timeline));
     if (s->record || differ) GS_TRY(gs_report_devices(w, &w->devices));
     if (s->record && o->devices) o->devices(o->context, w->devices, w->comm->size);
-    if (!differ) free(w->devices);
-    if (!differ) w->devices = NULL;
+    if (!differ) {
+        free(w->devices);
+        w->devices = NULL;
+    }
     if (o->start) o->start(o->context, w);
     return GS_OK;
 }
@@ -71,7 +73,7 @@ static gs_status tell_test(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-/* Between two epochs, because there all workers are at the same place whatever --sync is. */
+/* Between two epochs, where all workers meet for any --sync. */
 static gs_status tell_timeline(gs_worker *w) {
     const gs_observer *o = w->observer;
     gs_rank_timeline *parts;
@@ -125,8 +127,8 @@ static const gs_hook of_test = {.after_step = call_test_hook},
                      report = {.begin = begin_report, .after_test = tell_test, .after_epoch = tell_epoch},
                      progress = {.after_step = tell_step, .end = end_weights};
 
-/* A test's hook harms what verify is to find; a test is told before its loss ends the run; and no checkpoint is made of
- * a run that has diverged. */
+/* The order counts: of_test causes faults for verify to find; report tells of a test before divergence ends the run;
+ * and divergence comes before checkpoints, so that no checkpoint is written of a diverged run. */
 const gs_hook *const gs_hooks[] = {&gs_hook_timeline,
                                    &gs_hook_dry_run,
                                    &gs_hook_digest,

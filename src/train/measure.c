@@ -1,4 +1,4 @@
-/* The clock beside a step: phases, the timeline, and a worker that is made slow on purpose. */
+/* Timing of a step: its phases, the median of all steps, and workers slowed down on purpose. */
 #include "core/clock.h"
 #include "core/median.h"
 #include "core/philox.h"
@@ -13,9 +13,9 @@
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
-/* One step in this many is measured: a measured step waits after each phase, which costs a little. */
+/* One step in 8 is measured: it waits for the device after each phase, which costs a little. */
 enum { MEASURE_EVERY = 8 };
-static const double LOOK = 0.1; /* s */
+static const double LOOK = 0.1; /* seconds between looks at signals */
 
 static bool is_measured(const gs_worker *w) {
     return w->settings->measure && (w->settings->every > 0 || w->step % MEASURE_EVERY == 1);
@@ -32,7 +32,7 @@ gs_status gs_phase_ends(gs_worker *w, gs_phase phase) {
     return GS_OK;
 }
 
-/* ---- a worker that is made slow on purpose ---- */
+/* ---- workers slowed down on purpose ---- */
 
 static bool is_named_before(const gs_jitter *j, int i) {
     for (int k = 0; k < i; k++)
@@ -42,7 +42,7 @@ static bool is_named_before(const gs_jitter *j, int i) {
 
 static const gs_unit percent[] = {{"%", 1, 100}, {0}};
 
-/* "3:20ms@5%"; *text is moved behind it. */
+/* "3:20ms@5%"; *text is advanced behind it. */
 static bool read_pause(const char **text, gs_pause *p) {
     char *colon;
     if (**text < '0' || **text > '9') return false;
@@ -93,12 +93,12 @@ double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t s
     return 0;
 }
 
-/* Ctrl-C, also where another thread got the signal; or another worker gave up waiting, which the next sum will tell. */
+/* By Ctrl-C, even if another thread got the signal; or by a failed worker, which the next sum will report. */
 static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }
 
-/* --slow: as if this worker's machine were slower; --jitter: as if it did something else now and then. */
+/* --slow: a slower machine in every step; --jitter: one that does something else in some steps. */
 static void sleep_if_slow(const gs_worker *w) {
     const gs_settings *s = w->settings;
     double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);
@@ -113,7 +113,7 @@ static void sleep_if_slow(const gs_worker *w) {
 gs_status gs_step_begins(gs_worker *w) {
     GS_HOOKS(before_step, w);
     w->measured.phase_start = gs_seconds();
-    sleep_if_slow(w); /* counts as a part of loading */
+    sleep_if_slow(w); /* counts as loading */
     return GS_OK;
 }
 

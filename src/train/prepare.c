@@ -1,8 +1,7 @@
-/* Before a run: its settings, its data sets, from files or from memory, and what can be checked without a worker. */
+/* Before a run: its settings, its data sets, from files or memory, and all checks that need no worker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/text.h"
@@ -20,9 +19,8 @@
 #include "persist/folder.h"
 #include "persist/state_file.h"
 
-/* ---- the data, and whether they suit the model and the loss ---- */
+/* ---- the data ---- */
 
-/* They would have no effect. */
 static gs_status check_folder_options(const gs_settings *s, const gs_dataset *set) {
     const char *const names[] = {"size", "loaders", "cache", "skip-broken"};
     for (int i = 0; i < 4 && !set->folder; i++)
@@ -31,7 +29,7 @@ static gs_status check_folder_options(const gs_settings *s, const gs_dataset *se
     return GS_OK;
 }
 
-/* A run is resumed elsewhere than it was begun. */
+/* A run may be resumed in another folder than the one it began in. */
 static gs_status not_found_here(const gs_settings *s) {
     const char *kept = s->begin ? gs_state_option(s->begin, "data") : NULL;
     if (!kept || strcmp(kept, s->data) != 0 || !gs_dataset_is_relative(kept)) return GS_E_FILE;
@@ -56,27 +54,19 @@ gs_status gs_open_set(const gs_settings *s, gs_split split, gs_dataset **loaded,
     return check_folder_options(s, *set);
 }
 
-static bool is_one_file(const char *path) {
-    struct stat s;
-    return path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-}
-
 gs_status gs_load_set(const gs_settings *s, gs_split split, gs_dataset **set) {
     const gs_text_options text = {s->tokens, s->context, s->vocabulary, s->tokenizer};
     const char *of_text = s->context > 0                  ? "context"
                           : s->tokens != GS_TOKENS_UNSAID ? "tokens"
                           : s->tokenizer                  ? "tokenizer"
                                                           : NULL;
-    if (!gs_text_is_at(s->data) && of_text && is_one_file(s->data))
-        return gs_fail(GS_E_USAGE, "--%s is for a text, but the data are %s; wanted --data text:%s", of_text,
-                       s->data, s->data);
     if (!gs_text_is_at(s->data) && of_text)
         return gs_fail(GS_E_USAGE, "--%s is for a text (--data text:FILE), but the data are %s", of_text,
                        s->data);
     if (split == GS_TRAIN && s->folder.cache && s->augment.resized_crop)
         return gs_fail(GS_E_USAGE,
                        "--cache keeps the middle of each picture, and --augment resized_crop takes another "
-                       "part of it each time: choose one of them");
+                       "part each time; use only one of them");
     return gs_dataset_load_with(s->data, split, s->labels, &text, &s->folder, set);
 }
 
@@ -94,7 +84,7 @@ gs_status gs_settle_model(gs_settings *s, const gs_dataset *set, char **made) {
     return GS_OK;
 }
 
-/* The counts of a step travel as floats beside its gradients: up to here they are exact. */
+/* The counts of a step are sent as floats with its gradients: up to 2^24 they are exact. */
 static gs_status check_step(const gs_settings *s, const gs_dataset *set) {
     const size_t most = 1 << 24, batch = s->batch ? s->batch : set->count;
     if (batch <= most / (size_t)set->text->context) return GS_OK;
@@ -114,7 +104,7 @@ static gs_status check_text(const gs_settings *s, const gs_dataset *set, int voc
 
 /* ---- the model and the loss ---- */
 
-/* The opposite mistake: the layers would only speak of shapes. */
+/* The layers' own message would name only shapes. */
 static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
     if (set->text || set->inputs || !gs_model_is_language(s->model)) return GS_OK;
     return gs_fail(
@@ -128,7 +118,7 @@ gs_status gs_check_set(const gs_settings *s, const gs_dataset *set) {
     GS_TRY(check_images(s, set));
     gs_status fits = gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan);
     if (fits != GS_OK && set->text && gs_model_named(s->model) && !gs_model_is_language(s->model))
-        return check_text(s, set, 0); /* the layers would only speak of shapes */
+        return check_text(s, set, 0); /* the layers' own message would name only shapes */
     GS_TRY(fits);
     int outputs = (int)gs_shape_size(plan->out), wanted = gs_model_targets(plan);
     int vocabulary = gs_layer_vocabulary(plan->net);
@@ -182,7 +172,7 @@ gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
 
 enum { FINE_CLASSES = 100 }; /* of CIFAR-100 */
 
-/* Image folders can be read in any size: the model says which. Where its images are not square, none suits. */
+/* Image folders can be read in any size; the model determines it. Folders cannot give images that are not square. */
 static gs_status take_size(gs_settings *s, const gs_weights_info *saved) {
     const gs_shape in = saved->in;
     int *size = &s->folder.size;
@@ -211,12 +201,12 @@ gs_status gs_read_saved(gs_settings *s, gs_weights_info *saved) {
     gs_layer *net;
     gs_status status = gs_model_parse(saved->model, &net);
     gs_layer_free(net);
-    if (status == GS_E_MODEL) status = GS_E_FORMAT; /* the file has it wrong, not the user */
+    if (status == GS_E_MODEL) status = GS_E_FORMAT; /* the error is in the file, not in the command */
     s->model = saved->model;
     return gs_context(status, "%s: metadata", s->load);
 }
 
-/* A model of text with a text, of images with images; and the text in the model's own tokens. */
+/* A model of text needs a text, in its own vocabulary and window. */
 static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     const gs_vocabulary *v = saved->vocabulary;
     if (!v) return GS_OK;
@@ -234,7 +224,7 @@ static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *s
     return GS_OK;
 }
 
-/* The user has named another model than the file does. text: of the user's, with its blocks written out. */
+/* The user named another model than the file. text: the user's, with its blocks expanded. */
 static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *saved, const char *text,
                                    gs_status status) {
     if (!saved->model || s->model == saved->model || strcmp(text, saved->model) == 0) return status;
@@ -242,7 +232,7 @@ static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *
                    gs_message(), gs_printable(s->model), gs_printable(saved->model));
 }
 
-/* Do the file's weights fit the model, and the set's images the shape that it was made for? */
+/* The file's weights must fit the model, and the samples the shape that it was made for. */
 static gs_status check_saved(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     gs_shape in = saved->in, has = set->shape;
     GS_TRY(check_saved_text(s, saved, set));
@@ -280,8 +270,8 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
                        batch, count, gs_s(count));
     const int spread = gs_model_parallel_size(s);
-    if (workers % spread != 0) return GS_OK; /* gs_check_workers says so, or others are yet to come */
-    workers = workers > spread ? workers / spread : 1; /* that have samples of their own */
+    if (workers % spread != 0) return GS_OK; /* gs_check_workers refuses it, unless more workers join */
+    workers = workers > spread ? workers / spread : 1; /* those with samples of their own */
     if ((size_t)workers > count)
         return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu sample%s to train on", workers, count,
                        gs_s(count));
@@ -331,7 +321,7 @@ gs_status gs_run_plan_to_save(const gs_run *run, gs_model **plan) {
     return status;
 }
 
-/* From a folder of checkpoints the newest that is whole is taken. */
+/* In a folder of checkpoints, the newest whole one. */
 static gs_status find_checkpoint(gs_run *run) {
     const gs_observer *o = run->observer;
     char note[GS_CHECKPOINT_NOTE];
@@ -343,7 +333,7 @@ static gs_status find_checkpoint(gs_run *run) {
     return GS_OK;
 }
 
-/* The file is the one of the weights, too. */
+/* The file holds the weights, too. */
 static gs_status read_state(gs_run *run) {
     gs_settings *s = &run->settings;
     s->begin = NULL;
@@ -355,7 +345,7 @@ static gs_status read_state(gs_run *run) {
     return GS_OK;
 }
 
-/* Processes that mpirun, torchrun or Slurm has given CPUs of their own share none. */
+/* Processes share no CPUs if mpirun, torchrun or Slurm has given each its own. */
 static void count_threads(gs_run *run) {
     const gs_usable may = gs_usable_here();
     const gs_rendezvous *p = run->settings.processes;
@@ -417,7 +407,7 @@ gs_status gs_run_prepare(gs_run *run) {
     if (!s->save) return GS_OK;
     GS_TRY(gs_file_check_target(s->save, GS_FILE_WEIGHTS));
     GS_TRY(gs_checkpoint_check_save(s->save, s->checkpoint));
-    gs_model *plan; /* have all its tensors the names that are wanted? */
+    gs_model *plan; /* do all tensors have the requested names? */
     GS_TRY(gs_run_plan_to_save(run, &plan));
     gs_model_free(plan);
     return GS_OK;

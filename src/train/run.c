@@ -1,4 +1,4 @@
-/* A run in this process: its workers as threads, what comes before them and after them. */
+/* A run in this process: its workers as threads, before and after. */
 #include "core/clock.h"
 #include "core/usable.h"
 #include "data/text_set.h"
@@ -24,7 +24,7 @@ gs_status gs_run_open_worker(gs_run_worker *me) {
     gs_run *run = me->run;
     me->result.workers = me->comm->size;
     me->result.rank = me->comm->rank;
-    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it works without, as before */
+    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* unbound it works, too */
     if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_check_workers(&run->settings, run->train_set, me->comm->size));
         GS_TRY(gs_check_batch_norm(&run->settings, run->train_set, me->comm->size));
@@ -37,11 +37,11 @@ gs_status gs_run_open_worker(gs_run_worker *me) {
     me->worker.planned = me->planned;
     me->worker.fit = run->fit;
     me->worker.cut = run->cut.runs > 0 ? &run->cut : NULL;
-    if (run->kind == GS_RUN_PREDICT) return GS_OK; /* workers need not meet */
+    if (run->kind == GS_RUN_PREDICT) return GS_OK; /* workers are independent */
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
     me->found_by_all = false;
-    gs_checkpoint_let_go(); /* all have loaded what --resume has found */
+    gs_checkpoint_let_go(); /* all have loaded the checkpoint of --resume */
     return GS_OK;
 }
 
@@ -57,29 +57,28 @@ static gs_status work(gs_run_worker *me) {
     return gs_count_skipped(me->comm, run->test_set, &me->result);
 }
 
-/* A worker that fails tells the others, or they would wait for it. Not so if all find the same mistake in the same
- * facts: a worker that is told of it before it has looked would take it for the loss of a worker, and end with another
- * exit status. Nor after divergence, of which all know (diverged.c). To its thread it is no failure: a job for it is
- * still to come. */
+/* A failing worker notifies its peers so that they do not wait. If every worker detects the error by itself, no one is
+ * notified: a worker notified before its own check would report a lost peer, with another exit status. All know of
+ * divergence, too (diverged.c). The job itself succeeds, so that the thread accepts do_free. */
 static gs_status do_work(void *context, const gs_job *job) {
     gs_run_worker *me = context;
     (void)job;
     if (gs_error_keep(&me->error, me->run->work(me)) == GS_OK) return GS_OK;
     me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
     if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
-    /* After the reason: who sees it finds that. */
+    /* After the message: a thread that sees the flag finds it. */
     __atomic_store_n(&me->run->process.failed, true, __ATOMIC_SEQ_CST);
     return GS_OK;
 }
 
-/* In the thread that has used its device. */
+/* In the thread that used the device. */
 static gs_status do_free(void *context, const gs_job *job) {
     (void)job;
     gs_worker_free(&((gs_run_worker *)context)->worker);
     return GS_OK;
 }
 
-/* *processes: the comm between the processes; NULL: this one is alone. */
+/* *processes: the comm between the processes; NULL: there is only this one. */
 static gs_status connect_processes(gs_run *run, gs_comm **processes) {
     static const char *const purposes[] = {"train", "eval", "predict"};
     gs_settings *s = &run->settings;
@@ -109,7 +108,7 @@ static gs_status connect_workers(gs_run *run) {
     return status;
 }
 
-/* Of several failures report the one that began it, not that of a worker that merely lost another one. */
+/* Of several failures, the original one, not that of a worker that merely lost a peer. */
 static gs_status first_failure(const gs_run *run) {
     const gs_run_worker *told = run->worker;
     for (int i = 1; i < run->local; i++)
@@ -121,7 +120,7 @@ static gs_status first_failure(const gs_run *run) {
     return gs_context(status, "worker %d (%s)", told->result.rank, told->device);
 }
 
-/* All do the same job, and end it. */
+/* All workers do the job; return when all are done. */
 static void give_to_all(gs_run *run, gs_status (*job)(void *context, const gs_job *)) {
     for (int i = 0; i < run->local; i++)
         if (run->worker[i].jobs)
@@ -155,7 +154,6 @@ void gs_run_stop(gs_run *run) {
     for (int i = 0; i < run->local; i++) run->worker[i].jobs = NULL;
 }
 
-/* Each has a thread (gs_jobs), in which `work` runs. */
 static gs_status run_workers(gs_run *run) {
     gs_status status = gs_run_start(run);
     if (status == GS_OK) status = gs_run_do(run, work);
@@ -180,7 +178,7 @@ gs_status gs_run_save_weights(gs_run *run) {
     return status;
 }
 
-/* The file is left as it was, unless there is a good epoch to be saved. The failure's message says which. */
+/* The file is unchanged, unless --keep best has an epoch to save. The message says which. */
 static gs_status after_divergence(gs_run *run) {
     gs_error error = {0};
     const gs_result *first = &run->worker[0].result;
@@ -193,12 +191,32 @@ static gs_status after_divergence(gs_run *run) {
                    run->settings.save);
 }
 
+/* The mean over the workers of this process. */
+static void average_times(const gs_run *run, gs_result *mean) {
+    const int of = run->local;
+    mean->overlap.summed = mean->overlap.waited = mean->waited = 0;
+    mean->offload = (gs_offload_report){0};
+    for (int p = 0; p < GS_PHASES; p++) mean->phase[p] = 0;
+    for (int i = 0; i < of; i++) {
+        const gs_result *r = &run->worker[i].result;
+        for (int p = 0; p < GS_PHASES; p++) mean->phase[p] += r->phase[p] / of;
+        mean->overlap.summed += r->overlap.summed / of;
+        mean->overlap.waited += r->overlap.waited / of;
+        mean->waited += r->waited / of;
+        mean->offload.on |= r->offload.on;
+        mean->offload.bytes += r->offload.bytes / of;
+        mean->offload.in_step.busy += r->offload.in_step.busy / of;
+        mean->offload.in_step.waited += r->offload.in_step.waited / of;
+        mean->offload.in_step.bytes += r->offload.in_step.bytes / of;
+    }
+}
+
 /* Worker 0's result, with the times of all workers of this process averaged. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     result->threads = run->threads;
     result->message_copies = (double)gs_threads_copied();
-    if (run->loaded[GS_TEST]) { /* it is freed without them */
+    if (run->loaded[GS_TEST]) { /* the caller frees the names */
         result->names = run->loaded[GS_TEST]->names;
         run->loaded[GS_TEST]->names = (gs_class_names){0};
     }
@@ -207,22 +225,21 @@ static void take_result(gs_run *run, gs_result *result) {
     if (run->test_set->folder) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
-    gs_result_clear_times(result);
-    for (int i = 0; i < run->local; i++) gs_result_add_times(result, &run->worker[i].result, run->local);
-    run->worker[0].result = (gs_result){0}; /* what it points to is the caller's now */
+    average_times(run, result);
+    run->worker[0].result = (gs_result){0}; /* the caller owns what it points to */
 }
 
 /* ---- before ---- */
 
-/* Before anything is allocated. Only with a limit is it an error if the dry run fails: it will tell by itself
- * what is wrong with its settings. */
+/* Before anything is allocated. A failing dry run is an error only with a limit; else the run itself reports what is
+ * wrong with its settings. */
 static gs_status plan_memory(gs_run *run) {
     const gs_settings *s = &run->settings;
     const int before = s->processes && s->processes->size > 1 ? s->processes->rank * run->local : 0;
     const bool limited = s->max_memory > 0;
     gs_memory_plan plan = {0};
     if (!limited && !s->plans) return GS_OK;
-    if (gs_cut_is_open(run)) GS_TRY(connect_workers(run)); /* memory too depends on where a pipeline is cut */
+    if (gs_cut_is_open(run)) GS_TRY(connect_workers(run)); /* memory depends on where a pipeline is cut */
     gs_status status = gs_run_dry(run, s, limited, &plan);
     if (status == GS_OK) status = gs_memory_check(&run->settings, &plan, run->fit, sizeof run->fit);
     for (int i = 0; i < plan.workers && status == GS_OK; i++)
@@ -264,7 +281,7 @@ gs_status gs_train_check(const gs_settings *settings) {
 gs_status gs_train(const gs_settings *settings, const gs_observer *observer, gs_result *result) {
     gs_run run = {.kind = GS_RUN_TRAIN, .settings = *settings, .observer = observer};
     *result = (gs_result){0};
-    gs_status status = gs_run_prepare(&run); /* the data; run.worker[i]: a device each */
+    gs_status status = gs_run_prepare(&run);
     if (status == GS_OK) status = prepare_checkpoints(&run);
     if (status == GS_OK) status = plan_memory(&run);
     if (status == GS_OK) status = run_workers(&run);

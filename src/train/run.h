@@ -11,25 +11,25 @@ typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_ki
 
 typedef struct gs_run {
     gs_run_kind kind;
-    gs_settings settings;  /* a copy, with the model of settings.load filled in */
-    char *model;           /* its text, where it was made to fit the data; else NULL */
-    gs_weights_info saved; /* what the file settings.load says of itself */
-    gs_state *state;       /* what is in settings.resume */
-    FILE *lock;            /* on the folder settings.checkpoint; NULL: there is none, or rank 0 has it */
-    char *resume;          /* that file, where settings.resume was a folder; else NULL */
-    gs_scaling scaling;    /* of the training set, or of the one that the loaded weights were trained on */
+    gs_settings settings;  /* a copy, completed by what settings.load and resume hold */
+    char *model;           /* settings.model, where it was adapted to the data; else NULL */
+    gs_weights_info saved; /* metadata of the file settings.load */
+    gs_state *state;       /* read from settings.resume */
+    FILE *lock;            /* rank 0's, on the folder settings.checkpoint; else NULL */
+    char *resume;          /* the file found where settings.resume was a folder; else NULL */
+    gs_scaling scaling;    /* of the set that the weights are, or were, trained on */
     const gs_observer *observer;
-    gs_dataset *loaded[2]; /* from files; NULL where they came from memory */
+    gs_dataset *loaded[2]; /* read from files; NULL: the caller's */
     const gs_dataset *train_set, *test_set;
-    gs_cut_report cut;          /* of a pipeline whose layers were measured; runs 0: none were, */
-    char cut_text[GS_CUT_TEXT]; /* and what that makes of settings.pipeline_cut */
+    gs_cut_report cut;          /* of a pipeline whose layers were measured; else runs is 0 */
+    char cut_text[GS_CUT_TEXT]; /* then: settings.pipeline_cut */
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
-    int local;                  /* workers in this process, and */
-    int threads;                /* what each has of the CPU's */
-    gs_process process;         /* what its workers share */
-    float *logits;              /* of the whole test set: GS_RUN_PREDICT */
+    int local;                  /* workers in this process */
+    int threads;                /* CPU threads of each */
+    gs_process process;         /* shared by its workers */
+    float *logits;              /* of GS_RUN_PREDICT: for the whole test set */
     struct gs_run_worker *worker;
-    gs_status (*work)(struct gs_run_worker *); /* what they do now (gs_run_do) */
+    gs_status (*work)(struct gs_run_worker *); /* of the present gs_run_do */
 } gs_run;
 
 typedef struct gs_run_worker {
@@ -39,67 +39,66 @@ typedef struct gs_run_worker {
     char device[48];
     cpu_set_t share;                         /* CPUs to which it is bound, */
     int cpus;                                /* how many; 0: it is not bound */
-    gs_memory_use planned[GS_MEMORY_PLACES]; /* all zero: nothing is */
+    gs_memory_use planned[GS_MEMORY_PLACES]; /* all zero: there was no dry run */
     gs_worker worker;
     gs_result result;
     gs_error error;
-    bool found_by_all; /* what is wrong all workers find by themselves (do_work in run.c) */
+    bool found_by_all; /* every worker detects the error by itself (do_work in run.c) */
 } gs_run_worker;
 
 /* ---- prepare.c: before there are workers ---- */
 
-/* Settings, files and data sets of a run, all checked. *run is to be freed in any case. */
+/* Check settings, files and data sets of a run. To be followed by gs_run_free, even after a failure. */
 gs_status gs_run_prepare(gs_run *);
 void gs_run_free(gs_run *);
 
-/* How many workers the run has in all its processes: each has as many as this one. */
+/* Workers of the run in all its processes; each process has as many as this one. */
 int gs_run_all_workers(const gs_run *);
 
 /* GS_E_USAGE: the training set is too small for these settings with so many workers. */
 gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
 
-/* GS_E_FORMAT, GS_E_USAGE: a worker cannot take samples of both. */
+/* GS_E_FORMAT, GS_E_USAGE: the sets differ in shape or number type, so that no model fits both. */
 gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, const gs_dataset *test);
 
-/* The model with the names that the file settings.save is to have. */
+/* The model, with its tensors named as in the file settings.save. */
 gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* ---- run.c: with workers ---- */
 
-/* Connect them, and start a thread for each. To be stopped in any case. */
+/* Connect the workers, and start a thread for each. To be followed by gs_run_stop, even after a failure. */
 gs_status gs_run_start(gs_run *);
 
-/* Each does `work` in its thread. Returns when all have done it, with the failure that began it, if one has failed.
- * After that nothing is done any more, and all calls fail so. */
+/* Each worker does `work` in its thread. Returns when all are done; if workers failed, with the original failure, which
+ * all later calls return at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
-/* As the first work: open a worker's device and make its replica; have all the same settings? */
+/* The first work: open the worker's device, create its replica, and check that all ranks have the same settings. */
 gs_status gs_run_open_worker(gs_run_worker *);
 
-/* Free the workers, each in its thread, and end the threads. */
+/* Free each worker in its thread, and end the threads. */
 void gs_run_stop(gs_run *);
 
-/* To settings.save, where there is one: the weights and the state that are in the first worker's result. */
+/* Write weights and state from the first worker's result to settings.save, if set. */
 gs_status gs_run_save_weights(gs_run *);
 
 /* ---- prepare.c: data sets and weights in files ---- */
 
-/* *set: the caller's, or what was read from files into *loaded, which the caller frees. GS_E_USAGE, or as
- * gs_dataset_load. */
+/* *set: settings' own, or *loaded from files, which the caller frees. GS_E_USAGE, or as gs_dataset_load. */
 gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
 
-/* "gpt" -> "gpt 65", where the data are a text of 65 different tokens: settings->model becomes *made, which the caller
- * frees; NULL: it stays as it was. */
+/* For a text of 65 different tokens "gpt" becomes "gpt 65": settings->model is *made, which the caller frees; NULL:
+ * settings->model is unchanged. */
 gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 
-/* Do the targets of the set suit the outputs of settings->model and the loss? GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE. */
+/* GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE: the set's targets do not suit the outputs of settings->model, or the loss. */
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
-/* What the file settings->load says of itself, and its model where settings->model does not name one (it lives as
- * long as *saved); of an image folder, the size that the model takes. GS_E_FORMAT: neither names a model, or the file's
- * is not a model text; GS_E_USAGE: settings->folder.size is another one. */
+/* Read the metadata of the file settings->load, and fill in what the settings leave open: the model (it lives as long
+ * as *saved), the size of a folder's images. GS_E_FORMAT: neither names a model, or the file's is not a model text;
+ * GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Add to *r the files of the set that some rank could not decode, and whose place others took. All workers call it:
- * each process knows its own. */
+/* Add to *r the files of the set that any rank could not decode and replaced. All workers call it: each process knows
+ * only its own. */
 gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

@@ -1,4 +1,3 @@
-/* Which settings are allowed, and which go together, before anything is computed; the learning rates that they make. */
 #include "core/units.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -7,7 +6,6 @@
 #include "train/tensor.h"
 #include "train/options/options.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,13 +16,13 @@ static gs_status needs_value(const gs_run_option *o) {
     return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
-/* A text without a default may be NULL; so may the name of data that come from memory. */
+/* A text without a default may be NULL, and so may the name of data from memory. */
 static gs_status check_text(const gs_settings *s, const gs_run_option *o, const char *text) {
     bool data_in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
     return text || !o->usual_text || data_in_memory ? GS_OK : needs_value(o);
 }
 
-/* What could not be typed is not allowed, except for a default: it is off, or found out later (NAN). */
+/* A program may set only what the command line accepts, and defaults: off, or determined later (NAN). */
 static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     gs_settings unused;
     const void *value = (const char *)s + o->at;
@@ -45,9 +43,9 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
 
 gs_status gs_check_each_setting(const gs_settings *s) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
-        /* GRADSUM_TIMEOUT is not limited to the range of --timeout: see below */
+        /* GRADSUM_TIMEOUT may exceed the range of --timeout: checked below */
         if (o->at == offsetof(gs_settings, timeout)) continue;
-        /* of two options for one field the one with its name: --devices */
+        /* of --device and --devices, which set one field, messages name the second */
         if (o[1].name && o->at == o[1].at) continue;
         GS_TRY(check_setting(s, o));
     }
@@ -58,7 +56,7 @@ gs_status gs_check_each_setting(const gs_settings *s) {
 
 /* ---- a layout ---- */
 
-/* given 0: that option was not given. */
+/* given 0: the option was not given. */
 static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
     if (given == 0 || given == of_layout) return GS_OK;
     return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
@@ -100,20 +98,20 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char 
 
 /* ---- the optimiser ---- */
 
-/* The numbers that it takes, and where they are: in the settings, in gs_hyperparameters. */
+/* The numbers that an optimiser may take, with their offsets in gs_settings and gs_hyperparameters. */
 static const struct {
     const char *option;
     size_t at, number;
 } numbers[] = {
 #define NUMBER(option, name)                                                                                 \
     { option, offsetof(gs_settings, name), offsetof(gs_hyperparameters, name) }
-    NUMBER("lr", lr),       NUMBER("weight-decay", weight_decay), /* these two they all have */
+    NUMBER("lr", lr),       NUMBER("weight-decay", weight_decay), /* all optimisers take these two */
     NUMBER("beta1", beta1), NUMBER("momentum", momentum),
     NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
-/* What an optimiser usually has for it, NAN: it does not take it. Of the two traits 0 or NAN. */
+/* The optimiser's default of a number; NAN: it does not take it. Of a trait: 0 if it has it, else NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
     if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
@@ -121,7 +119,7 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-/* Append "sgd, nesterov": the optimisers that take it, `usual` if that is not NAN. */
+/* Append "sgd, nesterov": the optimisers that take the number; unless NAN, `usual` must be its default. */
 static void list_optimizers(char *text, size_t size, int i, float usual) {
     const char *between = "";
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
@@ -185,7 +183,7 @@ gs_status gs_check_optimizer(const gs_settings *s) {
 
 /* ---- the learning rates ---- */
 
-/* With a rule the warm-up is part of its plan: it counts epochs of `unit` steps. */
+/* With a rule the warm-up is part of the rule's plan: its length is in epochs of `unit` steps. */
 gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     const uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
     const size_t steps = (samples + batch - 1) / batch; /* of an epoch */
@@ -206,12 +204,6 @@ gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
 static gs_status check_lr(const gs_settings *s) {
     char room[GS_LR_SCHEDULE_TEXT];
     const gs_lr_schedule *schedule = &s->schedule;
-    if (s->warmup > 0 && s->warmup_steps)
-        return gs_fail(GS_E_USAGE,
-                       "--warmup %g and --warmup-steps %" PRIu64
-                       " both say how long the warm-up is; use only "
-                       "one of them",
-                       s->warmup, s->warmup_steps);
     const double last = schedule->drops > 0 ? schedule->drop[schedule->drops - 1] : 0;
     if (last >= s->epochs)
         return gs_fail(GS_E_USAGE,
@@ -238,38 +230,23 @@ gs_status gs_check_rates(const gs_settings *s, size_t samples) {
 static gs_status check_state(const gs_settings *s) {
     if (!s->checkpoint && s->keep.checkpoints > 0)
         return gs_fail(GS_E_USAGE, "--keep N is for checkpoints: it needs --checkpoint DIR");
-    if (s->keep.best && s->tests == 0)
-        return gs_fail(GS_E_USAGE,
-                       "--keep best compares test results, and --tests 0 makes none; use only one of them");
-    if (!s->resume && !s->save_state && !s->checkpoint) return GS_OK;
     if (s->resume && s->load)
-        return gs_fail(GS_E_USAGE,
-                       "--resume goes on with a run, and --load begins a new one with a file's weights; use "
-                       "only one of them");
+        return gs_fail(GS_E_USAGE, "--resume has the weights of its run; wanted it without --load");
     if (s->save && s->checkpoint && strcmp(s->save, s->checkpoint) == 0)
         return gs_fail(GS_E_USAGE, "--save %s is the folder of --checkpoint; wanted the name of a file",
                        s->save);
     if (s->save && s->resume && gs_file_is_same(s->save, s->resume) && !s->save_state)
-        return gs_fail(GS_E_USAGE,
-                       "--save %s would take the state out of the file that --resume goes on from; give "
-                       "--save-state too, or another name",
-                       s->save);
-    if (s->save_state && s->keep.best)
-        return gs_fail(GS_E_USAGE,
-                       "--keep best saves the weights of an earlier epoch, and --save-state the state that "
-                       "belongs to the last ones; use only one of them");
+        return gs_fail(
+            GS_E_USAGE,
+            "--save %s would take the state out of the file that --resume reads; wanted --save-state "
+            "too, or another name",
+            s->save);
     return GS_OK;
 }
 
-static gs_status check_offload(const gs_settings *s) {
-    if (s->offload <= GS_OFFLOADS) return GS_OK;
-    return gs_fail(GS_E_USAGE, "offload is %u; wanted at most %d, a sum of gs_offload", s->offload,
-                   GS_OFFLOADS);
-}
+/* ---- what does not work together ---- */
 
-/* ---- what does not go together ---- */
-
-/* A choice, its option, and where it is made in the settings s. */
+/* A choice, its option, and whether the settings s make it. */
 #define TABLE(X)                                                                                             \
     X(TENSOR, "--tensor", s->tensor > 1)                                                                     \
     X(PIPELINE, "--pipeline", s->pipeline > 1)                                                               \
@@ -290,6 +267,11 @@ static gs_status check_offload(const gs_settings *s) {
     X(LINK, "--link", gs_link_is_there(&s->link))                                                            \
     X(GLOO, "--sync gloo", strcmp(s->sync, gs_sync_gloo.name) == 0)                                          \
     X(HIERARCHICAL, "--sync hierarchical", strcmp(s->sync, gs_sync_hierarchical.name) == 0)                  \
+    X(BEST, "--keep best", s->keep.best)                                                                     \
+    X(NO_TESTS, "--tests 0", s->tests == 0)                                                                  \
+    X(STATE_SAVED, "--save-state", s->save_state)                                                            \
+    X(WARMUP, "--warmup", s->warmup > 0)                                                                     \
+    X(WARMUP_STEPS, "--warmup-steps", s->warmup_steps > 0)                                                   \
     X(OFFLOAD, "--offload", s->offload != 0)                                                                 \
     X(RULE, "--lr-rule", s->lr_rule != GS_LR_NONE)                                                           \
     X(FALLING, "--schedule", gs_lr_schedule_falls(&s->schedule))                                             \
@@ -309,23 +291,23 @@ static bool is_chosen(const gs_settings *s, int choice) {
 
 #define NO_SUM "does not sum gradients in each step, so there is nothing to sum during backward"
 #define ALONE "lets each worker update by itself, so no worker knows whether the others skip an update"
-#define STEPS "lets each worker go on by itself, and a record is of steps that all make together"
+#define STEPS "lets each worker make its own steps, and a record needs steps that all make together"
 #define HIDDEN "slows messages, and a transport's own scheme hides them from it"
 #define BLOCKS "needs whole tensors, and an update goes block by block then"
 static const struct {
     int a, b;
     const char *why;
 } conflicts[] = {
-    {TENSOR, SCHEME, "sums gradients among the workers that have the same part, in an order of its own"},
-    {TENSOR, BUCKET, "sums within a group during backward, and other sums would come in between"},
+    {TENSOR, SCHEME, "sums gradients over the workers with the same part, in an order of its own"},
+    {TENSOR, BUCKET, "sums within a group during backward, and bucket sums would come in between"},
     {TENSOR, WIRE, "sends activations too, which are not rounded"},
-    {PIPELINE, SCHEME, "sums the gradients of each stage among the workers that have it, by messages"},
+    {PIPELINE, SCHEME, "sums the gradients of each stage over the workers that hold it, by messages"},
     {PIPELINE, BUCKET, "sums the gradients of a stage when all its micro-batches are done"},
     {PIPELINE, WIRE, "sends activations too, which are not rounded"},
     {PIPELINE, ACCUMULATE, "accumulates over its micro-batches, as many as --micro-batches says"},
     {PIPELINE, WEIGHTS, "would bring all weights of a stage again for each micro-batch"},
     {ZERO, SCHEME, "divides the sum of gradients among the workers, by a reduce-scatter"},
-    {ZERO, BUCKET, "cuts the gradients among the workers, by layers as it suits that"},
+    {ZERO, BUCKET, "divides the gradients among the workers, in buckets of its own"},
     {ZERO, WIRE, "sends weights too, which must not be rounded"},
     {ZERO, WEIGHTS, "divides the weights (3), or gathers all new ones at once in each step (1, 2)"},
     {EXACT, SCHEME, "adds in its own order"},
@@ -342,12 +324,15 @@ static const struct {
     {ASYNC, F16, ALONE},
     {ASYNC, STATE, "is never at the same step on all workers, so there is no state to go on from exactly"},
     {ASYNC, DIGEST, STEPS},
-    {ASYNC, VECTORS, "updates at a server, which alone has the vectors"},
+    {ASYNC, VECTORS, "updates at a server, which alone holds the vectors"},
     {ASYNC, WEIGHTS, "replaces all weights in each step by those of a server"},
     {LINK, GLOO, HIDDEN},
     {LINK, HIERARCHICAL, HIDDEN},
     {WHOLE, VECTORS, BLOCKS},
     {WHOLE, WEIGHTS, BLOCKS},
+    {BEST, NO_TESTS, "compares test results"},
+    {BEST, STATE_SAVED, "saves the weights of an earlier epoch, and the state belongs to the last ones"},
+    {WARMUP, WARMUP_STEPS, "says how long the warm-up is"},
 };
 enum { CONFLICTS = sizeof conflicts / sizeof *conflicts };
 
@@ -360,13 +345,13 @@ bool gs_conflict_of(int i, gs_conflict *out) {
     return true;
 }
 
-/* Options that mean something with one choice alone. */
+/* Options that need a choice. */
 #define STAGES "is for --pipeline P, which cuts the model into P stages"
 static const struct {
     const char *option;
     int choice;
     const char *why;
-    const char *found; /* the option whose value stands against it; NULL: one that is not set */
+    const char *found; /* the option whose value makes another choice; NULL: the choice is an unset option */
 } needs[] = {
     {"staleness", ASYNC, "works only with --sync async", "sync"},
     {"every", LOCAL, "works only with --sync local", "sync"},
@@ -399,7 +384,7 @@ static gs_status check_needs(const gs_settings *s) {
     return GS_OK;
 }
 
-/* Its value, with a space before it, where the option alone does not say what was given. */
+/* A space and its value, where the option alone does not say what was given. */
 static const char *value_of(const gs_settings *s, int choice, char text[64]) {
     text[0] = '\0';
     if (choice == SCHEME) snprintf(text, 64, " %s", s->sync);
@@ -432,13 +417,12 @@ gs_status gs_check_settings(const gs_settings *s) {
     GS_TRY(check_state(s));
     GS_TRY(gs_check_optimizer(s));
     GS_TRY(check_lr(s));
-    GS_TRY(check_offload(s));
     GS_TRY(gs_tensor_check(s));
     GS_TRY(gs_exact_check(s));
     return chosen->check ? chosen->check(s) : GS_OK;
 }
 
-/* With --exact a worker goes through its virtual shards one after the other: as many passes as it has of them. */
+/* With --exact a worker computes its virtual shards one by one: each is a pass. */
 static gs_status check_passes(const gs_settings *s, int workers) {
     const int passes = GS_EXACT_SHARDS / (workers / gs_model_parallel_size(s));
     if (s->accumulate <= passes) return GS_OK;
@@ -459,7 +443,7 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
     return GS_OK;
 }
 
-/* Do they divide into replicas, and the virtual shards of --exact among these? */
+/* Workers must divide into replicas, and the virtual shards of --exact among the replicas. */
 static gs_status check_replicas(const gs_settings *s, int workers) {
     const int each = gs_model_parallel_size(s), replicas = workers / each;
     if (workers % each != 0)

@@ -1,4 +1,4 @@
-/* How --pipeline cuts a model: its stages, each with one or more runs of layers, and the schedule of a step. */
+/* How --pipeline cuts a model: stages, each of one or more runs of layers, and the schedule of a step. */
 #pragma once
 
 #include "parallel/cut.h"
@@ -18,7 +18,7 @@ gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedu
 /* Samples in the largest micro-batch of a step. */
 size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
 
-/* Cut a model, or a worker's part of one as the whole is. GS_E_USAGE. */
+/* Cut a model; a worker's part of one is cut as the whole model. GS_E_USAGE. */
 gs_status gs_stages_cut(const gs_settings *, const gs_model *, int micro_batches, gs_stages *);
 
 /* The stages of a worker's pipeline. */

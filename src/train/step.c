@@ -1,4 +1,4 @@
-/* One training step, as the theory states it: synchronous data parallelism, the strategy unless another is chosen.
+/* One training step, as the theory states it: synchronous data parallelism, the default strategy.
  *
  *     worker 0   load, forward, loss, backward: dw_0 \                             / update
  *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
@@ -16,7 +16,7 @@ static gs_status begin_to_read_score(gs_worker *);
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
     for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, except with --exact */
-        /* dw of this worker's samples; virtual_shards: of all leaves together, as batch_norm needs them all */
+        /* dw of this worker's samples; virtual_shards: of all leaves together, for batch_norm */
         GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
         GS_TRY(sum->add(w, k));
     }
@@ -27,14 +27,14 @@ static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
-    return gs_gather_new_weights(w); /* with --zero: until now each has new weights of its part alone */
+    return gs_gather_new_weights(w); /* with --zero: so far each worker has updated only its part */
 }
 
 /* This worker's part of the global batch, in micro-batches that fit the device's memory. */
 gs_status gs_gradient(gs_worker *w) {
     gs_model *m = w->model;
     gs_mem logits;
-    gs_pass pass = {.fresh = true}; /* backward writes dw, and from the second micro-batch on adds to it */
+    gs_pass pass = {.fresh = true}; /* backward writes dw; from the second micro-batch on it adds to dw */
     GS_TRY(gs_model_clear_stats(m));
     do {
         GS_TRY(gs_worker_next(w, &pass));
@@ -53,12 +53,12 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
-/* Of what this worker holds: all (gs_updates_all), or with ZeRO, stages or tensor groups its part. */
+/* Of the weights that this worker holds: all (gs_updates_all), or with ZeRO, stages or tensor groups a part. */
 gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;
     bool may_update;
-    samples += w->calls->uncounted; /* 0, but in a dry run */
+    samples += w->calls->uncounted; /* 0, except in a dry run */
     if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;
@@ -69,7 +69,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     return gs_partition_end_update(w, samples);
 }
 
-/* One step, by the strategy that the settings choose, with the clock around it. */
+/* One step of the chosen strategy, with its timing. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
@@ -84,7 +84,7 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
     return GS_OK;
 }
 
-/* ---- the score, and wishes beside it ---- */
+/* ---- the score, and wishes sent with it ---- */
 
 float gs_wishes(const gs_worker *w, uint64_t done) {
     float all = 0;
@@ -108,8 +108,8 @@ gs_status gs_tell_wish_to_stop(gs_worker *w) {
     return write_wish(w, wish);
 }
 
-/* A lone worker's counts are final once the loss is computed. Requested then, they arrive while the device has work
- * left, and meanwhile the host prepares the next step. */
+/* The counts of a single worker are final after the loss. Requested then, they arrive while the device still computes
+ * backward, and the host can prepare the next step. */
 static gs_status begin_to_read_score(gs_worker *w) {
     GS_TRY(write_wish(w, gs_wishes(w, w->step + 1)));
     return w->device->ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts);

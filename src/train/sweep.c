@@ -1,6 +1,5 @@
 #include "train/sweep.h"
 #include "core/median.h"
-#include "core/memory.h"
 #include "train/settings.h"
 
 #include <inttypes.h>
@@ -26,28 +25,22 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
     return GS_OK;
 }
 
+/* By the factor between the last two batches, as far as the one before `end`. */
 static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
-    uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
     for (;;) {
-        uint64_t next = b * b / a; /* both are below 2^32: a training set's order has 32 bits */
-        if (next >= end && (next > end || b * b % a != 0))
+        const uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
+        const uint64_t next = b * b / a; /* both are below 2^32: a training set's order has 32 bits */
+        if (next * a != b * b || next > end)
             return gs_fail(GS_E_USAGE,
                            "--batch %s: '...' continues by the factor %g, from %" PRIu64 " to %g, and misses "
                            "%" PRIu64,
                            text, (double)b / (double)a, b, (double)b * (double)b / (double)a, end);
         if (next == end) return GS_OK;
-        if (b * b % a != 0)
-            return gs_fail(
-                GS_E_USAGE,
-                "--batch %s: '...' continues by the factor %g, and %g is not a whole number of samples", text,
-                (double)b / (double)a, (double)b * (double)b / (double)a);
         GS_TRY(add_batch(s, next, text));
-        a = b;
-        b = next;
     }
 }
 
-/* One word of the list; *between: it was "...". */
+/* One word of the list; *between: the last word was "...". */
 static gs_status add_word(gs_sweep *s, const char *word, bool *between, const char *text) {
     if (strcmp(word, "...") == 0) {
         if (*between || s->batches < 2)
@@ -64,7 +57,6 @@ static gs_status add_word(gs_sweep *s, const char *word, bool *between, const ch
         return gs_fail(GS_E_USAGE,
                        "--batch %s: '%s' is not a whole number of samples from 1 up, 'all', or '...'", text,
                        word);
-    if (number > s->samples) return add_batch(s, number, text); /* which says so */
     if (*between) GS_TRY(add_between(s, number, text));
     *between = false;
     return add_batch(s, number, text);
@@ -92,7 +84,6 @@ typedef struct watcher {
     gs_sweep_run *run;
     double target;
     const gs_observer *forward;
-    bool no_memory;
 } watcher;
 
 static void on_test(void *context, const gs_test_report *report) {
@@ -102,10 +93,7 @@ static void on_test(void *context, const gs_test_report *report) {
         r->reached = true;
         r->at = *report;
     }
-    if (gs_grow(&r->tests, r->count, &r->room, sizeof *r->tests))
-        r->tests[r->count++] = *report;
-    else
-        w->no_memory = true;
+    r->tests[r->count++] = *report;
 }
 
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
@@ -121,27 +109,20 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     settings.batch = r->batch;
     settings.seed = r->seed;
     settings.tests = GS_SWEEP_TESTS;
-    settings.keep_going = true; /* what diverged is a row of the table too */
+    settings.keep_going = true; /* a run that diverges is a row of the table, too */
+    const size_t room = (size_t)settings.epochs * GS_SWEEP_TESTS;
+    GS_TRY(GS_NEW(r->tests, room, "the curve of batch %zu", r->batch));
     r->rates = gs_rates_of(&settings, r->batch, s->samples);
     gs_status status = gs_train(&settings, &observer, &r->result);
     if (s->seeds == 1) GS_TRY(gs_context(status, "batch %zu", r->batch));
     GS_TRY(gs_context(status, "batch %zu, seed %" PRIu64, r->batch, r->seed));
     gs_result_free(&r->result);
-    if (w.no_memory) return gs_fail(GS_E_MEMORY, "batch %zu: no memory for its curve", r->batch);
     r->diverged = !isfinite(r->result.train_loss) || !isfinite(r->result.test_loss);
     r->ran = !r->result.interrupted;
     return GS_OK;
 }
 
-static void free_runs(gs_sweep *s) {
-    for (int i = 0; i < s->count; i++) free(s->run[i].tests);
-    free(s->run);
-    s->run = NULL;
-    s->count = 0;
-}
-
 static gs_status list_runs(gs_sweep *s) {
-    free_runs(s);
     GS_TRY(GS_NEW(s->run, s->batches * s->seeds, "a sweep of %d runs", s->batches * s->seeds));
     s->count = s->batches * s->seeds;
     for (int i = 0; i < s->count; i++) {
@@ -173,8 +154,10 @@ gs_status gs_sweep_train(gs_sweep *s) {
 }
 
 void gs_sweep_free(gs_sweep *s) {
-    free_runs(s);
-    s->batches = 0;
+    for (int i = 0; i < s->count; i++) free(s->run[i].tests);
+    free(s->run);
+    s->run = NULL;
+    s->count = s->batches = 0;
 }
 
 /* ---- all seeds of a batch ---- */
@@ -202,15 +185,13 @@ static int fewer_steps(const void *a, const void *b) {
 
 gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
     gs_sweep_line line = {.batch = s->batch[i]};
-    double steps[GS_SWEEP_MOST], epochs[GS_SWEEP_MOST], seconds[GS_SWEEP_MOST], accuracy[GS_SWEEP_MOST];
-    double speed[GS_SWEEP_MOST];
+    double steps[GS_SWEEP_MOST], seconds[GS_SWEEP_MOST], accuracy[GS_SWEEP_MOST], speed[GS_SWEEP_MOST];
     const gs_sweep_run *sorted[GS_SWEEP_MOST];
-    size_t an_epoch = (s->samples + line.batch - 1) / line.batch; /* steps */
+    const double an_epoch = (double)((s->samples + line.batch - 1) / line.batch); /* steps */
     for (int k = 0; k < s->seeds; k++) {
         const gs_sweep_run *r = &s->run[i * s->seeds + k];
         if (!r->ran) continue;
         steps[line.runs] = steps_of(r);
-        epochs[line.runs] = steps_of(r) / (double)an_epoch;
         seconds[line.runs] = r->reached ? r->at.seconds : INFINITY;
         accuracy[line.runs] = r->result.test_accuracy;
         speed[line.runs] = r->result.samples_per_s;
@@ -221,7 +202,8 @@ gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
     }
     if (line.runs == 0) return line;
     line.steps = gs_spread_of(steps, line.runs);
-    line.epochs = gs_spread_of(epochs, line.runs);
+    line.epochs =
+        (gs_spread){line.steps.least / an_epoch, line.steps.most / an_epoch, line.steps.median / an_epoch};
     line.seconds = gs_spread_of(seconds, line.runs);
     line.accuracy = gs_spread_of(accuracy, line.runs);
     line.samples_per_s = gs_spread_of(speed, line.runs);

@@ -1,13 +1,12 @@
-/* The same training with several global batches: how many steps and seconds does each need to a target? With several
- * seeds, since one run is an anecdote: the seed draws the first weights and the order of the samples.
+/* Train with several global batches, and compare the steps and seconds that each needs to reach a target. One run is an
+ * anecdote: with several seeds, initial weights and sample order vary.
  *
- * The global batch is the first hyper-parameter of data parallelism: with N workers it is N times what one worker
- * computes at once. Up to some batch, twice the batch needs half the steps ("perfect scaling"). Beyond it the gain
- * becomes smaller and smaller, and ends. Where that is depends on the model, the data and the learning rate's rule.
+ * The global batch is the first hyper-parameter of data parallelism: N workers compute N times the batch of one. Up to
+ * some batch, doubling it halves the steps ("perfect scaling"). Beyond it, returns diminish and vanish; where depends
+ * on the model, the data and the learning rate's rule.
  *
- * Source of the experiment, steps to a target against the batch on logarithmic axes: Shallue et al., "Measuring the
- * effects of data parallelism on neural network training" (Journal of Machine Learning Research 20, 2019). It tunes
- * the learning rate for each batch; here a rule (optim/lr_rule.h) makes it from one rate.
+ * Source: Shallue et al., "Measuring the effects of data parallelism on neural network training" (Journal of Machine
+ * Learning Research 20, 2019). It tunes the learning rate for each batch; here a rule (optim/lr_rule.h) scales one.
  */
 #pragma once
 
@@ -15,79 +14,79 @@
 
 enum {
     GS_SWEEP_MOST = 64, /* batches; also seeds */
-    GS_SWEEP_TESTS = 4, /* evaluations per epoch: a target is seen to within a quarter of an epoch */
+    GS_SWEEP_TESTS = 4, /* evaluations per epoch: the resolution of a target */
 };
 
-/* What the training with one batch and one seed gave. */
+/* The training with one batch and one seed. */
 typedef struct gs_sweep_run {
     size_t batch;
     uint64_t seed;
     gs_lr_rates rates;
     gs_result result; /* without weights */
     bool ran;         /* to its end */
-    bool diverged;    /* its loss became infinite or no number */
+    bool diverged;    /* the loss became infinite or NaN */
     bool reached;     /* the target, at: */
     gs_test_report at;
-    gs_test_report *tests; /* all looks at the test set */
-    size_t count, room;
+    gs_test_report *tests; /* all `count` tests */
+    size_t count;
 } gs_sweep_run;
 
 typedef struct gs_sweep {
-    gs_settings settings; /* of every run, but for `batch`, `seed` and `tests` */
+    gs_settings settings; /* of every run, except `batch`, `seed` and `tests` */
     double target;        /* accuracy on the test set, 0 .. 1 */
-    int seeds;            /* runs of each batch: with the seeds settings.seed, settings.seed + 1, ... */
+    int seeds;            /* runs of each batch, with seeds settings.seed, settings.seed + 1, ... */
     size_t samples;       /* of the training set */
     size_t batch[GS_SWEEP_MOST];
     int batches;
-    /* `count` of them, made by gs_sweep_prepare: all seeds of the first batch, then of the next. */
+    /* `count` runs, listed by gs_sweep_prepare: all seeds of the first batch, then of the next. */
     gs_sweep_run *run;
     int count;
-    /* after each run */
+    /* Called after each run. */
     void (*done)(void *context, const struct gs_sweep *, const gs_sweep_run *);
     void *context;
-    const gs_observer *observer; /* of the steps of a run; or NULL */
+    const gs_observer *observer; /* its `step` sees the steps of all runs; may be NULL */
 } gs_sweep;
 
-/* The batches of `text`, into batch[]: numbers that grow, with commas between them. "..." stands for what lies between
- * two numbers before it and one after it, by the same factor: "32,64,...,2048" is 32,64,128,256,512,1024,2048. "all":
- * the whole training set. GS_E_USAGE: the message says what is wrong with which part; or that a batch is too large. */
+/* Fill batch[] from growing numbers, separated by commas. "..." continues the two numbers before it by their factor up
+ * to the number after it: "32,64,...,2048" is 32,64,128,256,512,1024,2048. "all" is the whole training set. GS_E_USAGE:
+ * an invalid part, which the message names, or a batch larger than the training set. */
 gs_status gs_sweep_batches(gs_sweep *, const char *text);
 
-/* Makes the list of runs and, where settings.threads is 0, divides the cores among the workers. GS_E_USAGE: settings
- * that do not go together. */
+/* List the runs and, where settings.threads is 0, divide the cores among the workers. Call it once. GS_E_USAGE:
+ * settings that do not work together. */
 gs_status gs_sweep_prepare(gs_sweep *);
 
-/* Train all runs, after gs_sweep_prepare. Ends early, with GS_OK, where gs_stop_requested is set: run[].ran tells which
- * were whole. Fails as gs_train does, with the batch in the message. */
+/* Train all runs, after gs_sweep_prepare. gs_stop_requested ends it early, with GS_OK: run[].ran marks the completed
+ * runs. Fails as gs_train does, with the batch in the message. */
 gs_status gs_sweep_train(gs_sweep *);
 
 void gs_sweep_free(gs_sweep *);
 
-/* ---- what all seeds of one batch gave together: the medians, and how far apart the seeds lie ----
+/* ---- all seeds of one batch together: the median, and the spread of the seeds ----
  *
- * A run that never reached the target needs, for a median, more steps than any other. So the median of 5 seeds is
- * "never" where 3 of them never reached it; a median of the others alone would praise the batch that fails most. */
+ * For a median, a run that never reached the target needs more steps than any other: the median of 5 seeds is "never"
+ * if 3 of them never reached it. A median of the others alone would favour the batch that fails most. */
 
-/* The median of an even number lies half-way between the two in the middle. */
+/* The median of an even number of values is the mean of the middle two. */
 typedef struct gs_spread {
-    double least, most; /* of the finite values; NaN where there is none */
+    double least, most; /* of the finite values; NaN if there are none */
     double median;      /* of all; infinite: never */
 } gs_spread;
 
 typedef struct gs_sweep_line {
     size_t batch;
     gs_lr_rates rates;
-    int runs; /* that were whole; the other fields are of those */
+    int runs; /* completed ones; the other fields are of those */
     int reached, diverged;
     gs_spread steps, epochs, seconds; /* to the target */
     gs_spread accuracy;               /* on the test set, at the end: 0 .. 1 */
     gs_spread samples_per_s;
-    /* The run with the median steps, or the next faster one; NULL: no run was whole. */
+    /* The run with the median steps, or the next faster one; NULL: none was completed. */
     const gs_sweep_run *middle;
 } gs_sweep_line;
 
 /* Of sweep->batch[i]. */
 gs_sweep_line gs_sweep_line_of(const gs_sweep *, int i);
 
-/* Of `count` numbers, one of them at least and GS_SWEEP_MOST at most; NaN counts as infinite. */
+/* Of 1 to GS_SWEEP_MOST numbers; NaN counts as infinite. */
 gs_spread gs_spread_of(const double *values, int count);

@@ -1,5 +1,5 @@
-/* A trainer (gradsum.h): a run whose steps are made when its caller wants them. Its workers, their threads and all that
- * they do are those of any run (run.c, epochs.c); between two calls they wait. */
+/* A trainer (gradsum.h): a run whose caller asks for each step. Workers and their threads are those of any run (run.c,
+ * epochs.c); between two calls they wait. */
 #include "core/clock.h"
 #include "data/text_set.h"
 #include "io/file.h"
@@ -20,8 +20,8 @@
 typedef struct training {
     gs_run run;      /* first: a pointer to one is a pointer to the other */
     char *path;      /* where it was loaded from, or NULL */
-    gs_event *event; /* of each worker: where it is in its epoch */
-    /* What the present call of the trainer is about. */
+    gs_event *event; /* of each worker: its position in the epoch */
+    /* Arguments and result of the present call of the trainer. */
     const gs_dataset *set;
     size_t count;
     const float *from;
@@ -30,8 +30,8 @@ typedef struct training {
 } training;
 
 struct gs_trainer {
-    gs_settings settings; /* as they were asked for */
-    char *model, *more;   /* what they point to; may be NULL */
+    gs_settings settings; /* as requested */
+    char *model, *more;   /* texts that these point to; may be NULL */
     training *now;
 };
 
@@ -43,14 +43,14 @@ static gs_event *event_of(const gs_run_worker *me) {
     return training_of(me)->event + (me - me->run->worker);
 }
 
-/* All workers have the same, except with divided models; between two calls nobody else uses it. */
+/* All workers hold the same model, unless it is divided; between two calls no thread uses it. */
 static const gs_worker *first_worker(const gs_trainer *t) {
     return &t->now->run.worker[0].worker;
 }
 
 /* ---- settings ---- */
 
-/* What says how data are read, how a training begins or ends, or what is to be watched in between. */
+/* Options that say how data are read, how training begins or ends, or what is observed. */
 static bool is_refused(const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -60,7 +60,7 @@ static bool is_refused(const char *name) {
                   word) != NULL;
 }
 
-/* "--clip 1 --exact". Words are ended in place. */
+/* "--clip 1 --exact". Splits the text in place. */
 static gs_status read_more(char *text, gs_settings *s) {
     char *rest;
     for (char *name = strtok_r(text, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
@@ -154,7 +154,7 @@ static gs_status open_training(training *t) {
     return gs_run_do(&t->run, begin);
 }
 
-/* path: go on from there; NULL: begin. */
+/* path: the file or folder to continue from; NULL: begin. */
 static gs_status make_training(const gs_settings *s, const char *path, training **out) {
     training *t;
     *out = NULL;
@@ -217,7 +217,7 @@ static gs_metrics metrics_of(const gs_trainer *t) {
 static gs_status step(gs_run_worker *me) {
     gs_event *e = event_of(me);
     gs_worker *w = &me->worker;
-    if (e->done == e->of) { /* the last epoch is over */
+    if (e->done == e->of) { /* the epoch is over */
         e->epoch++;
         GS_TRY(gs_epoch_begin(w, e));
     }
@@ -273,7 +273,7 @@ static gs_status refuse_divided(const gs_trainer *t, const char *what) {
                    what);
 }
 
-/* In the blocks of an evaluation; each worker takes some. */
+/* In the blocks of an evaluation, divided among the workers. */
 static gs_status predict(gs_run_worker *me) {
     gs_worker *w = &me->worker;
     const training *t = training_of(me);
@@ -333,7 +333,7 @@ size_t gs_trainer_weights(const gs_trainer *t) {
     return gs_model_whole(first_worker(t)->model)->saved;
 }
 
-/* Worker 0's are used; others take part where each has a part of them. */
+/* Worker 0's weights are used; the others take part if each holds a part of them. */
 static gs_status read_weights(gs_run_worker *me) {
     if (me->comm->rank != 0 && !is_divided(&me->worker)) return GS_OK;
     return gs_read_weights(&me->worker, &me->result);

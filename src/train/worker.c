@@ -21,7 +21,7 @@ int gs_worker_threads(const gs_settings *s, int local) {
     return threads > 0 ? threads : 1;
 }
 
-/* ---- memory of the host ---- */
+/* ---- host memory ---- */
 
 gs_status gs_book_host(gs_worker *w, gs_memory_kind kind, void *memory, size_t bytes) {
     const gs_memory_place place = w->device->ops->host_memory ? GS_ON_DEVICE : GS_ON_HOST;
@@ -35,7 +35,7 @@ gs_status gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes, void *m
     return gs_fail(GS_E_MEMORY, "no memory for %zu bytes of %s", bytes, gs_memory_word(kind));
 }
 
-/* ---- what is not its own, in a run ---- */
+/* ---- the calls of a run ---- */
 
 static gs_status next_loaded(gs_worker *w, const gs_loaded **next) {
     return gs_loader_next(w->loader, next);
@@ -65,7 +65,7 @@ static const gs_worker_calls of_run = {.open = gs_device_open,
                                        .halves = ask_for_halves,
                                        .gather = gs_dataset_gather};
 
-/* ---- made ---- */
+/* ---- creation ---- */
 
 static gs_status load_weights(gs_worker *w) {
     const gs_model *whole = gs_model_whole(w->model);
@@ -96,8 +96,7 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     return GS_NEW(w->checksums, w->comm->size, "the checksums of %d workers", w->comm->size);
 }
 
-/* Its part of each batch, which is also that of the other stages of its pipeline; or, with
- * --exact, its virtual shards, one after the other. */
+/* Its part of each batch, shared with the other stages of its pipeline; with --exact, its virtual shards in order. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
     const int parts = gs_batch_shards(s, w->comm->size), mine = parts / w->groups.layout.dp;
@@ -108,7 +107,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
                             .mine = mine,
                             .passes = gs_passes(s),
                             .most = most,
-                            .together = gs_together(&s->batch_norm), /* 1, but with ghost batches */
+                            .together = gs_together(&s->batch_norm), /* 1, except with ghost batches */
                             .epochs = (uint64_t)s->epochs,
                             .steps = s->steps};
     schedule.most = gs_schedule_largest(&schedule);
@@ -119,7 +118,7 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
 static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
-    w->sync_most = w->model->saved + GS_STATS; /* of a strategy that sums less, its create says so */
+    w->sync_most = w->model->saved + GS_STATS; /* a strategy that sums less lowers it */
     const gs_hyperparameters n = gs_settings_numbers(s);
     GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
     const size_t held = w->partition.own + w->partition.rest;
@@ -182,8 +181,8 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
     *w = (gs_worker){.settings = settings,
                      .calls = settings->calls ? settings->calls : &of_run,
                      .observer = &nobody,
-                     .strategy = gs_strategy_of(settings), /* synchronous (step.c), or as options say */
-                     .reducer = gs_reducer_of(settings),   /* all_reduce.c, too */
+                     .strategy = gs_strategy_of(settings), /* synchronous (step.c) by default */
+                     .reducer = gs_reducer_of(settings),   /* all_reduce.c by default */
                      .comm = comm,
                      .train_set = train_set,
                      .test_set = test_set};
@@ -194,7 +193,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
-    if (w->reducer) w->reducer->free(w); /* first: its threads may use all that follows */
+    if (w->reducer) w->reducer->free(w); /* first: its threads may use the rest */
     if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
     gs_virtual_shards_free(w->virtual_shards);
@@ -213,7 +212,8 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_targets);
     free(w->checksums);
     free(w->devices);
-    for (const gs_hook *const *hook = gs_hooks; *hook; hook++) /* late: layers point into what watches them */
+    for (const gs_hook *const *hook = gs_hooks; *hook;
+         hook++) /* after the model: layers point to their observers */
         if ((*hook)->free) (*hook)->free(w);
     gs_ordered_sums_free(&w->ordered_sums);
     gs_partition_free(&w->partition);
@@ -264,7 +264,7 @@ gs_pass gs_worker_pass(gs_worker *w, const gs_micro_batch *p, bool fresh) {
                     .loss_scale = w->optimizer->loss_scale.scale,
                     .final = p->last ? w->final : NULL,
                     .final_context = w->final_context};
-    gs_batch_norm_begin(w, &pass); /* nothing for a model without batch_norm */
+    gs_batch_norm_begin(w, &pass); /* no-op without batch_norm */
     return pass;
 }
 
@@ -295,8 +295,8 @@ gs_status gs_prepare_steps(gs_worker *w) {
     return GS_OK;
 }
 
-/* Forward and backward over as many samples as this worker computes at once; the gradients are thrown away. The ragged
- * last batch is left out: on OpenCL's CPU devices it needs no other kernels, and elsewhere programs are built whole. */
+/* Forward and backward over as many samples as this worker computes at once; the gradients are discarded. The smaller
+ * last batch is skipped: it needs no other kernels on OpenCL's CPU devices, and elsewhere programs are built whole. */
 gs_status gs_warm_up(gs_worker *w) {
     gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a worker shows the others. */
+/* What a worker sends the others. */
 typedef struct part {
     gs_worker_report report;
     double samples, seconds;
     gs_busy busy;
 } part;
 
-/* Workers begin and end an epoch together, so there is one time, rank 0's: their speeds add up to that of the run. */
+/* Workers begin and end an epoch together: with one time for all, rank 0's, their speeds add up to that of the run. */
 gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out) {
     part mine;
@@ -42,7 +42,7 @@ gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double secon
     for (int r = 0; r < w->comm->size && status == GS_OK; r++) {
         gs_worker_report *report = &(*out)[r];
         *report = all[r].report;
-        report->device[sizeof report->device - 1] = '\0'; /* whatever the other side has sent */
+        report->device[sizeof report->device - 1] = '\0'; /* another program may have sent anything */
         report->samples_per_s = all[0].seconds > 0 ? all[r].samples / all[0].seconds : 0;
         *busy = gs_busy_worse(*busy, all[r].busy);
     }
@@ -61,7 +61,7 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
     for (int r = 0; r < w->comm->size; r++) {
         gs_device_report *d = &(*out)[r];
         d->device[sizeof d->device - 1] = d->description[sizeof d->description - 1] =
-            d->host[sizeof d->host - 1] = '\0'; /* whatever the other side has sent */
+            d->host[sizeof d->host - 1] = '\0'; /* another program may have sent anything */
     }
     return GS_OK;
 }
@@ -86,24 +86,6 @@ gs_status gs_report_steps(gs_worker *w, gs_result *r) {
 
 /* ---- results ---- */
 
-void gs_result_clear_times(gs_result *r) {
-    r->overlap.summed = r->overlap.waited = r->waited = 0;
-    r->offload = (gs_offload_report){0};
-    for (int p = 0; p < GS_PHASES; p++) r->phase[p] = 0;
-}
-
-void gs_result_add_times(gs_result *mean, const gs_result *r, int of) {
-    for (int p = 0; p < GS_PHASES; p++) mean->phase[p] += r->phase[p] / of;
-    mean->overlap.summed += r->overlap.summed / of;
-    mean->overlap.waited += r->overlap.waited / of;
-    mean->waited += r->waited / of;
-    mean->offload.on |= r->offload.on;
-    mean->offload.bytes += r->offload.bytes / of;
-    mean->offload.in_step.busy += r->offload.in_step.busy / of;
-    mean->offload.in_step.waited += r->offload.in_step.waited / of;
-    mean->offload.in_step.bytes += r->offload.in_step.bytes / of;
-}
-
 void gs_result_free(gs_result *r) {
     free(r->weights);
     r->weights = NULL;
@@ -124,7 +106,7 @@ static gs_status add_flops(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* Backward takes as many more operations in a stage as in the whole model. */
+/* In a stage, backward is assumed to take as many times the operations of forward as in the whole model. */
 gs_recomputed gs_worker_recomputes(const gs_worker *w) {
     gs_recomputed r = {0};
     const double ratio = w->model->flops_backward / w->model->flops_forward;

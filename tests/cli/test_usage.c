@@ -317,6 +317,4 @@ TEST(a_run_without_tests) {
     char *text = gs_test_output(0, "train --model softmax --data fashion-mnist-small --epochs 2 --tests 0");
     assert_null(strstr(text, "test "));
     assert_prints(0, "\"test_accuracy\":null,", "train --model softmax --epochs 1 --tests 0 --json");
-    assert_prints(2, "--keep best compares test results, and --tests 0 makes none",
-                  "train --model softmax --tests 0 --save x.safetensors --keep best");
 }

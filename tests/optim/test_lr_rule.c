@@ -117,7 +117,7 @@ static void ranks_must_agree_on(const char *mine, const char *theirs, const char
 }
 
 TEST(ranks_must_agree) {
-    ranks_must_agree_on("", "--lr-rule linear", "rank 1 has --lr-rule linear, rank 0 none");
+    ranks_must_agree_on("", "--lr-rule linear", "rank 1 and rank 0 differ in --lr-rule (linear versus none)");
     ranks_must_agree_on("--lr-rule sqrt", "--lr-rule sqrt --base-batch 64",
                         "rank 1 and rank 0 differ in --base-batch (64 versus 128)");
     ranks_must_agree_on("--lr-rule sqrt --warmup 1.5", "--lr-rule sqrt --warmup 1",

@@ -233,7 +233,6 @@ TEST(what_is_refused) {
          "is "
          "step:1@0.1",
          "--schedule step:1@0.1 --final-lr 0.01"},
-        {"--warmup 2 and --warmup-steps 10 both say how long", "--warmup 2 --warmup-steps 10"},
         {"--warmup-steps: '0' is not a whole number from 1", "--warmup-steps 0"},
         {"--schedule step:2,5@0.1: the run has 5 epochs, so the rate would not change after 5; wanted epochs "
          "below 5",

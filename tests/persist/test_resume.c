@@ -148,7 +148,6 @@ TEST(what_does_not_go_together) {
         {"--load w.st", "use only one of them"},
         {"--sync async --staleness 1", "it does not work with --resume"},
         {"--save-state", "--save-state needs --save FILE"},
-        {"--save x.st --save-state --keep best", "--keep best saves the weights of an earlier epoch"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_prints(strstr(wrong[i].arguments, "colour") ? 1 : 2, wrong[i].message,

@@ -320,8 +320,8 @@ TEST(training_stays_near_f32) {
 TEST(wrong_use_is_refused) {
     assert_prints(0, "sha256", "train --exact --wire f32 --model softmax --steps 1");
     assert_prints(2, "unknown option --wire", "eval --wire f16");
-    assert_ranks_print(2, "rank 1 has --wire f32, rank 0 f16", "train --model softmax --steps 3 --threads 1",
-                       "--wire f16", "");
+    assert_ranks_print(2, "rank 1 and rank 0 differ in --wire (f32 versus f16)",
+                       "train --model softmax --steps 3 --threads 1", "--wire f16", "");
 }
 
 TEST(a_step_can_be_watched) {

@@ -43,7 +43,7 @@ TEST(lists_that_cannot_be) {
         {"32,64,...,...,512", "'...' needs two numbers before it"},
         {"32,64,...,2000", "by the factor 2, from 1024 to 2048, and misses 2000"},
         {"100,200,...,250", "from 200 to 400, and misses 250"},
-        {"4,6,...,100", "and 13.5 is not a whole number of samples"},
+        {"4,6,...,100", "from 9 to 13.5, and misses 100"},
         {"64,32", "32 comes after 64: the batches must grow"},
         {"64,64", "64 comes after 64"},
         {"64,32,...,8", "32 comes after 64"},

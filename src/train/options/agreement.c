@@ -8,17 +8,18 @@
 #include <string.h>
 #include <zlib.h>
 
-/* A text of any length: its beginning, for messages, and the checksum of all of it. */
+/* A text of any length: its beginning, for messages, and the checksum of all of it. Another program may have sent
+ * anything, an unterminated beginning too. */
 typedef struct gs_shown {
     char begins[64];
     uint32_t checksum;
 } gs_shown;
 
 /* Workers started with different options would sum gradients of different models, and their weights would silently
- * drift apart. So before the first step every rank shows what it is about to do. */
+ * drift apart. Therefore every rank shows its settings before the first step. */
 typedef struct gs_agreement {
     uint64_t params, samples, context, step; /* step: where the run begins */
-    uint32_t trains, data, weights, state;
+    uint32_t data, weights, state;
     gs_shown model, option[GS_RUN_OPTIONS]; /* as in gs_run_table */
 } gs_agreement;
 
@@ -33,10 +34,10 @@ static gs_shown show(const char *text) {
 }
 
 static bool differ(const gs_shown *a, const gs_shown *b) {
-    return a->checksum != b->checksum || strcmp(a->begins, b->begins) != 0;
+    return a->checksum != b->checksum || strncmp(a->begins, b->begins, sizeof a->begins) != 0;
 }
 
-/* Of the whole model, also where this worker has a part of it. */
+/* Of the whole model, even where this worker holds only a part. */
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     *sum = w->model->written;
     if (w->model->undivided) return GS_OK;
@@ -46,7 +47,7 @@ static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     return gs_model_unmap_weights(w->model, host);
 }
 
-/* Messages say of such an option that a rank runs with it or without it. */
+/* Messages say that a rank runs with or without such an option. */
 static bool is_switch(const gs_run_option *o) {
     return o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_KEEP || o->agreement == GS_ALL_OR_NONE;
 }
@@ -64,7 +65,6 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     const gs_settings s = gs_settings_in_use(w);
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     memset(a, 0, sizeof *a); /* padding too: the whole struct travels */
-    a->trains = w->train_set != NULL;
     a->params = gs_model_whole(w->model)->params;
     a->context = data->text ? (uint64_t)data->text->context : 0;
     a->samples = data->count;
@@ -81,7 +81,7 @@ static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
 #define THE_SAME ": start all with the same options"
 #define DIFFER(rank, what, values, theirs, first)                                                            \
     gs_fail(GS_E_USAGE, "rank %d and rank 0 differ in %s (" values ")" THE_SAME, rank, what, theirs, first)
-#define TEXTS "%s versus %s"
+#define TEXTS "%.63s versus %.63s"
 #define COUNTS "%" PRIu64 " versus %" PRIu64
 #define CHECKSUMS "checksum %08x versus %08x"
 
@@ -89,17 +89,13 @@ static gs_status fail_in_option(int rank, const gs_run_option *o, const char *th
     char name[64];
     snprintf(name, sizeof name, "--%s%s", o->name, o->kind == GS_OPTION_KEEP ? " best" : "");
     if (is_switch(o))
-        return gs_fail(GS_E_USAGE, "rank %d runs %s %s, rank 0 %s it" THE_SAME, rank, theirs, name, first);
-    if (o->kind == GS_OPTION_WIRE || o->kind == GS_OPTION_PRODUCTS || o->kind == GS_OPTION_RULE)
-        return gs_fail(GS_E_USAGE, "rank %d has %s %s, rank 0 %s" THE_SAME, rank, name, theirs, first);
+        return gs_fail(GS_E_USAGE, "rank %d runs %.63s %s, rank 0 %.63s it" THE_SAME, rank, theirs, name,
+                       first);
     return DIFFER(rank, name, TEXTS, theirs, first);
 }
 
-/* The command, the model and the data come first: if one of these differs, so do some options. */
+/* Model and data come first: if one of them differs, so do some options. */
 static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *first) {
-    if (a->trains != first->trains)
-        return gs_fail(GS_E_USAGE, "rank %d was started to %s, rank 0 to %s: start all with the same command",
-                       rank, a->trains ? "train" : "eval", first->trains ? "train" : "eval");
     if (differ(&a->model, &first->model))
         return DIFFER(rank, "--model", TEXTS, a->model.begins, first->model.begins);
     if (a->context != first->context) return DIFFER(rank, "--context", COUNTS, a->context, first->context);
@@ -114,16 +110,10 @@ static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *fi
     if (a->weights != first->weights)
         return DIFFER(rank, "the initial weights (--load)", CHECKSUMS, a->weights, first->weights);
     if (a->step != first->step)
-        return DIFFER(rank, "the steps that are done (--resume)", COUNTS, a->step, first->step);
+        return DIFFER(rank, "the number of steps done (--resume)", COUNTS, a->step, first->step);
     if (a->state != first->state)
         return DIFFER(rank, "the optimiser's state (--resume)", CHECKSUMS, a->state, first->state);
     return GS_OK;
-}
-
-/* Another program may have sent anything, so all texts are terminated here. */
-static void end_texts(gs_agreement *a) {
-    a->model.begins[sizeof a->model.begins - 1] = '\0';
-    for (size_t i = 0; i < GS_RUN_OPTIONS; i++) a->option[i].begins[sizeof a->option[i].begins - 1] = '\0';
 }
 
 gs_status gs_agree(gs_worker *w, bool *found_by_all) {
@@ -134,7 +124,6 @@ gs_status gs_agree(gs_worker *w, bool *found_by_all) {
     gs_status status = agreement_of(w, &mine);
     if (status == GS_OK) status = gs_comm_all_gather(w->comm, &mine, all, sizeof mine, GS_U8);
     *found_by_all = status == GS_OK;
-    for (int rank = 0; rank < w->comm->size && status == GS_OK; rank++) end_texts(&all[rank]);
     for (int rank = 1; rank < w->comm->size && status == GS_OK; rank++)
         status = compare(rank, &all[rank], &all[0]);
     free(all);

@@ -20,18 +20,17 @@
 
 #define AT(field) offsetof(gs_settings, field)
 #define WORD(name) " " #name
-#define GS_BETA_MOST 0.999999      /* 1 is a mean that never changes */
-#define GS_CLIP_LEAST 1e-6         /* what is added to the norm: less would be another gradient */
-#define GS_SMOOTHING_MOST 0.999999 /* 1 says nothing of the label */
-#define GS_EPSILON_LEAST 1e-30     /* 0 is a division by 0 where all gradients have been 0 */
+#define GS_BETA_MOST 0.999999 /* a mean with 1 never changes */
+#define GS_CLIP_LEAST 1e-6    /* clipping adds this to the norm: a smaller limit would change the gradient */
+#define GS_SMOOTHING_MOST 0.999999 /* a target with 1 ignores the label */
+#define GS_EPSILON_LEAST 1e-30     /* 0 would divide by 0 where all gradients have been 0 */
 
 /* In the order of --help. */
 const gs_run_option gs_run_table[] = {
     /* ---- of any run ---- */
     {"model", GS_OPTION_TEXT, AT(model), 0, 0, "NAME|TEXT",
      "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, linear 10\" (default: the "
-     "model of --load, "
-     "else mlp)",
+     "model of --load, else mlp)",
      .agreement = GS_MAY_DIFFER},
     {"data", GS_OPTION_TEXT, AT(data), 0, 0, "NAME|DIR",
      "fashion-mnist[-small], colour-fashion[-small]; FILE.csv; a folder with pictures (train/CLASS/*.jpg, "
@@ -45,22 +44,22 @@ const gs_run_option gs_run_table[] = {
      .json = {"tokens", "tokens"}, .null = true, .agreement = GS_MAY_DIFFER, .log_with = "context",
      .resume = GS_RESUME_FILLED},
     {"tokenizer", GS_OPTION_TEXT, AT(tokenizer), 0, 0, "DIR",
-     "of a text: --tokens bpe, byte pairs, which vocab.json and merges.txt in DIR list (GPT-2)",
+     "of a text: byte pairs (--tokens bpe) from vocab.json and merges.txt in DIR (GPT-2)",
      .json = {"tokenizer", "tokenizer"}, .null = true, .agreement = GS_MAY_DIFFER, .log_with = "tokenizer"},
     {"context", GS_OPTION_INT, AT(context), 1, GS_CONTEXT_MOST, "N",
      "of a text: samples are windows of N tokens (default 64; with --load: the model's)",
      .json = {"context", "context"}, .null = true, .agreement = GS_MAY_DIFFER, .log_with = "context",
      .resume = GS_RESUME_FILLED},
     {"size", GS_OPTION_INT, AT(folder.size), 1, GS_FOLDER_MOST, "N",
-     "of an image folder: the short side becomes N x 256 / 224, and the middle N x N is taken (default 224; "
-     "with --load: the model's)",
+     "of an image folder: scale the short side to N x 256 / 224, crop the middle N x N (default 224; with "
+     "--load: the model's)",
      .json = {NULL, "size"}, .log_with = "size", .resume = GS_RESUME_FILLED},
     {"loaders", GS_OPTION_INT, AT(folder.loaders), 1, 256, "N",
      "threads of this process that decode pictures", .usual = 1, .agreement = GS_MAY_DIFFER},
     {"cache", GS_OPTION_FLAG, AT(folder.cache), 0, 0, NULL, "keep decoded pictures in memory",
      .agreement = GS_MAY_DIFFER},
     {"skip-broken", GS_OPTION_FLAG, AT(folder.skip_broken), 0, 0, NULL,
-     "the next file takes the place of one that cannot be decoded", .json = {NULL, "skip_broken"},
+     "replace a file that cannot be decoded by the next one", .json = {NULL, "skip_broken"},
      .log_with = "skip-broken", .resume = GS_RESUME_FILLED},
     {"device", GS_OPTION_TEXT, AT(devices), 0, 0, "NAME", "cpu, cl, cl:P.D, cl:P.D/KofN (gradsum devices)",
      .usual_text = "cpu", .agreement = GS_MAY_DIFFER},
@@ -68,10 +67,10 @@ const gs_run_option gs_run_table[] = {
      .json = {"devices"}, .agreement = GS_MAY_DIFFER},
     {"threads", GS_OPTION_INT, AT(threads), 0, 1024, "T", "CPU threads per worker; 0: divide the cores",
      .agreement = GS_MAY_DIFFER},
-    {"bind", GS_OPTION_BIND, AT(bind), 0, 0, "WHAT", "cores: bind each cpu worker to its own; or none",
+    {"bind", GS_OPTION_BIND, AT(bind), 0, 0, "WHAT", "cores: bind each cpu worker to its own cores; or none",
      .usual = true, .agreement = GS_MAY_DIFFER},
     {"loss", GS_OPTION_LOSS, AT(loss), 0, 0, "NAME", "cross_entropy (softmax) or squared_error",
-     .agreement = GS_MUST_AGREE, .resume = GS_RESUME_AGREES},
+     .resume = GS_RESUME_AGREES},
     {"load", GS_OPTION_TEXT, AT(load), 0, 0, "FILE", "start from these weights (safetensors)",
      .agreement = GS_MAY_DIFFER},
     {"mean", GS_OPTION_CHANNELS, AT(mean), -GS_MEAN_MOST, GS_MEAN_MOST, "X",
@@ -87,14 +86,14 @@ const gs_run_option gs_run_table[] = {
     /* ---- of training ---- */
     {"sync", GS_OPTION_TEXT, AT(sync), 0, 0, "NAME", "a scheme (step --help), local, async", GS_TRAINING,
      .usual_text = "allreduce", .json = {"sync", "sync"}, .resume = GS_RESUME_FILLED},
-    {"wire", GS_OPTION_WIRE, AT(wire), 0, 0, "TYPE", "gradients travel as f32, f16 or bf16; sums are f32",
+    {"wire", GS_OPTION_WIRE, AT(wire), 0, 0, "TYPE", "send gradients as f32, f16 or bf16; sums are f32",
      GS_TRAINING, .json = {"wire", "wire"}, .resume = GS_RESUME_FILLED},
     {"precision", GS_OPTION_PRODUCTS, AT(precision), 0, 0, "TYPE",
      "products of layers in f32, bf16 or f16; weights and sums are f32. f16 scales the loss", GS_TRAINING,
      .json = {"precision", "precision"}, .log_with = "precision", .resume = GS_RESUME_AGREES},
     {"recompute", GS_OPTION_SEGMENTS, AT(recompute), 0, 0, "WHICH",
-     "keep less for backward, which computes it again: all (inside of each layer), blocks, or K: of each K "
-     "layers only the input",
+     "keep less for backward and compute it again: all (inside each layer), blocks, or K: keep only the "
+     "input of each K layers",
      GS_TRAINING, .off = "none", .json = {"recompute", "recompute"}, .null = true, .log_with = "recompute"},
     {"bucket", GS_OPTION_INT, AT(bucket), 0, 1e6, "KB",
      "during backward, sum whole layers, at least KB at a time", GS_TRAINING, .off = "none",
@@ -123,7 +122,7 @@ const gs_run_option gs_run_table[] = {
     {"warmup", GS_OPTION_DOUBLE, AT(warmup), 0, 1e6, "E",
      "rise to the rate in E epochs; with --lr-rule: from --lr to the new rate", GS_LEARNING,
      .json = {NULL, "optimizer.warmup"}, .log_with = "warmup", .resume = GS_RESUME_FILLED},
-    {"warmup-steps", GS_OPTION_COUNT, AT(warmup_steps), 1, 1e15, "N", "the same in N steps", GS_LEARNING,
+    {"warmup-steps", GS_OPTION_COUNT, AT(warmup_steps), 1, 1e15, "N", "or rise in N steps", GS_LEARNING,
      .off = "none", .json = {NULL, "optimizer.warmup_steps"}, .log_with = "warmup-steps",
      .resume = GS_RESUME_FILLED},
     {"schedule", GS_OPTION_SCHEDULE, AT(schedule), 0, 0, "NAME",
@@ -140,11 +139,10 @@ const gs_run_option gs_run_table[] = {
      .usual = NAN, .json = {"beta1", "optimizer.beta1"}, .resume = GS_RESUME_AGREES},
     {"beta2", GS_OPTION_FLOAT, AT(beta2), 0, GS_BETA_MOST, "X", "decay of the mean of their squares",
      GS_LEARNING, .usual = NAN, .json = {"beta2", "optimizer.beta2"}, .resume = GS_RESUME_AGREES},
-    {"epsilon", GS_OPTION_FLOAT, AT(epsilon), GS_EPSILON_LEAST, 1e6, "X",
-     "what keeps the step from a division by 0", GS_LEARNING, .usual = NAN,
-     .json = {"epsilon", "optimizer.epsilon"}, .resume = GS_RESUME_AGREES},
+    {"epsilon", GS_OPTION_FLOAT, AT(epsilon), GS_EPSILON_LEAST, 1e6, "X", "added to prevent a division by 0",
+     GS_LEARNING, .usual = NAN, .json = {"epsilon", "optimizer.epsilon"}, .resume = GS_RESUME_AGREES},
     {"weight-decay", GS_OPTION_FLOAT, AT(weight_decay), 0, 1e6, "X",
-     "weight decay; L2, but apart from the gradient with ", GS_LEARNING, .usual = NAN,
+     "weight decay; L2, but decoupled from the gradient with ", GS_LEARNING, .usual = NAN,
      .json = {"weight_decay", "optimizer.weight_decay"}, .resume = GS_RESUME_FILLED},
     {"clip", GS_OPTION_FLOAT, AT(clip), GS_CLIP_LEAST, 1e6, "X",
      "shorten each step's gradient to a norm of at most X, over all parameters", GS_LEARNING | GS_BY_LAYOUT,
@@ -164,7 +162,7 @@ const gs_run_option gs_run_table[] = {
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP | GS_BY_SIMULATE, .json = {"layout", "layout"}, .null = true,
      .agreement = GS_MAY_DIFFER, .log_with = "layout"},
     {"pipeline", GS_OPTION_INT, AT(pipeline), 2, 64, "P",
-     "cut the model into P stages, each on a worker; more workers: several such pipelines, side by side",
+     "cut the model into P stages, one per worker; more workers form several pipelines",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP, .off = "none", .json = {"pipeline", "pipeline"}, .null = true,
      .log_with = "pipeline", .resume = GS_RESUME_FILLED},
     {"pipeline-schedule", GS_OPTION_TEXT, AT(pipeline_schedule), 0, 0, "S",
@@ -181,12 +179,11 @@ const gs_run_option gs_run_table[] = {
      .json = {NULL, "micro_batches"}, .log_with = "micro-batches", .resume = GS_RESUME_FILLED},
     {"tensor", GS_OPTION_INT, AT(tensor), 2, GS_LAYOUT_PARTS, "T",
      "T workers share each pair of linear layers or of convolutions, and the words of a text's last layer; "
-     "more workers: several such groups, side by side",
+     "more workers form several groups",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP, .off = "none", .json = {"tensor", "tensor"}, .null = true,
      .log_with = "tensor", .resume = GS_RESUME_FILLED},
     {"sequence", GS_OPTION_FLAG, AT(sequence), 0, 0, NULL,
-     "of a text, with tensor groups: outside of the pairs that they share each worker of a group has some "
-     "tokens of each sequence",
+     "of a text, with tensor groups: outside the shared pairs each worker holds some tokens of each sequence",
      GS_BY_TRAIN | GS_BY_MEMORY | GS_BY_STEP | GS_BY_SIMULATE, .json = {"sequence", "sequence"},
      .log_with = "sequence", .resume = GS_RESUME_FILLED},
     {"micro-batch", GS_OPTION_COUNT, AT(micro_batch), 1, 1e15, "M",
@@ -194,7 +191,7 @@ const gs_run_option gs_run_table[] = {
      .off = "256, or less", .json = {NULL, "micro_batch"}, .log_with = "micro-batch",
      .resume = GS_RESUME_FILLED},
     {"augment", GS_OPTION_AUGMENT, AT(augment), 0, 0, "LIST",
-     "change training images at random, in each epoch anew: resized_crop,crop:4,flip,cutout:8; or none",
+     "change training images at random in each epoch: resized_crop,crop:4,flip,cutout:8; or none",
      GS_LEARNING | GS_BY_LAYOUT, .json = {"augment", "augment"}, .null = true, .resume = GS_RESUME_FILLED},
     {"throttle", GS_OPTION_DOUBLE, AT(throttle), 0.001, 1e6, "MB/S",
      "limit each loader to this rate, to see the effect", GS_LEARNING | GS_BY_LAYOUT,
@@ -202,7 +199,7 @@ const gs_run_option gs_run_table[] = {
     {"slow", GS_OPTION_SLOW, AT(slow), 0, 0, "RANK:MS", "make this worker sleep MS ms in each step",
      GS_TRAINING, .off = "none", .json = {"slow"}},
     {"jitter", GS_OPTION_JITTER, AT(jitter), 0, 0, "LIST",
-     "hiccups: 3:20ms@5% lets worker 3 pause 20 ms in 5 % of its steps; several with commas", GS_TRAINING,
+     "hiccups: 3:20ms@5% makes worker 3 pause 20 ms in 5 % of its steps; several with commas", GS_TRAINING,
      .json = {"jitter", "jitter"}, .null = true},
     {"link", GS_OPTION_LINK, AT(link), 0, 0, "LATENCY,BANDWIDTH",
      "a network between the workers: with 50us,125MB/s a message takes 50 us and 1 s per 125 MB", GS_TRAINING,
@@ -210,9 +207,8 @@ const gs_run_option gs_run_table[] = {
     {"exact", GS_OPTION_FLAG, AT(exact), 0, 0, NULL, "same bits for 1, 2, 4, 8 workers (cpu, 1 thread each)",
      GS_TRAINING, .json = {"exact", "exact"}, .resume = GS_RESUME_FILLED},
     {"zero", GS_OPTION_INT, AT(zero), 0, 3, "STAGE",
-     "divide among the workers what all hold: 1 the optimiser's vectors; 2 gradients too; 3 weights too",
-     GS_TRAINING, .off = "none", .json = {"zero", "zero"}, .null = true, .log_with = "zero",
-     .resume = GS_RESUME_FILLED},
+     "divide among the workers: 1 the optimiser's vectors; 2 gradients too; 3 weights too", GS_TRAINING,
+     .off = "none", .json = {"zero", "zero"}, .null = true, .log_with = "zero", .resume = GS_RESUME_FILLED},
     {"batch-norm", GS_OPTION_NORM, AT(batch_norm), 0, 0, "OVER",
      "batch_norm takes its statistics over the global batch; local: over what a worker computes at once; "
      "ghost:G: over each G samples",
@@ -220,7 +216,7 @@ const gs_run_option gs_run_table[] = {
     {"verify", GS_OPTION_COUNT, AT(verify), 1, 1e15, "N",
      "every N steps, stop if the workers' weights differ", GS_LEARNING, .off = "never", .json = {"verify"}},
     {"tests", GS_OPTION_INT, AT(tests), 0, 1e6, "N",
-     "evaluate the test set N times in an epoch, the last time at its end; 0: never", GS_LEARNING, .usual = 1,
+     "evaluate the test set N times per epoch, the last time at its end; 0: never", GS_LEARNING, .usual = 1,
      .json = {"tests"}},
     {"digest", GS_OPTION_TEXT, AT(digest), 0, 0, "DIR",
      "record what each step computes, as a few numbers, in this new folder (gradsum explain)", GS_BY_TRAIN,
@@ -240,8 +236,8 @@ const gs_run_option gs_run_table[] = {
      "with --save: the state of the run too, for --resume", GS_BY_TRAIN | GS_BY_MEMORY,
      .agreement = GS_MUST_AGREE},
     {"resume", GS_OPTION_TEXT, AT(resume), 0, 0, "FILE|DIR|auto",
-     "go on with the run in FILE, as --save-state left it, or in the newest checkpoint in DIR that is whole; "
-     "auto: in that of --checkpoint, or begin where there is none; --epochs and --steps are totals",
+     "continue the run that --save-state left in FILE, or the newest whole checkpoint in DIR; auto: that of "
+     "--checkpoint, if any, else begin a new run; --epochs and --steps are totals",
      GS_BY_TRAIN, .agreement = GS_ALL_OR_NONE},
     {"checkpoint", GS_OPTION_TEXT, AT(checkpoint), 0, 0, "DIR",
      "write checkpoints into this folder, beside training: at intervals, at SIGUSR1, at SIGTERM and Ctrl-C, "
@@ -257,19 +253,18 @@ const gs_run_option gs_run_table[] = {
     {"keep-going", GS_OPTION_FLAG, AT(keep_going), 0, 0, NULL, "keep training even if the loss is not finite",
      GS_BY_TRAIN, .agreement = GS_MUST_AGREE},
     {"offload", GS_OPTION_OFFLOAD, AT(offload), 0, 0, "LIST",
-     "optimizer: keep its vectors in a file (of cl: in the host's memory), and bring them block by block; "
-     "activations, weights: layer by layer. The same bits in less memory",
+     "optimizer: keep its vectors in a file (cl: in host memory) and load them block by block; activations, "
+     "weights: layer by layer. Same bits, less memory",
      GS_BY_TRAIN | GS_BY_MEMORY, .agreement = GS_MAY_DIFFER},
     {"offload-dir", GS_OPTION_TEXT, AT(offload_dir), 0, 0, "DIR",
-     "where these files lie, without a name, so that none is left (default: TMPDIR, else /var/tmp)",
+     "folder of these files, which have no name, so that none is left (default: TMPDIR, else /var/tmp)",
      GS_BY_TRAIN | GS_BY_MEMORY, .agreement = GS_MAY_DIFFER},
     {"max-memory", GS_OPTION_INT, AT(max_memory), 1, 1e9, "MB",
      "refuse a run that takes more of a device's memory (gradsum memory)", GS_BY_TRAIN | GS_BY_MEMORY,
      .off = "no limit", .agreement = GS_MAY_DIFFER},
     {"fit", GS_OPTION_FLAG, AT(fit), 0, 0, NULL,
-     "choose what makes the run fit --max-memory, or on cpu what this process may use, of --micro-batch "
-     "(--micro-batches), --zero, "
-     "--offload and --recompute, instead of a refusal",
+     "instead of refusing a run, make it fit --max-memory, or on cpu the memory of this process, by "
+     "--micro-batch (--micro-batches), --zero, --offload and --recompute",
      GS_BY_TRAIN | GS_BY_MEMORY, .agreement = GS_MUST_AGREE},
     {"confusion", GS_OPTION_FLAG, AT(confusion), 0, 0, NULL,
      "also show which class is taken for which, and the accuracy of each", GS_IF_NAMED,
@@ -391,10 +386,10 @@ gs_settings gs_settings_default(void) {
     return s;
 }
 
-/* NULL: there is none for this value, which a program has set. */
+/* NULL: a program set a value without a name. */
 static const char *name_of(gs_option_kind kind, const void *value) {
     int i;
-    const gs_optimizer_ops *const *optimizer = value; /* the caller's, too */
+    const gs_optimizer_ops *const *optimizer = value; /* one of the library's, or the caller's */
     if (kind == GS_OPTION_OPTIM) return *optimizer ? (*optimizer)->name : NULL;
     if (is_bool(kind)) return names[kind].name[*(const bool *)value];
     memcpy(&i, value, sizeof i);
@@ -416,7 +411,7 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* All who are not slow are one text. */
+/* 0 ms is "0:0" for every rank: nobody is slow. */
 static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
     const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
     char ms[40];
@@ -427,16 +422,14 @@ static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
 
 static const char *every_text(const gs_checkpoint_every *e, char *text, size_t size) {
     const bool timed = !(e->seconds <= 0 && e->seconds >= 0);
-    char time[40];
-    gs_unit_print(timed ? e->seconds : GS_CHECKPOINT_SECONDS, gs_units_time, time, sizeof time);
     if (e->steps > 0)
-        snprintf(text, size, "%" PRIu64 "%s%s", e->steps, timed ? "," : "", timed ? time : "");
+        snprintf(text, size, "%" PRIu64, e->steps);
     else
-        snprintf(text, size, "%s", time);
+        gs_unit_print(timed ? e->seconds : GS_CHECKPOINT_SECONDS, gs_units_time, text, size);
     return text;
 }
 
-/* Kinds that are no number and no name: how a value of it is read from a text, and as text, and what is wanted. */
+/* Kinds without numbers or names: how to read a value from a text, how to print it, what is wanted. */
 #define OWN_KINDS(X)                                                                                         \
     X(SHAPE, gs_shape_parse(text, value), shape_text(value, text, size),                                     \
       "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it")                                    \
@@ -504,7 +497,7 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
 
 enum { SHOWN = 200 };
 
-/* Of a text of any length, so that what was wanted has room behind it. */
+/* Shortened, so that a message has room for what was wanted. */
 static const char *shown(const char *text, char room[SHOWN]) {
     if (strlen(text) < SHOWN) return text;
     snprintf(room, SHOWN, "%.*s...", SHOWN - 4, text);
@@ -520,12 +513,8 @@ static gs_status is_not(const gs_option *o, const char *text, const char *wanted
 static gs_status is_no_number(const gs_option *o, const char *text) {
     const char *whole = o->kind == GS_OPTION_FLOAT || o->kind == GS_OPTION_DOUBLE ? "" : "whole ";
     char wanted[96];
-    if (isfinite(o->max) && *whole && o->max > 1e12)
-        snprintf(wanted, sizeof wanted, "a whole number from %.0f to %.0f", o->min, o->max);
-    else if (isfinite(o->max))
-        snprintf(wanted, sizeof wanted, "a %snumber from %.12g to %.12g", whole, o->min, o->max);
-    else
-        snprintf(wanted, sizeof wanted, "a %snumber, at least %.12g", whole, o->min);
+    snprintf(wanted, sizeof wanted, "a %snumber from %.*g to %.*g", whole, *whole ? 19 : 12, o->min,
+             *whole ? 19 : 12, o->max);
     return is_not(o, text, wanted);
 }
 
@@ -591,7 +580,7 @@ static gs_status parse_name(const gs_option *o, const char *text) {
     return gs_no_such(what, shown(text, room), typed);
 }
 
-/* "best", "3", or both with a comma: the number is of checkpoints. */
+/* "best", the number of checkpoints "3", or both with a comma. */
 static gs_status parse_keep(const gs_option *o, const char *text) {
     char term[32];
     gs_keep *keep = o->value;
@@ -637,7 +626,7 @@ static gs_status parse_own(const gs_option *o, const char *text) {
 }
 
 gs_status gs_option_read(const gs_option *o, const char *text) {
-    double number = 0; /* of a batch: all */
+    double number = 0; /* a batch of all samples */
     if (o->kind == GS_OPTION_TEXT && !*text)
         return gs_fail(GS_E_USAGE, "%s%s is empty; wanted %s", gs_option_dashes(o), o->name, o->argument);
     if (o->kind == GS_OPTION_TEXT) *(const char **)o->value = text;
@@ -648,21 +637,13 @@ gs_status gs_option_read(const gs_option *o, const char *text) {
     if (!gs_option_is_number(o->kind)) return parse_own(o, text);
     if (o->kind != GS_OPTION_BATCH || strcmp(text, "all") != 0) GS_TRY(parse_number(o, text, &number));
     gs_option_set_number(o->kind, o->value, number);
-    if (o->kind == GS_OPTION_COUNT) *(uint64_t *)o->value = strtoull(text, NULL, 10); /* beyond 2^53 too */
+    if (o->kind == GS_OPTION_COUNT) *(uint64_t *)o->value = strtoull(text, NULL, 10); /* exact beyond 2^53 */
     return GS_OK;
 }
 
 /* ---- as fields of JSON objects ---- */
 
-static void add_slow(cJSON *o, const char *key, const gs_slow *slow) {
-    char name[64];
-    snprintf(name, sizeof name, "%s_rank", key);
-    cJSON_AddNumberToObject(o, name, slow->rank);
-    snprintf(name, sizeof name, "%s_ms", key);
-    cJSON_AddNumberToObject(o, name, slow->ms);
-}
-
-/* A number, or an array of one for each channel; nothing where none is given. */
+/* A number, or an array with one number per channel; nothing if none is given. */
 static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
     cJSON *all = x->count > 1 ? cJSON_AddArrayToObject(o, key) : NULL;
     if (x->count == 1) cJSON_AddNumberToObject(o, key, gs_decimal(x->of[0]));
@@ -670,14 +651,16 @@ static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
         cJSON_AddItemToArray(all, cJSON_CreateNumber(gs_decimal(x->of[c])));
 }
 
-/* Nothing for a number or a range that there is not. */
+/* Nothing for an unset number or range. */
 static void add(cJSON *o, const char *key, gs_option_kind kind, const void *value) {
     const double number = gs_option_is_number(kind) ? gs_option_number(kind, value) : (double)NAN;
     const gs_step_range *r = value;
+    const gs_slow *slow = value;
     char room[GS_OPTION_TEXT_MOST];
-    if (kind == GS_OPTION_SLOW)
-        add_slow(o, key, value);
-    else if (kind == GS_OPTION_RANGE && r->first)
+    if (kind == GS_OPTION_SLOW) {
+        cJSON_AddNumberToObject(o, "slow_rank", slow->rank);
+        cJSON_AddNumberToObject(o, "slow_ms", slow->ms);
+    } else if (kind == GS_OPTION_RANGE && r->first)
         cJSON_AddItemToObject(o, key,
                               cJSON_CreateDoubleArray((double[]){(double)r->first, (double)r->last}, 2));
     else if (kind == GS_OPTION_CHANNELS)
@@ -690,7 +673,7 @@ static void add(cJSON *o, const char *key, gs_option_kind kind, const void *valu
         cJSON_AddStringToObject(o, key, gs_option_text(kind, value, room, sizeof room));
 }
 
-/* "optimizer.lr": the object "optimizer" in o, and *key becomes "lr". A key without a dot: o. */
+/* For "optimizer.lr" the object "optimizer" in o; *key becomes "lr". For a key without a dot: o. */
 static cJSON *object_of(cJSON *o, const char **key) {
     char name[32];
     const char *dot = strchr(*key, '.');
@@ -701,7 +684,7 @@ static cJSON *object_of(cJSON *o, const char **key) {
     return part ? part : cJSON_AddObjectToObject(o, name);
 }
 
-static bool is_told(const gs_run_option *option, gs_json_file file, const gs_settings *s) {
+static bool is_written(const gs_run_option *option, gs_json_file file, const gs_settings *s) {
     if (!option->json[file]) return false;
     if (file != GS_JSON_LOG || !option->log_with) return true;
     return !gs_run_option_is_default(gs_run_option_named(option->log_with), s);
@@ -710,7 +693,7 @@ static bool is_told(const gs_run_option *option, gs_json_file file, const gs_set
 void gs_run_options_json(const gs_settings *s, gs_json_file file, cJSON *o) {
     for (const gs_run_option *option = gs_run_table; option->name; option++) {
         const char *key = option->json[file];
-        if (!is_told(option, file, s)) continue;
+        if (!is_written(option, file, s)) continue;
         cJSON *part = object_of(o, &key);
         if (option->null && gs_run_option_is_default(option, s))
             cJSON_AddNullToObject(part, key);

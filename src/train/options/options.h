@@ -1,13 +1,12 @@
-/* The options of a run, in one table. These walk it:
+/* The options of a run, in one table. These files walk it:
  *
- *     cli/options/options.c, manual.c             --name value, --help, manual pages, completion
- *     options.c                                   the defaults of gs_settings
- *     ../settings.c                               is what a program has set allowed?
- *     agreement.c                                 what all ranks must have been started with
- *     options.c                                   the first line of train --json, and run.json of a log
+ *     cli/options/options.c, manual.c   --name value, --help, manual pages, completion
+ *     options.c                         defaults of gs_settings; the first line of train --json; run.json of a log
+ *     ../settings.c                     checks the values that a program sets
+ *     agreement.c                       checks that all ranks were started with the same options
  *
  * To add an option, add a field to gs_settings and a row to the table. An option that is not a setting of a run, such
- * as --json, belongs to the table of its command.
+ * as --json, belongs in the table of its command.
  */
 #pragma once
 
@@ -32,8 +31,8 @@ typedef enum gs_option_kind {
     GS_OPTION_AUGMENT,  /* gs_augment: crop:4,flip,cutout:8, none */
     GS_OPTION_OFFLOAD,  /* unsigned: optimizer,activations,weights, none */
     GS_OPTION_EVERY,    /* gs_checkpoint_every: 100, 60s */
-    GS_OPTION_SEGMENTS, /* int: what layer/memory/recompute.h takes: all, blocks, 4, none */
-    GS_OPTION_REFUSED,  /* none: this command does not take it, and `help` says what to use */
+    GS_OPTION_SEGMENTS, /* int, as in layer/memory/recompute.h: all, blocks, 4, none */
+    GS_OPTION_REFUSED,  /* no value: the command refuses the option, and `help` says what to use instead */
     GS_OPTION_LOSS,     /* gs_loss. From here on: one of a few names */
     GS_OPTION_LABELS,   /* gs_labels: fine, coarse */
     GS_OPTION_NAMES,    /* gs_names: own, torchvision, huggingface */
@@ -46,12 +45,12 @@ typedef enum gs_option_kind {
     GS_OPTION_OPTIM,    /* const gs_optimizer_ops *: one of GS_OPTIMIZERS, or the caller's */
 } gs_option_kind;
 
-/* An option of a command, with its place in memory. */
+/* An option of a command, and the address of its value. */
 typedef struct gs_option {
     const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
     gs_option_kind kind;
     void *value;
-    double min, max;      /* for numbers, both allowed */
+    double min, max;      /* of numbers, inclusive */
     const char *argument; /* for --help: "N" */
     const char *help;
 } gs_option;
@@ -62,24 +61,24 @@ static inline const char *gs_option_dashes(const gs_option *o) {
 
 /* ---- the table ---- */
 
-/* Which commands take an option, several joined by |: all; those that train; of these, those for which it matters what
- * is learned, or how long; those below; only those that name it in their own table, which any command can do. */
+/* Which commands take an option, joined by |: all; those that train; those that train and report what was learned; the
+ * commands below; only commands that name the option in their own table, which any command may do. */
 enum { GS_ALL_RUNS = 0, GS_TRAINING = 1, GS_LEARNING = 256, GS_IF_NAMED = 128 };
 enum { GS_BY_TRAIN = 2, GS_BY_MEMORY = 4, GS_BY_LAYOUT = 8 };
 enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32 };
 
-/* May ranks be started with different values? */
+/* Whether ranks may be started with different values. */
 typedef enum gs_option_agreement {
     GS_MUST_AGREE,
-    GS_ALL_OR_NONE, /* all ranks have it, each with its own value, or none has */
-    GS_MAY_DIFFER   /* no harm, or its outcome is compared instead: the data, the weights */
+    GS_ALL_OR_NONE, /* all ranks set it, each to its own value, or none does */
+    GS_MAY_DIFFER   /* harmless, or its effect is compared instead: the data, the weights */
 } gs_option_agreement;
 
-/* What becomes of an option when a run is resumed (--resume, ../state.h). */
+/* How --resume treats an option (../state.h). */
 typedef enum gs_resume {
-    GS_RESUME_FREE,   /* it is not kept: it changes no result, or the weights' file says it */
-    GS_RESUME_FILLED, /* the run's own, unless another is given */
-    GS_RESUME_AGREES, /* the run's own; another one is refused */
+    GS_RESUME_FREE,   /* not stored: it changes no result, or the weights' file holds it */
+    GS_RESUME_FILLED, /* the stored value, unless another is given */
+    GS_RESUME_AGREES, /* the stored value; another one is refused */
 } gs_resume;
 
 typedef enum gs_json_file {
@@ -91,39 +90,39 @@ typedef struct gs_run_option {
     const char *name; /* without "--"; NULL ends the table */
     gs_option_kind kind;
     size_t at;       /* offset of the field of gs_settings */
-    double min, max; /* for numbers, both allowed */
+    double min, max; /* of numbers, inclusive */
     const char *argument, *help;
     int users;
     double usual;           /* the default of a number, a flag or a name */
     const char *usual_text; /* the default of a text */
     gs_option_agreement agreement;
-    const char *off;      /* the word for the default where ranks differ: "none"; NULL: its value */
-    const char *json[2];  /* its keys in both places; "optimizer.lr": in an object; NULL: not there */
-    bool null;            /* there the default is null */
-    const char *log_with; /* in run.json only if this other option differs from its default */
+    const char *off;      /* the default's name in a message that ranks differ: "none"; NULL: its value */
+    const char *json[2];  /* its key by gs_json_file; "optimizer.lr": inside an object; NULL: left out */
+    bool null;            /* JSON writes the default as null */
+    const char *log_with; /* in run.json only if this option differs from its default */
     gs_resume resume;
 } gs_run_option;
 
-enum { GS_RUN_OPTIONS = 81 };                  /* in the table, at most */
-enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* bytes of the text of a value that is no GS_OPTION_TEXT */
+enum { GS_RUN_OPTIONS = 81 };                  /* rows of the table, at most */
+enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* bytes of any value's text, GS_OPTION_TEXT excepted */
 
 extern const gs_run_option gs_run_table[];
 
-/* gs_bug if there is none. */
+/* gs_bug for an unknown name. */
 const gs_run_option *gs_run_option_named(const char *name);
 
-/* As an option of a command that sets these. */
+/* A run's option as an option of a command; it sets a field of these settings. */
 gs_option gs_run_option_of(const gs_run_option *, gs_settings *);
 
 bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
 
-/* Its value there, as gs_option_text. */
+/* Its value in these settings, by gs_option_text. */
 const char *gs_run_option_text(const gs_run_option *, const gs_settings *, char text[GS_OPTION_TEXT_MOST]);
 
-/* With the numbers that the optimiser takes where none is set, and a batch of all samples as this number. */
+/* The settings with the optimiser's defaults filled in; `batch` replaces a batch of 0, all samples. */
 gs_settings gs_settings_with_numbers(const gs_settings *, size_t batch);
 
-/* The settings of a worker's run with what they leave open filled in, such as the size of a batch of all samples. */
+/* The settings of a worker's run with all open values filled in, such as the size of a batch of all samples. */
 gs_settings gs_settings_in_use(const gs_worker *);
 
 struct cJSON;
@@ -135,24 +134,24 @@ static inline bool gs_option_is_number(gs_option_kind kind) {
     return kind >= GS_OPTION_INT && kind <= GS_OPTION_DOUBLE;
 }
 
-/* Of a number. A float is the decimal that was typed. */
+/* The value of a number. A float becomes the decimal that was typed. */
 double gs_option_number(gs_option_kind, const void *value);
 void gs_option_set_number(gs_option_kind, void *value, double);
 
-/* A value as it can be typed; different values give different texts. A flag is "yes" or "no". `text` is room for the
- * result, which may also be a constant. */
+/* A value as the command line takes it; different values give different texts. A flag is "yes" or "no". The result is
+ * in `text`, or a constant. */
 const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
 
-/* Set the value from a text that was typed. GS_E_USAGE: "--size: '0' is not a whole number from 1 to 1000". Of a text
- * the pointer is taken. */
+/* Set the value from the command line's text; GS_OPTION_TEXT keeps the pointer. GS_E_USAGE: "--size: '0' is not a whole
+ * number from 1 to 1000". */
 gs_status gs_option_read(const gs_option *, const char *text);
 
-/* The names of a kind that has a few. */
+/* The names of a kind with a few values. */
 typedef struct gs_option_names {
     const char *name[16]; /* by value */
-    int typed;            /* how many of them the command line takes; a program can set the others */
+    int typed;            /* how many the command line takes; only a program sets the others */
 } gs_option_names;
 
-/* NULL: the kind has none. */
+/* NULL: the kind has no names. */
 const gs_option_names *gs_option_names_of(gs_option_kind);
-bool gs_option_has_name(gs_option_kind, const void *value); /* false: a program has set what is none */
+bool gs_option_has_name(gs_option_kind, const void *value); /* false: a program set an invalid value */
