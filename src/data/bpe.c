@@ -383,6 +383,40 @@ static gs_status explain_whole(const char *folder, char path[3][4096]) {
         folder, path[2], folder);
 }
 
+/* Only vocab.json and merges.txt are read: refuse files beside them that would give other tokens. */
+static gs_status check_beside(const char *folder) {
+    static const struct {
+        const char *file, *in, *name; /* name NULL: any */
+    } unset[] = {{"added_tokens.json", NULL, NULL},
+                 {"tokenizer_config.json", NULL, "add_prefix_space"},
+                 {"tokenizer_config.json", NULL, "add_bos_token"},
+                 {"tokenizer_config.json", NULL, "do_lower_case"},
+                 {"tokenizer.json", NULL, "normalizer"},
+                 {"tokenizer.json", "pre_tokenizer", "add_prefix_space"},
+                 {"tokenizer.json", "pre_tokenizer", "individual_digits"},
+                 {"tokenizer.json", "pre_tokenizer", "pretokenizers"}};
+    gs_status status = GS_OK;
+    for (size_t i = 0; i < sizeof unset / sizeof *unset && status == GS_OK; i++) {
+        char path[4200];
+        cJSON *json = NULL;
+        snprintf(path, sizeof path, "%s/%s", folder, unset[i].file);
+        if (access(path, F_OK) != 0) continue;
+        status = read_json(path, &json);
+        const cJSON *in = unset[i].in ? cJSON_GetObjectItemCaseSensitive(json, unset[i].in) : json,
+                    *found = unset[i].name ? cJSON_GetObjectItemCaseSensitive(in, unset[i].name)
+                             : json        ? json->child
+                                           : NULL;
+        if (status == GS_OK && found && !cJSON_IsNull(found) && !cJSON_IsFalse(found))
+            status =
+                gs_fail(GS_E_FORMAT,
+                        "%s sets %s: that gives other tokens than vocab.json and merges.txt alone, which are "
+                        "all that is read; wanted it unset, as in GPT-2's tokenizer",
+                        path, gs_printable(found->string));
+        cJSON_Delete(json);
+    }
+    return status;
+}
+
 gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
     static const char *const names[] = {"vocab.json", "merges.txt", "tokenizer.json"};
     char path[3][4096];
@@ -393,6 +427,7 @@ gs_status gs_bpe_load(const char *folder, gs_bpe **out) {
             return gs_fail(GS_E_FILE, "%s: the path is too long", folder);
     gs_status status = explain_whole(folder, path);
     if (status == GS_OK) status = read_json(path[0], &json);
+    if (status == GS_OK) status = check_beside(folder);
     if (status == GS_OK) status = make_from_files(path[0], path[1], json, out);
     cJSON_Delete(json);
     return status;

@@ -97,6 +97,34 @@ TEST(lists_that_are_none) {
                  gs_bpe_load(folder_of(vocabulary_of(AB, 10), "a b\n"), &b));
 }
 
+/* A tokenizer that is more than its two lists is refused. */
+TEST(what_asks_for_other_tokens) {
+    static const char *const wrong[][3] = {
+        {"added_tokens.json", "{\"<mask>\": 512}", "added_tokens.json sets <mask>: that gives other tokens"},
+        {"tokenizer_config.json", "{\"add_prefix_space\": true}",
+         "tokenizer_config.json sets add_prefix_space"},
+        {"tokenizer.json", "{\"normalizer\": {\"type\": \"Lowercase\"}}", "tokenizer.json sets normalizer"},
+        {"tokenizer.json", "{\"pre_tokenizer\": {\"type\": \"Digits\", \"individual_digits\": true}}",
+         "tokenizer.json sets individual_digits"},
+        {"tokenizer.json", "[1]", "tokenizer.json is not a JSON object"}};
+    static const char *const right[][2] = {
+        {"added_tokens.json", "{}"},
+        {"tokenizer_config.json", "{\"add_prefix_space\": false, \"model_max_length\": 1024}"},
+        {"tokenizer.json", "{\"normalizer\": null, \"pre_tokenizer\": {\"add_prefix_space\": false}}"}};
+    gs_bpe *b;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *folder = folder_of(vocabulary_of(AB, -1), "a b\n");
+        write_text(in_folder(folder, wrong[i][0]), wrong[i][1]);
+        assert_fails(GS_E_FORMAT, wrong[i][2], gs_bpe_load(folder, &b));
+    }
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        const char *folder = folder_of(vocabulary_of(AB, -1), "a b\n");
+        write_text(in_folder(folder, right[i][0]), right[i][1]);
+        assert_ok(gs_bpe_load(folder, &b));
+        gs_bpe_free(b);
+    }
+}
+
 TEST(files_that_are_none) {
     char *whole = vocabulary_of(AB, -1);
     gs_bpe *b;

@@ -9,9 +9,9 @@ src/comm            10859
 src/cli             10587
 src/explain          1990
 cpu+cl              16320
-the-rest-of-src     20969
-src+cpu+cl          79167
-tests               43020
+the-rest-of-src     21004
+src+cpu+cl          79202
+tests               43048
 lessons             47936
 '
 code() {
