@@ -1,5 +1,5 @@
-/* A dry run: a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h); the items of
- * a step are recorded (dry_run.h). */
+/* A dry run: a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h); the items
+ * of a step are recorded (dry_run.h). */
 #include "predict/dry_run.h"
 
 #include <stdio.h>

@@ -41,8 +41,8 @@ typedef struct gs_failures_cost {
     int runs;
 } gs_failures_cost;
 
-/* The formulas above, for a cluster that fails every `mtbf` seconds (interval.c, which lesson 21 replaces): the expected
- * time, with `every` seconds of work between two checkpoints; Daly's optimum. */
+/* The formulas above, for a cluster that fails every `mtbf` seconds (interval.c, which lesson 21 replaces): the
+ * expected time, with `every` seconds of work between two checkpoints; Daly's optimum. */
 double gs_failures_time(const gs_failures *, double mtbf, double every);
 double gs_failures_daly(double checkpoint, double mtbf);
 

@@ -77,8 +77,8 @@ enum { ALL = 100 };
 
 static const char smaller[] = "smaller products";
 
-/* Half of the samples, a quarter, ... A pipeline cuts the batch into more micro-batches instead. With --exact, a virtual
- * shard gives other bits in several passes. */
+/* Half of the samples, a quarter, ... A pipeline cuts the batch into more micro-batches instead. With --exact, a
+ * virtual shard gives other bits in several passes. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
     for (int i = 0; i < p->workers; i++)
@@ -198,7 +198,7 @@ static const lever levers[] = {
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* What the fullest worker takes with these settings; INFINITY: they are refused. again: see gs_memory_plan; may be NULL. */
+/* What the fullest worker takes with these settings; INFINITY: they are refused. again: as in gs_memory_plan, or NULL. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
@@ -266,7 +266,7 @@ static bool apply(choice *c, gs_settings *s) {
     return true;
 }
 
-/* Move a lever from degree `from` on, until the run fits: true. Else to the degree that takes least, if less than *now. */
+/* Move a lever from degree `from` on until the run fits: true. Else to the degree that takes least, if below *now. */
 static bool move(choice *c, int lever, int from, double *now) {
     int best = -1;
     for (int degree = from;; degree++) {

@@ -450,7 +450,7 @@ static gs_status make_steps(run *r) {
 
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
-    /* All workers begin the first step at one moment, so it may take longer or shorter. With pauses it is one of many. */
+    /* All workers begin the first step at one moment, so its time may differ. With pauses it is one of many. */
     const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
     double *times = r->step + skip;
     const int count = o->steps - skip;

@@ -11,7 +11,7 @@ src/explain          1990
 cpu+cl              16320
 the-rest-of-src     21004
 src+cpu+cl          79202
-tests               43048
+tests               43047
 lessons             47936
 '
 code() {

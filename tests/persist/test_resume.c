@@ -145,7 +145,7 @@ TEST(what_does_not_go_together) {
         {"--model mlp", "--model: the run in "},
         {"--mean 0.5", "--mean: the run in "},
         {"--data colour-fashion-small", "holds a model for images (1,28,28)"},
-        {"--load w.st", "use only one of them"},
+        {"--load w.st", "--resume has the weights of its run"},
         {"--sync async --staleness 1", "it does not work with --resume"},
         {"--save-state", "--save-state needs --save FILE"},
     };

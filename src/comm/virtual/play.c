@@ -273,8 +273,8 @@ static outcome receive_message(gs_virtual *v, int r, int from) {
     return DONE;
 }
 
-/* A rank makes at most TURN moves before others get their turn: otherwise the first ranks of a ring would run far ahead,
- * and their messages would fill the memory. */
+/* A rank makes at most TURN moves before others get their turn: otherwise the first ranks of a ring would run far
+ * ahead, and their messages would fill the memory. */
 enum { TURN = 256 };
 
 enum { TOLD = 1 << 20 /* moves between two reports of progress: some 0.05 s */ };
