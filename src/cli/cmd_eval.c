@@ -208,7 +208,7 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
     const gs_shape s = set->shape;
     const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE, h = s.h / by, w = s.w / by;
     if ((s.c != 1 && s.c != 3) || s.t > 0 || h < 2 || w < 2) return cJSON_CreateNull();
-    const size_t bytes = (size_t)(s.c * h * w);
+    const size_t bytes = (size_t)s.c * (size_t)h * (size_t)w;
     unsigned char *raw = malloc(gs_dataset_input_bytes(set)), *y = malloc(bytes);
     char *text = calloc(1, BASE64_ENCODE_RAW_LENGTH(bytes) + 1);
     cJSON *picture = NULL;
@@ -220,7 +220,8 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
         }
         for (int i = 0; i < s.c * h * w; i++) { /* the middle of each by x by pixels */
             const int row = i / w % h * by + by / 2, column = i % w * by + by / 2;
-            const float x = value_of(set, raw, (size_t)((i / (h * w) * s.h + row) * s.w + column));
+            const int at = (i / (h * w) * s.h + row) * s.w + column;
+            const float x = value_of(set, raw, (size_t)at);
             y[i] = high > low ? (unsigned char)lrintf(255 * (x - low) / (high - low)) : 0;
         }
         base64_encode_raw(text, bytes, y);

@@ -329,7 +329,8 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     const size_t plane = channels > 1 ? (size_t)d->shape.h * (size_t)d->shape.w : bytes;
     uint64_t sum[GS_CHANNELS] = {0}, squares[GS_CHANNELS] = {0};
     gs_scaling_add(d->images, bytes, plane, (size_t)channels, sum, squares);
-    return gs_scaling_of_sums(channels, (double)(bytes / (size_t)channels), sum, squares);
+    const size_t each = bytes / (size_t)channels;
+    return gs_scaling_of_sums(channels, (double)each, sum, squares);
 }
 
 /* ---- the classes' names ---- */
@@ -441,6 +442,7 @@ gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *d, uint64_t s
 /* A copy of count x each floats; NULL: no memory. */
 static float *copy_of(const float *from, size_t count, size_t each) {
     size_t bytes;
+    if (!from) gs_bug("a data set in memory without inputs or targets");
     if (__builtin_mul_overflow(count, each * sizeof *from, &bytes)) return NULL;
     float *copy = malloc(bytes);
     return copy ? memcpy(copy, from, bytes) : NULL;
