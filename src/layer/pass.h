@@ -14,10 +14,8 @@ enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
  *
  *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
  *
- * A `recomputing` pass (gs_pass) leaves it alone. So the state is the same on all workers: a mean over the samples, as
- * the gradient is.
- *
- * So the state is the same on all workers, and a mean over the samples as the gradient is. */
+ * So the state is the same on all workers: a mean over the samples, as the gradient is. A `recomputing` pass (gs_pass)
+ * leaves it alone. */
 typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
