@@ -24,7 +24,7 @@ bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
            s->out_c % CHANNELS == 0 && s->in_c * s->out_c <= MOST && s->in_h * s->in_w >= t->vector;
 }
 
-/* About so many floats of v and m, or of v and n, stay in a core's second cache. */
+/* About this many floats of v and m, or of v and n, stay in a core's second-level cache. */
 enum { CACHED = 1 << 16 };
 
 static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
