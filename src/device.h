@@ -121,7 +121,7 @@ gs_status gs_cl_open(gs_device *device); /* device->name says which */
 /* An allocation of a dry run: addresses without memory behind them, which read as 0. NULL: none are left. */
 void *gs_dry_alloc(size_t bytes);
 void gs_dry_free(void *memory, size_t bytes);
-/* Reads of a dry run: up to so many bytes become 0; longer ones are not touched. */
+/* Reads of a dry run: up to this many bytes become 0; longer ones are not touched. */
 enum { GS_DRY_READ = 1024 };
 static inline void gs_dry_read(void *to, size_t bytes) {
     if (bytes <= GS_DRY_READ) memset(to, 0, bytes);

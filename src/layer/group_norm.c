@@ -8,7 +8,7 @@
  * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image, and
  * as many groups as channels an "instance norm". eps is 1e-5.
  *
- * The groups of all samples are stored one behind the other, so that to the operators of batch_norm n samples of G
+ * The groups of all samples are stored consecutively, so that to the operators of batch_norm n samples of G
  * groups are one sample of n G channels: these make u of x. A second call makes y of u, with the real channels, mean 0
  * and variance 1.
  *

@@ -68,7 +68,7 @@ typedef struct gs_layer_ops {
     /* For layers that keep something of earlier tokens: allocate that, once. GS_E_SHAPE: impossible. NULL: nothing is
      * kept. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
-    /* For `profile`: arrays of the size of y that forward writes besides y, and that backward reads besides dy. */
+    /* For `profile`: further arrays of the size of y that forward writes (except y) and backward reads (except dy). */
     int extra_writes, extra_reads;
     /* The layer as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name is enough. */
     void (*describe)(const gs_layer *, char *text, size_t size);
@@ -110,7 +110,7 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_epilogue epilogue;         /* what its operator does besides: the work of layers fused into it */
+    gs_epilogue epilogue;         /* additional work of its operator: that of layers fused into it */
     gs_mem y, dx;                 /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
     gs_arena *arena;              /* the root's */
     struct gs_layer_hooks *hooks; /* the root's, not owned (watch.h); NULL: none */

@@ -24,7 +24,7 @@
  * frees what bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
 GS_API gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
-/* A layer without children, with so many outputs (gs_layer.outputs). */
+/* A layer without children; `outputs`: gs_layer.outputs. */
 GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
 
 /* In plan: add the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed

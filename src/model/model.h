@@ -160,7 +160,7 @@ static inline size_t gs_model_tail(const gs_model *m) {
     return m->saved - m->params + GS_STATS;
 }
 
-/* Copy all weights and state to or from the host (`saved` floats). Write takes those of the whole model, of which a
+/* Copy all weights and state to or from the host (`saved` floats). Write takes those of the whole model, and a
  * worker keeps its shard; read returns the shard. */
 GS_API gs_status gs_model_read_weights(gs_model *, float *host);
 GS_API gs_status gs_model_write_weights(gs_model *, const float *host);
