@@ -33,5 +33,5 @@ gs_busy_clock gs_busy_begin(void);
  * busy: then its own threads, such as those that decode pictures, wait for each other. */
 double gs_busy_waited(const gs_busy_clock *since, double cpus);
 
-/* Measure so many computing threads for a quarter of a second. */
+/* Measure `threads` computing threads for a quarter of a second. */
 gs_busy gs_busy_measure(int threads);

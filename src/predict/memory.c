@@ -68,7 +68,7 @@ static const double MB = 1e6;
 
 typedef struct lever {
     int listed; /* degrees that gs_memory_options_find tries */
-    /* Set degree 0, 1, ... in *s, each of which takes less than the one before, and fill in option, formula and costs.
+    /* Set degree 0, 1, ... in *s, each with less memory than the one before, and fill in option, formula and costs.
      * False: there is no such degree. */
     bool (*set)(const gs_memory_plan *, int degree, gs_settings *s, gs_memory_option *);
 } lever;

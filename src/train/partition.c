@@ -378,8 +378,8 @@ static size_t largest_shard(const gs_model *m, int i) {
     return most;
 }
 
-/* Gather tensor i in `all`. Of a tensor that all ranks hold this rank's goes to `whole`, so that --verify can compare
- * those of the others. */
+/* Gather tensor i in `all`. If all ranks hold it, this rank's copy goes to `whole`, so that --verify can compare the
+ * others' copies. */
 static gs_status put_tensor(gs_worker *w, int i, const float *mine, float *all, float *whole) {
     const gs_model *m = w->model;
     const gs_param *p = m->param[i];

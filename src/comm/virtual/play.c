@@ -42,7 +42,7 @@ typedef struct message_inbox {
     int *place;            /* [ranks]: that sender's queue, from 1; NULL while there are few */
 } message_inbox;
 
-/* What every move touches comes first. Of two lines, 0 leads to other hosts and 1 stays inside the host. */
+/* What every move touches comes first. Line 0 leads to other hosts, line 1 stays inside the host. */
 typedef struct virtual_rank {
     double clock, out[2]; /* ps; out: when its own lines out are free again */
     uint32_t place;       /* index of its move in the current list */
