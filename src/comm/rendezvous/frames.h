@@ -35,7 +35,7 @@ typedef enum gs_frame_kind {
 
 /* One end. */
 typedef struct gs_frames {
-    int socket; /* of the owner: gs_frames_begin does not change it */
+    int socket; /* the owner's: gs_frames_begin does not change it */
     unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
     unsigned long long out, in; /* the next numbers */
     unsigned char frame[GS_FRAME_MOST];

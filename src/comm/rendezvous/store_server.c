@@ -49,7 +49,7 @@ struct gs_store_server {
     client **client;     /* [clients] */
     struct pollfd *poll; /* [1 + clients] the listener's, and theirs */
     int clients, pairs;
-    char **pair; /* [pairs] key, 0, value, 0: in the order in which they came */
+    char **pair; /* [pairs] key, 0, value, 0: in order of arrival */
 };
 
 /* ---- pairs ---- */

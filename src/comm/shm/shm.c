@@ -419,7 +419,7 @@ static int free_buffer(gs_shm_mailbox *b) {
     return buffer;
 }
 
-/* Give the buffer memory for `bytes`, instead of what it had. */
+/* Give the buffer memory for `bytes`, in place of its old memory. */
 static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
     size_t size = pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);

@@ -299,7 +299,7 @@ static void tell_progress(gs_virtual *v) {
  * the same, messages reach a line in order, behind everything before them. A turn with another sender, or with a
  * message that is early and may find a gap, asks the lines' gs_ports, after telling them what came meanwhile. */
 
-/* A port forgets what came before the last KNOWN messages; KEPT: with those of this turn. */
+/* A port forgets all but the last KNOWN messages; KEPT: with those of this turn. */
 enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
 /* Arrays of [ranks]; those of parts have [2 ranks], as part p is also p + ranks. */
@@ -442,7 +442,7 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     free(x);
 }
 
-/* Turns only: to the rank d further, from the one d before, and perhaps an addition. */
+/* Turns only: send to rank r + d, receive from rank r - d, and perhaps add. */
 static bool is_in_turns(const gs_virtual_list *l) {
     uint32_t i = 0;
     while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND &&
