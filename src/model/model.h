@@ -70,7 +70,7 @@ typedef struct gs_model_config {
      *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */
     gs_layer *net;
     gs_shape in;      /* shape of a sample */
-    size_t max_batch; /* samples of a pass, at most. 0: weights alone, without gradients or passes */
+    size_t max_batch; /* samples of a pass, at most. 0: only weights, without gradients or passes */
     gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
     uint64_t seed;    /* of the initial values */
     bool unset;       /* leave the weights as allocated */
@@ -84,7 +84,7 @@ typedef struct gs_model_config {
      * and holds only their activations. Names, numbers and offsets of all layers, and therefore dropout, are those of
      * the whole model. A stage shares the gradients of `of`; pass->fresh is its own. in: the input of its first layer;
      * out: the output of its last layer, which forward returns. Only the stage with the last layer has a loss: for
-     * others gs_model_loss is a bug. `of` may have weights alone, if its maker sets `weights` and `gradients`. */
+     * others gs_model_loss is a bug. `of` may have only weights, if its maker sets `weights` and `gradients`. */
     int first, last;
 } gs_model_config;
 

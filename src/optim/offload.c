@@ -15,7 +15,7 @@ typedef struct block {
 } block;
 
 typedef struct gs_optimizer_offload {
-    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and the weights come in blocks alone */
+    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and only the weights come in blocks */
     bool in_place;                     /* the device's operators work there; else in windows */
     gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
     gs_mem weights[WINDOWS]; /* GS_NONE: operators update them where they are */

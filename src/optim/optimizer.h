@@ -82,7 +82,7 @@ struct gs_optimizer {
         *offload;              /* where they lie outside of the device's memory (offload.h), else NULL */
     const gs_held *divided;    /* during an update of parts, else NULL */
     const gs_held_shard *part; /* during the update of one of them, else NULL */
-    const gs_update_watcher *watcher; /* not owned; NULL: nobody is told */
+    const gs_update_watcher *watcher; /* not owned; may be NULL */
     double *norms;                    /* of `whole`: two for each of model->param, */
     int64_t *squares;                 /* and three */
     gs_model *model;                  /* not owned */
