@@ -80,7 +80,7 @@ static cJSON *json_line(const gs_sweep_line *l) {
                           GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
-/* A sweep that was stopped has whole runs too. If one failed, gs_json_failed prints the end. */
+/* A stopped sweep has complete runs too. If one failed, gs_json_failed prints the end. */
 static void json_end(int whole, bool interrupted) {
     gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
                                  GS_FIELD("status", interrupted ? "interrupted" : "done"),

@@ -1,4 +1,4 @@
-/* Notes on standard error: assumptions, omissions, and what is valid but probably not intended. */
+/* Notes on standard error: assumptions, omissions, and settings that are valid but probably not intended. */
 #include "cli/cli.h"
 
 #include <stdarg.h>

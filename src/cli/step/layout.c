@@ -501,7 +501,7 @@ static void show_pipeline(const traced *s) {
 
 /* ---- ZeRO ---- */
 
-/* All that a worker does with a unit; what is painted later hides what is below it. */
+/* All that a worker does with a unit; later paint hides earlier paint. */
 static line line_of_unit(const traced *s, const gs_rank_timeline *p, int unit) {
     line l = line_of(s->start, s->end, s->layout.zero > 2 ? '.' : ' ');
     paint_spans(&l, p, GS_SPAN_UNIT_GRADIENTS, unit, '%');
