@@ -34,7 +34,7 @@ static inline size_t gs_bytes_of(size_t numbers, bool half) {
 
 /* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
  * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1.
- * The channels of x and of y are cut into `groups` equal parts, and part g of y sees part g of x alone. The pixels
+ * The channels of x and of y are cut into `groups` equal parts, and part g of y sees only part g of x. The pixels
  * under a kernel are `dilation` apart. The last three numbers may be left out: 0 means 1. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;

@@ -93,7 +93,7 @@ static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                    me->ones, pass->n, &s.channels);
 }
 
-/* Of y = weight u + bias: the sums for weight and bias, then g = weight dy. Of u of x: batch_norm's dx of g. u is
+/* y = weight u + bias: the sums for weight and bias, then g = weight dy. u of x: batch_norm's dx of g. u is
  * computed again; u and g are written where dx will be. */
 static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const group_norm *me = (const group_norm *)l;

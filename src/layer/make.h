@@ -51,7 +51,7 @@ GS_API gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const 
 /* In plan: GS_E_SHAPE with the message "layer <name> (<description>): ...". */
 GS_API gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
 
-/* In plan of a layer that takes vectors alone: "the input is (1,28,28), <wanted>". */
+/* In plan of a layer that takes only vectors: "the input is (1,28,28), <wanted>". */
 GS_API gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted);
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */

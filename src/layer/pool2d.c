@@ -1,7 +1,7 @@
 /* Pooling: each window of the image becomes one number, its largest (max_pool2d) or its mean (avg_pool2d, where padding
  * counts as zeros). global_avg_pool is average pooling with one window, the whole image: the mean of each channel.
  *
- * Backward of max_pool2d passes the gradient to the largest number alone, so forward stores its index. */
+ * Backward of max_pool2d passes the gradient only to the largest number, so forward stores its index. */
 #include <stdio.h>
 #include "layer/window.h"
 

@@ -107,8 +107,8 @@ GS_API void gs_model_free(gs_model *);
 /* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p is word i % 4 of
  * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4). A layer with "std S" has normal weights with deviation S (core/normal.h
- * turns each word into one number) and bias 0. State, and parameters that a layer fills (layer/make.h), have initial
- * values of their own. host holds `saved` floats. */
+ * turns each word into one number) and bias 0. State, and parameters that a layer fills (layer/make.h), have their own
+ * initial values. host holds `saved` floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
 /* *logits = net(x); x is (pass->n, in). GS_E_USAGE: more samples than max_batch. */

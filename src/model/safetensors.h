@@ -7,7 +7,7 @@
  * x = (byte / 255 - mean) / std. Both are one number for all channels, or one for each ("0.49,0.48,0.45"). For a model
  * of text they hold "tokens" ("chars", "bytes" or "bpe"); for chars, "vocabulary": all characters, in the order of
  * their tokens (data/vocabulary.h); for bpe, "vocabulary": all tokens, separated by spaces, and "merges", one a line
- * (data/bpe.h). Their "input" tells the length of windows ("64x1x1x1").
+ * (data/bpe.h). Their "input" gives the length of windows ("64x1x1x1").
  */
 #pragma once
 

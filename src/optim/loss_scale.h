@@ -10,7 +10,7 @@
  *
  * The largest scale that suits is unknown, and changes. It is found by trying: `scale` begins at 2^7. If a summed
  * gradient is infinite or NaN, the update is skipped and scale is halved. After GS_LOSS_SCALE_STEPS updates without
- * that it is doubled. All workers look at the same sum, or tell each other, so all skip the same updates and have the
+ * that it is doubled. All workers look at the same sum, or inform each other, so all skip the same updates and have the
  * same scale.
  *
  * Others begin at 2^16, but their loss is the mean of a batch, and ours the sum: with 512 rows the gradients are the
