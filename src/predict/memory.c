@@ -330,7 +330,7 @@ static void list_largest(const gs_memory_use *use, char *text, size_t size) {
     }
 }
 
-/* Options that suffice alone; without any, those that --fit would combine. */
+/* Options that suffice by themselves; without any, those that --fit would combine. */
 static void list_help(choice *c, char *help, size_t size) {
     gs_memory_options list;
     char before[GS_FIT_TEXT];
