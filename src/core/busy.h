@@ -19,7 +19,7 @@ enum { GS_BUSY_TEXT = 200 };
 /* One sentence about what is wrong; "" on a quiet machine. */
 const char *gs_busy_text(const gs_busy *, char text[GS_BUSY_TEXT]);
 
-/* The worse in each respect of two, such as two workers. */
+/* The worse of two in each respect, such as two workers. */
 gs_busy gs_busy_worse(gs_busy, gs_busy);
 
 /* Figures of the calling thread until now. */

@@ -150,7 +150,7 @@ bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], i
     return n <= count;
 }
 
-/* The lowest CPU of the core that it belongs to; itself where the system does not tell. */
+/* The lowest CPU of the core that it belongs to; itself where the system does not say. */
 static int core_of_cpu(int cpu) {
     char path[96];
     int lowest = cpu;

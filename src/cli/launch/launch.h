@@ -37,7 +37,7 @@ int gs_launch_run(const gs_launch *);
  * *before: the mask to restore in the processes that are started. */
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
-/* In a new process, before exec: end with the launcher, and restore the signal mask. Ctrl-C goes to the launcher alone,
+/* In a new process, before exec: end with the launcher, and restore the signal mask. Ctrl-C goes only to the launcher,
  * which passes it on, so that each process receives it once; hence a process group of its own. That group is in the
  * background, where some terminals would stop processes that write (SIGTTOU). */
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before);
