@@ -53,7 +53,7 @@ static size_t images_and_matrices(const winograd *t, int tiles) {
     return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
 }
 
-/* Of each pixel, its number in an image with zeros around. */
+/* Each pixel's number in an image with zeros around it. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
     const int width = (s->in_w + 1) / 2 * 2 + 2;
     for (int h = 0; h < s->in_h; h++)

@@ -22,7 +22,7 @@ static inline gs_mem gs_at(gs_mem m, size_t elements) {
     return m;
 }
 
-/* So many numbers further on; an even count if m is half. */
+/* `numbers` numbers further on; an even count if m is half. */
 static inline gs_mem gs_at_number(gs_mem m, size_t numbers) {
     return gs_at(m, m.half ? numbers / 2 : numbers);
 }
