@@ -198,7 +198,7 @@ static const lever levers[] = {
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* What the fullest worker needs with these settings; INFINITY: refused. again: as in gs_memory_plan, or NULL. */
+/* What the fullest worker takes with these settings; INFINITY: refused. again: as in gs_memory_plan, or NULL. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
