@@ -11,14 +11,14 @@ static attention_sizes sizes_of(gs_device *d, const gs_attention_sizes *s) {
     return (attention_sizes){s->length, s->width, s->heads, s->causal, (cl_int)d->precision};
 }
 
-/* One work-group for each tile of tokens, each head and each sample: so many of a GPU's work-items, or one of a CPU. */
+/* One work-group for each tile of tokens, each head and each sample: GS_SUM_ITEMS work-items on a GPU, one on a CPU. */
 static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) {
     const size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1,
                  tiles = gs_cl_parts((size_t)s->length, TILE);
     return gs_cl_items(n * (size_t)s->heads * tiles * each, each);
 }
 
-/* How many samples at once, with so many copied numbers each: enough tiles for all cores. */
+/* Samples computed at once, with `copied` numbers of each copied: enough tiles for all cores. */
 static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t copied) {
     return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }

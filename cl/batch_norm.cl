@@ -43,7 +43,7 @@ GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_
         }
         a += plane_a;
         b += plane_b;
-        for (; p < s.plane; p++) { /* on a CPU: what is left of the plane */
+        for (; p < s.plane; p++) { /* on a CPU: the rest of the plane */
             const float off = number(x[p]) - middle, by = has_dy ? flowing(dy[p]) : off;
             sum.a += by;
             sum.b += by * off;

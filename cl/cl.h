@@ -226,7 +226,7 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
              : gs_cl_arg_ulong, unsigned long                                                                \
              : gs_cl_arg_ulong, unsigned long long                                                           \
              : gs_cl_arg_ulong)(x)
-/* The buffer alone, for a kernel that reads it from its beginning. */
+/* Only the buffer, for a kernel that reads it from its beginning. */
 #define GS_ARG_BUFFER(m) ((gs_cl_arg){sizeof(cl_mem), NULL, {.buffer = (m).base}, false, 0})
 /* A struct by value; the kernel's file declares the same members in the same order. */
 #define GS_ARG_STRUCT(s) ((gs_cl_arg){.size = sizeof(s), .bytes = &(s)})
@@ -238,7 +238,7 @@ static inline gs_cl_arg gs_cl_arg_float(float f) {
 gs_status gs_cl_run(gs_device *, const char *file, const char *name, gs_cl_grid, const gs_cl_arg *args,
                     int count);
 
-/* On a CPU: run a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. So many work-groups
+/* On a CPU: run a kernel whose last parameters are GS_TASKS (common.clh), which are not in `args`. `groups` work-groups
  * of one work-item share the tasks; gs_cl_takers are enough. */
 gs_status gs_cl_run_tasks(gs_device *, const char *file, const char *name, size_t groups, size_t tasks,
                           const gs_cl_arg *args, int count);

@@ -154,7 +154,7 @@ static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     return images < n ? images : n;
 }
 
-/* Scratch memory for so many numbers, in 16 bits if the precision says so. */
+/* Scratch memory for `count` numbers, in 16 bits if the precision says so. */
 static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
     const bool half = d->precision != GS_PRECISION_F32;
     GS_TRY(gs_cl_scratch(d, use, half ? gs_cl_parts(count, 2) : count, out));

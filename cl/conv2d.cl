@@ -88,7 +88,7 @@ conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_a
 /* As `weights` in cl/conv2d.c. */
 typedef struct weights {
     ulong lead, plane, dy_image, x_image; /* of the two tensors' planes */
-    ulong images, group; /* how many, and how many of them to one work-item's (group's) sum */
+    ulong images, group;                  /* how many, and how many of them each work-group sums */
     int m, n, positions; /* dw's rows and columns, db's column included; length of the sum in an image */
 } weights;
 

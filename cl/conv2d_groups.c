@@ -2,7 +2,7 @@
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
-/* A work-item computes so many channels if a group has as many, else one. A kernel for each case. */
+/* Channels that a work-item computes if a group has as many; else one. A kernel for each case. */
 enum { BLOCK = 4 };
 
 static size_t block_of(int channels) {

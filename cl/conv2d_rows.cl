@@ -37,8 +37,8 @@ static void pack(__global float *to, __global const stored *w, __global const in
 }
 
 /* All rows of y for `wide` vectors of columns, in tiles of `high` rows ("broadcast" in tile.clh). at: where the vectors
- * begin. always_inline: high and wide are then constants, and only what is below them is left of the unrolled
- * loops. */
+ * begin. always_inline: high and wide are then constants, and the unrolled loops keep only iterations below
+ * them. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < GS_ROWS; i++) if (i < high)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < WIDE; j++) if (j < wide)
 __attribute__((always_inline)) static void strip(__global float *y, __global const float *x, product p,
@@ -177,7 +177,7 @@ static void add_weights(__global float *part, __global const float *dy, __global
         }
 }
 
-/* The sum of a plane of dy: by vectors, and then what is left. */
+/* The sum of a plane of dy: by vectors, and then the rest. */
 static float sum_of_plane(__global const float *from, int count) {
     vec sums = 0;
     int i = 0;

@@ -89,8 +89,8 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
 
 enum { WIDE = 2 * GS_VECTOR };
 
-/* to[k][0] = B(k, j) for one vector of columns j, of which `columns` are there, and k < depth: by squares where B's
- * columns are contiguous, with the last one again in place of those that are not there; else those are 0. */
+/* to[k][0] = B(k, j) for one vector of columns j, `columns` of which exist, and k < depth: by squares where B's
+ * columns are contiguous, with the last one repeated for missing columns; else these are 0. */
 GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, ulong b_col, int columns,
                           int depth) {
     int k = 0;

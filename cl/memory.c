@@ -81,8 +81,8 @@ static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     return GS_OK;
 }
 
-/* Batches are small: they are copied and uploaded while the device still computes. Larger data are written once, and
- * the host waits. */
+/* Batches are small: they are copied and uploaded while the device still computes. Larger data are not copied: the
+ * host waits. */
 gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
     enum { MOST = 16 << 20 };
     gs_cl *cl = gs_cl_of(d);
@@ -109,7 +109,7 @@ gs_status gs_cl_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
 gs_status gs_cl_read_begin(gs_device *d, void *to, gs_mem from, size_t bytes) {
     gs_cl *cl = gs_cl_of(d);
     if (d->dry) return gs_cl_read(d, to, from, bytes);
-    if (cl->reading) gs_bug("%s: read_begin before the end of the read before it", d->name);
+    if (cl->reading) gs_bug("%s: read_begin before the previous read ended", d->name);
     if (bytes == 0) return GS_OK;
     GS_TRY(gs_cl_check(clEnqueueReadBuffer(cl->queue, buffer_of(from), CL_FALSE, bytes_at(from), bytes, to, 0,
                                            NULL, &cl->reading),

@@ -161,7 +161,7 @@ gs_status gs_cl_offload(gs_device *d, void *host, gs_mem from, size_t bytes, uin
     return copy(d, from, host, bytes, false, number);
 }
 
-/* If it is not done yet, first wait for the kernels: the wait after that is the copy's alone. */
+/* If it is not done yet, first wait for the kernels: the wait after that is only the copy's. */
 gs_status gs_cl_await(gs_device *d, uint64_t number) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_transfer *c = &cl->copy[number % GS_CL_COPIES];

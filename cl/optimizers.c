@@ -1,4 +1,4 @@
-/* The updates of the optimisers: of NAME the kernel in cl/NAME.cl. */
+/* The updates of the optimisers: NAME uses the kernel in cl/NAME.cl. */
 #include "cl/cl.h"
 
 gs_status gs_cl_sgd_update(gs_device *d, gs_mem w, gs_mem v, gs_mem dw, size_t count, float scale, float lr,

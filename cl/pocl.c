@@ -33,7 +33,7 @@ static pid_t owner; /* a process that this one has forked leaves the folder alon
 
 /* ---- is it a place to write to? ---- */
 
-/* Try to write: permission bits do not tell of full disks, quotas and read-only file systems. On failure errno is
+/* Try to write: permission bits do not show full disks, quotas and read-only file systems. On failure errno is
  * set. */
 static bool can_hold(const char *folder) {
     char path[PATH + 32];

@@ -1,6 +1,6 @@
 #include "cl/round16.h"
 
-enum { LINE = 64 }; /* where a copy begins: a multiple of so many floats */
+enum { LINE = 64 }; /* a copy begins at a multiple of this many floats */
 
 gs_status gs_cl_narrow(gs_device *d, gs_mem to, gs_mem x, size_t count, bool relu) {
     return GS_CL_RUN(d, GS_CL_STORED(d, "round16"), "narrow", gs_cl_elements(d, count), to, x, count,

@@ -20,7 +20,7 @@
 typedef struct gs_cl_operand {
     gs_mem *place; /* becomes that of the copy */
     size_t count;
-    bool relu_y; /* the y of a relu, of which only the signs are asked for: a copy says them as narrow does */
+    bool relu_y; /* a relu's y, read only for its signs: a copy keeps them as narrow does */
 } gs_cl_operand;
 
 /* Replace operands that are not half yet by rounded copies. GS_NONE is skipped; with f32 nothing happens. */
@@ -36,7 +36,7 @@ static inline size_t gs_cl_copied(gs_mem m, size_t numbers) {
  * nothing is copied, as in f32. */
 size_t gs_cl_at_once(gs_device *, size_t n, size_t copied, size_t least);
 
-/* Sample `first`, an even number, where each has so many numbers. */
+/* Sample `first`, an even number; each sample has `numbers` numbers. */
 static inline gs_mem gs_cl_sample(gs_mem m, size_t first, size_t numbers) {
     return m.base ? gs_at_number(m, first * numbers) : m;
 }

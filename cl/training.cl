@@ -1,5 +1,5 @@
-/* The kernels that every training step needs, as one program: PoCL 3.1 takes half a second for each program, besides
- * its kernels. */
+/* The kernels that every training step needs, as one program: PoCL 3.1 takes half a second for each program, in
+ * addition to its kernels. */
 #include "data.cl"
 #include "gemm.cl"
 #include "linear.cl"

@@ -24,7 +24,7 @@ bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
            s->out_c % CHANNELS == 0 && s->in_c * s->out_c <= MOST && s->in_h * s->in_w >= t->vector;
 }
 
-/* About so many floats of v and m, or of v and n, stay in a core's second cache. */
+/* About this many floats of v and m, or of v and n, stay in a core's second-level cache. */
 enum { CACHED = 1 << 16 };
 
 static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
@@ -53,7 +53,7 @@ static size_t images_and_matrices(const winograd *t, int tiles) {
     return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
 }
 
-/* Of each pixel, its number in an image with zeros around. */
+/* Each pixel's number in an image with zeros around it. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
     const int width = (s->in_w + 1) / 2 * 2 + 2;
     for (int h = 0; h < s->in_h; h++)

@@ -62,7 +62,7 @@ static void fetch_next(const head *h, int i, int j, int piece) {
  * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what is wholly behind the diagonal
  * is skipped: there a query would see later keys. The sums are the same, since these weigh 0. */
 
-/* c = `rows` rows of `a`, which are `row` floats apart, times `columns` columns of what is transposed */
+/* c = `rows` rows of `a`, which are `row` floats apart, times `columns` columns of t, which is transposed */
 static void multiply(const head *h, float *c, size_t c_row, const float *a, size_t row, int rows,
                      const float *t, int columns) {
     const gs_matmul m = {.rows = rows,
@@ -75,7 +75,7 @@ static void multiply(const head *h, float *c, size_t c_row, const float *a, size
     GS_ISA(gs_cpu_matmul)(&m);
 }
 
-/* tile (key, query) = rows of `keys` times what is transposed */
+/* tile (key, query) = rows of `keys` times t, which is transposed */
 static void tile_of(const head *h, float *tile, const float *keys, size_t row, int count, const float *t,
                     int lanes, bool diagonal) {
     const int band = diagonal ? SIDE : count;
@@ -86,7 +86,7 @@ static void tile_of(const head *h, float *tile, const float *keys, size_t row, i
     }
 }
 
-/* to[i] = row i times row i of what is transposed: the diagonal of tile_of, and the same bits. */
+/* to[i] = row i times column i of t: the diagonal of tile_of, and the same bits. */
 static void dots(const head *h, float *to, const float *rows, size_t row, int count, const float *t,
                  float *room) {
     for (int i = 0; i < count; i += SIDE) {

@@ -43,7 +43,7 @@ static void gs_element_part(void *context, int part) {
         }
 }
 
-/* t: what is no array. */
+/* t: all but the arrays. */
 static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                               gs_element_work t) {
     t.to = gs_cpu_floats(to);

@@ -1,7 +1,7 @@
 /* Five algorithms for a linear layer; linear.c chooses. (A sixth, linear_tree.c, has its own operators in backend.h.)
  *
  *     linear.c         OpenBLAS. Its products copy both matrices first, into the order in which they will be read.
- *     linear_small.c   products of our own, which read the weights in place: faster where the batch is so small
+ *     linear_small.c   our own products, which read the weights in place: faster where the batch is so small
  *                      that each weight is used only a few times, as with the 64 samples of one of two workers.
  *     linear_large.c   the same products in another order, for more samples, such as the tokens of sequences.
  *     linear_one.c     forward of one sample, or of one token: each weight is used once.

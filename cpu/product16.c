@@ -26,7 +26,7 @@ static size_t up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
 }
 
-/* Room for `rows` and `columns` of a block, and what is spare: a line's rounded copy and matmul's strip. */
+/* Room for `rows` and `columns` of a block, plus a line's rounded copy and matmul's strip. */
 static size_t floats_of_a(int rows) {
     return up((size_t)least(rows, BLOCK_ROWS), 16) * DEPTH;
 }

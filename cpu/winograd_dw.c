@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* About this many floats of v and n stay in a core's second-level cache; and so many tiles are worth a product. */
+/* About this many floats of v and n stay in a core's second-level cache; a product needs this many tiles to pay. */
 enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
 /* Images whose channels are adjacent, with zeros around: (blocks of GS_VECTOR channels, height, width, GS_VECTOR).

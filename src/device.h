@@ -80,10 +80,10 @@ struct gs_device {
  * memory; reads give 0. The calls of a run then show what memory it would take. Call it before the first allocation. */
 void gs_device_set_dry(gs_device *);
 
-/* The decision of gs_cpu_choose_kernels alone: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
+/* Only the decision of gs_cpu_choose_kernels: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
-/* For how many threads this process has cores, by its affinity and its CPU quota; at least 1. */
+/* The number of threads for which this process has cores, by its affinity and its CPU quota; at least 1. */
 int gs_cpu_cores(void);
 
 /* Set PoCL's environment variables, where they are not set yet, to what suits us best. Call this too at the beginning
@@ -121,7 +121,7 @@ gs_status gs_cl_open(gs_device *device); /* device->name says which */
 /* An allocation of a dry run: addresses without memory behind them, which read as 0. NULL: none are left. */
 void *gs_dry_alloc(size_t bytes);
 void gs_dry_free(void *memory, size_t bytes);
-/* Reads of a dry run: up to so many bytes become 0; longer ones are not touched. */
+/* Reads of a dry run: up to this many bytes become 0; longer ones are not touched. */
 enum { GS_DRY_READ = 1024 };
 static inline void gs_dry_read(void *to, size_t bytes) {
     if (bytes <= GS_DRY_READ) memset(to, 0, bytes);

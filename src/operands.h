@@ -22,20 +22,20 @@ static inline gs_mem gs_at(gs_mem m, size_t elements) {
     return m;
 }
 
-/* So many numbers further on; an even count if m is half. */
+/* `numbers` numbers further on; an even count if m is half. */
 static inline gs_mem gs_at_number(gs_mem m, size_t numbers) {
     return gs_at(m, m.half ? numbers / 2 : numbers);
 }
 
-/* Bytes of so many numbers. */
+/* Bytes of `numbers` numbers. */
 static inline size_t gs_bytes_of(size_t numbers, bool half) {
     return numbers * (half ? sizeof(uint16_t) : sizeof(float));
 }
 
 /* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
  * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1.
- * The channels of x and of y are cut into `groups` equal parts, and part g of y sees part g of x alone. The pixels
- * under a kernel are `dilation` apart. Of the last three numbers 0 means 1: they may be left out. */
+ * The channels of x and of y are cut into `groups` equal parts, and part g of y sees only part g of x. The pixels
+ * under a kernel are `dilation` apart. The last three numbers may be left out: 0 means 1. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;

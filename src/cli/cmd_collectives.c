@@ -33,7 +33,7 @@ typedef struct gs_table {
     bool json;
     bool bind;      /* bind each rank to its own CPUs */
     int runs;       /* of each cell, at least */
-    double seconds; /* repeat runs that take less than this together; not with a link */
+    double seconds; /* repeat runs until they take this long together; not with a link */
     int cells, wrong;
     char folder[300]; /* where the ranks meet for Gloo */
     gs_outcome outcome[GS_TABLE_RANKS];

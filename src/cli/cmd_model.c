@@ -14,7 +14,7 @@ static void shape_text(gs_shape s, char *text, size_t size) {
         snprintf(text, size, "%s", gs_shape_product(s).text);
 }
 
-enum { NAME = 12, WHAT = 28 }; /* columns; what is longer has a line of its own */
+enum { NAME = 12, WHAT = 28 }; /* columns; longer text goes on its own line */
 
 static gs_status print_layer(gs_layer *l, void *context) {
     (void)context;
@@ -62,10 +62,10 @@ static void print_grammar(void) {
     const char *usage, *what;
     printf("\nnames:\n");
     for (const gs_named_model *m = gs_models; m->name; m++) print_name(m);
-    printf("  A number after a name is that of the classes, or of the tokens: \"gpt 96\".\n");
+    printf("  A number after a name sets the number of classes or tokens: \"gpt 96\".\n");
     printf("\nlayers, separated by commas; a new line counts as a space:\n");
     for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
-        const char *end = usage + strlen(usage); /* of the line; what does not fit comes on the next one */
+        const char *end = usage + strlen(usage); /* of the line; the rest goes on the next one */
         while (end - usage > LINE) end = memrchr(usage, ' ', (size_t)(end - usage));
         const bool broken = *end != 0, fits = strlen(usage) <= USAGE;
         if (!fits) printf("  %.*s\n", (int)(end - usage), usage);

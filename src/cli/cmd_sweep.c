@@ -80,14 +80,14 @@ static cJSON *json_line(const gs_sweep_line *l) {
                           GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
-/* A sweep that was stopped has whole runs too. Of one that failed gs_json_failed prints the end. */
+/* A stopped sweep has complete runs too. If one failed, gs_json_failed prints the end. */
 static void json_end(int whole, bool interrupted) {
     gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
                                  GS_FIELD("status", interrupted ? "interrupted" : "done"),
                                  GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
 }
 
-/* ---- the table: at most 60 columns, and a word more where there are 72 ---- */
+/* ---- the table: at most 60 columns, and one more word if 72 fit ---- */
 
 static void one_head(const gs_sweep *w) {
     char target[40];

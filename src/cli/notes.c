@@ -1,4 +1,4 @@
-/* Notes on standard error: assumptions, omissions, and what is valid but probably not intended. */
+/* Notes on standard error: assumptions, omissions, and settings that are valid but probably not intended. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static void tell_config(const char *command, const gs_worker *w) {
     if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
         config_of(plan->net, config, sizeof config);
         gs_tell(command,
-                "note: --names huggingface: the file has weights alone; transformers reads the rest from a "
+                "note: --names huggingface: the file has only weights; transformers reads the rest from a "
                 "config.json beside it: \"model_type\": \"gpt2\", %s",
                 config);
     }
@@ -72,8 +72,8 @@ static void tell_names(const char *command, const gs_settings *s) {
     if (!m || m->torchvision) return;
     gs_tell(
         command,
-        "note: --names torchvision: torchvision has no model %s; the names are those that its ResNet and VGG "
-        "have for such layers",
+        "note: --names torchvision: torchvision has no model %s; the names are those of such layers in its "
+        "ResNet and VGG",
         s->model);
 }
 
@@ -90,7 +90,7 @@ void gs_tell_usual_images(const char *command, const char *model, gs_shape in) {
 static void tell_left_out(const char *command, const char *set, const gs_folder_list *list) {
     if (*list->left_out)
         gs_tell(command,
-                "note: %s leaves pictures out that gradsum cannot read: %s; convert them to JPEG or PNG", set,
+                "note: %s leaves out pictures that gradsum cannot read: %s; convert them to JPEG or PNG", set,
                 list->left_out);
     if (*list->absent)
         gs_tell(command, "note: %s has no pictures of %s: its accuracy is that of the other classes", set,

@@ -605,7 +605,7 @@ static void print_zero(const gs_zero_report *z) {
 
 static void print_tensor(const gs_tensor_report *t, const gs_result *r) {
     const double mb = 1e-6;
-    const bool stages = r->bubble.stages > 0; /* then a worker's numbers describe its stage alone */
+    const bool stages = r->bubble.stages > 0; /* then a worker's numbers describe only its stage */
     char which[24] = "each";
     if (t->workers == 0) return;
     if (stages) snprintf(which, sizeof which, "worker %d", r->rank);

@@ -51,7 +51,7 @@ bool gs_operation_reduces(gs_operation);
 bool gs_operation_has_root(gs_operation);
 bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: all is `out` */
 
-/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0"; of a message: "send of 20 bytes to rank 1". The text
+/* "all_reduce of 5 f32"; full: "reduce of 5 f32 (sum) to rank 0"; for a message: "send of 20 bytes to rank 1". The text
  * lies in one of two thread-local buffers, which are used alternately. */
 GS_API const char *gs_call_text(const gs_call *, bool full);
 

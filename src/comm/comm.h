@@ -155,7 +155,7 @@ typedef struct gs_transport {
     void (*set_multithreaded)(gs_comm *);
     /* The number of this rank in failure messages; in a split comm, its number in the parent. NULL: its rank. */
     int (*reported_rank)(const gs_comm *);
-    /* In virtual time (predict/message_lists.c) there are no data: called instead of adding so many bytes to others.
+    /* In virtual time (predict/message_lists.c) there are no data: called instead of adding `bytes` bytes to others.
      * NULL: add them. */
     gs_status (*added)(gs_comm *, size_t bytes);
     /* In a dry run (predict/dry_run.c): called instead of a scheme's sum (gs_sync_run), or of the collective `call` of

@@ -27,7 +27,7 @@ typedef struct gs_rendezvous {
 
     /* Meeting without a folder; then `directory` is NULL. */
     char endpoint[300];    /* "tcp://HOST:PORT"; "": in the folder */
-    int ports;             /* the store is at one of so many ports from PORT on; 0: at PORT */
+    int ports;             /* the store is at one of this many ports from PORT on; 0: at PORT */
     bool holds_store;      /* this process holds the store, at HOST */
     char run[128];         /* the run's name, from which its key is derived; "" */
     const char *interface; /* "eth0" or "10.0.0.7", where to listen; NULL: at the route's source address */

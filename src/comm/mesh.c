@@ -64,7 +64,7 @@ typedef struct mesh {
     talk *talk;
     int turned_away;          /* guests without a proof */
     const bool *present;      /* ranks to connect with; NULL: all */
-    char (*why)[GS_MESH_WHY]; /* of each rank, why it has no connection; NULL: then all fail */
+    char (*why)[GS_MESH_WHY]; /* [rank] why it has no connection; NULL: then all fail */
 } mesh;
 
 static void hang_up(mesh *m, talk *t, int error) {

@@ -15,7 +15,7 @@
 gs_status gs_mesh_listen(const char *address, gs_rank_info *mine, int *listener);
 
 /* socket[line * size + rank]: a nonblocking connection to each rank for each of `lines`, -1 for this rank. The caller
- * closes them, also after a failure. process[rank] tells when that process has ended, or is -1 (gs_processes_watch);
+ * closes them, even after a failure. process[rank] tells when that process has ended, or is -1 (gs_processes_watch);
  * NULL: all are -1. GS_E_PEER: within the timeout a rank could not be reached, did not call, or ended. GS_E_FILE, at
  * once: this process has no file descriptor left. */
 gs_status gs_mesh_connect(const gs_rendezvous *, const gs_rank_info *all, int listener, const int *process,

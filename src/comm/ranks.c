@@ -17,7 +17,7 @@ typedef struct rank {
 } rank;
 
 /* A rank frees its own comm: Gloo's comm waits for the other ranks then, so one thread could not free all. After a
- * failure no one waits, and gs_ranks_run frees it, since others may still be told. */
+ * failure no one waits, and gs_ranks_run frees it when all ranks have ended. */
 static void *rank_main(void *argument) {
     rank *r = argument;
     if (gs_error_keep(&r->error, r->work(r->context, r->number, &r->comm)) == GS_OK) {

@@ -1,4 +1,4 @@
-/* GS_API marks each function and each table that a program may use: libgradsum.so exports these alone. The other
+/* GS_API marks each function and each table that a program may use: libgradsum.so exports only these. The other
  * declarations of a public header are internal. */
 #pragma once
 

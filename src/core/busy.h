@@ -19,7 +19,7 @@ enum { GS_BUSY_TEXT = 200 };
 /* One sentence about what is wrong; "" on a quiet machine. */
 const char *gs_busy_text(const gs_busy *, char text[GS_BUSY_TEXT]);
 
-/* The worse in each respect of two, such as two workers. */
+/* The worse of two in each respect, such as two workers. */
 gs_busy gs_busy_worse(gs_busy, gs_busy);
 
 /* Figures of the calling thread until now. */
@@ -33,5 +33,5 @@ gs_busy_clock gs_busy_begin(void);
  * busy: then its own threads, such as those that decode pictures, wait for each other. */
 double gs_busy_waited(const gs_busy_clock *since, double cpus);
 
-/* Measure so many computing threads for a quarter of a second. */
+/* Measure `threads` computing threads for a quarter of a second. */
 gs_busy gs_busy_measure(int threads);

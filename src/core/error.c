@@ -14,7 +14,7 @@ gs_status gs_fail(gs_status code, const char *format, ...) {
     char text[sizeof message]; /* the arguments may include gs_message() itself */
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* names of files, and what is in them, become parts of messages: none of it may control a terminal */
+    /* names and contents of files become parts of messages: they must not control a terminal */
     gs_printable_into(message, sizeof message, text, "\n\t");
     return code;
 }

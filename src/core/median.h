@@ -1,7 +1,7 @@
 /* The median of measurements: unlike a mean, a few disturbed values do not move it. */
 #pragma once
 
-/* Of x[0 .. count - 1], count >= 1; of an even count the smaller of the two in the middle. Sorts x, ascending. */
+/* The median of x[0 .. count - 1], count >= 1; the lower of the middle two if count is even. Sorts x, ascending. */
 double gs_median(double *x, int count);
 
 /* Sorts x[0 .. count - 1], ascending. */

@@ -18,7 +18,7 @@ static char state_in(const char *stat) {
     return end && end[1] == ' ' ? end[2] : 0;
 }
 
-/* What the system says in a file, as far as it fits; "" if it cannot be read. Returns how many bytes. */
+/* The content of a system file, as far as it fits; "" if it cannot be read. Returns the number of bytes. */
 static size_t read_file(const char *path, char *text, size_t size) {
     FILE *f = fopen(path, "re");
     const size_t bytes = f ? fread(text, 1, size - 1, f) : 0;

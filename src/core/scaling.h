@@ -19,7 +19,7 @@ typedef struct gs_scaling {
     gs_by_channel mean, std;
 } gs_scaling;
 
-/* Bytes become 0 to 1, and floats stay as they are. */
+/* Bytes become 0 to 1, and floats are unchanged. */
 #define GS_NOT_SCALED ((gs_scaling){GS_ALL_CHANNELS(0), GS_ALL_CHANNELS(1)})
 
 /* The number of a channel; x.count is not 0. */

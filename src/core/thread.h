@@ -1,5 +1,5 @@
 /* Threads with a stack of 8 MB. By default a thread's stack is as large as the shell allows the main thread's (ulimit
- * -s), and a worker that needs more dies without a word. Not for programs that use the library. */
+ * -s), and a worker that needs more dies without a message. Not for programs that use the library. */
 #pragma once
 
 #include <pthread.h>

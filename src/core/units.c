@@ -30,7 +30,7 @@ bool gs_unit_read(const char **text, const gs_unit *units, double *value) {
     return false;
 }
 
-/* With so many digits, without an exponent, and without zeros at its end: gs_unit_read takes no others. */
+/* With `digits` digits, no exponent and no trailing zeros: gs_unit_read refuses others. */
 static void print_plain(double x, int digits, char *text, size_t size) {
     char shown[32];
     snprintf(shown, sizeof shown, "%.*e", digits - 1, x);

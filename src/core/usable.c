@@ -54,8 +54,8 @@ static void look_at_group(gs_usable *u, const char *folder) {
                  number_of(folder, "memory.stat", "total_inactive_file "));
 }
 
-/* A group and all its ancestors. In a container the path may be the host's, of which only the end or nothing is
- * mounted: what is not there limits nothing, and the mount itself is the container's group. */
+/* A group and all its ancestors. In a container the path may be the host's, and only its end, or nothing, is
+ * mounted: missing groups limit nothing, and the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];
     const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, *mount ? "/" : "", mount);
@@ -117,8 +117,8 @@ bool gs_cores_may_bind(const char *transport) {
     return strcmp(transport, "gloo") != 0;
 }
 
-/* All allowed CPUs, those of one core together. How many; *cores: of how many cores, and in `group` of which one
- * each. */
+/* All allowed CPUs, those of one core together. Returns their number. *cores: the number of cores; group[i]: the
+ * core of cpu[i], from 0. */
 static int in_order(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int cpu[CPU_SETSIZE],
                     int group[CPU_SETSIZE], int *cores) {
     cpu_set_t left = *allowed;
@@ -150,7 +150,7 @@ bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], i
     return n <= count;
 }
 
-/* The lowest CPU of the core that it belongs to; itself where the system does not tell. */
+/* The lowest CPU of the core that it belongs to; itself where the system does not say. */
 static int core_of_cpu(int cpu) {
     char path[96];
     int lowest = cpu;

@@ -1,4 +1,4 @@
-/* The version is defined here alone. The Makefile reads it here, for the name of the shared library and for
+/* The version is defined only here. The Makefile reads it here, for the name of the shared library and for
  * pkg-config. Which number changes when: .github/CHANGELOG.md. */
 #pragma once
 

@@ -9,7 +9,7 @@
  * and the background dark, or the reverse, with equal chance. The mean of each byte is therefore the same in all
  * classes, and a linear model finds nothing to learn: only shape tells the class.
  *
- * The arithmetic uses integers alone: a seed gives the same bytes on every machine.
+ * The arithmetic uses only integers: a seed gives the same bytes on every machine.
  */
 #pragma once
 

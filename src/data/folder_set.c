@@ -465,7 +465,7 @@ static gs_status read_sample(const reading *r, tools *t, size_t k) {
 
 /* ---- requests, by several threads ---- */
 
-/* Of several failures the one with the smallest number counts: the result must not depend on the number of threads.
+/* If several files fail, the smallest number counts: the result must not depend on the number of threads.
  * Numbers are taken in order, so after a failure at i all below i have begun. */
 static void note_failure(reading *r, size_t i, gs_status status) {
     if (status == GS_OK || (r->error.status != GS_OK && r->failed_at < i)) return;

@@ -6,7 +6,7 @@
  * the first ones of the order of epoch 0 with seed 0 (order.h): a million files take no longer than a thousand.
  *
  * A file that cannot be decoded ends the run with its name and number. With skip_broken the next decodable file of the
- * list replaces it, with its own label. The choice depends on the files alone.
+ * list replaces it, with its own label. The choice depends only on the files.
  */
 #pragma once
 
@@ -84,7 +84,7 @@ typedef struct gs_folder_set {
     unsigned char *is_broken; /* with skip_broken: flags of files that could not be decoded; else NULL */
     int size;
     struct gs_folder_threads *threads;
-    /* With --cache: decoded pictures of kept_bytes each, kept when first read; `state` tells which are there. */
+    /* With --cache: decoded pictures of kept_bytes each, kept when first read; `state` says which are there. */
     unsigned char *kept, *state;
     size_t kept_bytes;
 } gs_folder_set;
@@ -98,7 +98,7 @@ void gs_folder_set_free(gs_folder_set *); /* NULL is allowed */
 gs_status gs_folder_set_read(gs_folder_set *, const gs_dataset *, const gs_sample_request *,
                              unsigned char *inputs, int32_t *targets);
 
-/* Allocate memory for --cache. GS_E_MEMORY: too little is free; the message tells how much is needed. */
+/* Allocate memory for --cache. GS_E_MEMORY: too little is free; the message says how much is needed. */
 gs_status gs_folder_set_keep(gs_folder_set *, size_t count, size_t bytes);
 
 /* Mean and deviation from the sums of bytes and of their squares. The sums are integers, so their order does not

@@ -40,7 +40,7 @@ const char *gs_tokens_name(gs_tokens);
 const char *gs_tokens_word(gs_tokens, size_t count);
 
 /* The vocabulary of a text of `bytes` bytes with a 0 after them. `where` names its origin in messages. GS_E_FORMAT: the
- * text is empty; for characters, it is not UTF-8 or holds the character 0 (the message tells where), or it has more
+ * text is empty; for characters, it is not UTF-8 or holds the character 0 (the message says where), or it has more
  * than GS_VOCABULARY_MOST different characters. GS_E_USAGE: byte pairs, which need a list. Call gs_vocabulary_free
  * after success. */
 gs_status gs_vocabulary_of(gs_tokens, const char *text, size_t bytes, const char *where, gs_vocabulary *out);

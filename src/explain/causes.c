@@ -615,7 +615,7 @@ static bool cause_of_rate(const mismatch *c) {
     return name_known_multiple(c, c->ratio, NEAR, known);
 }
 
-/* Squares add up, so what is missing tells the tensor. */
+/* Squares add up, so the missing part identifies the tensor. */
 static bool norm_without_tensor(const mismatch *c) {
     gs_sketch x;
     double all = 0;
@@ -814,7 +814,7 @@ static bool cause_of_updated(const mismatch *c) {
     const double step = c->of_b->lr * gs_digests_number(c->b, "weight-decay");
     const gs_optimizer_ops *ops = optimizer_of(c);
     double f[2];
-    /* An optimiser with a trust ratio gives each tensor a factor of its own. */
+    /* An optimiser with a trust ratio gives each tensor its own factor. */
     if (ops && ops->whole)
         return name(c, "trust ratio",
                     "%s scales the updates by norms of parts of tensors, or of other vectors", ops->name);

@@ -77,8 +77,8 @@ static const double tolerances[][3] = {
 };
 static const double SAME = 1e-6, OF_OUTPUTS = 10, MOST_OF_OUTPUTS = 0.2;
 
-/* Updated weights may also differ by a share of the way that B's weights moved. With Adam, an element whose gradient is
- * near 0 may move a whole step up in A, and a whole step down in B. */
+/* Updated weights may also differ by a share of the distance that B's weights moved. With Adam, an element whose
+ * gradient is near 0 may move a whole step up in A, and a whole step down in B. */
 static const double OF_WAY = 0.25, OF_WAY_DIVIDED = 2;
 
 static const int tolerance_of[GS_DIFFERS_KINDS] = {
@@ -180,7 +180,7 @@ static bool are_divided_alike(const search *s) {
     return true;
 }
 
-/* Compares an eighth of the batch, of one rank or all ranks; of dw all passes, because B may have other passes. The
+/* Compares an eighth of the batch, of one rank or all ranks; for dw all passes, because B may have other passes. The
  * norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
     gs_sketch a, b;
@@ -255,7 +255,7 @@ static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     return true;
 }
 
-/* A share of the way of one update, or of all updates from B's first step to the step in which A was resumed. */
+/* A share of the distance of one update, or of all updates from B's first step to the step in which A was resumed. */
 static double share_of_way(const search *s, int kind, int p) {
     const bool updated = kind == GS_DIGEST_updated;
     const double share = s->divides ? OF_WAY_DIVIDED

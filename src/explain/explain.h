@@ -36,7 +36,7 @@ typedef struct gs_difference {
     bool rounded;   /* the bits of an array differ, if only by rounding */
     uint64_t grown; /* the first step that was compared only in part, because rounding had grown; 0: none */
     /* The steps in which A and B diverged: their first number that is not finite. 0: one of them did not diverge, or a
-     * difference was found. The comparison ends with the earlier step, of which only finite numbers are compared. */
+     * difference was found. The comparison ends with the earlier step, where only finite numbers are compared. */
     uint64_t diverged[2];
     uint64_t step;
     int kind;                      /* gs_digest_kind, or one of the above */

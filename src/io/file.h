@@ -10,7 +10,7 @@
 
 /* Open a regular file for reading; *size: its bytes. For every file from users or other programs: on a FIFO, a terminal
  * or a device, plain open() or the first read could block forever. GS_E_FILE: missing, forbidden, not a regular file;
- * errno tells which (EISDIR, EINVAL: another kind). */
+ * errno says which (EISDIR, EINVAL: another kind). */
 gs_status gs_file_open(const char *path, int *fd, uint64_t *size);
 gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);
 
@@ -31,7 +31,7 @@ gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size
 /* A file that took the place of another: a Git LFS pointer, an error page, a pickle. */
 typedef struct gs_foreign {
     const char *what; /* "a Git LFS pointer" */
-    const char *todo; /* how to get the file itself; NULL: the reader tells what it wants */
+    const char *todo; /* how to get the file itself; NULL: the reader says what it wants */
 } gs_foreign;
 
 /* Recognize a file by its first bytes, up to 512; NULL: unknown. */

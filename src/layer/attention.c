@@ -76,7 +76,7 @@ static gs_status attention_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
     return l->device->ops->attention_forward(l->device, *y, me->softmax, x, pass->n, &me->sizes);
 }
 
-/* Of y_i = sum_j p_ij v_j: see attention_backward in backend.h. */
+/* y_i = sum_j p_ij v_j; dx: attention_backward in backend.h. */
 static gs_status attention_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const attention *me = (const attention *)l;
     if (!l->needs_dx) return GS_OK;

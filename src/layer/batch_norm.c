@@ -174,7 +174,7 @@ static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 
 /* ---- backward ---- */
 
-/* Of y = w u + b, where mean and var depend on x too: see batch_norm_backward in backend.h. */
+/* y = w u + b, where mean and var depend on x too; dx: batch_norm_backward in backend.h. */
 static gs_status backward_group(gs_layer *l, const gs_pass *pass, gs_mem dy, group g) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_backend *ops = l->device->ops;

@@ -48,7 +48,7 @@ static gs_status conv2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
                                           gs_layer_tokens(l, pass), &me->sizes, &l->epilogue);
 }
 
-/* Of y = x * w + b: a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
+/* y = x * w + b; a pixel's dx gathers dy times w over the windows that contain it; dw and db sum over all
  * windows of all samples. */
 static gs_status conv2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const conv2d *me = (const conv2d *)l;

@@ -40,7 +40,7 @@ static gs_status dropout_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_
     return GS_OK;
 }
 
-/* Of y = mask x / (1 - p): dx = mask dy / (1 - p). */
+/* y = mask x / (1 - p); dx = mask dy / (1 - p). */
 static gs_status dropout_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     if (l->needs_dx && pass->training) return drop(l, pass, *dx, dy);
     *dx = l->needs_dx ? dy : GS_NONE;

@@ -58,7 +58,7 @@ static gs_status embedding_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
                                              l->first, l->local_outputs == l->outputs ? NAN : -0.0f);
 }
 
-/* Of y = w[x]: dw[r] = the sum of dy over the tokens x = r. A function of whole numbers has no slope: dx is 0, if it is
+/* y = w[x]; dw[r] = the sum of dy over the tokens x = r. A function of whole numbers has no slope: dx is 0, if it is
  * asked for. */
 static gs_status embedding_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const size_t count = pass->n * gs_shape_size(l->in);

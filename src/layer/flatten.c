@@ -12,7 +12,7 @@ static gs_status flatten_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_
     return GS_OK;
 }
 
-/* Of y = x: dx = dy. */
+/* y = x; dx = dy. */
 static gs_status flatten_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     (void)pass;
     *dx = l->needs_dx ? dy : GS_NONE;

@@ -8,7 +8,7 @@
  * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image, and
  * as many groups as channels an "instance norm". eps is 1e-5.
  *
- * The groups of all samples are stored one behind the other, so that to the operators of batch_norm n samples of G
+ * The groups of all samples are stored consecutively, so that to the operators of batch_norm n samples of G
  * groups are one sample of n G channels: these make u of x. A second call makes y of u, with the real channels, mean 0
  * and variance 1.
  *
@@ -93,7 +93,7 @@ static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                    me->ones, pass->n, &s.channels);
 }
 
-/* Of y = weight u + bias: the sums for weight and bias, then g = weight dy. Of u of x: batch_norm's dx of g. u is
+/* y = weight u + bias: the sums for weight and bias, then g = weight dy. u of x: batch_norm's dx of g. u is
  * computed again; u and g are written where dx will be. */
 static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const group_norm *me = (const group_norm *)l;

@@ -1,4 +1,4 @@
-/* Layers: a forward, a backward, and what backward needs of forward.
+/* Layers: forward, backward, and what backward needs from forward.
  *
  * A network is built by nesting constructors (make.h), or from a text (model/model_text.h):
  *
@@ -27,9 +27,9 @@ typedef enum gs_rerun {
 /* The decisions of the memory plan for a layer. The plan is made once for the whole net, when it is bound, and carried
  * out around the layer's forward and backward. */
 typedef struct gs_layer_memory {
-    int y_buffer, dx_buffer; /* numbers of the two among the arena's; below 0: a buffer of its own, or none */
+    int y_buffer, dx_buffer; /* the numbers of its two arena buffers; below 0: its own buffer, or none */
     int backward_step;       /* how many steps of backward are done once its own is (gs_buffer_plan.now) */
-    bool x_half, y_half;     /* x and dx lie in 16 bits; y and dy do (half_storage.h); so do a net's ends */
+    bool x_half, y_half;     /* in 16 bits: x and dx; y and dy (half_storage.h); of a net: its two ends */
     int segment; /* of a layer in the root: one more than the number of the first child in its segment; 0: none */
     int unit; /* of a layer in the root: what is offloaded together with it, from 1 (offload.h); 0: nothing */
     gs_rerun rerun; /* within a segment */
@@ -64,11 +64,11 @@ typedef struct gs_layer_ops {
     bool lends;            /* its first tensor may be the weight of another layer too (gs_layer.lent) */
     bool depends_on_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
-    bool incremental; /* forward can have a part of each sequence (gs_pass.tokens) */
+    bool incremental; /* forward can take a part of each sequence (gs_pass.tokens) */
     /* For layers that keep something of earlier tokens: allocate that, once. GS_E_SHAPE: impossible. NULL: nothing is
      * kept. */
     gs_status (*cache)(gs_layer *, size_t max_batch);
-    /* For `profile`: arrays of the size of y that forward writes besides y, and that backward reads besides dy. */
+    /* For `profile`: further arrays of the size of y that forward writes (except y) and backward reads (except dy). */
     int extra_writes, extra_reads;
     /* The layer as in a model text: "conv 32 3x3 pad 1". At most `size` bytes. NULL: its name is enough. */
     void (*describe)(const gs_layer *, char *text, size_t size);
@@ -85,7 +85,7 @@ struct gs_layer {
     int block; /* the block of a model text that it came from, from 1 on, each use counted; 0: none */
 
     int recompute; /* of the root, before it is bound: see recompute.h */
-    /* A stage of a pipeline whose neighbours take and give 16 bits too (memory/half_storage.h). */
+    /* A stage of a pipeline whose neighbours use 16 bits too (memory/half_storage.h). */
     bool half_ends;
 
     /* before plan: a layer that a tensor group divides (parallel/tensor.h); NULL: it is whole */
@@ -93,11 +93,10 @@ struct gs_layer {
 
     /* planned */
     gs_layer *root; /* the model's outermost layer */
-    char name[48];  /* its place, as PyTorch's Sequential has it: "0", "3.body.1"; "" for the model's root */
+    char name[48];  /* its path, as in PyTorch's Sequential: "0", "3.body.1"; "" for the model's root */
     int number;     /* counting from 0 through the whole model, in the order of gs_layer_walk, for dropout */
     gs_shape in, out;
-    int first,
-        local_outputs; /* it has so many of its outputs, from the first on: all, unless it is a shard */
+    int first, local_outputs; /* it computes this many outputs from `first` on: all, unless it is a shard */
     gs_param param[GS_LAYER_PARAMS];
     int params;
     const gs_param *borrowed; /* the tensor of another layer, its weight; NULL: it has its own */
@@ -111,14 +110,14 @@ struct gs_layer {
 
     /* bound */
     gs_device *device;
-    gs_epilogue epilogue;         /* what its operator does besides: the work of layers fused into it */
+    gs_epilogue epilogue;         /* additional work of its operator: that of layers fused into it */
     gs_mem y, dx;                 /* buffers for max_batch samples; GS_NONE if there is none. y is its own */
     gs_arena *arena;              /* the root's */
     struct gs_layer_hooks *hooks; /* the root's, not owned (watch.h); NULL: none */
     gs_mem x;                     /* of the last forward */
     struct gs_layer_watcher *watchers; /* of the root: the last that began (watch.h); NULL: none */
     gs_layer_memory memory;
-    size_t bytes; /* of its buffers; of the root also what dx takes that lies over no y */
+    size_t bytes; /* of its buffers; the root's include dx space that no y shares */
     bool fused;   /* a layer before it does its work (sequential.c): it is not bound and not called */
     /* Another stage of a pipeline computes it (gs_model_config): not bound, not called, but with w and dw. */
     bool other_stage;
@@ -126,8 +125,8 @@ struct gs_layer {
 
 /* ---- the three stages, for any layer and all that it contains ---- */
 
-/* Give names and numbers, infer shapes, and place the parameters one behind the other in the flat array, with all state
- * behind them. *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
+/* Give names and numbers, infer shapes, and place the parameters consecutively in the flat array, followed by all
+ * state. *params = the total count of the parameters, without state. On GS_E_SHAPE the message names the layer
  * ("layer 4 (linear 10): ..."). */
 gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params);
 
@@ -157,7 +156,7 @@ size_t gs_layer_count(const gs_layer *);
 
 /* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
 int gs_layer_vocabulary(const gs_layer *);
-bool gs_layer_depends_on_batch(const gs_layer *); /* is it, or is one inside it, depends_on_batch? */
+bool gs_layer_depends_on_batch(const gs_layer *); /* does it, or one inside, depend on the batch? */
 /* Floats of state behind the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 
@@ -167,8 +166,8 @@ GS_API void gs_layer_free(gs_layer *);
 /* Call visit for the layer and, depth first and in order, for all inside it; stops at the first failure. */
 GS_API gs_status gs_layer_walk(gs_layer *root, gs_status (*visit)(gs_layer *, void *context), void *context);
 
-/* ops->forward and ops->backward, inside the net's watchers (watch.h). *y and *dx are the layer's own places (below)
- * unless it returns others. x is stored in the layer. */
+/* ops->forward and ops->backward, inside the net's watchers (watch.h). *y and *dx are its own buffers (below) unless it
+ * returns others. x is stored in the layer. */
 GS_API gs_status gs_layer_forward(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
 GS_API gs_status gs_layer_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
 
@@ -184,7 +183,7 @@ static inline const gs_param *gs_layer_weight(const gs_layer *l) {
     return l->borrowed ? l->borrowed : &l->param[0];
 }
 
-/* How many vectors or images a layer handles that treats each token alike. */
+/* Vectors or images that a layer handles if it treats each token alike. */
 static inline size_t gs_layer_tokens(const gs_layer *l, const gs_pass *pass) {
     return pass->n * (pass->tokens ? pass->tokens : (size_t)gs_shape_tokens(l->in));
 }

@@ -38,7 +38,7 @@ static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                               gs_layer_tokens(l, pass), l->in.c, 1e-5f);
 }
 
-/* Of y = w u + b, where mean and var depend on x too: see layer_norm_backward in backend.h. */
+/* y = w u + b, where mean and var depend on x too; dx: layer_norm_backward in backend.h. */
 static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_norm *me = (const gs_norm *)l;
     const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];

@@ -18,7 +18,7 @@ gs_status gs_layer_linear_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
                                           l->out.c, &l->epilogue);
 }
 
-/* Of y = x w^T + b: dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
+/* y = x w^T + b; dx = dy w, dw = dy^T x, db = the sum of dy over the samples. */
 gs_status gs_layer_linear_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_param *w = gs_layer_weight(l), *b = &l->param[1];
     return l->device->ops->linear_backward(l->device, *dx, w->dw, b->dw, dy, l->x, w->w,

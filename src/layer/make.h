@@ -24,7 +24,7 @@
  * frees what bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
 GS_API gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
-/* A layer without children, with so many outputs (gs_layer.outputs). */
+/* A layer without children; `outputs`: gs_layer.outputs. */
 GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
 
 /* In plan: add the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed
@@ -51,7 +51,7 @@ GS_API gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const 
 /* In plan: GS_E_SHAPE with the message "layer <name> (<description>): ...". */
 GS_API gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
 
-/* In plan of a layer that takes vectors alone: "the input is (1,28,28), <wanted>". */
+/* In plan of a layer that takes only vectors: "the input is (1,28,28), <wanted>". */
 GS_API gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted);
 
 /* The plan of an element-wise layer: an output for each input, one operation each. */

@@ -14,10 +14,8 @@ enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
  *
  *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
  *
- * A `recomputing` pass (gs_pass) leaves it alone. So the state is the same on all workers: a mean over the samples, as
- * the gradient is.
- *
- * So the state is the same on all workers, and a mean over the samples as the gradient is. */
+ * So the state is the same on all workers: a mean over the samples, as the gradient is. A `recomputing` pass (gs_pass)
+ * leaves it alone. */
 typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
@@ -27,7 +25,7 @@ typedef struct gs_param {
     float initial; /* ... this */
     bool state;
     gs_cut cut; /* what of it a rank of a tensor group has (parallel/tensor.h); its dims and count: of that */
-    int cut_blocks;  /* then: so many equal parts of dims[0] are each cut: 3 for q, k and v */
+    int cut_blocks;  /* then: this many equal parts of dims[0] are each cut: 3 for q, k and v */
     int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
     bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
     bool transposed; /* of two dimensions, and in a file it is turned over (names.h) */
@@ -46,7 +44,7 @@ typedef struct gs_pass {
     size_t first;        /* place of the first of these samples in the global batch, for dropout */
     /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss itself. */
     float loss_scale;
-    size_t group; /* for batch_norm: so many samples share statistics; 0: all */
+    size_t group; /* for batch_norm: this many samples share statistics; 0: all */
     /* Inference after gs_model_cache: x and y are (n, tokens, ...), and these tokens follow `past` others. tokens 0:
      * whole samples. */
     size_t tokens, past;

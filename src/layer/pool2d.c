@@ -1,7 +1,7 @@
 /* Pooling: each window of the image becomes one number, its largest (max_pool2d) or its mean (avg_pool2d, where padding
  * counts as zeros). global_avg_pool is average pooling with one window, the whole image: the mean of each channel.
  *
- * Backward of max_pool2d passes the gradient to the largest number alone, so forward stores its index. */
+ * Backward of max_pool2d passes the gradient only to the largest number, so forward stores its index. */
 #include <stdio.h>
 #include "layer/window.h"
 
@@ -68,7 +68,7 @@ static gs_status max_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                               &me->sizes);
 }
 
-/* Of y = max of the window: dx = the sum of dy over the windows in which this x was the largest. */
+/* y = max of the window; dx = the sum of dy over the windows in which this x was the largest. */
 static gs_status max_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const pool2d *me = (const pool2d *)l;
     if (!l->needs_dx) return GS_OK;
@@ -109,7 +109,7 @@ static gs_status avg_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                               &((const pool2d *)l)->sizes);
 }
 
-/* Of y = sum of x over the window / its size: dx = the sum of dy over the windows with this x / their size. */
+/* y = sum of x over the window / its size; dx = the sum of dy over the windows with this x / their size. */
 static gs_status avg_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     if (!l->needs_dx) return GS_OK;
     return l->device->ops->avg_pool2d_backward(l->device, *dx, dy, gs_layer_tokens(l, pass),

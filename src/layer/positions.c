@@ -21,7 +21,7 @@ static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
                                              pass->n, tokens * width);
 }
 
-/* Of y = x + w: dx = dy, passed on; dw = the sum of dy over the samples. (In training past is 0.) */
+/* y = x + w; dx = dy, passed on; dw = the sum of dy over the samples. (In training past is 0.) */
 static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = l->needs_dx ? dy : GS_NONE;
     const gs_mem dw = gs_at(l->param[0].dw, pass->past * (size_t)l->in.c);

@@ -40,7 +40,7 @@ static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
     return l->device->ops->add(l->device, *y, body, shortcut, gs_layer_numbers(pass, l->out));
 }
 
-/* Of y = body(x) + shortcut(x): dx = body'(dy) + shortcut'(dy); the shortcut's part is dy itself if it is x. */
+/* y = body(x) + shortcut(x); dx = body'(dy) + shortcut'(dy); the shortcut's part is dy itself if it is x. */
 static gs_status residual_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     gs_mem body, shortcut = dy;
     GS_TRY(gs_layer_backward(l->child[0], pass, dy, &body));

@@ -9,7 +9,7 @@
 /* A line of metrics.jsonl. */
 typedef struct gs_log_step {
     uint64_t step;
-    int epoch, worker; /* worker: -1, or the one that the numbers are of alone */
+    int epoch, worker; /* worker: -1, or the only one that the numbers describe */
     double time, loss, accuracy, lr, samples_per_s;
     double gradient_norm; /* negative: it was not asked for */
     double loss_scale;    /* in f16: of the last step; else 0 */

@@ -45,7 +45,7 @@ struct gs_log {
     int epoch;
     uint64_t total;      /* steps */
     double last_samples; /* of the last step */
-    bool alone;          /* a step tells of one worker alone */
+    bool alone;          /* a step reports only one worker */
 
     /* since the last line: */
     double since, loss, correct, samples, phase[GS_PHASES];

@@ -21,7 +21,7 @@ static gs_mem targets_of(const gs_model *m, gs_mem targets) {
     return m->loss == GS_REGRESSION ? targets : m->target;
 }
 
-/* Label smoothing is for training alone: a test loss uses the labels. */
+/* Label smoothing is only for training: a test loss uses the labels. */
 static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }

@@ -49,7 +49,7 @@ typedef struct gs_sampling {
 #define GS_TEMPERATURE_MOST 1e6f
 
 /* Generates max_batch texts at once. The model must outlive the generator, and serve nothing else meanwhile.
- * GS_E_SHAPE: it is not a model of token sequences that can run token by token; the message tells why. GS_E_USAGE:
+ * GS_E_SHAPE: it is not a model of token sequences that can run token by token; the message says why. GS_E_USAGE:
  * sampling out of range. GS_E_MEMORY. */
 gs_status gs_generator_create(gs_model *, const gs_sampling *, gs_generator **out);
 /* Check the shapes of a model, which may be a plan. Only gs_generator_create checks each layer. */
@@ -71,6 +71,6 @@ gs_status gs_generator_next(gs_generator *, int *tokens);
 /* The logits of the last draw, (max_batch, vocabulary), valid until the next call. */
 const float *gs_generator_logits(const gs_generator *);
 
-/* The draw alone: of `count` finite logits; *scratch holds as many floats. */
+/* Only the draw, from `count` finite logits; *scratch holds as many floats. */
 int gs_sample(const gs_sampling *, const float *logits, int count, uint64_t text, uint64_t token,
               float *scratch);

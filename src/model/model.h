@@ -70,7 +70,7 @@ typedef struct gs_model_config {
      *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */
     gs_layer *net;
     gs_shape in;      /* shape of a sample */
-    size_t max_batch; /* samples of a pass, at most. 0: weights alone, without gradients or passes */
+    size_t max_batch; /* samples of a pass, at most. 0: only weights, without gradients or passes */
     gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
     uint64_t seed;    /* of the initial values */
     bool unset;       /* leave the weights as allocated */
@@ -84,7 +84,7 @@ typedef struct gs_model_config {
      * and holds only their activations. Names, numbers and offsets of all layers, and therefore dropout, are those of
      * the whole model. A stage shares the gradients of `of`; pass->fresh is its own. in: the input of its first layer;
      * out: the output of its last layer, which forward returns. Only the stage with the last layer has a loss: for
-     * others gs_model_loss is a bug. `of` may have weights alone, if its maker sets `weights` and `gradients`. */
+     * others gs_model_loss is a bug. `of` may have only weights, if its maker sets `weights` and `gradients`. */
     int first, last;
 } gs_model_config;
 
@@ -107,8 +107,8 @@ GS_API void gs_model_free(gs_model *);
 /* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p is word i % 4 of
  * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4). A layer with "std S" has normal weights with deviation S (core/normal.h
- * turns each word into one number) and bias 0. State, and parameters that a layer fills (layer/make.h), have initial
- * values of their own. host holds `saved` floats. */
+ * turns each word into one number) and bias 0. State, and parameters that a layer fills (layer/make.h), have their own
+ * initial values. host holds `saved` floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
 /* *logits = net(x); x is (pass->n, in). GS_E_USAGE: more samples than max_batch. */
@@ -160,7 +160,7 @@ static inline size_t gs_model_tail(const gs_model *m) {
     return m->saved - m->params + GS_STATS;
 }
 
-/* Copy all weights and state to or from the host (`saved` floats). Write takes those of the whole model, of which a
+/* Copy all weights and state to or from the host (`saved` floats). Write takes those of the whole model, and a
  * worker keeps its shard; read returns the shard. */
 GS_API gs_status gs_model_read_weights(gs_model *, float *host);
 GS_API gs_status gs_model_write_weights(gs_model *, const float *host);

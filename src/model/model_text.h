@@ -60,7 +60,7 @@ gs_status gs_model_full_text(const char *name_or_text, char **text);
 /* Layer i of the grammar for --help: "linear OUT [no_bias]" and its description. False: i is too large. */
 bool gs_model_layer_help(int i, const char **usage, const char **what);
 
-/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message tells the word, its number and
+/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message gives the word, its number and
  * column, what was expected, and the likely intention of a misspelt word. */
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net);
 

@@ -71,7 +71,7 @@ const gs_named_model gs_models[] = {
     "residual (layer_norm, linear " width_4 " std 0.02, " gelu ", add " width "); "                          \
     "embedding " vocabulary " " width " std 0.02, positions std 0.02, " layers " x layer, layer_norm, tied"
 
-    /* The sizes of nanoGPT (Karpathy 2022) for a CPU, and the vocabulary of its Shakespeare's characters. */
+    /* nanoGPT's sizes for a CPU (Karpathy 2022), and the vocabulary of its Shakespeare characters. */
     {"gpt", GPT("65", "4", "4", "128", "384", "512", "gelu", "0.00707107"),
      "a small GPT (with exact gelu), for 65 tokens and a context of 64", .in = {1, 1, 1, 64}},
 

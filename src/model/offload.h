@@ -12,7 +12,7 @@
  * On cpu nothing is copied: while memory is free, the system keeps offloaded pages, and reading them again costs a page
  * fault each; when memory is short, it writes them to the disk.
  *
- * Each model offloads its own data: a stage's micro-batches, which are models with activations alone, offload these.
+ * Each model offloads its own data: a stage's micro-batches, which are models with only activations, offload these.
  */
 #pragma once
 

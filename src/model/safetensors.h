@@ -7,7 +7,7 @@
  * x = (byte / 255 - mean) / std. Both are one number for all channels, or one for each ("0.49,0.48,0.45"). For a model
  * of text they hold "tokens" ("chars", "bytes" or "bpe"); for chars, "vocabulary": all characters, in the order of
  * their tokens (data/vocabulary.h); for bpe, "vocabulary": all tokens, separated by spaces, and "merges", one a line
- * (data/bpe.h). Their "input" tells the length of windows ("64x1x1x1").
+ * (data/bpe.h). Their "input" gives the length of windows ("64x1x1x1").
  */
 #pragma once
 
@@ -70,7 +70,7 @@ gs_status gs_safetensors_check(const char *path, const gs_model *model);
 
 /* Read the parameters and the state of `model` into host[model->saved]. F16 and BF16 become F32, exactly; all names may
  * share a prefix ("model.0.weight"), or be those of other programs (model/names.h). PyTorch's num_batches_tracked is
- * ignored. Of a longer table of positions (layer/positions.c), the first rows are read. GS_E_FORMAT: truncated, absurd
- * header length, bad JSON, offsets that overlap or leave the file, a parameter of another type. GS_E_SHAPE: a tensor
- * that is missing, that the model lacks, or of another shape: the message names it and both shapes. */
+ * ignored. A longer table of positions (layer/positions.c) is read up to the model's rows. GS_E_FORMAT: truncated,
+ * absurd header length, bad JSON, offsets that overlap or leave the file, a parameter of another type. GS_E_SHAPE: a
+ * tensor that is missing, that the model lacks, or of another shape: the message names it and both shapes. */
 gs_status gs_safetensors_load(const char *path, const gs_model *model, float *host);

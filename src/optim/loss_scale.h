@@ -10,7 +10,7 @@
  *
  * The largest scale that suits is unknown, and changes. It is found by trying: `scale` begins at 2^7. If a summed
  * gradient is infinite or NaN, the update is skipped and scale is halved. After GS_LOSS_SCALE_STEPS updates without
- * that it is doubled. All workers look at the same sum, or tell each other, so all skip the same updates and have the
+ * that it is doubled. All workers look at the same sum, or inform each other, so all skip the same updates and have the
  * same scale.
  *
  * Others begin at 2^16, but their loss is the mean of a batch, and ours the sum: with 512 rows the gradients are the
@@ -33,17 +33,16 @@
 #define GS_LOSS_SCALE_MOST 0x1p24f
 enum {
     GS_LOSS_SCALE_STEPS = 2000,
-    GS_LOSS_SCALE_HOPELESS =
-        32 /* updates left out one after the other with the least scale: no scale will do */
+    GS_LOSS_SCALE_HOPELESS = 32 /* consecutive updates skipped at the least scale: no scale will do */
 };
 
 typedef struct gs_loss_scale {
     float scale;      /* of the next step; 0: the loss is not scaled, and all below means nothing */
     uint32_t good;    /* updates since it was changed */
     float used;       /* that of the last step */
-    uint32_t floored; /* the last updates that were left out with the least scale, one after the other */
+    uint32_t floored; /* consecutive updates skipped at the least scale, up to now */
     bool skipped;     /* the last step's update was left out ... */
-    uint64_t skips;   /* ... and so many of this run were */
+    uint64_t skips;   /* ... and how many of this run were */
 } gs_loss_scale;
 
 /* Count a step, whose gradients were finite or not. */

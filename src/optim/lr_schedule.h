@@ -68,7 +68,7 @@ typedef struct gs_lr_rates {
     gs_lr_plan plan; /* by the rule; without one lr, and no warm-up */
     gs_lr_schedule schedule;
     double final_lr;
-    double warmup;       /* T. Is plan.warmup 0, the warm-up is the one without a rule */
+    double warmup;       /* T; if plan.warmup is 0, the warm-up is the one without a rule */
     double epoch, steps; /* steps of an epoch, and N */
 } gs_lr_rates;
 

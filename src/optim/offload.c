@@ -15,7 +15,7 @@ typedef struct block {
 } block;
 
 typedef struct gs_optimizer_offload {
-    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and the weights come in blocks alone */
+    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and only the weights come in blocks */
     bool in_place;                     /* the device's operators work there; else in windows */
     gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
     gs_mem weights[WINDOWS]; /* GS_NONE: operators update them where they are */
@@ -115,7 +115,7 @@ static gs_status update_block(gs_optimizer *o, const block *b, size_t first, flo
     return status;
 }
 
-/* Blocks are asked for until there are enough ahead. */
+/* Request blocks until there are enough ahead. */
 gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t count, float scale) {
     gs_device *d = o->model->device;
     gs_optimizer_offload *a = o->offload;
@@ -174,7 +174,7 @@ gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t co
     return d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL);
 }
 
-/* Block by block: of what lies elsewhere no more is in memory at once. */
+/* Block by block: no more of offloaded data is in memory at once. */
 gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
                                    const float *from) {
     gs_device *d = o->model->device;

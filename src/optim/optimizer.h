@@ -82,7 +82,7 @@ struct gs_optimizer {
         *offload;              /* where they lie outside of the device's memory (offload.h), else NULL */
     const gs_held *divided;    /* during an update of parts, else NULL */
     const gs_held_shard *part; /* during the update of one of them, else NULL */
-    const gs_update_watcher *watcher; /* not owned; NULL: nobody is told */
+    const gs_update_watcher *watcher; /* not owned; may be NULL */
     double *norms;                    /* of `whole`: two for each of model->param, */
     int64_t *squares;                 /* and three */
     gs_model *model;                  /* not owned */
@@ -107,7 +107,7 @@ void gs_optimizer_clip(gs_optimizer *, double sum_norm, double samples);
 /* For offload.c, block by block: ops->update between the watcher's calls. */
 gs_status gs_optimizer_update_watched(gs_optimizer *, size_t first, size_t count, float scale);
 
-/* gs_optimizer_update for parameters first .. first + count - 1 alone, in the order of model->weights. A caller that
+/* gs_optimizer_update only for parameters first .. first + count - 1, in the order of model->weights. A caller that
  * updates in parts clips before the first part. */
 gs_status gs_optimizer_update_part(gs_optimizer *, double samples, size_t first, size_t count);
 

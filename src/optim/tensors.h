@@ -22,7 +22,7 @@ typedef struct gs_tensor_shard {
     int in;           /* the part of gs_held that it lies in */
 } gs_tensor_shard;
 
-/* Move to the next one; all zero: to the first. False: there are no more. */
+/* Move to the next one; all zero: to the first. False: no more. */
 bool gs_next_tensor_shard(const gs_optimizer *, gs_tensor_shard *);
 
 /* norm[i] = the Euclidean norm of the weights of model->param[i], or of its stored gradients: the same bits however the

@@ -19,7 +19,7 @@ enum { ALL_BARS = 16000, MOST_BARS = 8000, LEAST_BARS = 200 };
 
 /* ---- the timeline of a run ---- */
 
-/* An event in fewer bytes: [ph, pid, tid, ts, dur, cat, name, id, args]; a bar's args hold the step alone. */
+/* An event in fewer bytes: [ph, pid, tid, ts, dur, cat, name, id, args]; a bar's args hold only the step. */
 static cJSON *event_in_short(const cJSON *e, bool is_bar) {
     static const char *const fields[] = {"ph", "pid", "tid", "ts", "dur", "cat", "name", "id", "args"};
     cJSON *row = cJSON_CreateArray();

@@ -8,7 +8,7 @@
  *                  steps: {column: [numbers]}, epochs: the same, workers: [{worker, samples_per_s, share}],
  *                  share: [5], samples_per_s,
  *                  trace: {all: the log's number of bars, events: [[ph, pid, tid, ts, dur, cat, name, id, args]]}}]:
- *                  the fields of Chrome's format, by time; a bar's args hold the step alone
+ *                  the fields of Chrome's format, by time; a bar's args hold only the step
  *     sweep      {target, seeds, runs}: of `gradsum sweep` (src/cli/cmd_sweep.c)
  *
  * A curve has no more points than a screen shows. In a longer run, equally many consecutive steps become one point with

@@ -1,4 +1,4 @@
-/* dropout of this rank's tokens of each sequence, which in the batch lie among those of other ranks. */
+/* dropout of this rank's tokens of each sequence. The batch interleaves them with other ranks'. */
 #include "parallel/tensor.h"
 
 typedef gs_status (*pass_fn)(gs_layer *, const gs_pass *, gs_mem in, gs_mem *out);

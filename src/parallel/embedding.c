@@ -1,4 +1,4 @@
-/* An embedding of which each rank holds some rows, or looks up some tokens, or both. */
+/* An embedding divided over ranks: each holds some rows, or looks up some tokens, or both. */
 #include "parallel/sequence.h"
 
 static gs_status plan(gs_layer *l, gs_shape in) {

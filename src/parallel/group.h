@@ -6,7 +6,7 @@
 
 typedef struct gs_tensor_group {
     int size, rank; /* size 0: nothing is divided; 1: this worker is alone */
-    int leaves;     /* divided sums are cut into so many leaves, for any size; 0: their order is free */
+    int leaves;     /* divided sums are cut into this many leaves, for any size; 0: their order is free */
     bool outputs;   /* a vocabulary is divided too: the loss can be computed from shards of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not called with size 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);

@@ -7,7 +7,7 @@
  *     ppN      N stages of the model, as --pipeline N
  *     zeroN    the replicas divide what they would all hold, as --zero N
  *
- * The terms stand in any order, each at most once. A missing term is dp1, tp1, pp1 or zero0. The run has exactly
+ * Terms may come in any order, each at most once. A missing term is dp1, tp1, pp1 or zero0. The run has exactly
  * dp x tp x pp workers. Neighbouring ranks communicate most: rank = (stage x dp + replica) x tp + shard. With dp2,pp2
  *
  *                replica 0   replica 1
@@ -68,7 +68,7 @@ typedef struct gs_groups {
     bool met;                   /* the others are ready. Before, in a warm-up, layers sum nothing in GS_TP */
 } gs_groups;
 
-/* With replicas alone, GS_DP is the comm of the world, whose collectives may be a transport's own. Otherwise GS_DP,
+/* With only replicas, GS_DP is the comm of the world, whose collectives may be a transport's own. Otherwise GS_DP,
  * like GS_TP and GS_PP always, is a part of it (comm/split.h): its collectives are made of messages, and have the same
  * bits over all transports. Free the groups even after a failure: GS_E_MEMORY. */
 gs_status gs_groups_create(gs_comm *world, gs_layout, gs_groups *);

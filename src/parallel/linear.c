@@ -29,7 +29,7 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
 }
 
-/* Of y = x w^T + b: dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, a sum over all ranks' outputs. */
+/* y = x w^T + b; dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, a sum over all ranks' outputs. */
 static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
     const gs_layer_shard *p = l->shard;

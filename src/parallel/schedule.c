@@ -36,7 +36,7 @@ static int last_run(const gs_pipeline *p) {
     return p->stages * p->chunks - 1;
 }
 
-/* step 1: the next stage, round the pipeline; -1: the previous one. */
+/* The next stage (step 1) or the previous (-1), wrapping around. */
 static int neighbour(const gs_pipeline *p, int stage, int step) {
     return (stage + p->stages + step) % p->stages;
 }
@@ -101,15 +101,15 @@ gs_status gs_pipeline_check(const gs_pipeline_schedule *schedule, const gs_pipel
     if (p->stages == 1)
         return gs_fail(GS_E_USAGE, "one stage with %d chunks: nothing to interleave", p->chunks);
     if (p->tied == GS_TIED_EACH)
-        return gs_fail(GS_E_USAGE,
-                       "%d chunks in each stage, and a tied gradient for each micro-batch: between the last "
-                       "stage and the first so many messages could be under way that both wait forever; "
-                       "wanted gpipe, 1f1b or eager",
-                       p->chunks);
+        return gs_fail(
+            GS_E_USAGE,
+            "%d chunks in each stage, with a tied gradient for each micro-batch, can deadlock: too many "
+            "messages between the first and last stage are under way; wanted gpipe, 1f1b or eager",
+            p->chunks);
     if (p->micro_batches % p->stages == 0) return GS_OK;
     return gs_fail(GS_E_USAGE,
-                   "%d micro-batches for %d stages: interleaved sends them round in groups of as many as "
-                   "there are stages; wanted a multiple of %d",
+                   "%d micro-batches for %d stages: interleaved runs them in groups of one per stage; "
+                   "wanted a multiple of %d",
                    p->micro_batches, p->stages, p->stages);
 }
 
@@ -143,7 +143,7 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
     return s;
 }
 
-/* ---- the schedules: a stage's list is in the order in which they call forward and backward ---- */
+/* ---- the schedules: each calls forward and backward in the order of the stage's list ---- */
 
 /* The i-th run of a stage: p micro-batches through its first chunk, then through the second, ...; then the next p.
  * Backward visits the chunks from the last to the first. With one chunk run i is micro-batch i. */

@@ -33,7 +33,7 @@ typedef struct gs_checkpoints {
     double moment;      /* when the last one was copied */
     double copied;      /* seconds of all copies */
     double longest;     /* of one copy */
-    int copies, failed; /* failed: the failures that the observer was told of */
+    int copies, failed; /* failed: the failures reported to the observer */
     float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
     const gs_settings *settings;
     uint64_t per_epoch; /* steps */
@@ -48,7 +48,7 @@ volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
 
 /* ---- the thread ---- */
 
-/* A run with such weights is about to fail as diverged: it must not replace older checkpoints. */
+/* A run with non-finite weights is about to fail: it must not replace older checkpoints. */
 static gs_status check_values(const gs_checkpoints *c) {
     const char *name;
     if (c->settings->keep_going || !gs_find_bad(c->plan, c->plan->saved_count, c->weights, &name))
@@ -174,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* Where workers differ between steps, this runs after the steps of an epoch; other epochs' scores ask for none. */
+/* If workers differ between steps, it acts after an epoch's steps; elsewhere an epoch's score asks for none. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;

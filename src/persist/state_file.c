@@ -96,12 +96,12 @@ static gs_status parse(const char *path, const char *text, gs_state *s) {
     const char *end = text;
     cJSON *o = gs_json_parse(text, strlen(text), &end);
     const char *wrong = !cJSON_IsObject(o)                       ? "is no JSON object"
-                        : !read_count(o, "step", &s->step)       ? "has no proper 'step'"
-                        : !read_count(o, "updates", &s->updates) ? "has no proper 'updates'"
-                        : !read_count(o, "samples", &s->samples) ? "has no proper 'samples'"
-                        : !read_checksum(o, &s->data)            ? "has no proper 'data'"
-                        : !read_loss_scale(o, s)                 ? "has no proper 'loss_scale'"
-                        : !read_options(o, &s->options)          ? "has no proper 'options'"
+                        : !read_count(o, "step", &s->step)       ? "has no valid 'step'"
+                        : !read_count(o, "updates", &s->updates) ? "has no valid 'updates'"
+                        : !read_count(o, "samples", &s->samples) ? "has no valid 'samples'"
+                        : !read_checksum(o, &s->data)            ? "has no valid 'data'"
+                        : !read_loss_scale(o, s)                 ? "has no valid 'loss_scale'"
+                        : !read_options(o, &s->options)          ? "has no valid 'options'"
                                                                  : NULL;
     cJSON_Delete(o);
     return wrong ? gs_fail(GS_E_FORMAT, "%s is damaged: 'state' in the metadata %s", path, wrong) : GS_OK;
@@ -113,7 +113,7 @@ gs_status gs_state_read(const char *path, gs_state **out) {
     gs_status status = gs_safetensors_read_info(path, &saved);
     if (status == GS_OK && !saved.state)
         status = gs_fail(GS_E_FORMAT,
-                         "%s holds weights alone: --save-state keeps the state of a run too; to begin a new "
+                         "%s holds only weights: --save-state keeps the state of a run too; to begin a new "
                          "run with these weights, use --load",
                          path);
     if (status == GS_OK) status = GS_NEW(*out, 1, "the state of the run in %s", path);
@@ -176,14 +176,14 @@ gs_status gs_state_check_model(const gs_settings *s, const gs_weights_info *save
     const bool same = strcmp(plan->text, saved->model) == 0;
     gs_model_free(plan);
     if (same) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--model: the run in %s has another one: %s; wanted the same, or no --model",
-                   s->resume, gs_printable(saved->model));
+    return gs_fail(GS_E_USAGE, "--model: the run in %s uses %s; wanted the same, or no --model", s->resume,
+                   gs_printable(saved->model));
 }
 
 static gs_status check_same_scaling(const gs_settings *s, const char *name, const gs_by_channel *given,
                                     const gs_by_channel *kept) {
     if (!given->count || gs_by_channel_same(given, kept)) return GS_OK;
-    return gs_fail(GS_E_USAGE, "--%s: the run in %s has another one; wanted the same, or no --%s", name,
+    return gs_fail(GS_E_USAGE, "--%s differs from the run in %s; wanted the same, or no --%s", name,
                    s->resume, name);
 }
 

@@ -39,8 +39,8 @@ static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     return !net->child[i]->fused && !net->child[i]->other_stage && !ends;
 }
 
-/* Following layers that this one does the work of, or that have no work, count as part of it; so do layers without
- * calls before the first one. */
+/* Later layers whose work this one does, or that have none, count as part of it; so do layers without calls before
+ * the first one. */
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     const gs_layer *net = l->root;

@@ -10,7 +10,7 @@
  *     Young's optimum  tau = sqrt(2 delta M)
  *     Daly's optimum   tau = sqrt(2 delta M) (1 + sqrt(delta/2M)/3 + delta/2M/9) - delta    for delta < 2 M, else M
  *
- * Besides, runs are drawn from the seed, failure by failure. They end with their work, without a last checkpoint; the
+ * Runs are also drawn from the seed, failure by failure. They end with their work, without a last checkpoint; the
  * formula counts one.
  *
  * Sources: Young, "A first order approximation to the optimum checkpoint interval" (Communications of the ACM 17,

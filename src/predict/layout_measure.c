@@ -225,7 +225,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->background == b->background;
 }
 
-/* Of a longer call FLOATS_MOST floats are measured; the time grows in proportion to the floats. */
+/* A longer call is measured with FLOATS_MOST floats; its time grows in proportion to the floats. */
 static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.measured = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++) {

@@ -260,7 +260,7 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Several workers may share an OpenCL device, but each is measured alone on it. */
+/* Several workers may share an OpenCL device, but they are measured one at a time. */
 static int most_on_a_device(const gs_layout_measured *m) {
     const int named = gs_devices_count(m->devices);
     char one[48], other[48];
@@ -348,7 +348,7 @@ static int faster_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The settings of a run with this layout, whose name they point to in `text`. */
+/* The settings of a run with this layout; they point to its name in `text`. */
 static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
                                char text[GS_LAYOUT_TEXT]) {
     gs_settings s = p->memory.settings;

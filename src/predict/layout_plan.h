@@ -1,4 +1,4 @@
-/* What a layout costs: who holds what, and the time of a step by formulas of measured parts.
+/* What a layout costs: who holds what, and the time of a step, computed from measured parts.
  *
  * A global batch of B samples; D replicas, T parts and P stages on N = D x T x P workers of t threads, C cores. A
  * worker computes its B / D samples in m passes, which in a pipeline are its micro-batches:
@@ -7,24 +7,23 @@
  *               max(V(f + g), D T m (f_0 + f_1 + ...) c / N + m g)   P stages
  *               + sums + c (update + data)
  *
- *     f         seconds of a pass: forward and backward of the worker's layers, each measured with exactly that many
- *               samples (predict/times.h), while as many workers measure as would compute at once. In a tensor group a
- *               worker's part is measured: half of a convolution's channels take more than half the time, and what is
- *               not divided takes all of it. If workers meet in each layer, f is the slowest worker's: with T > 1, and
- *               if batch_norm has the statistics of all. Replicas that meet only in the sum, each on its own core, take
- *               as long as the one on the slowest core. If passes differ in size, f is their mean
- *     c         how many threads take turns on a core: N t / C; or workers on an OpenCL device, if they are more; or 1
+ *     f         seconds of a pass: forward and backward of the worker's layers, each measured at the pass's exact size
+ *               (predict/times.h), while as many workers measure as would compute at once. In a tensor group a worker's
+ *               part is measured: half of a convolution's channels take more than half the time, and an undivided layer
+ *               takes all of it. If workers meet in each layer (T > 1, or batch_norm with global statistics), f is the
+ *               slowest worker's. Replicas that meet only in the sum, each on its own core, take as long as the one on
+ *               the slowest core. If passes differ in size, f is their mean
+ *     c         how many threads take turns on a core: N t / C; or workers on an OpenCL device, if that is more; or 1
  *     g         seconds of a pass: sums and gathers of a tensor group, batch_norm's sums over replicas, and messages
- *               between stages, of which sender and receiver each count half an exchange. A dry run of the step lists
- *               these calls (predict/dry_run.h); each is measured in its size, by all N workers at once
- *               (layout_measure.c)
+ *               between stages: sender and receiver each count half an exchange. A dry run of the step lists these
+ *               calls (predict/dry_run.h); each is measured at its size, by all N workers at once (layout_measure.c)
  *     V         the instructions of the schedule in virtual time (parallel/virtual_time.h), with each stage's own f + g
  *     f_s       of stage s: with fewer cores than workers, the work of all stages bounds the step
  *     sums      of gradients over the replicas, as the layout makes them: an all-reduce; or reduce-scatters and
- *               all-gathers of ZeRO's units. Measured as g is. --zero 2 makes the former in each pass, --zero 3 both,
- *               in a thread beside the worker while layers compute. If that thread has a core (N (t + 1) <= C), only
+ *               all-gathers of ZeRO's units. Measured as g is. --zero 2 reduce-scatters in each pass, --zero 3 does
+ *               both, in a thread beside the worker as it computes. If that thread has a core (N (t + 1) <= C), only
  *               what is longer than m f counts; else all of it, since it takes a core from a worker. A worker without
- *               that thread (on OpenCL, in a group, with statistics of all) makes them itself: all counts
+ *               one (on OpenCL, in a group, with global statistics) runs them itself: all of it counts
  *     update    seconds per parameter, measured, times the worker's parameters, with ZeRO a D-th of them
  *     data      B / D times the seconds to bring a sample to the device and, if the loader's thread has no core of its
  *               own, to load it
@@ -47,18 +46,18 @@ typedef struct gs_layout_share {
     gs_coordinates coordinates;
     char layers[40];                 /* of the model's outermost sequence: "0-2", "0-1,4-5" */
     size_t params;                   /* of these layers */
-    int weights, gradients, vectors; /* n: it holds those of 1/n of these parameters */
+    int weights, gradients, vectors; /* n: it holds those for 1/n of these parameters */
 } gs_layout_share;
 
-/* For settled settings and the model `plan`. GS_E_USAGE: it cannot be cut so; GS_E_MEMORY. */
+/* For settled settings and the model `plan`. GS_E_USAGE: an impossible cut; GS_E_MEMORY. */
 gs_status gs_layout_share_of(const gs_settings *, const gs_model *plan, int workers, int rank,
                              gs_layout_share *out);
 
 /* The part of the model `plan` on worker `rank` of a tensor group; to be freed. GS_E_USAGE, GS_E_MEMORY. */
 gs_status gs_layout_tp_model(const gs_settings *, const gs_model *plan, int rank, gs_model **part);
 
-/* Settle the settings of a run of `workers` workers, without the run, into memory->settings, with open data. *plan is
- * the model. *memory must be freed even after an error. Fails as gs_train does. */
+/* Settle the settings for `workers` workers into memory->settings, with open data, without a run. *plan is the model.
+ * *memory must be freed even after an error. Fails as gs_train does. */
 gs_status gs_layout_settled(const gs_settings *, int workers, gs_memory_plan *memory, gs_model **plan);
 
 /* Of one layout. */
@@ -79,7 +78,7 @@ typedef struct gs_layout_call {
     int ranks;       /* of its group; the other workers make the same call in their groups */
     bool whole;      /* on the comm of all workers; else on a part of it (comm/split.h) */
     size_t floats;   /* of the array of all ranks, or of the message */
-    size_t samples;  /* with --sequence: samples, in each of which a rank's tokens are contiguous; else 0 */
+    size_t samples;  /* with --sequence: samples, each with a rank's tokens contiguous; else 0 */
     bool background; /* made by a thread beside the worker, which takes longer */
 } gs_layout_call;
 
@@ -87,7 +86,7 @@ typedef struct gs_layout_measured gs_layout_measured;
 
 /* Measures the parts; a test may make them up. */
 typedef struct gs_layout_source {
-    /* Of a worker's model with these settings, `samples` at once. *out belongs to the parts. */
+    /* Time a worker's model with these settings, `samples` at once. *out is borrowed. */
     gs_status (*layers)(gs_layout_measured *, const gs_settings *, size_t samples,
                         const gs_layer_times **out);
     gs_status (*call)(gs_layout_measured *, const gs_layout_call *, double *seconds);
@@ -115,10 +114,10 @@ struct gs_layout_measured {
     int workers, threads, cores; /* threads: of each worker */
     double samples_per_s;        /* of a worker with the whole model, while the other cores are busy */
     double update;               /* seconds of the update, per parameter */
-    double data, loader;    /* seconds per sample, alone: to bring it to the device; in the loader's thread */
-    double bandwidth;       /* bytes/s of long messages between two workers; 0: there is one worker */
-    gs_layout_times *times; /* a list */
-    gs_layout_call_time *known; /* [calls_known] */
+    double data, loader;         /* seconds per sample, each alone: transfer to the device; loader's thread */
+    double bandwidth;            /* bytes/s of long messages between two workers; 0: there is one worker */
+    gs_layout_times *times;      /* a list */
+    gs_layout_call_time *known;  /* [calls_known] */
     size_t calls_known, calls_room;
 };
 
@@ -152,8 +151,8 @@ typedef struct gs_layout_plan {
     char why[400];
 } gs_layout_plan;
 
-/* All layouts of `workers` workers, one on each of `devices`, which must live as long, for these settings, whose
- * layout, pipeline, tensor and zero are ignored; with settings->sequence, layouts with groups come twice, without and
+/* All layouts of `workers` workers, one on each of `devices` (which the plan borrows), for these settings; their
+ * layout, pipeline, tensor and zero are ignored. With settings->sequence, layouts with groups come twice: without and
  * with it. Measuring takes some seconds: `tell` (may be NULL) is called before each layout. Fails as gs_train does with
  * one worker. To be freed even after an error. */
 gs_status gs_layout_plan_create(const gs_settings *, const char *devices, int workers, gs_layout_tell tell,

@@ -68,7 +68,7 @@ static const double MB = 1e6;
 
 typedef struct lever {
     int listed; /* degrees that gs_memory_options_find tries */
-    /* Set degree 0, 1, ... in *s, each of which takes less than the one before, and fill in option, formula and costs.
+    /* Set degree 0, 1, ... in *s, each with less memory than the one before, and fill in option, formula and costs.
      * False: there is no such degree. */
     bool (*set)(const gs_memory_plan *, int degree, gs_settings *s, gs_memory_option *);
 } lever;
@@ -330,7 +330,7 @@ static void list_largest(const gs_memory_use *use, char *text, size_t size) {
     }
 }
 
-/* Options that suffice alone; without any, those that --fit would combine. */
+/* Options that suffice by themselves; without any, those that --fit would combine. */
 static void list_help(choice *c, char *help, size_t size) {
     gs_memory_options list;
     char before[GS_FIT_TEXT];

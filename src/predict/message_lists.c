@@ -22,7 +22,7 @@ typedef struct recorder {
     gs_sync *sync; /* NULL: the collective */
     gs_virtual_list *list;
     size_t room;
-    char *array; /* addresses only: nobody reads it, and only a scheme that copies touches its memory */
+    char *array; /* addresses only: it is never read, and only a scheme that copies touches its memory */
     /* Of a shared list: the array has `count` elements of `width` bytes; the part sent last and the one received last,
      * counted from the rank. */
     size_t count, width;

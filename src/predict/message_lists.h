@@ -1,6 +1,6 @@
 /* The messages of each rank in one sum or collective, as lists that comm/virtual/play.h executes.
  *
- * Nobody writes these lists. A comm whose send and recv record what they are asked for runs the code of the scheme or
+ * No one writes these lists. A comm whose send and recv record what they are asked for runs the code of the scheme or
  * collective once per rank. This works for code whose messages do not depend on their contents: all of src/sync/ except
  * `auto`, and all collectives of collectives.c. Buffers hold no data, and nothing is added (gs_transport.added).
  *

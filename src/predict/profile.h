@@ -30,7 +30,7 @@ enum { GS_ROOFLINE_SIZES = 4 };
 
 typedef struct gs_roofline {
     double flops; /* per second, by an FMA loop on all cores */
-    /* A triad that moves bytes[i] bytes, increasing, reaches rate[i] bytes per second, never increasing. */
+    /* A triad moves bytes[i] bytes (ascending) at rate[i] bytes per second (never ascending). */
     double bytes[GS_ROOFLINE_SIZES], rate[GS_ROOFLINE_SIZES];
 } gs_roofline;
 
@@ -41,7 +41,7 @@ gs_status gs_roofline_measure(gs_device *, double seconds, gs_roofline *out);
  * of the size; beyond the ends, the rate of the end. */
 double gs_roofline_rate(const gs_roofline *, double bytes);
 
-/* The least seconds of this work. */
+/* Minimum seconds for this work. */
 double gs_roofline_seconds(const gs_roofline *, double flops, double bytes);
 
 /* ---- a profile ---- */

@@ -6,12 +6,12 @@
  * --keep-going lets it continue.
  *
  * All workers must end together, or some would wait for lost ones. Where each step sums the loss over the workers, all
- * see the same loss. With --sync local and async each worker sees its own: there the request to stop spreads as that of
- * Ctrl-C does (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
+ * see the same loss. With --sync local and async each worker sees its own: there the request to stop spreads like
+ * that of Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
  *
  * In f16 the loss can stay finite while no gradient is, even with the smallest loss scale (optim/loss_scale.h). Then no
  * update is made, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps end the
- * run; a shorter run ends if all its steps are such.
+ * run; a shorter run fails if no step makes an update.
  *
  * Inference with such weights fails too: its numbers would mean nothing.
  */

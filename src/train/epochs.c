@@ -19,7 +19,7 @@ static gs_status test(gs_worker *w, gs_event *e, double *clock) {
         (gs_test_report){w->step, paused - *clock, score.loss / score.samples, score.correct / score.samples};
     *clock += now - paused;
     w->measured.times.since = now;
-    e->total.stop = score.stop; /* ended by a signal: the numbers are of a part of the test set */
+    e->total.stop = score.stop; /* ended by a signal: the numbers cover only part of the test set */
     if (!score.stop) GS_HOOKS(after_test, w, e);
     return GS_OK;
 }

@@ -24,8 +24,8 @@ gs_status gs_read_weights(gs_worker *w, gs_result *result) {
     return gs_check_weights(w, result->weights);
 }
 
-/* With --keep best, rank 0 copies the weights after the epoch with the highest test accuracy so far, for a text with
- * the lowest loss; of equal epochs, the first. The others have the same weights and need no copy, unless each holds a
+/* With --keep best, rank 0 copies the weights after the epoch with the highest test accuracy so far (a text: the
+ * lowest loss); if epochs are equal, the first. The others have the same weights and need no copy, unless each holds a
  * part: then all take part in gathering the copy. */
 static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
     const bool better = w->test_set->text ? r->test_loss < r->kept_loss : r->test_accuracy > r->kept_accuracy;
@@ -127,8 +127,8 @@ static const gs_hook of_test = {.after_step = call_test_hook},
                      report = {.begin = begin_report, .after_test = tell_test, .after_epoch = tell_epoch},
                      progress = {.after_step = tell_step, .end = end_weights};
 
-/* The order counts: of_test causes faults for verify to find; report tells of a test before divergence ends the run;
- * and divergence comes before checkpoints, so that no checkpoint is written of a diverged run. */
+/* The order matters: of_test causes faults for verify to find; report tells of a test before divergence ends the run;
+ * and divergence comes before checkpoints, so that a diverged run writes no checkpoint. */
 const gs_hook *const gs_hooks[] = {&gs_hook_timeline,
                                    &gs_hook_dry_run,
                                    &gs_hook_digest,

@@ -18,7 +18,7 @@ typedef struct gs_event {
     bool diverged;           /* set by a hook: the run ends after this step, on all workers */
     gs_test_report test;     /* the last one */
     const gs_measured *then; /* the worker's counts when the epoch began, */
-    uint64_t begun_at;       /* after so many steps */
+    uint64_t begun_at;       /* after this many steps */
     double seconds;          /* of training alone: of this epoch; at the end, of the run */
 } gs_event;
 

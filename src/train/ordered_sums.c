@@ -85,7 +85,7 @@ gs_status gs_exact_check(const gs_settings *s) {
  * worker's core and device. The last one makes the sum.
  *
  * The sums: all workers gather the numbers of all 8 shards and add them in the order of the shards, in double. Their
- * bits are therefore the same for any number of workers. So are those of everything between them, which sees one shard
+ * bits are therefore the same for any number of workers. So are the bits between the sums, computed from one shard
  * alone.
  *
  * The price is memory: all of a worker's samples at once, and gradients for each shard.
@@ -107,7 +107,7 @@ struct gs_virtual_shards {
     size_t most;             /* numbers in the largest sum */
     double *mine, *gathered; /* of this worker's shards; of all 8, then their sum in front */
 
-    pthread_mutex_t lock; /* a shard that runs holds the turn, and the lock only while it passes it */
+    pthread_mutex_t lock; /* the running shard holds the turn; it locks only to pass the turn */
     pthread_cond_t passed;
     int turn;       /* the shard that runs */
     gs_error error; /* of the first shard that failed; the others then fail too */
@@ -153,7 +153,7 @@ static gs_status sum(gs_virtual_shards *l, size_t count) {
     return GS_OK;
 }
 
-/* No shard leaves it before the last one has made the sum, which stays until the last one makes the next. */
+/* No shard leaves before the last one has summed; the sum stays until the last one sums again. */
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
     gs_virtual_shards *l = ((gs_worker *)worker)->virtual_shards;
     if (count > l->most) gs_bug("virtual shards: a sum of %zu numbers, not of at most %zu", count, l->most);

@@ -261,7 +261,7 @@ gs_status gs_partition_bind(const gs_partition *h, gs_layer *l) {
 
 /* ---- what is updated ---- */
 
-/* Where a run of neighbouring tensors ends that a tensor group all repeats, or all divides. */
+/* The end of a run of neighbouring tensors, all repeated or all divided by a tensor group. */
 static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     size_t end = at;
     for (int i = 0; i < m->param_count; i++) {
@@ -378,8 +378,8 @@ static size_t largest_shard(const gs_model *m, int i) {
     return most;
 }
 
-/* Gather tensor i in `all`. Of a tensor that all ranks hold this rank's goes to `whole`, so that --verify can compare
- * those of the others. */
+/* Gather tensor i in `all`. If all ranks hold it, this rank's copy goes to `whole`, so that --verify can compare the
+ * others' copies. */
 static gs_status put_tensor(gs_worker *w, int i, const float *mine, float *all, float *whole) {
     const gs_model *m = w->model;
     const gs_param *p = m->param[i];
@@ -430,7 +430,7 @@ static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count
 }
 
 /* Send `count` floats of vector i, from `at` on, from the world's rank `rank` to the first rank with the same shards of
- * tensors. Of an offloaded vector at most a block is in memory at once. */
+ * tensors. At most a block of an offloaded vector is in memory at once. */
 static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
     const int first = w->groups.coordinates.tp;
     const size_t chunk = gs_optimizer_is_offloaded(w->optimizer) ? GS_OFFLOAD_BLOCK : count;
@@ -466,7 +466,7 @@ static gs_status gather_part(gs_worker *w, int i, float *whole) {
     return GS_OK;
 }
 
-/* The workers of the first replica and stage put it together. */
+/* The workers of the first replica and stage assemble it. */
 gs_status gs_partition_gather(gs_worker *w, int i, float *whole) {
     const bool first = w->comm->rank < w->groups.layout.tp;
     float *mine = NULL;

@@ -108,7 +108,7 @@ static gs_status connect_workers(gs_run *run) {
     return status;
 }
 
-/* Of several failures, the original one, not that of a worker that merely lost a peer. */
+/* The original failure, not that of a worker that merely lost a peer. */
 static gs_status first_failure(const gs_run *run) {
     const gs_run_worker *told = run->worker;
     for (int i = 1; i < run->local; i++)

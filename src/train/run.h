@@ -55,7 +55,7 @@ void gs_run_free(gs_run *);
 /* Workers of the run in all its processes; each process has as many as this one. */
 int gs_run_all_workers(const gs_run *);
 
-/* GS_E_USAGE: the training set is too small for these settings with so many workers. */
+/* GS_E_USAGE: the training set is too small for these settings with `workers` workers. */
 gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
 
 /* GS_E_FORMAT, GS_E_USAGE: the sets differ in shape or number type, so that no model fits both. */

@@ -38,7 +38,7 @@ gs_status gs_check_pairs(const gs_settings *);
  * gs_layout_read; or another --pipeline, --tensor or --zero is set. */
 gs_status gs_layout_settle(gs_settings *);
 
-/* The layout of so many workers, by settled settings. */
+/* The layout of `workers` workers, by settled settings. */
 gs_layout gs_layout_of(const gs_settings *, int workers);
 
 /* GS_E_USAGE: settings->layout is for another number of workers. */
@@ -56,5 +56,5 @@ static inline int gs_passes(const gs_settings *s) {
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
 gs_lr_rates gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 
-/* GS_E_USAGE: with so many samples the warm-up takes the whole run, and a falling schedule would never begin. */
+/* GS_E_USAGE: with `samples` samples the warm-up lasts the whole run, and a falling schedule would never begin. */
 gs_status gs_check_rates(const gs_settings *, size_t samples);

@@ -53,7 +53,7 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
-/* Of the weights that this worker holds: all (gs_updates_all), or with ZeRO, stages or tensor groups a part. */
+/* Update what this worker holds: all (gs_updates_all), or a part with ZeRO, stages or tensor groups. */
 gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;

@@ -47,7 +47,7 @@ typedef struct gs_strategy {
 
     /* ---- if each worker holds the weights, the gradients and the layers of its stage alone; else NULL ---- */
 
-    /* worker->model is made with weights alone (max_batch 0), which create divides. The samples in worker->input go
+    /* worker->model is made with only weights (max_batch 0), which create divides. The samples in worker->input go
      * forward through all stages. *scored: this worker computes the last one, and the loss is in the model's stats. */
     gs_status (*score)(gs_worker *, const gs_pass *, bool *scored);
     /* Model i of those that contain this worker's layers; NULL: there are no more. */
@@ -79,8 +79,8 @@ static inline gs_model *gs_worker_model(const gs_worker *w, int i) {
     return i == 0 ? w->model : NULL;
 }
 
-/* Over how many workers a replica of the model is spread: the stages of a pipeline times the workers of a tensor group.
- * parallel/layout.h says which ones. */
+/* The number of workers that hold a replica of the model: the stages of a pipeline times the workers of a tensor group.
+ * parallel/layout.h says which. */
 int gs_model_parallel_size(const gs_settings *);
 
 /* The number of parts of a batch: the leaves of --exact, or one for each replica. */

@@ -19,7 +19,7 @@
  * and the replicas of a shard divide its vectors, gradients and weights. A stage may even end between the two layers of
  * a pair; a message is then a shard, too.
  *
- * --exact: the sums that a group divides have 8 leaves in the model, of which a worker adds a subtree. The levels above
+ * --exact: the sums that a group divides have 8 leaves in the model; a worker adds a subtree of them. The levels above
  * are rounds of recursive doubling, as in ../ordered_sums.h: T workers give the bits of one. Without it the sums of a
  * group, and those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But if
  * shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks hold in

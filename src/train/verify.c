@@ -2,10 +2,10 @@
  *
  * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, stays
  * invisible in the loss curve for a long time. Each worker therefore computes a checksum of its weights (CRC-32, from
- * zlib) and gathers those of all: 4 bytes per worker. Only if they differ, the tensors are compared one by one, to name
+ * zlib) and gathers those of all: 4 bytes per worker. Only if they differ are the tensors compared one by one, to name
  * the layer. Replicas of a pipeline compare stage by stage, including (not with --zero 3) the last stage's copy of a
  * table that `tied` shares; a single pipeline has nothing to compare. Stages divided by --tensor compare part by part,
- * and over all parts what every part holds.
+ * and repeated tensors over all parts.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -96,7 +96,7 @@ static gs_status name_difference(gs_worker *w, const float *weights) {
     return status;
 }
 
-/* mine: the checksum of weights that should be equal in such a set. */
+/* mine: the checksum of weights that should be equal in `set`. */
 static gs_status compare_sums(gs_worker *w, uint32_t mine, alike set, const float *weights) {
     int from;
     GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));

@@ -107,7 +107,7 @@ typedef struct gs_worker {
     gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
     gs_micro_batch micro_batch; /* the present samples, or the last ones */
     uint64_t step;              /* steps done, */
-    uint64_t begun_at;          /* so many of them by earlier runs (settings->resume) */
+    uint64_t begun_at;          /* this many of them by earlier runs (settings->resume) */
     gs_timeline *timeline;      /* of settings->trace, else NULL */
     bool recorded; /* in a step of that timeline: each phase waits for the device and is recorded */
     struct gs_digest *digest;        /* with settings->digest, else NULL */

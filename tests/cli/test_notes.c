@@ -48,6 +48,6 @@ TEST(notes_are_wrapped_on_a_terminal) {
     const char *line = strstr(output, note);
     if (!line || strncmp(line + sizeof note - 1, "\r\nnames are", 11) != 0)
         fail_msg("wanted a line that ends with '; the' in:\n%s", output);
-    assert_prints(0, "no model lenet; the names are those that its ResNet and VGG have for such layers",
+    assert_prints(0, "no model lenet; the names are those of such layers in its ResNet and VGG",
                   "train --model lenet --steps 1 --names torchvision --save %s/w", gs_test_folder());
 }

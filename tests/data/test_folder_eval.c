@@ -148,11 +148,11 @@ TEST(pictures_left_out_are_counted) {
     char *output = gs_test_shell_output(
         0, "COLUMNS=999 %s/gradsum train --data %s --size 16 --model softmax --batch 2 --steps 1 2>&1",
         GS_BUILD_DIR, folder);
-    const char *const said[] = {"(train) leaves pictures out that gradsum cannot read: 2 .webp; convert",
-                                "(test) leaves pictures out that gradsum cannot read: 1 .gif; convert",
+    const char *const said[] = {"(train) leaves out pictures that gradsum cannot read: 2 .webp; convert",
+                                "(test) leaves out pictures that gradsum cannot read: 1 .gif; convert",
                                 "(test) has no pictures of bee: "};
     for (size_t k = 0; k < sizeof said / sizeof *said; k++) assert_has(output, said[k]);
-    static const char of_val[] = "/val leaves pictures out that gradsum cannot read: 1 .gif",
+    static const char of_val[] = "/val leaves out pictures that gradsum cannot read: 1 .gif",
                       run[] = "--size 16 --model 'softmax 4' --batch 2 --steps 1";
     assert_prints(0, "saved", "train --data %s %s --save %s/w", folder, run, folder);
     static const char *const commands[] = {"eval", "predict"}, *const parts[] = {

@@ -175,7 +175,7 @@ TEST(other_ways) {
     const gs_result r = gs_test_train(&s);
     assert_true(isfinite(r.train_loss));
     s = gs_test_with(settings_for("cpu,cpu"), "--sync async --staleness 1");
-    assert_train_fails(GS_E_USAGE, "--clip 0.5: --sync async makes an update from each worker's gradient",
+    assert_train_fails(GS_E_USAGE, "--clip 0.5: --sync async applies each worker's gradient as it arrives",
                        &s);
 }
 

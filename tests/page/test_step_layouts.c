@@ -169,7 +169,7 @@ TEST(a_group_divides_tokens) {
 }
 
 TEST(what_cannot_be_shown_is_said) {
-    assert_prints(2, "there is no layout to be shown; wanted --pipeline P", "step --zero 0 --model lenet");
+    assert_prints(2, "there is no layout to show; wanted --pipeline P", "step --zero 0 --model lenet");
     assert_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
     assert_prints(2, "--json is for the terminal", "step --zero 3 --json -o /tmp/none.html");
     assert_prints(2, "step keeps no weights", "step --zero 3 --save x");

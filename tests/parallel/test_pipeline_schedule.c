@@ -273,7 +273,7 @@ TEST(numbers_that_do_not_fit) {
                  gs_pipeline_check(&gs_1f1b, &(gs_pipeline){2, 4, 2, GS_TIED_NONE}));
     assert_fails(GS_E_USAGE, "5 micro-batches for 2 stages",
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){2, 5, 2, GS_TIED_NONE}));
-    assert_fails(GS_E_USAGE, "both wait forever",
+    assert_fails(GS_E_USAGE, "can deadlock",
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){2, 4, 2, GS_TIED_EACH}));
     assert_fails(GS_E_USAGE, "one stage with 2 chunks",
                  gs_pipeline_check(&gs_interleaved, &(gs_pipeline){1, 4, 2, GS_TIED_NONE}));

@@ -56,7 +56,7 @@ TEST(bad_use_is_told) {
     assert_prints(
         2, "wanted --batch-norm ghost:G (statistics of each G samples) or local",
         "train --model \"conv 4 3x3, batch_norm, relu, flatten, linear 10\" --devices cpu,cpu --pipeline 2");
-    assert_prints(2, "both wait forever; wanted gpipe, 1f1b or eager",
+    assert_prints(2, "stage are under way; wanted gpipe, 1f1b or eager",
                   "train --exact --model \"" GPT
                   "\" --data jargon --context 16 --devices cpu,cpu --pipeline 2 "
                   "--pipeline-schedule interleaved");

@@ -236,7 +236,7 @@ TEST(wrong_use) {
         {2, "it has a checkpoint of another run, after step 5", "--checkpoint $FOLDER/c"},
         {1, "there is no checkpoint in", "--resume $FOLDER"},
         {1, "cannot read", "--resume $FOLDER/nothing"},
-        {2, "has another one: flatten, linear 8, tanh, linear 10; wanted the same, or no --model",
+        {2, " uses flatten, linear 8, tanh, linear 10; wanted the same, or no --model",
          "--resume $FOLDER/c --steps 6 --model \"flatten, linear 16, tanh, linear 10\""},
         {2, "it has a checkpoint of another run", "--resume $FOLDER/c --steps 9 --checkpoint $FOLDER/later"},
     };

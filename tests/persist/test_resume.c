@@ -185,7 +185,7 @@ TEST(damaged_files) {
     assert_prints(0, "saved",
                   "train --model softmax --threads 1 --steps 5 --momentum 0.5 --save %s --save-state", path);
     assert_prints(0, "saved", "train --model softmax --threads 1 --steps 5 --save %s", weights);
-    assert_prints(1, "holds weights alone: --save-state keeps the state of a run too", "train --resume %s",
+    assert_prints(1, "holds only weights: --save-state keeps the state of a run too", "train --resume %s",
                   weights);
     assert_prints(1, "no-such.st", "train --resume %s", file("no-such.st"));
     assert_prints(1, "", "train --resume %s", gs_test_folder());
@@ -193,11 +193,11 @@ TEST(damaged_files) {
         const char *behind, *from, *to, *message;
         int status;
     } changes[] = {
-        {"\"state\"", "step", "stop", "is damaged: 'state' in the metadata has no proper 'step'", 1},
+        {"\"state\"", "step", "stop", "is damaged: 'state' in the metadata has no valid 'step'", 1},
         {"\"state\"", ":5,", ":.5", "is damaged: 'state' in the metadata is no JSON object", 1},
         {"\"state\"", ":5,", ":-1", "is damaged: 'state' in the metadata is no JSON object", 1},
-        {"\"state\"", "samples", "sample_", "has no proper 'samples'", 1},
-        {"\"state\"", "options", "option_", "has no proper 'options'", 1},
+        {"\"state\"", "samples", "sample_", "has no valid 'samples'", 1},
+        {"\"state\"", "options", "option_", "has no valid 'options'", 1},
         {"\"state\"", "\\\"data\\\":\\\"", "\\\"data\\\":  ", "is no JSON object", 1},
         {"\"state\"", "6000", "6001", "has 6000 samples to train on, but the run in ", 2},
         {"\"state\"", "0.5", "-.5", "--momentum: '-.5' is not a number from 0 to 0.999999", 2},

@@ -95,7 +95,7 @@ TEST(it_is_saved) {
     const char *after = gs_test_format("%.71s", sum);
     assert_string_equal(before, after);
     assert_prints(0, "test accuracy", "eval --load %s", b);
-    assert_prints(1, "holds weights alone", "train --resume %s", b);
+    assert_prints(1, "holds only weights", "train --resume %s", b);
 }
 
 /* Other options are looked at as in a run that goes on. */

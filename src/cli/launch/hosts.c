@@ -115,7 +115,7 @@ static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
     if (!getcwd(folder, sizeof folder))
-        return gs_fail(GS_E_FILE, "cannot tell this folder: %s", strerror(errno));
+        return gs_fail(GS_E_FILE, "cannot find this folder: %s", strerror(errno));
     snprintf(text, COMMAND, "cd");
     append_word(text, COMMAND, folder);
     gs_append(text, COMMAND, " && exec env");

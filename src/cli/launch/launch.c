@@ -295,7 +295,7 @@ void gs_launch_suspend(void) {
 
 static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
-    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z, which reaches the launcher alone; a checkpoint */
+    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z, which reaches only the launcher; a checkpoint */
         send_all(a, number);
         if (number == SIGTSTP) gs_launch_suspend();
         if (number == SIGTSTP) send_all(a, SIGCONT);

@@ -12,7 +12,7 @@ typedef struct gs_launch {
     int size;                /* processes on this machine */
     int nodes, node;         /* the number of machines, each with its own launch, and this machine's index */
     int first, world_size;   /* this machine's first rank, and the number of ranks on all machines */
-    const char *hosts;       /* start a launch on each of these machines (hosts.c); NULL: here alone */
+    const char *hosts;       /* start a launch on each of these machines (hosts.c); NULL: only here */
     const char *program;     /* where gradsum is on the other hosts; NULL: where it is here */
     bool starter;            /* --hosts started this launch: its processes end with its standard input */
     const char *meet;        /* rendezvous (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: a folder here */
@@ -37,7 +37,7 @@ int gs_launch_run(const gs_launch *);
  * *before: the mask to restore in the processes that are started. */
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
-/* In a new process, before exec: end with the launcher, and restore the signal mask. Ctrl-C goes to the launcher alone,
+/* In a new process, before exec: end with the launcher, and restore the signal mask. Ctrl-C goes only to the launcher,
  * which passes it on, so that each process receives it once; hence a process group of its own. That group is in the
  * background, where some terminals would stop processes that write (SIGTTOU). */
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before);
@@ -97,7 +97,7 @@ typedef struct gs_launch_child {
     pid_t pid;            /* 0: not running */
     int status;           /* of waitpid, once it has ended */
     double stopped_since; /* when it was first seen stopped while others had ended; 0: it is not stopped */
-    /* What it was doing when others failed for lack of it: "process 4711 is stopped"; "": it does not hang. */
+    /* What it was doing when others failed because it was missing: "process 4711 is stopped"; "": it does not hang. */
     char hangs[80];
 } gs_launch_child;
 

@@ -92,9 +92,8 @@ static gs_status find_kind(traced *l) {
                        l->workers, y->pp * y->tp, y->pp, y->tp);
     l->kind = y->pp > 1 ? PIPELINE : y->tp > 1 ? TENSOR : ZERO;
     if (y->pp > 1 || y->tp > 1 || y->zero > 0) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "every worker holds the whole model, and there is no layout to be shown; wanted "
-                   "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
+    return gs_fail(GS_E_USAGE, "every worker holds the whole model, so there is no layout to show; wanted "
+                               "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
 }
 
 /* Widen *from .. *to to contain all workers' spans of this kind and index (-1: any). */
@@ -206,7 +205,7 @@ static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     return text;
 }
 
-/* The tokens of a sequence; part r of a group holds *each of them, from r times *each on. 0: without --sequence. */
+/* The tokens of a sequence; part r of a group holds *each tokens, from r * *each on. 0: without --sequence. */
 static int tokens_of(const traced *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
@@ -253,16 +252,14 @@ static void say_bubble(const traced *l, facts *f, int micro) {
     f->measured = b->measured;
     f->formula = b->formula;
     f->bubble = b;
-    cell(
-        f->sentences,
-        "The bubble, in which stages wait: %.1f %% of the time of forward and backward in this step, the sum "
-        "of: fill and drain %.1f %%, stages of unequal times %.1f %%, messages, wake-ups, loads and uneven "
-        "times of a pass %.1f %%.",
-        gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->rest));
+    cell(f->sentences,
+         "The bubble, in which stages wait: %.1f %% of forward and backward in this step. Fill and drain: "
+         "%.1f %%; stages of unequal times: %.1f %%; messages, wake-ups, loads and uneven passes: %.1f %%.",
+         gs_percent(b->measured), gs_percent(b->fill), gs_percent(b->unequal), gs_percent(b->rest));
     cell(
         f->sentences,
         "Fill and drain alone would be %.1f %%; by the formula (p - 1) / (%sm + p - 1), with p = %d stages%s "
-        "and m = %d micro-batches, %.1f %%. With the mean times of these stages and messages that take none, "
+        "and m = %d micro-batches, %.1f %%. With the mean times of these stages and instant messages, "
         "stages wait %.1f %% in virtual time.",
         gs_percent(b->alone), chunks > 1 ? "v " : "", l->layout.pp, chunks > 1 ? " of v runs" : "",
         micro / chunks, gs_percent(b->formula), gs_percent(b->virtual_time));
@@ -317,8 +314,7 @@ static void zero(const traced *l, facts *f) {
     cell(
         f->sentences,
         "By the formula a worker sends %d (N - 1) / N times the %s bytes of the weights, with N = %d: %s. "
-        "What does not divide by N, the layers' state and the counts are summed besides: all in all %s bytes "
-        "a step.",
+        "What N does not divide, the layers' state and the counts are also summed: %s bytes a step in total.",
         z->stage > 2 ? 3 : 2, gs_thousands(z->model), l->workers, gs_thousands(z->formula),
         gs_thousands(l->result.sent));
     cell(f->sentences,
@@ -358,16 +354,15 @@ static group_sums sums_of_pair(const traced *l, int columns, int rows) {
 static void say_pairs(const traced *l, facts *f) {
     static const char parts[] =
         "In the first layer of a pair a worker computes some of the outputs, and in the second layer these "
-        "are its inputs. With y = x w^T it has rows of the first w (columns of w^T), and columns of the "
-        "second "
-        "(rows of w^T). So each pair ";
+        "are its inputs. In y = x w^T it holds rows of the first w (columns of w^T), and columns of "
+        "the second (rows of w^T). So each pair ";
     if (!l->settings.sequence)
         cell(f->sentences,
-             "%stakes a sum of y in forward and, where a layer before it learns, one of dx in backward.",
+             "%sneeds a sum of y in forward and, where a layer before it learns, one of dx in backward.",
              parts);
     else
         cell(f->sentences,
-             "%stakes an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
+             "%sneeds an all-gather of x in forward and one more in backward, an all-gather of dy, and %s y "
              "and, where a layer before it learns, of dx.",
              parts, l->settings.exact ? "sums of" : "reduce-scatters of");
 }
@@ -376,7 +371,7 @@ static void say_others(const traced *l, facts *f, int in_pairs) {
     const sum all = sum_of(l, 0, GS_SPAN_TP_CALL);
     const bool sequence = l->settings.sequence;
     if (all.count > in_pairs)
-        cell(f->sentences, "Layers outside of pairs (%s), and the loss, take %d more%s, of %s bytes sent.",
+        cell(f->sentences, "Layers outside of pairs (%s), and the loss, need %d more%s, sending %s bytes.",
              sequence ? "an embedding, positions, layer_norm, the last layer"
                       : "an embedding, the layer tied to it",
              all.count - in_pairs, sequence ? "" : " sums", gs_thousands(all.bytes - f->measured));
@@ -419,8 +414,8 @@ static void tensor(const traced *l, facts *f) {
                              : "gathered or summed",
          gs_thousands(f->formula), gs_thousands(f->measured));
     say_others(l, f, in_pairs);
-    cell(f->sentences, "A worker holds %.3f MB of weights, of the model's %.3f MB.",
-         l->result.tensor.held / MB, l->result.tensor.model / MB);
+    cell(f->sentences, "A worker holds %.3f of the model's %.3f MB of weights.", l->result.tensor.held / MB,
+         l->result.tensor.model / MB);
 }
 
 /* ---- pictures in 80 columns ---- */
@@ -506,7 +501,7 @@ static void show_pipeline(const traced *s) {
 
 /* ---- ZeRO ---- */
 
-/* All that a worker does with a unit; what is painted later hides what is below it. */
+/* All that a worker does with a unit; later paint hides earlier paint. */
 static line line_of_unit(const traced *s, const gs_rank_timeline *p, int unit) {
     line l = line_of(s->start, s->end, s->layout.zero > 2 ? '.' : ' ');
     paint_spans(&l, p, GS_SPAN_UNIT_GRADIENTS, unit, '%');
@@ -593,7 +588,7 @@ static void show_tensor(const traced *s) {
            tokens > 0 ? "t  computed for the worker's own tokens" : "=  computed by all workers alike");
     if (tokens > 0)
         printf("%-42s%s\n", "g  all-gather of what the others have", "s  reduce-scatter: a sum in parts");
-    if (gs_tensor_outputs(s->divided->net)) printf("w  some of the words\n");
+    if (gs_tensor_outputs(s->divided->net)) printf("w  vocabulary shard\n");
     printf("\n");
     show_lines(s, s->start, s->end);
     for (int back = 0; back < 2; back++) {
@@ -829,7 +824,7 @@ static const gs_option *options_of(wish *w) {
     const gs_option own[] = {
         GS_RUN_OPTION("micro-batches",
                       "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
-                      "--accumulate says the same here)"),
+                      "same as --accumulate here)"),
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),

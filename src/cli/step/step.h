@@ -56,7 +56,7 @@ static inline gs_sync_array gs_step_array(const gs_step_record *step) {
     return (gs_sync_array){step->size, step->wire, 0};
 }
 
-/* GS_E_USAGE: with so many workers the wire would round the sum of all 2^r. */
+/* GS_E_USAGE: too many workers: the wire would round the sum of all 2^r. */
 gs_status gs_step_check(const gs_step_record *);
 
 /* True: the counts equal the formulas, or there is no formula. */

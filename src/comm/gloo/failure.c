@@ -6,7 +6,7 @@
  * because of another.
  *
  * A message that is cut off in the middle blocks the failure message behind it, which is lost. If the rank is a process
- * of this machine, others can still check whether it lives; if so, it is not to blame.
+ * of this machine, others can still check whether it is alive; if so, it is not to blame.
  *
  * After a timeout no rank is lost yet, and the connections are open: the ranks first tell each other for whom they
  * wait.
@@ -271,8 +271,8 @@ static wait_notes hear_waits(const gs_comm *c) {
 /* ---- lost ranks ---- */
 
 /* Keep as lost only the ranks whose processes have ended, and those whose processes cannot be watched: on other
- * machines, or gone before the watch began. If all live, all stay lost. The wait is for processes that have lost their
- * connections and are about to end. */
+ * machines, or gone before the watch began. If all are alive, all stay lost. The wait is for processes that have lost
+ * their connections and are about to end. */
 static int only_ended(const gs_gloo_state *s, int size, bool *lost) {
     int ended = 0, unseen = 0, losses = 0;
     for (int r = 0; r < size; r++) unseen += lost[r] && s->process[r] < 0;

@@ -30,7 +30,7 @@ typedef struct gs_gloo_state {
     _Atomic uint64_t *heard;     /* [size] the last operation that ended with each rank (gs_call_pack) */
     int *socket;                 /* [lines * size] connections of gs_mesh_connect; -1: this rank */
     int lines;
-    /* Guards told, told_by and this rank's own note, none of which change once told is set. */
+    /* Guards told, told_by and this rank's own note, which no longer change once told is set. */
     pthread_mutex_t waits;
     bool told;               /* a wait was too long; the note says which */
     gs_gloo_buffer *told_by; /* over the note; NULL: it was not sent */

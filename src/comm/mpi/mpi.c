@@ -49,7 +49,7 @@ typedef struct mpi_state {
     long *pid;        /* [size] processes of this machine; 0: elsewhere */
     MPI_Comm channel[CHANNELS];
     atomic_int waiting;   /* threads that let MPI work */
-    pthread_mutex_t lock; /* guards all that follows but `failed` and the last line */
+    pthread_mutex_t lock; /* guards the rest, except `failed` and the last line */
     atomic_bool failed;   /* once true, error does not change */
     gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */

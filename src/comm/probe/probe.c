@@ -55,7 +55,7 @@ static gs_status move_bytes(int socket, bool out, unsigned char *piece, uint64_t
     return GS_OK;
 }
 
-/* The other end: send back what comes, until the caller closes. */
+/* The other end: echo everything until the caller closes. */
 static gs_status serve(int socket, unsigned char *piece) {
     for (uint64_t bytes;;) {
         GS_TRY(move_bytes(socket, false, piece, &bytes));
@@ -139,7 +139,7 @@ static gs_status put_host(const probing *x, const char *facts) {
                    p->rank);
 }
 
-/* The higher rank calls, and so knows the result, and tells all. */
+/* The higher rank calls, so it knows the result and reports it to all. */
 static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there;

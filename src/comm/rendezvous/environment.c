@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROCESSES = 4096 /* at most */, PORTS = 16 /* of which a store takes the first that is free */ };
+enum { PROCESSES = 4096 /* at most */, PORTS = 16 /* a store takes the first free one */ };
 
 /* ---- other launchers: each is a row in the table, and a function if it says where the processes meet ---- */
 

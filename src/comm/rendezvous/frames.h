@@ -26,7 +26,7 @@ typedef enum gs_frame_kind {
     GS_FRAME_PUT = 'p',    /* key, 0, value, 0 */
     GS_FRAME_DONE = 'd',   /* the pair is there now */
     GS_FRAME_THERE = 't',  /* the key existed; its value, 0 */
-    GS_FRAME_NEWS = 'n',   /* a number, a blank, milliseconds, 0: which pairs follow so many? */
+    GS_FRAME_NEWS = 'n',   /* n, a blank, milliseconds, 0: which pairs follow the first n? */
     GS_FRAME_PAIRS = 'e',  /* key, 0, value, 0 of each; empty, if none arrived in that time */
     GS_FRAME_COUNT = 'c',  /* how many strangers came? */
     GS_FRAME_NUMBER = 'm', /* the answer as text, 0 */
@@ -35,7 +35,7 @@ typedef enum gs_frame_kind {
 
 /* One end. */
 typedef struct gs_frames {
-    int socket; /* of the owner: gs_frames_begin does not change it */
+    int socket; /* the owner's: gs_frames_begin does not change it */
     unsigned char out_key[GS_SECRET], in_key[GS_SECRET];
     unsigned long long out, in; /* the next numbers */
     unsigned char frame[GS_FRAME_MOST];

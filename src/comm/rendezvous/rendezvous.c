@@ -142,7 +142,7 @@ static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *va
     return GS_OK;
 }
 
-/* Fail as the rank that has left this text; `early`: it failed before it joined. */
+/* Fail like the rank that left this text; `early`: it failed before it joined. */
 static gs_status fail_as(const gs_rendezvous *r, const char *text, bool early) {
     int from = -1, status = GS_E_PEER, used = 0;
     sscanf(text, "%d %d %n", &from, &status, &used);

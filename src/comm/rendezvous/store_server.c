@@ -31,7 +31,7 @@ typedef struct client {
     unsigned char proof[GS_MAC]; /* the proof that it must send */
     bool bye;                    /* it is done */
     char rank[GS_STORE_KEY];     /* the key "rank-1" that it has put; "" */
-    int shown;                   /* it has asked for the pairs after so many */
+    int shown;                   /* it has asked for the pairs after the first `shown` */
     double until;                /* and waits for them until then; 0: it does not wait */
 } client;
 
@@ -49,7 +49,7 @@ struct gs_store_server {
     client **client;     /* [clients] */
     struct pollfd *poll; /* [1 + clients] the listener's, and theirs */
     int clients, pairs;
-    char **pair; /* [pairs] key, 0, value, 0: in the order in which they came */
+    char **pair; /* [pairs] key, 0, value, 0: in order of arrival */
 };
 
 /* ---- pairs ---- */

@@ -44,20 +44,20 @@
 
 enum {
     SHORT = 16 * 1024, /* bytes of an array that every rank sums itself */
-    BUILD = 1024,      /* bytes in which a sum is built up, which stay in the first-level cache */
-    SLICE_MS = 100,    /* of sleep, between checks that the others live */
+    BUILD = 1024,      /* bytes of a sum built up at a time, within the first-level cache */
+    SLICE_MS = 100,    /* of sleep, between checks for lost ranks */
 };
 
 /* ---- memory that several processes of one machine share ----
  *
  * A memfd (Linux 3.17) is a file without a name; another process opens it as /proc/PID/fd/N. Unlike a name in /dev/shm,
- * it cannot be left behind: it is gone when the last process ends, in any way.
+ * it cannot be left behind: it vanishes with the last process, even if killed.
  */
 
 /* Address space; pages are allocated when they are reserved. */
 #define SEGMENT_BYTES ((size_t)1 << 36)
 
-/* Whole pages for so many bytes. */
+/* Round up to whole pages. */
 static size_t pages(size_t bytes) {
     return (bytes + 4095) / 4096 * 4096;
 }
@@ -113,8 +113,8 @@ static void release(const gs_segment *s, size_t at, size_t bytes) {
 /* ---- waiting and failing ----
  *
  * A waiting rank spins briefly (core/wait.h), because the others mostly arrive within microseconds; then it sleeps. A
- * rank that changes something wakes the sleepers. A killed process wakes no one; therefore a sleeper wakes up ten times
- * a second and checks that the awaited ranks live.
+ * rank that changes something wakes the sleepers. A killed process wakes no one; so a sleeper wakes up ten times a
+ * second and checks that the awaited ranks are alive.
  */
 
 /* A wait for ranks: is(wait, rank) says whether `rank` is there. */
@@ -239,8 +239,8 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
     free(age);
 }
 
-/* Does it give up? *told: it has told the others that it waits, as it does from the comm's timeout on, although the
- * wait itself may be allowed to take longer. */
+/* Does it give up? *told: it has told the others that it waits. It does so after the comm's timeout, even if this
+ * wait may take longer. */
 static bool is_late(const shm_wait *w, double waited, bool *told) {
     gs_shm *m = w->shm;
     bool stopped = false;
@@ -355,8 +355,8 @@ static void compare(const gs_shm *m, const gs_call *call) {
  */
 
 /* The mailbox of a sender and a receiver; the first of them makes it. NULL: all are taken. The key contains both
- * processes: `from` and `to` are processes in a collective of processes, and otherwise ranks of the world, whose
- * numbers may be the same. */
+ * processes, since `from` and `to` alone are ambiguous: processes in a collective of processes, else ranks of the
+ * world. */
 static gs_shm_mailbox *mailbox_of(gs_shm *m, const gs_envelope *e, bool sends) {
     _Static_assert(GS_SHM_RANKS <= 1 << 8, "a process has 8 bits of the key");
     const uint64_t from = (uint64_t)(sends ? m->rank : e->peer), to = (uint64_t)(sends ? e->peer : m->rank);
@@ -419,7 +419,7 @@ static int free_buffer(gs_shm_mailbox *b) {
     return buffer;
 }
 
-/* Give the buffer memory for `bytes`, instead of what it had. */
+/* Give the buffer memory for `bytes`, in place of its old memory. */
 static gs_status grow(gs_shm *m, gs_shm_mailbox *b, int buffer, size_t bytes) {
     size_t size = pages(bytes + bytes / 4);
     uint64_t at = atomic_fetch_add(&m->header->used, size);

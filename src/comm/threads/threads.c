@@ -76,7 +76,7 @@ typedef struct copy {
     _Alignas(LINE) unsigned char data[];
 } copy;
 
-/* From one rank to another. All is changed under the lock. */
+/* From one rank to another. All changes are made under the lock. */
 typedef struct mailbox {
     _Alignas(LINE) _Atomic(copy *) first; /* the oldest message; the receiver looks without the lock */
     copy *last;

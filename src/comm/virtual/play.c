@@ -26,7 +26,7 @@ typedef struct message_queue {
     uint32_t head, tail;
 } message_queue;
 
-/* A message that wants a shared line. Of two at one moment, the one from the lower source goes first: source r < N is
+/* A message that wants a shared line. If two want it at once, the one from the lower source is first: source r < N is
  * rank r, whose message wants its host's line out; N + h is host h's line out, whose messages want the next line in. */
 typedef struct wanted {
     double time;
@@ -42,7 +42,7 @@ typedef struct message_inbox {
     int *place;            /* [ranks]: that sender's queue, from 1; NULL while there are few */
 } message_inbox;
 
-/* What every move touches comes first. Of two lines, 0 leads to other hosts and 1 stays inside the host. */
+/* What every move touches comes first. Line 0 leads to other hosts, line 1 stays inside the host. */
 typedef struct virtual_rank {
     double clock, out[2]; /* ps; out: when its own lines out are free again */
     uint32_t place;       /* index of its move in the current list */
@@ -154,7 +154,7 @@ static bool let_through(gs_virtual *v) {
 
 /* ---- messages under way ---- */
 
-enum { FEW = 40 /* senders that are searched one by one: more than the rounds of a scheme of log2 N */ };
+enum { FEW = 40 /* senders searched one by one; a scheme of log2 N rounds has fewer */ };
 
 static void no_memory(gs_virtual *v) {
     v->failed = gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
@@ -299,7 +299,7 @@ static void tell_progress(gs_virtual *v) {
  * the same, messages reach a line in order, behind everything before them. A turn with another sender, or with a
  * message that is early and may find a gap, asks the lines' gs_ports, after telling them what came meanwhile. */
 
-/* A port forgets what came before the last KNOWN messages; KEPT: with those of this turn. */
+/* A port forgets all but the last KNOWN messages; KEPT: with those of this turn. */
 enum { KNOWN = GS_PORT_BUSY + 1, KEPT = KNOWN + 1 };
 
 /* Arrays of [ranks]; those of parts have [2 ranks], as part p is also p + ranks. */
@@ -337,7 +337,7 @@ static void send_all(const together *g, const double *restrict takes) {
     for (int r = 0; r < g->ranks; r++) out[r] = (clock[r] > out[r] ? clock[r] : out[r]) + takes[r];
 }
 
-/* To ranks first .. end - 1, from those that are `from` further. Are some early? */
+/* To ranks r = first .. end - 1, from ranks r + `from`. True: one is early. */
 static bool arrive(const together *g, double *restrict comes, const double *restrict takes, int first,
                    int end, int from) {
     const double *restrict out = g->out, *restrict in = g->in, alpha = g->alpha;
@@ -403,7 +403,7 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g
     }
     add_up(l, GS_VIRTUAL_SEND, g->bytes, sum);
     for (int r = 0; r < g->ranks; r++) v->account[r].sent[g->line] += sum[r];
-    if (g->line == 1) return; /* gs_virtual_line is of lines between hosts */
+    if (g->line == 1) return; /* gs_virtual_line: only between hosts */
     add_up(l, GS_VIRTUAL_SEND, g->takes, sum);
     for (int r = 0; r < g->ranks; r++) v->line[r].out += sum[r];
     add_up(l, GS_VIRTUAL_RECV, g->takes, sum);
@@ -442,7 +442,7 @@ static void go_through(gs_virtual *v, const gs_virtual_list *l) {
     free(x);
 }
 
-/* Turns only: to the rank d further, from the one d before, and perhaps an addition. */
+/* Turns only: send to rank r + d, receive from rank r - d, and perhaps add. */
 static bool is_in_turns(const gs_virtual_list *l) {
     uint32_t i = 0;
     while (i + 1 < l->moves && l->move[i].action == GS_VIRTUAL_SEND &&
@@ -451,7 +451,7 @@ static bool is_in_turns(const gs_virtual_list *l) {
     return i > 0 && i == l->moves;
 }
 
-/* No rank can go on alone: those that wait for the others go on, together if all are there. False: none waits so. */
+/* No rank can go on alone: those that wait for the others go on, together if all are there. False: none waits. */
 static bool go_together(gs_virtual *v) {
     const gs_virtual_list *l = v->rank[0].meets;
     bool all = l && is_in_turns(l), any = false;

@@ -125,8 +125,8 @@ typedef struct gs_virtual_watch {
 gs_status gs_virtual_create(const gs_virtual_cluster *, gs_virtual_watch, gs_virtual **out);
 void gs_virtual_free(gs_virtual *); /* NULL is allowed */
 
-/* Execute a script for each rank; clocks go on from where they are. GS_E_USAGE: a deadlock, of which the message names
- * a rank; GS_E_MEMORY. */
+/* Execute a script for each rank; clocks go on from where they are. GS_E_USAGE: a deadlock; the message names one of
+ * its ranks. GS_E_MEMORY. */
 gs_status gs_virtual_play(gs_virtual *, const gs_virtual_script *scripts);
 
 const gs_virtual_account *gs_virtual_accounts(const gs_virtual *); /* [ranks] */

@@ -53,7 +53,7 @@ static int by_place(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The first offset from `at` on where so many floats fit between two multiples of `most`. */
+/* The first offset from `at` on where `floats` floats fit between two multiples of `most`. */
 static size_t within_a_part(size_t at, size_t floats, size_t most) {
     const size_t left = most - at % most;
     return floats <= left || left == most ? at : at + left;

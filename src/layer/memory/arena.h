@@ -36,7 +36,7 @@ static inline bool gs_lifetime_has_gap(const gs_lifetime *l) {
     return l->resume > l->pause;
 }
 
-/* Add a buffer of so many numbers, in 16 bits with `half`, without a gap. Returns its number; below 0: no memory. */
+/* Add a buffer of `numbers` numbers, in 16 bits with `half`, without a gap. Returns its number; below 0: no memory. */
 int gs_lifetimes_add(gs_lifetimes *, size_t numbers, bool half, int born, int dies);
 void gs_lifetimes_free(gs_lifetimes *);
 

@@ -45,7 +45,7 @@ void gs_buffer_plan_release(gs_buffer_plan *p, int buffer) {
     if (buffer >= 0) p->lifetimes.life[buffer].dies = p->now;
 }
 
-/* Containers do not read their y. An element-wise layer may: GS_ELEMENT_WISE does not tell. */
+/* Containers do not read their y. An element-wise layer may: GS_ELEMENT_WISE does not say. */
 bool gs_layer_reads_y(const gs_layer *l) {
     return l->epilogue.relu || l->epilogue.pool || l->ops->buffers == GS_READS_Y ||
            l->ops->buffers == GS_ELEMENT_WISE;

@@ -31,11 +31,11 @@ struct gs_arena {
     size_t most;
     gs_mem chunk[GS_ARENA_CHUNKS];
     gs_lifetimes lifetimes; /* of all buffers: who lies there, and when */
-    /* With GS_OFFLOAD_ACTIVATIONS the y are stored here (alloc_offloaded) one behind the other, except those that
+    /* With GS_OFFLOAD_ACTIVATIONS the y are stored here (alloc_offloaded) consecutively, except those that
      * backward computes again. If operators cannot work here, these are copies (offload.h). */
     float *offloaded;
     int offloaded_count;      /* the y are the buffers below it: */
-    size_t *offloaded_floats; /* buffer i takes so many floats there; 0: it lies in a chunk alone ... */
+    size_t *offloaded_floats; /* buffer i takes this many floats there; 0: it lies only in a chunk ... */
     size_t *offloaded_at;     /* ... from this one on */
     bool copies;
     /* With divided sequences: room for all tokens of a layer's x, its dy, and its dx (sequence.h). */

@@ -132,7 +132,7 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
         if (!gs_layer_is_called(l) || has_no_y(l)) continue;
         if (gs_layer_is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
         if (l->children > 0 && l->ops->buffers == GS_VIEW) {
-            if (!gs_layer_is_sequence(l)) { /* nobody can say where it lies */
+            if (!gs_layer_is_sequence(l)) { /* its offset is unknown */
                 d->count = 0;
                 return true;
             }
@@ -178,7 +178,7 @@ static void make_segment(gs_layer *root, gs_lifetimes *lifetimes, bool *kept, in
     dropping d = {lifetimes, next - 1 - all, kept, 0};
     if (end == root->children || root->child[end]->other_stage) return;
     (void)keep_y(root->child, first, end, &d);
-    if (d.count == 0) return; /* its y is the segment's input, or nobody can say what it is */
+    if (d.count == 0) return; /* its y is the segment's input, or unknown */
     d.count = 0;
     for (int i = first; i < end; i++) (void)gs_layer_walk(root->child[i], drop_y, &d);
     if (d.count == 0) return;

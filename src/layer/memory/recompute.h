@@ -1,6 +1,6 @@
 /* Activation checkpointing: forward keeps less, and backward computes it again.
  *
- * Some runs of layers of the outermost sequence are segments. Of a segment only its input x is kept, and its output,
+ * Some runs of layers of the outermost sequence are segments. A segment keeps only its input x and its output, which is
  * the input of the next layer. When backward reaches a segment, it runs the segment's forward once more, and then the
  * backward of its layers:
  *
@@ -13,7 +13,7 @@
  *
  * It costs less than a whole forward. The last layers of a segment are not run again if backward does not read their y:
  * in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run again, since its
- * backward follows its forward directly. A run of layers that keep nothing besides input and output is no segment.
+ * backward follows its forward directly. A run of layers that keep nothing but input and output is no segment.
  *
  * Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost" (arXiv 1604.06174, 2016).
  */

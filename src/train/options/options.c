@@ -411,7 +411,7 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* 0 ms is "0:0" for every rank: nobody is slow. */
+/* 0 ms is "0:0" for every rank: none is slow. */
 static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
     const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
     char ms[40];

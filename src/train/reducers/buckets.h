@@ -1,7 +1,7 @@
 /* Where the gradients are cut into buckets, which are summed in order (overlap.h).
  *
  * Bucket 0 lies at the end of the array, with the counts. A bucket begins where a layer does, and is closed as soon as
- * it is large enough. The last bucket is what is left when the first layer is reached, however small.
+ * it is large enough. The last bucket, which ends at the first layer, may be small.
  */
 #pragma once
 

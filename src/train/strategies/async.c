@@ -49,7 +49,7 @@
  * 1 point.
  */
 typedef struct server {
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t changed;
     gs_device *device; /* cpu, one thread: updates are computed here */
     gs_mem weights;    /* and behind them the layers' state */
@@ -156,9 +156,9 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
-/* One update of the weights. A gradient of the share s of the global batch is the share s of a step. It is divided by
+/* One update of the weights. A gradient of a share s of the global batch makes a share s of a step. It is divided by
  * the size of the whole batch, weight decay counts s times, and the velocity decays by m^s, so that it decays in N
- * shares as in one step. The learning rate lets a gradient g in the end move the weights as far as in the synchronous
+ * shares as in one step. At this learning rate a gradient g in the end moves the weights as far as in the synchronous
  * step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
@@ -236,10 +236,10 @@ static gs_status answer(server *s, int rank, float *data) {
     return read_expected(s, *mine, later, data);
 }
 
-/* Worker `rank` gives its gradient (saved + GS_STATS floats) in `data`. Once it may begin its next step, it finds there
- * the weights, the layers' state and the epoch's counts so far. After the last step of an epoch it waits for the last
- * steps of all, so that all receive the same weights. A count of GS_STAT_STOP means that a worker was asked to stop;
- * then it no longer waits. Called by several threads, each for its own rank. */
+/* Worker `rank` gives its gradient (saved + GS_STATS floats) in `data`. Once it may begin its next step, `data`
+ * holds the weights, the layers' state and the epoch's counts so far. After the last step of an epoch it waits for the
+ * last steps of all, so that all receive the same weights. A count of GS_STAT_STOP means that a worker was asked to
+ * stop; then it no longer waits. Called by several threads, each for its own rank. */
 static gs_status server_exchange(server *s, int rank, float *data) {
     pthread_mutex_lock(&s->lock);
     gs_status status = answer(s, rank, data);
@@ -267,7 +267,7 @@ typedef struct async {
     size_t saved, steps;     /* floats of the model; steps of this epoch ... */
     uint64_t steps_before;   /* ... and before it */
     float *data;             /* gradient there, weights back; with state and counts */
-    server *server;          /* on rank 0; else NULL, as are */
+    server *server;          /* both on rank 0; else NULL */
     connection *connections; /* [rank] */
 } async;
 
@@ -404,8 +404,8 @@ static gs_status check(const gs_settings *s) {
     if (s->clip > 0)
         return gs_fail(
             GS_E_USAGE,
-            "--clip %g: --sync async makes an update from each worker's gradient as it comes, so there "
-            "is no sum over all workers whose norm could be limited",
+            "--clip %g: --sync async applies each worker's gradient as it arrives, so there is no sum "
+            "over all workers to clip",
             (double)s->clip);
     if (s->staleness < 0)
         return gs_fail(

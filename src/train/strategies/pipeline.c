@@ -20,7 +20,7 @@
  *
  * `tied` (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy. It sends its
  * part of the gradient to the first stage, which adds its own, updates, and sends the table back. With --exact it sends
- * one part for each micro-batch, since the embedding's backward adds to it row by row, in an order that must stay.
+ * one part for each micro-batch, since the embedding's backward adds to it row by row, in a fixed order.
  *
  * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../partition.h). Only at
  * the start of a run does it hold all weights for a moment; to be saved they are put together on the host. The test set
@@ -380,7 +380,7 @@ static gs_model *model_of(const gs_worker *w, int i) {
 
 /* ---- the test set ---- */
 
-/* Receive x from the previous stage, or send it to the next: round the stages, once for each chunk of a stage. */
+/* Receive x from the previous stage, or send it to the next: around the stages, once for each chunk of a stage. */
 static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation operation, gs_mem x,
                          size_t numbers) {
     const bool sends = operation == GS_SEND;

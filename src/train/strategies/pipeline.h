@@ -24,7 +24,7 @@ typedef struct gs_stage_chunk {
     bool has_dw, has_state; /* a pass of this step has written them: the next one adds */
 } gs_stage_chunk;
 
-/* A message that arrived earlier than it was wanted. */
+/* A message that arrived before it was wanted. */
 typedef struct gs_kept_message {
     gs_instruction sent;
     struct gs_kept_message *next;
@@ -49,7 +49,7 @@ typedef struct gs_pipeline_worker {
     gs_stages cut;
     int stage;
     gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
-    size_t *sent; /* [p]: instructions of that list that are past, as messages to this stage have shown */
+    size_t *sent;          /* [p]: instructions of that list known to be done, from messages to this stage */
     gs_kept_message *kept;
     gs_stage_chunk *chunk;   /* [v] */
     const gs_partition *own; /* the worker's */
