@@ -683,6 +683,11 @@ static bool cause_of_updates(const mismatch *c) {
     return name(c, "update missing", "an update was left out");
 }
 
+static bool cause_of_loss_scale(const mismatch *c) {
+    return name(c, "loss scale differs",
+                "the ranks do not agree on the loss scale, or on whether to leave out a step");
+}
+
 /* ---- the optimiser's vectors ---- */
 
 /* The first one. y: by how much it differs; x: weights, the gradient that the update takes, the vector before. */
@@ -848,23 +853,25 @@ static bool cause_of_state(const mismatch *c) {
 
 /* ---- all quantities ---- */
 
-static bool (*const cause_of[GS_DIFFERS_KINDS])(const mismatch *) = {[GS_DIGEST_samples] = cause_of_samples,
-                                                                     [GS_DIGEST_answers] = cause_of_targets,
-                                                                     [GS_DIGEST_weight] = cause_of_weights,
-                                                                     [GS_DIGEST_x] = cause_of_input,
-                                                                     [GS_DIGEST_y] = cause_of_y,
-                                                                     [GS_DIGEST_dy] = cause_of_loss,
-                                                                     [GS_DIGEST_dw] = cause_of_dw,
-                                                                     [GS_DIGEST_dx] = cause_of_dx,
-                                                                     [GS_DIGEST_sum] = cause_of_sum,
-                                                                     [GS_DIGEST_vector0] = cause_of_vector0,
-                                                                     [GS_DIGEST_vector1] = cause_of_vector1,
-                                                                     [GS_DIGEST_updated] = cause_of_updated,
-                                                                     [GS_DIGEST_state] = cause_of_state,
-                                                                     [GS_DIFFERS_lr] = cause_of_rate,
-                                                                     [GS_DIFFERS_norm] = cause_of_norm,
-                                                                     [GS_DIFFERS_scale] = cause_of_scale,
-                                                                     [GS_DIFFERS_updates] = cause_of_updates};
+static bool (*const cause_of[GS_DIFFERS_KINDS])(const mismatch *) = {
+    [GS_DIGEST_samples] = cause_of_samples,
+    [GS_DIGEST_answers] = cause_of_targets,
+    [GS_DIGEST_weight] = cause_of_weights,
+    [GS_DIGEST_x] = cause_of_input,
+    [GS_DIGEST_y] = cause_of_y,
+    [GS_DIGEST_dy] = cause_of_loss,
+    [GS_DIGEST_dw] = cause_of_dw,
+    [GS_DIGEST_dx] = cause_of_dx,
+    [GS_DIGEST_sum] = cause_of_sum,
+    [GS_DIGEST_vector0] = cause_of_vector0,
+    [GS_DIGEST_vector1] = cause_of_vector1,
+    [GS_DIGEST_updated] = cause_of_updated,
+    [GS_DIGEST_state] = cause_of_state,
+    [GS_DIFFERS_lr] = cause_of_rate,
+    [GS_DIFFERS_norm] = cause_of_norm,
+    [GS_DIFFERS_scale] = cause_of_scale,
+    [GS_DIFFERS_loss_scale] = cause_of_loss_scale,
+    [GS_DIFFERS_updates] = cause_of_updates};
 
 static void name_place(const gs_digests *b, gs_difference *d) {
     static const char *const titles[] = {

@@ -15,7 +15,7 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     if (to && to != m->offloaded_weights)
         gs_host_copy(d, to, m->offloaded_weights, m->params * sizeof(float));
     if (from) gs_host_copy(d, m->offloaded_weights, from, m->params * sizeof(float));
-    if (to) GS_TRY(d->ops->read(d, to + m->params, here, state));
+    if (to) GS_TRY(gs_host_read(d, to + m->params, here, state));
     return from ? d->ops->write(d, here, from + m->params, state) : GS_OK;
 }
 
@@ -30,7 +30,7 @@ static gs_status copy_weights(gs_model *m, float *to, const float *from) {
         if (m->offloaded_weights)
             GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, m->offloaded_weights + at, bytes, &number));
         if (m->offloaded_weights) GS_TRY(d->ops->settle(d)); /* wait for the previous chunk */
-        if (to) GS_TRY(d->ops->read(d, to + at, gs_at(m->weights, at), bytes));
+        if (to) GS_TRY(gs_host_read(d, to + at, gs_at(m->weights, at), bytes));
         if (from) GS_TRY(d->ops->write(d, gs_at(m->weights, at), from + at, bytes));
         if (m->offloaded_weights)
             GS_TRY(d->ops->offload(d, m->offloaded_weights + at, (gs_mem)GS_NONE, bytes, NULL));

@@ -5,7 +5,10 @@
 
 #include "core/error.h"
 
-enum { GS_SNAPSHOTS = 2 /* that a process keeps */, GS_SNAPSHOT_HASH = 65 };
+enum {
+    GS_SNAPSHOTS = 2,     /* that a process keeps */
+    GS_SNAPSHOT_HASH = 68 /* 64 digits and zeros: an id has no padding, whose bytes would be sent unset */
+};
 
 /* A process announces one of its snapshots to the others. */
 typedef struct gs_snapshot_id {

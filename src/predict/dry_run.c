@@ -198,7 +198,7 @@ void gs_dry_run_free(gs_dry_run *r) {
 
 /* ---- the calls of a worker ---- */
 
-/* A copy of the weights, as in read_weights. */
+/* A copy of the weights, as gs_read_weights makes it (train/hooks.c). */
 static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
     return gs_partition_weights(w, NULL);

@@ -36,8 +36,8 @@ typedef struct gs_failures_cost {
     double mtbf; /* of the cluster */
     double every, young, daly;
     double expected, expected_young, expected_daly; /* seconds, by the formula */
-    double drawn, least,
-        most; /* the mean and the extremes of the drawn runs; NAN: drawing would take too long */
+    /* The mean and the extremes of the drawn runs; NAN: drawing would take too long. */
+    double drawn, least, most;
     int runs;
 } gs_failures_cost;
 

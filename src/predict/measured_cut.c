@@ -1,5 +1,7 @@
 #include "predict/measured_cut.h"
 
+#include <string.h>
+
 #include "predict/times.h"
 #include "train/settings.h"
 #include "train/run.h"
@@ -71,7 +73,8 @@ gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
     int64_t open = gs_cut_is_open(run); /* on how many processes */
     if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
     if (open < (processes ? processes->size : 1)) return GS_OK;
-    told t = {.cut = {.runs = 0}};
+    told t;
+    memset(&t, 0, sizeof t); /* with the padding, since all its bytes are sent */
     GS_TRY(share(run, processes, &t));
     run->cut = t.cut;
     run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);

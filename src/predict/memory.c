@@ -366,8 +366,8 @@ static gs_status refuse(choice *c) {
 }
 
 gs_status gs_memory_limit(gs_settings *s) {
-    const double share =
-        0.8; /* the rest is for programs, libraries and data sets, which plans do not count */
+    /* the rest is for programs, libraries and data sets, which plans do not count */
+    const double share = 0.8;
     const gs_rendezvous *p = s->processes;
     const int processes_here =
         p && p->size > 1 ? (p->size + p->nodes - (p->nodes > 0)) / (p->nodes > 0 ? p->nodes : 1) : 1;

@@ -48,7 +48,9 @@ static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     else if (fabs(rate - lr) <= 1e-6 * lr)
         snprintf(text, size, "try a smaller --lr than %g, or --keep-going", lr);
     else
-        snprintf(text, size, "this step's rate was %g, from --lr %g: try a smaller one, or --keep-going",
+        snprintf(text, size,
+                 "this step's rate was %g, from --lr %g: try a smaller one, or --keep-going (--lr-rule, "
+                 "--warmup or --lr-schedule changed the rate)",
                  rate, lr);
 }
 

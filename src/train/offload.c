@@ -14,7 +14,10 @@ enum { WORDS = sizeof words / sizeof *words };
 
 bool gs_offload_read(const char *text, unsigned *out) {
     unsigned read = 0;
-    if (strcmp(text, "none") == 0) return *out = 0, true;
+    if (strcmp(text, "none") == 0) {
+        *out = 0;
+        return true;
+    }
     for (const char *word = text;; word++) {
         const size_t length = strcspn(word, ",");
         int i = 0;
@@ -23,7 +26,10 @@ bool gs_offload_read(const char *text, unsigned *out) {
         if (i == WORDS || (read & words[i].bit)) return false;
         read |= words[i].bit;
         word += length;
-        if (!*word) return *out = read, true;
+        if (!*word) {
+            *out = read;
+            return true;
+        }
     }
 }
 

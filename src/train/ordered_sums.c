@@ -48,7 +48,7 @@ void gs_add_neighbours(const gs_device *d, float *x, size_t count, int workers) 
             gs_host_add(d, x + (size_t)i * count, x + (size_t)(i + distance) * count, count);
 }
 
-/* Only operators that are known to give the same bits. */
+/* --exact is allowed only on devices whose operators are known to give the same bits for any number of workers. */
 gs_status gs_exact_check(const gs_settings *s) {
     if (!s->exact) return GS_OK;
     for (int i = 0; i < gs_devices_count(s->devices); i++) {
@@ -105,6 +105,7 @@ struct gs_virtual_shards {
     int shards;
     shard shard[GS_EXACT_SHARDS];
     size_t most;             /* numbers in the largest sum */
+    size_t count;            /* numbers in the present sum, as the first shard gave them */
     double *mine, *gathered; /* of this worker's shards; of all 8, then their sum in front */
 
     pthread_mutex_t lock; /* the running shard holds the turn; it locks only to pass the turn */
@@ -159,6 +160,9 @@ gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
     if (count > l->most) gs_bug("virtual shards: a sum of %zu numbers, not of at most %zu", count, l->most);
     pthread_mutex_lock(&l->lock);
     shard *me = &l->shard[l->turn];
+    if (me->number == 0) l->count = count;
+    if (count != l->count && l->error.status == GS_OK)
+        gs_bug("virtual shards: shard %d is at another sum than shard 0", me->number);
     memcpy(l->mine + (size_t)me->number * count, numbers, count * sizeof *numbers);
     if (me->number == l->shards - 1 && l->error.status == GS_OK)
         (void)gs_error_keep(&l->error, sum(l, count));
@@ -174,6 +178,7 @@ gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
 }
 
 static gs_status compute_all(gs_virtual_shards *l) {
+    GS_TRY(gs_error_again(&l->error)); /* or a shard would begin although another takes no more jobs */
     for (int i = 0; i < l->shards; i++)
         GS_TRY(gs_jobs_give(l->shard[i].jobs, (gs_job){.run = compute, .context = &l->shard[i]}, NULL));
     for (int i = 0; i < l->shards; i++) (void)gs_jobs_wait_for_all(l->shard[i].jobs);

@@ -334,8 +334,8 @@ static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool large
     gs_worker *w = worker;
     gs_comm *c = gs_updates_are_divided(w) ? w->comm : w->groups.comm[GS_TP];
     if (!gs_updates_are_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
-    if (w->groups.layout.pp == 1 &&
-        gs_updates_are_divided(w)) /* plans leave out these few bytes between stages */
+    /* plans leave out these few bytes between stages */
+    if (w->groups.layout.pp == 1 && gs_updates_are_divided(w))
         w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
 }

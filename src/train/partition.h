@@ -109,6 +109,7 @@ static inline bool gs_weights_are_divided(const gs_model *m) {
     return m->weights_apart > 0 || m->undivided;
 }
 
-/* The weights and the state of the whole model, on all workers, between two steps. A dry run has no `host`; it counts
- * the memory that this takes beside it. */
+/* The weights and the state of the whole model, on all workers, between two steps. With --tensor each
+ * worker allocates meanwhile an array of m->saved floats, for its shards of tensors, and one for the gathered shards
+ * of the largest tensor. A dry run has no `host`; it counts the memory that this takes beside it. */
 gs_status gs_partition_weights(struct gs_worker *, float *host);

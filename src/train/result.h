@@ -165,7 +165,7 @@ typedef struct gs_checkpoint_report {
 
 /* What the server of an asynchronous run counted. */
 typedef struct gs_staleness {
-    uint64_t *count; /* [s], s < counts: gradients applied s updates after their weights were read */
+    uint64_t *count; /* [s], s < counts: gradients applied after s others since their weights were read */
     size_t counts;
     uint64_t *lead; /* [d], d < leads: steps begun d steps ahead of the slowest worker */
     size_t leads;
@@ -176,8 +176,9 @@ void gs_staleness_free(gs_staleness *);
 /* The outcome of a run. */
 typedef struct gs_result {
     double train_loss, test_loss, test_accuracy; /* of the last epoch; loss per sample, of a text per token */
-    int tested_epoch; /* the epoch, from 1, after which the test was made: not the last one of an interrupted
-                             run; 0: there was no test, and test_loss and test_accuracy are undefined */
+    /* The epoch, from 1, after which the test was made: in an interrupted run perhaps an earlier one than the last; 0:
+     * there was no test, and test_loss and test_accuracy are undefined. */
+    int tested_epoch;
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
     double step_median;   /* seconds of a step with a whole batch (gs_step_times); of eval 0 */
     uint64_t steps;

@@ -49,6 +49,9 @@ gs_status gs_check_each_setting(const gs_settings *s) {
         if (o[1].name && o->at == o[1].at) continue;
         GS_TRY(check_setting(s, o));
     }
+    if (s->offload > GS_OFFLOADS)
+        return gs_fail(GS_E_USAGE, "--offload: %u is no sum of gs_offload's, at most %d", s->offload,
+                       GS_OFFLOADS);
     if (!(s->timeout > 0) || isinf(s->timeout))
         return gs_fail(GS_E_USAGE, "the timeout is %g s; it must be more than 0", s->timeout);
     return GS_OK;

@@ -57,6 +57,7 @@ static gs_status add_word(gs_sweep *s, const char *word, bool *between, const ch
         return gs_fail(GS_E_USAGE,
                        "--batch %s: '%s' is not a whole number of samples from 1 up, 'all', or '...'", text,
                        word);
+    if (number > s->samples) return add_batch(s, number, text); /* its message names the number */
     if (*between) GS_TRY(add_between(s, number, text));
     *between = false;
     return add_batch(s, number, text);
@@ -110,6 +111,7 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     settings.seed = r->seed;
     settings.tests = GS_SWEEP_TESTS;
     settings.keep_going = true; /* a run that diverges is a row of the table, too */
+    /* no epoch has more tests (train/epochs.c) */
     const size_t room = (size_t)settings.epochs * GS_SWEEP_TESTS;
     GS_TRY(GS_NEW(r->tests, room, "the curve of batch %zu", r->batch));
     r->rates = gs_rates_of(&settings, r->batch, s->samples);

@@ -81,7 +81,7 @@ typedef struct gs_step_range {
 #define GS_CHECKPOINT_SECONDS 60.0
 typedef struct gs_checkpoint_every {
     uint64_t steps; /* 0: by time */
-    double seconds; /* both 0: GS_CHECKPOINT_SECONDS */
+    double seconds; /* ignored if steps > 0; both 0: GS_CHECKPOINT_SECONDS */
 } gs_checkpoint_every;
 
 /* Which weights and checkpoints of a run are kept. */

@@ -212,8 +212,8 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_targets);
     free(w->checksums);
     free(w->devices);
-    for (const gs_hook *const *hook = gs_hooks; *hook;
-         hook++) /* after the model: layers point to their observers */
+    /* after the model: layers point to their observers */
+    for (const gs_hook *const *hook = gs_hooks; *hook; hook++)
         if ((*hook)->free) (*hook)->free(w);
     gs_ordered_sums_free(&w->ordered_sums);
     gs_partition_free(&w->partition);

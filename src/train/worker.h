@@ -69,8 +69,8 @@ typedef struct gs_worker_calls {
 
 /* One worker's part of a run. */
 typedef struct gs_worker {
-    const struct gs_observer
-        *observer; /* of the run, on rank 0; elsewhere one that does nothing; never NULL */
+    /* Of the run, on rank 0; elsewhere one that does nothing; never NULL. */
+    const struct gs_observer *observer;
     const gs_settings *settings;
     const gs_worker_calls *calls;           /* settings->calls, or those of a run */
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
@@ -86,9 +86,9 @@ typedef struct gs_worker {
     bool in_step;                           /* false: it may be testing */
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c), else NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h) */
-    void *strategy_state;                   /* of create and free */
+    void *strategy_state;                   /* the strategy's own data, from create to free */
     const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy */
-    void *reducer_state;
+    void *reducer_state;                    /* the reducer's own data, from create to free */
     gs_device *device;
     gs_model *model;
     gs_input input;

@@ -253,6 +253,7 @@ TEST(only_what_is_not_finite_is_left_out) {
         if (cases[i].exact) a.options = b.options = "option exact yes\n";
         const gs_difference d = explain_by_hand(&a, &b);
         is_of_kind(&d, cases[i].kind, i);
+        if (d.found && d.kind == GS_DIFFERS_loss_scale) assert_string_equal(d.cause, "loss scale differs");
     }
 }
 

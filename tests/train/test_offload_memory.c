@@ -44,6 +44,16 @@ TEST(the_ledger_says_what_is_elsewhere) {
     for (s.tensor = 0; s.tensor <= 2; s.tensor += 2) gs_test_train_as_planned(&s, "all, with --recompute 3");
 }
 
+/* The last chunk of a worker's weights has 178 floats. A dry run reads it to nowhere (run it under ASan). */
+TEST(a_dry_run_reads_no_small_last_chunk) {
+    gs_settings s = gs_test_options("--devices cpu,cpu --tensor 2 --offload weights --threads 1 --batch 8 "
+                                    "--model 'flatten, linear 1520, tanh, linear 10'");
+    gs_memory_plan plan;
+    s.train_set = s.test_set = gs_test_made_set((gs_shape){1, 32, 32, 0}, 10, 16, false);
+    assert_ok(gs_memory_plan_create(&s, &plan));
+    gs_memory_plan_free(&plan);
+}
+
 /* Three of ten layers are there at once, and a few of their weights. */
 TEST(it_takes_less) {
     gs_test_need_opencl();

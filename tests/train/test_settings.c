@@ -43,6 +43,7 @@ TEST(numbers_out_of_range) {
     REFUSED(batch, SIZE_MAX,
             "--batch: '18446744073709551616' is not a whole number of samples from 1 up, or 'all'");
     REFUSED(std, GS_ALL_CHANNELS(-1), "--std: '-1' is not a number from 1e-08 to 1000000");
+    REFUSED(offload, 9, "--offload: 9 is no sum of gs_offload's, at most 7");
     REFUSED(timeout, 0, "the timeout is 0 s; it must be more than 0");
     REFUSED(timeout, NAN, "the timeout is nan s");
 }

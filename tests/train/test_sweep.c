@@ -49,6 +49,7 @@ TEST(lists_that_cannot_be) {
         {"64,32,...,8", "32 comes after 64"},
         {"32,8192", "8192 is larger than the training set, which has 6000 samples"},
         {"32,64,...,8192", "8192 is larger than the training set"},
+        {"32,64,...,99999", "99999 is larger than the training set"},
         {"99999999999999999999999", "larger than the training set"},
         {"all,7000", "7000 is larger"},
         {"0", "'0' is not a whole number of samples from 1 up"},

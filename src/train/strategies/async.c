@@ -95,8 +95,8 @@ static gs_status server_create(gs_worker *w, server **out) {
     GS_TRY(ops->map(s->device, s->weights, s->saved * sizeof(float), &initial));
     const gs_status status = gs_model_read_weights(w->model, initial);
     GS_TRY(gs_device_unmap_after(s->device, s->weights, initial, status));
-    /* weights, velocity, a gradient */
-    return gs_book_host(w, GS_MEMORY_COMMUNICATION, s, (3 * s->params + GS_STATS) * sizeof(float));
+    /* weights and state, velocity, a gradient */
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, s, (s->saved + 2 * s->params + GS_STATS) * sizeof(float));
 }
 
 static void server_free(server *s) {
@@ -163,7 +163,8 @@ static float *sum_of_given(server *s) {
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
  *
- * The layers' state moves by the same share: state = (1 - s) state + s mean. The gradient's array holds s batch mean */
+ * The layers' state moves by the same share: state = (1 - s) state + s mean. The gradient's array holds s batch mean.
+ */
 static gs_status apply(server *s, size_t step) {
     const gs_backend *ops = s->device->ops;
     const gs_worker *w = s->worker;
