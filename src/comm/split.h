@@ -1,4 +1,4 @@
-/* Sub-communicators: some of the ranks of a comm, as ranks of a comm of their own.
+/* Sub-communicators: some of the ranks of a comm, as ranks of their own comm.
  *
  *     world    0   1   2   3   4   5
  *     first 0, stride 2: ranks 0, 2, 4 of the world are ranks 0, 1, 2;  first 1: ranks 1, 3, 5 are

@@ -6,8 +6,8 @@
 typedef enum gs_buffers {
     GS_OWN,          /* in buffers of its own; backward does not read y: the next layer may overwrite it */
     GS_READS_Y,      /* in buffers of its own; backward reads y: it stays */
-    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy where nobody needs these any more */
-    GS_READS_X,      /* the same, but y is in a buffer of its own: backward reads x, and does not read y */
+    GS_ELEMENT_WISE, /* in buffers of its own, or over x and dy if these are no longer needed */
+    GS_READS_X,      /* as GS_ELEMENT_WISE, but y has its own buffer: backward reads x, and does not read y */
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
 } gs_buffers;
 

@@ -33,15 +33,14 @@
 #define GS_LOSS_SCALE_MOST 0x1p24f
 enum {
     GS_LOSS_SCALE_STEPS = 2000,
-    GS_LOSS_SCALE_HOPELESS =
-        32 /* updates left out one after the other with the least scale: no scale will do */
+    GS_LOSS_SCALE_HOPELESS = 32 /* consecutive updates left out with the least scale: no scale will do */
 };
 
 typedef struct gs_loss_scale {
     float scale;      /* of the next step; 0: the loss is not scaled, and all below means nothing */
     uint32_t good;    /* updates since it was changed */
     float used;       /* that of the last step */
-    uint32_t floored; /* the last updates that were left out with the least scale, one after the other */
+    uint32_t floored; /* the last consecutive updates that were left out with the least scale */
     bool skipped;     /* the last step's update was left out ... */
     uint64_t skips;   /* ... and so many of this run were */
 } gs_loss_scale;

@@ -54,9 +54,11 @@ static int word_of(const char *text) {
     return length + (int)strcspn(text + length, " "); /* including text after the ')' */
 }
 
+/* Up to a comma, but not that of 1,234. */
 static int item_of(const char *text) {
-    const char *end = strstr(text, ", ");
-    return end ? (int)(end + 1 - text) : (int)strlen(text);
+    const char *end = strchrnul(text, ',');
+    while (*end && end[1] >= '0' && end[1] <= '9') end = strchrnul(end + 1, ',');
+    return (int)(end - text) + (*end == ',');
 }
 
 /* ---- lines ---- */
