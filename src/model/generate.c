@@ -117,20 +117,12 @@ static int count_from(const float *x, int count, uint32_t least) {
     return found;
 }
 
-/* The tokens to draw from: those with x above the limit, and the first `equal` of those with x at the limit. */
-typedef struct choice {
-    uint32_t limit; /* the order of x */
-    int equal;
-} choice;
-
-/* The limit is the top_k-th largest x, found bit by bit. */
-static choice choose(const float *x, int count, int top_k) {
-    choice c = {0, 0};
-    if (top_k == 0 || top_k >= count) return c;
-    for (uint32_t bit = 1u << 31; bit; bit >>= 1)
-        if (count_from(x, count, c.limit | bit) >= top_k) c.limit |= bit;
-    c.equal = top_k - count_from(x, count, c.limit + 1);
-    return c;
+/* Where the tokens to draw from begin: the order of the top_k-th largest x, found bit by bit. */
+static uint32_t limit_of(const float *x, int count, int top_k) {
+    uint32_t limit = 0;
+    for (uint32_t bit = 1u << 31; bit && top_k > 0 && top_k < count; bit >>= 1)
+        if (count_from(x, count, limit | bit) >= top_k) limit |= bit;
+    return limit;
 }
 
 static int largest_of(const float *x, int count) {
@@ -150,14 +142,14 @@ static double uniform(uint64_t seed, uint64_t text, uint64_t token) {
 int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, uint64_t token) {
     const int best = largest_of(x, count);
     if (!(s->temperature > 0)) return best;
-    const choice c = choose(x, count, s->top_k);
+    const uint32_t limit = limit_of(x, count, s->top_k);
     double all = 0, sum = 0;
     for (int round = 0; round < 2; round++) {
         const double target = all * (round ? uniform(s->seed, text, token) : 0);
-        int equal = c.equal;
+        int equal = s->top_k - count_from(x, count, limit + 1); /* so many of those at the limit, the first */
         for (int i = 0; i < count; i++) {
             const uint32_t order = order_of(x[i]);
-            if (order < c.limit || (order == c.limit && --equal < 0)) continue;
+            if (order < limit || (order == limit && --equal < 0)) continue;
             const double weight = exp(((double)x[i] - (double)x[best]) / (double)s->temperature);
             if (round == 0)
                 all += weight;

@@ -82,8 +82,6 @@ TEST(headers_that_are_wrong) {
          "a.npy: the elements are big-endian, '>f4'; wanted little-endian, '<f4'"},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (2, 3), }",
          "a.npy: the elements are Python objects; wanted numbers"},
-        {"{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2, 3), }",
-         "a.npy: the elements are records; wanted plain numbers"},
         {"{ 'descr' : [('x', '<f4')], 'fortran_order': False, 'shape': (2, 3), }",
          "a.npy: the elements are records; wanted plain numbers"},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (3,,4), }", "its header is damaged at ',4), }"},

@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
 #include "core/text.h"
 
 enum { COLUMNS = GS_SCREEN_DEFAULT };
