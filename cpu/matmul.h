@@ -38,7 +38,7 @@ typedef struct gs_matmul {
     bool add;
     bool by_columns; /* b is too large for the cache: walk through it once, and through a again and again */
     /* What is fetched into the core's cache meanwhile, line by line: rows of a that are a_ahead floats after each block
-     * (a_column is 1 then, and a block has no gaps). If that is 0, by_columns, the next columns of b, and after the
+     * (a.column is 1 then, and a block has no gaps). If that is 0, by_columns, the next columns of b, and after the
      * last ones those at next_b (or NULL). It may be past the end of a: then nothing is fetched. */
     size_t a_ahead;
     const float *next_b;

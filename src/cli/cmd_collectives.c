@@ -78,7 +78,7 @@ static void print_head(const gs_table *t) {
     if (gs_link_is_there(&t->link))
         printf("a message takes %s; all collectives are made of messages\n",
                gs_link_text(&t->link, link, sizeof link));
-    if (t->bind) printf("each rank is bound to CPUs of its own, but not over gloo (--bind none undoes it)\n");
+    if (t->bind) printf("each rank is bound to its own CPUs, but not over gloo (--bind none undoes it)\n");
     printf("\n%-14s", "");
     for (int i = 0; i < t->transport_count; i++) printf(" %15s", t->transports[i]);
     printf("\n");
@@ -154,7 +154,7 @@ static gs_status run_once(rank *r, int transport, gs_operation operation, double
     return GS_OK;
 }
 
-/* The system may take some milliseconds to give each waiting rank a core of its own, so a short call is repeated for a
+/* The system may take some milliseconds to give each waiting rank its own core, so a short call is repeated for a
  * while. All ranks know the same times and therefore make the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };

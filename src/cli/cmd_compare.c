@@ -205,7 +205,7 @@ int gs_cmd_compare(int argc, char **argv) {
     const gs_help help = {"compare --devices-list LISTS [options]",
                           "Run the same training on each set of devices and compare speed, shares of time,\n"
                           "loss and weights with the first set. wait: how long a worker waited for its\n"
-                          "loader (part of the share of data). Every worker has as many threads.",
+                          "loader (part of the share of data). Every worker has the same number of threads.",
                           "gradsum compare --devices-list \"cpu; cpu,cpu; cl:0.0\"", NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = rows_of(list, &rows, &count);

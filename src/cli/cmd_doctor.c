@@ -370,7 +370,7 @@ int gs_cmd_doctor(int argc, char **argv) {
     const gs_option options[] = {
         {"meet", GS_OPTION_TEXT, &d.meet, 0, 0, "PLACE",
          "where the machines meet: tcp://HOST:PORT, with the address of node rank 0"},
-        {"nodes", GS_OPTION_INT, &d.nodes, 1, 1024, "N", "machines, each with a doctor of its own"},
+        {"nodes", GS_OPTION_INT, &d.nodes, 1, 1024, "N", "machines, each with its own doctor"},
         {"node-rank", GS_OPTION_INT, &d.node, 0, 1023, "R", "the rank of this machine, from 0"},
         {"n", GS_OPTION_INT, &d.processes, 1, GS_LAUNCH_MOST, "K",
          "processes that the run will have on this machine"},

@@ -245,7 +245,7 @@ int gs_cmd_launch(int argc, char **argv) {
         {"n", GS_OPTION_INT, &launch.size, 1, GS_LAUNCH_MOST, "N", "number of processes, 1 to 256"},
         {"timeout", GS_OPTION_DOUBLE, &timeout, 0.1, 86400, "S", "seconds a process waits for the others"},
         {"transport", GS_OPTION_TEXT, &launch.transport, 0, 0, "T", transport_help((char[400]){0}, 400)},
-        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with a launch of its own"},
+        {"nodes", GS_OPTION_INT, &launch.nodes, 1, 1024, "N", "machines, each with its own launch"},
         {"node-rank", GS_OPTION_INT, &launch.node, 0, 1023, "R", "the rank of this machine, from 0"},
         {"ranks", GS_OPTION_TEXT, &ranks, 0, 0, "LIST",
          "in place of -n: the processes of each node, as 2,4,2"},

@@ -34,7 +34,7 @@ static gs_status print_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* A model's text in lines of 80 columns, each block on a line of its own. The cursor is at `margin`. */
+/* A model's text in lines of 80 columns, each block on its own line. The cursor is at `margin`. */
 static void print_text(const char *text, int margin) {
     for (const char *from = text; *from;) {
         const size_t length = strcspn(from, ";"), whole = length + (from[length] == ';');

@@ -66,7 +66,7 @@ static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seco
     return GS_OK;
 }
 
-/* Enough calls for a turn to take its share of the time. Over links each call is a turn of its own: the second of two
+/* Enough calls for a turn to take its share of the time. Over links each call is its own turn: the second of two
  * consecutive calls would begin on lines that are free while others are still busy with the first. */
 static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     const table *t = r->t;
@@ -171,7 +171,7 @@ static void print_text(const table *t) {
     char link[80];
     printf("%d ranks over %s; microseconds per sum; *: the fastest except allreduce\n", t->ranks, t->over);
     if (gs_link_is_there(&t->link)) printf("a message takes %s\n", gs_link_text(&t->link, link, sizeof link));
-    if (t->bind) printf("each rank is bound to CPUs of its own (--bind none undoes it)\n");
+    if (t->bind) printf("each rank is bound to its own CPUs (--bind none undoes it)\n");
     printf("\n%-20s", "");
     for (int k = 0; k < SIZES; k++) printf("%10s%s", size_names[k], k + 1 < SIZES ? " " : "\n");
     for (int i = 0; i < t->schemes; i++) {

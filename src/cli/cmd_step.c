@@ -271,7 +271,7 @@ static void show_unwatched(table *t) {
     }
     printf(
         "\nThis is the transport's own all_reduce: there are no messages to show.\nThese workers are threads "
-        "of one process, so none is sent at all: each thread\nsums one slice of all arrays in shared memory, "
+        "of one process, so no message is sent: each thread\nsums one slice of all arrays in shared memory, "
         "and writes the sum to all.\nProcesses of one machine pass slices through memory that they share. "
         "Over Gloo,\ntwo exchange their arrays, and more send in a ring: --sync ring shows how.\n\n");
     show_holds(t, 1);

@@ -55,7 +55,7 @@ bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: a
  * lies in one of two thread-local buffers, which are used alternately. */
 GS_API const char *gs_call_text(const gs_call *, bool full);
 
-/* A call in one word, never 0, as ranks show it to each other. Counts above 2^42 are cut off. */
+/* A call in one word, never 0, as ranks show it to each other. Counts are cut at 2^42 - 1, roots to 12 bits. */
 uint64_t gs_call_pack(const gs_call *);
 
 /* False: the word is 0 or no valid call; another process may have written it. */

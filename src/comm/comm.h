@@ -132,8 +132,8 @@ GS_API void gs_comm_abort(gs_comm *, const char *reason);
 typedef struct gs_envelope {
     int peer;     /* the rank on the other side */
     int from, to; /* sender and receiver; ranks of the world, where a process holds several workers */
-    const gs_call
-        *call; /* of this message, or of the collective that it is a part of: for failure messages */
+    /* For failure messages: of this message, or of the collective that it is a part of. */
+    const gs_call *call;
 } gs_envelope;
 
 struct gs_sync;

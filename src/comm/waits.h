@@ -28,8 +28,8 @@ typedef struct gs_waits {
     bool one_of;         /* it may wait for only one of them; the library does not say which */
     /* [size * size] age[a * size + b]: seconds that rank a has waited for rank b; 0: it does not; NULL: unknown */
     const double *age;
-    const long *
-        pid; /* [size] processes of this machine; 0: on another machine; NULL: all are threads of one process */
+    /* [size] processes of this machine; 0: on another machine; NULL: all are threads of one process */
+    const long *pid;
     const bool *silent; /* [size * size] nothing that rank a sends reaches rank b; NULL: unknown */
     const char (*address)[GS_ADDRESS]; /* [size]; NULL only if `silent` is */
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: known only of those in pid */

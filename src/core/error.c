@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
 #include "core/text.h"
 
 static _Thread_local char message[1024];

@@ -3,9 +3,8 @@
  *     words    's 't 're 've 'm 'll 'd | letters | digits | other signs, each of the last three after at most one space
  *              | white space, whose last character is left to the next word
  *     bytes    each byte is a token
- *     merges   a list of pairs of tokens, each with the token that it becomes. Of all pairs of neighbours in a word,
- *     the
- *              earliest in the list is joined, at its first occurrence; this repeats until no pair is in the list
+ *     merges   a list of pairs of tokens, each with the token that it becomes. Of all pairs of neighbours in a word
+ *              the earliest in the list is joined, at its first occurrence; this repeats until no pair is in the list
  *
  *     " lower" with the merges  l o, lo w, e r, Ġ low:
  *     Ġ l o w e r -> Ġ lo w e r -> Ġ low e r -> Ġ low er -> Ġlow er
@@ -37,10 +36,11 @@ enum {
 typedef struct gs_bpe gs_bpe;
 
 /* Read vocab.json ({"!": 0, ...}) and merges.txt (a pair in each line, after "#version: ..."), as published with GPT-2
- * and written by Hugging Face's tokenizers. Other files beside them are ignored. GS_E_FILE: a file is missing, cannot
- * be read or exceeds 16 MB. GS_E_FORMAT: no JSON; numbers that are not 0, 1, 2, ...; fewer tokens than GS_BPE_LEAST or
- * more than GS_BPE_MOST; a byte without a token; a character of another alphabet; a merge from or to an unknown token.
- * The message names the file, the line or the token. Call gs_bpe_free after success. */
+ * and written by Hugging Face's tokenizers. A tokenizer file beside them that asks for other tokens is refused
+ * (GS_E_FORMAT). GS_E_FILE: a file is missing, cannot be read or exceeds 16 MB. GS_E_FORMAT: no JSON; numbers that are
+ * not 0, 1, 2, ...; fewer tokens than GS_BPE_LEAST or more than GS_BPE_MOST; a byte without a token; a character of
+ * another alphabet; a merge from or to an unknown token. The message names the file, the line or the token. Call
+ * gs_bpe_free after success. */
 gs_status gs_bpe_load(const char *folder, gs_bpe **out);
 
 /* The same from texts: all tokens in order with spaces between them, and the merges, a pair in each line. `where` names

@@ -23,7 +23,6 @@
 #include "gradsum.h"
 
 /* Names of the classes, for display alone. */
-
 typedef struct gs_class_names {
     int count; /* 0: classes have only numbers */
     char **name;
@@ -134,3 +133,9 @@ gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
  * learning rate for all layers requires (LeCun et al., "Efficient BackProp", 1998, section 4.3). Numbers are
  * GS_NOT_SCALED: scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
+
+/* The same from the sums of bytes and of their squares, which are integers, so their order does not matter.
+ * gs_scaling_add: add `count` bytes, planes of the channels in order. of_sums: `pixels` pixels a channel. */
+void gs_scaling_add(const unsigned char *bytes, size_t count, size_t plane, size_t channels, uint64_t *sum,
+                    uint64_t *squares);
+gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares);

@@ -100,9 +100,3 @@ gs_status gs_folder_set_read(gs_folder_set *, const gs_dataset *, const gs_sampl
 
 /* Allocate memory for --cache. GS_E_MEMORY: too little is free; the message says how much is needed. */
 gs_status gs_folder_set_keep(gs_folder_set *, size_t count, size_t bytes);
-
-/* Mean and deviation from the sums of bytes and of their squares. The sums are integers, so their order does not
- * matter. gs_scaling_add: add `count` bytes, planes of the channels in order. of_sums: `pixels` pixels a channel. */
-void gs_scaling_add(const unsigned char *bytes, size_t count, size_t plane, size_t channels, uint64_t *sum,
-                    uint64_t *squares);
-gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares);

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
 #include "io/file.h"
 
 static const char lock_name[] = "lock";

@@ -302,8 +302,8 @@ void gs_file_writer_discard(gs_file_writer *w) {
 
 bool gs_file_make_folders(const char *path) {
     char part[PATH_MAX];
-    int error =
-        0; /* of the parents: they may exist in folders that are read-only, so only the last mkdir decides */
+    /* Of the parents: they may exist in folders that are read-only, so only the last mkdir decides. */
+    int error = 0;
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
         errno = ENAMETOOLONG;
         return false;

@@ -18,8 +18,8 @@ gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);
 gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes);
 
 /* A whole file as above, unzipped if its first bytes are gzip's (RFC 1952), whatever its name says. Several streams in
- * a row are one file, as for gzip, which ignores other bytes after a stream. GS_E_FORMAT: a stream that is damaged or
- * ends early, or more than `most` bytes. */
+ * a row are one file, as for gzip, and zeros (8 or more) may follow. GS_E_FORMAT: a stream that is damaged or ends
+ * early, other bytes after it, or more than `most` bytes. */
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes);
 /* The first bytes of such a file, at most `most`; *bytes: how many could be read. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes);

@@ -68,11 +68,12 @@ static gs_status read_type(reader *r, const char *type) {
 static gs_status read_shape(reader *r, const char *at) {
     gs_npy *a = r->out;
     int length = 0;
-    for (char *end; *at >= '0' && *at <= '9'; at = end + strspn(end, " ,")) {
+    for (char *end; *at >= '0' && *at <= '9'; at += *at == ',' ? 1 + strspn(at + 1, " ") : 0) {
         if (a->sizes == GS_NPY_SIZES)
             return gs_fail(GS_E_FORMAT, "%s: the array has more than %d sizes", r->path, GS_NPY_SIZES);
         a->size[a->sizes++] = strtoull(at, &end, 10);
-        if (*end != ',' && *end != ')') return damaged(r, end);
+        at = end + strspn(end, " ");
+        if (*at != ',' && *at != ')') return damaged(r, end);
     }
     sscanf(at, ") , } %n", &length);
     if (length == 0) sscanf(at, ") } %n", &length);
@@ -82,7 +83,8 @@ static gs_status read_shape(reader *r, const char *at) {
 static gs_status read_dictionary(reader *r, const char *text) {
     char type[24], order[8];
     int length = 0;
-    if (strncmp(text, "{'descr': [", 11) == 0)
+    sscanf(text, " { 'descr' : [%n", &length);
+    if (length > 0)
         return gs_fail(GS_E_FORMAT, "%s: the elements are records; wanted plain numbers", r->path);
     sscanf(text, " { 'descr' : '%23[^']' , 'fortran_order' : %7[A-Za-z] , 'shape' : ( %n", type, order,
            &length);

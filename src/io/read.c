@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,17 @@ static gs_status too_large(const char *path, uint64_t size, uint64_t most) {
                    (unsigned long long)most);
 }
 
+/* End a text that was read, or free what there is of it. */
+static gs_status ended(gs_status status, char **text, size_t bytes) {
+    if (status == GS_OK)
+        (*text)[bytes] = '\0';
+    else {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
+}
+
 gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes) {
     FILE *f;
     uint64_t size;
@@ -53,61 +65,60 @@ gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *byt
     *bytes = 0;
     GS_TRY(gs_file_open_stream(path, &f, &size));
     gs_status status = GS_OK;
-    char *all = NULL;
     if (size > most)
         status = too_large(path, size, most);
-    else if (!(all = malloc((size_t)size + 1)))
+    else if (!(*text = malloc((size_t)size + 1)))
         status = gs_fail(GS_E_MEMORY, "no memory for the %llu bytes of %s", (unsigned long long)size, path);
     else {
         errno = 0;
-        *bytes = fread(all, 1, (size_t)size, f);
+        *bytes = fread(*text, 1, (size_t)size, f);
         if (ferror(f)) status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     }
     fclose(f);
-    if (status != GS_OK) {
-        free(all);
-        return status;
-    }
-    all[*bytes] = '\0';
-    *text = all;
-    return GS_OK;
+    return ended(status, text, *bytes);
 }
 
 /* ---- gzip ---- */
 
 gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size, char **text) {
+    if (bytes > UINT_MAX || size > UINT_MAX) gs_bug("gs_unzip: %zu bytes, unzipped %zu", bytes, size);
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)bytes, .avail_out = (uInt)size};
     GS_TRY(GS_NEW(*text, size, "%zu bytes of %s", size, name));
     z.next_out = (Bytef *)*text;
-    const int begun = inflateInit2(&z, 15 + 16), ended = inflate(&z, Z_FINISH); /* 16: gzip's header */
+    const int begun = inflateInit2(&z, 15 + 16), all = inflate(&z, Z_FINISH); /* 16: gzip's header */
     inflateEnd(&z);
-    if (begun == Z_OK && ended == Z_STREAM_END && z.total_out == size) return GS_OK;
-    free(*text);
-    *text = NULL;
-    return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream", name);
+    const bool good = begun == Z_OK && all == Z_STREAM_END && z.total_out == size;
+    return ended(good ? GS_OK : gs_fail(GS_E_FORMAT, "%s: damaged gzip stream", name), text, size);
 }
 
 /* A stream that copies files without gzip's first bytes unchanged. */
-static gs_status open_zipped(const char *path, gzFile *f, uint64_t *size) {
-    int fd;
-    GS_TRY(gs_file_open(path, &fd, size));
-    *f = gzdopen(fd, "rb");
+static gs_status open_zipped(const char *path, gzFile *f, int *fd, uint64_t *size) {
+    GS_TRY(gs_file_open(path, fd, size));
+    *f = gzdopen(*fd, "rb");
     if (*f) return GS_OK;
-    close(fd);
+    close(*fd);
     return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", path);
 }
 
 gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes) {
     gzFile f;
+    int fd;
     uint64_t size;
-    GS_TRY(open_zipped(path, &f, &size));
+    GS_TRY(open_zipped(path, &f, &fd, &size));
     *bytes = gzfread(head, 1, most, f); /* damaged: gs_file_unzip reports it */
     gzclose(f);
     return GS_OK;
 }
 
+/* Does the file end with a stream's CRC and length, or with zeros? zlib ignores whatever follows a stream. */
+static bool is_end(int fd, uint64_t size, const char *text, size_t bytes) {
+    uint32_t end[2] = {0}; /* little-endian, as this machine is */
+    if (pread(fd, end, sizeof end, (off_t)(size - sizeof end)) < (ssize_t)sizeof end) return false;
+    return end[1] <= bytes && crc32_z(0, (const Bytef *)text + bytes - end[1], end[1]) == end[0];
+}
+
 /* Read to the end, at most one byte more than `most`. The first allocation fits a file that is not gzipped. */
-static gs_status read_zipped(gzFile f, const char *path, uint64_t size, size_t most, char **text,
+static gs_status read_zipped(gzFile f, int fd, const char *path, uint64_t size, size_t most, char **text,
                              size_t *bytes) {
     const bool plain = gzdirect(f);
     int error;
@@ -126,26 +137,27 @@ static gs_status read_zipped(gzFile f, const char *path, uint64_t size, size_t m
                            path, most);
     }
     const char *why = gzerror(f, &error), *colon = strstr(why, ": "); /* "PATH: unexpected end of file" */
-    if (error == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
-    if (error < 0)
-        return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %zu bytes", path,
-                       colon ? colon + 2 : why, *bytes);
-    (*text)[*bytes] = '\0';
+    if (colon) why = colon + 2;
+    if (error == Z_MEM_ERROR) return gs_fail(GS_E_MEMORY, "%s: no memory to unzip it", path);
+    if (error == Z_ERRNO) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, why);
+    if (plain && *bytes < size) return gs_fail(GS_E_FILE, "cannot read %s: it has become shorter", path);
+    const bool more = error >= 0 && !plain && !is_end(fd, size, *text, *bytes);
+    if (more) why = "other bytes follow";
+    if (error < 0 || more)
+        return gs_fail(GS_E_FORMAT, "%s: damaged gzip stream: %s after %zu bytes", path, why, *bytes);
     return GS_OK;
 }
 
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes) {
     gzFile f;
+    int fd;
     uint64_t size;
     *text = NULL;
     *bytes = 0;
-    GS_TRY(open_zipped(path, &f, &size));
-    const gs_status status = read_zipped(f, path, size, most, text, bytes);
+    GS_TRY(open_zipped(path, &f, &fd, &size));
+    const gs_status status = read_zipped(f, fd, path, size, most, text, bytes);
     gzclose(f);
-    if (status == GS_OK) return GS_OK;
-    free(*text);
-    *text = NULL;
-    return status;
+    return ended(status, text, *bytes);
 }
 
 /* ---- SHA-256 ---- */

@@ -59,7 +59,7 @@ static gs_status attention_cache(gs_layer *l, size_t max_batch) {
     attention *me = (attention *)l;
     if (!me->causal && me->sizes.length > 1)
         return gs_layer_refuse(l,
-                               "it cannot take the tokens of a sequence one after the other: each of "
+                               "it cannot take the tokens of a sequence one at a time: each of "
                                "them attends to those that come later too: wanted attention %d causal",
                                l->outputs);
     if (!me->keys.base) GS_TRY(gs_layer_alloc(l, max_batch, l->out, &me->keys));

@@ -7,7 +7,7 @@ typedef enum gs_buffers {
     GS_OWN,          /* in its own buffers; backward does not read y: the next layer may overwrite it */
     GS_READS_Y,      /* in its own buffers; backward reads y: it stays */
     GS_ELEMENT_WISE, /* in its own buffers, or over x and dy that are no longer needed */
-    GS_READS_X,      /* the same, but y is in its own buffer: backward reads x, and does not read y */
+    GS_READS_X,      /* as GS_ELEMENT_WISE, but y has its own buffer: backward reads x, and does not read y */
     GS_VIEW,         /* it has none: y is x, or belongs to a layer inside it */
 } gs_buffers;
 

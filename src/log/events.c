@@ -240,6 +240,7 @@ gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale
 gs_status gs_events_open(const char *folder, gs_events **out) {
     char host[65] = "";
     gs_events *e;
+    *out = NULL;
     GS_TRY(GS_NEW(e, 1, "a log"));
     *out = e;
     gethostname(host, sizeof host - 1);
@@ -270,6 +271,10 @@ gs_status gs_events_close(gs_events *e) {
 }
 
 void gs_events_discard(gs_events *e) {
-    if (e && e->file) unlink(e->path);
+    if (e && e->file) {
+        unlink(e->path);
+        fclose(e->file);
+        e->file = NULL;
+    }
     gs_events_close(e);
 }

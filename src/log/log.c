@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
 #include "core/clock.h"
 #include "core/units.h"
 #include "core/memory.h"

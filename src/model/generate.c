@@ -17,7 +17,7 @@ struct gs_generator {
     size_t past;    /* ... and those already processed */
     uint64_t drawn; /* tokens drawn for each text so far */
     float *x;       /* (texts, tokens) of a pass */
-    float *logits, *scratch;
+    float *logits;
     gs_mem input; /* x on the device */
 };
 
@@ -25,9 +25,8 @@ static gs_status cache_one(gs_layer *l, void *max_batch) {
     if (l->fused) return GS_OK;
     if (l->ops->cache) return l->ops->cache(l, *(const size_t *)max_batch);
     if (l->ops->incremental) return GS_OK;
-    return gs_layer_refuse(l,
-                           "it cannot take the tokens of a sequence one after the other: what it gives for "
-                           "one of them may depend on those that come later");
+    return gs_layer_refuse(l, "it cannot take the tokens of a sequence one at a time: what it gives for "
+                              "one of them may depend on those that come later");
 }
 
 gs_status gs_model_cache(gs_model *m) {
@@ -70,7 +69,6 @@ static gs_status allocate(gs_generator *g) {
     GS_TRY(GS_NEW(g->window, tokens, "%zu tokens", tokens));
     GS_TRY(GS_NEW(g->x, tokens, "%zu tokens", tokens));
     GS_TRY(GS_NEW(g->logits, logits, "%zu logits", logits));
-    GS_TRY(GS_NEW(g->scratch, g->vocabulary, "%d logits", g->vocabulary));
     GS_TRY(g->model->device->ops->alloc(g->model->device, tokens * sizeof *g->x, &g->input));
     return gs_model_cache(g->model);
 }
@@ -101,36 +99,30 @@ void gs_generator_free(gs_generator *g) {
     free(g->window);
     free(g->x);
     free(g->logits);
-    free(g->scratch);
     free(g);
 }
 
 /* ---- the draw ---- */
 
-/* The k-th largest of x, 1 <= k <= count. top[0 .. k-1] are the largest so far, in descending order. */
-static float kth_largest(const float *x, int count, int k, float *top) {
-    for (int i = 0; i < count; i++) {
-        int at = i < k ? i : k - 1;
-        if (i >= k && !(x[i] > top[at])) continue;
-        for (; at > 0 && top[at - 1] < x[i]; at--) top[at] = top[at - 1];
-        top[at] = x[i];
-    }
-    return top[k - 1];
+/* A number with the order of the floats; 0 is below all of them. */
+static uint32_t order_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 31 ? ~bits : bits | 1u << 31;
 }
 
-/* The tokens to draw from: those with x above the limit, and the first `equal` of those with x at the limit. */
-typedef struct choice {
-    float limit;
-    int equal;
-} choice;
+static int count_from(const float *x, int count, uint32_t least) {
+    int found = 0;
+    for (int i = 0; i < count; i++) found += order_of(x[i]) >= least;
+    return found;
+}
 
-static choice choose(const float *x, int count, int top_k, float *scratch) {
-    choice c = {-INFINITY, 0};
-    if (top_k == 0 || top_k >= count) return c;
-    c.limit = kth_largest(x, count, top_k, scratch);
-    c.equal = top_k;
-    for (int i = 0; i < count; i++) c.equal -= x[i] > c.limit;
-    return c;
+/* Where the tokens to draw from begin: the order of the top_k-th largest x, found bit by bit. */
+static uint32_t limit_of(const float *x, int count, int top_k) {
+    uint32_t limit = 0;
+    for (uint32_t bit = 1u << 31; bit && top_k > 0 && top_k < count; bit >>= 1)
+        if (count_from(x, count, limit | bit) >= top_k) limit |= bit;
+    return limit;
 }
 
 static int largest_of(const float *x, int count) {
@@ -147,17 +139,17 @@ static double uniform(uint64_t seed, uint64_t text, uint64_t token) {
     return (double)((uint64_t)word[0] << 21 | word[1] >> 11) * 0x1p-53;
 }
 
-int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, uint64_t token,
-              float *scratch) {
+int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, uint64_t token) {
     const int best = largest_of(x, count);
     if (!(s->temperature > 0)) return best;
-    const choice c = choose(x, count, s->top_k, scratch);
+    const uint32_t limit = limit_of(x, count, s->top_k);
     double all = 0, sum = 0;
     for (int round = 0; round < 2; round++) {
         const double target = all * (round ? uniform(s->seed, text, token) : 0);
-        int equal = c.equal;
+        int equal = s->top_k - count_from(x, count, limit + 1); /* so many of those at the limit, the first */
         for (int i = 0; i < count; i++) {
-            if (x[i] < c.limit || (x[i] <= c.limit && --equal < 0)) continue;
+            const uint32_t order = order_of(x[i]);
+            if (order < limit || (order == limit && --equal < 0)) continue;
             const double weight = exp(((double)x[i] - (double)x[best]) / (double)s->temperature);
             if (round == 0)
                 all += weight;
@@ -238,8 +230,7 @@ gs_status gs_generator_next(gs_generator *g, int *tokens) {
     GS_TRY(check_logits(g));
     move_window(g);
     for (size_t t = 0; t < g->texts; t++) {
-        tokens[t] =
-            gs_sample(&g->sampling, g->logits + t * (size_t)g->vocabulary, g->known, t, g->drawn, g->scratch);
+        tokens[t] = gs_sample(&g->sampling, g->logits + t * (size_t)g->vocabulary, g->known, t, g->drawn);
         g->window[t * g->context + g->count] = tokens[t];
     }
     g->count++;

@@ -71,6 +71,5 @@ gs_status gs_generator_next(gs_generator *, int *tokens);
 /* The logits of the last draw, (max_batch, vocabulary), valid until the next call. */
 const float *gs_generator_logits(const gs_generator *);
 
-/* Only the draw, from `count` finite logits; *scratch holds as many floats. */
-int gs_sample(const gs_sampling *, const float *logits, int count, uint64_t text, uint64_t token,
-              float *scratch);
+/* Only the draw, from `count` finite logits. */
+int gs_sample(const gs_sampling *, const float *logits, int count, uint64_t text, uint64_t token);

@@ -1,7 +1,6 @@
 #include "model/offload.h"
 
 #include <stdlib.h>
-
 #include "layer/make.h"
 #include "layer/memory/offload.h"
 #include "layer/watch.h"

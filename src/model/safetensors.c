@@ -379,12 +379,12 @@ static bool is_left_out(const match *m, const char *name) {
             (gs_ends_with(name, length, ".attn.bias") || gs_ends_with(name, length, ".attn.masked_bias")));
 }
 
-/* The same shape, or a table of positions with more rows. */
+/* The same shape, or among the weights a table of positions with more rows. */
 static bool shape_fits(const gs_param *p, const file_tensor *t, const char *wanted) {
     char found[200];
     if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0) return true;
     const cJSON *rows = cJSON_GetArrayItem(t->shape, 0), *width = cJSON_GetArrayItem(t->shape, 1);
-    return p->longer && cJSON_GetArraySize(t->shape) == 2 && rows->valuedouble > p->dims[0] &&
+    return p->longer && !is_extra(t) && cJSON_GetArraySize(t->shape) == 2 && rows->valuedouble > p->dims[0] &&
            width->valuedouble == p->dims[1];
 }
 
@@ -617,11 +617,13 @@ static const file_tensor *find_extra(const tensor_file *f, const char *name) {
     return NULL;
 }
 
-/* Vector v of parameter i. */
+/* Vector v of parameter i: always in f32. */
 static gs_status read_extra(const match *m, tensor_file *f, const gs_extra_tensors *b, int v, int i) {
     char name[GS_EXTRA_NAME];
     extra_name(b->name[v], m->name[i].text, name);
     const file_tensor *t = find_extra(f, name);
+    if (t && t->type != TENSOR_F32)
+        return gs_fail(GS_E_FORMAT, "%s: %s is %s; wanted F32", f->path, name, gs_printable(t->dtype));
     GS_TRY(check_tensor(m, i, name, t));
     return read_parameter(m, f, t, i, b->vector[v]);
 }

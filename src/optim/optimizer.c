@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
 #include "optim/offload.h"
 #include "optim/norm.h"
 

@@ -1,7 +1,6 @@
 #include "optim/tensors.h"
 
 #include <string.h>
-
 #include "core/shard.h"
 #include "optim/norm.h"
 

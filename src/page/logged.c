@@ -11,7 +11,6 @@
 #include <string.h>
 #include "core/text.h"
 #include <sys/stat.h>
-
 #include "io/file.h"
 #include "io/json.h"
 

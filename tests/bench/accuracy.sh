@@ -10,6 +10,8 @@ python=${NEWEST:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset OPENBLAS_CORETYPE
+# Fails here if dataset-fashion-mnist is missing.
+"$gradsum" train --model softmax --data colour-fashion --steps 1 >/dev/null
 
 ours() { # SEED
     "$gradsum" train --model resnet20 --data colour-fashion --epochs "${EPOCHS:-10}" --lr 0.1 --weight-decay 1e-4 \
@@ -25,6 +27,7 @@ torch() { # SEED
 printf '%6s %10s %10s\n' seed gradsum PyTorch
 for seed in ${SEEDS:-1 2 3}; do
     a=$(ours "$seed") b=$(torch "$seed")
+    [ "$a" ] && [ "$b" ] || exit 1 # `set -e` does not see what fails in a pipe
     printf '%6s %8s %% %8s %%\n' "$seed" "$a" "$b"
     echo "$a $b" >>"$work/all"
 done

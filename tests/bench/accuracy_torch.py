@@ -32,17 +32,22 @@ torch.manual_seed(a.seed)
 draw = np.random.default_rng(a.seed)
 library = ctypes.CDLL(a.library)
 library.gs_dataset_count.restype = ctypes.c_size_t
+library.gs_message.restype = ctypes.c_char_p
+
+
+def check(status):
+    if status != 0:
+        sys.exit(library.gs_message().decode())
 
 
 def read(split):
     """All images and labels of colour-fashion, made by gradsum's library."""
     data = ctypes.c_void_p()
-    if library.gs_dataset_load(b"colour-fashion", split, ctypes.byref(data)) != 0:
-        sys.exit("cannot make colour-fashion")
+    check(library.gs_dataset_load(b"colour-fashion", split, ctypes.byref(data)))
     count = library.gs_dataset_count(data)
     images, labels = np.empty((count, 3, 32, 32), np.uint8), np.empty(count, np.int32)
-    library.gs_dataset_gather(data, None, ctypes.c_size_t(0), ctypes.c_size_t(count),
-                              images.ctypes.data_as(ctypes.c_void_p), labels.ctypes.data_as(ctypes.c_void_p))
+    check(library.gs_dataset_gather(data, None, ctypes.c_size_t(0), ctypes.c_size_t(count),
+                                    images.ctypes.data_as(ctypes.c_void_p), labels.ctypes.data_as(ctypes.c_void_p)))
     return images, torch.from_numpy(labels.astype(np.int64))
 
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
 #include "cl/cl.h"
 #include "core/clock.h"
 

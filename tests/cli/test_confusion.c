@@ -1,7 +1,6 @@
 /* eval --confusion and --report: which class is taken for which, and the samples that are furthest off. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
-
 #include <math.h>
 
 TEST(the_largest_logit) {

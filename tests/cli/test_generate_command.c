@@ -3,7 +3,6 @@
 #include "data/bpe_internal.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
-
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>

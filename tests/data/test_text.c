@@ -125,6 +125,9 @@ TEST(files_that_are_no_text) {
     const char *zipped = in_folder(gs_test_folder(), "x.gz");
     assert_int_equal(gs_test_shell(NULL, "gzip -c %s > %s", path, zipped), 0);
     assert_ok(load_file(zipped, 5));
+    const char *twice = in_folder(gs_test_folder(), "twice.gz");
+    gs_test_shell(NULL, "head -c 99 %s | gzip | tail -c +2 | cat %s - > %s", path, zipped, twice);
+    assert_fails(GS_E_FORMAT, "damaged gzip stream: other bytes follow after", load_file(twice, 5));
     assert_int_equal(truncate(zipped, 100), 0);
     assert_fails(GS_E_FORMAT, "damaged gzip stream: unexpected end of file", load_file(zipped, 5));
 

@@ -1,7 +1,6 @@
 #include "tests/faults/settings.h"
 
 #include <stdlib.h>
-
 #include "core/philox.h"
 #include "tests/faults/wraps.h"
 

@@ -31,13 +31,13 @@ static void parts(fuzz_input *in) {
 /* The token is one of the top_k largest. */
 static void draw(fuzz_input *in) {
     enum { MOST = 200 };
-    float x[MOST], scratch[MOST];
+    float x[MOST];
     gs_sampling s = {ldexpf(fuzz_byte(in), fuzz_byte(in) - 140), fuzz_byte(in), fuzz_byte(in)};
     int count = 1 + fuzz_byte(in) % MOST, before = 0;
     fuzz_bytes(in, x, (size_t)count * sizeof *x);
     for (int i = 0; i < count; i++)
         if (!isfinite(x[i])) x[i] = 0;
-    const int token = gs_sample(&s, x, count, 0, 1, scratch);
+    const int token = gs_sample(&s, x, count, 0, 1);
     if (token < 0 || token >= count) fuzz_wrong("token %d of %d", token, count);
     for (int i = 0; i < count; i++) before += x[i] > x[token] || (i < token && x[i] == x[token]);
     if ((s.temperature == 0 && before > 0) || (s.top_k && before >= s.top_k))

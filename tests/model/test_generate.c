@@ -79,7 +79,7 @@ TEST(models_that_run_only_whole_are_refused) {
         {"embedding 7 4, flatten, linear 7",
          "the model gives (7,1,1) for 12 tokens: wanted a language model"},
         {"embedding 7 4, linear 12, attention 2, linear 7",
-         "layer 2 (attention 2): it cannot take the tokens of a sequence one after the other: each of them "
+         "layer 2 (attention 2): it cannot take the tokens of a sequence one at a time: each of them "
          "attends to those that come later too: wanted attention 2 causal"},
         {"embedding 7 4, batch_norm, linear 7", "layer 1 (batch_norm): it cannot take the tokens"},
     };
@@ -96,20 +96,18 @@ TEST(models_that_run_only_whole_are_refused) {
 
 TEST(the_likeliest_and_the_first_of_equals) {
     const float x[] = {1, 3, 2, 3, -4};
-    float scratch[5];
     const gs_sampling greedy = {0, 0, 1}, one = {2, 1, 1};
     for (uint64_t token = 0; token < 50; token++) {
-        assert_int_equal(gs_sample(&greedy, x, 5, 0, token, scratch), 1);
-        assert_int_equal(gs_sample(&one, x, 5, 0, token, scratch), 1);
+        assert_int_equal(gs_sample(&greedy, x, 5, 0, token), 1);
+        assert_int_equal(gs_sample(&one, x, 5, 0, token), 1);
     }
 }
 
 /* How often each token is drawn, beside softmax(x / T) over the top_k largest. */
 static void check_shares(const float *x, int count, gs_sampling s, const double *share) {
     enum { DRAWS = 40000 };
-    float scratch[8];
     int drawn[8] = {0};
-    for (uint64_t i = 0; i < DRAWS; i++) drawn[gs_sample(&s, x, count, 3, i, scratch)]++;
+    for (uint64_t i = 0; i < DRAWS; i++) drawn[gs_sample(&s, x, count, 3, i)]++;
     for (int i = 0; i < count; i++) {
         const double deviation = sqrt(DRAWS * share[i] * (1 - share[i]));
         if (fabs(drawn[i] - DRAWS * share[i]) > 4.5 * deviation)
@@ -137,13 +135,13 @@ TEST(shares_are_those_of_softmax) {
 /* Against sorting, with many equal numbers. */
 TEST(top_k_of_many) {
     enum { COUNT = 400 };
-    float x[COUNT], scratch[COUNT];
+    float x[COUNT];
     for (int levels = 1; levels <= 1000; levels *= 10)
         for (int top_k = 1; top_k <= COUNT; top_k += 37) {
             bool seen[COUNT] = {false};
             for (size_t i = 0; i < COUNT; i++) x[i] = (float)(test_hash(i, SALT_W) % (uint32_t)levels);
             const gs_sampling hot = {1e6f, top_k, 2};
-            for (uint64_t i = 0; i < 2000; i++) seen[gs_sample(&hot, x, COUNT, 0, i, scratch)] = true;
+            for (uint64_t i = 0; i < 2000; i++) seen[gs_sample(&hot, x, COUNT, 0, i)] = true;
             for (int i = 0; i < COUNT; i++) {
                 int before = 0; /* tokens that are taken first */
                 for (int j = 0; j < COUNT; j++) before += x[j] > x[i] || (!(x[j] < x[i]) && j < i);
@@ -153,23 +151,21 @@ TEST(top_k_of_many) {
 }
 
 TEST(extreme_logits) {
-    float scratch[3];
     const float far[] = {-3e38f, 3e38f, 0}, same[] = {-3e38f, -3e38f, -3e38f};
     bool seen[3] = {false};
-    assert_int_equal(gs_sample(&(gs_sampling){1e-30f, 0, 1}, far, 3, 0, 0, scratch), 1);
-    assert_int_equal(gs_sample(&(gs_sampling){1, 0, 1}, far, 3, 0, 0, scratch), 1);
-    for (uint64_t i = 0; i < 100; i++)
-        seen[gs_sample(&(gs_sampling){1, 0, 1}, same, 3, 0, i, scratch)] = true;
+    assert_int_equal(gs_sample(&(gs_sampling){1e-30f, 0, 1}, far, 3, 0, 0), 1);
+    assert_int_equal(gs_sample(&(gs_sampling){1, 0, 1}, far, 3, 0, 0), 1);
+    for (uint64_t i = 0; i < 100; i++) seen[gs_sample(&(gs_sampling){1, 0, 1}, same, 3, 0, i)] = true;
     assert_true(seen[0] && seen[1] && seen[2]);
 }
 
 /* The numbers are to stay what they are: a text is found again by its seed. */
 TEST(the_same_seed_draws_the_same) {
     static const int want[] = {72, 13, 64, 7, 34, 33, 64, 38, 76, 96, 58, 84};
-    float x[100], scratch[100];
+    float x[100];
     for (int i = 0; i < 100; i++) x[i] = 0;
     for (uint64_t i = 0; i < sizeof want / sizeof *want; i++)
-        assert_int_equal(gs_sample(&(gs_sampling){1, 0, 42}, x, 100, i % 2, i, scratch), want[i]);
+        assert_int_equal(gs_sample(&(gs_sampling){1, 0, 42}, x, 100, i % 2, i), want[i]);
 }
 
 /* ---- texts ---- */
@@ -180,7 +176,7 @@ static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int 
                                    size_t count, int *tokens) {
     const size_t context = (size_t)gs_model_context(m), outputs = (size_t)m->out.c, texts = m->max_batch;
     gs_mem x = gs_test_new_mem(m->device, NULL, texts * context), y;
-    float in[64], *logits = calloc(texts * context * outputs, sizeof *logits), scratch[64];
+    float in[64], *logits = calloc(texts * context * outputs, sizeof *logits);
     int window[8][64];
     size_t length = prompts;
     assert_non_null(logits);
@@ -194,7 +190,7 @@ static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int 
         assert_ok(m->device->ops->read(m->device, logits, y, texts * context * outputs * sizeof *logits));
         for (size_t t = 0; t < texts; t++) {
             const float *last = logits + (t * context + length - 1) * outputs;
-            tokens[t * count + i] = gs_sample(s, last, (int)outputs, t, i, scratch);
+            tokens[t * count + i] = gs_sample(s, last, (int)outputs, t, i);
         }
         if (length == context) {
             for (size_t t = 0; t < texts; t++)

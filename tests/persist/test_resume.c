@@ -213,6 +213,10 @@ TEST(damaged_files) {
         assert_prints(changes[i].status, changes[i].message, "train --epochs 2 --threads 1 --resume %s",
                       changed(path, changes[i].behind, changes[i].from, changes[i].to));
     }
+    const char *last = "\"optimizer.velocity.1.bias\"", *half = changed(path, last, "F32", "F16");
+    changed(half, last, ",62800", ",62780");
+    assert_int_equal(gs_test_shell(NULL, "truncate -s -20 %s", half), 0);
+    assert_prints(1, "velocity.1.bias is F16; wanted F32", "train --resume %s", half);
     char *output; /* without "state", such tensors are a model's */
     output = gs_test_output(1, "eval --load %s", changed(path, "\"state\":", "state", "stade"));
     assert_has(output, "but the model has no such parameter");

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include "tests/support/files.h"
 #include "tests/support/launched.h"
 #include "tests/support/training.h"

@@ -9,7 +9,6 @@
 #include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
 #include "core/text.h"
 
 enum { COLUMNS = GS_SCREEN_DEFAULT };
@@ -54,9 +53,11 @@ static int word_of(const char *text) {
     return length + (int)strcspn(text + length, " "); /* including text after the ')' */
 }
 
+/* Up to a comma, but not that of 1,234. */
 static int item_of(const char *text) {
-    const char *end = strstr(text, ", ");
-    return end ? (int)(end + 1 - text) : (int)strlen(text);
+    const char *end = strchrnul(text, ',');
+    while (*end && end[1] >= '0' && end[1] <= '9') end = strchrnul(end + 1, ',');
+    return (int)(end - text) + (*end == ',');
 }
 
 /* ---- lines ---- */

@@ -34,8 +34,8 @@ static const double GRACE_STOP = 10; /* after Ctrl-C, when they finish a step an
 
 static const double LOOK = 0.25; /* seconds between two looks, as gs_awake_seconds requires */
 
-static const double AGAIN =
-    0.5; /* seconds after which a second Ctrl-C is a new one, not the first sent twice */
+/* Seconds after which a second Ctrl-C is a new one, not the first sent twice. */
+static const double AGAIN = 0.5;
 
 /* From the start of all processes to the end of the last one. */
 typedef struct gs_attempt {
@@ -306,8 +306,8 @@ static void take_signal(gs_attempt *a, int number) {
     } else if (!a->stopped_by) {
         const bool joining = a->rendezvous.own_folder && access(a->rendezvous.where, F_OK) == 0;
         send_all(a, number);
-        plan_signal(a, SIGTERM,
-                    joining ? GRACE : GRACE_STOP); /* until they have met, there is nothing to save */
+        /* Until they have met, there is nothing to save. */
+        plan_signal(a, SIGTERM, joining ? GRACE : GRACE_STOP);
     }
     if (!a->stopped_by) {
         a->stopped_by = number;
@@ -634,9 +634,8 @@ int gs_launch_run(const gs_launch *launch) {
     gs_launch_take_signals(&a.waited, &a.processes.blocked);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    if (launch->nodes > 1)
-        sigprocmask(SIG_BLOCK, &pipe,
-                    NULL); /* a store may close the connection while a rank is reported to it */
+    /* A store may close the connection while a rank is reported to it. */
+    if (launch->nodes > 1) sigprocmask(SIG_BLOCK, &pipe, NULL);
     while (again) {
         char text[SAID] = "";
         exit_status = GS_EXIT_FAILED;

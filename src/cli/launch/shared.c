@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
 #include "core/clock.h"
 #include "train/train.h"
 

@@ -139,8 +139,8 @@ static const double MB = 1e6;
 /* Counts of the step beside their formulas: {head: [text], rows: [[text]], sentences: [text]}. */
 typedef struct facts {
     cJSON *head, *rows, *sentences;
-    double measured,
-        formula; /* the bubble as a share of a pipeline's time; else the bytes that worker 0 sent */
+    /* The bubble as a share of a pipeline's time; else the bytes that worker 0 sent. */
+    double measured, formula;
     const gs_bubble *bubble; /* a pipeline's bubble by cause; else NULL */
 } facts;
 
@@ -485,7 +485,7 @@ static void show_pipeline(const traced *s) {
         char label[PLACE];
         const gs_rank_timeline *p = &s->part[r];
         double computed = s->start;
-        const gs_span *t = NULL;
+        const gs_span *t = NULL; /* spans are painted by kind: in a shared cell backward hides forward */
         paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_DATA, 'l');
         paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_UPDATE, 'u');
         while ((t = next_span(p, t, GS_SPAN_STAGE_BACKWARD, -1))) computed = fmax(computed, t->end);
@@ -558,7 +558,7 @@ static void show_zero(const traced *s) {
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
     static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_collective */
     for (size_t i = 0; i < gs_layer_count(s->divided->net); i++) {
-        if (s->layer[i]->children > 0) continue;
+        if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell backward hides forward */
         paint_spans(l, p, GS_SPAN_FORWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
         paint_spans(l, p, GS_SPAN_BACKWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
     }

@@ -70,7 +70,7 @@ static bool read_fault(char *text, gs_fault *f) {
             return false;
     }
     if (kind == GS_FAULT_KINDS || isnan(got[RANK]) || isnan(got[OPERATION]) ||
-        isnan(got[SECONDS]) == (kind == GS_FAULT_DELAY) || (kind == GS_FAULT_DROP && got[OPERATION] < 1))
+        !isnan(got[SECONDS]) != (kind == GS_FAULT_DELAY) || (kind == GS_FAULT_DROP && got[OPERATION] < 1))
         return false; /* before the processes meet there is nothing to drop */
     *f = (gs_fault){(gs_fault_kind)kind, (int)got[RANK], (uint64_t)got[OPERATION], (int)got[GENERATION],
                     got[SECONDS]};

@@ -330,7 +330,7 @@ static bool make_room(copy *k, size_t bytes) {
 
 /* MPI counts bytes with int. */
 static gs_status check_length(gs_comm *c, const gs_call *call, size_t bytes) {
-    return bytes <= INT_MAX ? GS_OK : mpi_fail_call(c, call, "MPI sends at most 2 GiB in one message");
+    return bytes <= INT_MAX ? GS_OK : mpi_fail_call(c, call, "MPI sends less than 2 GiB in one message");
 }
 
 static gs_status wait_for_copy(gs_comm *c, const gs_call *call, int process, copy *k) {

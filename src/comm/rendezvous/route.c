@@ -70,7 +70,7 @@ gs_status gs_route_address(const char *what, char *address, size_t size) {
     gs_route_list(here, sizeof here);
     return gs_fail(GS_E_USAGE,
                    "this machine has no network interface or address '%.100s' that is up; it has: %s", what,
-                   here);
+                   *here ? here : "none that this system lists");
 }
 
 const char *gs_route_interface(const char *address, char *text, size_t size) {

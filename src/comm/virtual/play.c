@@ -49,9 +49,9 @@ typedef struct virtual_rank {
     int at;               /* index of its item in the script */
     int waits_for;        /* a rank; -1: it does not wait */
     bool ready;           /* it is in the queue of ranks that can go on */
-    const gs_virtual_list
-        *meets; /* the list that it would execute together with all ranks: it waits for them */
-    bool met;   /* that was done, or was impossible */
+    /* The list that it would execute together with all ranks: it waits for them. */
+    const gs_virtual_list *meets;
+    bool met; /* that was done, or was impossible */
     message_inbox inbox;
     double item_began;              /* ps; below 0: not yet */
     double work;                    /* ps: the clock of the working thread, */
@@ -78,8 +78,8 @@ struct gs_virtual {
     gs_virtual_line *line;
     gs_virtual_account *account; /* [ranks] */
     gs_virtual_watch watch;
-    double moves, moved,
-        told; /* of this play: all, those done, and `moved` when progress was last reported */
+    /* Moves of this play: all, those done, and `moved` when progress was last reported. */
+    double moves, moved, told;
     gs_status failed;
 };
 

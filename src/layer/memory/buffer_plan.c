@@ -25,7 +25,7 @@ void gs_lifetimes_free(gs_lifetimes *l) {
     *l = (gs_lifetimes){0};
 }
 
-/* ---- who is needed when ---- */
+/* ---- lifetimes of the buffers ---- */
 
 static int take(gs_buffer_plan *p, gs_shape sample, bool half, int born) {
     return gs_lifetimes_add(&p->lifetimes, p->max_batch * gs_shape_size(sample), half, born, GS_FOREVER);
