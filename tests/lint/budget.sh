@@ -4,14 +4,14 @@
 # Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text. Training's own
 # folders, src/train, parallel, predict and persist, are one part.
 limits='
-training            18441
+training            18468
 src/comm            10859
-src/cli             10583
-src/explain          1990
+src/cli             10582
+src/explain          1997
 cpu+cl              16320
-the-rest-of-src     21002
-src+cpu+cl          79195
-tests               43047
+the-rest-of-src     21003
+src+cpu+cl          79229
+tests               43060
 lessons             47936
 '
 code() {
