@@ -11,7 +11,7 @@ src/explain          1997
 cpu+cl              16320
 the-rest-of-src     21003
 src+cpu+cl          79229
-tests               43060
+tests               43058
 lessons             47936
 '
 code() {

@@ -143,7 +143,7 @@ TEST(what_does_not_go_together) {
         {"--momentum 0.9", "has --momentum 0.5"},
         {"--loss squared_error", "has --loss cross_entropy"},
         {"--model mlp", "--model: the run in "},
-        {"--mean 0.5", "--mean: the run in "},
+        {"--mean 0.5", "--mean differs from the run in "},
         {"--data colour-fashion-small", "holds a model for images (1,28,28)"},
         {"--load w.st", "--resume has the weights of its run"},
         {"--sync async --staleness 1", "it does not work with --resume"},
