@@ -116,8 +116,8 @@ gs_status gs_state_read(const char *path, gs_state **out) {
                          "%s holds only weights: --save-state keeps the state of a run too; to begin a new "
                          "run with these weights, use --load",
                          path);
-    if (status == GS_OK) status = GS_NEW(*out, 1, "the state of the run in %s", path);
-    if (status == GS_OK) status = parse(path, saved.state, *out);
+    if (status == GS_OK && saved.state) status = GS_NEW(*out, 1, "the state of the run in %s", path);
+    if (status == GS_OK && *out) status = parse(path, saved.state, *out);
     gs_weights_info_free(&saved);
     if (status == GS_OK) return GS_OK;
     gs_state_free(*out);

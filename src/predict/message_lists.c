@@ -151,6 +151,7 @@ static gs_status record_shared(recorder *r, entry *e, bool *shared) {
     for (int rank = 0; rank < n && *shared && status == GS_OK; rank += apart) {
         gs_virtual_list of_one = {.ranks = n, .message = e->parts, .added = e->parts + n};
         status = record_rank(r, rank, &of_one);
+        r->list = NULL; /* of_one ends here */
         *shared = !r->differs && (rank == 0 || are_same(e->list, &of_one));
         if (rank == 0)
             *e->list = of_one;
