@@ -189,7 +189,8 @@ gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
     gs_sweep_line line = {.batch = s->batch[i]};
     double steps[GS_SWEEP_MOST], seconds[GS_SWEEP_MOST], accuracy[GS_SWEEP_MOST], speed[GS_SWEEP_MOST];
     const gs_sweep_run *sorted[GS_SWEEP_MOST];
-    const double an_epoch = (double)((s->samples + line.batch - 1) / line.batch); /* steps */
+    const size_t steps_an_epoch = (s->samples + line.batch - 1) / line.batch;
+    const double an_epoch = (double)steps_an_epoch;
     for (int k = 0; k < s->seeds; k++) {
         const gs_sweep_run *r = &s->run[i * s->seeds + k];
         if (!r->ran) continue;
