@@ -10,7 +10,7 @@
  * division by that share is the bias correction.
  *
  * Each weight has its own rate: a weight with small but similar gradients steps as far as one with large gradients. A
- * weight moves by about lr a step whatever the size of its gradient, so lr is smaller than SGD's. For the same reason
+ * weight moves by about lr a step for any size of its gradient, so lr is smaller than SGD's. For the same reason
  * Adam's decay is weak just where gradients are large, and AdamW takes it out of the gradient.
  *
  * Sources: Kingma, Ba, "Adam: a method for stochastic optimization" (ICLR 2015); Loshchilov, Hutter, "Decoupled weight
