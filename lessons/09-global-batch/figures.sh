@@ -9,7 +9,7 @@ words=$*
 wanted() { [ -z "$words" ] || echo " $words " | grep -q " $1 "; }
 export COLUMNS=70 # without the column `seconds`, which are another machine's
 
-# The table and the chart that a sweep prints: FILE OPTIONS...
+# The table that a sweep prints: FILE OPTIONS...
 sweep() {
     file=$1
     shift

@@ -120,8 +120,8 @@ void gs_tell_sentence(const char *sentence);
  * Call it once the file has loaded: assumptions about a bad file would only confuse. */
 void gs_tell_scaling(const char *command, const gs_settings *);
 
-/* Notes on data and model that are valid but probably not intended. */
-void gs_tell_of_data(const char *command, const gs_worker *);
+/* Notes of train on data and model that are valid but probably not intended. */
+void gs_tell_of_data(const gs_worker *);
 
 /* A note where a model for photographs gets images of Fashion-MNIST's size, the default. */
 void gs_tell_usual_images(const char *command, const char *model, gs_shape in);
@@ -211,11 +211,8 @@ struct cJSON *gs_memory_json(const gs_memory_use *);
 /* What `train` shows of a run. */
 typedef struct gs_progress {
     const gs_settings *settings;
-    const char *tells_scaling; /* the command whose notes on scaling and data are printed; NULL: none */
     bool json;
     bool bar;                     /* show a progress bar: standard error is a terminal */
-    char run[96];                 /* which of several runs: "batch 64, 5 to come: "; else "" */
-    gs_screen screen;             /* standard output */
     int bar_epoch;                /* the epoch of the bar, */
     double started, samples_done; /* and time and samples since its first step ended */
     gs_activity work, test;       /* the run, and its current test */

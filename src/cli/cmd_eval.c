@@ -143,7 +143,7 @@ static void print_confusion(const gs_result *r) {
     const int number = snprintf(NULL, 0, "%d", r->classes) + 1, name = widest_name(r);
     const int count = larger(larger(snprintf(NULL, 0, "%.0f", most) + 1, number), 5);
     const int first = r->names.count ? larger(LABEL, number + name) : LABEL;
-    if (first + r->classes * count + ACCURACY <= gs_screen_of(stdout).width)
+    if (first + r->classes * count + ACCURACY <= gs_screen_width(stdout))
         print_table(r, first, count);
     else
         print_list(r, larger(LABEL, name));

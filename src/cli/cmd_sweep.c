@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/draw/chart.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "io/json.h"
 #include "page/report.h"
@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- JSON: one object a line ---- */
 
@@ -35,6 +34,15 @@ static void json_start(const gs_sweep *w) {
     cJSON *batches = cJSON_AddArrayToObject(o, "batches");
     for (int i = 0; i < w->batches; i++) cJSON_AddItemToArray(batches, GS_JSON(w->batch[i]));
     gs_json_print(o);
+}
+
+enum { NAME = 64 };
+
+/* "batch 64", with several seeds "batch 64, seed 3" */
+static const char *name_of(const gs_sweep *w, const gs_sweep_run *r, char name[NAME]) {
+    snprintf(name, NAME, "batch %zu", r->batch);
+    if (w->seeds > 1) gs_append(name, NAME, ", seed %" PRIu64, r->seed);
+    return name;
 }
 
 static double epochs_of(const gs_sweep *w, const gs_sweep_run *r, uint64_t step) {
@@ -97,7 +105,7 @@ static void one_head(const gs_sweep *w) {
            "samples/s");
 }
 
-static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *screen) {
+static void text_run(const gs_sweep *w, const gs_sweep_run *r) {
     printf("%7zu %8.4g  ", r->batch, r->rates.plan.scaled);
     if (r->reached)
         printf("%6llu %7.2f %7.2f", (unsigned long long)r->at.step, epochs_of(w, r, r->at.step),
@@ -105,7 +113,7 @@ static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *
     else
         printf("%6s %7s %7s", r->diverged ? "NaN" : "never", "-", "-");
     printf(" %8.2f %10s", 100 * r->result.test_accuracy, gs_thousands(r->result.samples_per_s));
-    if (screen->width >= 72 && (r->diverged || !r->reached))
+    if (gs_screen_width(stdout) >= 72 && (r->diverged || !r->reached))
         printf("  %s", r->diverged ? "diverged" : "not reached");
     printf("\n");
     fflush(stdout);
@@ -115,16 +123,16 @@ static void text_run(const gs_sweep *w, const gs_sweep_run *r, const gs_screen *
 
 enum { WITH_SECONDS = 72 /* columns */ };
 
-static void seeds_head(const gs_sweep *w, const gs_screen *screen) {
+static void seeds_head(const gs_sweep *w) {
     char target[60];
-    bool seconds = screen->width >= WITH_SECONDS;
+    bool seconds = gs_screen_width(stdout) >= WITH_SECONDS;
     snprintf(target, sizeof target, "to %g %% accuracy, %d seeds", 100 * w->target, w->seeds);
     printf("%7s %8s %33s%s %8s\n", "", "", target, seconds ? "        " : "", "final");
     printf("%7s %8s %7s %6s %11s %7s%s %8s\n", "batch", "lr", "reached", "steps", "least-most", "epochs",
            seconds ? " seconds" : "", "test %");
 }
 
-static void text_line(const gs_sweep_line *l, const gs_screen *screen) {
+static void text_line(const gs_sweep_line *l) {
     char reached[32], steps[32] = "never", range[48] = "-", epochs[32] = "-", seconds[32] = "-";
     snprintf(reached, sizeof reached, "%d/%d", l->reached, l->runs);
     if (l->reached > 0) snprintf(range, sizeof range, "%.0f-%.0f", l->steps.least, l->steps.most);
@@ -134,14 +142,14 @@ static void text_line(const gs_sweep_line *l, const gs_screen *screen) {
         snprintf(seconds, sizeof seconds, "%.2f", l->seconds.median);
     }
     printf("%7zu %8.4g %7s %6s %11s %7s", l->batch, l->rates.plan.scaled, reached, steps, range, epochs);
-    if (screen->width >= WITH_SECONDS) printf(" %7s", seconds);
+    if (gs_screen_width(stdout) >= WITH_SECONDS) printf(" %7s", seconds);
     printf(" %8.2f", 100 * l->accuracy.median);
-    if (screen->width >= GS_SCREEN_DEFAULT && l->diverged > 0) printf(" %d diverged", l->diverged);
+    if (gs_screen_width(stdout) >= GS_SCREEN_DEFAULT && l->diverged > 0) printf(" %d diverged", l->diverged);
     printf("\n");
     fflush(stdout);
 }
 
-static void text_start(const gs_sweep *w, const gs_screen *screen) {
+static void text_start(const gs_sweep *w) {
     char schedule[GS_LR_SCHEDULE_TEXT];
     const gs_settings *s = &w->settings;
     gs_print_line("model    %s on %s, %s", s->model ? s->model : "mlp", s->data, s->devices);
@@ -153,12 +161,18 @@ static void text_start(const gs_sweep *w, const gs_screen *screen) {
     if (s->schedule.kind != GS_SCHEDULE_CONSTANT)
         printf(", %s", gs_lr_schedule_text(&s->schedule, schedule, sizeof schedule));
     printf("\n\n");
-    w->seeds > 1 ? seeds_head(w, screen) : one_head(w);
+    w->seeds > 1 ? seeds_head(w) : one_head(w);
     fflush(stdout);
 }
 
-static void text_notes(const gs_sweep *w, int never, int diverged) {
+static void text_notes(const gs_sweep *w) {
     const gs_settings *s = &w->settings;
+    int never = 0, diverged = 0;
+    for (int i = 0; i < w->count; i++) {
+        const gs_sweep_run *r = &w->run[i];
+        never += r->ran && !r->reached && !r->diverged;
+        diverged += r->ran && r->diverged;
+    }
     if (w->seeds > 1) {
         printf("\nseeds %llu to %llu. steps, epochs, test %%: the median; a run\n"
                "that did not reach the target in %d epoch%s counts as the\n"
@@ -175,47 +189,9 @@ static void text_notes(const gs_sweep *w, int never, int diverged) {
     printf("\n");
 }
 
-static int points_of(const gs_sweep *w, gs_chart_point *points) {
-    int count = 0;
-    for (int i = 0; i < w->batches; i++) {
-        gs_sweep_line l = gs_sweep_line_of(w, i);
-        if (l.runs == 0) continue;
-        points[count] = (gs_chart_point){.x = (double)l.batch, .y = l.steps.median};
-        if (w->seeds > 1) points[count].least = l.steps.least, points[count].most = l.steps.most;
-        count++;
-    }
-    return count;
-}
-
-static void text_chart(const gs_sweep *w, const gs_screen *screen) {
-    gs_chart_point points[GS_SWEEP_MOST];
-    int count = points_of(w, points), never = 0, diverged = 0;
-    char title[80], measured[60] = "measured", range[60];
-    for (int i = 0; i < w->count; i++) {
-        const gs_sweep_run *r = &w->run[i];
-        never += r->ran && !r->reached && !r->diverged;
-        diverged += r->ran && r->diverged;
-    }
-    if (count == 0) return;
-    text_notes(w, never, diverged);
-    snprintf(title, sizeof title, "steps to %g %% by global batch (both axes logarithmic)", 100 * w->target);
-    snprintf(range, sizeof range, "from the fewest to the most steps of a seed");
-    if (w->seeds > 1) snprintf(measured, sizeof measured, "the median of %d seeds", w->seeds);
-    printf("\n");
-    gs_chart_draw(stdout, screen,
-                  &(gs_chart){.title = title,
-                              .measured = measured,
-                              .range = w->seeds > 1 ? range : NULL,
-                              .ideal = "ideal: twice the batch, half the steps",
-                              .never = w->seeds > 1 ? "not reached by half of the seeds or more"
-                                                    : "not reached, or diverged",
-                              .points = points,
-                              .count = count});
-}
-
 /* ---- the page ---- */
 
-/* `sweep --report`: the table, its picture, and a curve for each batch; with several seeds, that of the run with the
+/* `sweep --report`: the table, a chart of the steps, and a curve for each batch; with several seeds, that of the run with the
  * median steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
@@ -247,7 +223,7 @@ static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
 
 static gs_status add_run(cJSON *report, const gs_sweep *w, const gs_sweep_run *r) {
     gs_logged log = gs_logged_empty();
-    char name[64];
+    char name[NAME];
     gs_status status = GS_OK;
     for (size_t i = 0; i < r->count && status == GS_OK; i++) {
         double *row = gs_logged_row(&log.epochs);
@@ -261,9 +237,7 @@ static gs_status add_run(cJSON *report, const gs_sweep *w, const gs_sweep_run *r
         row[GS_LOGGED_TEST_ACCURACY] = r->tests[i].accuracy;
     }
     log.run = about(w, r);
-    snprintf(name, sizeof name, "batch %zu", r->batch);
-    if (w->seeds > 1) snprintf(name + strlen(name), sizeof name - strlen(name), ", seed %" PRIu64, r->seed);
-    if (status == GS_OK) status = gs_report_add(report, name, &log, w->batches);
+    if (status == GS_OK) status = gs_report_add(report, name_of(w, r, name), &log, w->batches);
     gs_logged_free(&log);
     GS_TRY(status);
     cJSON_ReplaceItemInObject(gs_report_last(report), "samples_per_s",
@@ -295,53 +269,44 @@ typedef struct shown {
     const char *report; /* the page, or NULL */
     int argc;
     char **argv;
-    gs_screen screen;
-    gs_progress progress;
-    gs_observer observer, inner; /* inner: of the progress */
-    const gs_sweep *sweep;       /* whose head is still to be shown; NULL: none */
-    int whole;                   /* runs so far */
-    bool ended;                  /* the last JSON line was printed */
-    int lines;                   /* batches shown so far, of several seeds each */
+    const gs_sweep *sweep;
+    gs_shown_run now; /* now.run: completed runs so far */
+    gs_observer observer;
+    bool began; /* the head was shown */
+    bool ended; /* the last JSON line was printed */
+    int lines;  /* batches shown so far, of several seeds each */
 } shown;
-
-/* For the bar: the batch in training, and how many remain after it. */
-static void name_run(shown *s, const gs_sweep *w) {
-    if (s->whole == w->count) return;
-    char seed[40] = "";
-    if (w->seeds > 1) snprintf(seed, sizeof seed, ", seed %llu", (unsigned long long)w->run[s->whole].seed);
-    snprintf(s->progress.run, sizeof s->progress.run, "batch %zu%s, %d to come: ", w->run[s->whole].batch,
-             seed, w->count - s->whole - 1);
-}
 
 /* Show the lines of the next batches before `end`. After a signal, some seeds of a batch may be missing. */
 static void show_lines(shown *s, const gs_sweep *w, int end) {
     for (; s->lines < end; s->lines++) {
         gs_sweep_line line = gs_sweep_line_of(w, s->lines);
-        if (line.runs > 0) s->json ? gs_json_print(json_line(&line)) : text_line(&line, &s->screen);
+        if (line.runs > 0) s->json ? gs_json_print(json_line(&line)) : text_line(&line);
     }
 }
 
 static void show_head(shown *s) {
-    if (s->sweep) s->json ? json_start(s->sweep) : text_start(s->sweep, &s->screen);
-    s->sweep = NULL;
+    if (!s->began) s->json ? json_start(s->sweep) : text_start(s->sweep);
+    s->began = true;
 }
 
 /* Print the head at the first step: until then the runs may be refused. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *s = context;
+    char name[NAME];
     show_head(s);
-    s->inner.step(s->inner.context, epoch, done, of, score);
+    s->now.what = name_of(s->sweep, &s->sweep->run[s->now.run], name);
+    gs_show_run(&s->now, epoch, done, of, score);
 }
 
 static void on_done(void *context, const gs_sweep *w, const gs_sweep_run *r) {
     shown *s = context;
-    s->whole++;
+    s->now.run++;
     gs_show_activity(NULL, 0, NULL);
-    name_run(s, w);
     if (s->json)
         json_run(w, r);
     else if (w->seeds == 1)
-        text_run(w, r, &s->screen);
+        text_run(w, r);
     int i = (int)(r - w->run);
     if (w->seeds > 1 && i % w->seeds == w->seeds - 1) show_lines(s, w, i / w->seeds + 1);
 }
@@ -355,28 +320,27 @@ static gs_status count_samples(gs_sweep *w) {
 }
 
 static gs_status sweep(gs_sweep *w, shown *s) {
-    s->inner = gs_progress_observer(&s->progress);
     s->observer = (gs_observer){.context = s, .step = on_step};
+    s->sweep = w;
     w->observer = &s->observer;
     w->done = on_done;
     w->context = s;
     gs_stop_on_signals();
     GS_TRY(gs_sweep_prepare(w));
-    name_run(s, w);
-    s->sweep = w;
+    s->now = (gs_shown_run){.settings = &w->settings, .runs = w->count};
     gs_status status = gs_sweep_train(w);
     gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK) show_head(s); /* if a signal came before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
-    if (!s->json) text_chart(w, &s->screen);
-    if (status == GS_OK && s->report && s->whole > 0) {
+    if (!s->json && s->now.run > 0) text_notes(w);
+    if (status == GS_OK && s->report && s->now.run > 0) {
         GS_TRY(write_page(w, s->report, s->argc, s->argv));
         if (!s->json) gs_print_line("\n%s: open it in a browser", s->report);
     }
     s->ended = s->json && (status == GS_OK || gs_stop_requested);
-    if (s->ended) json_end(s->whole, gs_stop_requested);
-    if (status == GS_OK && s->whole < w->count)
-        return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d run%s", s->whole, w->count,
+    if (s->ended) json_end(s->now.run, gs_stop_requested);
+    if (status == GS_OK && s->now.run < w->count)
+        return gs_fail(GS_E_INTERRUPTED, "stopped by a signal after %d of %d run%s", s->now.run, w->count,
                        gs_s((unsigned)w->count));
     return status;
 }
@@ -384,9 +348,8 @@ static gs_status sweep(gs_sweep *w, shown *s) {
 static const gs_help help = {
     "sweep --batch LIST [options]",
     "Train once with each global batch, and show how many steps and seconds each\n"
-    "needs to reach a target, as a table and as a chart. \"32,64,...,2048\" continues\n"
-    "by the same factor. --lr is the rate for a batch of --base-batch; --lr-rule\n"
-    "scales it for the other batches.\n"
+    "needs to reach a target. \"32,64,...,2048\" continues by the same factor. --lr is\n"
+    "the rate for a batch of --base-batch; --lr-rule scales it for the other batches.\n"
     "One run is an anecdote: --seeds 5 trains each batch with 5 seeds, from --seed\n"
     "on, and shows the median, the fewest and the most steps, and how many seeds\n"
     "reached the target.",
@@ -394,7 +357,7 @@ static const gs_help help = {
 
 int gs_cmd_sweep(int argc, char **argv) {
     static gs_sweep w; /* large */
-    shown s = {.argc = argc, .argv = argv, .progress = {.settings = &w.settings, .parts = 1, .targets = 1}};
+    shown s = {.argc = argc, .argv = argv};
     const char *batches = NULL;
     double target = 80;
     int exit_status;
@@ -418,8 +381,6 @@ int gs_cmd_sweep(int argc, char **argv) {
                 : gs_fail(GS_E_USAGE, "--batch LIST is required: the global batches, such as 32,64,...,2048");
     if (status == GS_OK) status = gs_sweep_batches(&w, batches);
     w.target = target / 100;
-    s.screen = gs_screen_of(stdout);
-    s.progress.json = s.json;
     if (status == GS_OK && s.report) status = gs_file_check_target(s.report, GS_FILE_PAGE);
     if (status == GS_OK) status = sweep(&w, &s);
     gs_sweep_free(&w);

@@ -173,7 +173,7 @@ int gs_cmd_train(int argc, char **argv) {
     /* For the table of workers and --json. A single cpu worker is measured at no cost: it waits for no device. */
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
-    gs_progress progress = {.settings = &s, .json = json, .tells_scaling = "train"};
+    gs_progress progress = {.settings = &s, .json = json};
     gs_resumed_run taken = {0};
     if (status == GS_OK) status = gs_find_resumed_run(&s, options, argc, argv, &taken);
     if (status == GS_OK) status = gs_layout_settle(&s);

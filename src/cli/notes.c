@@ -52,13 +52,13 @@ static void config_of(const gs_layer *net, char *text, size_t size) {
 }
 
 /* A file of weights contains neither the number of heads nor the activation. */
-static void tell_config(const char *command, const gs_worker *w) {
+static void tell_config(const gs_worker *w) {
     gs_model *plan;
     char config[300];
     if (gs_model_create(NULL, &(gs_model_config){.of = gs_model_whole(w->model)}, &plan) != GS_OK) return;
     if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
         config_of(plan->net, config, sizeof config);
-        gs_tell(command,
+        gs_tell("train",
                 "note: --names huggingface: the file has only weights; transformers reads the rest from a "
                 "config.json beside it: \"model_type\": \"gpt2\", %s",
                 config);
@@ -67,11 +67,11 @@ static void tell_config(const char *command, const gs_worker *w) {
 }
 
 /* A model that torchvision lacks only borrows the names of its ResNet or VGG. */
-static void tell_names(const char *command, const gs_settings *s) {
+static void tell_names(const gs_settings *s) {
     const gs_named_model *m = gs_model_named(s->model);
     if (!m || m->torchvision) return;
     gs_tell(
-        command,
+        "train",
         "note: --names torchvision: torchvision has no model %s; the names are those of such layers in its "
         "ResNet and VGG",
         s->model);
@@ -105,28 +105,28 @@ void gs_tell_test_set(const char *command, const gs_settings *s) {
     gs_folder_list_free(&list);
 }
 
-void gs_tell_of_data(const char *command, const gs_worker *w) {
+void gs_tell_of_data(const gs_worker *w) {
     const gs_dataset *set = w->train_set;
-    if (set->folder) tell_left_out(command, set->name, &set->folder->list);
+    if (set->folder) tell_left_out("train", set->name, &set->folder->list);
     if (w->test_set && w->test_set->folder)
-        tell_left_out(command, w->test_set->name, &w->test_set->folder->list);
+        tell_left_out("train", w->test_set->name, &w->test_set->folder->list);
     int outputs = w->model->out.c;
     if (!set->targets && !set->text && set->classes < outputs && set->classes > 0)
         gs_tell(
-            command,
+            "train",
             "note: %s has labels 0 to %d, but the model has %d outputs: it learns that the rest are never "
             "right",
             set->name, set->classes - 1, outputs);
     char norm[32];
     const gs_batch_norm_groups *over = &w->settings->batch_norm;
     if (over->over != GS_BATCH_NORM_GLOBAL && !gs_layer_depends_on_batch(w->model->net) && !gs_has_stages(w))
-        gs_tell(command, "note: --batch-norm %s changes nothing: the model has no batch_norm",
+        gs_tell("train", "note: --batch-norm %s changes nothing: the model has no batch_norm",
                 gs_batch_norm_text(over, norm, sizeof norm));
-    if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(command, w->settings);
-    if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save) tell_config(command, w);
-    gs_tell_usual_images(command, w->settings->model, set->shape);
+    if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(w->settings);
+    if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save) tell_config(w);
+    gs_tell_usual_images("train", w->settings->model, set->shape);
     if (w->input.scales && is_constant(set))
-        gs_tell(command, "note: all bytes of %s are %d: nothing can be learned from these images", set->name,
+        gs_tell("train", "note: all bytes of %s are %d: nothing can be learned from these images", set->name,
                 set->images[0]);
 }
 

@@ -74,7 +74,7 @@ void gs_show_activity(gs_activity *w, double share, const char *format, ...) {
     }
     if (!isnan(left)) gs_append(line, sizeof line, ", %s%s left", bar ? "" : "about ", time_text(left, time));
     if (bar)
-        fprintf(stderr, "\r%.*s\033[K", gs_screen_of(stderr).width - 1, line);
+        fprintf(stderr, "\r%.*s\033[K", gs_screen_width(stderr) - 1, line);
     else
         fprintf(stderr, "gradsum: %s\n", line);
     fflush(stderr);

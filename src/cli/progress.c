@@ -447,8 +447,8 @@ static void on_start(void *context, const gs_worker *w) {
     p->bar_epoch = 0;
     p->tokens = w->train_set->text ? w->train_set->text->context : 0;
     p->perplexity = p->tokens && p->settings->loss == GS_SOFTMAX_CROSS_ENTROPY;
-    if (p->tells_scaling) gs_tell_scaling(p->tells_scaling, p->settings);
-    if (p->tells_scaling) gs_tell_of_data(p->tells_scaling, w);
+    gs_tell_scaling("train", p->settings);
+    gs_tell_of_data(w);
     const gs_state *begin = w->settings->begin;
     if (!begin || !gs_state_has_ended(begin, w->settings, p->ended, sizeof p->ended)) *p->ended = 0;
     if (p->json)
@@ -457,8 +457,7 @@ static void on_start(void *context, const gs_worker *w) {
         text_start(p, w);
 }
 
-/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left", tests included. After the name of a run the loss
- * is left out. */
+/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left", tests included. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
     gs_launch_note_step();
@@ -479,21 +478,20 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     if (!(score->samples > 0)) return;
     const gs_settings *s = p->settings;
     const double rate = p->samples_done * (p->tokens ? p->tokens : 1) / (gs_seconds() - p->started);
-    char loss[32] = "", at[64];
-    if (!*p->run) snprintf(loss, sizeof loss, " loss %.3f", gs_shown(score->loss / score->samples));
+    char at[64];
     snprintf(at, sizeof at, "epoch %d/%d", epoch, s->epochs);
     if (s->steps)
         snprintf(at, sizeof at, "step %" PRIu64 "/%" PRIu64, (uint64_t)(epoch - 1) * of + done, s->steps);
-    gs_show_activity(&p->work, gs_share_of_run(s, epoch, done, of), "%s%s%s acc %4.1f %% %s%s/s", p->run, at,
-                     loss, 100 * score->correct / score->samples, gs_thousands(rate),
-                     p->tokens ? " tokens" : "");
+    gs_show_activity(&p->work, gs_share_of_run(s, epoch, done, of), "%s loss %.3f acc %4.1f %% %s%s/s", at,
+                     gs_shown(score->loss / score->samples), 100 * score->correct / score->samples,
+                     gs_thousands(rate), p->tokens ? " tokens" : "");
 }
 
 static void on_testing(void *context, size_t done, size_t of) {
     gs_progress *p = context;
     if (!p->bar) return;
     if (done == 0) p->test = (gs_activity){0};
-    gs_show_activity(&p->test, (double)done / (double)of, "%sepoch %d/%d, test", p->run,
+    gs_show_activity(&p->test, (double)done / (double)of, "epoch %d/%d, test",
                      p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
 }
 
@@ -533,7 +531,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
     else
         column += snprintf(test, sizeof test, "  test %.2f %%  %s", 100 * r->test_accuracy, per_s);
     /* two whole lines rather than one that the terminal cuts */
-    printf("%s%s\n", p->screen.width < 80 || column > 80 ? "\n        " : "", test);
+    printf("%s%s\n", gs_screen_width(stdout) < 80 || column > 80 ? "\n        " : "", test);
     gs_flush_output();
 }
 
@@ -544,7 +542,6 @@ static void on_note(void *context, const char *sentence) {
 
 gs_observer gs_progress_observer(gs_progress *p) {
     p->bar = !p->json && isatty(STDERR_FILENO);
-    p->screen = gs_screen_of(stdout);
     return (gs_observer){.context = p,
                          .start = on_start,
                          .step = on_step,
@@ -690,9 +687,11 @@ static void print_worker(const char *who, const char *device, int width, const g
 
 /* A line for each worker of a run, and one for all; nothing for a single worker. At most 80 columns, or 60 if the names
  * of devices are short. */
-static void print_workers(const gs_screen *s, const gs_result *r) {
+static void print_workers(const gs_result *r) {
     if (r->workers < 2 || !r->worker) return;
-    int width = 9, room = gs_screen_columns(s) - 49; /* beside the numbers */
+    enum { NUMBERS = 49 }; /* columns beside the name */
+    const int screen = gs_screen_width(stdout);
+    int width = 9, room = (screen < 80 ? screen : 80) - NUMBERS;
     for (int i = 0; i < r->workers; i++) {
         int length = (int)strlen(r->worker[i].device);
         if (length > width) width = length;
@@ -772,7 +771,7 @@ void gs_progress_end(gs_progress *p, const gs_result *r) {
         return;
     }
     if (!*p->ended) print_measured(r);
-    if (!*p->ended) print_workers(&p->screen, r);
+    if (!*p->ended) print_workers(r);
     print_done(p, r);
     if (!*p->ended) print_memory(r);
     if (*r->busy) gs_print_fact("busy", "%s", r->busy);

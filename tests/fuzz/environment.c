@@ -44,7 +44,7 @@ FUZZ(in) {
     gs_comm_check_if_wanted(0, NULL);
     gs_comm_inject_if_wanted(0, NULL);
     if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a time-out");
-    gs_screen screen = gs_screen_of(stdout);
-    if (screen.width < GS_SCREEN_LEAST || screen.width > 1000) fuzz_wrong("%d columns", screen.width);
+    const int width = gs_screen_width(stdout);
+    if (width < GS_SCREEN_LEAST || width > 1000) fuzz_wrong("%d columns", width);
     free(text);
 }

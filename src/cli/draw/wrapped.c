@@ -6,44 +6,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "core/text.h"
 
 enum { COLUMNS = GS_SCREEN_DEFAULT };
 
-/* ---- the screen ---- */
-
-static bool names_utf8(const char *locale) {
-    for (; *locale; locale++)
-        if (strncasecmp(locale, "utf-8", 5) == 0 || strncasecmp(locale, "utf8", 4) == 0) return true;
-    return false;
-}
-
-static bool locale_is_utf8(void) {
-    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *locale = getenv(variables[i]);
-        if (locale && *locale) return names_utf8(locale);
-    }
-    return false;
-}
-
-gs_screen gs_screen_of(FILE *file) {
-    int fd = fileno(file);
-    bool terminal = isatty(fd);
-    gs_screen s = {.width = GS_SCREEN_DEFAULT, .utf8 = terminal && locale_is_utf8()};
+int gs_screen_width(FILE *file) {
     const char *columns = getenv("COLUMNS");
     struct winsize size;
     long asked = columns ? strtol(columns, NULL, 10) : 0;
-    if (asked <= 0 && terminal && ioctl(fd, TIOCGWINSZ, &size) == 0) asked = size.ws_col;
-    if (asked > 0) s.width = asked < GS_SCREEN_LEAST ? GS_SCREEN_LEAST : asked < 1000 ? (int)asked : 1000;
-    return s;
+    if (asked <= 0 && isatty(fileno(file)) && ioctl(fileno(file), TIOCGWINSZ, &size) == 0)
+        asked = size.ws_col;
+    if (asked <= 0) return GS_SCREEN_DEFAULT;
+    return asked < GS_SCREEN_LEAST ? GS_SCREEN_LEAST : asked < 1000 ? (int)asked : 1000;
 }
 
-int gs_screen_columns(const gs_screen *s) {
-    return s->width < GS_SCREEN_DEFAULT ? s->width : GS_SCREEN_DEFAULT;
+/* The columns of wrapped text: lines longer than 80 columns are hard to read. */
+static int columns_of(FILE *file) {
+    const int width = gs_screen_width(file);
+    return width < COLUMNS ? width : COLUMNS;
 }
 
 /* ---- the bytes of a word or an item, which is not divided ---- */
@@ -88,9 +70,8 @@ void gs_print_items(int margin, const char *text) {
 void gs_print_sentence(FILE *to, const char *raw) {
     char text[8000];
     gs_printable_into(text, sizeof text, raw, "\n\t");
-    const gs_screen screen = gs_screen_of(to);
     if (isatty(fileno(to)) && !strchr(text, '\n'))
-        print_pieces(to, gs_screen_columns(&screen), 0, text, word_of);
+        print_pieces(to, columns_of(to), 0, text, word_of);
     else
         fprintf(to, "%s\n", text);
 }
@@ -126,9 +107,8 @@ void gs_print_fact(const char *label, const char *format, ...) {
     va_start(args, format);
     char *text = printable(format, args);
     va_end(args);
-    const gs_screen screen = gs_screen_of(stdout);
     printf("%-*s", MARGIN, label);
-    print_pieces(stdout, gs_screen_columns(&screen), MARGIN, text ? text : "(no memory)", word_of);
+    print_pieces(stdout, columns_of(stdout), MARGIN, text ? text : "(no memory)", word_of);
     free(text);
 }
 

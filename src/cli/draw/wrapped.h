@@ -6,19 +6,10 @@
 
 #include "core/error.h"
 
-typedef struct gs_screen {
-    int width; /* columns, at least GS_SCREEN_LEAST */
-    bool utf8;
-} gs_screen;
-
 enum { GS_SCREEN_LEAST = 20, GS_SCREEN_DEFAULT = 80 };
 
-/* The screen of a stream. Width: COLUMNS, else the terminal's, else 80. UTF-8: on a terminal, if the first of LC_ALL,
- * LC_CTYPE and LANG that is set names UTF-8. */
-gs_screen gs_screen_of(FILE *);
-
-/* The width, at most 80. */
-int gs_screen_columns(const gs_screen *);
+/* The columns of a stream's screen: COLUMNS, else the terminal's, else 80; from GS_SCREEN_LEAST to 1000. */
+int gs_screen_width(FILE *);
 
 /* Print words in lines of 80 columns that begin at `margin`, where the cursor is already; "(default ...)" counts as one
  * word. */
