@@ -242,9 +242,7 @@ install: all
 	@echo "$$PKG_CONFIG_FILE" > $(D)/lib/pkgconfig/gradsum.pc
 	install -D -m 644 src/cli/options/completion.bash $(D)/share/bash-completion/completions/gradsum
 	install -D -m 644 src/cli/options/completion.zsh $(D)/share/zsh/site-functions/_gradsum
-	@mkdir -p $(D)/share/man/man1 && $(D)/bin/gradsum help --man > $(D)/share/man/man1/gradsum.1
-	@for c in $$($(D)/bin/gradsum help --words | cut -f1); do \
-	   $(D)/bin/gradsum help --man $$c > $(D)/share/man/man1/gradsum-$$c.1 || exit 1; done
+	@sh src/cli/options/manual.sh $(D)/bin/gradsum $(D)/share/man/man1
 	@echo "gradsum is in $(D)/bin"
 	@case "$(PREFIX)" in /usr|/usr/local) ;; *) \
 	   echo "For programs that use the library:"; \

@@ -63,29 +63,14 @@ typedef struct gs_help {
     void (*more)(void); /* prints further text at the end; may be NULL */
 } gs_help;
 
+/* "usage: gradsum train [options]", then each option with its default, in 80 columns. Manual pages show this text
+ * (manual.sh), and shells complete its options (completion.bash, completion.zsh). */
+void gs_options_help(const gs_help *, const gs_option *options);
+
 /* gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
  * *exit_status; errors have been printed. words NULL: the command takes options only. */
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);
-
-/* ---- manual.c ---- */
-
-/* "usage: gradsum train [options]", then each option with its default, in 80 columns. */
-void gs_options_help(const gs_help *, const gs_option *options);
-
-/* Help as manual pages, and as words for a shell's completion. `gradsum help` does not list these forms; make install
- * and the shells call them:
- *
- *     gradsum help --man [COMMAND]      a page for man, in roff
- *     gradsum help --words [COMMAND]    the commands, or the options of one: word, tab, what it takes, tab, what it is
- *
- * argv[0] is "--man" or "--words", argv[1] a command's name or nothing. */
-int gs_manual(int argc, char **argv);
-
-/* Complete the options of a command's second form too. */
-void gs_words_also(const gs_option *(*form)(void));
-
-/* ---- options.c ---- */
 
 /* The run options that any of `users` takes, reading into `settings`, and those of `own`, which replace options of the
  * same name. The table is static: the next call overwrites it. */

@@ -402,7 +402,6 @@ int gs_cmd_step(int argc, char **argv) {
          "with -o: the global batch (default: 8 per worker)"},
         {0},
     };
-    gs_words_also(gs_step_layout_options);
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
     gs_status status = gs_sync_find(w.sync, &scheme);
     if (status == GS_OK) status = w.out ? show_on_page(&w, scheme) : show_in_terminal(&w, scheme);

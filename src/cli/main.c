@@ -128,10 +128,9 @@ static int run_command(int argc, char **argv) {
     return unknown_command(name);
 }
 
-/* "help", "help train" (the same as "train --help"), and "help --man train" for manual pages and completion. */
+/* "help", and "help train", the same as "train --help". */
 static int run_help(int argc, char **argv) {
     const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
-    if (strcmp(about, "--man") == 0 || strcmp(about, "--words") == 0) return gs_manual(argc - 2, argv + 2);
     if (argc > 3) return unexpected(name, argv[3], "it takes at most one command, as in gradsum help train");
     if (is_help(about)) {
         help(stdout);

@@ -159,9 +159,6 @@ TEST(options_of_other_commands) {
         gs_test_program(&output, "%s --help", cases[i].command);
         snprintf(line, sizeof line, "\n  %s ", cases[i].option);
         if (strstr(output, line)) fail_msg("%s --help lists %s", cases[i].command, cases[i].option);
-        gs_test_program(&output, "help --words %s", cases[i].command);
-        snprintf(line, sizeof line, "\n%s\t", cases[i].option);
-        if (strstr(output, line)) fail_msg("%s is completed to %s", cases[i].command, cases[i].option);
         assert_prints(2, cases[i].says, "%s %s 1", cases[i].command, cases[i].option);
     }
     assert_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
@@ -193,7 +190,6 @@ TEST(language_models_are_shown) {
 /* The language of models is where one looks for it; a file is not taken for a name. */
 TEST(models_are_explained) {
     char *output;
-    assert_prints(0, "residual ( BODY [| SHORTCUT] )", "help --man model");
     gs_test_program(&output, "model --help");
     assert_has(
         output,

@@ -1,24 +1,24 @@
-# Completion of gradsum for bash. The words are asked of the program itself, so that they are those of its options.
+# Completion of gradsum for bash: of the commands and options that its help lists.
 
 _gradsum() {
-    local word=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]} first=1 i words takes
+    local word=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]} first=1 i options
     # What follows "launch ... --", or "help", is a command of its own.
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ ${COMP_WORDS[i]} == -- || $i$first${COMP_WORDS[i]} == 11help ]] && first=$((i + 1))
     done
     if ((COMP_CWORD == first)); then
-        words=$("$program" help --words 2>/dev/null | cut -f1)
-        ((first == 1)) && words+=" help"
-        COMPREPLY=($(compgen -W "$words" -- "$word"))
+        COMPREPLY=($(compgen -W "$("$program" help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))
         return
     fi
-    takes=$("$program" help --words "${COMP_WORDS[first]}" 2>/dev/null)
+    # With the words so far, because some of them choose the form of a command: "--name VALUE" or "--name" in each line.
+    options=$("$program" "${COMP_WORDS[@]:first:COMP_CWORD-first}" --help 2>/dev/null |
+        sed -n 's/^  \(-o, \)\{0,1\}\(-[-a-z0-9]* \{0,1\}[^ ]*\).*/\2/p')
     # After an option that takes a value: a file, for which bash does it best.
-    if awk -F'\t' -v o="${COMP_WORDS[COMP_CWORD - 1]}" '$1 == o && $2 != "" { found = 1 } END { exit !found }' <<<"$takes"; then
+    if grep -q -e "^${COMP_WORDS[COMP_CWORD - 1]} [^ ]" <<<"$options"; then
         return
     fi
     if [[ $word == -* ]]; then
-        COMPREPLY=($(compgen -W "$(cut -f1 <<<"$takes")" -- "$word"))
+        COMPREPLY=($(compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$word"))
     fi
 }
 

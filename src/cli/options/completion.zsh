@@ -1,5 +1,5 @@
 #compdef gradsum
-# Completion of gradsum for zsh. The words are asked of the program itself, so that they are those of its options.
+# Completion of gradsum for zsh: of the commands and options that its help lists.
 
 _gradsum() {
     local first=2 i tab=$'\t' line
@@ -9,10 +9,11 @@ _gradsum() {
         [[ $words[i] == -- || $i$first$words[i] == 22help ]] && first=$((i + 1))
     done
     if ((CURRENT == first)); then
-        lines=("${(@f)$($words[1] help --words 2>/dev/null)}")
-        ((first == 2)) && lines+=("help$tab${tab}the help of a command")
+        lines=("${(@f)$($words[1] help 2>/dev/null | sed -n "s/^  \([a-z]*\)   *\(.*\)/\1$tab$tab\2/p")}")
     else
-        lines=("${(@f)$($words[1] help --words $words[first] 2>/dev/null)}")
+        # With the words so far, because some of them choose the form of a command: name, tab, value, tab, description.
+        lines=("${(@f)$($words[1] ${words[first,CURRENT-1]} --help 2>/dev/null |
+            sed -n "s/^  \(-o, \)\{0,1\}\(-[-a-z0-9]*\) \{0,1\}\([^ ]*\) *\(.*\)/\2$tab\3$tab\4/p")}")
         # After an option that takes a value.
         for line in $lines; do
             if [[ ${line%%$tab*} == $words[CURRENT-1] && $line != *$tab$tab* ]]; then

@@ -170,6 +170,48 @@ static gs_status check_outputs(const gs_option *options) {
     return GS_OK;
 }
 
+/* ---- --help: the options as text, with the table's values as defaults ---- */
+
+enum { MARGIN = 25 };
+
+/* An option's default: the text of its present value; "" if it is off or has no default. `text` is a buffer. */
+static const char *default_of(const gs_option *o, char *text, size_t size) {
+    if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
+        o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||
+        o->kind == GS_OPTION_LINK || o->kind == GS_OPTION_RANGE || o->kind == GS_OPTION_OFFLOAD ||
+        o->kind == GS_OPTION_EVERY || strstr(o->help, "(default"))
+        return "";
+    if (gs_option_is_number(o->kind)) {
+        double value = gs_option_number(o->kind, o->value);
+        /* out of range: off, or determined later */
+        if (!(value >= o->min && value <= o->max)) return "";
+    }
+    return gs_option_text(o->kind, o->value, text, size);
+}
+
+static void print_option(const gs_option *o) {
+    char left[40], right[400], number[48];
+    const char *usual = default_of(o, number, sizeof number);
+    snprintf(left, sizeof left, "%s%s%s %s", strcmp(o->name, "out") == 0 ? "-o, " : "", gs_option_dashes(o),
+             o->name, o->argument ? o->argument : "");
+    snprintf(right, sizeof right, "%s%s%s%s", o->help, *usual ? " (default " : "", usual, *usual ? ")" : "");
+    if (strlen(left) > 22)
+        printf("  %s\n%*s", left, MARGIN, "");
+    else
+        printf("  %-22s ", left);
+    gs_print_wrapped(MARGIN, right);
+}
+
+void gs_options_help(const gs_help *h, const gs_option *options) {
+    printf("usage: gradsum %s\n\n%s\n\n", h->usage, h->what);
+    for (const gs_option *o = options; o->name; o++)
+        if (o->kind != GS_OPTION_REFUSED) print_option(o);
+    printf("  %-22s %s\n\nexample:\n  %s\n", "--help", "show this", h->example);
+    if (h->more) h->more();
+}
+
+/* ---- the two together ---- */
+
 bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char **argv, int *words,
                       int *exit_status) {
     bool help;

@@ -819,8 +819,10 @@ static gs_status show(wish *w, int argc, char **argv) {
     return status;
 }
 
-static const gs_option *options_of(wish *w) {
-    static bool unused;
+int gs_step_layout_command(int argc, char **argv) {
+    wish w = {.settings = gs_settings_default()};
+    bool unused;
+    int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("micro-batches",
                       "with --pipeline: cut a pipeline's part of the batch into M (default 4 P; "
@@ -828,26 +830,14 @@ static const gs_option *options_of(wish *w) {
         GS_RUN_OPTION("steps", "the step that is shown (default 3): the first ones are slower"),
         GS_REFUSED("save", "step keeps no weights"),
         GS_REFUSED("epochs", "use --steps: step shows one"),
-        {"workers", GS_OPTION_INT, &w->workers, 2, WORKERS_MOST, "N",
+        {"workers", GS_OPTION_INT, &w.workers, 2, WORKERS_MOST, "N",
          "workers that share the run (default: as many as the layout needs)"},
         {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
-        {"json", GS_OPTION_FLAG, &w->json, 0, 0, NULL, "one JSON object: all spans, in us"},
-        {"out", GS_OPTION_TEXT, &w->out, 0, 0, "FILE", "a page (.html) instead"},
+        {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object: all spans, in us"},
+        {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},
         {0},
     };
-    return gs_run_options(&w->settings, GS_TRAINING | GS_LEARNING | GS_BY_STEP, own);
-}
-
-const gs_option *gs_step_layout_options(void) {
-    static wish w;
-    w = (wish){.settings = gs_settings_default()};
-    return options_of(&w);
-}
-
-int gs_step_layout_command(int argc, char **argv) {
-    wish w = {.settings = gs_settings_default()};
-    int exit_status;
-    const gs_option *options = options_of(&w);
+    const gs_option *options = gs_run_options(&w.settings, GS_TRAINING | GS_LEARNING | GS_BY_STEP, own);
     const gs_help help = {"step --pipeline P | --tensor T | --zero STAGE | --layout LIST [options of train]",
                           "Run a few steps whose workers share the model, and show the last one: when each\n"
                           "worker computes which micro-batch, where the weights are, and what is sent, with\n"

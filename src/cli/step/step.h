@@ -74,11 +74,9 @@ const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
 
 /* ---- layout.c ---- */
 
-/* Does the command line ask for a step of a run whose workers share the model? Then the second function is the
- * command; the third returns its options, for completion. */
+/* Does the command line ask for a step of a run whose workers share the model? Then this is the command. */
 bool gs_step_is_of_layout(int argc, char **argv);
 int gs_step_layout_command(int argc, char **argv);
-const gs_option *gs_step_layout_options(void);
 
 /* ---- page.c ---- */
 
