@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "cli/draw/wrapped.h"
+#include "cli/wrapped.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "comm/create.h"
@@ -29,13 +29,16 @@ gs_run_command gs_cmd_devices, gs_cmd_doctor, gs_cmd_model, gs_cmd_train, gs_cmd
 
 /* ---- main.c ---- */
 
+enum {
+    GS_COMPUTES =
+        1, /* it uses OpenBLAS's kernels and PoCL, for which the program may restart itself (5 ms) */
+    GS_RUNS_AS_RANKS = 2, /* launch can start it, as several processes */
+};
+
 typedef struct gs_command {
     const char *name;
     gs_run_command *run;
-    /* It uses OpenBLAS's kernels and PoCL; to set these up the program may restart itself (5 ms). */
-    bool computes;
-    /* NULL: `launch` can start it, with processes as ranks; else what to use instead of launch. */
-    const char *instead;
+    int traits;
     const char *what;
 } gs_command;
 
@@ -136,10 +139,6 @@ void gs_resumed_run_free(gs_resumed_run *); /* also after a failure */
 /* *list = settings->devices, or its only device repeated `workers` times; free it. GS_E_USAGE: settings->devices names
  * another number of devices; there are more workers than `most`. */
 gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
-
-/* The number of workers with which a settled layout is shown: `given`; else the number of devices; else what the layout
- * needs, 2 for ZeRO alone. */
-int gs_layout_workers(const gs_settings *, int given);
 
 /* ---- output.c ---- */
 

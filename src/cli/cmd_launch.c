@@ -61,8 +61,8 @@ static gs_status check_command(const char *name) {
     int n = 0;
     if (*name == '-') return GS_OK;
     for (const gs_command *c = gs_commands; c->name && n < 39; c++) {
-        if (strcmp(name, c->name) == 0 && !c->instead) return GS_OK;
-        if (c->instead) continue;
+        if (!(c->traits & GS_RUNS_AS_RANKS)) continue;
+        if (strcmp(name, c->name) == 0) return GS_OK;
         launched[n++] = c->name;
         gs_append(list, sizeof list, "%s%s", *list ? ", " : "", c->name);
     }
@@ -70,8 +70,8 @@ static gs_status check_command(const char *name) {
         if (strcmp(name, c->name) == 0)
             return gs_fail(
                 GS_E_USAGE,
-                "'%s' is for one process, so launch cannot start it; use: %s\n(launch can start: %s)", name,
-                c->instead, list);
+                "'%s' is for one process, so launch cannot start it; use: gradsum %s\n(launch can start: %s)",
+                name, name, list);
     const char *nearest = gs_nearest(name, strlen(name), launched);
     if (nearest) return gs_fail(GS_E_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);

@@ -362,7 +362,6 @@ static gs_status show_in_terminal(const wish *w, const gs_sync_scheme *scheme) {
         .asked = scheme, .workers = w->workers, .size = w->size ? (size_t)w->size : 8, .wire = w->wire};
     const char *extra = w->model ? "model" : w->data ? "data" : w->batch ? "batch" : NULL;
     if (extra) return gs_fail(GS_E_USAGE, "--%s is for a page: -o FILE is required too", extra);
-    GS_TRY(gs_step_check(&step));
     gs_status status = show(&step, w->json, !w->no_pause && isatty(STDOUT_FILENO));
     gs_step_record_free(&step);
     return status;

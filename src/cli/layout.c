@@ -1,4 +1,4 @@
-/* The number of workers with which a layout is shown or measured, and their devices. */
+/* The devices of the workers with which a layout is shown or measured. */
 #include "cli/cli.h"
 #include "core/text.h"
 
@@ -27,14 +27,4 @@ gs_status gs_devices_for(const gs_settings *s, int workers, int most, char **lis
     free(*list);
     *list = NULL;
     return status;
-}
-
-int gs_layout_workers(const gs_settings *s, int given) {
-    const int named = gs_devices_count(s->devices), stages = s->pipeline > 1 ? s->pipeline : 1,
-              parts = s->tensor > 1 ? s->tensor : 1;
-    gs_layout l;
-    if (given) return given;
-    if (named > 1) return named;
-    if (s->layout && gs_layout_read(s->layout, &l) == GS_OK) return l.dp * l.tp * l.pp;
-    return stages * parts > 1 ? stages * parts : 2;
 }

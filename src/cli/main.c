@@ -10,47 +10,28 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { NOTHING, COMPUTES }; /* gs_command.computes */
-
 const gs_command gs_commands[] = {
-    {"devices", gs_cmd_devices, COMPUTES, "gradsum devices", "list the devices of this machine"},
-    {"doctor", gs_cmd_doctor, COMPUTES, "gradsum doctor",
-     "check this machine, and the connections of several"},
-    {"model", gs_cmd_model, NOTHING, "gradsum model NAME",
-     "show the layers, shapes, parameters and FLOPs of a model"},
-    {"memory", gs_cmd_memory, COMPUTES, "gradsum memory --model NAME --batch B",
-     "the memory that a training run would take, by kind"},
-    {"layout", gs_cmd_layout, COMPUTES, "gradsum layout --model NAME --workers N",
-     "the ways to share a run among workers: time, memory and bytes"},
-    {"simulate", gs_cmd_simulate, COMPUTES, "gradsum simulate --workers N",
-     "the time of a step on a simulated cluster"},
-    {"train", gs_cmd_train, COMPUTES, NULL, "train a model on one worker or several"},
-    {"eval", gs_cmd_eval, COMPUTES, NULL, "accuracy of saved weights on the test set"},
-    {"predict", gs_cmd_predict, COMPUTES, "gradsum predict --load FILE -o OUT.npy",
-     "logits of the test set as a NumPy array"},
-    {"generate", gs_cmd_generate, COMPUTES, "gradsum generate --load FILE",
-     "write text with a language model, token by token"},
-    {"compare", gs_cmd_compare, COMPUTES, "gradsum compare --devices-list \"cpu; cpu,cpu\"",
-     "the same training on several sets of devices, as a table"},
-    {"profile", gs_cmd_profile, COMPUTES, "gradsum profile",
-     "where the time goes: loader, step, and each layer of it"},
-    {"sweep", gs_cmd_sweep, COMPUTES, "gradsum sweep --batch LIST",
-     "steps and seconds to a target for several global batches"},
-    {"report", gs_cmd_report, NOTHING, "gradsum report DIR -o FILE",
-     "a page of training logs: curves, speed-up, a timeline"},
-    {"explain", gs_cmd_explain, COMPUTES, "gradsum explain A B",
-     "where two runs first differ (train --digest), and why"},
-    {"step", gs_cmd_step, COMPUTES, "gradsum step --workers N",
-     "watch one synchronisation of the workers, message by message"},
-    {"collectives", gs_cmd_collectives, COMPUTES, "gradsum collectives -n N",
-     "run and check every collective, as a table"},
-    {"schemes", gs_cmd_schemes, COMPUTES, "gradsum schemes -n N --over shm",
-     "time every way to sum gradients, by size"},
-    {"lesson", gs_cmd_lesson, NOTHING, "gradsum lesson N",
-     "predict what a lesson's experiments give, then run them"},
-    {"grade", gs_cmd_grade, COMPUTES, "gradsum grade DIR", "grade a folder of hand-ins to the labs"},
-    {"launch", gs_cmd_launch, COMPUTES, "gradsum launch -n N -- train",
-     "start several processes that train together"},
+    {"devices", gs_cmd_devices, GS_COMPUTES, "list the devices of this machine"},
+    {"doctor", gs_cmd_doctor, GS_COMPUTES, "check this machine, and the connections of several"},
+    {"model", gs_cmd_model, 0, "show the layers, shapes, parameters and FLOPs of a model"},
+    {"memory", gs_cmd_memory, GS_COMPUTES, "the memory that a training run would take, by kind"},
+    {"layout", gs_cmd_layout, GS_COMPUTES, "the ways to share a run among workers: time, memory and bytes"},
+    {"simulate", gs_cmd_simulate, GS_COMPUTES, "the time of a step on a simulated cluster"},
+    {"train", gs_cmd_train, GS_COMPUTES | GS_RUNS_AS_RANKS, "train a model on one worker or several"},
+    {"eval", gs_cmd_eval, GS_COMPUTES | GS_RUNS_AS_RANKS, "accuracy of saved weights on the test set"},
+    {"predict", gs_cmd_predict, GS_COMPUTES, "logits of the test set as a NumPy array"},
+    {"generate", gs_cmd_generate, GS_COMPUTES, "write text with a language model, token by token"},
+    {"compare", gs_cmd_compare, GS_COMPUTES, "the same training on several sets of devices, as a table"},
+    {"profile", gs_cmd_profile, GS_COMPUTES, "where the time goes: loader, step, and each layer of it"},
+    {"sweep", gs_cmd_sweep, GS_COMPUTES, "steps and seconds to a target for several global batches"},
+    {"report", gs_cmd_report, 0, "a page of training logs: curves, speed-up, a timeline"},
+    {"explain", gs_cmd_explain, GS_COMPUTES, "where two runs first differ (train --digest), and why"},
+    {"step", gs_cmd_step, GS_COMPUTES, "watch one synchronisation of the workers, message by message"},
+    {"collectives", gs_cmd_collectives, GS_COMPUTES, "run and check every collective, as a table"},
+    {"schemes", gs_cmd_schemes, GS_COMPUTES, "time every way to sum gradients, by size"},
+    {"lesson", gs_cmd_lesson, 0, "predict what a lesson's experiments give, then run them"},
+    {"grade", gs_cmd_grade, GS_COMPUTES, "grade a folder of hand-ins to the labs"},
+    {"launch", gs_cmd_launch, GS_COMPUTES, "start several processes that train together"},
     {0},
 };
 enum { COMMANDS = sizeof gs_commands / sizeof *gs_commands - 1 };
@@ -117,7 +98,7 @@ static int run_command(int argc, char **argv) {
     if (check_limits() != GS_OK) return gs_exit_status(name, GS_E_MEMORY);
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, gs_commands[i].name) != 0) continue;
-        if (gs_commands[i].computes) {
+        if (gs_commands[i].traits & GS_COMPUTES) {
             gs_cpu_choose_kernels(argv);
             gs_launch_cache_under_mpirun();
             gs_cl_choose_settings(is_alone(name));

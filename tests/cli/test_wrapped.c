@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "cli/draw/wrapped.h"
+#include "cli/wrapped.h"
 
 /* ---- the screen ---- */
 

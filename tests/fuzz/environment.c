@@ -1,7 +1,7 @@
 /* What the environment says of this process and its peers; each variable's value is a line. */
 #include <stdlib.h>
 #include <string.h>
-#include "cli/draw/wrapped.h"
+#include "cli/wrapped.h"
 #include "cli/launch/launch.h"
 #include "comm/inject/inject.h"
 #include "fuzz.h"

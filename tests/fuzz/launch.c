@@ -7,7 +7,7 @@
 #include "core/process.c"
 
 const gs_command gs_commands[] = {
-    {.name = "train"}, {.name = "eval"}, {.name = "sweep", .instead = "gradsum sweep"}, {0}};
+    {.name = "train", .traits = GS_RUNS_AS_RANKS}, {.name = "sweep"}, {0}};
 
 /* Instead of the launcher's: nothing is started, here or elsewhere. */
 int gs_launch_hosts(const gs_launch *l) {

@@ -798,6 +798,18 @@ static void fill_in(wish *w, int argc, char **argv) {
     }
 }
 
+/* The workers with which a settled layout is shown: `given`; else the number of devices; else what the layout needs, 2
+ * for ZeRO alone. */
+static int workers_of(const gs_settings *s, int given) {
+    const int named = gs_devices_count(s->devices), stages = s->pipeline > 1 ? s->pipeline : 1,
+              parts = s->tensor > 1 ? s->tensor : 1;
+    gs_layout l;
+    if (given) return given;
+    if (named > 1) return named;
+    if (s->layout && gs_layout_read(s->layout, &l) == GS_OK) return l.dp * l.tp * l.pp;
+    return stages * parts > 1 ? stages * parts : 2;
+}
+
 static gs_status show(wish *w, int argc, char **argv) {
     traced step;
     char *devices = NULL;
@@ -805,7 +817,7 @@ static gs_status show(wish *w, int argc, char **argv) {
     if (w->out) GS_TRY(gs_file_check_target(w->out, GS_FILE_PAGE));
     GS_TRY(gs_layout_settle(&w->settings));
     fill_in(w, argc, argv);
-    const int workers = gs_layout_workers(&w->settings, w->workers);
+    const int workers = workers_of(&w->settings, w->workers);
     GS_TRY(gs_devices_for(&w->settings, workers, WORKERS_MOST, &devices));
     w->settings.devices = devices;
     gs_status status = create(&w->settings, workers, &step);

@@ -150,7 +150,7 @@ static gs_status gather(gs_step_record *step, worker *workers) {
     return GS_OK;
 }
 
-gs_status gs_step_check(const gs_step_record *step) {
+static gs_status check_wire(const gs_step_record *step) {
     static const int bits[] = {[GS_WIRE_F32] = 24, [GS_WIRE_F16] = 11, [GS_WIRE_BF16] = 8};
     if (step->workers <= bits[step->wire]) return GS_OK;
     return gs_fail(
@@ -165,7 +165,7 @@ gs_status gs_step_run(gs_step_record *step) {
     int n = step->workers;
     if (n < 1 || n > GS_STEP_WORKERS || step->size < 1)
         gs_bug("gs_step_run: %d workers, %zu floats", n, step->size);
-    gs_status status = GS_OK;
+    gs_status status = check_wire(step);
     for (int i = 0; i < n; i++) {
         workers[i].step = step;
         if (status == GS_OK) status = GS_NEW(workers[i].data, step->size, "the arrays of %d workers", n);

@@ -48,16 +48,14 @@ typedef struct gs_step_record {
     int count;
 } gs_step_record;
 
-/* Run `asked` for `size` floats over `workers` threads, and record it. */
+/* Run `asked` for `size` floats over `workers` threads, and record it. GS_E_USAGE: so many workers that the wire would
+ * round the sum of all 2^r. */
 gs_status gs_step_run(gs_step_record *);
 void gs_step_record_free(gs_step_record *);
 
 static inline gs_sync_array gs_step_array(const gs_step_record *step) {
     return (gs_sync_array){step->size, step->wire, 0};
 }
-
-/* GS_E_USAGE: too many workers: the wire would round the sum of all 2^r. */
-gs_status gs_step_check(const gs_step_record *);
 
 /* True: the counts equal the formulas, or there is no formula. */
 bool gs_step_counts_agree(const gs_step_record *);

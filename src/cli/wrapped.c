@@ -1,4 +1,4 @@
-#include "cli/draw/wrapped.h"
+#include "cli/wrapped.h"
 
 #include <math.h>
 #include <stdarg.h>
