@@ -1,5 +1,5 @@
 /* `gradsum doctor`: is this machine fit for a run, and do the machines of a run reach each other? Each finding is a
- * line, followed by what to do. / */
+ * line, followed by what to do. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"

@@ -1,67 +1,11 @@
 #include "cli/cli.h"
 #include "cli/step/step.h"
 #include "core/text.h"
-#include "io/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- JSON: one object a line ---- */
-
-static void json_start(const gs_step_record *s) {
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "start"), GS_FIELD("sync", s->asked->name));
-    if (s->asked != s->scheme)
-        GS_JSON_ADD(o, GS_FIELD("sync_chosen", s->scheme->name), GS_FIELD("sync_why", s->why));
-    GS_JSON_ADD(o, GS_FIELD("workers", s->workers), GS_FIELD("size", s->size),
-                GS_FIELD("wire", gs_wire_name(s->wire)), GS_FIELD("rounds", s->rounds),
-                GS_FIELD("watched", s->watched));
-    gs_json_print(o);
-}
-
-static void json_event(const gs_step_event *e) {
-    bool message = e->to >= 0;
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", message ? "message" : "holds"), GS_FIELD("round", e->round),
-                              GS_FIELD(message ? "from" : "worker", e->from));
-    if (message) cJSON_AddNumberToObject(o, "to", e->to);
-    cJSON *parts = cJSON_AddArrayToObject(o, "parts");
-    for (int p = 0; p < e->count; p++) {
-        cJSON *part =
-            GS_JSON_OBJECT(GS_FIELD("first", e->parts[p].first), GS_FIELD("count", e->parts[p].count));
-        cJSON *sum = cJSON_AddArrayToObject(part, "sum_of");
-        for (int r = 0; r < GS_STEP_WORKERS; r++)
-            if (e->parts[p].workers >> r & 1) cJSON_AddItemToArray(sum, cJSON_CreateNumber(r));
-        cJSON_AddItemToArray(parts, part);
-    }
-    gs_json_print(o);
-}
-
-static void add_cost(cJSON *o, const gs_sync_cost *c) {
-    GS_JSON_ADD(o, GS_FIELD("rounds", c->rounds), GS_FIELD("messages", c->messages),
-                GS_FIELD("bytes", c->bytes));
-}
-
-static void json_totals(const gs_step_record *s) {
-    for (int r = 0; r < s->workers; r++) {
-        gs_sync_cost formula;
-        cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "total"), GS_FIELD("worker", r));
-        if (gs_sync_cost_of(s->scheme, s->workers, r, gs_step_array(s), &formula)) {
-            add_cost(o, &s->counted[r]);
-            add_cost(cJSON_AddObjectToObject(o, "formula"), &formula);
-        }
-        gs_json_print(o);
-    }
-    cJSON *o = GS_JSON_OBJECT(GS_FIELD("event", "end"), GS_FIELD("correct", s->correct),
-                              GS_FIELD("as_formula", gs_step_counts_agree(s)));
-    gs_json_print(o);
-}
-
-static void show_json(const gs_step_record *s) {
-    json_start(s);
-    for (int i = 0; i < s->count; i++) json_event(&s->events[i]);
-    json_totals(s);
-}
 
 /* ---- tables of 80 columns: a row for each worker, a column for each chunk ---- */
 
@@ -316,12 +260,9 @@ static void show_text(const gs_step_record *step, bool pause) {
 
 /* ---- the command ---- */
 
-static gs_status show(gs_step_record *s, bool json, bool pause) {
+static gs_status show(gs_step_record *s, bool pause) {
     GS_TRY(gs_step_run(s));
-    if (json)
-        show_json(s);
-    else
-        show_text(s, pause);
+    show_text(s, pause);
     if (!s->correct)
         return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", s->scheme->name);
     if (!gs_step_counts_agree(s))
@@ -350,7 +291,7 @@ static const gs_help help = {
 
 typedef struct wish {
     const char *sync, *out;
-    bool no_pause, json;
+    bool no_pause;
     int workers;
     gs_wire wire;
     uint64_t size, batch;     /* 0: not given */
@@ -362,7 +303,7 @@ static gs_status show_in_terminal(const wish *w, const gs_sync_scheme *scheme) {
         .asked = scheme, .workers = w->workers, .size = w->size ? (size_t)w->size : 8, .wire = w->wire};
     const char *extra = w->model ? "model" : w->data ? "data" : w->batch ? "batch" : NULL;
     if (extra) return gs_fail(GS_E_USAGE, "--%s is for a page: -o FILE is required too", extra);
-    gs_status status = show(&step, w->json, !w->no_pause && isatty(STDOUT_FILENO));
+    gs_status status = show(&step, !w->no_pause && isatty(STDOUT_FILENO));
     gs_step_record_free(&step);
     return status;
 }
@@ -371,7 +312,6 @@ static gs_status show_on_page(const wish *w, const gs_sync_scheme *scheme) {
     gs_settings s = gs_settings_default();
     if (w->size)
         return gs_fail(GS_E_USAGE, "--size is for the terminal: with -o the model decides how many floats");
-    if (w->json) return gs_fail(GS_E_USAGE, "--json is for the terminal: -o writes a page");
     if (w->wire != GS_WIRE_F32) return gs_fail(GS_E_USAGE, "--wire is for the terminal: a page shows f32");
     s.model = w->model ? w->model : "softmax";
     s.data = w->data ? w->data : "fashion-mnist-small";
@@ -393,7 +333,6 @@ int gs_cmd_step(int argc, char **argv) {
         {"size", GS_OPTION_COUNT, &w.size, 1, GS_STEP_FLOATS, "N", "floats to sum (default 8)"},
         {"wire", GS_OPTION_WIRE, &w.wire, 0, 0, "TYPE", "values travel as f32, f16 or bf16"},
         {"no-pause", GS_OPTION_FLAG, &w.no_pause, 0, 0, NULL, "show all rounds at once"},
-        {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object per line, without a pause"},
         {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},
         {"model", GS_OPTION_TEXT, &w.model, 0, 0, "NAME|TEXT", "with -o: as in train (default: softmax)"},
         {"data", GS_OPTION_TEXT, &w.data, 0, 0, "NAME|DIR", "with -o: as in train"},

@@ -30,42 +30,6 @@ static bool is_constant(const gs_dataset *set) {
     return !set->folder && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
 }
 
-/* The config.json of a model that gs_names_rename has accepted. */
-static void config_of(const gs_layer *net, char *text, size_t size) {
-    const int *table = net->child[0]->param[0].dims, places = net->child[1]->param[0].dims[0];
-    int halves = 0, heads = 0;
-    char what[128];
-    while (strcmp(net->child[2 + halves]->ops->name, "residual") == 0) halves++;
-    snprintf(text, size, "\"vocab_size\": %d, \"n_positions\": %d, \"n_embd\": %d, \"n_layer\": %d", table[0],
-             places, table[1], halves / 2);
-    if (halves > 0) {
-        const gs_layer *const *mlp = (const gs_layer *const *)net->child[3]->child[0]->child;
-        gs_layer_describe(net->child[2]->child[0]->child[2], what, sizeof what);
-        if (sscanf(what, "attention %d", &heads) == 1) gs_append(text, size, ", \"n_head\": %d", heads);
-        if (mlp[1]->out.c != 4 * table[1]) gs_append(text, size, ", \"n_inner\": %d", mlp[1]->out.c);
-        gs_layer_describe(mlp[2], what, sizeof what);
-        gs_append(text, size, ", \"activation_function\": \"%s\"",
-                  strcmp(what, "gelu tanh") == 0 ? "gelu_new" : what);
-    }
-    if (strcmp(net->child[3 + halves]->ops->name, "tied") != 0)
-        gs_append(text, size, ", \"tie_word_embeddings\": false");
-}
-
-/* A file of weights contains neither the number of heads nor the activation. */
-static void tell_config(const gs_worker *w) {
-    gs_model *plan;
-    char config[300];
-    if (gs_model_create(NULL, &(gs_model_config){.of = gs_model_whole(w->model)}, &plan) != GS_OK) return;
-    if (gs_names_rename(plan, GS_NAMES_HUGGINGFACE) == GS_OK) {
-        config_of(plan->net, config, sizeof config);
-        gs_tell("train",
-                "note: --names huggingface: the file has only weights; transformers reads the rest from a "
-                "config.json beside it: \"model_type\": \"gpt2\", %s",
-                config);
-    }
-    gs_model_free(plan);
-}
-
 /* A model that torchvision lacks only borrows the names of its ResNet or VGG. */
 static void tell_names(const gs_settings *s) {
     const gs_named_model *m = gs_model_named(s->model);
@@ -123,7 +87,10 @@ void gs_tell_of_data(const gs_worker *w) {
         gs_tell("train", "note: --batch-norm %s changes nothing: the model has no batch_norm",
                 gs_batch_norm_text(over, norm, sizeof norm));
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(w->settings);
-    if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save) tell_config(w);
+    if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save)
+        gs_tell("train",
+                "note: --names huggingface: the file has only weights; transformers reads the rest from a "
+                "config.json beside it (src/cli/README.md lists its entries)");
     gs_tell_usual_images("train", w->settings->model, set->shape);
     if (w->input.scales && is_constant(set))
         gs_tell("train", "note: all bytes of %s are %d: nothing can be learned from these images", set->name,

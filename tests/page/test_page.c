@@ -138,7 +138,6 @@ TEST(wrong_use_is_explained) {
     assert_prints(2, "one worker has nothing to sum", "step --workers 1 -o x.html");
     assert_prints(2, "--size is for the terminal", "step --size 8 -o x.html");
     assert_prints(2, "--wire is for the terminal", "step --wire f16 -o x.html");
-    assert_prints(2, "--json is for the terminal", "step --json -o x.html");
     assert_prints(2, "--model is for a page: -o FILE", "step --model mlp");
     assert_prints(2, "cannot be divided among 4 workers", "step --batch 3 -o %s/x.html", gs_test_folder());
     assert_prints(2, "6000 samples", "step --batch 6001 -o %s/x.html", gs_test_folder());

@@ -1,4 +1,5 @@
 /* gradsum step: what it shows is what happened, in 80 columns, for every scheme. */
+#include "cli/step/step.h"
 #include "tests/support/program.h"
 
 static char *step(const char *scheme, int workers, int size, const char *more) {
@@ -102,101 +103,72 @@ TEST(it_shows_the_same_again) {
     }
 }
 
-/* ---- JSON ---- */
-
-static int number(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!cJSON_IsNumber(f)) fail_msg("no number \"%s\"", name);
-    return f->valueint;
-}
-
-static bool is_event(const cJSON *o, const char *name) {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(o, "event");
-    return cJSON_IsString(f) && strcmp(f->valuestring, name) == 0;
-}
+/* ---- the record ---- */
 
 /* The parts are in order and without a gap; returns how many elements they have. all: of how many workers each
  * must be the sum; 0: any. */
-static int check_parts(const cJSON *o, int all) {
-    const cJSON *parts = cJSON_GetObjectItemCaseSensitive(o, "parts"), *p;
-    int first = -1, count = 0;
-    cJSON_ArrayForEach(p, parts) {
-        const cJSON *sum = cJSON_GetObjectItemCaseSensitive(p, "sum_of");
-        if (first < 0) first = number(p, "first");
-        assert_int_equal(number(p, "first"), first + count);
-        count += number(p, "count");
-        assert_true(cJSON_GetArraySize(sum) > 0);
-        if (all) assert_int_equal(cJSON_GetArraySize(sum), all);
+static size_t check_parts(const gs_step_event *e, int all) {
+    size_t count = 0;
+    assert_true(e->count > 0);
+    for (int p = 0; p < e->count; p++) {
+        const gs_step_part *part = &e->parts[p];
+        assert_true(part->first == e->parts[0].first + count);
+        count += part->count;
+        assert_true(part->workers != 0);
+        if (all) assert_int_equal(__builtin_popcount(part->workers), all);
     }
-    assert_true(first >= 0);
     return count;
 }
 
-/* wire: NULL, or one of 16 bits; there allreduce cuts chunks of one length, so `size` must be one that the workers
- * divide. */
-static void check_json(const gs_sync_scheme *scheme, int workers, int size, const char *wire) {
-    int width = wire ? 2 : 4; /* bytes of a value */
-    int messages[16] = {0}, bytes[16] = {0}, held[16] = {0}, rounds = 0, last = 0, totals = 0, ends = 0;
-    const char *more = gs_test_format("--json%s%s", wire ? " --wire " : "", wire ? wire : "");
-    char *output = step(scheme->name, workers, size, more);
-    for (char *line = strtok(output, "\n"); line; line = strtok(NULL, "\n")) {
-        cJSON *o = gs_test_parse(line);
-        if (is_event(o, "start")) {
-            rounds = number(o, "rounds");
-            assert_int_equal(number(o, "workers"), workers);
-        } else if (is_event(o, "message")) {
-            int from = number(o, "from"), to = number(o, "to"), round = number(o, "round");
-            assert_true(from != to && from >= 0 && from < workers && to >= 0 && to < workers);
-            assert_true(round >= last && round >= 1 && round <= rounds);
-            last = round;
-            messages[from]++;
-            bytes[from] += width * check_parts(o, 0);
-        } else if (is_event(o, "holds")) {
-            int round = number(o, "round"), worker = number(o, "worker");
-            assert_true(round >= last);
-            last = round;
-            held[worker]++;
-            int all = round == 0 ? 1 : round == rounds || rounds == 0 ? workers : 0;
-            assert_int_equal(check_parts(o, all), size);
-        } else if (is_event(o, "total")) {
-            int worker = number(o, "worker");
-            assert_int_equal(worker, totals++);
-            const cJSON *formula = cJSON_GetObjectItemCaseSensitive(o, "formula");
-            assert_int_equal(formula != NULL, wire || scheme->cost);
-            if (formula) {
-                assert_int_equal(number(o, "messages"), messages[worker]);
-                assert_int_equal(number(o, "bytes"), bytes[worker]);
-                assert_int_equal(number(o, "rounds"), rounds);
-                assert_int_equal(number(formula, "messages"), messages[worker]);
-                assert_int_equal(number(formula, "bytes"), bytes[worker]);
-                assert_int_equal(number(formula, "rounds"), rounds);
-            }
+/* In 16 bits allreduce cuts chunks of one length, so `size` must be one that the workers divide. */
+static void check_record(const gs_sync_scheme *scheme, int workers, size_t size, gs_wire wire) {
+    gs_step_record s = {.asked = scheme, .workers = workers, .size = size, .wire = wire};
+    size_t messages[GS_STEP_WORKERS] = {0}, bytes[GS_STEP_WORKERS] = {0};
+    int held[GS_STEP_WORKERS] = {0}, last = 0;
+    gs_sync_cost formula;
+    assert_ok(gs_step_run(&s));
+    assert_true(s.correct);
+    assert_true(gs_step_counts_agree(&s));
+    assert_int_equal(gs_sync_cost_of(s.scheme, workers, 0, gs_step_array(&s), &formula),
+                     wire != GS_WIRE_F32 || scheme->cost);
+    for (int i = 0; i < s.count; i++) {
+        const gs_step_event *e = &s.events[i];
+        assert_true(e->from >= 0 && e->from < workers && e->to < workers && e->from != e->to);
+        assert_true(e->round >= last && e->round <= (s.rounds > 0 ? s.rounds : 1));
+        last = e->round;
+        if (e->to >= 0) {
+            assert_true(e->round >= 1);
+            messages[e->from]++;
+            bytes[e->from] += (wire == GS_WIRE_F32 ? 4 : 2) * check_parts(e, 0);
         } else {
-            assert_true(is_event(o, "end"));
-            assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "correct")));
-            assert_true(cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "as_formula")));
-            ends++;
+            const int all = e->round == 0 ? 1 : e->round >= s.rounds ? workers : 0;
+            held[e->from]++;
+            assert_true(check_parts(e, all) == size);
         }
     }
-    for (int r = 0; r < workers; r++) assert_int_equal(held[r], 1 + (rounds > 0 ? rounds : 1));
-    assert_int_equal(totals, workers);
-    assert_int_equal(ends, 1);
+    for (int w = 0; w < workers; w++) {
+        assert_int_equal(held[w], 1 + (s.rounds > 0 ? s.rounds : 1));
+        assert_int_equal(s.counted[w].rounds, s.rounds);
+        assert_int_equal(s.counted[w].messages, messages[w]);
+        assert_int_equal(s.counted[w].bytes, bytes[w]);
+    }
+    gs_step_record_free(&s);
 }
 
-TEST(json_has_every_message) {
+TEST(the_record_has_every_message) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         if (gs_sync_schemes()[i] == &gs_sync_auto) continue;
-        check_json(gs_sync_schemes()[i], 1, 3, NULL);
-        check_json(gs_sync_schemes()[i], 4, 8, NULL);
-        check_json(gs_sync_schemes()[i], 7, 5, NULL);
-        check_json(gs_sync_schemes()[i], 16, 100, NULL);
+        check_record(gs_sync_schemes()[i], 1, 3, GS_WIRE_F32);
+        check_record(gs_sync_schemes()[i], 4, 8, GS_WIRE_F32);
+        check_record(gs_sync_schemes()[i], 7, 5, GS_WIRE_F32);
+        check_record(gs_sync_schemes()[i], 16, 100, GS_WIRE_F32);
         for (int workers = 1; workers <= 4; workers++) {
-            check_json(gs_sync_schemes()[i], workers, 12, "f16");
-            check_json(gs_sync_schemes()[i], workers, 12, "bf16");
+            check_record(gs_sync_schemes()[i], workers, 12, GS_WIRE_F16);
+            check_record(gs_sync_schemes()[i], workers, 12, GS_WIRE_BF16);
         }
     }
-    assert_prints(0, "\"sync_chosen\":", "step --sync auto --json");
-    assert_prints(0, "\"as_formula\":true", "step --sync auto --wire bf16 --json");
+    assert_prints(0, "chosen by auto: ", "step --sync auto --no-pause");
+    assert_prints(0, "chosen by auto: ", "step --sync auto --wire bf16 --no-pause");
 }
 
 /* ---- use ---- */
@@ -216,7 +188,6 @@ TEST(enter_shows_the_next_round) {
 TEST(the_library_cannot_be_watched) {
     assert_prints(0, "there are no messages to show", "step --sync gloo --no-pause");
     assert_prints(0, "all*", "step --sync hierarchical --no-pause");
-    assert_prints(0, "\"watched\":false", "step --sync allreduce --json");
     assert_prints(0, "Threads send nothing here", "step --sync allreduce --no-pause");
     assert_prints(0, "One worker has nothing to sum", "step --workers 1 --no-pause");
 }

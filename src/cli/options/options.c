@@ -12,7 +12,7 @@
 
 /* ---- names ---- */
 
-/* "-e": name the options that begin with this letter, up to the room for them. */
+/* "-e": name the options that begin with this letter, as many as fit. */
 static gs_status unknown_letter(const gs_option *options, const char *name) {
     char list[160] = "";
     for (const gs_option *o = options; o->name; o++)
@@ -69,7 +69,7 @@ static gs_status look_for_help(int argc, char **argv, bool *help) {
     return GS_OK;
 }
 
-/* Two names of one setting: --device and --devices. */
+/* Refuse two names of one setting, such as --device and --devices. */
 static gs_status check_given(const gs_option *options, const bool *given) {
     for (size_t i = 0; options[i].name; i++)
         for (size_t j = 0; j < i; j++)
@@ -79,7 +79,7 @@ static gs_status check_given(const gs_option *options, const bool *given) {
     return GS_OK;
 }
 
-/* --save --json: the value was forgotten. */
+/* The value was forgotten, as in --save --json. */
 static gs_status option_as_value(const gs_option *o, const char *word) {
     const char *dashes = gs_option_dashes(o);
     return gs_fail(GS_E_USAGE,
