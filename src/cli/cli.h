@@ -134,7 +134,7 @@ typedef struct gs_resumed_run {
 gs_status gs_find_resumed_run(gs_settings *, const gs_option *, int argc, char **argv, gs_resumed_run *);
 void gs_resumed_run_free(gs_resumed_run *); /* also after a failure */
 
-/* ---- layout.c ---- */
+/* ---- cmd_layout.c ---- */
 
 /* *list = settings->devices, or its only device repeated `workers` times; free it. GS_E_USAGE: settings->devices names
  * another number of devices; there are more workers than `most`. */

@@ -1,5 +1,6 @@
 /* gradsum layout: the ways to share a run among N workers, and what each costs. */
 #include "cli/cli.h"
+#include "core/text.h"
 #include "io/json.h"
 #include "model/model_text.h"
 #include "predict/layout_plan.h"
@@ -20,6 +21,30 @@ typedef struct question {
     bool run, json;
     char *devices; /* as many as there are workers */
 } question;
+
+enum { DEVICE = 48 }; /* bytes of a name */
+
+gs_status gs_devices_for(const gs_settings *s, int workers, int most, char **list) {
+    const int given = gs_devices_count(s->devices);
+    const size_t size = (size_t)workers * DEVICE + 1;
+    gs_status status = GS_OK;
+    *list = NULL;
+    if (workers > most)
+        return gs_fail(GS_E_USAGE, "the layout has %d workers; wanted at most %d here", workers, most);
+    if (given != 1 && given != workers)
+        return gs_fail(GS_E_USAGE, "--devices names %d devices for %d worker%s; wanted one, or %d", given,
+                       workers, gs_s((unsigned)workers), workers);
+    GS_TRY(GS_NEW(*list, size, "the names of %d devices", workers));
+    for (int i = 0; i < workers && status == GS_OK; i++) {
+        char one[DEVICE] = "";
+        status = gs_devices_name(s->devices, given > 1 ? i : 0, one);
+        gs_append(*list, size, "%s%s", i > 0 ? "," : "", one);
+    }
+    if (status == GS_OK) return GS_OK;
+    free(*list);
+    *list = NULL;
+    return status;
+}
 
 /* A run of a layout. */
 typedef struct measured {

@@ -3,7 +3,6 @@
 #include "core/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,8 +12,6 @@ enum { COLUMNS = 80, CELL = 64 };
 
 typedef struct table {
     const gs_step_record *step;
-    size_t *bounds; /* chunk c is bounds[c] .. bounds[c + 1] - 1 */
-    int chunks;
     bool counts; /* cells give the number of gradients in a sum, because a list of them would be too wide */
     int label;   /* width of "worker 12" */
     int width;   /* of a cell, with the space before it */
@@ -78,7 +75,7 @@ static void print_word(line *l, const char *word, int width) {
 /* ---- cells ---- */
 
 static uint32_t content(const table *t, const gs_step_event *e, int chunk) {
-    return gs_step_part_at(e, t->bounds[chunk])->workers;
+    return gs_step_part_at(e, t->step->bounds[chunk])->workers;
 }
 
 /* The widest cell sets the width of all tables. */
@@ -93,7 +90,7 @@ static void find_width(table *t) {
         }
     t->width = widest + 2; /* a space before it, and a star after it */
     t->label = s->workers > 10 ? 9 : 8;
-    int room = COLUMNS - t->label - t->width * t->chunks;
+    int room = COLUMNS - t->label - t->width * t->step->chunks;
     if (room >= 2) t->label += 2;
     if (room >= 0 || t->counts) return;
     t->counts = true;
@@ -116,10 +113,10 @@ static void show_head(const table *t) {
            s->workers == 1 ? "" : "s", s->size, s->size == 1 ? "" : "s");
     if (s->wire != GS_WIRE_F32)
         printf("values travel as %s, in 2 bytes each; they are summed in f32\n", gs_wire_name(s->wire));
-    l.column = printf(t->chunks == 1 ? "chunk" : "chunks");
-    for (int c = 0; c < t->chunks; c++) {
+    l.column = printf(t->step->chunks == 1 ? "chunk" : "chunks");
+    for (int c = 0; c < t->step->chunks; c++) {
         char name[16], word[80];
-        size_t first = t->bounds[c], last = t->bounds[c + 1] - 1;
+        size_t first = t->step->bounds[c], last = t->step->bounds[c + 1] - 1;
         chunk_name(c, name);
         if (first == last)
             snprintf(word, sizeof word, "%s = %zu", name, first);
@@ -142,8 +139,8 @@ static void show_holds(table *t, int round) {
     for (int i = 0; i < s->count; i++)
         if (s->events[i].to < 0 && s->events[i].round == round) now[s->events[i].from] = &s->events[i];
     int fit = (COLUMNS - t->label) / t->width;
-    for (int from = 0; from < t->chunks; from += fit) {
-        int to = from + fit < t->chunks ? from + fit : t->chunks;
+    for (int from = 0; from < t->step->chunks; from += fit) {
+        int to = from + fit < t->step->chunks ? from + fit : t->step->chunks;
         printf("%-*s", t->label, round == 0 ? "before" : "after");
         for (int c = from; c < to; c++) {
             char name[16];
@@ -176,8 +173,8 @@ static void show_messages(const table *t, int round) {
             const gs_step_event *e = &s->events[i];
             if (e->to < 0 || e->round != round) continue;
             const gs_step_part *end = &e->parts[e->count - 1];
-            int first = gs_step_chunk_at(t->bounds, e->parts[0].first),
-                last = gs_step_chunk_at(t->bounds, end->first + end->count) - 1;
+            int first = gs_step_chunk_at(s, e->parts[0].first),
+                last = gs_step_chunk_at(s, end->first + end->count) - 1;
             char from[16], to[16], word[80];
             chunk_name(first, from);
             chunk_name(last, to);
@@ -242,10 +239,6 @@ static void show_totals(const table *t) {
 /* pause: wait for Enter between the rounds. */
 static void show_text(const gs_step_record *step, bool pause) {
     table t = {.step = step};
-    if (gs_step_chunks(step, &t.bounds, &t.chunks) != GS_OK) {
-        fprintf(stderr, "gradsum step: %s\n", gs_message());
-        return;
-    }
     find_width(&t);
     show_head(&t);
     printf("\n");
@@ -255,7 +248,6 @@ static void show_text(const gs_step_record *step, bool pause) {
     else
         show_unwatched(&t);
     show_totals(&t);
-    free(t.bounds);
 }
 
 /* ---- the command ---- */

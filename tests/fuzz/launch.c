@@ -6,8 +6,7 @@
 #include "fuzz.h"
 #include "core/process.c"
 
-const gs_command gs_commands[] = {
-    {.name = "train", .traits = GS_RUNS_AS_RANKS}, {.name = "sweep"}, {0}};
+const gs_command gs_commands[] = {{.name = "train", .traits = GS_RUNS_AS_RANKS}, {.name = "sweep"}, {0}};
 
 /* Instead of the launcher's: nothing is started, here or elsewhere. */
 int gs_launch_hosts(const gs_launch *l) {

@@ -93,19 +93,18 @@ gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int 
     GS_TRY(look_for_help(argc, argv, help));
     for (int i = 1; i < argc && !*help; i++) {
         char name[64];
-        if (strcmp(argv[i], "-o") != 0 && (argv[i][0] != '-' || argv[i][1] == 0)) {
+        const char *word = strcmp(argv[i], "-o") == 0 ? "--out" : argv[i];
+        if (word[0] != '-' || word[1] == 0) {
             argv[++*words] = argv[i];
             continue;
         }
-        const size_t dashes = strspn(argv[i], "-");
-        const char *text = argv[i] + dashes, *equals = strchr(text, '=');
-        if (strcmp(argv[i], "-o") == 0) text = "out";
+        const size_t dashes = strspn(word, "-");
+        const char *text = word + dashes, *equals = strchr(text, '=');
         snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : (int)strlen(text), text);
         const gs_option *o = option_named(options, name);
-        if (o && strcmp(argv[i], "-o") != 0 && (dashes > 2 || (dashes == 1 && name[1])))
-            return wrong_dashes(o, argv[i]);
+        if (o && (dashes > 2 || (dashes == 1 && name[1]))) return wrong_dashes(o, word);
         if (!o) {
-            o = letter_with_number(options, argv[i]);
+            o = letter_with_number(options, word);
             equals = text;
         }
         if (!o) return unknown_option(options, name);

@@ -164,31 +164,23 @@ static gs_status json_rows(const page *p, cJSON *rows) {
 
 /* ---- one scheme ---- */
 
-/* A recorded scheme, and its chunks. */
-typedef struct recorded {
-    gs_step_record step;
-    size_t *bounds;
-    int chunks;
-} recorded;
-
-static gs_status record(const page *p, const gs_sync_scheme *scheme, recorded *t) {
-    t->step = (gs_step_record){.asked = scheme, .workers = p->gradients->workers, .size = p->gradients->size};
-    GS_TRY(gs_step_run(&t->step));
-    if (!t->step.correct)
-        return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", scheme->name);
-    return gs_step_chunks(&t->step, &t->bounds, &t->chunks);
+static gs_status record(const page *p, const gs_sync_scheme *scheme, gs_step_record *step) {
+    *step = (gs_step_record){.asked = scheme, .workers = p->gradients->workers, .size = p->gradients->size};
+    GS_TRY(gs_step_run(step));
+    if (step->correct) return GS_OK;
+    return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", scheme->name);
 }
 
 /* An event's content of one chunk. */
-static gs_step_part chunk_of(const recorded *t, const gs_step_event *e, int chunk) {
+static gs_step_part chunk_of(const gs_step_record *t, const gs_step_event *e, int chunk) {
     const size_t first = t->bounds[chunk];
     return (gs_step_part){first, t->bounds[chunk + 1] - first, gs_step_part_at(e, first)->workers};
 }
 
-static void add_message(page *p, cJSON *messages, const recorded *t, const gs_step_event *e) {
+static void add_message(page *p, cJSON *messages, const gs_step_record *t, const gs_step_event *e) {
     const gs_step_part *last = &e->parts[e->count - 1];
-    const int from = gs_step_chunk_at(t->bounds, e->parts[0].first),
-              to = gs_step_chunk_at(t->bounds, last->first + last->count);
+    const int from = gs_step_chunk_at(t, e->parts[0].first),
+              to = gs_step_chunk_at(t, last->first + last->count);
     cJSON *m = INTEGERS(e->round, e->from, e->to, from), *rows = cJSON_CreateArray();
     for (int c = from; c < to; c++) {
         const gs_step_part chunk = chunk_of(t, e, c);
@@ -199,23 +191,23 @@ static void add_message(page *p, cJSON *messages, const recorded *t, const gs_st
 }
 
 /* First every sender's first message, then the second ones: messages that could travel at the same time. */
-static void add_messages(page *p, cJSON *messages, const recorded *t) {
+static void add_messages(page *p, cJSON *messages, const gs_step_record *t) {
     int left = 0;
-    for (int i = 0; i < t->step.count; i++) left += t->step.events[i].to >= 0;
+    for (int i = 0; i < t->count; i++) left += t->events[i].to >= 0;
     for (int place = 0; left > 0; place++)
-        for (int i = 0; i < t->step.count; i++) {
-            const gs_step_event *e = &t->step.events[i];
+        for (int i = 0; i < t->count; i++) {
+            const gs_step_event *e = &t->events[i];
             if (e->to < 0 || e->place != place) continue;
             add_message(p, messages, t, e);
             left--;
         }
 }
 
-static void add_cells(page *p, cJSON *start, cJSON *changes, const recorded *t) {
+static void add_cells(page *p, cJSON *start, cJSON *changes, const gs_step_record *t) {
     const gs_step_event *held[GS_STEP_WORKERS] = {0};
-    for (int r = 0; r < t->step.workers; r++) cJSON_AddItemToArray(start, cJSON_CreateArray());
-    for (int i = 0; i < t->step.count; i++) {
-        const gs_step_event *e = &t->step.events[i];
+    for (int r = 0; r < t->workers; r++) cJSON_AddItemToArray(start, cJSON_CreateArray());
+    for (int i = 0; i < t->count; i++) {
+        const gs_step_event *e = &t->events[i];
         const int r = e->from;
         if (e->to >= 0) continue;
         for (int c = 0; c < t->chunks; c++) {
@@ -242,18 +234,18 @@ static void add_costs(cJSON *o, const gs_step_record *t) {
     }
 }
 
-static void add_scheme(page *p, cJSON *schemes, const recorded *t) {
+static void add_scheme(page *p, cJSON *schemes, const gs_step_record *t) {
     cJSON *o = cJSON_CreateObject(), *bounds = cJSON_CreateArray();
     cJSON_AddItemToArray(schemes, o);
-    GS_JSON_ADD(o, GS_FIELD("name", t->step.scheme->name), GS_FIELD("what", t->step.scheme->what),
-                GS_FIELD("rounds", t->step.rounds));
+    GS_JSON_ADD(o, GS_FIELD("name", t->scheme->name), GS_FIELD("what", t->scheme->what),
+                GS_FIELD("rounds", t->rounds));
     for (int c = 0; c <= t->chunks; c++)
         cJSON_AddItemToArray(bounds, cJSON_CreateNumber((double)t->bounds[c]));
     cJSON_AddItemToObject(o, "bounds", bounds);
     cJSON *start = cJSON_AddArrayToObject(o, "start"), *changes = cJSON_AddArrayToObject(o, "changes");
     add_cells(p, start, changes, t);
     add_messages(p, cJSON_AddArrayToObject(o, "messages"), t);
-    add_costs(o, &t->step);
+    add_costs(o, t);
 }
 
 /* ---- all ---- */
@@ -265,12 +257,11 @@ static bool can_be_watched(const gs_sync_scheme *s) {
 
 static gs_status add_schemes(page *p, cJSON *schemes) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
-        recorded t = {0};
+        gs_step_record step;
         if (!can_be_watched(*s)) continue;
-        gs_status status = record(p, *s, &t);
-        if (status == GS_OK) add_scheme(p, schemes, &t);
-        gs_step_record_free(&t.step);
-        free(t.bounds);
+        gs_status status = record(p, *s, &step);
+        if (status == GS_OK) add_scheme(p, schemes, &step);
+        gs_step_record_free(&step);
         GS_TRY(status);
     }
     return GS_OK;

@@ -25,7 +25,8 @@ static int compare_sizes(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-gs_status gs_step_chunks(const gs_step_record *s, size_t **bounds, int *chunks) {
+/* Cut the array wherever a message or a part begins or ends. */
+static gs_status find_chunks(gs_step_record *s) {
     size_t room = 1, used = 0, unique = 0;
     for (int i = 0; i < s->count; i++) room += (size_t)s->events[i].count + 1;
     size_t *b;
@@ -38,14 +39,14 @@ gs_status gs_step_chunks(const gs_step_record *s, size_t **bounds, int *chunks) 
     qsort(b, used, sizeof *b, compare_sizes);
     for (size_t i = 0; i < used; i++)
         if (i == 0 || b[i] != b[unique - 1]) b[unique++] = b[i];
-    *bounds = b;
-    *chunks = (int)unique - 1;
+    s->bounds = b;
+    s->chunks = (int)unique - 1;
     return GS_OK;
 }
 
-int gs_step_chunk_at(const size_t *bounds, size_t element) {
+int gs_step_chunk_at(const gs_step_record *s, size_t element) {
     int c = 0;
-    while (bounds[c] < element) c++;
+    while (s->bounds[c] < element) c++;
     return c;
 }
 
@@ -172,6 +173,7 @@ gs_status gs_step_run(gs_step_record *step) {
     }
     if (status == GS_OK) status = gs_ranks_run(n, GS_TIMEOUT, work, workers);
     if (status == GS_OK) status = gather(step, workers);
+    if (status == GS_OK) status = find_chunks(step);
     for (int i = 0; i < n; i++) {
         worker *w = &workers[i];
         for (int k = 0; k < w->count; k++) free(w->events[k].parts);
@@ -185,7 +187,9 @@ gs_status gs_step_run(gs_step_record *step) {
 void gs_step_record_free(gs_step_record *step) {
     for (int i = 0; i < step->count; i++) free(step->events[i].parts);
     free(step->events);
+    free(step->bounds);
     step->events = NULL;
+    step->bounds = NULL;
     step->count = 0;
 }
 

@@ -46,6 +46,9 @@ typedef struct gs_step_record {
     gs_sync_cost counted[GS_STEP_WORKERS];
     gs_step_event *events; /* sorted by round, messages first, then by worker */
     int count;
+    size_t
+        *bounds; /* chunk c is bounds[c] .. bounds[c + 1] - 1: no message or part begins or ends within it */
+    int chunks;
 } gs_step_record;
 
 /* Run `asked` for `size` floats over `workers` threads, and record it. GS_E_USAGE: so many workers that the wire would
@@ -60,12 +63,8 @@ static inline gs_sync_array gs_step_array(const gs_step_record *step) {
 /* True: the counts equal the formulas, or there is no formula. */
 bool gs_step_counts_agree(const gs_step_record *);
 
-/* Cut the array wherever a message or a part begins or ends: chunk c is bounds[c] .. bounds[c + 1] - 1. Free *bounds.
- * GS_E_MEMORY. */
-gs_status gs_step_chunks(const gs_step_record *, size_t **bounds, int *chunks);
-
 /* The chunk that begins at an element; for the end of the array, the number of chunks. */
-int gs_step_chunk_at(const size_t *bounds, size_t element);
+int gs_step_chunk_at(const gs_step_record *, size_t element);
 
 /* The part of an event that contains an element. */
 const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
