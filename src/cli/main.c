@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 const gs_command gs_commands[] = {
@@ -74,28 +73,9 @@ static int unexpected(const char *name, const char *word, const char *wanted) {
     return GS_EXIT_USAGE;
 }
 
-/* Limits of the shell with which nothing works: the main thread would silently overrun its stack, and started programs
- * would not find their libraries. */
-static gs_status check_limits(void) {
-    static const struct {
-        int resource;
-        unsigned unit, least;
-        const char *name, *shell, *what;
-    } limits[] = {{RLIMIT_STACK, 1024, 128, "RLIMIT_STACK", "-s", "KiB for the main thread's stack"},
-                  {RLIMIT_NOFILE, 1, 8, "RLIMIT_NOFILE", "-n", "open files"}};
-    struct rlimit is;
-    for (int i = 0; i < 2; i++)
-        if (getrlimit(limits[i].resource, &is) == 0 && is.rlim_cur / limits[i].unit < limits[i].least)
-            return gs_fail(GS_E_MEMORY, "%s (ulimit %s) is %llu; wanted at least %u %s", limits[i].name,
-                           limits[i].shell, (unsigned long long)is.rlim_cur / limits[i].unit, limits[i].least,
-                           limits[i].what);
-    return GS_OK;
-}
-
 static int run_command(int argc, char **argv) {
     const char *name = argv[1];
     gs_faults_tell = gs_tell_sentence;
-    if (check_limits() != GS_OK) return gs_exit_status(name, GS_E_MEMORY);
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(name, gs_commands[i].name) != 0) continue;
         if (gs_commands[i].traits & GS_COMPUTES) {

@@ -149,16 +149,9 @@ TEST(a_small_stack_is_the_main_threads_alone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("a sanitizer needs more stack in the main thread");
 #endif
-    static const struct {
-        const char *limit, *command, *says;
-        int status;
-    } cases[] = {{"-s 100", "devices", "RLIMIT_STACK (ulimit -s) is 100; wanted at least 128 KiB", 1},
-                 {"-n 4", "devices", "RLIMIT_NOFILE (ulimit -n) is 4; wanted at least 8 open files", 1},
-                 {"-s 128", "train --steps 2 --devices cpu,cpu", "weights", 0},
-                 {"-s 128", "train --steps 2 --devices cl", "weights", 0}};
-    for (int i = 0; i < (gs_test_has_opencl() ? 4 : 3); i++)
-        assert_shell_prints(cases[i].status, cases[i].says, "ulimit %s; exec %s/gradsum %s", cases[i].limit,
-                            GS_BUILD_DIR, cases[i].command);
+    for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++)
+        assert_shell_prints(0, "weights", "ulimit -s 128; exec %s/gradsum train --steps 2 --devices %s",
+                            GS_BUILD_DIR, i == 0 ? "cpu,cpu" : "cl");
 }
 
 /* ---- open files ---- */
