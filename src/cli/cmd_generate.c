@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PROMPT = 1 << 26, HELD = 4 /* bytes of a character */ };
+enum { HELD = 4 /* bytes of a character */ };
 
 typedef struct job {
     gs_settings settings; /* load, model, devices, threads */
-    const char *prompt_text, *prompt_file;
+    const char *prompt;
     int context, length, texts;
     gs_sampling sampling;
     bool json;
@@ -29,9 +29,8 @@ typedef struct job {
     gs_device *device;
     gs_model *model;
     gs_generator *generator;
-    char *prompt; /* the text, and its tokens */
-    size_t prompt_bytes, prompt_count;
     int *prompt_tokens;
+    size_t prompt_count;
     int *tokens; /* (drawn, texts) */
     size_t drawn;
     double prompt_seconds, seconds; /* until the first token; for all later ones */
@@ -147,27 +146,17 @@ static gs_status find_vocabulary(job *j, int tokens) {
                    size, gs_tokens_word(j->vocabulary->kind, (size_t)size), tokens);
 }
 
-static gs_status encode_prompt(job *j, const char *where) {
+static gs_status encode_prompt(job *j) {
     uint16_t *tokens;
-    GS_TRY(gs_vocabulary_encode(j->vocabulary, j->prompt, j->prompt_bytes, where, &tokens, &j->prompt_count));
+    const gs_status encoded = gs_vocabulary_encode(j->vocabulary, j->prompt, strlen(j->prompt), "--prompt",
+                                                   &tokens, &j->prompt_count);
+    if (encoded == GS_E_FORMAT) return GS_E_USAGE; /* an error of the user, not of a file */
+    GS_TRY(encoded);
     gs_status status =
-        GS_NEW(j->prompt_tokens, j->prompt_count, "the %zu tokens of %s", j->prompt_count, where);
+        GS_NEW(j->prompt_tokens, j->prompt_count, "the %zu tokens of --prompt", j->prompt_count);
     for (size_t i = 0; status == GS_OK && i < j->prompt_count; i++) j->prompt_tokens[i] = tokens[i];
     free(tokens);
     return status;
-}
-
-static gs_status read_prompt(job *j) {
-    if (j->prompt_file) {
-        GS_TRY(gs_file_read(j->prompt_file, MOST_PROMPT, &j->prompt, &j->prompt_bytes));
-        GS_TRY(gs_foreign_check_text(j->prompt_file, j->prompt, j->prompt_bytes));
-        return gs_foreign_explain(encode_prompt(j, j->prompt_file), j->prompt_file, "a text");
-    }
-    j->prompt = strdup(j->prompt_text ? j->prompt_text : "");
-    if (!j->prompt) return gs_fail(GS_E_MEMORY, "no memory for the prompt");
-    j->prompt_bytes = strlen(j->prompt);
-    const gs_status status = encode_prompt(j, "--prompt");
-    return status == GS_E_FORMAT ? GS_E_USAGE : status; /* an error of the user, not of a file */
 }
 
 static gs_status check_weights(const job *j, const float *weights) {
@@ -216,7 +205,7 @@ static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
     if (j->sampling.top_k > known)
         return gs_fail(GS_E_USAGE, "--top-k %d: the model has %d different tokens; wanted at most %d",
                        j->sampling.top_k, known, known);
-    GS_TRY(read_prompt(j));
+    GS_TRY(encode_prompt(j));
     if (j->prompt_count <= (size_t)context) return GS_OK;
     return gs_fail(GS_E_USAGE, "the prompt has %zu tokens, and the model sees %d: shorten it",
                    j->prompt_count, context);
@@ -244,7 +233,6 @@ static void close_all(job *j) {
     gs_device_close(j->device);
     gs_weights_info_free(&j->saved);
     gs_vocabulary_free(&j->tokenizer);
-    free(j->prompt);
     free(j->prompt_tokens);
     free(j->tokens);
 }
@@ -254,7 +242,7 @@ static void close_all(job *j) {
 static gs_status generate(job *j) {
     const bool streams = !j->json && j->texts == 1;
     double started = gs_seconds();
-    if (streams) put_bytes(j, j->prompt, j->prompt_bytes);
+    if (streams) put_bytes(j, j->prompt, strlen(j->prompt));
     for (; j->drawn < (size_t)j->length && !gs_stop_requested; j->drawn++) {
         int *token = j->tokens + j->drawn * (size_t)j->texts;
         GS_TRY(gs_generator_next(j->generator, token));
@@ -274,7 +262,7 @@ static gs_status generate(job *j) {
 static void print_texts(job *j) {
     for (int t = 0; t < j->texts; t++) {
         printf("--- text %d ---\n", t + 1);
-        put_bytes(j, j->prompt, j->prompt_bytes);
+        put_bytes(j, j->prompt, strlen(j->prompt));
         put_drawn(j, t);
         end_text(j);
     }
@@ -324,14 +312,17 @@ static int run(job *j) {
 }
 
 int gs_cmd_generate(int argc, char **argv) {
-    job j = {
-        .settings = gs_settings_default(), .length = 500, .texts = 1, .sampling = {1, 0, 1}, .out = stdout};
+    job j = {.settings = gs_settings_default(),
+             .prompt = "",
+             .length = 500,
+             .texts = 1,
+             .sampling = {1, 0, 1},
+             .out = stdout};
     int exit_status;
     const gs_option options[] = {
         {"load", GS_OPTION_TEXT, &j.settings.load, 0, 0, "FILE", "the weights (safetensors)"},
-        {"prompt", GS_OPTION_TEXT, &j.prompt_text, 0, 0, "TEXT",
+        {"prompt", GS_OPTION_TEXT, &j.prompt, 0, 0, "TEXT",
          "the beginning of the text; without it the text begins as any text or line does"},
-        {"prompt-file", GS_OPTION_TEXT, &j.prompt_file, 0, 0, "FILE", "a file with the prompt"},
         {"length", GS_OPTION_INT, &j.length, 1, 1e7, "N", "tokens to add"},
         {"temperature", GS_OPTION_FLOAT, &j.sampling.temperature, 0, (double)GS_TEMPERATURE_MOST, "T",
          "0: always the likeliest token; 1: as the model says; above 1: bolder"},
@@ -359,10 +350,8 @@ int gs_cmd_generate(int argc, char **argv) {
                           "gradsum generate --load gpt.safetensors --prompt \"It was \" --temperature 0.8",
                           NULL};
     if (!gs_options_taken(options, &help, argc, argv, NULL, &exit_status)) return exit_status;
-    const char *wrong = !j.settings.load                 ? "--load FILE is required: the weights to use"
-                        : j.prompt_text && j.prompt_file ? "--prompt and --prompt-file: give only one"
-                                                         : NULL;
-    if (wrong) return gs_exit_status("generate", gs_fail(GS_E_USAGE, "%s", wrong));
+    if (!j.settings.load)
+        return gs_exit_status("generate", gs_fail(GS_E_USAGE, "--load FILE is required: the weights to use"));
     gs_stop_on_signals();
     j.terminal = isatty(STDOUT_FILENO) == 1;
     exit_status = run(&j);

@@ -58,12 +58,6 @@ static const char *two_of_four_file(void) {
     return make_file("padded", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"ab\"");
 }
 
-static const char *prompt_file(const char *text) {
-    const char *path = gs_test_format("%s/prompt.txt", gs_test_folder());
-    write_times(path, text, 1);
-    return path;
-}
-
 /* What standard output gets, and nothing else. */
 static void prints(const char *want, const char *arguments) {
     char *output = gs_test_output(0, "%s 2>/dev/null", arguments);
@@ -84,12 +78,6 @@ TEST(the_text_goes_on) {
         snprintf(line, sizeof line, "generate --load %s --threads 1 %s", file, cases[i][0]);
         prints(cases[i][1], line);
     }
-    snprintf(line, sizeof line, "generate --load %s --prompt-file /dev/null --length 1", file);
-    assert_prints(1, "cannot read /dev/null: it is not a regular file", "%s", line);
-    snprintf(line, sizeof line, "generate --load %s --prompt-file %s --length 1", file, prompt_file("a"));
-    prints("a\xc3\xa9\n", line);
-    snprintf(line, sizeof line, "generate --load %s --prompt-file %s --length 1", file, prompt_file(""));
-    prints("a\n", line);
 }
 
 /* A model may have more tokens than its text, such as a round number of them. Those are never drawn, however likely the
@@ -212,11 +200,8 @@ TEST(the_same_seed_the_same_text) {
 TEST(what_is_wrong_is_said) {
     const char *file = chars_file();
     assert_prints(2, "--load FILE is required", "generate");
-    assert_prints(2, "--prompt and --prompt-file: give only one",
-                  "generate --load x --prompt a --prompt-file b");
     assert_prints(1, "cannot read no-such-file: No such file", "generate --load no-such-file");
     assert_prints(1, "cannot read /: Is a directory", "generate --load /");
-    assert_prints(1, "cannot read no-such-file", "generate --load %s --prompt-file no-such-file", file);
     assert_prints(2,
                   "--prompt: byte 2 (line 1) is the character 'b' (U+0062), which is not among the 4 that "
                   "the model has seen",
@@ -225,8 +210,8 @@ TEST(what_is_wrong_is_said) {
                   "generate --load %s --prompt \"$(printf 'a\\377')\"", file);
     assert_prints(2, "--prompt: byte 1 (line 1) is 0xc3, which begins no whole character of UTF-8\n",
                   "generate --load %s --prompt \"$(printf '\\303')\"", file);
-    assert_prints(1, "prompt.txt: byte 3 (line 2) is the character 'z' (U+007A)",
-                  "generate --load %s --prompt-file %s", file, prompt_file("a\nz"));
+    assert_prints(2, "--prompt: byte 3 (line 2) is the character 'z' (U+007A)",
+                  "generate --load %s --prompt 'a\nz'", file);
     assert_prints(2, "the prompt has 6 tokens, and the model sees 5: shorten it",
                   "generate --load %s --prompt aaaaaa", file);
     assert_prints(2, "--prompt is empty; wanted TEXT", "generate --load %s --prompt ''", file);
