@@ -3,8 +3,8 @@
  *
  * The ranks are threads of this process. They exchange data in their memory or, as processes do, in a segment of shared
  * memory or over Gloo's connections at 127.0.0.1. The schemes alternate, so that other load on the machine affects all
- * of them; a figure is the median. With --link a figure is the minimum: nearly all of its time is sleep, which other load
- * can only lengthen.
+ * of them; a figure is the median. With --link a figure is the minimum: nearly all of its time is sleep, which other
+ * load can only lengthen.
  */
 #include "cli/cli.h"
 #include "comm/ranks.h"

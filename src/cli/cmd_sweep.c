@@ -191,8 +191,8 @@ static void text_notes(const gs_sweep *w) {
 
 /* ---- the page ---- */
 
-/* `sweep --report`: the table, a chart of the steps, and a curve for each batch; with several seeds, that of the run with the
- * median steps. */
+/* `sweep --report`: the table, a chart of the steps, and a curve for each batch; with several seeds, the curve of the
+ * run with the median steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
     char name[48];

@@ -1,4 +1,4 @@
-/* `gradsum launch --hosts anna,berta:4,carl`: a launch on each of these machines, the first of which is this one.
+/* `gradsum launch --hosts anna,berta:4,carl`: a launch on each of these machines. The first is this one.
  *
  *     launch --hosts  ---+--- launch --node-rank 0           here
  *                        +--- ssh berta launch --node-rank 1

@@ -105,8 +105,8 @@ static void widen(const traced *l, gs_span_kind kind, int index, double *from, d
         }
 }
 
-/* Run the steps of settled `settings`, as train does, and keep the trace of the last. Free *l in any case. Fails as gs_train
- * does; GS_E_USAGE: every worker holds the whole model. */
+/* Run the steps of settled `settings`, as train does, and keep the trace of the last. Free *l in any case. Fails as
+ * gs_train does; GS_E_USAGE: every worker holds the whole model. */
 static gs_status create(const gs_settings *settings, int workers, traced *l) {
     *l = (traced){.settings = *settings, .workers = workers};
     l->layout = gs_layout_of(&l->settings, workers);
