@@ -25,45 +25,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each worker's gradient in the first step of `gradsum train`, before the sum. */
+/* Each worker's gradient in the first step of `gradsum train` with these settings, before the sum. */
 typedef struct gradients {
+    const gs_settings *settings;
+    gs_dataset *set; /* while they are computed */
     gs_model *model; /* its parameters are the elements, then its state and GS_STATS floats */
     int workers;
     size_t size;                      /* floats of one gradient */
     float *gradient[GS_STEP_WORKERS]; /* of worker r */
 } gradients;
 
-/* Of settings->model on ->data with ->batch and ->seed. */
-typedef struct maker {
-    const gs_settings *settings;
-    gs_dataset *set;
-    gradients *out;
-} maker;
-
-static gs_status check_sizes(const maker *m) {
-    const gs_settings *s = m->settings;
-    gradients *g = m->out;
-    if (m->set->text)
-        return gs_fail(GS_E_USAGE, "%s is a text: step shows the gradients of images", m->set->name);
-    GS_TRY(gs_check_set(s, m->set));
-    GS_TRY(gs_run_check_sizes(&(gs_run){.train_set = m->set}, s, g->workers));
-    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = m->set->shape}, &g->model));
+static gs_status check_sizes(gradients *g) {
+    const gs_settings *s = g->settings;
+    if (g->set->text)
+        return gs_fail(GS_E_USAGE, "%s is a text: step shows the gradients of images", g->set->name);
+    GS_TRY(gs_check_set(s, g->set));
+    GS_TRY(gs_run_check_sizes(&(gs_run){.train_set = g->set}, s, g->workers));
+    GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = g->set->shape}, &g->model));
     g->size = g->model->saved + GS_STATS;
     if (g->size > GS_STEP_PAGE_FLOATS)
         return gs_fail(GS_E_USAGE, "--model %s has %zu floats to sum; a page takes at most %d", s->model,
                        g->size, GS_STEP_PAGE_FLOATS);
-    return gs_dataset_check_labels(m->set, (int)gs_shape_size(g->model->out));
+    return gs_dataset_check_labels(g->set, (int)gs_shape_size(g->model->out));
 }
 
 /* A worker of the run, up to the sum (train/step.c). */
-static gs_status of_worker(void *maker_, int rank, gs_comm **comm) {
-    const maker *m = maker_;
-    const size_t bytes = m->out->size * sizeof(float);
-    float *host = m->out->gradient[rank] = malloc(bytes);
+static gs_status of_worker(void *context, int rank, gs_comm **comm) {
+    gradients *g = context;
+    const size_t bytes = g->size * sizeof(float);
+    float *host = g->gradient[rank] = malloc(bytes);
     gs_worker w;
     if (!host) return gs_fail(GS_E_MEMORY, "no memory for the gradient of worker %d", rank);
-    GS_TRY(gs_worker_create(&w, m->settings, "cpu", *comm, gs_worker_threads(m->settings, m->out->workers),
-                            gs_dataset_scaling(m->set), m->set, NULL));
+    GS_TRY(gs_worker_create(&w, g->settings, "cpu", *comm, gs_worker_threads(g->settings, g->workers),
+                            gs_dataset_scaling(g->set), g->set, NULL));
     gs_status status = gs_gradient(&w);
     if (status == GS_OK) status = w.device->ops->read(w.device, host, w.model->gradients, bytes);
     gs_worker_free(&w);
@@ -78,20 +72,19 @@ static void free_gradients(gradients *g) {
 
 /* On failure *out is empty. */
 static gs_status make_gradients(const gs_settings *settings, int workers, gradients *out) {
-    maker m = {.settings = settings, .out = out};
-    *out = (gradients){.workers = workers};
-    gs_status status = gs_load_set(settings, GS_TRAIN, &m.set);
-    if (status == GS_OK) status = check_sizes(&m);
-    if (status == GS_OK) status = gs_ranks_run(workers, settings->timeout, of_worker, &m);
+    *out = (gradients){.settings = settings, .workers = workers};
+    gs_status status = gs_load_set(settings, GS_TRAIN, &out->set);
+    if (status == GS_OK) status = check_sizes(out);
+    if (status == GS_OK) status = gs_ranks_run(workers, settings->timeout, of_worker, out);
+    gs_dataset_free(out->set);
+    out->set = NULL;
     if (status != GS_OK) free_gradients(out);
-    gs_dataset_free(m.set);
     return status;
 }
 
 /* ---- the page ---- */
 
 typedef struct page {
-    const gs_settings *settings;
     const gradients *gradients;
     gs_step_part *row; /* the values of these workers' sum, in these elements */
     int rows;
@@ -269,7 +262,7 @@ static gs_status add_schemes(page *p, cJSON *schemes) {
 
 static void add_step(const page *p, cJSON *o) {
     const gradients *g = p->gradients;
-    const gs_settings *s = p->settings;
+    const gs_settings *s = g->settings;
     cJSON *params = cJSON_CreateArray(), *workers = cJSON_CreateArray();
     GS_JSON_ADD(o, GS_FIELD("version", GRADSUM_VERSION), GS_FIELD("model", s->model),
                 GS_FIELD("data", s->data), GS_FIELD("batch", s->batch), GS_FIELD("seed", s->seed),
@@ -318,7 +311,7 @@ gs_status gs_step_page(const char *path, const gs_sync_scheme *first, const gs_s
     GS_TRY(check(first, workers));
     GS_TRY(gs_file_check_target(path, GS_FILE_PAGE));
     GS_TRY(make_gradients(settings, workers, &gradients));
-    page p = {.settings = settings, .gradients = &gradients};
+    page p = {.gradients = &gradients};
     cJSON *data = cJSON_CreateObject();
     gs_status status = write_page(path, &p, first, data);
     cJSON_Delete(data);
