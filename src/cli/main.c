@@ -112,17 +112,12 @@ static int run(int argc, char **argv) {
 
 /* Results that could not be written to standard output (a full disk) make any command fail. */
 static int close_output(const char *command, int exit_status) {
+    const bool failed = ferror(stdout) != 0; /* its errno is lost: another byte fails for the same reason */
     errno = 0;
-    bool failed_before = ferror(stdout) != 0; /* its errno is lost: another byte fails for the same reason */
-    if (failed_before) clearerr(stdout);
-    if (failed_before) putchar('\n');
-    bool failed = fflush(stdout) != 0 || failed_before;
-    int error = errno;
-    if (fclose(stdout) != 0 && !failed) {
-        failed = true;
-        error = errno;
-    }
-    if (!failed) return exit_status;
+    clearerr(stdout);
+    if (failed) putchar('\n');
+    if (fclose(stdout) == 0 && !failed) return exit_status;
+    const int error = errno;
     if (gs_stop_requested == SIGPIPE) return exit_status; /* already reported */
     fprintf(stderr, "gradsum %s: standard output could not be written completely: %s\n", command,
             error ? strerror(error) : "an earlier write failed");
