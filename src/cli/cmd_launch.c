@@ -81,10 +81,8 @@ static gs_status check_command(const char *name) {
 static bool read_sizes(const char *text, int *min, int *max) {
     int used = 0;
     *max = 0;
-    if (sscanf(text, "%6d%n", min, &used) == 1 && text[used] == '\0') return *min >= 1;
-    used = 0;
-    if (sscanf(text, "%6d:%6d%n", min, max, &used) != 2 || used == 0 || text[used] != '\0') return false;
-    return *min >= 1 && *max >= *min;
+    const int numbers = sscanf(text, "%6d%n:%6d%n", min, &used, max, &used);
+    return numbers >= 1 && text[used] == '\0' && *min >= 1 && (numbers == 1 || *max >= *min);
 }
 
 /* Of --elastic and --restarts. */
