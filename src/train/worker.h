@@ -111,7 +111,7 @@ typedef struct gs_worker {
     gs_timeline *timeline;      /* of settings->trace, else NULL */
     bool recorded; /* in a step of that timeline: each phase waits for the device and is recorded */
     struct gs_digest *digest;        /* with settings->digest, else NULL */
-    uint32_t *checksums;             /* one per worker, for --verify */
+    uint32_t *checksums;             /* with --verify: one per tensor of each worker (verify.c) */
     const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: of the dry run; all zero: there was none */
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
     const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
