@@ -45,7 +45,6 @@ struct gs_digest {
     FILE *file;
     char path[4096];
     char stopped[GS_DIGEST_WHY]; /* why writing stopped and the file was closed; else "" */
-    bool told;
     int numbers;      /* layers or parameters: the larger count */
     gs_sketch *table; /* (kinds, numbers, parts) of this step */
     layer_record *layer;
@@ -199,7 +198,10 @@ static gs_status write_start(gs_digest *d) {
     return flush(d);
 }
 
+/* Writes the step. If it cannot be written, because the disk is full or the file was removed, this rank's record stops,
+ * the observer is told, and training continues: its result is worth more. */
 static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    const gs_observer *observer = d->worker->observer;
     size_t rows = 0;
     for (size_t i = 0; i < cells_of(d) && d->file; i++) {
         const size_t number = i / GS_DIGEST_PARTS;
@@ -222,6 +224,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
              "%.900s; this record stops before step %" PRIu64 ", training continues", gs_message(), step);
     fclose(d->file);
     d->file = NULL;
+    if (observer->note) observer->note(observer->context, d->stopped);
 }
 
 /* Copies `count` numbers from the device to d->room. Numbers of 16 bits are read behind the floats that they become. */
@@ -454,16 +457,6 @@ static gs_status add_state(gs_digest *d) {
     return GS_OK;
 }
 
-/* Tells the observer once that this record has stopped. */
-static void tell(const gs_worker *w) {
-    gs_digest *d = w->digest;
-    if (d->told || !*d->stopped) return;
-    d->told = true;
-    if (w->observer->note) w->observer->note(w->observer->context, d->stopped);
-}
-
-/* Writes the step. If it cannot be written, because the disk is full or the file was removed, this rank's record stops
- * and training continues: its result is worth more. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
@@ -488,7 +481,6 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     }
     d->own = 0;
     d->scale = 0;
-    tell(w);
     return GS_OK;
 }
 
@@ -501,7 +493,6 @@ static gs_status end(gs_worker *w, gs_event *e) {
     char *all;
     GS_TRY(GS_NEW(all, ranks * GS_DIGEST_WHY, "the notes of %zu ranks (--digest)", ranks));
     const gs_status status = gs_comm_all_gather(w->comm, d->stopped, all, GS_DIGEST_WHY, GS_U8);
-    tell(w);
     for (size_t r = 0; status == GS_OK && r < ranks; r++) {
         char *why = all + r * GS_DIGEST_WHY;
         why[GS_DIGEST_WHY - 1] = '\0'; /* do not trust the other side */
