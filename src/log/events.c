@@ -23,12 +23,7 @@
 struct gs_events {
     char *path;
     FILE *file;
-    uint8_t *packed; /* of one event */
-    size_t room;
     double flushed;
-    /* of one histogram */
-    gs_histogram histogram;
-    double limit[2 * GS_BINS], bucket[2 * GS_BINS];
 };
 
 /* Longer buffered data are handed to the system: TensorBoard looks every few seconds. */
@@ -64,20 +59,16 @@ static gs_status cannot_write(const gs_events *e) {
 
 static gs_status write_event(gs_events *e, const GsTb__Event *event) {
     size_t n = gs_tb__event__get_packed_size(event);
-    uint8_t head[12], tail[4];
-    if (n > e->room) {
-        uint8_t *larger = realloc(e->packed, 2 * n);
-        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for an event of %zu bytes", n);
-        e->packed = larger;
-        e->room = 2 * n;
-    }
-    gs_tb__event__pack(event, e->packed);
+    uint8_t head[12], tail[4], *packed;
+    GS_TRY(GS_NEW(packed, n, "an event of %zu bytes", n));
+    gs_tb__event__pack(event, packed);
     put(head, n, 8);
     put(head + 8, masked(gs_crc32c(head, 8)), 4);
-    put(tail, masked(gs_crc32c(e->packed, n)), 4);
-    bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(e->packed, n, 1, e->file) == 1 &&
+    put(tail, masked(gs_crc32c(packed, n)), 4);
+    bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(packed, n, 1, e->file) == 1 &&
                    fwrite(tail, sizeof tail, 1, e->file) == 1;
     double now = gs_seconds();
+    free(packed);
     if (written && now - e->flushed > FLUSH_SECONDS) {
         written = fflush(e->file) == 0;
         e->flushed = now;
@@ -113,58 +104,30 @@ static GsTb__Value scalar(const char *tag, double value) {
     return v;
 }
 
-/* ---- histograms: a float's first 12 bits are its bin ---- */
+/* ---- histograms ---- */
 
-enum { SHIFT = 32 - 12, SIGN = GS_BINS / 2, INFINITE = 0x7f8 /* all bits of the exponent */ };
-_Static_assert(1 << 12 == GS_BINS, "12 bits");
-
-/* Where the bin of a positive value begins. */
-static double bin_begins(uint32_t bin) {
-    uint32_t bits = bin << SHIFT;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return bin >= INFINITE ? ldexp(1, 128) : (double)x;
-}
-
+/* The first pass finds the range, the second one counts. */
 void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale) {
     *h = (gs_histogram){.min = INFINITY, .max = -INFINITY};
     for (size_t i = 0; i < count; i++) {
-        const float v = x[i] * scale;
-        uint32_t bits;
-        memcpy(&bits, &v, sizeof bits);
+        const double v = (double)(x[i] * scale);
         if (!isfinite(v)) continue;
-        h->bin[bits >> SHIFT]++;
         h->num++;
-        h->sum += (double)v;
-        h->sum_squares += (double)v * (double)v;
-        h->min = (double)v < h->min ? (double)v : h->min;
-        h->max = (double)v > h->max ? (double)v : h->max;
+        h->sum += v;
+        h->sum_squares += v * v;
+        h->min = v < h->min ? v : h->min;
+        h->max = v > h->max ? v : h->max;
     }
     if (!(h->num > 0)) h->min = h->max = 0;
-}
-
-typedef struct buckets {
-    double *limit, *count;
-    size_t used;
-} buckets;
-
-/* An empty bucket fills the gap between the last bucket and this bin. */
-static void add_bucket(buckets *b, double begin, double end, uint32_t count) {
-    if (count == 0) return;
-    if (b->used == 0 || b->limit[b->used - 1] < begin) {
-        b->limit[b->used] = begin;
-        b->count[b->used++] = 0;
+    h->buckets = h->max > h->min ? GS_BUCKETS : h->num > 0;
+    const double width = (h->max - h->min) / GS_BUCKETS;
+    for (size_t b = 0; b < h->buckets; b++) h->limit[b] = h->min + (double)(b + 1) * width;
+    for (size_t i = 0; i < count; i++) {
+        const double v = (double)(x[i] * scale);
+        if (!isfinite(v)) continue;
+        const size_t b = width > 0 ? (size_t)((v - h->min) / width) : 0;
+        h->bucket[b < h->buckets ? b : h->buckets - 1]++; /* the maximum ends the last one */
     }
-    b->limit[b->used] = end;
-    b->count[b->used++] = (double)count;
-}
-
-size_t gs_histogram_buckets(const gs_histogram *h, double *limit, double *bucket) {
-    buckets b = {limit, bucket, 0};
-    for (uint32_t i = INFINITE; i-- > 0;)
-        add_bucket(&b, -bin_begins(i + 1), -bin_begins(i), h->bin[SIGN + i]);
-    for (uint32_t i = 0; i < INFINITE; i++) add_bucket(&b, bin_begins(i), bin_begins(i + 1), h->bin[i]);
-    return b.used;
 }
 
 /* ---- what is told ---- */
@@ -196,17 +159,17 @@ static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, co
     char tag[96];
     GsTb__Histogram histogram = GS_TB__HISTOGRAM__INIT;
     GsTb__Value value = GS_TB__VALUE__INIT;
-    gs_histogram *h = &e->histogram;
-    gs_histogram_of(h, x + p->at, p->count, scale);
+    gs_histogram h;
+    gs_histogram_of(&h, x + p->at, p->count, scale);
     snprintf(tag, sizeof tag, "%s/%s", of, p->name);
-    histogram.min = h->min;
-    histogram.max = h->max;
-    histogram.num = h->num;
-    histogram.sum = h->sum;
-    histogram.sum_squares = h->sum_squares;
-    histogram.n_bucket = histogram.n_bucket_limit = gs_histogram_buckets(h, e->limit, e->bucket);
-    histogram.bucket = e->bucket;
-    histogram.bucket_limit = e->limit;
+    histogram.min = h.min;
+    histogram.max = h.max;
+    histogram.num = h.num;
+    histogram.sum = h.sum;
+    histogram.sum_squares = h.sum_squares;
+    histogram.n_bucket = histogram.n_bucket_limit = h.buckets;
+    histogram.bucket = h.bucket;
+    histogram.bucket_limit = h.limit;
     value.tag = tag;
     value.value_case = GS_TB__VALUE__VALUE_HISTO;
     value.histo = &histogram;
@@ -265,7 +228,6 @@ gs_status gs_events_close(gs_events *e) {
     if (e->file && (fflush(e->file) != 0 || fsync(fileno(e->file)) != 0)) status = cannot_write(e);
     if (e->file) fclose(e->file);
     free(e->path);
-    free(e->packed);
     free(e);
     return status;
 }

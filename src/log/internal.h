@@ -34,20 +34,18 @@ void gs_events_discard(gs_events *); /* and the file is removed */
 
 uint32_t gs_crc32c(const void *data, size_t bytes);
 
-enum { GS_BINS = 4096 };
+enum { GS_BUCKETS = 64 };
 
-/* Values by sign, exponent and the first three bits after the point: 8 bins from one power of two to the next. */
+/* Buckets of equal width from `min` to `max`; TensorBoard divides them again into its own. limit[i] is the upper limit of
+ * bucket i, and limit[i - 1] its lower one. */
 typedef struct gs_histogram {
     double min, max, num, sum, sum_squares; /* of the finite values */
-    uint32_t bin[GS_BINS];
+    double limit[GS_BUCKETS], bucket[GS_BUCKETS];
+    size_t buckets; /* fewer if all values are equal */
 } gs_histogram;
 
-/* Of x[i] * scale, i < count; count < 2^32. */
+/* Of x[i] * scale, i < count. */
 void gs_histogram_of(gs_histogram *, const float *x, size_t count, float scale);
-
-/* TensorBoard's buckets: limit[i] is the upper limit of bucket i, and limit[i - 1] its lower one. Both arrays take up
- * to 2 * GS_BINS numbers; returns how many there are. */
-size_t gs_histogram_buckets(const gs_histogram *, double *limit, double *bucket);
 
 /* ---- trace.c: trace.json ---- */
 
