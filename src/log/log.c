@@ -63,7 +63,7 @@ static void check(gs_log *log, gs_status status) {
     snprintf(log->problem, sizeof log->problem, "%s", gs_message());
     snprintf(problem, sizeof problem, "--log %s: %s; the log stops here, training continues",
              log->options.folder, gs_message());
-    if (log->options.tell) log->options.tell(log->options.context, problem);
+    if (log->next.note) log->next.note(log->next.context, problem);
 }
 
 static const char *path_of(gs_log *log, const char *name) {
@@ -137,7 +137,7 @@ static gs_status write_epoch_line(FILE *f, double time, const gs_epoch_report *r
 /* ---- run.json ---- */
 
 static double bytes_of_set(const gs_dataset *set) {
-    return set ? (double)set->count * (double)gs_sample_bytes(set) : 0;
+    return (double)set->count * (double)gs_sample_bytes(set);
 }
 
 static void add_word(cJSON *array, const char *word) {
@@ -215,7 +215,7 @@ static cJSON *describe(const gs_log *log) {
                 GS_FIELD("processes", s->processes && s->processes->size > 0 ? s->processes->size : 1),
                 GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sums", gs_sums_text(w, sums)),
                 GS_FIELD("transport", w->comm->ops->name),
-                GS_FIELD("log_every", log->options.every ? log->options.every : 1));
+                GS_FIELD("log_every", log->options.every));
     gs_run_options_json(&in_use, GS_JSON_LOG, o);
     add_devices(o, log);
     add_versions(o, log);
@@ -315,6 +315,7 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     GS_TRY(GS_NEW(*out, 1, "a log"));
     gs_log *log = *out;
     log->options = *options;
+    if (options->every == 0) log->options.every = 1;
     log->cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;
     gs_status status = begin(log);
@@ -402,8 +403,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     log->steps++;
     log->loss_scale = score->loss_scale;
     log->skipped += score->skipped;
-    uint64_t every = log->options.every ? log->options.every : 1;
-    if (!log->failed && (log->steps == every || done == of || score->stop)) write_step(log);
+    if (!log->failed && (log->steps == log->options.every || done == of || score->stop)) write_step(log);
     if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
 }
 
@@ -489,7 +489,7 @@ static gs_status write_end(gs_log *log, const char *failure, const gs_result *r)
     return status;
 }
 
-void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
+bool gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     gs_error run = {0};
     gs_error_keep(&run, status);
     log->rank0 = NULL;
@@ -501,10 +501,7 @@ void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     else
         write_end_of_run(log, run.message, result); /* that the log has failed was said */
     gs_error_again(&run);                           /* the run's message stays the last one */
-}
-
-bool gs_log_failed(const gs_log *log) {
-    return log->failed;
+    return !log->failed;
 }
 
 void gs_log_free(gs_log *log) {
