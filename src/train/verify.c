@@ -115,8 +115,8 @@ static gs_status compare_copies(gs_worker *w) {
 /* The tensors that this worker holds of its stage. */
 static gs_status compare_stages(gs_worker *w) {
     void *weights;
-    GS_TRY(w->device->ops->map(w->device, w->model->weights, w->model->weights_apart * sizeof(float),
-                               &weights));
+    GS_TRY(
+        w->device->ops->map(w->device, w->model->weights, w->model->weights_apart * sizeof(float), &weights));
     return gs_device_unmap_after(w->device, w->model->weights, weights, compare(w, weights));
 }
 
