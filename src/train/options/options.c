@@ -197,7 +197,7 @@ const gs_run_option gs_run_table[] = {
      "limit each loader to this rate, to see the effect", GS_LEARNING | GS_BY_LAYOUT,
      .json = {"throttle_mb_per_s"}, .null = true, .agreement = GS_MAY_DIFFER},
     {"slow", GS_OPTION_SLOW, AT(slow), 0, 0, "RANK:MS", "make this worker sleep MS ms in each step",
-     GS_TRAINING, .off = "none", .json = {"slow"}},
+     GS_TRAINING, .off = "none", .json = {"slow"}, .null = true},
     {"jitter", GS_OPTION_JITTER, AT(jitter), 0, 0, "LIST",
      "hiccups: 3:20ms@5% makes worker 3 pause 20 ms in 5 % of its steps; several with commas", GS_TRAINING,
      .json = {"jitter", "jitter"}, .null = true},
@@ -655,12 +655,8 @@ static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
 static void add(cJSON *o, const char *key, gs_option_kind kind, const void *value) {
     const double number = gs_option_is_number(kind) ? gs_option_number(kind, value) : (double)NAN;
     const gs_step_range *r = value;
-    const gs_slow *slow = value;
     char room[GS_OPTION_TEXT_MOST];
-    if (kind == GS_OPTION_SLOW) {
-        cJSON_AddNumberToObject(o, "slow_rank", slow->rank);
-        cJSON_AddNumberToObject(o, "slow_ms", slow->ms);
-    } else if (kind == GS_OPTION_RANGE && r->first)
+    if (kind == GS_OPTION_RANGE && r->first)
         cJSON_AddItemToObject(o, key,
                               cJSON_CreateDoubleArray((double[]){(double)r->first, (double)r->last}, 2));
     else if (kind == GS_OPTION_CHANNELS)
