@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "comm/device.h"
 #include "core/clock.h"
 #include "log/event.pb-c.h"
 
@@ -132,26 +133,13 @@ void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale)
 
 /* ---- what is told ---- */
 
-gs_status gs_events_step(gs_events *e, const gs_log_step *s) {
-    static const char *const share[GS_PHASES] = {"share/data", "share/forward", "share/backward",
-                                                 "share/sync", "share/update"};
-    GsTb__Value v[16];
+gs_status gs_events_numbers(gs_events *e, uint64_t step, const gs_log_number *numbers, int count) {
+    enum { MOST = 16 };
+    GsTb__Value v[MOST];
     size_t n = 0;
-    v[n++] = scalar("loss", s->loss);
-    v[n++] = scalar("accuracy", s->accuracy);
-    v[n++] = scalar("learning_rate", s->lr);
-    v[n++] = scalar("samples_per_s", s->samples_per_s);
-    for (int p = 0; p < GS_PHASES && s->has_share; p++) v[n++] = scalar(share[p], s->share[p]);
-    return write_values(e, s->step, v, n);
-}
-
-gs_status gs_events_epoch(gs_events *e, const gs_epoch_report *r) {
-    GsTb__Value v[] = {scalar("epoch/train_loss", r->train_loss), scalar("test/loss", r->test_loss),
-                       scalar("test/accuracy", r->test_accuracy),
-                       scalar("epoch/samples_per_s", r->samples_per_s)};
-    const bool tested = !isnan(r->test_loss); /* --tests 0 */
-    if (!tested) v[1] = v[3];
-    return write_values(e, r->steps, v, tested ? 4 : 2);
+    for (int i = 0; i < count && n < MOST; i++)
+        if (numbers[i].tag) v[n++] = scalar(numbers[i].tag, numbers[i].value);
+    return write_values(e, step, v, n);
 }
 
 static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, const gs_param *p,
@@ -185,17 +173,15 @@ static gs_status write_all(gs_events *e, uint64_t step, gs_model *m, const char 
 }
 
 gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale) {
-    const gs_backend *ops = m->device->ops;
     float *host;
     void *mapped;
     GS_TRY(gs_model_map_weights(m, &host));
     gs_status status = write_all(e, step, m, "weights", host, 1), unmapped = gs_model_unmap_weights(m, host);
     if (status == GS_OK) status = unmapped;
     if (status != GS_OK || !(scale > 0)) return status;
-    GS_TRY(ops->map(m->device, m->gradients, m->params * sizeof(float), &mapped));
-    status = write_all(e, step, m, "gradients", mapped, scale);
-    unmapped = ops->unmap(m->device, m->gradients, mapped);
-    return status == GS_OK ? unmapped : status;
+    GS_TRY(m->device->ops->map(m->device, m->gradients, m->params * sizeof(float), &mapped));
+    return gs_device_unmap_after(m->device, m->gradients, mapped,
+                                 write_all(e, step, m, "gradients", mapped, scale));
 }
 
 /* ---- open, close ---- */
@@ -230,13 +216,4 @@ gs_status gs_events_close(gs_events *e) {
     free(e->path);
     free(e);
     return status;
-}
-
-void gs_events_discard(gs_events *e) {
-    if (e && e->file) {
-        unlink(e->path);
-        fclose(e->file);
-        e->file = NULL;
-    }
-    gs_events_close(e);
 }

@@ -9,8 +9,8 @@
  * cut off, and readers must accept that. trace.json and run.json are whole or absent, unless the run is killed while it
  * writes the end of run.json on a full disk.
  *
- * A log never ends a run: when something cannot be written, next->note is called once with a sentence, the log stops, and
- * training continues. */
+ * A log never ends a run: when something cannot be written, next->note is called once with a sentence, the log stops,
+ * and training continues. */
 #pragma once
 
 #include "train/train.h"

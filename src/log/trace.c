@@ -24,11 +24,10 @@ typedef struct counted {
 typedef struct writer {
     FILE *file;
     const gs_worker *rank0;
-    const gs_device_report *devices;
     const gs_rank_timeline *parts;
     int workers;
     gs_layer **layer; /* by its number */
-    counted *counted;  /* [worker][received, sent][the other worker] */
+    counted *counted; /* [worker][received, sent][the other worker] */
     bool has_one;     /* an event is written, so that the next one wants a comma */
 } writer;
 
@@ -43,9 +42,7 @@ static int64_t nanoseconds(double seconds) {
 }
 
 static void add_time(const writer *w, const char *name, int64_t ns) {
-    bool negative = ns < 0;
-    uint64_t n = (uint64_t)(negative ? -ns : ns);
-    fprintf(w->file, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, name, negative ? "-" : "", n / 1000, n % 1000);
+    fprintf(w->file, ",\"%s\":%.3f", name, (double)ns / 1e3);
 }
 
 /* ---- names ---- */
@@ -55,7 +52,7 @@ static void name_rows(writer *w, int rank) {
     int rows = GS_ROW_SERVER + w->workers;
     event(w, "M", rank, 0);
     fprintf(w->file, ",\"name\":\"process_name\",\"args\":{\"name\":\"worker %d (%s)\"}}", rank,
-            w->devices[rank].device);
+            w->rank0->devices[rank].device);
     event(w, "M", rank, 0);
     fprintf(w->file, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}", rank);
     for (int row = 0; row < rows; row++) {
@@ -217,9 +214,9 @@ static void write_all(writer *w) {
             w->rank0->settings->trace.first, w->rank0->settings->trace.last, lost);
 }
 
-gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_device_report *devices,
-                         const gs_rank_timeline *parts, int workers) {
-    writer w = {.rank0 = rank0, .devices = devices, .parts = parts, .workers = workers};
+gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_rank_timeline *parts) {
+    const int workers = rank0->comm->size;
+    writer w = {.rank0 = rank0, .parts = parts, .workers = workers};
     gs_file_writer file;
     GS_TRY(GS_NEW(w.layer, gs_layer_count(rank0->model->net), "a trace"));
     gs_layer_walk(rank0->model->net, note_one, w.layer);
