@@ -18,17 +18,12 @@
 #include <unistd.h>
 
 #include "comm/device.h"
-#include "core/clock.h"
 #include "log/event.pb-c.h"
 
 struct gs_events {
     char *path;
     FILE *file;
-    double flushed;
 };
-
-/* Longer buffered data are handed to the system: TensorBoard looks every few seconds. */
-static const double FLUSH_SECONDS = 2;
 
 /* ---- records ---- */
 
@@ -66,15 +61,11 @@ static gs_status write_event(gs_events *e, const GsTb__Event *event) {
     put(head, n, 8);
     put(head + 8, masked(gs_crc32c(head, 8)), 4);
     put(tail, masked(gs_crc32c(packed, n)), 4);
-    bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(packed, n, 1, e->file) == 1 &&
-                   fwrite(tail, sizeof tail, 1, e->file) == 1;
-    double now = gs_seconds();
+    const bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(packed, n, 1, e->file) == 1 &&
+                         fwrite(tail, sizeof tail, 1, e->file) == 1 && fflush(e->file) == 0;
+    const gs_status status = written ? GS_OK : cannot_write(e);
     free(packed);
-    if (written && now - e->flushed > FLUSH_SECONDS) {
-        written = fflush(e->file) == 0;
-        e->flushed = now;
-    }
-    return written ? GS_OK : cannot_write(e);
+    return status;
 }
 
 static double seconds_since_1970(void) {
@@ -204,14 +195,13 @@ gs_status gs_events_open(const char *folder, gs_events **out) {
     first.wall_time = seconds_since_1970();
     first.what_case = GS_TB__EVENT__WHAT_FILE_VERSION;
     first.file_version = (char *)"brain.Event:2";
-    GS_TRY(write_event(e, &first));
-    return fflush(e->file) == 0 ? GS_OK : cannot_write(e);
+    return write_event(e, &first);
 }
 
 gs_status gs_events_close(gs_events *e) {
     if (!e) return GS_OK;
     gs_status status = GS_OK;
-    if (e->file && (fflush(e->file) != 0 || fsync(fileno(e->file)) != 0)) status = cannot_write(e);
+    if (e->file && fsync(fileno(e->file)) != 0) status = cannot_write(e);
     if (e->file) fclose(e->file);
     free(e->path);
     free(e);
