@@ -119,7 +119,7 @@ typedef struct gs_worker {
     gs_offload_times offload_before; /* device->offload_times before its first step */
     gs_divergence diverged;
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
-    struct gs_device_report *devices;   /* of all workers, with settings->record or if these hold different parts */
+    struct gs_device_report *devices;   /* of all workers, if they differ or settings->record; else NULL */
 } gs_worker;
 
 /* CPU threads of each of `local` workers of this process: settings->threads, or the calling thread's CPUs divided among
