@@ -88,14 +88,6 @@ static gs_status write_values(gs_events *e, uint64_t step, GsTb__Value *values, 
     return write_event(e, &event);
 }
 
-static GsTb__Value scalar(const char *tag, double value) {
-    GsTb__Value v = GS_TB__VALUE__INIT;
-    v.tag = (char *)tag;
-    v.value_case = GS_TB__VALUE__VALUE_SIMPLE_VALUE;
-    v.simple_value = (float)value;
-    return v;
-}
-
 /* ---- histograms ---- */
 
 /* The first pass finds the range, the second one counts. */
@@ -128,8 +120,13 @@ gs_status gs_events_numbers(gs_events *e, uint64_t step, const gs_log_number *nu
     enum { MOST = 16 };
     GsTb__Value v[MOST];
     size_t n = 0;
-    for (int i = 0; i < count && n < MOST; i++)
-        if (numbers[i].tag) v[n++] = scalar(numbers[i].tag, numbers[i].value);
+    for (int i = 0; i < count && n < MOST; i++) {
+        if (!numbers[i].tag) continue;
+        v[n] = (GsTb__Value)GS_TB__VALUE__INIT;
+        v[n].tag = (char *)numbers[i].tag;
+        v[n].value_case = GS_TB__VALUE__VALUE_SIMPLE_VALUE;
+        v[n++].simple_value = (float)numbers[i].value;
+    }
     return write_values(e, step, v, n);
 }
 

@@ -114,10 +114,9 @@ static double bytes_of_set(const gs_dataset *set) {
 
 /* As it was typed in each process; "processes" says how many there were. */
 static void add_command(cJSON *o, const gs_log *log) {
-    cJSON *command = cJSON_AddArrayToObject(o, "command");
-    cJSON_AddItemToArray(command, cJSON_CreateString("gradsum"));
-    for (int i = 0; i < log->options.argc; i++)
-        cJSON_AddItemToArray(command, cJSON_CreateString(log->options.argv[i]));
+    cJSON *command = cJSON_CreateStringArray((const char *const *)log->options.argv, log->options.argc);
+    cJSON_InsertItemInArray(command, 0, cJSON_CreateString("gradsum"));
+    cJSON_AddItemToObject(o, "command", command);
 }
 
 static void add_devices(cJSON *o, const gs_log *log) {
