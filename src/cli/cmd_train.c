@@ -17,11 +17,6 @@ typedef struct record {
 
 static const gs_step_range TRACE_DEFAULT = {4, 7}, TRACE_UNSAID = {0, UINT64_MAX};
 
-static void tell_problem(void *context, const char *problem) {
-    (void)context;
-    gs_tell("train", "%s", problem);
-}
-
 /* Apply the options to the settings, and begin the log. */
 static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, const gs_observer *progress) {
     bool traced = s->trace.last != TRACE_UNSAID.last;
@@ -31,13 +26,8 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
     if (!r->folder) return GS_OK;
     s->record = s->measure = true;
     if (s->processes->rank != 0) return GS_OK;
-    gs_log_options options = {.folder = r->folder,
-                              .every = r->every,
-                              .argc = argc,
-                              .argv = argv,
-                              .next = progress,
-                              .tell = tell_problem,
-                              .context = progress->context};
+    gs_log_options options = {
+        .folder = r->folder, .every = r->every, .argc = argc, .argv = argv, .next = progress};
     return gs_log_open(&options, &r->log);
 }
 
@@ -63,8 +53,7 @@ static gs_status train(gs_settings *s, record *r, const gs_observer *progress, g
     *let_go = answer == GS_LAUNCH_LETS_GO;
     gs_snapshots_free(s->snapshots);
     s->snapshots = NULL;
-    if (r->log) gs_log_end(r->log, status, result);
-    *logged = !r->log || !gs_log_failed(r->log);
+    *logged = !r->log || gs_log_end(r->log, status, result);
     gs_log_free(r->log);
     return status;
 }

@@ -330,7 +330,7 @@ static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
 
 /* A line for each different device of the run; only this worker's, if the workers do not know the others'. */
 static void print_devices(const gs_worker *w) {
-    const gs_device_report *d = w->devices;
+    const gs_device_report *d = gs_workers_differ(w) ? w->devices : NULL;
     if (!d) gs_print_fact("", "%s: %s", w->device->name, w->device->description);
     for (int r = 0; d && r < w->comm->size; r++) {
         int first = 0;
@@ -413,7 +413,7 @@ static void text_start(const gs_progress *p, const gs_worker *w) {
         gs_print_fact("worker", "%s: %s", s->devices, w->device->description);
     else
         text_workers(s, w);
-    if (w->devices) print_layout(w);
+    if (gs_workers_differ(w)) print_layout(w);
     if (w->cut) print_cut(w->settings, w->cut);
     if (w->cpus > 0)
         printf("bound    each worker to %d CPU%s of its own (--bind none undoes it)\n", w->cpus,

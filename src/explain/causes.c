@@ -11,7 +11,7 @@
 #include "explain/sums.h"
 #include "optim/optimizer.h"
 
-/* The difference that is to be named. */
+/* The difference to name. */
 typedef struct mismatch {
     const gs_digests *a, *b; /* the run in question, and the right one */
     gs_difference *d;
@@ -45,9 +45,12 @@ typedef struct multiple {
     const char *cause, *why;
 } multiple;
 
-/* Names the first row with this ratio, up to the share `within`. The last row has no cause. */
-static bool name_known_multiple(const mismatch *c, double ratio, double within, const multiple *known) {
-    for (; known->cause; known++)
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* Names the first of `count` mistakes with this ratio, up to the share `within`. */
+static bool name_known_multiple(const mismatch *c, double ratio, double within, const multiple *known,
+                                size_t count) {
+    for (; count > 0; count--, known++)
         if (known->factor > 0 && known->factor != 1 && fabs(ratio / known->factor - 1) <= within)
             return name_multiple(c, known->cause, ratio, known->why);
     return false;
@@ -104,7 +107,7 @@ static uint64_t step_of_samples(const mismatch *c) {
 
 static bool name_step_of_samples(const mismatch *c, uint64_t step) {
     const char *cause = "samples of another step", *why = "the loader is in another position";
-    /* as doubles: what a file has as its batch may be so small that the steps of an epoch fit into no integer */
+    /* doubles: a damaged record may have so small a batch that no integer holds the steps of an epoch */
     const double batch = gs_digests_number(c->b, "batch"), epoch = ceil((double)c->b->set / batch);
     if (c->a->first > 1 && step == c->step - c->a->first + 1) {
         cause = "data begin again at resume";
@@ -198,7 +201,7 @@ static bool cause_of_weights(const mismatch *c) {
 
 /* ---- y ---- */
 
-/* Does rank r draw in that pass of that step what it draws in the first pass of this step? */
+/* Does rank r draw the same mask in this pass of step `step` as in the first pass of c->step? */
 static bool same_mask(const mismatch *c, int r, uint64_t step, int pass) {
     if (!gs_digest_has_step(c->a, step)) return false;
     const gs_sketch *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
@@ -266,7 +269,7 @@ static bool cause_of_y(const mismatch *c) {
 
 /* ---- dy of the loss ----
  *
- * Our losses are sums over samples, so a division too early or too late is a factor of some samples' dy. */
+ * A loss is a sum over samples, so dividing it too early or too late multiplies the dy of some samples. */
 
 /* The factor of dy in each group of samples, relative to what it should be. Groups are the ranks' parts if both runs
  * have as many ranks, else the eighths of the batch. Neighbouring eighths with one factor are one micro-batch. */
@@ -319,12 +322,12 @@ static bool cause_of_loss(const mismatch *c) {
         {1 / c->workers, "divided by workers twice",
          "each rank divides by the ranks, and the sum is divided by all samples again"},
         {c->workers, "loss times workers",
-         "it is multiplied by the number of ranks, to undo a mean that no rank takes"},
-        {0, NULL, NULL}};
+         "it is multiplied by the number of ranks, to undo a mean that no rank takes"}};
     factors f;
     const bool found = find_factors(c, &f);
     if (found && f.equal && f.of[0] != 0 && !gs_is_near(f.of[0], 1))
-        return name_known_multiple(c, f.of[0], NEAR, known) || name_multiple(c, "loss scaled", f.of[0], "");
+        return name_known_multiple(c, f.of[0], NEAR, known, COUNT_OF(known)) ||
+               name_multiple(c, "loss scaled", f.of[0], "");
     if (some_are_zero(c))
         return name(c, "some samples masked",
                     "the loss of some samples has no gradient: they are masked, as padding is");
@@ -484,7 +487,7 @@ static bool name_own(const mismatch *c) {
                 differ > 4 ? ", ..." : "");
 }
 
-/* True if a rank is missing from the sum: groups would have different sums. */
+/* Do all ranks hold the same sum? They do if a rank is missing from it; sums within groups would differ. */
 static bool all_have_the_same(const mismatch *c) {
     gs_sketch other;
     for (int r = 0; r < c->a->workers; r++)
@@ -564,11 +567,11 @@ static bool cause_of_sum(const mismatch *c) {
     const multiple known[] = {
         {c->workers, "summed twice", "as often as there are ranks: it was summed over them twice"},
         {1 / c->workers, "mean instead of sum",
-         "it is divided by the number of ranks, and then by all samples again"},
-        {0, NULL, NULL}};
+         "it is divided by the number of ranks, and then by all samples again"}};
     const int passes = (int)c->passes;
     const shares s = find_shares(c, 1), of_passes = passes > 1 ? find_shares(c, passes) : (shares){0};
-    if (s.found && count_of(&s, s.of[0]) == s.unknowns && name_known_multiple(c, s.of[0], 0.01, known))
+    if (s.found && count_of(&s, s.of[0]) == s.unknowns &&
+        name_known_multiple(c, s.of[0], 0.01, known, COUNT_OF(known)))
         return true;
     if (of_passes.found && is_last_pass(&of_passes, passes))
         return name(c, "micro-batch overwritten",
@@ -595,8 +598,7 @@ static uint64_t step_of_rate(const mismatch *c) {
 }
 
 static bool cause_of_rate(const mismatch *c) {
-    const multiple known[] = {{c->workers, "rate times workers", "it was multiplied by the number of ranks"},
-                              {0, NULL, NULL}};
+    const multiple known[] = {{c->workers, "rate times workers", "it was multiplied by the number of ranks"}};
     const uint64_t of = step_of_rate(c);
     const double times = c->passes > 1 ? c->passes : c->workers, step = (double)c->step;
     const char *cause = NULL, *why = "begins again with the resumed run";
@@ -612,7 +614,7 @@ static bool cause_of_rate(const mismatch *c) {
         why = of < c->step ? "is one step late" : "is one step early";
     }
     if (cause) return name(c, cause, "it is the rate of step %" PRIu64 ": the schedule %s", of, why);
-    return name_known_multiple(c, c->ratio, NEAR, known);
+    return name_known_multiple(c, c->ratio, NEAR, known, COUNT_OF(known));
 }
 
 /* Squares add up, so the missing part identifies the tensor. */
@@ -639,9 +641,8 @@ static bool cause_of_norm(const mismatch *c) {
         {sqrt((double)c->a->workers), "norm counted by each rank",
          "this is the root of the number of ranks: each counts the same gradients"},
         {c->of_b->samples, "norm of the sum",
-         "it is the norm of the sum over all samples, not of their mean"},
-        {0, NULL, NULL}};
-    if (name_known_multiple(c, c->ratio, NEAR, known)) return true;
+         "it is the norm of the sum over all samples, not of their mean"}};
+    if (name_known_multiple(c, c->ratio, NEAR, known, COUNT_OF(known))) return true;
     for (int r = 1; r < c->a->workers; r++)
         if (!gs_is_near(gs_digests_score(c->a, r, c->step)->norm, gs_digests_score(c->a, 0, c->step)->norm))
             return name(c, "norm of a rank's own part",
@@ -664,11 +665,10 @@ static bool cause_of_scale(const mismatch *c) {
         {c->workers, "divided by a rank's samples",
          "the sum over all ranks is divided by the samples of one rank"},
         {c->passes, "divided by a micro-batch's samples",
-         "the sum over all micro-batches is divided by the samples of one"},
-        {0, NULL, NULL}};
+         "the sum over all micro-batches is divided by the samples of one"}};
     if (c->of_a->scale == 0) /* until an update sets it */
         return name(c, "update missing", "no update was made, though it was counted");
-    return name_known_multiple(c, c->ratio, NEAR, known);
+    return name_known_multiple(c, c->ratio, NEAR, known, COUNT_OF(known));
 }
 
 static bool cause_of_updates(const mismatch *c) {
@@ -747,7 +747,7 @@ static bool cause_of_vector0(const mismatch *c) {
                  of_sgd = gs_digests_number(c->b, "momentum"),
                  beta = gs_digests_number(c->b, has_one_moment(c) ? "beta2" : "beta1"),
                  momentum = of_sgd > 0 ? of_sgd : beta;
-    /* How often it has weights, the gradient, and itself before, beyond what it should. */
+    /* By how much its shares of the weights, the gradient and the previous vector exceed the right ones. */
     double of[3] = {0, 0, 0};
     gs_sketch x;
     bool before = false;
@@ -788,7 +788,7 @@ static bool changes(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     return true;
 }
 
-/* Adam's, of the bias of both moments after t updates. */
+/* Adam's correction for the bias of both moments after t updates. */
 static double correction(const mismatch *c, double t) {
     return sqrt(1 - pow(gs_digests_number(c->b, "beta2"), t)) /
            (1 - pow(gs_digests_number(c->b, "beta1"), t));

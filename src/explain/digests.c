@@ -40,14 +40,11 @@ static bool begins(const char *line, const char *word) {
 
 static gs_status read_option(reader *r, const char *line) {
     gs_digests *run = r->run;
+    const char *option = line + strlen("option ");
+    if (!strchr(option, ' ')) return wrong(r, "is an option without a value");
     GS_TRY(grow(r, &run->option, (size_t)run->options, &r->option_room, sizeof *run->option));
-    gs_digest_option *o = &run->option[run->options];
-    GS_TRY(GS_NEW(o->name, strlen(line), "line %zu of %s", r->line, r->path));
-    run->options++;
-    strcpy(o->name, line + strlen("option "));
-    o->value = strchr(o->name, ' ');
-    if (!o->value) return wrong(r, "is an option without a value");
-    *o->value++ = 0;
+    GS_TRY(GS_NEW(run->option[run->options], strlen(option) + 1, "line %zu of %s", r->line, r->path));
+    strcpy(run->option[run->options++], option);
     return GS_OK;
 }
 
@@ -235,7 +232,7 @@ gs_status gs_digests_read(const char *folder, gs_digests *run) {
 }
 
 void gs_digests_free(gs_digests *run) {
-    for (int i = 0; i < run->options; i++) free(run->option[i].name); /* with the value behind it */
+    for (int i = 0; i < run->options; i++) free(run->option[i]);
     for (int r = 0; r < GS_DIGEST_RANKS; r++) {
         free(run->rank[r].row);
         free(run->rank[r].step);
@@ -256,8 +253,10 @@ const char *const gs_digests_deciding[] = {
     "tokenizer", "mean", "std", "load", "epochs", "steps", "base-batch", "exact"};
 
 const char *gs_digests_option(const gs_digests *run, const char *name) {
+    const size_t length = strlen(name);
     for (int i = 0; i < run->options; i++)
-        if (strcmp(run->option[i].name, name) == 0) return run->option[i].value;
+        if (strncmp(run->option[i], name, length) == 0 && run->option[i][length] == ' ')
+            return run->option[i] + length + 1;
     return "";
 }
 

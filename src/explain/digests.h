@@ -23,10 +23,6 @@ typedef struct gs_digest_rank {
     size_t steps, step_room;
 } gs_digest_rank;
 
-typedef struct gs_digest_option {
-    char *name, *value;
-} gs_digest_option;
-
 typedef struct gs_layer_name {
     char op[32], name[64]; /* the outermost layer has the name "" */
 } gs_layer_name;
@@ -43,8 +39,8 @@ enum { GS_DIGEST_RANKS = 64 };
 typedef struct gs_digests {
     const char *folder;
     int workers;
-    size_t set; /* samples of the training set */
-    gs_digest_option *option;
+    size_t set;    /* samples of the training set */
+    char **option; /* "batch 64" */
     int options;
     gs_layer_name *layer;
     int layers;

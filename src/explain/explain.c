@@ -19,7 +19,7 @@ typedef struct search {
     bool begins_alike; /* both runs begin this step with the same weights, up to SAME; or they are exact */
     double y_apart;    /* the difference of the y compared last; after forward, of the model's outputs */
     double of_outputs; /* what it adds to the limits of backward; 0 during forward */
-    bool excuses; /* numbers that are not finite: both runs left the update out (f16), or both diverged */
+    bool excuses; /* a number may be infinite or NaN: both runs left the update out (f16), or both diverged */
     gs_difference *out;
 } search;
 

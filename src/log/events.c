@@ -17,22 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/clock.h"
+#include "comm/device.h"
 #include "log/event.pb-c.h"
 
 struct gs_events {
     char *path;
     FILE *file;
-    uint8_t *packed; /* of one event */
-    size_t room;
-    double flushed;
-    /* of one histogram */
-    gs_histogram histogram;
-    double limit[2 * GS_BINS], bucket[2 * GS_BINS];
 };
-
-/* Longer buffered data are handed to the system: TensorBoard looks every few seconds. */
-static const double FLUSH_SECONDS = 2;
 
 /* ---- records ---- */
 
@@ -64,25 +55,17 @@ static gs_status cannot_write(const gs_events *e) {
 
 static gs_status write_event(gs_events *e, const GsTb__Event *event) {
     size_t n = gs_tb__event__get_packed_size(event);
-    uint8_t head[12], tail[4];
-    if (n > e->room) {
-        uint8_t *larger = realloc(e->packed, 2 * n);
-        if (!larger) return gs_fail(GS_E_MEMORY, "no memory for an event of %zu bytes", n);
-        e->packed = larger;
-        e->room = 2 * n;
-    }
-    gs_tb__event__pack(event, e->packed);
+    uint8_t head[12], tail[4], *packed;
+    GS_TRY(GS_NEW(packed, n, "an event of %zu bytes", n));
+    gs_tb__event__pack(event, packed);
     put(head, n, 8);
     put(head + 8, masked(gs_crc32c(head, 8)), 4);
-    put(tail, masked(gs_crc32c(e->packed, n)), 4);
-    bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(e->packed, n, 1, e->file) == 1 &&
-                   fwrite(tail, sizeof tail, 1, e->file) == 1;
-    double now = gs_seconds();
-    if (written && now - e->flushed > FLUSH_SECONDS) {
-        written = fflush(e->file) == 0;
-        e->flushed = now;
-    }
-    return written ? GS_OK : cannot_write(e);
+    put(tail, masked(gs_crc32c(packed, n)), 4);
+    const bool written = fwrite(head, sizeof head, 1, e->file) == 1 && fwrite(packed, n, 1, e->file) == 1 &&
+                         fwrite(tail, sizeof tail, 1, e->file) == 1 && fflush(e->file) == 0;
+    const gs_status status = written ? GS_OK : cannot_write(e);
+    free(packed);
+    return status;
 }
 
 static double seconds_since_1970(void) {
@@ -105,90 +88,46 @@ static gs_status write_values(gs_events *e, uint64_t step, GsTb__Value *values, 
     return write_event(e, &event);
 }
 
-static GsTb__Value scalar(const char *tag, double value) {
-    GsTb__Value v = GS_TB__VALUE__INIT;
-    v.tag = (char *)tag;
-    v.value_case = GS_TB__VALUE__VALUE_SIMPLE_VALUE;
-    v.simple_value = (float)value;
-    return v;
-}
+/* ---- histograms ---- */
 
-/* ---- histograms: a float's first 12 bits are its bin ---- */
-
-enum { SHIFT = 32 - 12, SIGN = GS_BINS / 2, INFINITE = 0x7f8 /* all bits of the exponent */ };
-_Static_assert(1 << 12 == GS_BINS, "12 bits");
-
-/* Where the bin of a positive value begins. */
-static double bin_begins(uint32_t bin) {
-    uint32_t bits = bin << SHIFT;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return bin >= INFINITE ? ldexp(1, 128) : (double)x;
-}
-
+/* The first pass finds the range, the second one counts. */
 void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale) {
     *h = (gs_histogram){.min = INFINITY, .max = -INFINITY};
     for (size_t i = 0; i < count; i++) {
-        const float v = x[i] * scale;
-        uint32_t bits;
-        memcpy(&bits, &v, sizeof bits);
+        const double v = (double)(x[i] * scale);
         if (!isfinite(v)) continue;
-        h->bin[bits >> SHIFT]++;
         h->num++;
-        h->sum += (double)v;
-        h->sum_squares += (double)v * (double)v;
-        h->min = (double)v < h->min ? (double)v : h->min;
-        h->max = (double)v > h->max ? (double)v : h->max;
+        h->sum += v;
+        h->sum_squares += v * v;
+        h->min = v < h->min ? v : h->min;
+        h->max = v > h->max ? v : h->max;
     }
     if (!(h->num > 0)) h->min = h->max = 0;
-}
-
-typedef struct buckets {
-    double *limit, *count;
-    size_t used;
-} buckets;
-
-/* An empty bucket fills the gap between the last bucket and this bin. */
-static void add_bucket(buckets *b, double begin, double end, uint32_t count) {
-    if (count == 0) return;
-    if (b->used == 0 || b->limit[b->used - 1] < begin) {
-        b->limit[b->used] = begin;
-        b->count[b->used++] = 0;
+    h->buckets = h->max > h->min ? GS_BUCKETS : h->num > 0;
+    const double width = (h->max - h->min) / GS_BUCKETS;
+    for (size_t b = 0; b < h->buckets; b++) h->limit[b] = h->min + (double)(b + 1) * width;
+    for (size_t i = 0; i < count; i++) {
+        const double v = (double)(x[i] * scale);
+        if (!isfinite(v)) continue;
+        const size_t b = width > 0 ? (size_t)((v - h->min) / width) : 0;
+        h->bucket[b < h->buckets ? b : h->buckets - 1]++; /* the maximum ends the last one */
     }
-    b->limit[b->used] = end;
-    b->count[b->used++] = (double)count;
-}
-
-size_t gs_histogram_buckets(const gs_histogram *h, double *limit, double *bucket) {
-    buckets b = {limit, bucket, 0};
-    for (uint32_t i = INFINITE; i-- > 0;)
-        add_bucket(&b, -bin_begins(i + 1), -bin_begins(i), h->bin[SIGN + i]);
-    for (uint32_t i = 0; i < INFINITE; i++) add_bucket(&b, bin_begins(i), bin_begins(i + 1), h->bin[i]);
-    return b.used;
 }
 
 /* ---- what is told ---- */
 
-gs_status gs_events_step(gs_events *e, const gs_log_step *s) {
-    static const char *const share[GS_PHASES] = {"share/data", "share/forward", "share/backward",
-                                                 "share/sync", "share/update"};
-    GsTb__Value v[16];
+gs_status gs_events_numbers(gs_events *e, uint64_t step, const gs_log_number *numbers, int count) {
+    enum { MOST = 16 };
+    GsTb__Value v[MOST];
     size_t n = 0;
-    v[n++] = scalar("loss", s->loss);
-    v[n++] = scalar("accuracy", s->accuracy);
-    v[n++] = scalar("learning_rate", s->lr);
-    v[n++] = scalar("samples_per_s", s->samples_per_s);
-    for (int p = 0; p < GS_PHASES && s->has_share; p++) v[n++] = scalar(share[p], s->share[p]);
-    return write_values(e, s->step, v, n);
-}
-
-gs_status gs_events_epoch(gs_events *e, const gs_epoch_report *r) {
-    GsTb__Value v[] = {scalar("epoch/train_loss", r->train_loss), scalar("test/loss", r->test_loss),
-                       scalar("test/accuracy", r->test_accuracy),
-                       scalar("epoch/samples_per_s", r->samples_per_s)};
-    const bool tested = !isnan(r->test_loss); /* --tests 0 */
-    if (!tested) v[1] = v[3];
-    return write_values(e, r->steps, v, tested ? 4 : 2);
+    for (int i = 0; i < count && n < MOST; i++) {
+        if (!numbers[i].tag) continue;
+        v[n] = (GsTb__Value)GS_TB__VALUE__INIT;
+        v[n].tag = (char *)numbers[i].tag;
+        v[n].value_case = GS_TB__VALUE__VALUE_SIMPLE_VALUE;
+        v[n++].simple_value = (float)numbers[i].value;
+    }
+    return write_values(e, step, v, n);
 }
 
 static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, const gs_param *p,
@@ -196,17 +135,17 @@ static gs_status write_histogram(gs_events *e, uint64_t step, const char *of, co
     char tag[96];
     GsTb__Histogram histogram = GS_TB__HISTOGRAM__INIT;
     GsTb__Value value = GS_TB__VALUE__INIT;
-    gs_histogram *h = &e->histogram;
-    gs_histogram_of(h, x + p->at, p->count, scale);
+    gs_histogram h;
+    gs_histogram_of(&h, x + p->at, p->count, scale);
     snprintf(tag, sizeof tag, "%s/%s", of, p->name);
-    histogram.min = h->min;
-    histogram.max = h->max;
-    histogram.num = h->num;
-    histogram.sum = h->sum;
-    histogram.sum_squares = h->sum_squares;
-    histogram.n_bucket = histogram.n_bucket_limit = gs_histogram_buckets(h, e->limit, e->bucket);
-    histogram.bucket = e->bucket;
-    histogram.bucket_limit = e->limit;
+    histogram.min = h.min;
+    histogram.max = h.max;
+    histogram.num = h.num;
+    histogram.sum = h.sum;
+    histogram.sum_squares = h.sum_squares;
+    histogram.n_bucket = histogram.n_bucket_limit = h.buckets;
+    histogram.bucket = h.bucket;
+    histogram.bucket_limit = h.limit;
     value.tag = tag;
     value.value_case = GS_TB__VALUE__VALUE_HISTO;
     value.histo = &histogram;
@@ -222,17 +161,15 @@ static gs_status write_all(gs_events *e, uint64_t step, gs_model *m, const char 
 }
 
 gs_status gs_events_layers(gs_events *e, uint64_t step, gs_model *m, float scale) {
-    const gs_backend *ops = m->device->ops;
     float *host;
     void *mapped;
     GS_TRY(gs_model_map_weights(m, &host));
     gs_status status = write_all(e, step, m, "weights", host, 1), unmapped = gs_model_unmap_weights(m, host);
     if (status == GS_OK) status = unmapped;
     if (status != GS_OK || !(scale > 0)) return status;
-    GS_TRY(ops->map(m->device, m->gradients, m->params * sizeof(float), &mapped));
-    status = write_all(e, step, m, "gradients", mapped, scale);
-    unmapped = ops->unmap(m->device, m->gradients, mapped);
-    return status == GS_OK ? unmapped : status;
+    GS_TRY(m->device->ops->map(m->device, m->gradients, m->params * sizeof(float), &mapped));
+    return gs_device_unmap_after(m->device, m->gradients, mapped,
+                                 write_all(e, step, m, "gradients", mapped, scale));
 }
 
 /* ---- open, close ---- */
@@ -255,26 +192,15 @@ gs_status gs_events_open(const char *folder, gs_events **out) {
     first.wall_time = seconds_since_1970();
     first.what_case = GS_TB__EVENT__WHAT_FILE_VERSION;
     first.file_version = (char *)"brain.Event:2";
-    GS_TRY(write_event(e, &first));
-    return fflush(e->file) == 0 ? GS_OK : cannot_write(e);
+    return write_event(e, &first);
 }
 
 gs_status gs_events_close(gs_events *e) {
     if (!e) return GS_OK;
     gs_status status = GS_OK;
-    if (e->file && (fflush(e->file) != 0 || fsync(fileno(e->file)) != 0)) status = cannot_write(e);
+    if (e->file && fsync(fileno(e->file)) != 0) status = cannot_write(e);
     if (e->file) fclose(e->file);
     free(e->path);
-    free(e->packed);
     free(e);
     return status;
-}
-
-void gs_events_discard(gs_events *e) {
-    if (e && e->file) {
-        unlink(e->path);
-        fclose(e->file);
-        e->file = NULL;
-    }
-    gs_events_close(e);
 }

@@ -23,14 +23,12 @@
 struct gs_log {
     gs_log_options options;
     gs_observer next;
-    char *path; /* of one of the files: see path_of */
-    size_t path_size;
-    FILE *metrics; /* NULL: none */
+    char path[4200]; /* of one of the files: see path_of */
+    FILE *metrics;   /* NULL: none */
     gs_events *events;
     bool failed;        /* nothing is written any more */
     char problem[1000]; /* if so: why */
 
-    gs_device_report *devices; /* one for each worker */
     int workers;
     int cores;            /* that the process may use: rank 0 itself may be bound to one of them */
     struct cJSON *about;  /* run.json as it was written at the beginning */
@@ -44,7 +42,6 @@ struct gs_log {
     int epoch;
     uint64_t total;      /* steps */
     double last_samples; /* of the last step */
-    bool alone;          /* a step reports only one worker */
 
     /* since the last line: */
     double since, loss, correct, samples, phase[GS_PHASES];
@@ -63,11 +60,11 @@ static void check(gs_log *log, gs_status status) {
     snprintf(log->problem, sizeof log->problem, "%s", gs_message());
     snprintf(problem, sizeof problem, "--log %s: %s; the log stops here, training continues",
              log->options.folder, gs_message());
-    if (log->options.tell) log->options.tell(log->options.context, problem);
+    if (log->next.note) log->next.note(log->next.context, problem);
 }
 
 static const char *path_of(gs_log *log, const char *name) {
-    snprintf(log->path, log->path_size, "%s/%s", log->options.folder, name);
+    snprintf(log->path, sizeof log->path, "%s/%s", log->options.folder, name);
     return log->path;
 }
 
@@ -95,21 +92,9 @@ static gs_status end_line(FILE *f) {
     return gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
 }
 
-static gs_status write_step_line(FILE *f, const gs_log_step *s) {
-    fprintf(f, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", s->step, s->epoch);
-    if (s->worker >= 0) fprintf(f, ",\"worker\":%d", s->worker);
-    add_number(f, "time", s->time);
-    add_number(f, "loss", s->loss);
-    add_number(f, "accuracy", s->accuracy);
-    add_number(f, "lr", s->lr);
-    add_number(f, "samples_per_s", s->samples_per_s);
-    if (!(s->gradient_norm < 0)) add_number(f, "gradient_norm", s->gradient_norm);
-    if (s->loss_scale > 0) {
-        add_number(f, "loss_scale", s->loss_scale);
-        fprintf(f, ",\"skipped\":%" PRIu64, s->skipped);
-    }
-    if (s->has_share) add_share(f, s->share);
-    return end_line(f);
+static void add_numbers(FILE *f, const gs_log_number *x, int count) {
+    for (int i = 0; i < count; i++)
+        if (x[i].key) add_number(f, x[i].key, x[i].value);
 }
 
 static gs_status write_worker_line(FILE *f, int epoch, int worker, const gs_worker_report *r) {
@@ -121,55 +106,27 @@ static gs_status write_worker_line(FILE *f, int epoch, int worker, const gs_work
     return end_line(f);
 }
 
-static gs_status write_epoch_line(FILE *f, double time, const gs_epoch_report *r) {
-    fprintf(f, "{\"kind\":\"epoch\",\"epoch\":%d,\"step\":%" PRIu64, r->epoch, r->steps);
-    add_number(f, "time", time);
-    add_number(f, "train_loss", r->train_loss);
-    add_number(f, "train_accuracy", r->train_accuracy);
-    add_number(f, "test_loss", r->test_loss);
-    add_number(f, "test_accuracy", r->test_accuracy);
-    add_number(f, "samples_per_s", r->samples_per_s);
-    if (!isnan(r->gradient_norm)) add_number(f, "gradient_norm", r->gradient_norm);
-    if (r->before) fprintf(f, ",\"steps_before\":%" PRIu64, r->before);
-    return end_line(f);
-}
-
 /* ---- run.json ---- */
 
 static double bytes_of_set(const gs_dataset *set) {
-    return set ? (double)set->count * (double)gs_sample_bytes(set) : 0;
+    return (double)set->count * (double)gs_sample_bytes(set);
 }
 
-static void add_word(cJSON *array, const char *word) {
-    cJSON_AddItemToArray(array, cJSON_CreateString(word));
-}
-
-/* As it can be typed again. The rendezvous shows how several processes were started. */
+/* As it was typed in each process; "processes" says how many there were. */
 static void add_command(cJSON *o, const gs_log *log) {
-    const gs_rendezvous *p = log->rank0->settings->processes;
-    const bool several = p && p->size > 1, mpi = several && p->transport && strcmp(p->transport, "mpi") == 0;
-    cJSON *command = cJSON_AddArrayToObject(o, "command");
-    char size[16];
-    if (!mpi) add_word(command, "gradsum");
-    if (several) {
-        snprintf(size, sizeof size, "%d", p->size);
-        add_word(command, mpi ? "mpirun" : "launch");
-        add_word(command, "-n");
-        add_word(command, size);
-    }
-    if (several && !mpi && p->transport) add_word(command, "--transport");
-    if (several && !mpi && p->transport) add_word(command, p->transport);
-    if (several) add_word(command, mpi ? "gradsum" : "--");
-    for (int i = 0; i < log->options.argc; i++) add_word(command, log->options.argv[i]);
+    cJSON *command = cJSON_CreateStringArray((const char *const *)log->options.argv, log->options.argc);
+    cJSON_InsertItemInArray(command, 0, cJSON_CreateString("gradsum"));
+    cJSON_AddItemToObject(o, "command", command);
 }
 
 static void add_devices(cJSON *o, const gs_log *log) {
     cJSON *devices = cJSON_AddArrayToObject(o, "devices");
-    for (int r = 0; r < log->workers; r++)
+    for (int r = 0; r < log->workers; r++) {
+        const gs_device_report *d = &log->rank0->devices[r];
         cJSON_AddItemToArray(devices,
-                             GS_JSON_OBJECT(GS_FIELD("worker", r), GS_FIELD("device", log->devices[r].device),
-                                            GS_FIELD("name", log->devices[r].description),
-                                            GS_FIELD("host", log->devices[r].host)));
+                             GS_JSON_OBJECT(GS_FIELD("worker", r), GS_FIELD("device", d->device),
+                                            GS_FIELD("name", d->description), GS_FIELD("host", d->host)));
+    }
 }
 
 /* Those that share memory have met over Gloo too. */
@@ -186,7 +143,7 @@ static void add_versions(cJSON *o, const gs_log *log) {
     GS_JSON_ADD(versions, GS_FIELD("gradsum", GRADSUM_VERSION), GS_FIELD("compiler", __VERSION__));
     if (meet_over_gloo(log->rank0->settings->processes))
         cJSON_AddStringToObject(versions, "gloo", gs_comm_gloo_version());
-    while (r < log->workers && strncmp(log->devices[r].device, "cl", 2) != 0) r++;
+    while (r < log->workers && strncmp(log->rank0->devices[r].device, "cl", 2) != 0) r++;
     if (r == log->workers || gs_device_list(&list, &count, &problem) != GS_OK) return;
     for (int i = 0; i < count; i++)
         if (strncmp(list[i].name, "cl", 2) == 0 && !cJSON_GetObjectItem(versions, "opencl"))
@@ -214,8 +171,7 @@ static cJSON *describe(const gs_log *log) {
                 GS_FIELD("workers", log->workers),
                 GS_FIELD("processes", s->processes && s->processes->size > 0 ? s->processes->size : 1),
                 GS_FIELD("sync_chosen", w->sync->scheme->name), GS_FIELD("sums", gs_sums_text(w, sums)),
-                GS_FIELD("transport", w->comm->ops->name),
-                GS_FIELD("log_every", log->options.every ? log->options.every : 1));
+                GS_FIELD("transport", w->comm->ops->name), GS_FIELD("log_every", log->options.every));
     gs_run_options_json(&in_use, GS_JSON_LOG, o);
     add_devices(o, log);
     add_versions(o, log);
@@ -289,54 +245,25 @@ static gs_status check_folder(gs_log *log) {
     return GS_OK;
 }
 
-static gs_status begin(gs_log *log) {
-    const char *folder = log->options.folder;
-    log->path_size = strlen(folder) + 64;
-    GS_TRY(GS_NEW(log->path, log->path_size, "a log"));
-    GS_TRY(check_folder(log));
-    log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe");
-    if (!log->metrics)
-        return gs_fail(GS_E_FILE, "--log %s: cannot write %s: %s", folder, log->path, strerror(errno));
-    return gs_context(gs_events_open(folder, &log->events), "--log %s", folder);
-}
-
-/* Nothing was written: remove the files, so that the folder can be used again. */
-static void discard(gs_log *log) {
-    if (!log->metrics) return;
-    fclose(log->metrics);
-    log->metrics = NULL;
-    unlink(path_of(log, "metrics.jsonl"));
-    gs_events_discard(log->events);
-    log->events = NULL;
-    rmdir(log->options.folder); /* if there is nothing else in it */
-}
-
 gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     GS_TRY(GS_NEW(*out, 1, "a log"));
     gs_log *log = *out;
     log->options = *options;
+    if (options->every == 0) log->options.every = 1;
     log->cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;
-    gs_status status = begin(log);
-    if (status == GS_OK) return GS_OK;
-    discard(log);
+    gs_status status = check_folder(log);
+    if (status == GS_OK) log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe");
+    if (log->metrics) return GS_OK;
+    if (status == GS_OK)
+        status = gs_fail(GS_E_FILE, "--log %s: cannot write %s: %s", log->options.folder, log->path,
+                         strerror(errno));
     gs_log_free(log);
     *out = NULL;
     return status;
 }
 
 /* ---- while it goes ---- */
-
-static void on_devices(void *context, const gs_device_report *devices, int workers) {
-    gs_log *log = context;
-    size_t bytes = (size_t)workers * sizeof *devices;
-    log->devices = malloc(bytes);
-    log->workers = log->devices ? workers : 0;
-    if (log->devices)
-        memcpy(log->devices, devices, bytes);
-    else
-        check(log, gs_fail(GS_E_MEMORY, "no memory for the devices of %d workers", workers));
-}
 
 /* Memory on the device and offloaded from it. */
 static gs_memory_use memory_of(const gs_log *log) {
@@ -350,10 +277,11 @@ static gs_memory_use memory_of(const gs_log *log) {
 static void on_start(void *context, const gs_worker *w) {
     gs_log *log = context;
     log->rank0 = (gs_worker *)w;
-    log->alone = w->strategy->apart;
+    log->workers = w->devices ? w->comm->size : 0; /* 0: the caller has not set settings->record */
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
     if (!log->failed) check(log, write_run(log, ROOM_FOR_END));
+    if (!log->failed && !log->events) check(log, gs_events_open(log->options.folder, &log->events));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
     log->memory = memory_of(log);
@@ -368,23 +296,35 @@ static bool take_share(gs_log *log, double share[GS_PHASES]) {
     return sum > 0;
 }
 
+static gs_status write_step_line(const gs_log *log, const double *share) {
+    static const char *const of_share[GS_PHASES] = {"share/data", "share/forward", "share/backward",
+                                                    "share/sync", "share/update"};
+    const gs_worker *w = log->rank0;
+    const double speed = log->samples / gs_model_targets(w->model) / (log->time - log->since);
+    gs_log_number x[8 + GS_PHASES] = {{"time", NULL, log->time},
+                                      {"loss", "loss", log->loss / log->samples},
+                                      {"accuracy", "accuracy", log->correct / log->samples},
+                                      {"lr", "learning_rate", gs_decimal(w->optimizer->lr)},
+                                      {"samples_per_s", "samples_per_s", speed}};
+    int n = 5;
+    if (w->settings->clip > 0) x[n++] = (gs_log_number){"gradient_norm", NULL, w->optimizer->norm};
+    if (log->loss_scale > 0) {
+        x[n++] = (gs_log_number){"loss_scale", NULL, (double)log->loss_scale};
+        x[n++] = (gs_log_number){"skipped", NULL, (double)log->skipped};
+    }
+    fprintf(log->metrics, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", w->step, log->epoch);
+    /* without a sum in each step it reports only this worker */
+    if (w->strategy->apart && log->workers > 1) fprintf(log->metrics, ",\"worker\":0");
+    add_numbers(log->metrics, x, n);
+    if (share) add_share(log->metrics, share);
+    for (int p = 0; share && p < GS_PHASES; p++) x[n++] = (gs_log_number){NULL, of_share[p], share[p]};
+    GS_TRY(end_line(log->metrics));
+    return gs_events_numbers(log->events, w->step, x, n);
+}
+
 static void write_step(gs_log *log) {
-    gs_log_step s = {.step = log->rank0->step,
-                     .epoch = log->epoch,
-                     .worker = log->alone && log->workers > 1 ? 0 : -1,
-                     .time = log->time,
-                     .loss = log->loss / log->samples,
-                     .accuracy = log->correct / log->samples,
-                     .lr = gs_decimal(log->rank0->optimizer->lr),
-                     .samples_per_s =
-                         log->samples / gs_model_targets(log->rank0->model) / (log->time - log->since)};
-    s.gradient_norm = log->rank0->settings->clip > 0 ? log->rank0->optimizer->norm : -1;
-    s.loss_scale = (double)log->loss_scale;
-    s.skipped = log->skipped;
-    s.has_share = take_share(log, s.share);
-    gs_status status = write_step_line(log->metrics, &s);
-    if (status == GS_OK) status = gs_events_step(log->events, &s);
-    check(log, status);
+    double share[GS_PHASES];
+    check(log, write_step_line(log, take_share(log, share) ? share : NULL));
     log->since = log->time;
     log->loss = log->correct = log->samples = 0;
     log->steps = log->skipped = 0;
@@ -402,8 +342,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     log->steps++;
     log->loss_scale = score->loss_scale;
     log->skipped += score->skipped;
-    uint64_t every = log->options.every ? log->options.every : 1;
-    if (!log->failed && (log->steps == every || done == of || score->stop)) write_step(log);
+    if (!log->failed && (log->steps == log->options.every || done == of || score->stop)) write_step(log);
     if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
 }
 
@@ -431,9 +370,25 @@ static void on_workers(void *context, int epoch, const gs_worker_report *reports
 
 static void on_timeline(void *context, const gs_rank_timeline *parts, int workers) {
     gs_log *log = context;
-    if (!log->failed)
-        check(log, gs_trace_write(path_of(log, "trace.json"), log->rank0, log->devices, parts, workers));
+    if (!log->failed) check(log, gs_trace_write(path_of(log, "trace.json"), log->rank0, parts));
     if (log->next.timeline) log->next.timeline(log->next.context, parts, workers);
+}
+
+static gs_status write_epoch_line(const gs_log *log, const gs_epoch_report *r) {
+    const bool tested = !isnan(r->test_loss); /* not with --tests 0 */
+    const gs_log_number x[] = {{"time", NULL, log->time},
+                               {"train_loss", "epoch/train_loss", r->train_loss},
+                               {"train_accuracy", NULL, r->train_accuracy},
+                               {"test_loss", tested ? "test/loss" : NULL, r->test_loss},
+                               {"test_accuracy", tested ? "test/accuracy" : NULL, r->test_accuracy},
+                               {"samples_per_s", "epoch/samples_per_s", r->samples_per_s},
+                               {isnan(r->gradient_norm) ? NULL : "gradient_norm", NULL, r->gradient_norm}};
+    enum { COUNT = sizeof x / sizeof *x };
+    fprintf(log->metrics, "{\"kind\":\"epoch\",\"epoch\":%d,\"step\":%" PRIu64, r->epoch, r->steps);
+    add_numbers(log->metrics, x, COUNT);
+    if (r->before) fprintf(log->metrics, ",\"steps_before\":%" PRIu64, r->before);
+    GS_TRY(end_line(log->metrics));
+    return gs_events_numbers(log->events, r->steps, x, COUNT);
 }
 
 /* Gradients are not shown if workers do not sum them or hold only parts of them. */
@@ -441,8 +396,7 @@ static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->overwrites_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
-    GS_TRY(write_epoch_line(log->metrics, log->time, r));
-    GS_TRY(gs_events_epoch(log->events, r));
+    GS_TRY(write_epoch_line(log, r));
     if (log->rank0->model->weights_apart || log->rank0->model->undivided)
         return GS_OK; /* rank 0 has a part of them */
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
@@ -468,7 +422,6 @@ gs_observer gs_log_observer(gs_log *log) {
                          .epoch = on_epoch,
                          .test = on_test,
                          .testing = on_testing,
-                         .devices = on_devices,
                          .workers = on_workers,
                          .timeline = on_timeline,
                          .note = on_note};
@@ -476,20 +429,24 @@ gs_observer gs_log_observer(gs_log *log) {
 
 /* ---- the end ---- */
 
-static gs_status write_end(gs_log *log, const char *failure, const gs_result *r) {
-    GS_TRY(write_end_of_run(log, failure, r));
-    gs_status status = GS_OK;
-    if (fsync(fileno(log->metrics)) != 0)
-        status = gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
+/* Nothing was written: remove the files, so that the folder can be used again. */
+static void discard(gs_log *log) {
     fclose(log->metrics);
     log->metrics = NULL;
-    GS_TRY(status);
-    status = gs_events_close(log->events);
+    unlink(path_of(log, "metrics.jsonl"));
+    rmdir(log->options.folder); /* if there is nothing else in it */
+}
+
+static gs_status write_end(gs_log *log, const char *failure, const gs_result *r) {
+    GS_TRY(write_end_of_run(log, failure, r));
+    if (fsync(fileno(log->metrics)) != 0)
+        return gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
+    const gs_status status = gs_events_close(log->events);
     log->events = NULL;
     return status;
 }
 
-void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
+bool gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     gs_error run = {0};
     gs_error_keep(&run, status);
     log->rank0 = NULL;
@@ -501,18 +458,13 @@ void gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     else
         write_end_of_run(log, run.message, result); /* that the log has failed was said */
     gs_error_again(&run);                           /* the run's message stays the last one */
-}
-
-bool gs_log_failed(const gs_log *log) {
-    return log->failed;
+    return !log->failed;
 }
 
 void gs_log_free(gs_log *log) {
     if (!log) return;
     if (log->metrics) fclose(log->metrics);
     if (log->events) gs_events_close(log->events);
-    free(log->devices);
     cJSON_Delete(log->about);
-    free(log->path);
     free(log);
 }

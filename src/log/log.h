@@ -9,8 +9,8 @@
  * cut off, and readers must accept that. trace.json and run.json are whole or absent, unless the run is killed while it
  * writes the end of run.json on a full disk.
  *
- * A log never ends a run: when something cannot be written, `tell` is called once with a sentence, the log stops, and
- * training continues. */
+ * A log never ends a run: when something cannot be written, next->note is called once with a sentence, the log stops,
+ * and training continues. */
 #pragma once
 
 #include "train/train.h"
@@ -23,8 +23,6 @@ typedef struct gs_log_options {
     int argc;                /* the command that is run: "train" and its options */
     char *const *argv;       /* must live as long as the log */
     const gs_observer *next; /* called for everything that the log is called for; may be NULL */
-    void (*tell)(void *context, const char *problem); /* in the thread of rank 0's worker */
-    void *context;
 } gs_log_options;
 
 /* Make the folder if needed, and begin the log. The process of rank 0 calls this before gs_train. A program that
@@ -35,11 +33,8 @@ gs_status gs_log_open(const gs_log_options *, gs_log **out);
 /* The observer to pass to gs_train. */
 gs_observer gs_log_observer(gs_log *);
 
-/* End the log: with `status` and its message, or with a result. */
-void gs_log_end(gs_log *, gs_status status, const gs_result *);
-
-/* Did the log stop before the run? */
-bool gs_log_failed(const gs_log *);
+/* End the log: with `status` and its message, or with a result. False: the log stopped before the run. */
+bool gs_log_end(gs_log *, gs_status status, const gs_result *);
 
 /* NULL is allowed. */
 void gs_log_free(gs_log *);

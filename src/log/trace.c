@@ -15,13 +15,19 @@
 #include "parallel/tensor.h"
 #include "layer/watch.h"
 
+/* Messages that a worker has sent to another one in a step, or received from it. */
+typedef struct counted {
+    uint64_t step;
+    int messages;
+} counted;
+
 typedef struct writer {
     FILE *file;
     const gs_worker *rank0;
-    const gs_device_report *devices;
     const gs_rank_timeline *parts;
     int workers;
     gs_layer **layer; /* by its number */
+    counted *counted; /* [worker][received, sent][the other worker] */
     bool has_one;     /* an event is written, so that the next one wants a comma */
 } writer;
 
@@ -36,9 +42,7 @@ static int64_t nanoseconds(double seconds) {
 }
 
 static void add_time(const writer *w, const char *name, int64_t ns) {
-    bool negative = ns < 0;
-    uint64_t n = (uint64_t)(negative ? -ns : ns);
-    fprintf(w->file, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, name, negative ? "-" : "", n / 1000, n % 1000);
+    fprintf(w->file, ",\"%s\":%.3f", name, (double)ns / 1e3);
 }
 
 /* ---- names ---- */
@@ -48,7 +52,7 @@ static void name_rows(writer *w, int rank) {
     int rows = GS_ROW_SERVER + w->workers;
     event(w, "M", rank, 0);
     fprintf(w->file, ",\"name\":\"process_name\",\"args\":{\"name\":\"worker %d (%s)\"}}", rank,
-            w->devices[rank].device);
+            w->rank0->devices[rank].device);
     event(w, "M", rank, 0);
     fprintf(w->file, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%d}}", rank);
     for (int row = 0; row < rows; row++) {
@@ -167,18 +171,13 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
 
 /* ---- arrows ---- */
 
-/* Messages between a worker and one other worker in one step, sent or received. */
-typedef struct counted {
-    uint64_t step;
-    int messages;
-} counted;
-
 /* One end of an arrow, from where sending begins to where receiving ends. It must lie within a span, and not at its
  * very end. Messages of one step between one pair arrive in the order in which they were sent, so both ends know the
  * number of the arrow. If spans were lost, an arrow may have one end. */
-static void write_arrow_end(writer *w, int rank, const gs_span *s, counted *with) {
+static void write_arrow_end(writer *w, int rank, const gs_span *s) {
     enum { MOST = 1 << 16 }; /* messages of a pair in a step */
     const bool sent = s->kind == GS_SPAN_SEND;
+    counted *with = &w->counted[(2 * rank + sent) * w->workers + s->index];
     const int64_t begin = nanoseconds(s->start), end = nanoseconds(s->end);
     const uint64_t workers = (uint64_t)w->workers, from = (uint64_t)(sent ? rank : s->index),
                    to = (uint64_t)(sent ? s->index : rank);
@@ -191,19 +190,6 @@ static void write_arrow_end(writer *w, int rank, const gs_span *s, counted *with
     fprintf(w->file, ",\"args\":{\"step\":%" PRIu64 "}}", s->step);
 }
 
-static gs_status write_arrows(writer *w, int rank) {
-    const gs_rank_timeline *p = &w->parts[rank];
-    counted *sent;
-    GS_TRY(GS_NEW(sent, 2 * w->workers, "the messages of a trace"));
-    for (size_t i = 0; i < p->count; i++) {
-        const gs_span *s = &p->span[i];
-        if (is_message(s))
-            write_arrow_end(w, rank, s, &sent[s->kind == GS_SPAN_SEND ? s->index : w->workers + s->index]);
-    }
-    free(sent);
-    return GS_OK;
-}
-
 /* ---- the file ---- */
 
 static gs_status note_one(gs_layer *l, void *context) {
@@ -211,37 +197,37 @@ static gs_status note_one(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static gs_status write_all(writer *w) {
+static void write_all(writer *w) {
     uint64_t lost = 0;
-    gs_status status = GS_OK;
     fprintf(w->file, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-    for (int r = 0; r < w->workers && status == GS_OK; r++) {
+    for (int r = 0; r < w->workers; r++) {
+        const gs_rank_timeline *p = &w->parts[r];
         name_rows(w, r);
-        for (size_t i = 0; i < w->parts[r].count; i++) write_span(w, r, &w->parts[r].span[i]);
-        for (size_t i = 0; i < w->parts[r].samples; i++) write_memory(w, r, &w->parts[r].memory[i]);
-        status = write_arrows(w, r);
-        lost += w->parts[r].lost;
+        for (size_t i = 0; i < p->count; i++) {
+            write_span(w, r, &p->span[i]);
+            if (is_message(&p->span[i])) write_arrow_end(w, r, &p->span[i]);
+        }
+        for (size_t i = 0; i < p->samples; i++) write_memory(w, r, &p->memory[i]);
+        lost += p->lost;
     }
     fprintf(w->file, "\n],\"otherData\":{\"steps\":\"%" PRIu64 "-%" PRIu64 "\",\"lost\":%" PRIu64 "}}\n",
             w->rank0->settings->trace.first, w->rank0->settings->trace.last, lost);
-    return status;
 }
 
-gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_device_report *devices,
-                         const gs_rank_timeline *parts, int workers) {
-    writer w = {.rank0 = rank0, .devices = devices, .parts = parts, .workers = workers};
+gs_status gs_trace_write(const char *path, const gs_worker *rank0, const gs_rank_timeline *parts) {
+    const int workers = rank0->comm->size;
+    writer w = {.rank0 = rank0, .parts = parts, .workers = workers};
     gs_file_writer file;
     GS_TRY(GS_NEW(w.layer, gs_layer_count(rank0->model->net), "a trace"));
     gs_layer_walk(rank0->model->net, note_one, w.layer);
-    gs_status status = gs_file_writer_open(path, &file);
+    gs_status status = GS_NEW(w.counted, 2 * workers * workers, "the messages of a trace");
+    if (status == GS_OK) status = gs_file_writer_open(path, &file);
     if (status == GS_OK) {
         w.file = file.file;
-        status = write_all(&w);
-        if (status == GS_OK)
-            status = gs_file_writer_commit(&file);
-        else
-            gs_file_writer_discard(&file);
+        write_all(&w);
+        status = gs_file_writer_commit(&file);
     }
+    free(w.counted);
     free(w.layer);
     return status;
 }

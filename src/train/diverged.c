@@ -50,7 +50,7 @@ static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     else
         snprintf(text, size,
                  "this step's rate was %g, from --lr %g: try a smaller one, or --keep-going (--lr-rule, "
-                 "--warmup or --lr-schedule changed the rate)",
+                 "--warmup or --schedule changed the rate)",
                  rate, lr);
 }
 

@@ -50,14 +50,8 @@ static gs_status end_weights(gs_worker *w, gs_event *e) {
 static gs_status begin_report(gs_worker *w) {
     const gs_settings *s = w->settings;
     const gs_observer *o = w->observer;
-    const bool differ = w->comm->size > 1 && (gs_has_stages(w) || s->zero || s->tensor > 1);
     if (s->record && s->trace.first) GS_TRY(gs_timeline_create(w, &w->timeline));
-    if (s->record || differ) GS_TRY(gs_report_devices(w, &w->devices));
-    if (s->record && o->devices) o->devices(o->context, w->devices, w->comm->size);
-    if (!differ) {
-        free(w->devices);
-        w->devices = NULL;
-    }
+    if (s->record || gs_workers_differ(w)) GS_TRY(gs_report_devices(w, &w->devices));
     if (o->start) o->start(o->context, w);
     return GS_OK;
 }

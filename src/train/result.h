@@ -95,9 +95,8 @@ typedef struct gs_observer {
     void (*epoch)(void *context, const gs_epoch_report *);
     void (*test)(void *context, const gs_test_report *);
     void (*testing)(void *context, size_t done, size_t of); /* during a test: blocks of this worker */
-    /* With settings->record: before start, the devices; after each epoch, the work of each worker in it; once, after
-     * the last traced step, the timelines of all workers (train/timeline.h). */
-    void (*devices)(void *context, const gs_device_report *, int workers);
+    /* With settings->record: after each epoch, the work of each worker in it; once, after the last traced step, the
+     * timelines of all workers (train/timeline.h). */
     void (*workers)(void *context, int epoch, const gs_worker_report *, int workers);
     void (*timeline)(void *context, const struct gs_rank_timeline *, int workers);
     void (*note)(void *context, const char *sentence); /* for the user; the run continues */

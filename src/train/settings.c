@@ -16,19 +16,16 @@ static gs_status needs_value(const gs_run_option *o) {
     return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
-/* A text without a default may be NULL, and so may the name of data from memory. */
-static gs_status check_text(const gs_settings *s, const gs_run_option *o, const char *text) {
-    bool data_in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
-    return text || !o->usual_text || data_in_memory ? GS_OK : needs_value(o);
-}
-
 /* A program may set only what the command line accepts, and defaults: off, or determined later (NAN). */
 static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     gs_settings unused;
     const void *value = (const char *)s + o->at;
     const gs_option option = gs_run_option_of(o, &unused);
     char text[GS_OPTION_TEXT_MOST];
-    if (o->kind == GS_OPTION_TEXT) return check_text(s, o, *(const char *const *)value);
+    if (o->kind == GS_OPTION_TEXT) { /* may be NULL without a default, and if the data are in memory */
+        const bool in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
+        return *(const char *const *)value || !o->usual_text || in_memory ? GS_OK : needs_value(o);
+    }
     if (gs_option_names_of(o->kind) && gs_option_has_name(o->kind, value)) return GS_OK;
     if (o->kind == GS_OPTION_OPTIM) return needs_value(o);
     const int channels = o->kind == GS_OPTION_CHANNELS ? ((const gs_by_channel *)value)->count : 0;

@@ -73,6 +73,12 @@ static inline bool gs_has_stages(const gs_worker *w) {
     return w->strategy->score != NULL;
 }
 
+/* Do the workers hold different parts of the model, its gradients or the optimiser's vectors? */
+static inline bool gs_workers_differ(const gs_worker *w) {
+    const gs_settings *s = w->settings;
+    return w->comm->size > 1 && (gs_has_stages(w) || s->zero || s->tensor > 1);
+}
+
 /* Model i of those with this worker's layers: one for each chunk of a stage, else only its own. NULL: no more. */
 static inline gs_model *gs_worker_model(const gs_worker *w, int i) {
     if (w->strategy->model && w->train_set) return w->strategy->model(w, i);

@@ -40,42 +40,31 @@ static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
     }
 }
 
-/* One word of the list; *between: the last word was "...". */
-static gs_status add_word(gs_sweep *s, const char *word, bool *between, const char *text) {
-    if (strcmp(word, "...") == 0) {
-        if (*between || s->batches < 2)
+gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
+    bool between = false; /* the last word was "..." */
+    s->batches = 0;
+    for (const char *from = text;; from++) {
+        char word[24];
+        const size_t length = strcspn(from, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), from);
+        from += length;
+        const bool dots = strcmp(word, "...") == 0, all = strcmp(word, "all") == 0,
+                   digits = *word && strspn(word, "0123456789") == strlen(word);
+        const uint64_t number = all ? s->samples : digits ? strtoull(word, NULL, 10) : 0;
+        if (dots && (between || s->batches < 2 || !*from))
             return gs_fail(GS_E_USAGE,
                            "--batch %s: '...' needs two numbers before it and one after it, such as "
                            "32,64,...,2048",
                            text);
-        *between = true;
-        return GS_OK;
+        if (!dots && number == 0)
+            return gs_fail(GS_E_USAGE,
+                           "--batch %s: '%s' is not a whole number of samples from 1 up, 'all', or '...'",
+                           text, word);
+        if (between && number <= s->samples) GS_TRY(add_between(s, number, text));
+        if (!dots) GS_TRY(add_batch(s, number, text));
+        between = dots;
+        if (!*from) return GS_OK;
     }
-    bool all = strcmp(word, "all") == 0, digits = *word && strspn(word, "0123456789") == strlen(word);
-    uint64_t number = all ? s->samples : digits ? strtoull(word, NULL, 10) : 0;
-    if (number == 0)
-        return gs_fail(GS_E_USAGE,
-                       "--batch %s: '%s' is not a whole number of samples from 1 up, 'all', or '...'", text,
-                       word);
-    if (number > s->samples) return add_batch(s, number, text); /* its message names the number */
-    if (*between) GS_TRY(add_between(s, number, text));
-    *between = false;
-    return add_batch(s, number, text);
-}
-
-gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
-    bool between = false;
-    s->batches = 0;
-    for (const char *from = text;;) {
-        char word[24];
-        size_t length = strcspn(from, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), from);
-        GS_TRY(add_word(s, word, &between, text));
-        if (!from[length]) break;
-        from += length + 1;
-    }
-    if (between) return add_word(s, "...", &between, text);
-    return GS_OK;
 }
 
 /* ---- the runs ---- */
@@ -124,16 +113,6 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     return GS_OK;
 }
 
-static gs_status list_runs(gs_sweep *s) {
-    GS_TRY(GS_NEW(s->run, s->batches * s->seeds, "a sweep of %d runs", s->batches * s->seeds));
-    s->count = s->batches * s->seeds;
-    for (int i = 0; i < s->count; i++) {
-        s->run[i].batch = s->batch[i / s->seeds];
-        s->run[i].seed = s->settings.seed + (uint64_t)(i % s->seeds);
-    }
-    return GS_OK;
-}
-
 gs_status gs_sweep_prepare(gs_sweep *s) {
     if (s->batches < 1) return gs_fail(GS_E_USAGE, "a sweep needs at least one batch");
     if (s->seeds < 1 || s->seeds > GS_SWEEP_MOST)
@@ -141,7 +120,12 @@ gs_status gs_sweep_prepare(gs_sweep *s) {
                        GS_SWEEP_MOST);
     GS_TRY(gs_check_each_setting(&s->settings));
     GS_TRY(gs_check_settings(&s->settings));
-    GS_TRY(list_runs(s));
+    GS_TRY(GS_NEW(s->run, s->batches * s->seeds, "a sweep of %d runs", s->batches * s->seeds));
+    s->count = s->batches * s->seeds;
+    for (int i = 0; i < s->count; i++) {
+        s->run[i].batch = s->batch[i / s->seeds];
+        s->run[i].seed = s->settings.seed + (uint64_t)(i % s->seeds);
+    }
     if (s->settings.threads == 0 && !s->settings.exact)
         s->settings.threads = gs_worker_threads(&s->settings, gs_devices_count(s->settings.devices));
     return GS_OK;
@@ -180,25 +164,17 @@ static double steps_of(const gs_sweep_run *r) {
     return r->reached ? (double)r->at.step : INFINITY;
 }
 
-static int fewer_steps(const void *a, const void *b) {
-    double x = steps_of(*(const gs_sweep_run *const *)a), y = steps_of(*(const gs_sweep_run *const *)b);
-    return (x > y) - (x < y);
-}
-
 gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
     gs_sweep_line line = {.batch = s->batch[i]};
     double steps[GS_SWEEP_MOST], seconds[GS_SWEEP_MOST], accuracy[GS_SWEEP_MOST], speed[GS_SWEEP_MOST];
-    const gs_sweep_run *sorted[GS_SWEEP_MOST];
-    const size_t steps_an_epoch = (s->samples + line.batch - 1) / line.batch;
-    const double an_epoch = (double)steps_an_epoch;
+    const double an_epoch = ceil((double)s->samples / (double)line.batch);
     for (int k = 0; k < s->seeds; k++) {
         const gs_sweep_run *r = &s->run[i * s->seeds + k];
         if (!r->ran) continue;
         steps[line.runs] = steps_of(r);
         seconds[line.runs] = r->reached ? r->at.seconds : INFINITY;
         accuracy[line.runs] = r->result.test_accuracy;
-        speed[line.runs] = r->result.samples_per_s;
-        sorted[line.runs++] = r;
+        speed[line.runs++] = r->result.samples_per_s;
         line.reached += r->reached;
         line.diverged += r->diverged;
         line.rates = r->rates;
@@ -210,7 +186,8 @@ gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
     line.seconds = gs_spread_of(seconds, line.runs);
     line.accuracy = gs_spread_of(accuracy, line.runs);
     line.samples_per_s = gs_spread_of(speed, line.runs);
-    qsort(sorted, (size_t)line.runs, sizeof *sorted, fewer_steps);
-    line.middle = sorted[(line.runs - 1) / 2];
+    const double median = gs_median(steps, line.runs); /* of the middle two, the lower */
+    for (const gs_sweep_run *r = &s->run[i * s->seeds]; !line.middle; r++)
+        if (r->ran && steps_of(r) == median) line.middle = r;
     return line;
 }

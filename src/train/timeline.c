@@ -51,7 +51,7 @@ static bool overlap(const gs_arena *a, int i, int k) {
     return x->at < y->at + y->floats && y->at < x->at + x->floats;
 }
 
-/* Overwrites the buffers that lay there. */
+/* Marks a buffer as needed; it overwrites those that lay there. */
 static void now_holds(gs_timeline *t, const gs_arena *a, int buffer) {
     if (buffer < 0) return;
     for (int i = 0; i < (int)a->lifetimes.count; i++)
@@ -75,7 +75,7 @@ static void forget(gs_timeline *t, const gs_arena *a, const gs_layer *l) {
         if (a->lifetimes.life[i].dies <= l->memory.backward_step || l == l->root) t->needed[i] = false;
 }
 
-/* After a layer, or after a phase: layer NULL. at: by gs_seconds(). */
+/* After a layer; or after a phase, with l NULL. at: by gs_seconds(). */
 static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l, gs_direction direction) {
     const gs_worker *w = t->worker;
     const gs_arena *a = w->model->net->arena;
@@ -287,13 +287,12 @@ void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
     free(parts);
 }
 
-/* Concatenates all rows. */
-static gs_status join(const gs_timeline *t, gs_rank_timeline *out) {
-    *out = (gs_rank_timeline){.samples = t->samples, .lost = t->lost};
+/* Takes the samples and concatenates all rows. */
+static gs_status join(gs_timeline *t, gs_rank_timeline *out) {
+    *out = (gs_rank_timeline){.memory = t->sample, .samples = t->samples, .lost = t->lost};
+    t->sample = NULL;
     for (int i = 0; i < t->rows; i++) out->count += t->row[i].count;
     GS_TRY(GS_NEW(out->span, out->count, "a timeline of %zu spans", out->count));
-    GS_TRY(GS_NEW(out->memory, t->samples, "a timeline of %zu samples", t->samples));
-    if (t->samples > 0) memcpy(out->memory, t->sample, t->samples * sizeof *out->memory);
     size_t done = 0;
     for (int i = 0; i < t->rows; i++) {
         if (t->row[i].count > 0)

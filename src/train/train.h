@@ -164,7 +164,7 @@ typedef struct gs_settings {
     bool keep_going; /* even if a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
     int tests;   /* evaluations per epoch, evenly spaced, the last at its end; 0: none. More than one only if
                            all workers have the same weights after each step. */
-    bool record; /* call the observer's devices, workers and timeline functions, too */
+    bool record; /* call the observer's workers and timeline functions, too; rank 0 knows all devices */
     gs_step_range trace; /* the steps of that timeline */
     bool confusion;      /* of gs_eval: count the confusion matrix */
     gs_keep keep;

@@ -1,11 +1,10 @@
 /* --verify N: after every N steps all workers compare their weights, and stop at the first difference.
  *
  * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, stays
- * invisible in the loss curve for a long time. Each worker therefore computes a checksum of its weights (CRC-32, from
- * zlib) and gathers those of all: 4 bytes per worker. Only if they differ are the tensors compared one by one, to name
- * the layer. Replicas of a pipeline compare stage by stage, including (not with --zero 3) the last stage's copy of a
- * table that `tied` shares; a single pipeline has nothing to compare. Stages divided by --tensor compare part by part,
- * and repeated tensors over all parts.
+ * invisible in the loss curve for a long time. Each worker therefore computes a checksum of each tensor (CRC-32, from
+ * zlib) and gathers those of all: 4 bytes per tensor and worker. Replicas of a pipeline compare stage by stage,
+ * including (not with --zero 3) the last stage's copy of a table that `tied` shares; a single pipeline has nothing to
+ * compare. Stages divided by --tensor compare part by part, and repeated tensors over all parts.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -14,10 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <zlib.h>
-
-static uint32_t checksum(const float *x, size_t count) {
-    return (uint32_t)crc32_z(0, (const void *)x, count * sizeof *x);
-}
 
 /* The first rank with the most frequent number, so that a single rank that differs is named, even rank 0. Rank r's
  * number is all[r * stride]. */
@@ -69,51 +64,41 @@ static bool is_own_stage(const gs_worker *w) {
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
     if (is_own_stage(w) && !gs_partition_find(&w->partition, param, &at)) return 0;
-    return checksum(weights + at, param->count);
+    return (uint32_t)crc32_z(0, (const void *)(weights + at), param->count * sizeof *weights);
+}
+
+/* The model whose tensors are compared. */
+static const gs_model *model_of(const gs_worker *w) {
+    return is_own_stage(w) ? w->model : gs_model_whole(w->model);
+}
+
+static gs_status make_room(gs_worker *w) {
+    const size_t count = (size_t)model_of(w)->saved_count, ranks = (size_t)w->comm->size;
+    if (w->settings->verify == 0) return GS_OK;
+    return GS_NEW(w->checksums, (ranks + 1) * count, "%zu checksums of %zu workers", count, ranks);
+}
+
+static void free_room(gs_worker *w) {
+    free(w->checksums);
 }
 
 /* Fails with the name of the first tensor that differs. */
-static gs_status name_difference(gs_worker *w, const float *weights) {
-    const gs_model *m = is_own_stage(w) ? w->model : gs_model_whole(w->model);
-    const size_t count = (size_t)m->saved_count, ranks = (size_t)w->comm->size;
-    uint32_t *all; /* [ranks][count], then this worker's */
-    GS_TRY(GS_NEW(all, (ranks + 1) * count, "%zu checksums of all", count));
-    uint32_t *mine = all + ranks * count;
+static gs_status compare(gs_worker *w, const float *weights) {
+    const gs_model *m = model_of(w);
+    const size_t count = (size_t)m->saved_count;
+    uint32_t *all = w->checksums, *mine = all + (size_t)w->comm->size * count;
     for (size_t p = 0; p < count; p++) mine[p] = checksum_of(w, weights, m->param[p]);
-    gs_status status = gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8);
-    /* Wait until all know: a worker that has already ended would be reported as the failure. */
-    if (status == GS_OK) status = gs_comm_barrier(w->comm);
-    for (size_t p = 0; p < count && status == GS_OK; p++) {
+    GS_TRY(gs_comm_all_gather(w->comm, mine, all, count * sizeof *mine, GS_U8));
+    for (size_t p = 0; p < count; p++) {
         int from;
         const int rank = first_different(w, copies(w, m->param[p]->cut == GS_UNCUT), all + p, count, &from);
-        if (rank >= 0)
-            status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's",
-                             w->step, rank, m->param[p]->name, from);
+        if (rank < 0) continue;
+        /* Wait until all know: a worker that has already ended would be reported as the failure. */
+        GS_TRY(gs_comm_barrier(w->comm));
+        return gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
+                       rank, m->param[p]->name, from);
     }
-    if (status == GS_OK) /* nearly impossible: the tensors' CRCs agree, but the CRC of the whole does not */
-        status = gs_fail(GS_E_DIFFER, "step %" PRIu64 ": the workers' weights differ", w->step);
-    free(all);
-    return status;
-}
-
-/* mine: the checksum of weights that should be equal in `set`. */
-static gs_status compare_sums(gs_worker *w, uint32_t mine, alike set, const float *weights) {
-    int from;
-    GS_TRY(gs_comm_all_gather(w->comm, &mine, w->checksums, sizeof mine, GS_U8));
-    return first_different(w, set, w->checksums, 1, &from) < 0 ? GS_OK : name_difference(w, weights);
-}
-
-static gs_status compare(gs_worker *w, const float *weights, size_t count) {
-    return compare_sums(w, checksum(weights, count), copies(w, false), weights);
-}
-
-/* The tensors that every part of a stage holds. */
-static gs_status compare_repeated(gs_worker *w, const float *weights) {
-    const gs_model *m = w->model;
-    uint32_t sum = 0;
-    for (int p = 0; p < m->saved_count; p++)
-        if (m->param[p]->cut == GS_UNCUT) sum = 31 * sum + checksum_of(w, weights, m->param[p]);
-    return compare_sums(w, sum, copies(w, true), weights);
+    return GS_OK;
 }
 
 /* Each worker gathers all parts first. */
@@ -122,19 +107,17 @@ static gs_status compare_copies(gs_worker *w) {
     float *weights;
     GS_TRY(GS_NEW(weights, saved, "a copy of %zu weights (--verify)", saved));
     gs_status status = gs_partition_weights(w, weights);
-    if (status == GS_OK) status = compare(w, weights, saved);
+    if (status == GS_OK) status = compare(w, weights);
     free(weights);
     return status;
 }
 
 /* The tensors that this worker holds of its stage. */
 static gs_status compare_stages(gs_worker *w) {
-    const size_t count = w->model->weights_apart;
     void *weights;
-    GS_TRY(w->device->ops->map(w->device, w->model->weights, count * sizeof(float), &weights));
-    gs_status same = compare(w, weights, count);
-    if (same == GS_OK && w->model->undivided) same = compare_repeated(w, weights);
-    return gs_device_unmap_after(w->device, w->model->weights, weights, same);
+    GS_TRY(
+        w->device->ops->map(w->device, w->model->weights, w->model->weights_apart * sizeof(float), &weights));
+    return gs_device_unmap_after(w->device, w->model->weights, weights, compare(w, weights));
 }
 
 static gs_status verify(gs_worker *w, gs_event *e) {
@@ -145,9 +128,9 @@ static gs_status verify(gs_worker *w, gs_event *e) {
     if (gs_weights_are_divided(w->model)) return compare_copies(w);
     float *weights;
     GS_TRY(gs_model_map_weights(w->model, &weights));
-    gs_status same = compare(w, weights, w->model->saved);
+    gs_status same = compare(w, weights);
     gs_status unmapped = gs_model_unmap_weights(w->model, weights);
     return same != GS_OK ? same : unmapped;
 }
 
-const gs_hook gs_hook_verify = {.after_step = verify};
+const gs_hook gs_hook_verify = {.begin = make_room, .after_step = verify, .free = free_room};

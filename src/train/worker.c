@@ -92,8 +92,7 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, m * features * sizeof(float), &w->input.x));
     GS_TRY(gs_alloc(w->device, GS_MEMORY_DATA, target_bytes, &w->input.targets));
     GS_TRY(gs_host_alloc(w, GS_MEMORY_DATA, input_bytes, &w->input.host_inputs));
-    GS_TRY(gs_host_alloc(w, GS_MEMORY_DATA, target_bytes, &w->input.host_targets));
-    return GS_NEW(w->checksums, w->comm->size, "the checksums of %d workers", w->comm->size);
+    return gs_host_alloc(w, GS_MEMORY_DATA, target_bytes, &w->input.host_targets);
 }
 
 /* Its part of each batch, shared with the other stages of its pipeline; with --exact, its virtual shards in order. */
@@ -210,7 +209,6 @@ void gs_worker_free(gs_worker *w) {
     gs_device_close(w->device);
     free(w->input.host_inputs);
     free(w->input.host_targets);
-    free(w->checksums);
     free(w->devices);
     /* after the model: layers point to their observers */
     for (const gs_hook *const *hook = gs_hooks; *hook; hook++)

@@ -111,7 +111,7 @@ typedef struct gs_worker {
     gs_timeline *timeline;      /* of settings->trace, else NULL */
     bool recorded; /* in a step of that timeline: each phase waits for the device and is recorded */
     struct gs_digest *digest;        /* with settings->digest, else NULL */
-    uint32_t *checksums;             /* one per worker, for --verify */
+    uint32_t *checksums;             /* with --verify: one per tensor of each worker (verify.c) */
     const gs_memory_use *planned;    /* [GS_MEMORY_PLACES]: of the dry run; all zero: there was none */
     const struct gs_cut_report *cut; /* how a pipeline's stages were measured; NULL: they were not */
     const char *fit;                 /* what --fit chose for the run, and why; "": nothing */
@@ -119,7 +119,7 @@ typedef struct gs_worker {
     gs_offload_times offload_before; /* device->offload_times before its first step */
     gs_divergence diverged;
     struct gs_checkpoints *checkpoints; /* with settings->checkpoint, during training; else NULL */
-    struct gs_device_report *devices;   /* of all workers, if these hold different parts; else NULL */
+    struct gs_device_report *devices;   /* of all workers, if they differ or settings->record; else NULL */
 } gs_worker;
 
 /* CPU threads of each of `local` workers of this process: settings->threads, or the calling thread's CPUs divided among

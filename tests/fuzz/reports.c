@@ -11,16 +11,17 @@ enum { WORKERS = 3 };
 static void make_worker(gs_worker *w) {
     static gs_device device = {.name = "cpu", .description = "here"};
     static gs_settings settings = {.trace.first = 1, .trace.last = 2};
+    static gs_device_report reported[WORKERS] = {
+        {.device = "cpu"}, {.device = "cl"}, {.device = "cl:0.0/1of2"}};
     const gs_model_config config = {.text = "linear 2, tanh", .in = {3, 1, 1, 0}};
     if (gs_model_create(NULL, &config, &w->model) != GS_OK) fuzz_wrong("no model: %s", gs_message());
     w->device = &device;
     w->settings = &settings;
+    w->devices = reported;
 }
 
 /* A trace that may be written is one that a viewer can read. */
 static void timelines(gs_worker *w) {
-    static const gs_device_report devices[WORKERS] = {
-        {.device = "cpu"}, {.device = "cl"}, {.device = "cl:0.0/1of2"}};
     gs_rank_timeline *parts = calloc(WORKERS, sizeof *parts);
     gs_status status = GS_OK;
     for (int r = 1; r < WORKERS && status == GS_OK; r++) {
@@ -31,7 +32,7 @@ static void timelines(gs_worker *w) {
         const char *path = fuzz_file("", 0);
         char *text;
         size_t bytes;
-        if (gs_trace_write(path, w, devices, parts, WORKERS) != GS_OK ||
+        if (gs_trace_write(path, w, parts) != GS_OK ||
             gs_file_read(path, SIZE_MAX - 1, &text, &bytes) != GS_OK)
             fuzz_wrong("no trace: %s", gs_message());
         cJSON *trace = cJSON_Parse(text);

@@ -169,7 +169,8 @@ TEST(a_failed_run_says_why) {
     gs_settings s = gs_test_settings("cpu,cpu --sync ring --log");
     s.trace.first = 5, s.trace.last = 9;
     s.test_hook = fail_at_step_6;
-    gs_log_options options = {.folder = folder, .argc = 1, .argv = command, .tell = tell_nobody};
+    const gs_observer next = {.note = tell_nobody};
+    gs_log_options options = {.folder = folder, .argc = 1, .argv = command, .next = &next};
     gs_log *log;
     gs_result result;
     assert_ok(gs_log_open(&options, &log));

@@ -45,9 +45,8 @@ struct gs_digest {
     FILE *file;
     char path[4096];
     char stopped[GS_DIGEST_WHY]; /* why writing stopped and the file was closed; else "" */
-    bool told;
-    int numbers;      /* layers or parameters: the larger count */
-    gs_sketch *table; /* (kinds, numbers, parts) of this step */
+    int numbers;                 /* layers or parameters: the larger count */
+    gs_sketch *table;            /* (kinds, numbers, parts) of this step */
     layer_record *layer;
     param_record *param;
     float *room; /* a copy of an array of the device */
@@ -106,29 +105,28 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     return v;
 }
 
+/* Elements from .. from + count - 1 of a part, whose whole array begins at position `at`. */
+static void add_rows(gs_sketch *to, const gs_tensor_rows *r, const float *x, size_t from, size_t count,
+                     uint64_t at) {
+    for (size_t done = 0; done < count;) {
+        const size_t run = (from + done) / r->floats, inside = (from + done) % r->floats,
+                     n = gs_smaller(r->floats - inside, count - done);
+        gs_sketch_add(to, x + done, n, at + r->whole_first + run * r->whole_step + inside);
+        done += n;
+    }
+}
+
 static void add_vector(gs_sketch *to, const vector *v, const float *x, uint64_t sample) {
-    const gs_tensor_rows *r = &v->rows;
-    for (size_t i = 0; i < r->count && !v->elsewhere; i++)
-        gs_sketch_add(to, x + i * r->part_step, r->floats,
-                      sample * v->whole + i * r->whole_step + r->whole_first);
+    if (!v->elsewhere) add_rows(to, &v->rows, x, 0, v->each, sample * v->whole);
 }
 
 /* Numbers from .. from + count - 1 of parameter p of m. False: another member of the group records them. */
 static bool add_numbers(gs_sketch *to, const gs_model *m, int p, const float *x, size_t from, size_t count) {
     const gs_param *part = m->param[p];
-    if (!m->undivided) {
-        gs_sketch_add(to, x, count, part->at + from);
-        return true;
-    }
-    const size_t at = m->undivided->param[p]->at;
+    const gs_model *whole = gs_model_whole(m);
     if (part->cut == GS_UNCUT && m->tensor.rank > 0) return false;
     const gs_tensor_rows r = gs_tensor_rows_of(part, m->tensor.rank, m->tensor.size);
-    for (size_t done = 0; done < count;) {
-        const size_t run = (from + done) / r.floats, inside = (from + done) % r.floats,
-                     rest = r.floats - inside, n = rest < count - done ? rest : count - done;
-        gs_sketch_add(to, x + done, n, at + r.whole_first + run * r.whole_step + inside);
-        done += n;
-    }
+    add_rows(to, &r, x, from, count, whole->param[p]->at);
     return true;
 }
 
@@ -178,8 +176,7 @@ static void write_options(const gs_digest *d) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         const bool decides = o->resume != GS_RESUME_FREE || o->json[GS_JSON_START] || o->json[GS_JSON_LOG];
         if (strcmp(o->name, "model") == 0 || !decides) continue;
-        const char *text = gs_run_option_text(o, &s, room);
-        fprintf(d->file, "option %s %s\n", o->name, text ? text : "");
+        fprintf(d->file, "option %s %s\n", o->name, gs_run_option_text(o, &s, room));
     }
 }
 
@@ -199,7 +196,10 @@ static gs_status write_start(gs_digest *d) {
     return flush(d);
 }
 
+/* Writes the step. If it cannot be written, because the disk is full or the file was removed, this rank's record stops,
+ * the observer is told, and training continues: its result is worth more. */
 static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
+    const gs_observer *observer = d->worker->observer;
     size_t rows = 0;
     for (size_t i = 0; i < cells_of(d) && d->file; i++) {
         const size_t number = i / GS_DIGEST_PARTS;
@@ -222,6 +222,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
              "%.900s; this record stops before step %" PRIu64 ", training continues", gs_message(), step);
     fclose(d->file);
     d->file = NULL;
+    if (observer->note) observer->note(observer->context, d->stopped);
 }
 
 /* Copies `count` numbers from the device to d->room. Numbers of 16 bits are read behind the floats that they become. */
@@ -341,13 +342,11 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
-/* An output of 0 counts as masked, though its input may have been 0. */
+/* Of the y in d->room. An output of 0 counts as masked, though its input may have been 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
-    for (size_t i = 0; i < samples * v->each; i++) {
-        const float kept = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
-        gs_sketch_add(to, &kept, 1, i / v->each * v->whole + v->rows.whole_first + i % v->each);
-    }
+    for (size_t i = 0; i < samples * v->each; i++) d->room[i] = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
+    for (size_t i = 0; i < samples; i++) add_vector(to, v, d->room + i * v->each, i);
 }
 
 /* With --recompute forward may run twice. */
@@ -379,7 +378,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     if (gs_layer_is_view(l)) return GS_OK;
     const vector *y = &d->layer[l->number].y;
     GS_TRY(add_on_device(d, GS_DIGEST_y, l->number, out, y, pass));
-    if (strcmp(l->ops->name, "dropout") == 0 && !y->elsewhere) add_mask(d, l->number, pass->n, y);
+    if (strcmp(l->ops->name, "dropout") == 0) add_mask(d, l->number, pass->n, y);
     return GS_OK;
 }
 
@@ -442,7 +441,7 @@ static bool has_layer(gs_digest *d, int layer) {
     return false;
 }
 
-/* A pipeline stage records the state of its own layers, where they keep it. */
+/* A pipeline stage records only the state of its own layers, from where they hold it. */
 static gs_status add_state(gs_digest *d) {
     const gs_model *m = d->worker->model;
     const bool split = gs_has_stages(d->worker);
@@ -454,16 +453,6 @@ static gs_status add_state(gs_digest *d) {
     return GS_OK;
 }
 
-/* Tells the observer once that this record has stopped. */
-static void tell(const gs_worker *w) {
-    gs_digest *d = w->digest;
-    if (d->told || !*d->stopped) return;
-    d->told = true;
-    if (w->observer->note) w->observer->note(w->observer->context, d->stopped);
-}
-
-/* Writes the step. If it cannot be written, because the disk is full or the file was removed, this rank's record stops
- * and training continues: its result is worth more. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_digest *d = w->digest;
     if (!d) return GS_OK;
@@ -488,11 +477,10 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     }
     d->own = 0;
     d->scale = 0;
-    tell(w);
     return GS_OK;
 }
 
-/* Tells rank 0's observer of other ranks' records too. */
+/* Reports records of other ranks that stopped to rank 0's observer, too. */
 static gs_status end(gs_worker *w, gs_event *e) {
     const gs_digest *d = w->digest;
     const gs_observer *observer = w->observer;
@@ -501,7 +489,6 @@ static gs_status end(gs_worker *w, gs_event *e) {
     char *all;
     GS_TRY(GS_NEW(all, ranks * GS_DIGEST_WHY, "the notes of %zu ranks (--digest)", ranks));
     const gs_status status = gs_comm_all_gather(w->comm, d->stopped, all, GS_DIGEST_WHY, GS_U8);
-    tell(w);
     for (size_t r = 0; status == GS_OK && r < ranks; r++) {
         char *why = all + r * GS_DIGEST_WHY;
         why[GS_DIGEST_WHY - 1] = '\0'; /* do not trust the other side */

@@ -197,7 +197,7 @@ const gs_run_option gs_run_table[] = {
      "limit each loader to this rate, to see the effect", GS_LEARNING | GS_BY_LAYOUT,
      .json = {"throttle_mb_per_s"}, .null = true, .agreement = GS_MAY_DIFFER},
     {"slow", GS_OPTION_SLOW, AT(slow), 0, 0, "RANK:MS", "make this worker sleep MS ms in each step",
-     GS_TRAINING, .off = "none", .json = {"slow"}},
+     GS_TRAINING, .off = "none", .json = {"slow"}, .null = true},
     {"jitter", GS_OPTION_JITTER, AT(jitter), 0, 0, "LIST",
      "hiccups: 3:20ms@5% makes worker 3 pause 20 ms in 5 % of its steps; several with commas", GS_TRAINING,
      .json = {"jitter", "jitter"}, .null = true},
@@ -495,40 +495,22 @@ const char *gs_option_text(gs_option_kind kind, const void *value, char *text, s
 
 /* ---- reading ---- */
 
-enum { SHOWN = 200 };
-
-/* Shortened, so that a message has room for what was wanted. */
-static const char *shown(const char *text, char room[SHOWN]) {
-    if (strlen(text) < SHOWN) return text;
-    snprintf(room, SHOWN, "%.*s...", SHOWN - 4, text);
-    return room;
-}
-
 static gs_status is_not(const gs_option *o, const char *text, const char *wanted) {
-    char room[SHOWN];
-    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", gs_option_dashes(o), o->name, shown(text, room),
+    return gs_fail(GS_E_USAGE, "%s%s: '%s' is not %s", gs_option_dashes(o), o->name, gs_printable(text),
                    wanted);
 }
 
-static gs_status is_no_number(const gs_option *o, const char *text) {
-    const char *whole = o->kind == GS_OPTION_FLOAT || o->kind == GS_OPTION_DOUBLE ? "" : "whole ";
-    char wanted[96];
-    snprintf(wanted, sizeof wanted, "a %snumber from %.*g to %.*g", whole, *whole ? 19 : 12, o->min,
-             *whole ? 19 : 12, o->max);
-    return is_not(o, text, wanted);
-}
-
 static gs_status parse_number(const gs_option *o, const char *text, double *out) {
-    char *end;
-    bool whole = o->kind != GS_OPTION_FLOAT && o->kind != GS_OPTION_DOUBLE;
-    errno = 0;
-    double value = strtod(text, &end);
-    bool digits_only = strspn(text, whole ? "0123456789" : "0123456789.eE+-") == strlen(text);
-    if (end == text || *end || !digits_only || value < o->min || value > o->max || !isfinite(value))
-        return o->kind == GS_OPTION_BATCH ? is_not(o, text, "a whole number of samples from 1 up, or 'all'")
-                                          : is_no_number(o, text);
-    *out = value;
-    return GS_OK;
+    const bool whole = o->kind != GS_OPTION_FLOAT && o->kind != GS_OPTION_DOUBLE;
+    const int digits = whole ? 19 : 12; /* of the limits in the message */
+    char *end, wanted[96];
+    *out = strtod(text, &end);
+    const bool is_number = strspn(text, whole ? "0123456789" : "0123456789.eE+-") == strlen(text);
+    if (end > text && !*end && is_number && *out >= o->min && *out <= o->max && isfinite(*out)) return GS_OK;
+    if (o->kind == GS_OPTION_BATCH) return is_not(o, text, "a whole number of samples from 1 up, or 'all'");
+    snprintf(wanted, sizeof wanted, "a %snumber from %.*g to %.*g", whole ? "whole " : "", digits, o->min,
+             digits, o->max);
+    return is_not(o, text, wanted);
 }
 
 static gs_status parse_by_channel(const gs_option *o, const char *text) {
@@ -571,13 +553,13 @@ static bool read_range(const char *text, gs_step_range *out) {
 static gs_status parse_name(const gs_option *o, const char *text) {
     const gs_option_names *names = gs_option_names_of(o->kind);
     const char *typed[sizeof names->name / sizeof *names->name + 1] = {NULL};
-    char what[48], room[SHOWN];
+    char what[48];
     for (int i = 0; i < names->typed; i++) {
         typed[i] = names->name[i];
         if (strcmp(text, typed[i]) == 0) return set_name(o->kind, o->value, i), GS_OK;
     }
     snprintf(what, sizeof what, "%s%s", gs_option_dashes(o), o->name);
-    return gs_no_such(what, shown(text, room), typed);
+    return gs_no_such(what, gs_printable(text), typed);
 }
 
 /* "best", the number of checkpoints "3", or both with a comma. */
@@ -655,12 +637,8 @@ static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
 static void add(cJSON *o, const char *key, gs_option_kind kind, const void *value) {
     const double number = gs_option_is_number(kind) ? gs_option_number(kind, value) : (double)NAN;
     const gs_step_range *r = value;
-    const gs_slow *slow = value;
     char room[GS_OPTION_TEXT_MOST];
-    if (kind == GS_OPTION_SLOW) {
-        cJSON_AddNumberToObject(o, "slow_rank", slow->rank);
-        cJSON_AddNumberToObject(o, "slow_ms", slow->ms);
-    } else if (kind == GS_OPTION_RANGE && r->first)
+    if (kind == GS_OPTION_RANGE && r->first)
         cJSON_AddItemToObject(o, key,
                               cJSON_CreateDoubleArray((double[]){(double)r->first, (double)r->last}, 2));
     else if (kind == GS_OPTION_CHANNELS)
