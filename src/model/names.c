@@ -229,8 +229,8 @@ gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name) {
 }
 
 gs_status gs_names_rename(gs_model *model, gs_names which) {
-    gs_name *name = calloc((size_t)model->saved_count + 1, sizeof *name);
-    if (!name) return gs_fail(GS_E_MEMORY, "no memory for the names of %d tensors", model->saved_count);
+    gs_name *name;
+    GS_TRY(GS_NEW(name, model->saved_count, "the names of %d tensors", model->saved_count));
     gs_status st = gs_names_of(model, which, name);
     if (st == GS_OK && which == GS_NAMES_HUGGINGFACE) st = check_gpt2(model->net);
     for (int i = 0; st == GS_OK && i < model->saved_count; i++) {
