@@ -82,7 +82,7 @@ gs_status gs_generator_create(gs_model *m, const gs_sampling *sampling, gs_gener
     *g = (gs_generator){.model = m,
                         .sampling = *sampling,
                         .texts = m->max_batch,
-                        .context = (size_t)gs_model_context(m),
+                        .context = (size_t)gs_model_targets(m),
                         .vocabulary = m->out.c,
                         .known = m->out.c};
     gs_status status = allocate(g);

@@ -1,7 +1,6 @@
 #include "parallel/cut.h"
 
 #include <float.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -22,7 +22,6 @@
  */
 #include "train/tensor.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
