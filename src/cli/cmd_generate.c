@@ -195,7 +195,7 @@ static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
     gs_model *m;
     GS_TRY(gs_read_saved(s, &j->saved));
     GS_TRY(plan(j, s, config, &m));
-    const int tokens = gs_layer_vocabulary(m->net), context = gs_model_context(m);
+    const int tokens = gs_layer_vocabulary(m->net), context = gs_model_targets(m);
     gs_status status = gs_generator_check(m);
     if (status == GS_OK) status = check_weights_fit(j, m);
     gs_model_free(m);

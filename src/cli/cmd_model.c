@@ -121,7 +121,8 @@ int gs_cmd_model(int argc, char **argv) {
         "gradsum model \"conv 32 3x3 pad 1, relu, max_pool 2, flatten, linear 10\"", print_grammar};
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_status status = one_word(words);
-    if (status == GS_OK && gs_shape_same(in, usual)) gs_model_usual_input(argv[1], &in);
+    if (status == GS_OK && gs_shape_same(in, usual) && gs_model_is_language(argv[1]))
+        in = gs_model_named(argv[1])->in;
     if (status == GS_OK && only_text) return show_text(argv[1]);
     gs_model *model;
     if (status == GS_OK)

@@ -50,7 +50,7 @@ static gs_status bind_one(gs_layer *l, void *context) {
     return gs_context(allocate_buffers(l, b->max_batch), "layer %s (%s)", name, l->ops->name);
 }
 
-/* ---- y and dx: their lifetimes, then their places ---- */
+/* ---- y and dx: their lifetimes, then their offsets ---- */
 
 static gs_status take_y(gs_layer *l, void *context) {
     gs_buffer_plan *plan = context;
@@ -70,9 +70,9 @@ static bool stays_offloaded(const gs_arena *a, int buffer) {
 
 /* Place in the arena all buffers that are not offloaded. *end: floats up to the end of the last one. */
 static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size_t *end) {
-    gs_lifetimes here = {.life = calloc(lifetimes->count + 1, sizeof *here.life)};
+    gs_lifetimes here = {0};
     size_t next = 0;
-    if (!here.life) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lifetimes->count);
+    GS_TRY(GS_NEW(here.life, lifetimes->count, "a list of %zu buffers", lifetimes->count));
     for (size_t i = 0; i < lifetimes->count; i++)
         if (!stays_offloaded(a, (int)i)) here.life[here.count++] = lifetimes->life[i];
     const gs_status status = gs_lifetimes_place(&here, a->most, end);

@@ -26,11 +26,8 @@ static gs_status conv2d_plan(gs_layer *l, gs_shape in) {
         return gs_layer_refuse(
             l, "%d input channels and %d output channels cannot both be cut into %d equal groups", in.c,
             s->out_c, s->groups);
-    int window_h, window_w;
-    GS_TRY(gs_layer_dilated(l, "height", s->kernel_h, s->dilation_h, &window_h));
-    GS_TRY(gs_layer_dilated(l, "width", s->kernel_w, s->dilation_w, &window_w));
-    GS_TRY(gs_layer_window(l, "height", in.h, window_h, s->stride_h, s->pad_h, &s->out_h));
-    GS_TRY(gs_layer_window(l, "width", in.w, window_w, s->stride_w, s->pad_w, &s->out_w));
+    GS_TRY(gs_layer_window(l, "height", in.h, s->kernel_h, s->dilation_h, s->stride_h, s->pad_h, &s->out_h));
+    GS_TRY(gs_layer_window(l, "width", in.w, s->kernel_w, s->dilation_w, s->stride_w, s->pad_w, &s->out_w));
     l->out = (gs_shape){s->out_c, s->out_h, s->out_w, in.t};
 
     const int group_c = in.c / s->groups;

@@ -72,10 +72,6 @@ static void embedding_describe(const gs_layer *l, char *text, size_t size) {
     snprintf(text, size, "embedding %d %d", l->outputs, ((const embedding *)l)->width);
 }
 
-static int embedding_vocabulary(const gs_layer *l) {
-    return l->outputs;
-}
-
 static const gs_layer_ops embedding_ops = {
     .name = "embedding",
     .buffers = GS_OWN,
@@ -84,8 +80,6 @@ static const gs_layer_ops embedding_ops = {
     .plan = embedding_plan,
     .forward = embedding_forward,
     .backward = embedding_backward,
-    .vocabulary = embedding_vocabulary,
-    .lends = true,
     .tensor = GS_TENSOR_TABLE,
     .describe = embedding_describe,
 };

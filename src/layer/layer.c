@@ -104,7 +104,7 @@ bool gs_layer_depends_on_batch(const gs_layer *l) {
 }
 
 int gs_layer_vocabulary(const gs_layer *l) {
-    int found = l->ops->vocabulary ? l->ops->vocabulary(l) : 0;
+    int found = l->ops->tensor == GS_TENSOR_TABLE ? l->outputs : 0;
     for (int i = 0; i < l->children && found == 0; i++) found = gs_layer_vocabulary(l->child[i]);
     return found;
 }
@@ -246,22 +246,20 @@ static gs_status number_one(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-static void place(gs_layer *l, bool state, size_t *end) {
+/* The next tensors of the flat array: first all parameters, then all state. */
+typedef struct placing {
+    bool state;
+    size_t end;
+} placing;
+
+static gs_status place(gs_layer *l, void *context) {
+    placing *p = context;
+    if (!p->state) l->at = p->end;
     for (int i = 0; i < l->params; i++) {
-        if (l->param[i].state != state) continue;
-        l->param[i].at = *end;
-        *end += l->param[i].count;
+        if (l->param[i].state != p->state) continue;
+        l->param[i].at = p->end;
+        p->end += l->param[i].count;
     }
-}
-
-static gs_status place_parameters(gs_layer *l, void *end) {
-    l->at = *(size_t *)end;
-    place(l, false, end);
-    return GS_OK;
-}
-
-static gs_status place_state(gs_layer *l, void *end) {
-    place(l, true, end);
     return GS_OK;
 }
 
@@ -279,13 +277,14 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
         return gs_fail(GS_E_SHAPE, "the input is %s; at most %d numbers are allowed for each sample",
                        gs_shape_tuple(in).text, GS_SHAPE_MOST);
     gs_layer *last = NULL;
-    *params = 0;
+    placing p = {false, 0};
     root->name[0] = '\0';
     GS_TRY(gs_layer_walk(root, number_one, &last));
     GS_TRY(plan_one(root, in, false));
-    GS_TRY(gs_layer_walk(root, place_parameters, params));
-    size_t end = *params;
-    return gs_layer_walk(root, place_state, &end);
+    GS_TRY(gs_layer_walk(root, place, &p));
+    *params = p.end;
+    p.state = true;
+    return gs_layer_walk(root, place, &p);
 }
 
 /* ---- running: its own forward and backward, inside of the watchers that the net has ---- */

@@ -45,10 +45,10 @@ typedef struct gs_layer_ops {
     gs_status (*plan)(gs_layer *, gs_shape in);
     /* Allocate device memory beyond y and dx (an index, say); NULL: none. */
     gs_status (*bind)(gs_layer *, size_t max_batch);
-    /* *y: where to write the output; forward may return another place. layer->x is already x. */
+    /* *y: where to write the output; forward may return another address. layer->x is already x. */
     gs_status (*forward)(gs_layer *, const gs_pass *, gs_mem x, gs_mem *y);
     /* Gradient of the output -> gradient of the input: *dx says where to write it (GS_NONE if !needs_dx); backward may
-     * return another place. Adds to dw and db, or writes them if the pass is fresh. */
+     * return another address. Adds to dw and db, or writes them if the pass is fresh. */
     gs_status (*backward)(gs_layer *, const gs_pass *, gs_mem dy, gs_mem *dx);
     /* Containers: plan the buffers for dx of their layers and for their own dx, the result (buffer_plan.h). NULL: they
      * share no buffers with others. */
@@ -59,9 +59,6 @@ typedef struct gs_layer_ops {
     /* Add this layer's work to the epilogue of a layer before it. false: the epilogue cannot express it. NULL:
      * never. */
     bool (*fuse_into)(const gs_layer *, gs_epilogue *);
-    /* The layer takes token numbers: whole numbers from 0 to this - 1. NULL: any numbers. */
-    int (*vocabulary)(const gs_layer *);
-    bool lends;            /* its first tensor may be the weight of another layer too (gs_layer.lent) */
     bool depends_on_batch; /* in training a sample's y depends on the samples beside it (gs_pass.group) */
     gs_tensor_kind tensor;
     bool incremental; /* forward can take a part of each sequence (gs_pass.tokens) */
@@ -154,9 +151,9 @@ GS_API void gs_layer_describe(const gs_layer *, char *text, size_t size);
 /* The number of layers, the layer itself and all inside it. */
 size_t gs_layer_count(const gs_layer *);
 
-/* The vocabulary of the layer or of one inside it (gs_layer_ops); 0: none has one. */
+/* The vocabulary of the layer or of one inside it: it takes token numbers below this (GS_TENSOR_TABLE). 0: none. */
 int gs_layer_vocabulary(const gs_layer *);
-bool gs_layer_depends_on_batch(const gs_layer *); /* does it, or one inside, depend on the batch? */
+bool gs_layer_depends_on_batch(const gs_layer *); /* it, or one inside, depends on the batch */
 /* Floats of state behind the parameters. */
 size_t gs_layer_states(const gs_layer *root);
 
@@ -194,7 +191,7 @@ static inline size_t gs_layer_numbers(const gs_pass *pass, gs_shape sample) {
     return pass->n * gs_shape_size(sample);
 }
 
-/* For element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the place of y for this x, and of dx for this dy. */
+/* For element-wise layers (GS_ELEMENT_WISE, GS_READS_X): the address of y for this x, and of dx for this dy. */
 static inline gs_mem gs_layer_y(const gs_layer *l, gs_mem x) {
     return l->y_over_x ? x : l->y;
 }

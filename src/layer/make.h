@@ -124,7 +124,7 @@ GS_NUMBER_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
 GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution; */
 GS_API gs_layer *gs_gelu_tanh(void); /* or, as in GPT-2, with a tanh that comes near it (backend.h) */
-GS_API gs_layer *gs_positions(void); /* adds a learned vector for each place of a sequence */
+GS_API gs_layer *gs_positions(void); /* adds a learned vector for each position of a sequence */
 GS_API gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
 /* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
 GS_API gs_layer *gs_attention(int heads, bool causal);

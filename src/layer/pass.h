@@ -19,17 +19,18 @@ enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
 typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
-    size_t at, count; /* its place in the model's flat arrays */
+    size_t at, count; /* its offset and length in the model's flat arrays */
     float std;        /* of initial values that are normal; 0: they are not */
     int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
     float initial; /* ... this */
     bool state;
-    gs_cut cut; /* what of it a rank of a tensor group has (parallel/tensor.h); its dims and count: of that */
+    gs_cut
+        cut; /* the part that a rank of a tensor group holds (parallel/tensor.h); dims and count are its own */
     int cut_blocks;  /* then: this many equal parts of dims[0] are each cut: 3 for q, k and v */
     int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
     bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
-    bool transposed; /* of two dimensions, and in a file it is turned over (names.h) */
-    gs_mem w, dw;    /* bound: places on the device; GS_NONE: the layer has no such tensor */
+    bool transposed; /* it has two dimensions, and a file stores its transpose (names.h) */
+    gs_mem w, dw;    /* bound: addresses on the device; GS_NONE: the layer has no such tensor */
 } gs_param;
 
 /* Common to all layers during one forward and backward over one micro-batch. */
@@ -37,11 +38,11 @@ typedef struct gs_pass {
     size_t n;      /* samples; at most the max_batch that the layer was bound for */
     bool training; /* dropout is active */
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
-    /* Backward runs this forward again (recompute.h): y shall become what it was. State is not added to again, and
+    /* Backward runs this forward again (recompute.h): y must become what it was. State is not added to again, and
      * nothing is summed over workers. */
     bool recomputing;
     uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
-    size_t first;        /* place of the first of these samples in the global batch, for dropout */
+    size_t first;        /* index of the first of these samples in the global batch, for dropout */
     /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss itself. */
     float loss_scale;
     size_t group; /* for batch_norm: this many samples share statistics; 0: all */

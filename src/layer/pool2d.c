@@ -34,8 +34,8 @@ static gs_status pool2d_plan(gs_layer *l, gs_shape in) {
     s->c = in.c;
     s->in_h = in.h;
     s->in_w = in.w;
-    GS_TRY(gs_layer_window(l, "height", in.h, s->kernel_h, s->stride_h, s->pad_h, &s->out_h));
-    GS_TRY(gs_layer_window(l, "width", in.w, s->kernel_w, s->stride_w, s->pad_w, &s->out_w));
+    GS_TRY(gs_layer_window(l, "height", in.h, s->kernel_h, 1, s->stride_h, s->pad_h, &s->out_h));
+    GS_TRY(gs_layer_window(l, "width", in.w, s->kernel_w, 1, s->stride_w, s->pad_w, &s->out_w));
     GS_TRY(check_padding(l, "height", s->kernel_h, s->pad_h));
     GS_TRY(check_padding(l, "width", s->kernel_w, s->pad_w));
     l->out = (gs_shape){in.c, s->out_h, s->out_w, in.t};

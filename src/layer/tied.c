@@ -14,7 +14,7 @@
 
 /* The layer of the model that has a table to lend. */
 static gs_layer *find_lender(gs_layer *l) {
-    gs_layer *found = l->ops->lends ? l : NULL;
+    gs_layer *found = l->ops->tensor == GS_TENSOR_TABLE ? l : NULL;
     for (int i = 0; i < l->children && !found; i++) found = find_lender(l->child[i]);
     return found;
 }

@@ -32,10 +32,10 @@ typedef enum gs_tensor_kind {
     GS_TENSOR_HEADS,    /* between two linear layers: each head's y follows from its part of q, k and v */
     GS_TENSOR_TIED,     /* not in a pair: the outputs of an embedding's table */
     /* From here on a layer can hold some tokens of each sequence: */
-    GS_TENSOR_TABLE,    /* not in a pair: an embedding's vocabulary */
+    GS_TENSOR_TABLE,    /* not in a pair: an embedding's vocabulary, whose table `tied` may use too */
     GS_TENSOR_ELEMENTS, /* between two of a pair: each number of y follows from one number of x */
     GS_TENSOR_VECTORS,  /* each token's y follows from its x, and the gradients are sums over tokens */
-    GS_TENSOR_PLACES,   /* each token's y follows from its x and its place in the sequence */
-    GS_TENSOR_DRAWS, /* each number of y follows from one number of x, and from what is drawn for its place */
+    GS_TENSOR_PLACES,   /* each token's y follows from its x and its position in the sequence */
+    GS_TENSOR_DRAWS, /* each number of y follows from one number of x, and from what is drawn for its index */
     GS_TENSOR_AROUND, /* a container: as the layers in it */
 } gs_tensor_kind;

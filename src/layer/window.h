@@ -3,14 +3,12 @@
 
 #include "layer/make.h"
 
-/* *window = dilation (kernel - 1) + 1: the pixels from a kernel's first to its last along one axis, after checking
- * both. */
-gs_status gs_layer_dilated(const gs_layer *l, const char *axis, int kernel, int dilation, int *window);
-
-/* *out = floor((in + 2 pad - kernel) / stride) + 1: the output size of a convolution or a pooling along one axis
- * ("height" or "width"), after checking all four numbers. */
-gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int stride, int pad,
-                          int *out);
+/* The output size of a convolution or a pooling along one axis ("height" or "width"), after checking all numbers:
+ *
+ *     window = dilation (kernel - 1) + 1: the pixels from a kernel's first to its last
+ *     *out   = floor((in + 2 pad - window) / stride) + 1 */
+gs_status gs_layer_window(const gs_layer *l, const char *axis, int in, int kernel, int dilation, int stride,
+                          int pad, int *out);
 
 /* Append " stride 2" or " stride 2x1" to a description: a word and one size, or two if they differ; nothing for the
  * usual sizes. */

@@ -33,7 +33,7 @@ static bool is_divided(const gs_model *m) {
 }
 
 static gs_share share_of(const gs_model *m) {
-    return gs_tensor_share(&m->tensor, gs_model_outputs(m));
+    return gs_tensor_share(&m->tensor, gs_model_whole(m)->out.c);
 }
 
 /* Each rank writes its largest output of a row to an array of zeros; the sum over the group gathers all. Then sum the
@@ -65,7 +65,7 @@ static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targ
 /* A bad label would make operators read outside their rows. Data sets were checked before (gs_model.knows_labels). */
 static gs_status check_labels(const gs_model *m, gs_mem labels, size_t rows) {
     const gs_backend *ops = m->device->ops;
-    const int classes = gs_model_outputs(m);
+    const int classes = gs_model_whole(m)->out.c;
     gs_status status = GS_OK;
     void *host;
     GS_TRY(ops->map(m->device, labels, rows * sizeof(int32_t), &host));

@@ -77,12 +77,12 @@ gs_status gs_generator_create(gs_model *m, const gs_sampling *sampling, gs_gener
     *out = NULL;
     GS_TRY(gs_generator_check(m));
     GS_TRY(check_sampling(sampling));
-    gs_generator *g = calloc(1, sizeof *g);
-    if (!g) return gs_fail(GS_E_MEMORY, "no memory for a generator");
+    gs_generator *g;
+    GS_TRY(GS_NEW(g, 1, "a generator"));
     *g = (gs_generator){.model = m,
                         .sampling = *sampling,
                         .texts = m->max_batch,
-                        .context = (size_t)gs_model_context(m),
+                        .context = (size_t)gs_model_targets(m),
                         .vocabulary = m->out.c,
                         .known = m->out.c};
     gs_status status = allocate(g);

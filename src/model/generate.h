@@ -8,7 +8,7 @@
  * The model processes each token once: attention keeps its keys and values (gs_model_cache). A token therefore costs
  * one pass with one token, not one with the whole text.
  *
- * The window. A model has positions for `context` tokens (gs_model_context). When the text fills them, its last context
+ * The window. A model has positions for `context` tokens (gs_model_targets). When the text fills them, its last context
  * / 2 tokens run again at positions 0, 1, ..., and generation continues after them. Shifting the cache instead would be
  * wrong: a token's key depends on its position. The model always sees between context / 2 and context tokens (fewer at
  * the beginning), and in a long text each token costs twice as much as without a limit.
@@ -27,11 +27,6 @@
 #pragma once
 
 #include "model/model.h"
-
-/* The number of tokens that a model of sequences sees. */
-static inline int gs_model_context(const gs_model *m) {
-    return gs_model_targets(m);
-}
 
 /* Let gs_model_forward take parts of sequences, in passes with `tokens` and `past` (gs_pass), for inference token by
  * token. Attention then keeps keys and values of earlier tokens, 2 max_batch context width floats in each layer.

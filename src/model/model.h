@@ -139,11 +139,6 @@ gs_status gs_model_update_state(gs_model *, double samples);
 /* The same for `count` floats of state stored elsewhere. */
 gs_status gs_model_update_state_of(gs_model *, gs_mem state, gs_mem sums, size_t count, double samples);
 
-/* The outputs of the whole model. */
-static inline int gs_model_outputs(const gs_model *m) {
-    return gs_model_whole(m)->out.c;
-}
-
 /* Targets of a sample: one, or one for each token of the outputs. The loss treats each row of (samples x targets,
  * outputs of a token) as one sample. */
 static inline int gs_model_targets(const gs_model *m) {

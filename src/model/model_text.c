@@ -86,7 +86,7 @@ static bool word_is(text_word word, const char *text) {
     return word.at && word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
-/* Is it a sign? The end is neither word nor sign. */
+/* True for a sign. The end of the text is neither word nor sign. */
 static bool word_is_sign(text_word word) {
     return word.length > 0 && is_sign(*word.at);
 }
@@ -100,20 +100,6 @@ static bool words_accept(text_words *w, const char *word) {
 
 /* ---- error messages ---- */
 
-/* The lookahead for messages: cut if it is long, and with \x.. for unprintable characters. */
-static void quote(text_word word, char *out, size_t size) {
-    size_t used = 0;
-    out[0] = '\0';
-    for (size_t i = 0; i < word.length; i++) {
-        if (used + 9 > size) {
-            snprintf(out + used, size - used, "...");
-            return;
-        }
-        unsigned char c = (unsigned char)word.at[i];
-        used += (size_t)snprintf(out + used, size - used, c > ' ' && c < 0x7f ? "%c" : "\\x%02x", c);
-    }
-}
-
 /* The number of words, without signs, that begin up to `place`. */
 static int number_of(const char *text, const char *place) {
     int words = 0;
@@ -124,19 +110,19 @@ static int number_of(const char *text, const char *place) {
 
 /* GS_E_MODEL: "model text: word 5 ('rellu', column 19): ..." */
 static gs_status GS_PRINTF(2, 3) words_wrong(const text_words *w, const char *format, ...) {
-    char problem[600], word[48], place[128];
+    char problem[600], word[100], place[160];
     va_list args;
     va_start(args, format);
     vsnprintf(problem, sizeof problem, format, args);
     va_end(args);
-    quote(w->here, word, sizeof word);
+    snprintf(word, sizeof word, "%.*s", (int)w->here.length, w->here.at);
     int column = (int)(w->here.at - w->text) + 1, number = number_of(w->text, w->here.at);
     if (w->here.length == 0)
         snprintf(place, sizeof place, "the end (column %d)", column);
     else if (is_sign(*w->here.at))
         snprintf(place, sizeof place, "'%s' after word %d (column %d)", word, number, column);
     else
-        snprintf(place, sizeof place, "word %d ('%s', column %d)", number, word, column);
+        snprintf(place, sizeof place, "word %d ('%s', column %d)", number, gs_printable(word), column);
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
@@ -236,12 +222,6 @@ static bool is_language(const gs_named_model *m) {
 
 bool gs_model_is_language(const char *name_or_text) {
     return is_language(gs_model_named(name_or_text));
-}
-
-bool gs_model_usual_input(const char *name_or_text, gs_shape *in) {
-    const gs_named_model *m = gs_model_named(name_or_text);
-    if (is_language(m)) *in = m->in;
-    return is_language(m);
 }
 
 /* The number in the model's text that "gpt 96" or "resnet20 100" replaces. */
@@ -426,55 +406,44 @@ bool gs_model_layer_help(int i, const char **usage, const char **what) {
     return true;
 }
 
-/* The words of all layers and blocks in `names`, ending with NULL. */
-typedef struct vocabulary {
-    const char *names[WORDS_MOST + BLOCKS_MOST + 1];
-    char block[BLOCKS_MOST][32];
-} vocabulary;
-
-static void vocabulary_of(const parser *p, vocabulary *v) {
-    int n = 0;
-    for (int i = 0; layers[i].word; i++) v->names[n++] = layers[i].word;
-    for (int i = 0; i < p->blocks; i++) {
-        snprintf(v->block[i], sizeof v->block[i], "%.*s", (int)p->block[i].name.length, p->block[i].name.at);
-        v->names[n++] = v->block[i];
-    }
-    v->names[n] = NULL;
+/* Only a text of one word may be a misspelt model name. */
+static bool is_alone(const text_words *w) {
+    text_words first = {.text = w->text}, next = *w;
+    words_begin(&first, first.text);
+    words_advance(&next);
+    return w->here.at == first.here.at && next.here.length == 0;
 }
 
 static gs_status no_such_layer(const parser *p) {
-    vocabulary v;
-    char list[600] = "", names[120] = "", hint[64] = "";
-    vocabulary_of(p, &v);
-    for (const char **word = v.names; *word; word++)
-        gs_append(list, sizeof list, "%s%s", *list ? ", " : "", *word);
+    enum { MODELS_MOST = 20 };
+    const char *names[WORDS_MOST + BLOCKS_MOST + MODELS_MOST + 1] = {NULL};
+    char block[BLOCKS_MOST][32], list[600] = "", models[120] = "", hint[64] = "";
     const text_word here = p->words.here;
+    const bool alone = is_alone(&p->words);
+    int n = 0;
+    for (int i = 0; layers[i].word; i++) names[n++] = layers[i].word;
+    for (int i = 0; i < p->blocks; i++) {
+        snprintf(block[i], sizeof block[i], "%.*s", (int)p->block[i].name.length, p->block[i].name.at);
+        names[n++] = block[i];
+    }
+    for (int i = 0; i < n; i++) gs_append(list, sizeof list, "%s%s", i > 0 ? ", " : "", names[i]);
+    for (int i = 0; alone && gs_models[i].name && i < MODELS_MOST; i++) {
+        gs_append(models, sizeof models, "%s%s", i > 0 ? ", " : "", gs_models[i].name);
+        names[n++] = gs_models[i].name;
+    }
     if (here.length == 0) return words_wrong(&p->words, "expected one of %s", list);
     if (word_is_sign(here)) return words_wrong(&p->words, "expected a layer, one of %s", list);
     if (word_is(here, "block"))
         return words_wrong(&p->words, "blocks are defined before the model, and each ends with ';'");
     if (p->words.block && word_same(p->words.block->name, here))
         return words_wrong(&p->words, "a block cannot use itself");
-    words_suggest(&p->words, v.names, hint, sizeof hint);
-
-    /* A text of one word may be a misspelt model name. */
-    text_words first = {.text = p->words.text}, next = p->words;
-    words_begin(&first, first.text);
-    words_advance(&next);
-    if (here.at != first.here.at || next.here.length > 0)
-        return words_wrong(&p->words, "unknown layer; %sexpected one of %s", hint, list);
-    if (access(first.text, R_OK) == 0)
+    words_suggest(&p->words, names, hint, sizeof hint);
+    if (!alone) return words_wrong(&p->words, "unknown layer; %sexpected one of %s", hint, list);
+    if (access(p->words.text, R_OK) == 0)
         return words_wrong(&p->words, "it is a file; to pass its text, write \"$(cat %s)\", with the quotes",
-                           gs_printable(first.text));
-    int models = 0;
-    for (const gs_named_model *m = gs_models; m->name; m++) {
-        gs_append(names, sizeof names, "%s%s", *names ? ", " : "", m->name);
-        if (models < WORDS_MOST + BLOCKS_MOST) v.names[models++] = m->name;
-    }
-    v.names[models] = NULL;
-    if (!hint[0]) words_suggest(&p->words, v.names, hint, sizeof hint);
+                           gs_printable(p->words.text));
     return words_wrong(&p->words, "unknown model or layer; %sexpected a model (%s) or layers, each one of %s",
-                       hint, names, list);
+                       hint, models, list);
 }
 
 /* The optional "std S" after a layer. A failure frees the layer. */

@@ -46,12 +46,9 @@ extern const gs_named_model gs_models[];
 /* The model whose name begins the text; NULL: a text of layers. */
 const gs_named_model *gs_model_named(const char *name_or_text);
 
-/* Is it a named language model, "gpt", "gpt2" or "gpt 96" with another vocabulary? Its inputs are token numbers, its
- * outputs one number for each token of the vocabulary, for each input token. False for texts of layers. */
+/* True for a named language model: "gpt", "gpt2", or "gpt 96" with another vocabulary. Its inputs are token numbers;
+ * for each of them it outputs a number for each token of the vocabulary. False for texts of layers. */
 bool gs_model_is_language(const char *name_or_text);
-
-/* The usual input of a language model: the tokens of its context. False: another model; *in is unchanged. */
-bool gs_model_usual_input(const char *name_or_text, gs_shape *in);
 
 /* The full text, to be freed with free(): for "resnet20 100" resnet20's text with 100 outputs, for a text a copy.
  * GS_E_MODEL: a name followed by anything but one number. GS_E_MEMORY. */

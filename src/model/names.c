@@ -34,7 +34,7 @@ static gs_status no_name(const gs_layer *l) {
 }
 
 /* The tensors of one layer: "conv1" -> "conv1.weight". */
-static gs_status name_layer(const naming *n, const gs_layer *l, const char *as) {
+static void name_layer(const naming *n, const gs_layer *l, const char *as) {
     for (int i = 0; i < n->model->saved_count; i++)
         for (int p = 0; p < l->params; p++) {
             if (n->model->param[i] != &l->param[p]) continue;
@@ -42,7 +42,6 @@ static gs_status name_layer(const naming *n, const gs_layer *l, const char *as) 
             n->name[i].text[0] = '\0';
             gs_append(n->name[i].text, sizeof n->name->text, "%s%s", as, last ? last : ".weight");
         }
-    return GS_OK;
 }
 
 /* ---- ResNet ---- */
@@ -61,7 +60,7 @@ static gs_status name_body(const naming *n, const gs_layer *body, const char *bl
             return no_name(l);
         else
             continue;
-        GS_TRY(name_layer(n, l, as));
+        name_layer(n, l, as);
     }
     return GS_OK;
 }
@@ -72,7 +71,7 @@ static gs_status name_shortcut(const naming *n, const gs_layer *shortcut, const 
         char as[GS_PARAM_NAME] = "";
         if (l->children > 0) return no_name(l);
         gs_append(as, sizeof as, "%s.downsample.%d", block, i);
-        GS_TRY(name_layer(n, l, as));
+        name_layer(n, l, as);
     }
     return GS_OK;
 }
@@ -91,11 +90,11 @@ static gs_status name_resnet(const naming *n) {
             GS_TRY(name_body(n, l->child[0], as));
             if (l->children > 1) GS_TRY(name_shortcut(n, l->child[1], as));
         } else if (is(l, "conv2d") && stage == 0 && convs++ == 0) {
-            GS_TRY(name_layer(n, l, "conv1"));
+            name_layer(n, l, "conv1");
         } else if (is(l, "batch_norm") && stage == 0 && norms++ == 0) {
-            GS_TRY(name_layer(n, l, "bn1"));
+            name_layer(n, l, "bn1");
         } else if (is(l, "linear") && linears++ == 0) {
-            GS_TRY(name_layer(n, l, "fc"));
+            name_layer(n, l, "fc");
         } else if (l->params > 0 || l->children > 0) {
             return no_name(l);
         }
@@ -115,7 +114,7 @@ static gs_status name_vgg(const naming *n) {
         const bool fits = flat < 0 ? is(l, "conv2d") || is(l, "batch_norm") : is(l, "linear");
         if (l->children > 0 || (l->params > 0 && !fits)) return no_name(l);
         gs_append(as, sizeof as, flat < 0 ? "features.%d" : "classifier.%d", i - flat - 1);
-        GS_TRY(name_layer(n, l, as));
+        name_layer(n, l, as);
     }
     return GS_OK;
 }
@@ -133,7 +132,7 @@ static gs_status no_gpt2(const gs_layer *l) {
 /* Name a layer of this kind. Hugging Face stores linear layers as (in, out), except lm_head. */
 static gs_status name_gpt2_layer(const naming *n, const gs_layer *l, const char *kind, const char *as) {
     if (!is(l, kind)) return no_gpt2(l);
-    GS_TRY(name_layer(n, l, as));
+    name_layer(n, l, as);
     for (int i = 0; i < n->model->saved_count; i++)
         if (n->model->param[i] == &l->param[0]) n->name[i].transposed = is(l, "linear") && *as == 'h';
     return GS_OK;
@@ -229,8 +228,8 @@ gs_status gs_names_of(const gs_model *model, gs_names which, gs_name *name) {
 }
 
 gs_status gs_names_rename(gs_model *model, gs_names which) {
-    gs_name *name = calloc((size_t)model->saved_count + 1, sizeof *name);
-    if (!name) return gs_fail(GS_E_MEMORY, "no memory for the names of %d tensors", model->saved_count);
+    gs_name *name;
+    GS_TRY(GS_NEW(name, model->saved_count, "the names of %d tensors", model->saved_count));
     gs_status st = gs_names_of(model, which, name);
     if (st == GS_OK && which == GS_NAMES_HUGGINGFACE) st = check_gpt2(model->net);
     for (int i = 0; st == GS_OK && i < model->saved_count; i++) {

@@ -29,9 +29,8 @@ typedef struct gs_model_offload {
     int units;
     piece *piece; /* all */
     int pieces;
-    gs_mem *
-        window; /* two, and one for each unit that stays; where operators work in place, places that are none */
-    int *holds; /* the unit whose weights a window holds; 0: none that are up to date */
+    gs_mem *window; /* two, and one for each unit that stays; GS_NONE where operators work in place */
+    int *holds;     /* the unit whose weights a window holds; 0: none that are up to date */
     int windows;
     int now; /* the computing unit */
     bool backward;

@@ -268,7 +268,7 @@ static int length_in_front(const char *name, const char *of) {
     return length == end || name[length - end - 1] == '.' ? (int)(length - end) : -1;
 }
 
-/* Is `full` the file's name for `name`? */
+/* True if `full` is the file's name for `name`. */
 static bool is_named(const char *full, name_prefix before, const char *name) {
     const int length = length_in_front(full, name);
     if (length < 0 || (size_t)length > before.length || strncmp(full, before.text, (size_t)length) != 0)
@@ -356,8 +356,8 @@ static void find_transposed(match *m) {
  * parameter may appear as the output layer; the second one decides then. free(m->name) even after a failure. */
 static gs_status match_begin(match *m, const tensor_file *f, const gs_model *model) {
     const int count = model->saved_count;
-    *m = (match){f, model, calloc((size_t)count + 1, sizeof *m->name), {"", 0}};
-    if (!m->name) return gs_fail(GS_E_MEMORY, "%s: no memory for the names of %d tensors", f->path, count);
+    *m = (match){f, model, NULL, {"", 0}};
+    GS_TRY(GS_NEW(m->name, count, "the names of %d tensors of %s", count, f->path));
     GS_TRY(gs_names_of(model, GS_NAMES_OWN, m->name));
     if (count == 0 || find_prefix(f, m->name[0].text, &m->before)) return GS_OK;
     for (gs_names which = GS_NAMES_TORCHVISION; model->net && which <= GS_NAMES_HUGGINGFACE; which++)
@@ -397,7 +397,7 @@ static gs_status missing(const match *m, const char *name, const char *wanted) {
     return gs_fail(GS_E_SHAPE, "%s is missing in %s; the model has %s%s", name, f->path, wanted, others);
 }
 
-/* Does tensor t (NULL: missing), called `name`, fit parameter i? */
+/* Checks that tensor t (NULL: missing), called `name`, fits parameter i. */
 static gs_status check_tensor(const match *m, int i, const char *name, const file_tensor *t) {
     const gs_param *p = m->model->param[i];
     char wanted[64], found[200];
@@ -412,11 +412,10 @@ static gs_status check_tensor(const match *m, int i, const char *name, const fil
     return GS_OK;
 }
 
-/* Does the file hold exactly the model's tensors? The message names the first that does not fit. */
+/* Checks that the file holds exactly the model's tensors. The message names the first that does not fit. */
 static gs_status match_check(const match *m) {
     const tensor_file *f = m->file;
     char found[200];
-    if (!m->name) gs_bug("match_check: match_begin comes first");
     for (int i = 0; i < m->model->saved_count; i++) {
         const char *name = m->name[i].text;
         GS_TRY(check_tensor(m, i, name, match_find(m, name)));
@@ -556,22 +555,19 @@ static gs_status read_values(tensor_file *f, const file_tensor *t, float *to, si
     if (fseeko(f->file, (off_t)(f->data_at + t->begin), SEEK_SET) != 0)
         return gs_fail(GS_E_FILE, "cannot read %s: %s", f->path, strerror(errno));
     if (t->type == TENSOR_F32) return tensor_file_read(f, to, count * sizeof *to);
-    uint16_t *half = malloc(count * sizeof *half + 1);
-    if (!half) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu numbers", f->path, count);
+    uint16_t *half;
+    GS_TRY(GS_NEW(half, count, "%zu numbers of %s", count, f->path));
     gs_status st = tensor_file_read(f, half, count * sizeof *half);
     if (st == GS_OK) gs_wire_widen(t->type == TENSOR_F16 ? GS_WIRE_F16 : GS_WIRE_BF16, to, half, count);
     free(half);
     return st;
 }
 
-/* Transpose w from (columns, rows) to (rows, columns). */
-static gs_status transpose(float *w, size_t rows, size_t columns) {
-    float *turned = malloc(rows * columns * sizeof *turned);
-    if (!turned) return gs_fail(GS_E_MEMORY, "no memory to transpose %zu numbers", rows * columns);
-    memcpy(turned, w, rows * columns * sizeof *turned);
+/* *out (rows, columns) = w (columns, rows) transposed, to be freed. */
+static gs_status transpose(const float *w, size_t rows, size_t columns, float **out) {
+    GS_TRY(GS_NEW(*out, rows * columns, "%zu transposed numbers", rows * columns));
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++) w[r * columns + c] = turned[c * rows + r];
-    free(turned);
+        for (size_t c = 0; c < columns; c++) (*out)[r * columns + c] = w[c * rows + r];
     return GS_OK;
 }
 
@@ -580,8 +576,8 @@ static gs_status check_tied_output(tensor_file *f, const match *m, const float *
     const file_tensor *t = match_tied_output(m);
     const size_t count = m->model->param[0]->count;
     if (!t) return GS_OK;
-    float *output = malloc(count * sizeof *output);
-    if (!output) return gs_fail(GS_E_MEMORY, "%s: no memory for %zu numbers", f->path, count);
+    float *output;
+    GS_TRY(GS_NEW(output, count, "%zu numbers of %s", count, f->path));
     gs_status st = read_values(f, t, output, count);
     if (st == GS_OK && memcmp(output, table, count * sizeof *output) != 0)
         st = gs_fail(
@@ -596,8 +592,13 @@ static gs_status check_tied_output(tensor_file *f, const match *m, const float *
 /* Tensor t becomes parameter i of `all`, an array like the weights. */
 static gs_status read_parameter(const match *m, tensor_file *f, const file_tensor *t, int i, float *all) {
     const gs_param *p = m->model->param[i];
+    float *turned;
     GS_TRY(read_values(f, t, all + p->at, p->count));
-    return m->name[i].transposed ? transpose(all + p->at, (size_t)p->dims[0], (size_t)p->dims[1]) : GS_OK;
+    if (!m->name[i].transposed) return GS_OK;
+    GS_TRY(transpose(all + p->at, (size_t)p->dims[0], (size_t)p->dims[1], &turned));
+    memcpy(all + p->at, turned, p->count * sizeof *all);
+    free(turned);
+    return GS_OK;
 }
 
 /* host NULL: only check. */
@@ -746,27 +747,14 @@ static void put(sink *s, const void *data, size_t bytes) {
     fwrite(data, 1, bytes, s->file);
 }
 
-/* Write (out, in) as (in, out), column by column. */
-static gs_status write_transposed(sink *s, const gs_param *p, const float *w) {
-    const size_t rows = (size_t)p->dims[0], columns = (size_t)p->dims[1];
-    float *column;
-    GS_TRY(GS_NEW(column, rows, "a column of %zu numbers", rows));
-    for (size_t c = 0; c < columns; c++) {
-        for (size_t r = 0; r < rows; r++) column[r] = w[r * columns + c];
-        put(s, column, rows * sizeof *column);
-    }
-    free(column);
-    return GS_OK;
-}
-
 /* The first `count` tensors. */
 static gs_status write_values(sink *s, const gs_model *model, int count, const float *host) {
     for (int i = 0; i < count; i++) {
         const gs_param *p = model->param[i];
-        if (p->transposed)
-            GS_TRY(write_transposed(s, p, host + p->at));
-        else
-            put(s, host + p->at, p->count * sizeof *host);
+        float *turned = NULL;
+        if (p->transposed) GS_TRY(transpose(host + p->at, (size_t)p->dims[1], (size_t)p->dims[0], &turned));
+        put(s, turned ? turned : host + p->at, p->count * sizeof *host);
+        free(turned);
     }
     return GS_OK;
 }

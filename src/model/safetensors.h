@@ -50,7 +50,7 @@ typedef struct gs_weights_info {
     gs_shape in;               /* the shape of a sample ... */
     bool has_in;               /* ... if known */
     gs_scaling scaling;        /* GS_NOT_SCALED by default */
-    bool has_mean, has_std;    /* are they in the file? */
+    bool has_mean, has_std;    /* they are in the file */
     gs_vocabulary *vocabulary; /* of the training text, or NULL */
 } gs_weights_info;
 

@@ -59,8 +59,8 @@ gs_status gs_model_read_weights(gs_model *m, float *host) {
 /* Keep this rank's shard of each tensor of the whole model. */
 static gs_status write_part(gs_model *m, const float *host) {
     const gs_model *whole = m->undivided;
-    float *part = malloc((m->saved + 1) * sizeof *part);
-    if (!part) return gs_fail(GS_E_MEMORY, "out of memory for a part of %zu weights", m->saved);
+    float *part;
+    GS_TRY(GS_NEW(part, m->saved, "a part of %zu weights", m->saved));
     for (int i = 0; i < m->saved_count; i++)
         gs_tensor_get_shard(m->param[i], m->tensor.rank, m->tensor.size, part + m->param[i]->at,
                             host + whole->param[i]->at);

@@ -1,7 +1,6 @@
 #include "parallel/cut.h"
 
 #include <float.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,8 +161,14 @@ gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *co
 
 /* ---- a table that two runs use ---- */
 
-static gs_status find_borrower(gs_layer *l, void *found) {
-    if (l->borrowed) *(const gs_layer **)found = l;
+typedef struct tied {
+    const gs_layer *lender, *borrower;
+} tied;
+
+static gs_status find_tied(gs_layer *l, void *found) {
+    tied *t = found;
+    if (l->lent) t->lender = l;
+    if (l->borrowed) t->borrower = l;
     return GS_OK;
 }
 
@@ -174,26 +179,19 @@ static int run_with(const gs_layer *net, int runs, const int *first, int number)
     return r;
 }
 
-static const gs_layer *owner_of(gs_layer *l, const gs_param *table) {
-    const gs_layer *found = table >= l->param && table < l->param + GS_LAYER_PARAMS ? l : NULL;
-    for (int i = 0; i < l->children && !found; i++) found = owner_of(l->child[i], table);
-    return found;
-}
-
 gs_status gs_pipeline_tied(gs_layer *net, int runs, const int *first, gs_tied_runs *out) {
-    const gs_layer *borrower = NULL;
+    tied t = {0};
     *out = (gs_tied_runs){NULL, 0, 0};
-    GS_TRY(gs_layer_walk(net, find_borrower, &borrower));
-    if (!borrower) return GS_OK;
-    const gs_layer *owner = owner_of(net, borrower->borrowed);
-    out->lender = run_with(net, runs, first, owner->number);
-    out->borrower = run_with(net, runs, first, borrower->number);
+    GS_TRY(gs_layer_walk(net, find_tied, &t));
+    if (!t.borrower) return GS_OK;
+    out->lender = run_with(net, runs, first, t.lender->number);
+    out->borrower = run_with(net, runs, first, t.borrower->number);
     if (out->lender == out->borrower) return GS_OK;
-    out->table = borrower->borrowed;
+    out->table = t.borrower->borrowed;
     if (out->lender == 0 && out->borrower == runs - 1) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
         "layer %s (%s) uses the table of layer %s, and a cut lies between them; wanted one of them in "
         "the first of %d runs of layers and the other in the last; they are in %d and %d",
-        borrower->name, borrower->ops->name, owner->name, runs, out->borrower + 1, out->lender + 1);
+        t.borrower->name, t.borrower->ops->name, t.lender->name, runs, out->borrower + 1, out->lender + 1);
 }

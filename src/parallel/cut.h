@@ -1,10 +1,11 @@
 /* Where a model is cut into runs of layers, one for each chunk of each stage of a pipeline.
  *
  * A cut lies between children of the outermost sequence, before one with parameters: a relu, a pooling or a dropout
- * stays with the layer before it, so that one operator can still compute both (layer/sequential.c). The best cut has
- * the cheapest most expensive run; among equals, the longest first runs. The cost of a layer is measured
- * (predict/times.h), or counted: the FLOPs of a sample, forward and backward. FLOPs ignore the bytes that must be
- * moved: in resnet20 a block of the first third takes about 1.15 times as long as one of the last, for the same FLOPs.
+ * stays with the layer before it, so that one operator can still compute both (layer/sequential.c). The best cut
+ * minimizes the cost of the most expensive run; among equal cuts, the first runs are the longest. The cost of a layer
+ * is measured (predict/times.h), or counted: the FLOPs of a sample, forward and backward. FLOPs ignore the bytes that
+ * are moved: in resnet20 a block of the first third takes about 1.15 times as long as one of the last, for the same
+ * FLOPs.
  */
 #pragma once
 

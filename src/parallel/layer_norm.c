@@ -5,11 +5,10 @@
 /* The shard's `sums`: this rank's dw and db; with `leaves` mean and rstd of the tokens of all ranks. */
 static gs_status bind(gs_layer *l, size_t max_batch) {
     const gs_tensor_group *t = l->shard->group;
-    const size_t all = 2 * max_batch * (size_t)(gs_shape_tokens(l->in) * t->size),
-                 bytes = (t->leaves ? all : 2 * (size_t)l->in.c) * sizeof(float);
+    const gs_shape all = {2 * t->size, 1, 1, gs_shape_tokens(l->in)}, own = {2 * l->in.c, 1, 1, 0};
     GS_TRY(l->shard->plain->bind(l, max_batch));
-    l->bytes += bytes;
-    return bytes ? gs_alloc(l->device, GS_MEMORY_ACTIVATIONS, bytes, &l->shard->sums) : GS_OK;
+    return t->leaves ? gs_layer_alloc(l, max_batch, all, &l->shard->sums)
+                     : gs_layer_alloc(l, 1, own, &l->shard->sums);
 }
 
 static void unbind(gs_layer *l) {

@@ -8,7 +8,7 @@ static int own_leaves(const gs_layer *l) {
 
 /* ---- some outputs on each rank: no sum in forward ---- */
 
-/* *n: the tokens that it multiplies. Gathered tokens stay until the next layer gathers. */
+/* *n: the number of tokens to multiply. Gathered tokens stay in memory until the next layer gathers. */
 static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, size_t *n) {
     const gs_mem part = *x;
     *n = gs_layer_tokens(l, pass);

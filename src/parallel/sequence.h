@@ -32,7 +32,7 @@ gs_status gs_sequence_check(const gs_layer *);
 /* After plan, for a whole net. GS_E_SHAPE: it would output this rank's tokens alone, but the loss needs all. */
 gs_status gs_sequence_check_end(const gs_layer *net);
 
-/* Does the layer's group divide sequences? */
+/* True if the layer's group divides sequences. */
 bool gs_sequence_is_divided(const gs_layer *);
 
 /* The memory for all tokens of x, dy or dx: `which` is GS_WHOLE_X, GS_WHOLE_DY or GS_WHOLE_DX. */

@@ -45,12 +45,12 @@ static const struct {
     {GS_TENSOR_DRAWS, GS_TENSOR_TOKENS, &gs_token_dropout},
 };
 
-/* Is dx a sum over the ranks? */
+/* dx is a sum over the ranks. */
 static bool has_columns(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_COLUMNS || p->role == GS_TENSOR_OUTPUTS;
 }
 
-/* Is y one? */
+/* y is a sum over the ranks. */
 static bool has_rows(const gs_layer_shard *p) {
     return p->role == GS_TENSOR_ROWS || p->role == GS_TENSOR_TABLE_ROWS;
 }

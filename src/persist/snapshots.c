@@ -1,6 +1,5 @@
 #include "persist/snapshots.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

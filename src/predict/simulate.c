@@ -72,10 +72,7 @@ gs_status gs_simulation_settle(gs_simulation *s) {
 static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
     gs_shape in = s->input;
     const char *model = s->settings.model ? s->settings.model : "mlp";
-    if (in.c == 0) {
-        in = (gs_shape){1, 28, 28, 0};
-        gs_model_usual_input(model, &in);
-    }
+    if (in.c == 0) in = gs_model_is_language(model) ? gs_model_named(model)->in : (gs_shape){1, 28, 28, 0};
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = model, .in = in}, &w->plan));
     GS_TRY(gs_layer_times_create(w->plan->net->children, &w->times));
     for (int i = 0; i < w->times.layers; i++) {

@@ -43,7 +43,7 @@ static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G 
 
 enum { GLOBAL_MOST = 4096 }; /* samples in memory: each takes 3 MB in resnet20 */
 
-/* Does a layer of the model depend on the batch? */
+/* *has: a layer of the model depends on the batch. */
 static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
     gs_model *plan;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));

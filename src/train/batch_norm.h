@@ -8,8 +8,8 @@
  *                  depend on which worker computes which group. Hoffer, Hubara, Soudry, "Train longer, generalize
  *                  better: closing the generalization gap in large batch training of neural networks" (NeurIPS 2017).
  *
- * Running statistics are the mean over all groups, weighted by their samples. Variances are unbiased and those of a
- * group; with `global` that of the global batch. They are alike on all workers.
+ * Running statistics are the mean over all groups, weighted by their samples, and the same on all workers. A variance
+ * is the unbiased one of its group; with `global`, of the global batch.
  */
 #pragma once
 
@@ -53,7 +53,7 @@ gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_datase
  * for statistics of the global batch is higher. `in`: the shape of a sample. */
 gs_status gs_largest_micro_batch(const struct gs_settings *, gs_shape in, size_t *most);
 
-/* Do its passes share statistics with other workers, or with its other virtual shards? */
+/* True if its passes share statistics with other workers, or with its other virtual shards. */
 bool gs_batch_norm_is_shared(const struct gs_worker *);
 
 /* Prepare a pass of this worker for batch_norm. */

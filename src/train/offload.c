@@ -7,7 +7,6 @@ static const struct {
     const char *word;
     unsigned bit;
 } words[] = {{"optimizer", GS_OFFLOAD_OPTIMIZER},
-             {"optimiser", GS_OFFLOAD_OPTIMIZER},
              {"activations", GS_OFFLOAD_ACTIVATIONS},
              {"weights", GS_OFFLOAD_WEIGHTS}};
 enum { WORDS = sizeof words / sizeof *words };
@@ -36,8 +35,7 @@ bool gs_offload_read(const char *text, unsigned *out) {
 const char *gs_offload_text(unsigned offload, char *text, size_t size) {
     *text = '\0';
     for (int i = 0; i < WORDS; i++)
-        if ((offload & words[i].bit) && words[i].word != words[1].word)
-            gs_append(text, size, "%s%s", *text ? "," : "", words[i].word);
+        if (offload & words[i].bit) gs_append(text, size, "%s%s", *text ? "," : "", words[i].word);
     if (!*text) gs_append(text, size, "none");
     return text;
 }

@@ -15,7 +15,7 @@
 
 enum { GS_OFFLOAD_TEXT = 40 };
 
-/* Read some of "optimizer,activations,weights" in any order, each once; "optimiser" too; or "none". */
+/* Read some of "optimizer,activations,weights" in any order, each once; or "none". */
 bool gs_offload_read(const char *text, unsigned *out);
 /* The inverse. Returns `text`. */
 const char *gs_offload_text(unsigned offload, char *text, size_t size);

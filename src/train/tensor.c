@@ -3,31 +3,25 @@
  *     group 0    worker 0: shard 0, worker 1: shard 1        samples of part 0 of the batch
  *     group 1    worker 2: shard 0, worker 3: shard 1        samples of part 1
  *
- * Worker r holds shard r % T in group r / T. There are two kinds of sums, each over its own workers:
- *
- *     GS_TP   the T workers of a group: y in forward, dx in backward
- *     GS_DP   the workers that hold the same shard, one of each group: gradients, counts, and everything else that data
- *             parallelism sums. Gradients of tensors that all ranks hold are the same in a group, and are not summed
- *             there
- *
- * A step is that of step.c, which sums over GS_DP. Only the norm of the gradients asks for both: divided tensors count
- * once for each shard, tensors that all ranks hold count once.
+ * Worker r holds shard r % T in group r / T (parallel/layout.h). The T workers of a group, GS_TP, sum y in forward and
+ * dx in backward. Those that hold the same shard, GS_DP, sum gradients, counts, and everything else that data
+ * parallelism sums. A group does not sum the gradients of tensors that all its ranks hold: they are equal. Only the
+ * norm of the gradients needs both sums: divided tensors count once for each shard, all others once.
  *
  * A worker holds its shards of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: the
- * group puts them together to write it, and cuts them after reading it (../partition.c). With --pipeline and --zero a
- * step is that of pipeline.c or zero.c, on shards: rank i of a stage sends what it computed to rank i of the next one,
- * and the replicas of a shard divide its vectors, gradients and weights. A stage may even end between the two layers of
- * a pair; a message is then a shard, too.
+ * group joins the shards to write it, and cuts the tensors after reading it (partition.c). With --pipeline and --zero a
+ * step works on shards: rank i of a stage sends its result to rank i of the next one, and the replicas of a shard
+ * divide its vectors, gradients and weights. A stage may even end between the two layers of a pair; a message is then a
+ * shard, too.
  *
- * --exact: the sums that a group divides have 8 leaves in the model; a worker adds a subtree of them. The levels above
- * are rounds of recursive doubling, as in ../ordered_sums.h: T workers give the bits of one. Without it the sums of a
- * group, and those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. But if
+ * With --exact the sums that a group divides have 8 leaves in the model, and a worker adds a subtree of them. The
+ * levels above are rounds of recursive doubling, as in ordered_sums.h: T workers give the bits of one. Without it the
+ * sums of a group, and those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. If
  * shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks hold in
- * another order on each rank (gs_tensor_needs_order). Gradients are then added by recursive doubling, too.
+ * another order on each rank (gs_tensor_needs_order); gradients are then added by recursive doubling, too.
  */
 #include "train/tensor.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

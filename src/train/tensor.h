@@ -8,12 +8,12 @@
  * sums have the order of divided ones. size 0: neither option is given. */
 gs_tensor_group gs_tensor_group_here(gs_worker *);
 
-/* The same of worker `rank`, for a plan: it can sum nothing. */
+/* The tensor group of worker `rank`, for a plan, which sums nothing. */
 gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
 
-/* Must sums of gradients over replicas have one order for all elements, wherever they lie in the array? If the shards
- * of a group differ in size, the tensors that all its ranks hold have another offset on each, but their sums must have
- * the same bits. With two replicas any order gives them. */
+/* True if sums of gradients over replicas need one order for all elements, at any offset of the array. If the shards of
+ * a group differ in size, the tensors that all its ranks hold have different offsets, but their sums must have the same
+ * bits. With two replicas any order gives them. */
 bool gs_tensor_needs_order(const gs_worker *);
 
 /* ---- the messages of --sequence ---- */

@@ -174,7 +174,7 @@ TEST(the_same_seed_draws_the_same) {
  * which causal attention does not look at. */
 static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int *prompt, size_t prompts,
                                    size_t count, int *tokens) {
-    const size_t context = (size_t)gs_model_context(m), outputs = (size_t)m->out.c, texts = m->max_batch;
+    const size_t context = (size_t)gs_model_targets(m), outputs = (size_t)m->out.c, texts = m->max_batch;
     gs_mem x = gs_test_new_mem(m->device, NULL, texts * context), y;
     float in[64], *logits = calloc(texts * context * outputs, sizeof *logits);
     int window[8][64];

@@ -203,12 +203,13 @@ TEST(bad_texts) {
          "word 3 ('tanh', column 17): expected ',' or the end; this layer is written: residual"},
         {"relu)", "')' after word 1 (column 5): expected ',' or the end; no '(' is open"},
         {"relu | tanh", "'|' after word 1 (column 6): expected ',' or the end"},
-        {"r\xc3\xa9lu, relu", "word 1 ('r\\xc3\\xa9lu', column 1): unknown layer"},
+        {"r\xc3\xa9lu, relu", "word 1 ('r\xc3\xa9lu', column 1): unknown layer"},
         {"relu\x01", "word 1 ('relu\\x01', column 1): unknown model or layer; did you mean relu?"},
         {"linear \xff\xfe", "word 2 ('\\xff\\xfe', column 8): expected the number of outputs"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
          "aaa",
-         "word 1 ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...', column 1)"},
+         "word 1 ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...', "
+         "column 1)"},
         {"3 x", "the end (column 4): expected one of " LAYERS},
         {"0 x relu", "word 1 ('0', column 1): expected how many times, a whole number from 1 up"},
         {"3 x (relu", "the end (column 10): expected ',' or ')'"},

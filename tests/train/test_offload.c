@@ -276,11 +276,10 @@ TEST(lists_are_read) {
         unsigned value;
     } good[] = {{"none", 0},
                 {"optimizer", GS_OFFLOAD_OPTIMIZER},
-                {"optimiser", GS_OFFLOAD_OPTIMIZER},
-                {"weights,optimiser", GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS},
+                {"weights,optimizer", GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS},
                 {"activations,weights,optimizer", GS_OFFLOADS}};
     static const char *const bad[] = {
-        "",         "optimizer,",   ",optimizer",          "optimizer,optimiser",
+        "",         "optimizer,",   ",optimizer",          "optimizer,optimizer",
         "gradient", "none,weights", "weights activations", "weightsoptimizer"};
     char text[GS_OFFLOAD_TEXT];
     unsigned value;
@@ -316,7 +315,7 @@ TEST(bad_use_gets_a_sentence) {
     if (gs_mapped_is_memory("/dev/shm"))
         assert_prints(0, "in files in /dev/shm, which is memory itself",
                       "train --model lenet --steps 1 --batch 2 --offload optimizer --offload-dir /dev/shm");
-    assert_prints(0, "+ offloaded", "memory --optimizer adam --offload optimiser");
+    assert_prints(0, "+ offloaded", "memory --optimizer adam --offload optimizer");
 }
 
 /* As few kinds as suffice. */

@@ -1,7 +1,6 @@
 #include "layer/memory/arena.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool needed_within(const gs_lifetime *l, int first, int last) {
     return (l->born <= last && first <= l->pause) ||

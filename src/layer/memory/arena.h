@@ -8,7 +8,7 @@
  *            +-----------------------------> time: the steps of backward
  *
  * Source of the placing: Pisarchyk, Lee, "Efficient memory management for deep neural net inference" (arXiv
- * 2001.03288, 2020): the largest first, each at the lowest place that is free for its whole lifetime. Here two
+ * 2001.03288, 2020): the largest first, each at the lowest offset that is free for its whole lifetime. Here two
  * orders are tried, and the better one is kept.
  */
 #pragma once
@@ -17,14 +17,14 @@
 #include <stddef.h>
 #include "core/error.h"
 
-enum { GS_FOREVER = 1 << 30, GS_LINE_FLOATS = 16 /* floats of a cache line: places are multiples of it */ };
+enum { GS_FOREVER = 1 << 30, GS_LINE_FLOATS = 16 /* floats of a cache line: offsets are multiples of it */ };
 
 /* A buffer, needed from step `born` to step `dies`, both included. If `resume` is later than `pause`, it is not needed
  * in the steps between these two: its content is computed twice (recompute.h), or offloaded meanwhile (offload.h). */
 typedef struct gs_lifetime {
     size_t floats;
     int born, pause, resume, dies;
-    size_t at; /* its place, in floats */
+    size_t at; /* its offset, in floats */
 } gs_lifetime;
 
 typedef struct gs_lifetimes {

@@ -32,8 +32,6 @@ static int take(gs_buffer_plan *p, gs_shape sample, bool half, int born) {
 }
 
 int gs_buffer_plan_y(gs_buffer_plan *p, gs_layer *l) {
-    l->memory.y_buffer = GS_NO_BUFFER;
-    if (l->ops->buffers == GS_VIEW || l->y_over_x) return GS_NO_BUFFER;
     return l->memory.y_buffer = take(p, gs_layer_y_shape(l), l->memory.y_half, 0);
 }
 

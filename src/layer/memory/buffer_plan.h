@@ -30,7 +30,7 @@ enum { GS_WHOLE_X, GS_WHOLE_DY, GS_WHOLE_DX, GS_WHOLES };
 struct gs_arena {
     size_t most;
     gs_mem chunk[GS_ARENA_CHUNKS];
-    gs_lifetimes lifetimes; /* of all buffers: who lies there, and when */
+    gs_lifetimes lifetimes; /* of all buffers, with their offsets */
     /* With GS_OFFLOAD_ACTIVATIONS the y are stored here (alloc_offloaded) consecutively, except those that
      * backward computes again. If operators cannot work here, these are copies (offload.h). */
     float *offloaded;
@@ -50,13 +50,13 @@ static inline bool gs_arena_is_offloaded(const gs_arena *a, int buffer) {
 /* No shared buffer: the layer has its own, or none. */
 enum { GS_NO_BUFFER = -1 };
 
-/* Give l a buffer for y; GS_NO_BUFFER if it has none. Before backward is planned. */
+/* Give l a buffer for y; below 0: no memory. Before backward is planned. */
 int gs_buffer_plan_y(gs_buffer_plan *, gs_layer *l);
 
 /* Plan the backward of l. Returns the buffer of its dx. dy is in buffer `dy` and stays there. */
 int gs_buffer_plan_backward(gs_layer *l, gs_buffer_plan *, int dy);
 
-/* Does the backward of l itself read its y? */
+/* True if the backward of l itself reads its y. */
 bool gs_layer_reads_y(const gs_layer *l);
 
 /* Backward runs the forward of l again here, before its next step: from then on the y that it computes exist. */

@@ -7,7 +7,7 @@
 /* The activations between layers, by number; those that must be stored alike are joined to sets. */
 typedef struct values {
     int *leader;  /* of a value: another one of its set, nearer to the first of them; of the first itself */
-    bool *floats; /* of the first: the set lies in f32 */
+    bool *floats; /* of the first: the set is stored in f32 */
     int *x, *y;   /* by the layer's number; below 0: the layer is not called */
     int count;
     bool whole; /* with the layers of other stages */

@@ -32,7 +32,7 @@ const char *gs_recompute_text(int which, char *text, size_t size) {
 
 /* ---- kinds of layers ---- */
 
-/* Its y is that of the layer before it, or lies over that. */
+/* Its y is that of the layer before it, or overwrites that. */
 static bool has_no_y(const gs_layer *l) {
     return l->children == 0 && (l->ops->buffers == GS_VIEW || l->y_over_x);
 }
@@ -51,7 +51,7 @@ static void mark_whole(gs_layer *l) {
 
 static int tail_of(gs_layer *const *child, int first, int end, bool there);
 
-/* Can everything that backward needs of l be computed without its y? there: its y is kept. */
+/* True if everything that backward needs of l can be computed without its y. there: its y is kept. */
 static bool leaves_y(const gs_layer *l, bool there) {
     if (l->children == 0) return there || !gs_layer_reads_y(l);
     if (gs_layer_is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
@@ -188,8 +188,8 @@ static void make_segment(gs_layer *root, gs_lifetimes *lifetimes, bool *kept, in
 
 gs_status gs_recompute_plan(gs_layer *root, gs_lifetimes *lifetimes) {
     if (!root->recompute || !gs_layer_is_sequence(root)) return GS_OK;
-    bool *kept = calloc(lifetimes->count + 1, sizeof *kept);
-    if (!kept) return gs_fail(GS_E_MEMORY, "no memory for a list of %zu buffers", lifetimes->count);
+    bool *kept;
+    GS_TRY(GS_NEW(kept, lifetimes->count, "a list of %zu buffers", lifetimes->count));
     gs_lifetimes_from_forward(root, lifetimes);
     for (int i = 0, end; i < root->children; i = end) {
         end = i + 1;
