@@ -21,6 +21,7 @@
  */
 #pragma once
 
+#include "core/shard.h"
 #include "optim/optimizer.h"
 
 struct gs_worker;
@@ -32,25 +33,27 @@ typedef struct gs_partition_unit {
     size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests |, */
     size_t rest_at; /* and of the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
-    int run;        /* the run of this worker's layers that it belongs to; 0 without stages */
+    int run;        /* the run that it belongs to */
     bool stays;     /* from its first use to its last; it has its own window (train/reducers/zero.h) */
     gs_mem weights, gradients; /* where this worker's layers find the whole unit */
 } gs_partition_unit;
 
-/* Running statistics of layers, which all replicas hold. */
-typedef struct gs_partition_state {
+/* Neighbouring layers of a worker: one run for each chunk of a stage; without stages all layers. */
+typedef struct gs_partition_run {
+    int begin, end;  /* the layers begin .. end - 1 of the outermost sequence */
+    gs_shard params; /* in this worker's array, if that holds whole units */
+    /* Their running statistics, which all replicas hold. */
     size_t first, count; /* in the model's flat arrays */
     size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
-    int begin, end;      /* of the layers begin .. end - 1 of the outermost sequence: a run */
-} gs_partition_state;
+} gs_partition_run;
 
 typedef struct gs_partition {
     int dp_rank;
     int count;
     gs_partition_unit *unit; /* in the order of their parameters */
     size_t own, rest;        /* sums over all units */
-    int states;
-    gs_partition_state *state; /* one for each run of a stage; else one */
+    int runs;
+    gs_partition_run *run;
     /* The arrays of a worker whose units are whole. In arrays that are cut (ZeRO 3, of gradients also ZeRO 2) its parts
      * take the place of the parameters:
      *

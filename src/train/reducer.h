@@ -29,7 +29,7 @@ typedef struct gs_reducer {
     gs_status (*finish)(gs_worker *);
     /* After the update: send new weights to the workers that hold them and have not computed them. NULL: all have. */
     gs_status (*gather)(gs_worker *);
-    /* Other workers pass through a run of layers (partition->state) with samples, and this one has none: it takes part
+    /* Other workers pass through a run of layers (partition->run) with samples, and this one has none: it takes part
      * in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: fill in its part of the result. */

@@ -179,8 +179,7 @@ typedef struct gs_settings {
     const char *offload_dir; /* its folder on cpu; NULL: TMPDIR, else /var/tmp */
     bool fit;                /* with max_memory: change settings until the run fits (predict/memory.h) */
     bool plans;              /* make a dry run first, so that workers report the prediction, too */
-    /* What workers need from outside (worker.h), such as those of a dry run (predict/dry_run.h). NULL: of a run. */
-    const struct gs_worker_calls *calls;
+    const struct gs_worker_calls *calls; /* of a dry run (predict/dry_run.h); NULL: those of a run */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD: lr 0.05, momentum 0.9. */

@@ -52,19 +52,11 @@ typedef struct gs_process {
     bool failed;        /* a worker of this process failed; set and read atomically */
 } gs_process;
 
-/* What a worker needs from outside: a device, samples, a thread, and answers of other workers. A run has the real ones
- * (worker.c); a dry run, which computes nothing and has no other workers, replaces them (predict/dry_run.c). */
+/* Who works beside a worker: its loader, and threads for its jobs. A run has the real ones (worker.c). A dry run, whose
+ * devices compute nothing (gs_device_set_dry), replaces them (predict/dry_run.c). */
 typedef struct gs_worker_calls {
-    gs_status (*open)(const char *device, int threads, gs_device **);  /* as gs_device_open */
     gs_status (*load)(struct gs_worker *);                             /* begins to load: worker->next */
     gs_status (*jobs)(const struct gs_worker *, int room, gs_jobs **); /* as gs_jobs_create */
-    /* Whether all devices of this worker's pipeline store activations in 16 bits. */
-    gs_status (*halves)(const struct gs_worker *, bool *all);
-    /* As gs_dataset_gather: samples of a test. */
-    gs_status (*gather)(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
-                        void *targets);
-    bool unset;       /* leave the weights without initial values */
-    double uncounted; /* samples of a step missing in its counts */
 } gs_worker_calls;
 
 /* One worker's part of a run. */

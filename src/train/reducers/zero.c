@@ -323,8 +323,8 @@ static int unit_entered(const zero_reducer *z, int child, bool backward) {
 /* Is this the layer at which a pass enters one of this worker's runs? */
 static bool begins_run(const zero_reducer *z, int child, bool backward) {
     bool found = false;
-    for (int i = 0; i < z->own->states; i++)
-        found |= child == (backward ? z->own->state[i].end - 1 : z->own->state[i].begin);
+    for (int i = 0; i < z->own->runs; i++)
+        found |= child == (backward ? z->own->run[i].end - 1 : z->own->run[i].begin);
     return found;
 }
 
@@ -371,7 +371,7 @@ static gs_status bind_windows(zero_reducer *z) {
 /* ---- passes ---- */
 
 static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool backward) {
-    const gs_partition_state *r = &z->own->state[run];
+    const gs_partition_run *r = &z->own->run[run];
     for (int i = r->begin; i < r->end && !backward; i++) GS_TRY(begins(z, pass, i, false));
     for (int i = r->end - 1; i >= r->begin && backward; i--) {
         GS_TRY(begins(z, pass, i, true));

@@ -87,7 +87,8 @@ static gs_status server_create(gs_worker *w, server **out) {
     GS_TRY(GS_NEW(s->clocks.read, workers, "the clocks of %zu workers", workers));
     GS_TRY(GS_NEW(s->given, workers, "the gradients of %zu workers", workers));
     GS_TRY(GS_NEW(s->who, workers, "a list of %zu workers", workers));
-    GS_TRY(w->calls->open("cpu", 1, &s->device));
+    GS_TRY(gs_device_open("cpu", 1, &s->device));
+    if (w->device->dry) gs_device_set_dry(s->device);
     const gs_backend *ops = s->device->ops;
     GS_TRY(ops->alloc(s->device, s->saved * sizeof(float), &s->weights));
     GS_TRY(ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
