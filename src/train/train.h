@@ -1,7 +1,7 @@
 /* Training: every worker holds the whole model and computes the gradient of its part of the batch. The gradients are
  * summed over all workers, and all make the same update.
  *
- *     run.c         the workers of this process, one thread each; sweep.c: several runs
+ *     run.c         the workers of this process, one thread each: devices, cores, connections; sweep.c: several runs
  *     trainer.c     a run that a program drives step by step (gradsum.h)
  *     prepare.c     before a run: its files, its data sets, and all checks that need no worker (run.h)
  *     epochs.c      the epochs of one worker: order, steps, evaluation
@@ -18,7 +18,6 @@
  *     options/      one table of all options with their defaults; agreement.c: all ranks must have the same
  *     settings.h    which settings are allowed and work together; their layout and learning rates
  *     state.h       what a run needs to resume
- *     connect.h     devices, cores and connections of the workers
  *     hooks.h       observers of a run: digest/ (what each step computed), verify.c (are all weights the same?),
  *                   diverged.h (is the loss finite?), timeline.h, checkpoints, the log; hooks.c lists them
  *     measure.c     the timing of steps; pauses of a worker, drawn at random
