@@ -60,11 +60,6 @@ static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t
     }
 }
 
-static gs_status make_lists(gs_partition *h, int units, int runs) {
-    GS_TRY(GS_NEW(h->unit, units, "a list of %d units", units));
-    return GS_NEW(h->run, runs, "a list of %d runs", runs);
-}
-
 static void divide(gs_partition *h, bool zero, int dp) {
     for (int i = 0; i < h->count; i++) {
         gs_partition_unit *u = &h->unit[i];
@@ -95,8 +90,9 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
     gs_stages p;
     *h = (gs_partition){.dp_rank = coordinates.dp, .weights = m->weights, .gradients = m->gradients};
     GS_TRY(gs_stages_of(w, &p)); /* a single stage holds all layers */
-    GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
     h->runs = p.shape.chunks;
+    GS_TRY(GS_NEW(h->run, h->runs, "a list of %d runs", h->runs));
+    GS_TRY(GS_NEW(h->unit, m->net->children, "a list of %d units", m->net->children));
     for (int c = 0; c < h->runs; c++) {
         const int run = c * p.shape.stages + coordinates.pp, begin = p.first[run], end = p.first[run + 1];
         const size_t first = begin > 0 ? m->net->child[begin]->at : 0, count = end_of(m, end - 1) - first;

@@ -3,15 +3,15 @@
  *
  *     tensor groups    cut the model's tensors: a worker's model already is its shard (parallel/tensor.h)
  *     pipelines        cut the layers of that model: one unit for each run of layers of this worker's stage
- *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which share the
- *                      same memory in turn
+ *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which take
+ *                      turns in the same memory
  *
  *     parameters    |  layer 0   | layer 1 |       layer 2        | 3 |
  *     units         |        unit 0        |        unit 1        | 2 |
  *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both hold
  *
- * Without ZeRO a unit is all rest. With it all own parts of a unit have one size, so that a collective can move them.
- * The rest, fewer numbers than there are replicas, is summed, held and updated by all of them.
+ * Without ZeRO all of a unit is rest. With ZeRO all own parts of a unit have one size, so that a collective can move
+ * them. The rest, fewer numbers than there are replicas, is summed, held and updated by all of them.
  *
  * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined,
  * since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in memory at

@@ -60,9 +60,11 @@ int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
 
 /* ---- connections ---- */
 
-/* --sync gloo is Gloo's own all-reduce: the processes must be connected by Gloo. */
-static gs_status connect_over(const gs_settings *s, const char *purpose, gs_comm **out) {
+/* --sync gloo is Gloo's own all-reduce: the processes must be connected by Gloo. Faults, checks and links must agree
+ * before the first message. */
+gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
     gs_rendezvous r = *s->processes;
+    *out = NULL;
     gs_inject_before_rendezvous(r.rank);
     if (!r.purpose) r.purpose = purpose;
     r.stop = &gs_stop_requested;
@@ -75,12 +77,7 @@ static gs_status connect_over(const gs_settings *s, const char *purpose, gs_comm
         r.transport = "gloo";
         r.gloo_all_reduce = true;
     }
-    return gs_comm_processes_create(&r, out);
-}
-
-/* Faults, checks and links must agree before the first message; the step is rank 0's. */
-gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
-    GS_TRY(connect_over(s, purpose, out));
+    GS_TRY(gs_comm_processes_create(&r, out));
     gs_status status = gs_comm_agree(*out, &s->link);
     if (status == GS_OK) status = gs_comm_broadcast(*out, step, 1, GS_I64, 0);
     if (status == GS_OK) return GS_OK;

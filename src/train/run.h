@@ -50,11 +50,11 @@ typedef struct gs_run_worker {
 
 /* ---- prepare.c: before there are workers ---- */
 
-/* Check settings, files and data sets of a run. To be followed by gs_run_free, even after a failure. */
+/* Check settings, files and data sets of a run. Call gs_run_free afterwards, even after a failure. */
 gs_status gs_run_prepare(gs_run *);
 void gs_run_free(gs_run *);
 
-/* Workers of the run in all its processes; each process has as many as this one. */
+/* Workers in all processes of the run, if each has as many as this one. */
 int gs_run_all_workers(const gs_run *);
 
 /* GS_E_USAGE: the training set is too small for these settings with `workers` workers. */
@@ -81,14 +81,14 @@ int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
  * a new run, -1 without --resume; on return rank 0's. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
 
-/* Connect the workers, and start a thread for each. To be followed by gs_run_stop, even after a failure. */
+/* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
 gs_status gs_run_start(gs_run *);
 
 /* Each worker does `work` in its thread. Returns when all are done; if workers failed, with the original failure, which
  * all later calls return at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
-/* The first work: open the worker's device, create its replica, and check that all ranks have the same settings. */
+/* What each worker does first: open its device, create its replica, and check that all ranks have the same settings. */
 gs_status gs_run_open_worker(gs_run_worker *);
 
 /* Free each worker in its thread, and end the threads. */

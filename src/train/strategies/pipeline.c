@@ -61,22 +61,9 @@ static gs_status check(const gs_settings *s) {
     return gs_pipeline_cut_check(s->pipeline_cut);
 }
 
-/* Each micro-batch must be computed at once. */
-static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
-    const size_t batch = s->batch ? s->batch : set->count;
-    size_t most;
-    GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
-    const size_t cuts = (size_t)gs_batch_shards(s, workers) * (size_t)gs_passes(s),
-                 micro = gs_pipeline_micro_batch(s, batch, workers);
-    if (micro <= most) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--batch %zu in %zu micro-batches, of all pipelines together: one of them has %zu "
-                   "samples, and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
-                   batch, cuts, micro, most, s->exact ? "a smaller --batch" : "more --micro-batches", micro);
-}
-
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     gs_stages cut;
+    const size_t batch = s->batch ? s->batch : set->count, micro = gs_pipeline_micro_batch(s, batch, workers);
     const int pipelines = workers / gs_model_parallel_size(s);
     if (s->exact && s->micro_batches > 0 && s->micro_batches != GS_EXACT_SHARDS / pipelines)
         return gs_fail(GS_E_USAGE,
@@ -85,12 +72,19 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
                        s->micro_batches, GS_EXACT_SHARDS, GS_EXACT_SHARDS / pipelines);
     const int micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
     gs_model *plan;
+    size_t most;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
     gs_status status = gs_context(gs_stages_cut(s, plan, micro_batches, &cut), "--pipeline %d", s->pipeline);
     gs_model_free(plan);
     GS_TRY(status);
     GS_TRY(gs_context(gs_pipeline_check(cut.schedule, &cut.shape), "--pipeline %d", s->pipeline));
-    return check_sizes(s, set, workers);
+    GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
+    if (micro <= most) return GS_OK; /* each is computed at once */
+    return gs_fail(GS_E_USAGE,
+                   "--batch %zu in %d micro-batches, of all pipelines together: one of them has %zu samples, "
+                   "and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
+                   batch, pipelines * micro_batches, micro, most,
+                   s->exact ? "a smaller --batch" : "more --micro-batches", micro);
 }
 
 static void describe(const gs_settings *s, char *text, size_t size) {
@@ -133,8 +127,7 @@ typedef struct kept_message {
 typedef struct record {
     gs_stage_times all, last; /* of all steps, except the first if there are others; of the last one */
     size_t steps;
-    bool in_step; /* `last` has begun, */
-    double began; /* at this time */
+    double began; /* when `last` began; 0: its first pass has not ended */
 } record;
 
 typedef struct pipeline_worker {
@@ -199,17 +192,10 @@ static gs_status make_slot(const gs_worker *w, const pipeline_worker *p, const c
     return GS_OK;
 }
 
-static gs_status make_chunks(const gs_worker *w, pipeline_worker *p) {
-    p->own = &w->partition;
-    GS_TRY(GS_NEW(p->chunk, p->cut.shape.chunks, "%d chunks (--pipeline)", p->cut.shape.chunks));
-    for (int c = 0; c < p->cut.shape.chunks; c++)
-        p->chunk[c] = (chunk){.run = c * p->cut.shape.stages + p->stage, .own = &p->own->run[c]};
-    return GS_OK;
-}
-
-static gs_status make_slots(gs_worker *w, pipeline_worker *p, int number) {
+static gs_status make_chunk(gs_worker *w, pipeline_worker *p, int number) {
     chunk *c = &p->chunk[number];
     const int slots = gs_instructions_alive(&p->list[p->stage], number);
+    *c = (chunk){.run = number * p->cut.shape.stages + p->stage, .own = &p->own->run[number]};
     GS_TRY(GS_NEW(c->slot, slots, "%d micro-batches (--pipeline)", slots));
     while (c->slots < slots) {
         const size_t most = c->slots == 0 ? w->input.most : w->schedule.most;
@@ -264,9 +250,10 @@ static gs_status make_sums(gs_worker *w, pipeline_worker *p) {
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-/* Messages have 16 bits if all devices of the pipeline store activations so. */
+/* Messages have 16 bits if all devices of the pipeline store activations so. A dry run has no other worker to ask: the
+ * names of all devices decide. */
 static gs_status ask_for_halves(gs_worker *w) {
-    int64_t all = w->device->ops->narrow != NULL;
+    int64_t all = w->device->ops->narrow && !(w->device->dry && strstr(w->settings->devices, "cpu"));
     GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
     w->model->net->half_ends = all != 0;
     return GS_OK;
@@ -277,11 +264,12 @@ static gs_status create(gs_worker *w) {
     GS_TRY(GS_NEW(p, 1, "--pipeline"));
     w->strategy_state = p;
     p->stage = w->groups.coordinates.pp;
+    p->own = &w->partition;
     GS_TRY(gs_stages_of(w, &p->cut));
-    GS_TRY(make_chunks(w, p));
     if (w->device->precision != GS_PRECISION_F32) GS_TRY(ask_for_halves(w));
     GS_TRY(make_lists(p));
-    for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_slots(w, p, c));
+    GS_TRY(GS_NEW(p->chunk, p->cut.shape.chunks, "%d chunks (--pipeline)", p->cut.shape.chunks));
+    for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_chunk(w, p, c));
     GS_TRY(make_inputs(w, p));
     return make_sums(w, p);
 }
@@ -335,11 +323,7 @@ static void record_pass(pipeline_worker *p, const gs_instruction *i, double star
     record *r = &p->record;
     const double end = gs_seconds();
     const int run = i->chunk * p->cut.shape.stages + p->stage;
-    if (!r->in_step) {
-        memset(&r->last, 0, sizeof r->last);
-        r->began = start;
-    }
-    r->in_step = true;
+    if (r->began == 0) r->began = start;
     r->last.seconds[i->action == GS_DO_BACKWARD][run] += end - start;
     if (p->stage == 0) r->last.span = end - r->began;
 }
@@ -347,14 +331,10 @@ static void record_pass(pipeline_worker *p, const gs_instruction *i, double star
 /* The first step touches memory first and starts threads: it counts only if there is no other. */
 static void record_step(pipeline_worker *p) {
     record *r = &p->record;
-    const int chunks = p->cut.shape.chunks;
-    r->in_step = false;
     if (r->steps++ < 2) memset(&r->all, 0, sizeof r->all);
     r->all.span += r->last.span;
-    for (int k = 0; k < 2 * chunks; k++) {
-        const int run = k / 2 * p->cut.shape.stages + p->stage;
-        r->all.seconds[k % 2][run] += r->last.seconds[k % 2][run];
-    }
+    for (int k = 0; k < 2; k++)
+        for (int run = 0; run < p->cut.runs; run++) r->all.seconds[k][run] += r->last.seconds[k][run];
 }
 
 gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const gs_stage_times *times,
@@ -659,6 +639,8 @@ static gs_status begin(gs_worker *w, pipeline_worker *p) {
     if (p->cut.tied.table && (p->stage == 0 || p->stage == p->cut.shape.stages - 1))
         GS_TRY(ops->fill(w->device, stage_table(p)->dw, 0, p->cut.tied.table->count));
     for (int c = 0; c < p->cut.shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
+    memset(&p->record.last, 0, sizeof p->record.last);
+    p->record.began = 0;
     memset(p->sent, 0, (size_t)p->cut.shape.stages * sizeof *p->sent);
     next_micro_batches(w, p);
     return GS_OK;
