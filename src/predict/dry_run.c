@@ -17,7 +17,7 @@
 
 /* NULL: the worker is in a real run. */
 static gs_dry_run *dry_run_of(const gs_worker *w) {
-    return (gs_dry_run *)w->settings->calls;
+    return w->settings->dry_run;
 }
 
 static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
@@ -149,11 +149,6 @@ static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     r->known[r->taken % 2] = p->n;
     r->taken = p->last ? 0 : r->taken + 1;
     *next = &r->loaded;
-    return GS_OK;
-}
-
-static gs_status load(gs_worker *w) {
-    w->next = next_piece;
     return GS_OK;
 }
 
@@ -319,16 +314,16 @@ static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset 
     gs_worker w;
     gs_comm comm = {&transport_dry, rank, workers, GS_TIMEOUT, r};
     char device[48];
-    *r = (gs_dry_run){.calls = {load, jobs},
-                      .writes = !plan,
-                      .layers = {r, before_layer, NULL, NULL},
-                      .updates = {r, before_update, NULL}};
-    s.calls = &r->calls;
+    *r = (gs_dry_run){
+        .writes = !plan, .layers = {r, before_layer, NULL, NULL}, .updates = {r, before_update, NULL}};
+    s.dry_run = r;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
     gs_status status = gs_worker_create(&w, &s, device, &comm, threads, GS_NOT_SCALED, train_set, test_set);
     if (status == GS_OK) {
+        w.next = next_piece;
+        w.jobs = jobs;
         status = plan ? play_run(&w, device, plan) : play_step(&w, r);
         gs_worker_free(&w);
     }

@@ -175,10 +175,10 @@ typedef struct gs_settings {
     void (*test_hook)(struct gs_worker *);
     int max_memory;   /* limit of a worker's device memory, in MB (10^6 bytes); 0: none (predict/memory.h) */
     unsigned offload; /* data outside the device's memory: a sum of gs_offload (train/offload.h) */
-    const char *offload_dir; /* its folder on cpu; NULL: TMPDIR, else /var/tmp */
-    bool fit;                /* with max_memory: change settings until the run fits (predict/memory.h) */
-    bool plans;              /* make a dry run first, so that workers report the prediction, too */
-    const struct gs_worker_calls *calls; /* of a dry run (predict/dry_run.h); NULL: those of a run */
+    const char *offload_dir;    /* its folder on cpu; NULL: TMPDIR, else /var/tmp */
+    bool fit;                   /* with max_memory: change settings until the run fits (predict/memory.h) */
+    bool plans;                 /* make a dry run first, so that workers report the prediction, too */
+    struct gs_dry_run *dry_run; /* predict/dry_run.h; NULL: workers compute and communicate */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD: lr 0.05, momentum 0.9. */

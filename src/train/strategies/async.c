@@ -278,7 +278,7 @@ static gs_status create(gs_worker *w) {
     GS_TRY(GS_NEW(a->connections, w->comm->size, "%d workers", w->comm->size));
     for (int r = 1; r < w->comm->size; r++) {
         GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a), &a->connections[r].data));
-        GS_TRY(w->calls->jobs(w, 1, &a->connections[r].jobs));
+        GS_TRY(w->jobs(w, 1, &a->connections[r].jobs));
     }
     return server_create(w, &a->server);
 }
