@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "persist/folder.h"
-#include "train/connect.h"
+#include "train/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -126,7 +126,7 @@ static gs_status book(gs_worker *w) {
     if (!first) return GS_OK;
     GS_TRY(make_plan(w, &c->plan));
     GS_TRY(gs_state_create(w, &c->state));
-    return gs_context(w->calls->jobs(w, 1, &c->writer), "--checkpoint");
+    return gs_context(w->jobs(w, 1, &c->writer), "--checkpoint");
 }
 
 static void free_checkpoints(gs_worker *w) {

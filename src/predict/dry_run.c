@@ -17,7 +17,7 @@
 
 /* NULL: the worker is in a real run. */
 static gs_dry_run *dry_run_of(const gs_worker *w) {
-    return (gs_dry_run *)w->settings->calls;
+    return w->settings->dry_run;
 }
 
 static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
@@ -123,13 +123,7 @@ static const gs_transport transport_dry = {
     .dry = dry_of_part,
 };
 
-/* ---- what a worker is given: devices, jobs, samples ---- */
-
-static gs_status open_dry(const char *device, int threads, gs_device **out) {
-    GS_TRY(gs_device_open(device, threads, out));
-    gs_device_set_dry(*out);
-    return GS_OK;
-}
+/* ---- what a worker is given: jobs, samples ---- */
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     static const gs_dry_run_what what[] = {
@@ -141,19 +135,6 @@ static void told(void *context, gs_jobs_event event, uint64_t ticket) {
 
 static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
-}
-
-/* No other rank can be asked, so the names of the devices decide. */
-static gs_status find_halves(const gs_worker *w, bool *all) {
-    const char *devices = w->settings->devices;
-    const int each = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
-    char name[48];
-    *all = true;
-    for (int r = w->comm->rank % each; r < w->comm->size && *all; r += each) {
-        GS_TRY(gs_devices_name(devices, r % count, name));
-        *all = strcmp(name, "cpu") != 0;
-    }
-    return GS_OK;
 }
 
 /* A dry run for memory learns nothing from a micro-batch that is as large as one of the two before it, unless it is the
@@ -168,18 +149,6 @@ static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     r->known[r->taken % 2] = p->n;
     r->taken = p->last ? 0 : r->taken + 1;
     *next = &r->loaded;
-    return GS_OK;
-}
-
-/* Buffers of a dry run have no memory. */
-static gs_status no_samples(const gs_dataset *set, const uint32_t *order, size_t first, size_t n,
-                            void *inputs, void *targets) {
-    (void)set, (void)order, (void)first, (void)n, (void)inputs, (void)targets;
-    return GS_OK;
-}
-
-static gs_status load(gs_worker *w) {
-    w->next = next_piece;
     return GS_OK;
 }
 
@@ -345,16 +314,16 @@ static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset 
     gs_worker w;
     gs_comm comm = {&transport_dry, rank, workers, GS_TIMEOUT, r};
     char device[48];
-    *r = (gs_dry_run){.calls = {open_dry, load, jobs, find_halves, no_samples, .unset = true, .uncounted = 1},
-                      .writes = !plan,
-                      .layers = {r, before_layer, NULL, NULL},
-                      .updates = {r, before_update, NULL}};
-    s.calls = &r->calls;
+    *r = (gs_dry_run){
+        .writes = !plan, .layers = {r, before_layer, NULL, NULL}, .updates = {r, before_update, NULL}};
+    s.dry_run = r;
     s.begin = NULL;
     s.load = NULL;
     GS_TRY(gs_devices_name(s.devices, rank % gs_devices_count(s.devices), device));
     gs_status status = gs_worker_create(&w, &s, device, &comm, threads, GS_NOT_SCALED, train_set, test_set);
     if (status == GS_OK) {
+        w.next = next_piece;
+        w.jobs = jobs;
         status = plan ? play_run(&w, device, plan) : play_step(&w, r);
         gs_worker_free(&w);
     }

@@ -42,7 +42,6 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 }
 
 typedef struct gs_dry_run {
-    gs_worker_calls calls; /* first: settings->calls points to it */
     gs_dry_run_item *item;
     size_t items, room;
     double sent;     /* bytes, as a run counts them */

@@ -16,7 +16,7 @@
 #include "core/usable.h"
 #include "core/median.h"
 #include "core/memory.h"
-#include "train/connect.h"
+#include "train/run.h"
 #include "predict/layout_plan.h"
 #include "train/tensor.h"
 #include "predict/profile.h"
@@ -29,7 +29,7 @@ static int at_once(const gs_layout_measured *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* As in a run (connect.c): threads are bound if each has a core and all devices are cpu. */
+/* As in a run (gs_worker_share): threads are bound if each has a core and all devices are cpu. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);

@@ -23,8 +23,8 @@ gs_status gs_layout_tp_model(const gs_settings *s, const gs_model *plan, int ran
 
 static void name_layers(const gs_partition *own, char *text, size_t size) {
     *text = 0;
-    for (int c = 0; c < own->states; c++) {
-        const int first = own->state[c].begin, last = own->state[c].end - 1;
+    for (int c = 0; c < own->runs; c++) {
+        const int first = own->run[c].begin, last = own->run[c].end - 1;
         gs_append(text, size, first < last ? "%s%d-%d" : "%s%d", c > 0 ? "," : "", first, last);
     }
 }

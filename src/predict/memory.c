@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "core/usable.h"
 #include "layer/memory/recompute.h"
-#include "train/connect.h"
 #include "train/settings.h"
 #include "train/strategy.h"
 #include "train/offload.h"

@@ -36,7 +36,7 @@ static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     return GS_OK;
 }
 
-/* Of the evaluations within an epoch; the last one is at its end. */
+/* Is a test due within the epoch? The last one follows its last step. */
 static bool is_test_due(const gs_worker *w, const gs_event *e) {
     const size_t tests = (size_t)w->settings->tests;
     return tests > 1 && !w->strategy->apart && e->done < e->of &&

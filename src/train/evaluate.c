@@ -120,7 +120,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score, gs_r
     }
     if (w->comm->rank == 0) gs_test_has_no_stop = 0;
     const bool one_less = mine.count < gs_shard_of(blocks, 0, w->groups.layout.dp).count;
-    for (int run = 0; run < w->partition.states && status == GS_OK && one_less && w->reducer_state; run++)
+    for (int run = 0; run < w->partition.runs && status == GS_OK && one_less && w->reducer_state; run++)
         if (w->reducer->join) status = w->reducer->join(w, run, &(gs_pass){.training = false}, false);
 
     /* The only synchronisation. It is exact: one worker has a block's numbers, all others add 0. */

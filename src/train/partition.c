@@ -60,11 +60,6 @@ static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t
     }
 }
 
-static gs_status make_lists(gs_partition *h, int units, int states) {
-    GS_TRY(GS_NEW(h->unit, units, "a list of %d units", units));
-    return GS_NEW(h->state, states, "a list of %d states", states);
-}
-
 static void divide(gs_partition *h, bool zero, int dp) {
     for (int i = 0; i < h->count; i++) {
         gs_partition_unit *u = &h->unit[i];
@@ -80,7 +75,7 @@ static void divide(gs_partition *h, bool zero, int dp) {
 }
 
 static gs_status add_state(gs_layer *l, void *context) {
-    gs_partition_state *state = context;
+    gs_partition_run *state = context;
     for (int i = 0; i < l->params; i++) {
         if (!l->param[i].state) continue;
         if (state->count == 0) state->first = l->param[i].at;
@@ -95,9 +90,10 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
     gs_stages p;
     *h = (gs_partition){.dp_rank = coordinates.dp, .weights = m->weights, .gradients = m->gradients};
     GS_TRY(gs_stages_of(w, &p)); /* a single stage holds all layers */
-    GS_TRY(make_lists(h, m->net->children, p.shape.chunks));
-    h->states = p.shape.chunks;
-    for (int c = 0; c < h->states; c++) {
+    h->runs = p.shape.chunks;
+    GS_TRY(GS_NEW(h->run, h->runs, "a list of %d runs", h->runs));
+    GS_TRY(GS_NEW(h->unit, m->net->children, "a list of %d units", m->net->children));
+    for (int c = 0; c < h->runs; c++) {
         const int run = c * p.shape.stages + coordinates.pp, begin = p.first[run], end = p.first[run + 1];
         const size_t first = begin > 0 ? m->net->child[begin]->at : 0, count = end_of(m, end - 1) - first;
         const bool together = w->settings->recompute && p.runs > 1;
@@ -106,18 +102,17 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
         else
             h->unit[h->count++] = (gs_partition_unit){
                 .first = first, .count = count, .at = h->params, .begin = begin, .end = end, .run = c};
+        h->run[c] = (gs_partition_run){.begin = begin, .end = end, .params = {h->params, count}};
         h->params += count;
-        h->state[c].begin = begin;
-        h->state[c].end = end;
-        if (p.runs == 1) (void)gs_layer_walk(m->net, add_state, &h->state[c]); /* it may be one layer */
+        if (p.runs == 1) (void)gs_layer_walk(m->net, add_state, &h->run[c]); /* it may be one layer */
         for (int i = begin; i < end && p.runs > 1; i++)
-            (void)gs_layer_walk(m->net->child[i], add_state, &h->state[c]);
+            (void)gs_layer_walk(m->net->child[i], add_state, &h->run[c]);
     }
     if (p.tied.table && coordinates.pp == p.shape.stages - 1) h->copy = p.tied.table;
     h->copied = h->counts = h->params + (h->copy ? h->copy->count : 0);
-    for (int c = 0; c < h->states; c++) {
-        h->state[c].at = h->counts;
-        h->counts += h->state[c].count;
+    for (int c = 0; c < h->runs; c++) {
+        h->run[c].at = h->counts;
+        h->counts += h->run[c].count;
     }
     divide(h, w->settings->zero > 0, w->groups.layout.dp);
     return GS_OK;
@@ -125,7 +120,7 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
 
 void gs_partition_free(gs_partition *h) {
     free(h->unit);
-    free(h->state);
+    free(h->run);
     free(h->part);
     *h = (gs_partition){0};
 }
@@ -142,8 +137,8 @@ static const gs_partition_unit *unit_with(const gs_partition *h, const gs_param 
 bool gs_partition_find(const gs_partition *h, const gs_param *param, size_t *at) {
     const gs_partition_unit *u = unit_with(h, param);
     if (u) return *at = u->at + param->at - u->first, true;
-    for (int i = 0; i < h->states && param->state; i++) {
-        const gs_partition_state *s = &h->state[i];
+    for (int i = 0; i < h->runs && param->state; i++) {
+        const gs_partition_run *s = &h->run[i];
         *at = s->at + param->at - s->first;
         if (param->at >= s->first && param->at < s->first + s->count) return true;
     }
@@ -193,9 +188,9 @@ static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
         const range r = range_of(h, &h->unit[i / 2], cut, i % 2);
         GS_TRY(ops->copy(w->device, gs_at(to, r.at), gs_at(whole, r.first), r.count));
     }
-    for (int i = 0; i < h->states; i++)
-        GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->state[i].at),
-                         gs_at(whole, h->state[i].first), h->state[i].count));
+    for (int i = 0; i < h->runs; i++)
+        GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->run[i].at),
+                         gs_at(whole, h->run[i].first), h->run[i].count));
     if (h->copy)
         GS_TRY(ops->copy(w->device, gs_partition_tail(h, to, cut, h->params), gs_at(whole, h->copy->at),
                          h->copy->count));
@@ -321,11 +316,10 @@ gs_status gs_partition_end_update(gs_worker *w, double samples) {
     if (w->groups.layout.pp == 1) return gs_optimizer_end_update(w->optimizer, samples);
     w->optimizer->updates++;
     if (w->optimizer->offload) GS_TRY(gs_optimizer_offload_fetch_first(w->optimizer));
-    for (int i = 0; i < h->states; i++)
-        GS_TRY(gs_model_update_state_of(w->model,
-                                        gs_partition_tail(h, h->weights, h->weights_cut, h->state[i].at),
-                                        gs_partition_tail(h, h->gradients, h->gradients_cut, h->state[i].at),
-                                        h->state[i].count, samples));
+    for (int i = 0; i < h->runs; i++)
+        GS_TRY(gs_model_update_state_of(
+            w->model, gs_partition_tail(h, h->weights, h->weights_cut, h->run[i].at),
+            gs_partition_tail(h, h->gradients, h->gradients_cut, h->run[i].at), h->run[i].count, samples));
     return GS_OK;
 }
 
@@ -529,8 +523,8 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, flo
         if (mine) GS_TRY(read_unit(w, u, host + u->first));
         GS_TRY(share(w, stage, host + u->first, u->count));
     }
-    for (int k = 0; k < of->states; k++) {
-        const gs_partition_state *s = &of->state[k];
+    for (int k = 0; k < of->runs; k++) {
+        const gs_partition_run *s = &of->run[k];
         float *to = host + s->first;
         if (mine) GS_TRY(gs_host_read(w->device, to, gs_at(w->model->weights, s->at), s->count * sizeof *to));
         GS_TRY(share(w, stage, to, s->count));

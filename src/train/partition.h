@@ -3,15 +3,15 @@
  *
  *     tensor groups    cut the model's tensors: a worker's model already is its shard (parallel/tensor.h)
  *     pipelines        cut the layers of that model: one unit for each run of layers of this worker's stage
- *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which share the
- *                      same memory in turn
+ *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which take
+ *                      turns in the same memory
  *
  *     parameters    |  layer 0   | layer 1 |       layer 2        | 3 |
  *     units         |        unit 0        |        unit 1        | 2 |
  *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both hold
  *
- * Without ZeRO a unit is all rest. With it all own parts of a unit have one size, so that a collective can move them.
- * The rest, fewer numbers than there are replicas, is summed, held and updated by all of them.
+ * Without ZeRO all of a unit is rest. With ZeRO all own parts of a unit have one size, so that a collective can move
+ * them. The rest, fewer numbers than there are replicas, is summed, held and updated by all of them.
  *
  * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined,
  * since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in memory at
@@ -21,6 +21,7 @@
  */
 #pragma once
 
+#include "core/shard.h"
 #include "optim/optimizer.h"
 
 struct gs_worker;
@@ -32,25 +33,27 @@ typedef struct gs_partition_unit {
     size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests |, */
     size_t rest_at; /* and of the rest. Each vector of the optimiser is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
-    int run;        /* the run of this worker's layers that it belongs to; 0 without stages */
+    int run;        /* the run that it belongs to */
     bool stays;     /* from its first use to its last; it has its own window (train/reducers/zero.h) */
     gs_mem weights, gradients; /* where this worker's layers find the whole unit */
 } gs_partition_unit;
 
-/* Running statistics of layers, which all replicas hold. */
-typedef struct gs_partition_state {
+/* Neighbouring layers of a worker: one run for each chunk of a stage; without stages all layers. */
+typedef struct gs_partition_run {
+    int begin, end;  /* the layers begin .. end - 1 of the outermost sequence */
+    gs_shard params; /* in this worker's array, if that holds whole units */
+    /* Their running statistics, which all replicas hold. */
     size_t first, count; /* in the model's flat arrays */
     size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
-    int begin, end;      /* of the layers begin .. end - 1 of the outermost sequence: a run */
-} gs_partition_state;
+} gs_partition_run;
 
 typedef struct gs_partition {
     int dp_rank;
     int count;
     gs_partition_unit *unit; /* in the order of their parameters */
     size_t own, rest;        /* sums over all units */
-    int states;
-    gs_partition_state *state; /* one for each run of a stage; else one */
+    int runs;
+    gs_partition_run *run;
     /* The arrays of a worker whose units are whole. In arrays that are cut (ZeRO 3, of gradients also ZeRO 2) its parts
      * take the place of the parameters:
      *

@@ -11,7 +11,6 @@
 #include "io/file.h"
 #include "layer/layer.h"
 #include "model/model_text.h"
-#include "train/connect.h"
 #include "train/settings.h"
 #include "train/strategy.h"
 #include "train/options/options.h"
@@ -84,22 +83,19 @@ gs_status gs_settle_model(gs_settings *s, const gs_dataset *set, char **made) {
     return GS_OK;
 }
 
-/* The counts of a step are sent as floats with its gradients: up to 2^24 they are exact. */
-static gs_status check_step(const gs_settings *s, const gs_dataset *set) {
-    const size_t most = 1 << 24, batch = s->batch ? s->batch : set->count;
-    if (batch <= most / (size_t)set->text->context) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--batch %zu has %zu tokens, %d in a window; at most %zu tokens can be counted in a step",
-                   batch, batch * (size_t)set->text->context, set->text->context, most);
-}
-
+/* vocabulary: of the model's embedding; 0: it has none. */
 static gs_status check_text(const gs_settings *s, const gs_dataset *set, int vocabulary) {
+    /* The counts of a step are sent as floats with its gradients: up to 2^24 they are exact. */
+    const size_t most = 1 << 24, batch = s->batch ? s->batch : set->count;
     if (vocabulary == 0)
         return gs_fail(GS_E_USAGE,
                        "%s is a text, but the model (%s) does not begin with an embedding, which takes the "
                        "numbers of its tokens",
                        set->name, s->model);
-    return check_step(s, set);
+    if (batch <= most / (size_t)set->text->context) return GS_OK;
+    return gs_fail(GS_E_USAGE,
+                   "--batch %zu has %zu tokens, %d in a window; at most %zu tokens can be counted in a step",
+                   batch, batch * (size_t)set->text->context, set->text->context, most);
 }
 
 /* ---- the model and the loss ---- */

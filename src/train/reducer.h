@@ -1,7 +1,7 @@
 /* Reducers: how the gradients of a step become one sum over the replicas, and which part of it each worker then holds.
  *
- *     reducers/all_reduce.c  all of it, by a scheme after backward; with --bucket in parts during backward (overlap.h)
- *     reducers/zero.c        its own part: ZeRO 1, 2 and 3
+ *     reducers/all_reduce.c  the whole sum, by a scheme after backward; with --bucket during backward (overlap.h)
+ *     reducers/zero.c        a part for each worker: ZeRO 1, 2 and 3
  *
  * With --exact both add in the order of a tree (ordered_sums.h). A step calls them as follows (step.c):
  *
@@ -19,9 +19,9 @@
 #include "train/train.h"
 
 typedef struct gs_reducer {
-    /* After the strategy's create: worker->reducer_state. */
+    /* After the strategy's create: make worker->reducer_state. */
     gs_status (*create)(gs_worker *);
-    /* Frees what create made, even if create failed or was never called. */
+    /* Free what create made. It may have failed, or never have been called. */
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
@@ -29,10 +29,10 @@ typedef struct gs_reducer {
     gs_status (*finish)(gs_worker *);
     /* After the update: send new weights to the workers that hold them and have not computed them. NULL: all have. */
     gs_status (*gather)(gs_worker *);
-    /* Other workers pass through a run of layers (partition->state) with samples, and this one has none: it takes part
+    /* Other workers pass through a run of layers (partition->run) with samples, and this one has none: it takes part
      * in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
-    /* After the last epoch: fill in its part of the result. */
+    /* After the last epoch: fill in the reducer's part of the result. */
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;
 
@@ -41,11 +41,11 @@ extern const gs_reducer gs_reducer_all_reduce; /* and train/reducers/zero.h */
 /* The reducer that these settings choose; NULL: the strategy sums by itself. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
 
-/* Gather the new weights, unless the update was left out (optimizer->loss_scale.skipped). */
+/* Gather the new weights, unless the update was skipped (optimizer->loss_scale.skipped). */
 static inline gs_status gs_gather_new_weights(gs_worker *w) {
     return w->reducer->gather && !w->optimizer->loss_scale.skipped ? w->reducer->gather(w) : GS_OK;
 }
 
-/* For both, in a pipeline: sum the layers' state of all runs of this worker, and the counts in the last stage, over the
- * replicas of the stage. */
+/* For both reducers, in a pipeline: sum the layers' state of all runs of this worker, and the counts in the last stage,
+ * over the replicas of the stage. */
 gs_status gs_sum_states(gs_worker *);

@@ -143,7 +143,7 @@ typedef struct gs_tensor_report {
     double gathers, gathered;
 } gs_tensor_report;
 
-/* The gain of --offload, and its cost in a step; mean over this process's workers. */
+/* The gain of --offload, and its cost in a step; mean over all workers. */
 typedef struct gs_offload_report {
     bool on;
     double bytes;             /* stored outside a worker's device */
@@ -181,14 +181,14 @@ typedef struct gs_result {
     double samples_per_s; /* of training alone, all workers together (eval: of inference) */
     double step_median;   /* seconds of a step with a whole batch (gs_step_times); of eval 0 */
     uint64_t steps;
-    double phase[GS_PHASES]; /* seconds per step in each phase, mean over this process's workers */
+    double phase[GS_PHASES]; /* seconds per step in each phase, mean over all workers */
     double waited; /* share of the training time that a worker waited for its loader, mean as above */
     size_t params;
     float *weights;         /* params floats, then the model's state, if any */
     struct gs_state *state; /* with save_state: rank 0's, else NULL */
     int kept_epoch; /* with keep.best: the epoch of the weights, from 1; 0: the weights are the last ones */
     double kept_accuracy, kept_loss; /* on the test set after that epoch */
-    gs_overlap_times overlap;        /* mean over this process's workers */
+    gs_overlap_times overlap;        /* mean over all workers */
     gs_bubble bubble;                /* over all workers; of all steps except the first */
     gs_bubble bubble_last;           /* of the last step */
     gs_zero_report zero;

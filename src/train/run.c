@@ -1,11 +1,11 @@
-/* A run in this process: its workers as threads, before and after. */
+/* A run in this process: its devices and connections, its workers as threads, before and after. */
+#include "comm/inject/inject.h"
 #include "core/clock.h"
 #include "core/usable.h"
 #include "data/text_set.h"
 #include "persist/snapshots.h"
 #include "persist/checkpoint.h"
 #include "persist/folder.h"
-#include "train/connect.h"
 #include "train/evaluate.h"
 #include "train/settings.h"
 #include "train/worker_report.h"
@@ -17,6 +17,81 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the list of devices ---- */
+
+int gs_devices_count(const char *list) {
+    int count = 1;
+    for (; *list; list++) count += *list == ',';
+    return count;
+}
+
+gs_status gs_devices_name(const char *list, int i, char name[48]) {
+    const char *from = list;
+    for (; i > 0 && from; i--) from = strchr(from, ',') ? strchr(from, ',') + 1 : NULL;
+    if (!from) gs_bug("gs_devices_name: '%s' has fewer names", list);
+    from += strspn(from, " ");
+    size_t length = strcspn(from, ",");
+    while (length > 0 && from[length - 1] == ' ') length--;
+    if (length == 0) return gs_fail(GS_E_USAGE, "the list of devices '%s' has an empty name", list);
+    if (length >= 48) return gs_fail(GS_E_USAGE, "device '%.40s...': the name is too long", from);
+    memcpy(name, from, length);
+    name[length] = 0;
+    return GS_OK;
+}
+
+/* ---- binding to cores (core/usable.h says why) ---- */
+
+bool gs_devices_are_cpu(const char *devices) {
+    char name[48];
+    for (int i = 0; i < gs_devices_count(devices); i++)
+        if (gs_devices_name(devices, i, name) != GS_OK || strcmp(name, "cpu") != 0) return false;
+    return true;
+}
+
+int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
+    bool several = s->processes && s->processes->size > 1, bound = several && s->processes->own_cpus;
+    if (local == 1) return bound && sched_getaffinity(0, sizeof *share, share) == 0 ? CPU_COUNT(share) : 0;
+    if (!s->bind || (several && !bound) || !gs_devices_are_cpu(s->devices)) return 0;
+    int threads = s->exact || s->threads < 1 ? 1 : s->threads;
+    if (threads * local > gs_cpu_cores()) return 0;
+    return gs_cores_share(i, local, share) ? CPU_COUNT(share) : 0;
+}
+
+/* ---- connections ---- */
+
+/* --sync gloo is Gloo's own all-reduce: the processes must be connected by Gloo. Faults, checks and links must agree
+ * before the first message. */
+gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
+    gs_rendezvous r = *s->processes;
+    *out = NULL;
+    gs_inject_before_rendezvous(r.rank);
+    if (!r.purpose) r.purpose = purpose;
+    r.stop = &gs_stop_requested;
+    if (strcmp(s->sync, gs_sync_gloo.name) == 0) {
+        if (r.transport && strcmp(r.transport, "auto") != 0 && strcmp(r.transport, "gloo") != 0)
+            return gs_fail(GS_E_USAGE,
+                           "--sync gloo sums over Gloo, but the processes talk over '%s'; wanted "
+                           "--transport gloo or auto",
+                           r.transport);
+        r.transport = "gloo";
+        r.gloo_all_reduce = true;
+    }
+    GS_TRY(gs_comm_processes_create(&r, out));
+    gs_status status = gs_comm_agree(*out, &s->link);
+    if (status == GS_OK) status = gs_comm_broadcast(*out, step, 1, GS_I64, 0);
+    if (status == GS_OK) return GS_OK;
+    gs_comm_free(*out);
+    *out = NULL;
+    return status;
+}
+
+/* Injected faults, slow links, checks. After a failure the caller still frees the comms. */
+static gs_status wrap_if_wanted(const gs_settings *s, int local, gs_comm **comms) {
+    GS_TRY(gs_comm_inject_if_wanted(local, comms));
+    for (int i = 0; i < local; i++) GS_TRY(gs_comm_linked_create(comms[i], &s->link, &comms[i]));
+    return gs_comm_check_if_wanted(local, comms);
+}
 
 /* ---- the workers ---- */
 
@@ -101,7 +176,7 @@ static gs_status connect_workers(gs_run *run) {
     if (status == GS_OK)
         status = processes ? gs_comm_workers_create(run->local, processes, timeout, comms)
                            : gs_comm_threads_create(run->local, timeout, comms);
-    if (status == GS_OK) status = gs_wrap_if_wanted(&run->settings, run->local, comms);
+    if (status == GS_OK) status = wrap_if_wanted(&run->settings, run->local, comms);
     for (int i = 0; i < run->local; i++) run->worker[i].comm = comms[i];
     free(comms);
     return status;
@@ -190,27 +265,7 @@ static gs_status after_divergence(gs_run *run) {
                    run->settings.save);
 }
 
-/* The mean over the workers of this process. */
-static void average_times(const gs_run *run, gs_result *mean) {
-    const int of = run->local;
-    mean->overlap.summed = mean->overlap.waited = mean->waited = 0;
-    mean->offload = (gs_offload_report){0};
-    for (int p = 0; p < GS_PHASES; p++) mean->phase[p] = 0;
-    for (int i = 0; i < of; i++) {
-        const gs_result *r = &run->worker[i].result;
-        for (int p = 0; p < GS_PHASES; p++) mean->phase[p] += r->phase[p] / of;
-        mean->overlap.summed += r->overlap.summed / of;
-        mean->overlap.waited += r->overlap.waited / of;
-        mean->waited += r->waited / of;
-        mean->offload.on |= r->offload.on;
-        mean->offload.bytes += r->offload.bytes / of;
-        mean->offload.in_step.busy += r->offload.in_step.busy / of;
-        mean->offload.in_step.waited += r->offload.in_step.waited / of;
-        mean->offload.in_step.bytes += r->offload.in_step.bytes / of;
-    }
-}
-
-/* Worker 0's result, with the times of all workers of this process averaged. */
+/* Worker 0's result. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     result->threads = run->threads;
@@ -224,7 +279,6 @@ static void take_result(gs_run *run, gs_result *result) {
     if (run->test_set->folder) result->folder_size = run->test_set->shape.h;
     if (run->test_set->text) result->tokens = run->test_set->text->context;
     if (run->test_set->text) result->token = run->test_set->text->vocabulary.kind;
-    average_times(run, result);
     run->worker[0].result = (gs_result){0}; /* the caller owns what it points to */
 }
 

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include "model/safetensors.h"
 #include "parallel/cut.h"
+#include "train/hooks.h"
 #include "train/state.h"
 
 typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_kind;
@@ -41,6 +42,7 @@ typedef struct gs_run_worker {
     int cpus;                                /* how many; 0: it is not bound */
     gs_memory_use planned[GS_MEMORY_PLACES]; /* all zero: there was no dry run */
     gs_worker worker;
+    gs_event event; /* of a trainer: the position in its epoch */
     gs_result result;
     gs_error error;
     bool found_by_all; /* every worker detects the error by itself (do_work in run.c) */
@@ -48,11 +50,11 @@ typedef struct gs_run_worker {
 
 /* ---- prepare.c: before there are workers ---- */
 
-/* Check settings, files and data sets of a run. To be followed by gs_run_free, even after a failure. */
+/* Check settings, files and data sets of a run. Call gs_run_free afterwards, even after a failure. */
 gs_status gs_run_prepare(gs_run *);
 void gs_run_free(gs_run *);
 
-/* Workers of the run in all its processes; each process has as many as this one. */
+/* Workers in all processes of the run, if each has as many as this one. */
 int gs_run_all_workers(const gs_run *);
 
 /* GS_E_USAGE: the training set is too small for these settings with `workers` workers. */
@@ -66,14 +68,27 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* ---- run.c: with workers ---- */
 
-/* Connect the workers, and start a thread for each. To be followed by gs_run_stop, even after a failure. */
+/* Whether every device of the list is cpu. */
+bool gs_devices_are_cpu(const char *devices);
+
+/* The CPUs to which worker i of the `local` workers of this process is bound. Returns how many; 0: it is not bound. To
+ * be called before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each
+ * has a CPU for each of its threads. Two kinds are not: workers on OpenCL devices, which have threads of their own, and
+ * those of processes that `gradsum launch` did not start: mpirun has bound them, or was told not to. */
+int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
+
+/* Connect this process with the others of settings->processes, at least one. *step: the step at which it resumes, 0 for
+ * a new run, -1 without --resume; on return rank 0's. */
+gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
+
+/* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
 gs_status gs_run_start(gs_run *);
 
 /* Each worker does `work` in its thread. Returns when all are done; if workers failed, with the original failure, which
  * all later calls return at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
-/* The first work: open the worker's device, create its replica, and check that all ranks have the same settings. */
+/* What each worker does first: open its device, create its replica, and check that all ranks have the same settings. */
 gs_status gs_run_open_worker(gs_run_worker *);
 
 /* Free each worker in its thread, and end the threads. */

@@ -58,7 +58,7 @@ gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;
     bool may_update;
-    samples += w->calls->uncounted; /* 0, except in a dry run */
+    if (w->device->dry) samples = 1; /* none were counted */
     if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;

@@ -32,12 +32,10 @@ gs_status gs_strategy_replace(const char *name, const gs_strategy *by) {
 }
 
 const gs_strategy *gs_strategy_of(const gs_settings *s) {
-    const char *name = s->pipeline > 1 ? "pipeline" : s->zero ? "zero" : s->exact ? "exact" : "synchronous";
-    for (int i = OF_SYNC; i < NAMES; i++)
-        if (strcmp(name, "synchronous") == 0 && strcmp(by_name[i].name, s->sync) == 0) name = s->sync;
-    int i = 0;
-    while (strcmp(by_name[i].name, name) != 0) i++;
-    return by_name[i].now;
+    const char *option = s->pipeline > 1 ? "pipeline" : s->zero ? "zero" : s->exact ? "exact" : NULL;
+    int i = option ? 0 : OF_SYNC;
+    while (i < NAMES && strcmp(by_name[i].name, option ? option : s->sync) != 0) i++;
+    return by_name[i < NAMES ? i : 0].now; /* with any scheme: synchronous */
 }
 
 const gs_reducer *gs_reducer_of(const gs_settings *s) {

@@ -9,8 +9,8 @@
  * layers that a group shares (train/tensor.h: --tensor). A table lists the combinations that are refused (settings.c);
  * each strategy's check refuses a few more.
  *
- * A new strategy is a file, a name below and a row in strategy.c. Hardly any other file names a strategy: they ask its
- * table. */
+ * A new strategy is a file, a name below and a row in strategy.c. Almost no other file names a strategy: the others
+ * call it through its table. */
 #pragma once
 
 #include "train/train.h"
@@ -21,31 +21,31 @@ typedef struct gs_strategy {
     /* "weights averaged every 4 steps" */
     void (*describe)(const gs_settings *, char *text, size_t size);
 
-    /* GS_E_USAGE: it refuses other settings. NULL: it accepts all. (settings.c checks its own options.) */
+    /* GS_E_USAGE: settings that it does not work with. NULL: it works with all that settings.c allows. */
     gs_status (*check)(const gs_settings *);
-    /* GS_E_USAGE, alike on all workers: it refuses this number of workers, or this set. NULL: it accepts them. */
+    /* GS_E_USAGE, on all workers alike: a number of workers, or a set, that it does not work with. May be NULL. */
     gs_status (*check_workers)(const gs_settings *, const gs_dataset *train_set, int workers);
 
-    /* Between two steps the workers' weights differ, and worker->reducer does not sum gradients. The score of a step
+    /* Between two steps the workers' weights differ, and there is no reducer. The score of a step
      * counts this worker's part alone, and its `stop` also means that a worker has diverged. */
     bool apart;
 
     /* ---- training. All workers call all of them. Any except step may be NULL ---- */
 
-    /* Before the first step: worker->strategy_state. */
+    /* Before the first step: make worker->strategy_state. */
     gs_status (*create)(gs_worker *);
-    /* Frees what create made, even if create failed or was never called. */
+    /* Free what create made. It may have failed, or never have been called. */
     void (*free)(gs_worker *);
-    /* The next `steps` steps are an epoch. */
+    /* An epoch of `steps` steps begins. */
     gs_status (*begin_epoch)(gs_worker *, size_t steps);
     /* From the worker's part of a global batch to its new weights. */
     gs_status (*step)(gs_worker *, gs_score *);
-    /* From here on all workers hold the same weights. *total: of the epoch, over all workers. */
+    /* Afterwards all workers hold the same weights. *total: the score of the epoch, over all workers. */
     gs_status (*end_epoch)(gs_worker *, gs_score *total);
-    /* After the last epoch: fills in its part of the result. */
+    /* After the last epoch: fill in the strategy's part of the result. */
     gs_status (*report)(gs_worker *, gs_result *);
 
-    /* ---- if each worker holds the weights, the gradients and the layers of its stage alone; else NULL ---- */
+    /* ---- of a strategy whose workers hold only the layers of their own stage; else NULL ---- */
 
     /* worker->model is made with only weights (max_batch 0), which create divides. The samples in worker->input go
      * forward through all stages. *scored: this worker computes the last one, and the loss is in the model's stats. */
@@ -115,14 +115,14 @@ gs_status gs_gradient(gs_worker *);
  * hooks (persist/checkpoint.h). Call it once in each step. */
 float gs_wishes(const gs_worker *, uint64_t done);
 
-/* Put the wishes of this worker and its tensor group, to stop or for a checkpoint, into the counts, whose sum tells all
+/* Write the wishes of this worker and its tensor group, to stop or for a checkpoint, to the counts. Their sum tells all
  * workers. */
 gs_status gs_tell_wish_to_stop(gs_worker *);
 
 /* Read the counts that follow the gradients. */
 gs_status gs_read_score(gs_worker *, gs_score *);
 
-/* Update what this worker holds from the summed gradients; with a loss scale the update may be left out
+/* Update what this worker holds from the summed gradients; with a loss scale the update may be skipped
  * (optimizer->loss_scale.skipped). */
 gs_status gs_update(gs_worker *, double samples);
 
@@ -145,5 +145,5 @@ static inline gs_score gs_score_of(const float stats[GS_STATS]) {
 gs_status gs_step_begins(gs_worker *);
 void gs_step_ends(gs_worker *);
 
-/* A phase has ended: it took the time since the last one ended. */
+/* A phase has ended. It took the time since the end of the previous one. */
 gs_status gs_phase_ends(gs_worker *, gs_phase);

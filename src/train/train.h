@@ -1,7 +1,7 @@
 /* Training: every worker holds the whole model and computes the gradient of its part of the batch. The gradients are
  * summed over all workers, and all make the same update.
  *
- *     run.c         the workers of this process, one thread each; sweep.c: several runs
+ *     run.c         the workers of this process, one thread each: devices, cores, connections; sweep.c: several runs
  *     trainer.c     a run that a program drives step by step (gradsum.h)
  *     prepare.c     before a run: its files, its data sets, and all checks that need no worker (run.h)
  *     epochs.c      the epochs of one worker: order, steps, evaluation
@@ -18,7 +18,6 @@
  *     options/      one table of all options with their defaults; agreement.c: all ranks must have the same
  *     settings.h    which settings are allowed and work together; their layout and learning rates
  *     state.h       what a run needs to resume
- *     connect.h     devices, cores and connections of the workers
  *     hooks.h       observers of a run: digest/ (what each step computed), verify.c (are all weights the same?),
  *                   diverged.h (is the loss finite?), timeline.h, checkpoints, the log; hooks.c lists them
  *     measure.c     the timing of steps; pauses of a worker, drawn at random
@@ -176,11 +175,10 @@ typedef struct gs_settings {
     void (*test_hook)(struct gs_worker *);
     int max_memory;   /* limit of a worker's device memory, in MB (10^6 bytes); 0: none (predict/memory.h) */
     unsigned offload; /* data outside the device's memory: a sum of gs_offload (train/offload.h) */
-    const char *offload_dir; /* its folder on cpu; NULL: TMPDIR, else /var/tmp */
-    bool fit;                /* with max_memory: change settings until the run fits (predict/memory.h) */
-    bool plans;              /* make a dry run first, so that workers report the prediction, too */
-    /* What workers need from outside (worker.h), such as those of a dry run (predict/dry_run.h). NULL: of a run. */
-    const struct gs_worker_calls *calls;
+    const char *offload_dir;    /* its folder on cpu; NULL: TMPDIR, else /var/tmp */
+    bool fit;                   /* with max_memory: change settings until the run fits (predict/memory.h) */
+    bool plans;                 /* make a dry run first, so that workers report the prediction, too */
+    struct gs_dry_run *dry_run; /* predict/dry_run.h; NULL: workers compute and communicate */
 } gs_settings;
 
 /* The defaults: mlp on fashion-mnist-small, cpu, allreduce, batch 128, 5 epochs, seed 1, SGD: lr 0.05, momentum 0.9. */

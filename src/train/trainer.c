@@ -18,9 +18,8 @@
 
 /* A run under way. */
 typedef struct training {
-    gs_run run;      /* first: a pointer to one is a pointer to the other */
-    char *path;      /* where it was loaded from, or NULL */
-    gs_event *event; /* of each worker: its position in the epoch */
+    gs_run run; /* first: a pointer to one is a pointer to the other */
+    char *path; /* where it was loaded from, or NULL */
     /* Arguments and result of the present call of the trainer. */
     const gs_dataset *set;
     size_t count;
@@ -37,10 +36,6 @@ struct gs_trainer {
 
 static training *training_of(const gs_run_worker *me) {
     return (training *)me->run;
-}
-
-static gs_event *event_of(const gs_run_worker *me) {
-    return training_of(me)->event + (me - me->run->worker);
 }
 
 /* All workers hold the same model, unless it is divided; between two calls no thread uses it. */
@@ -125,10 +120,9 @@ static gs_status take_options(gs_trainer *t, const gs_trainer_options *o) {
 /* ---- begin and end ---- */
 
 static gs_status begin(gs_run_worker *me) {
-    gs_event *e = event_of(me);
     GS_TRY(gs_run_open_worker(me));
-    e->result = &me->result;
-    e->epoch = (int)(me->worker.step / gs_steps_of_epoch(me->run->train_set->count, me->worker.batch));
+    me->event.result = &me->result;
+    me->event.epoch = (int)(me->worker.step / gs_steps_of_epoch(me->run->train_set->count, me->worker.batch));
     return gs_begin_training(&me->worker);
 }
 
@@ -136,7 +130,6 @@ static void free_training(training *t) {
     if (!t) return;
     gs_run_stop(&t->run);
     gs_run_free(&t->run);
-    free(t->event);
     free(t->path);
     free(t);
 }
@@ -149,7 +142,6 @@ static gs_status open_training(training *t) {
                        "%s: workers have different weights between two steps, and a trainer shows "
                        "the same of all; wanted a scheme that sums gradients",
                        strategy->option);
-    GS_TRY(GS_NEW(t->event, t->run.local, "%d workers", t->run.local));
     GS_TRY(gs_run_start(&t->run));
     return gs_run_do(&t->run, begin);
 }
@@ -215,7 +207,7 @@ static gs_metrics metrics_of(const gs_trainer *t) {
 }
 
 static gs_status step(gs_run_worker *me) {
-    gs_event *e = event_of(me);
+    gs_event *e = &me->event;
     gs_worker *w = &me->worker;
     if (e->done == e->of) { /* the epoch is over */
         e->epoch++;

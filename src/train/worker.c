@@ -35,35 +35,16 @@ gs_status gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes, void *m
     return gs_fail(GS_E_MEMORY, "no memory for %zu bytes of %s", bytes, gs_memory_word(kind));
 }
 
-/* ---- the calls of a run ---- */
+/* ---- beside a worker: its loader, and threads for its jobs ---- */
 
 static gs_status next_loaded(gs_worker *w, const gs_loaded **next) {
     return gs_loader_next(w->loader, next);
-}
-
-static gs_status load(gs_worker *w) {
-    const gs_settings *s = w->settings;
-    w->next = next_loaded;
-    return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
 static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     (void)w;
     return gs_jobs_create(room, out);
 }
-
-static gs_status ask_for_halves(const gs_worker *w, bool *all) {
-    int64_t have = w->device->ops->narrow != NULL;
-    GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &have, 1, GS_I64, GS_MIN));
-    *all = have != 0;
-    return GS_OK;
-}
-
-static const gs_worker_calls of_run = {.open = gs_device_open,
-                                       .load = load,
-                                       .jobs = jobs,
-                                       .halves = ask_for_halves,
-                                       .gather = gs_dataset_gather};
 
 /* ---- creation ---- */
 
@@ -131,14 +112,15 @@ static gs_status create_for_training(gs_worker *w) {
     if (s->begin) gs_state_begin(w);
     const size_t loader = gs_loader_bytes(w->train_set, w->schedule.most);
     GS_TRY(gs_book_host(w, GS_MEMORY_DATA, &w->loader, loader));
-    return w->calls->load(w);
+    if (w->device->dry) return GS_OK;
+    return gs_loader_create(w->train_set, &w->schedule, &s->augment, s->seed, 1e6 * s->throttle, &w->loader);
 }
 
 static gs_status create_model(gs_worker *w, gs_shape in) {
     const gs_settings *s = w->settings;
     gs_model_config config = {.text = s->model, .in = in, .loss = s->loss, .seed = s->seed};
     config.recompute = s->recompute;
-    config.unset = w->calls->unset;
+    config.unset = w->device->dry;
     config.tensor = gs_tensor_group_here(w);
     if (!w->train_set || !gs_has_stages(w))
         config.max_batch = w->input.most; /* else only its stages compute */
@@ -160,7 +142,8 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->input.most = w->schedule.most > w->eval_block ? w->schedule.most : w->eval_block;
     if (!w->train_set && w->test_set->count < w->input.most) w->input.most = w->test_set->count;
     GS_TRY(gs_find_scheme(s, &w->scheme));
-    GS_TRY(w->calls->open(device, threads, &w->device));
+    GS_TRY(gs_device_open(device, threads, &w->device));
+    if (s->dry_run) gs_device_set_dry(w->device);
     w->device->precision = s->precision;
     w->device->no_fusion = s->digest != NULL;
     w->device->offload = w->train_set ? s->offload : 0;
@@ -178,7 +161,8 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
                            const gs_dataset *test_set) {
     static const gs_observer nobody;
     *w = (gs_worker){.settings = settings,
-                     .calls = settings->calls ? settings->calls : &of_run,
+                     .next = next_loaded,
+                     .jobs = jobs,
                      .observer = &nobody,
                      .strategy = gs_strategy_of(settings), /* synchronous (step.c) by default */
                      .reducer = gs_reducer_of(settings),   /* all_reduce.c by default */
@@ -248,7 +232,8 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *targets,
 
 gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
     if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
-    GS_TRY(w->calls->gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
+    if (!w->device->dry)
+        GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n);
 }
 

@@ -52,27 +52,11 @@ typedef struct gs_process {
     bool failed;        /* a worker of this process failed; set and read atomically */
 } gs_process;
 
-/* What a worker needs from outside: a device, samples, a thread, and answers of other workers. A run has the real ones
- * (worker.c); a dry run, which computes nothing and has no other workers, replaces them (predict/dry_run.c). */
-typedef struct gs_worker_calls {
-    gs_status (*open)(const char *device, int threads, gs_device **);  /* as gs_device_open */
-    gs_status (*load)(struct gs_worker *);                             /* begins to load: worker->next */
-    gs_status (*jobs)(const struct gs_worker *, int room, gs_jobs **); /* as gs_jobs_create */
-    /* Whether all devices of this worker's pipeline store activations in 16 bits. */
-    gs_status (*halves)(const struct gs_worker *, bool *all);
-    /* As gs_dataset_gather: samples of a test. */
-    gs_status (*gather)(const gs_dataset *, const uint32_t *order, size_t first, size_t n, void *inputs,
-                        void *targets);
-    bool unset;       /* leave the weights without initial values */
-    double uncounted; /* samples of a step missing in its counts */
-} gs_worker_calls;
-
 /* One worker's part of a run. */
 typedef struct gs_worker {
     /* Of the run, on rank 0; elsewhere one that does nothing; never NULL. */
     const struct gs_observer *observer;
     const gs_settings *settings;
-    const gs_worker_calls *calls;           /* settings->calls, or those of a run */
     const gs_dataset *train_set, *test_set; /* shared by the workers of a process, read only; may be NULL */
     int cpus;                               /* to which it is bound; 0: it is not bound */
     const gs_process *process;              /* NULL: it was created without a run */
@@ -104,7 +88,9 @@ typedef struct gs_worker {
     float counts[GS_STATS]; /* that score */
     gs_schedule schedule;   /* its samples; all zero without training */
     gs_loader *loader;      /* of the training set's samples; NULL without training, and in a dry run */
-    gs_status (*next)(struct gs_worker *, const struct gs_loaded **); /* as gs_loader_next */
+    /* As gs_loader_next and gs_jobs_create, which a dry run replaces (predict/dry_run.c). */
+    gs_status (*next)(struct gs_worker *, const struct gs_loaded **);
+    gs_status (*jobs)(const struct gs_worker *, int room, gs_jobs **);
     gs_micro_batch micro_batch; /* the present samples, or the last ones */
     uint64_t step;              /* steps done, */
     uint64_t begun_at;          /* this many of them by earlier runs (settings->resume) */

@@ -66,10 +66,16 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
     return GS_OK;
 }
 
+/* The mean over all workers of each of these numbers. */
+static gs_status average(gs_worker *w, double *x, size_t count) {
+    GS_TRY(gs_comm_all_reduce(w->comm, x, count, GS_F64, GS_SUM));
+    for (size_t i = 0; i < count; i++) x[i] /= w->comm->size;
+    return GS_OK;
+}
+
 gs_status gs_report_steps(gs_worker *w, gs_result *r) {
     const gs_measured *m = &w->measured;
     const double steps = (double)(w->step - w->begun_at);
-    double sum = m->sent, most = sum;
     r->steps = w->step;
     r->step_median = gs_step_times_median(&m->times);
     for (int p = 0; p < GS_PHASES; p++) r->phase[p] = m->steps ? m->phase[p] / (double)m->steps : 0;
@@ -77,11 +83,18 @@ gs_status gs_report_steps(gs_worker *w, gs_result *r) {
     if (w->reducer) w->reducer->report(w, r);
     gs_tensor_tell(w, r);
     GS_TRY(gs_report_offload(w, &r->offload));
-    GS_TRY(gs_comm_all_reduce(w->comm, &sum, 1, GS_F64, GS_SUM));
-    GS_TRY(gs_comm_all_reduce(w->comm, &most, 1, GS_F64, GS_MAX));
-    r->sent = steps > 0 ? sum / steps / w->comm->size : 0;
-    r->sent_most = steps > 0 ? most / steps : 0;
-    return GS_OK;
+    r->sent = r->sent_most = steps > 0 ? m->sent / steps : 0;
+    GS_TRY(gs_comm_all_reduce(w->comm, &r->sent_most, 1, GS_F64, GS_MAX));
+    double *const number[] = {&r->sent,
+                              &r->waited,
+                              &r->overlap.summed,
+                              &r->overlap.waited,
+                              &r->offload.bytes,
+                              &r->offload.in_step.bytes,
+                              &r->offload.in_step.busy,
+                              &r->offload.in_step.waited};
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) GS_TRY(average(w, number[i], 1));
+    return average(w, r->phase, GS_PHASES);
 }
 
 /* ---- results ---- */

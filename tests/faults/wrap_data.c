@@ -143,8 +143,12 @@ gs_status fault_stale(gs_optimizer *o, double samples, gs_status (*update)(gs_op
     return status;
 }
 
-gs_status __wrap_gs_stage_run_after(gs_worker *w, void *pipeline) {
-    return is_on(STALE_TIED) ? GS_OK : __real_gs_stage_run_after(w, pipeline);
+gs_status __wrap_gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_pipeline *p, int stage,
+                                        gs_instructions *out) {
+    gs_status status = __real_gs_instructions_create(schedule, p, stage, out);
+    while (status == GS_OK && is_on(STALE_TIED) && out->list[out->count - 1].action != GS_DO_UPDATE)
+        out->count--; /* the messages after it */
+    return status;
 }
 
 /* Weights that are kept in 16 bits: all but the upper half of each is lost after the update. */

@@ -1,6 +1,7 @@
 /* The functions that stand before real ones; their names are the linker's. */
 #pragma once
 
+#include "parallel/schedule.h"
 #include "tests/faults/faults.h"
 
 #define WRAP(type, name, ...)                                                                                \
@@ -17,7 +18,8 @@ WRAP(void, gs_epoch_order, uint64_t, uint64_t, size_t, uint32_t *)
 WRAP(gs_status, gs_augment_gather, const gs_augment *, const gs_dataset *, uint64_t, uint64_t,
      const uint32_t *, size_t, void *, void *)
 WRAP(gs_status, gs_worker_next, gs_worker *, gs_pass *)
-WRAP(gs_status, gs_stage_run_after, gs_worker *, void *)
+WRAP(gs_status, gs_instructions_create, const gs_pipeline_schedule *, const gs_pipeline *, int,
+     gs_instructions *)
 WRAP(gs_status, gs_model_backward, gs_model *, const gs_pass *, gs_mem, gs_mem)
 WRAP(void, gs_batch_norm_begin, gs_worker *, gs_pass *)
 WRAP(gs_status, gs_sync_sum, gs_sync *, gs_device *, gs_mem, size_t)

@@ -56,7 +56,7 @@ static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
 gs_status gs_sum_states(gs_worker *w) {
     const gs_partition *own = &w->partition;
     const bool has_counts = w->groups.coordinates.pp == w->groups.layout.pp - 1;
-    for (int i = 0; i < own->states; i++) GS_TRY(sum_range(w, own->state[i].at, own->state[i].count));
+    for (int i = 0; i < own->runs; i++) GS_TRY(sum_range(w, own->run[i].at, own->run[i].count));
     return has_counts ? sum_range(w, own->counts, GS_STATS) : GS_OK;
 }
 

@@ -109,7 +109,7 @@ gs_status gs_overlap_create(gs_worker *w) {
     if (!w->device->ops->host_memory)
         GS_TRY(gs_context(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes, &o->copy), "--bucket"));
     GS_TRY(cut(o));
-    GS_TRY(gs_context(w->calls->jobs(w, o->buckets, &o->jobs), "--bucket"));
+    GS_TRY(gs_context(w->jobs(w, o->buckets, &o->jobs), "--bucket"));
     w->final = release;
     w->final_context = o;
     w->sync_most = 0;

@@ -12,6 +12,7 @@
 
 /* Memory that holds a whole unit while it is needed. */
 typedef struct zero_window {
+    size_t floats; /* in each of them: */
     gs_mem weights, gradients;
     uint64_t reading; /* the job that reads these gradients, and must end before others are written */
     double weights_since, gradients_since; /* for the timeline: when they arrived; 0: it has none */
@@ -212,36 +213,30 @@ static gs_status sum_stage(zero_reducer *z) {
  * In stages 2 and 3 layers find gradients and weights in windows. While a layer computes, the weights of the next one
  * are gathered, and the gradients of the previous one are summed and removed. */
 
-static gs_status make_window(zero_reducer *z, size_t floats) {
+static gs_status make_window(zero_reducer *z, zero_window *window) {
     gs_device *d = z->worker->device;
-    zero_window *window = &z->window[z->windows++];
-    GS_TRY(gs_alloc(d, GS_MEMORY_GRADIENTS, floats * sizeof(float), &window->gradients));
-    z->held_gradients += floats;
+    GS_TRY(gs_alloc(d, GS_MEMORY_GRADIENTS, window->floats * sizeof(float), &window->gradients));
+    z->held_gradients += window->floats;
     if (z->stage < 3) return GS_OK;
-    z->held_weights += floats;
-    return gs_alloc(d, GS_MEMORY_WEIGHTS, floats * sizeof(float), &window->weights);
+    z->held_weights += window->floats;
+    return gs_alloc(d, GS_MEMORY_WEIGHTS, window->floats * sizeof(float), &window->weights);
 }
 
 /* Units alternate between two windows, each as large as its largest unit; one that stays has its own. */
 static gs_status make_windows(zero_reducer *z) {
-    size_t most[2] = {0, 0};
+    gs_partition_unit *u = z->own->unit;
     int turns = 0;
     GS_TRY(GS_NEW(z->unit, z->own->count, "%d units (--zero)", z->own->count));
     GS_TRY(GS_NEW(z->window, z->own->count + 2, "windows of %d units (--zero)", z->own->count));
+    z->windows = 2;
     for (int i = 0; i < z->own->count; i++) {
-        const gs_partition_unit *u = &z->own->unit[i];
-        if (u->stays) continue;
-        if (u->count > most[turns % 2]) most[turns % 2] = u->count;
-        turns++;
+        zero_window *window = z->unit[i].window = &z->window[u[i].stays ? z->windows++ : turns++ % 2];
+        if (u[i].count > window->floats) window->floats = u[i].count;
     }
-    for (int i = 0; i < 2; i++) GS_TRY(make_window(z, most[i]));
-    turns = 0;
+    for (int i = 0; i < z->windows; i++) GS_TRY(make_window(z, &z->window[i]));
     for (int i = 0; i < z->own->count; i++) {
-        gs_partition_unit *u = &z->own->unit[i];
-        zero_window *window = z->unit[i].window = &z->window[u->stays ? z->windows : turns++ % 2];
-        if (u->stays) GS_TRY(make_window(z, u->count));
-        u->gradients = window->gradients;
-        if (z->stage > 2) u->weights = window->weights;
+        u[i].gradients = z->unit[i].window->gradients;
+        if (z->stage > 2) u[i].weights = z->unit[i].window->weights;
     }
     return GS_OK;
 }
@@ -323,8 +318,8 @@ static int unit_entered(const zero_reducer *z, int child, bool backward) {
 /* Is this the layer at which a pass enters one of this worker's runs? */
 static bool begins_run(const zero_reducer *z, int child, bool backward) {
     bool found = false;
-    for (int i = 0; i < z->own->states; i++)
-        found |= child == (backward ? z->own->state[i].end - 1 : z->own->state[i].begin);
+    for (int i = 0; i < z->own->runs; i++)
+        found |= child == (backward ? z->own->run[i].end - 1 : z->own->run[i].begin);
     return found;
 }
 
@@ -371,7 +366,7 @@ static gs_status bind_windows(zero_reducer *z) {
 /* ---- passes ---- */
 
 static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool backward) {
-    const gs_partition_state *r = &z->own->state[run];
+    const gs_partition_run *r = &z->own->run[run];
     for (int i = r->begin; i < r->end && !backward; i++) GS_TRY(begins(z, pass, i, false));
     for (int i = r->end - 1; i >= r->begin && backward; i--) {
         GS_TRY(begins(z, pass, i, true));
@@ -470,7 +465,7 @@ static gs_status create(gs_worker *w) {
     if (z->stage == 1) return GS_OK;
     if (w->settings->exact && !gs_has_stages(w)) GS_TRY(check_shards(w));
     if (has_passes(w)) GS_TRY(floats(z, largest_part(z), &z->sum));
-    GS_TRY(gs_context(w->calls->jobs(w, has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
+    GS_TRY(gs_context(w->jobs(w, has_thread(w) ? ROOM : 0, &z->jobs), "--zero"));
     return bind_windows(z);
 }
 

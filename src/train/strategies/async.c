@@ -59,7 +59,7 @@ typedef struct server {
     gs_clocks clocks;
     float **given;         /* [rank]: its gradient, while it waits to be applied */
     int waiting, *who;     /* how many wait, and room for their ranks */
-    size_t before;         /* steps of earlier epochs */
+    uint64_t before;       /* steps of earlier epochs */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
     gs_staleness seen;     /* its counts are those of the clocks */
     gs_error error;
@@ -87,7 +87,8 @@ static gs_status server_create(gs_worker *w, server **out) {
     GS_TRY(GS_NEW(s->clocks.read, workers, "the clocks of %zu workers", workers));
     GS_TRY(GS_NEW(s->given, workers, "the gradients of %zu workers", workers));
     GS_TRY(GS_NEW(s->who, workers, "a list of %zu workers", workers));
-    GS_TRY(w->calls->open("cpu", 1, &s->device));
+    GS_TRY(gs_device_open("cpu", 1, &s->device));
+    if (w->device->dry) gs_device_set_dry(s->device);
     const gs_backend *ops = s->device->ops;
     GS_TRY(ops->alloc(s->device, s->saved * sizeof(float), &s->weights));
     GS_TRY(ops->alloc(s->device, s->params * sizeof(float), &s->velocity));
@@ -115,16 +116,6 @@ static void server_free(server *s) {
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
-}
-
-/* Begin an epoch of `steps` exchanges of each worker, while no exchange is under way. */
-static void server_begin_epoch(server *s, size_t steps) {
-    pthread_mutex_lock(&s->lock);
-    s->before += s->clocks.steps;
-    s->clocks.steps = steps;
-    memset(s->stats, 0, sizeof s->stats);
-    for (int r = 0; r < s->clocks.workers; r++) s->clocks.clock[r] = 0;
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* Make every exchange fail with this message, including those that wait. The first message stays. */
@@ -265,8 +256,7 @@ typedef struct connection {
 
 typedef struct async {
     gs_worker *worker;
-    size_t saved, steps;     /* floats of the model; steps of this epoch ... */
-    uint64_t steps_before;   /* ... and before it */
+    size_t saved;            /* floats of the model */
     float *data;             /* gradient there, weights back; with state and counts */
     server *server;          /* both on rank 0; else NULL */
     connection *connections; /* [rank] */
@@ -288,7 +278,7 @@ static gs_status create(gs_worker *w) {
     GS_TRY(GS_NEW(a->connections, w->comm->size, "%d workers", w->comm->size));
     for (int r = 1; r < w->comm->size; r++) {
         GS_TRY(gs_host_alloc(w, GS_MEMORY_COMMUNICATION, bytes_of(a), &a->connections[r].data));
-        GS_TRY(w->calls->jobs(w, 1, &a->connections[r].jobs));
+        GS_TRY(w->jobs(w, 1, &a->connections[r].jobs));
     }
     return server_create(w, &a->server);
 }
@@ -324,12 +314,13 @@ static gs_status message(const async *a, float *data, int peer, bool receives, i
 /* One worker's epoch, as seen by rank 0. */
 static gs_status serve(const async *a, int rank) {
     const int row = GS_ROW_SERVER + rank;
+    server *s = a->server;
     float *data = a->connections[rank].data;
     bool stop = false;
-    for (size_t i = 0; i < a->steps && !stop; i++) {
-        const uint64_t step = a->steps_before + i + 1;
+    for (size_t i = 0; i < s->clocks.steps && !stop; i++) {
+        const uint64_t step = s->before + i + 1;
         GS_TRY(message(a, data, rank, true, row, step));
-        GS_TRY(server_exchange(a->server, rank, data));
+        GS_TRY(server_exchange(s, rank, data));
         stop = is_stop(a, data);
         GS_TRY(message(a, data, rank, false, row, step));
     }
@@ -347,10 +338,12 @@ static gs_status serve_job(void *context, const gs_job *job) {
 
 static gs_status begin_epoch(gs_worker *w, size_t steps) {
     async *a = w->strategy_state;
-    a->steps = steps;
-    a->steps_before = w->step;
-    if (!a->server) return GS_OK;
-    server_begin_epoch(a->server, steps);
+    server *s = a->server; /* between two epochs no exchange is under way: no lock */
+    if (!s) return GS_OK;
+    s->before = w->step;
+    s->clocks.steps = steps;
+    memset(s->stats, 0, sizeof s->stats);
+    memset(s->clocks.clock, 0, (size_t)s->clocks.workers * sizeof *s->clocks.clock);
     for (int r = 1; r < w->comm->size; r++)
         GS_TRY(
             gs_jobs_give(a->connections[r].jobs, (gs_job){.run = serve_job, .context = a, .unit = r}, NULL));

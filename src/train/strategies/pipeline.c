@@ -3,8 +3,8 @@
  *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, its y goes to the next stage
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, its dx goes to the previous one
  *
- * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order
- * (pipeline_run.c): it never asks how far another stage is. The model is cut so that the slowest stage is as fast as
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order:
+ * it never asks how far another stage is. The model is cut so that the slowest stage is as fast as
  * possible (parallel/cut.h). Each micro-batch between its forward and its backward needs its own activations of the
  * stage's layers: gs_model_config.
  *
@@ -39,14 +39,18 @@
 #include <string.h>
 
 #include "comm/device.h"
+#include "comm/split.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "layer/layer.h"
 #include "layer/watch.h"
-#include "train/hooks.h"
-#include "train/settings.h"
-#include "train/strategy.h"
 #include "parallel/virtual_time.h"
+#include "train/hooks.h"
 #include "train/reducer.h"
+#include "train/settings.h"
+#include "train/stages.h"
+#include "train/strategy.h"
+#include "train/timeline.h"
 
 /* ---- settings ---- */
 
@@ -57,22 +61,9 @@ static gs_status check(const gs_settings *s) {
     return gs_pipeline_cut_check(s->pipeline_cut);
 }
 
-/* Each micro-batch must be computed at once. */
-static gs_status check_sizes(const gs_settings *s, const gs_dataset *set, int workers) {
-    const size_t batch = s->batch ? s->batch : set->count;
-    size_t most;
-    GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
-    const size_t cuts = (size_t)gs_batch_shards(s, workers) * (size_t)gs_passes(s),
-                 micro = gs_pipeline_micro_batch(s, batch, workers);
-    if (micro <= most) return GS_OK;
-    return gs_fail(GS_E_USAGE,
-                   "--batch %zu in %zu micro-batches, of all pipelines together: one of them has %zu "
-                   "samples, and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
-                   batch, cuts, micro, most, s->exact ? "a smaller --batch" : "more --micro-batches", micro);
-}
-
 static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int workers) {
     gs_stages cut;
+    const size_t batch = s->batch ? s->batch : set->count, micro = gs_pipeline_micro_batch(s, batch, workers);
     const int pipelines = workers / gs_model_parallel_size(s);
     if (s->exact && s->micro_batches > 0 && s->micro_batches != GS_EXACT_SHARDS / pipelines)
         return gs_fail(GS_E_USAGE,
@@ -81,12 +72,19 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
                        s->micro_batches, GS_EXACT_SHARDS, GS_EXACT_SHARDS / pipelines);
     const int micro_batches = s->exact ? GS_EXACT_SHARDS / pipelines : gs_passes(s);
     gs_model *plan;
+    size_t most;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = set->shape}, &plan));
     gs_status status = gs_context(gs_stages_cut(s, plan, micro_batches, &cut), "--pipeline %d", s->pipeline);
     gs_model_free(plan);
     GS_TRY(status);
     GS_TRY(gs_context(gs_pipeline_check(cut.schedule, &cut.shape), "--pipeline %d", s->pipeline));
-    return check_sizes(s, set, workers);
+    GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
+    if (micro <= most) return GS_OK; /* each is computed at once */
+    return gs_fail(GS_E_USAGE,
+                   "--batch %zu in %d micro-batches, of all pipelines together: one of them has %zu samples, "
+                   "and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
+                   batch, pipelines * micro_batches, micro, most,
+                   s->exact ? "a smaller --batch" : "more --micro-batches", micro);
 }
 
 static void describe(const gs_settings *s, char *text, size_t size) {
@@ -98,22 +96,71 @@ static void describe(const gs_settings *s, char *text, size_t size) {
     if (chunks > 1) gs_append(text, size, " of %d runs in each", chunks);
 }
 
+/* ---- a worker ---- */
+
+/* A micro-batch on its way through a chunk: a stage of the model with its own activations, the input and the gradient
+ * of the output that it received. The weights and the gradients are the worker's. */
+typedef struct slot {
+    gs_model *model;
+    gs_mem x, dy; /* received; GS_NONE at the ends of the pipeline */
+    gs_mem y, dx; /* results of forward and backward, in the model's buffers */
+} slot;
+
+/* Neighbouring layers of the model, on this worker. Micro-batch k is in slot k % slots; between two steps an evaluation
+ * uses slot 0. */
+typedef struct chunk {
+    int run;                     /* of the whole model: chunk x p + stage */
+    const gs_partition_run *own; /* its ranges of the worker's arrays */
+    int slots;
+    slot *slot;
+    bool has_dw, has_state; /* a pass of this step has written them: the next one adds */
+} chunk;
+
+/* A message that arrived before it was wanted. */
+typedef struct kept_message {
+    gs_instruction sent;
+    struct kept_message *next;
+    unsigned char data[];
+} kept_message;
+
+/* For the report of how long the stages waited. */
+typedef struct record {
+    gs_stage_times all, last; /* of all steps, except the first if there are others; of the last one */
+    size_t steps;
+    double began; /* when `last` began; 0: its first pass has not ended */
+} record;
+
+typedef struct pipeline_worker {
+    gs_stages cut;
+    int stage;
+    gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
+    size_t *sent;          /* [p]: instructions of that list known to be done, from messages to this stage */
+    kept_message *kept;
+    chunk *chunk;            /* [v] */
+    const gs_partition *own; /* the worker's */
+    gs_input *input;         /* [inputs]: samples and targets of micro-batch k in [k % inputs] */
+    int inputs;
+    gs_micro_batch *micro_batch; /* [m]: those of this step; n 0: an empty one */
+    int filled;                  /* those that the loader delivers */
+    record record;
+} pipeline_worker;
+
 /* ---- the layers of a micro-batch ---- */
 
 /* The table among the parameters of a model. */
-static gs_param *table_of(const gs_pipeline_worker *p, const gs_model *m) {
+static gs_param *table_of(const pipeline_worker *p, const gs_model *m) {
     int i = 0;
     while (m->param[i]->at != p->cut.tied.table->at) i++;
     return m->param[i];
 }
 
-const gs_param *gs_stage_table(const gs_pipeline_worker *p) {
+/* The table that two runs use, in this worker's layers. */
+static const gs_param *stage_table(const pipeline_worker *p) {
     return table_of(p, p->chunk[p->stage == 0 ? 0 : p->cut.shape.chunks - 1].slot[0].model);
 }
 
 /* Point the layers of a chunk to this worker's arrays, and to its copy of the table that they borrow. */
-static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
-                           gs_model *m) {
+static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, gs_model *m) {
     const gs_partition *own = p->own;
     for (int i = p->cut.first[c->run]; i < p->cut.first[c->run + 1]; i++)
         GS_TRY(gs_partition_bind(own, m->net->child[i]));
@@ -127,8 +174,8 @@ static gs_status bind_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
 }
 
 /* most: an evaluation puts more samples into slot 0 than a micro-batch has. */
-static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, const gs_stage_chunk *c,
-                           size_t most, gs_stage_slot *s) {
+static gs_status make_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, size_t most,
+                           slot *s) {
     const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
     const gs_model_config stage = {.of = w->model, .max_batch = most, .first = first, .last = last};
     GS_TRY(gs_model_create(w->device, &stage, &s->model));
@@ -145,21 +192,10 @@ static gs_status make_slot(const gs_worker *w, const gs_pipeline_worker *p, cons
     return GS_OK;
 }
 
-static gs_status make_chunks(const gs_worker *w, gs_pipeline_worker *p) {
-    p->own = &w->partition;
-    GS_TRY(GS_NEW(p->chunk, p->cut.shape.chunks, "%d chunks (--pipeline)", p->cut.shape.chunks));
-    for (int c = 0; c < p->cut.shape.chunks; c++)
-        p->chunk[c] = (gs_stage_chunk){.run = c * p->cut.shape.stages + p->stage, .state = &p->own->state[c]};
-    for (int i = p->own->count - 1; i >= 0; i--) {
-        gs_shard *params = &p->chunk[p->own->unit[i].run].params;
-        *params = (gs_shard){p->own->unit[i].at, params->count + p->own->unit[i].count};
-    }
-    return GS_OK;
-}
-
-static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
-    gs_stage_chunk *c = &p->chunk[number];
+static gs_status make_chunk(gs_worker *w, pipeline_worker *p, int number) {
+    chunk *c = &p->chunk[number];
     const int slots = gs_instructions_alive(&p->list[p->stage], number);
+    *c = (chunk){.run = number * p->cut.shape.stages + p->stage, .own = &p->own->run[number]};
     GS_TRY(GS_NEW(c->slot, slots, "%d micro-batches (--pipeline)", slots));
     while (c->slots < slots) {
         const size_t most = c->slots == 0 ? w->input.most : w->schedule.most;
@@ -169,7 +205,7 @@ static gs_status make_slots(gs_worker *w, gs_pipeline_worker *p, int number) {
 }
 
 /* The first stage needs samples, the last one targets. */
-static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
+static gs_status make_inputs(gs_worker *w, pipeline_worker *p) {
     const size_t most = w->schedule.most;
     const int inputs = p->chunk[0].slots;
     GS_TRY(GS_NEW(p->input, inputs, "%d micro-batches (--pipeline)", inputs));
@@ -187,7 +223,7 @@ static gs_status make_inputs(gs_worker *w, gs_pipeline_worker *p) {
     return GS_OK;
 }
 
-static gs_status make_lists(gs_pipeline_worker *p) {
+static gs_status make_lists(pipeline_worker *p) {
     const int stages = p->cut.shape.stages, batches = p->cut.shape.micro_batches;
     GS_TRY(GS_NEW(p->list, stages, "the schedules of %d stages", stages));
     GS_TRY(GS_NEW(p->sent, stages, "the messages of %d stages", stages));
@@ -197,15 +233,15 @@ static gs_status make_lists(gs_pipeline_worker *p) {
     return GS_OK;
 }
 
-static size_t largest_chunk(const gs_pipeline_worker *p) {
+static size_t largest_chunk(const pipeline_worker *p) {
     size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
     for (int c = 0; c < p->cut.shape.chunks && !p->own->gradients_cut; c++)
-        if (p->chunk[c].params.count > most) most = p->chunk[c].params.count;
+        if (p->own->run[c].params.count > most) most = p->own->run[c].params.count;
     return most;
 }
 
 /* For --exact: see ../ordered_sums.h. */
-static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
+static gs_status make_sums(gs_worker *w, pipeline_worker *p) {
     const gs_settings *s = w->settings;
     w->sync_most = GS_STATS;
     if (!s->exact) return GS_OK;
@@ -214,19 +250,31 @@ static gs_status make_sums(gs_worker *w, gs_pipeline_worker *p) {
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-static gs_status make_stage(gs_worker *w, gs_pipeline_worker *p) {
+/* Messages have 16 bits if all devices of the pipeline store activations so. A dry run has no other worker to ask: the
+ * names of all devices decide. */
+static gs_status ask_for_halves(gs_worker *w) {
+    int64_t all = w->device->ops->narrow && !(w->device->dry && strstr(w->settings->devices, "cpu"));
+    GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
+    w->model->net->half_ends = all != 0;
+    return GS_OK;
+}
+
+static gs_status create(gs_worker *w) {
+    pipeline_worker *p;
+    GS_TRY(GS_NEW(p, 1, "--pipeline"));
+    w->strategy_state = p;
     p->stage = w->groups.coordinates.pp;
+    p->own = &w->partition;
     GS_TRY(gs_stages_of(w, &p->cut));
-    GS_TRY(make_chunks(w, p));
-    if (w->device->precision != GS_PRECISION_F32) /* messages have 16 bits if all activations do */
-        GS_TRY(w->calls->halves(w, &w->model->net->half_ends));
+    if (w->device->precision != GS_PRECISION_F32) GS_TRY(ask_for_halves(w));
     GS_TRY(make_lists(p));
-    for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_slots(w, p, c));
+    GS_TRY(GS_NEW(p->chunk, p->cut.shape.chunks, "%d chunks (--pipeline)", p->cut.shape.chunks));
+    for (int c = 0; c < p->cut.shape.chunks; c++) GS_TRY(make_chunk(w, p, c));
     GS_TRY(make_inputs(w, p));
     return make_sums(w, p);
 }
 
-static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
+static void free_chunk(const gs_worker *w, chunk *c) {
     for (int i = 0; i < c->slots; i++) {
         gs_model_free(c->slot[i].model);
         w->device->ops->free(w->device, c->slot[i].x);
@@ -236,7 +284,7 @@ static void free_chunk(const gs_worker *w, gs_stage_chunk *c) {
 }
 
 static void free_stage(gs_worker *w) {
-    gs_pipeline_worker *p = w->strategy_state;
+    pipeline_worker *p = w->strategy_state;
     if (!p) return;
     for (int c = 0; p->chunk && c < p->cut.shape.chunks; c++) free_chunk(w, &p->chunk[c]);
     for (int i = 0; i < p->inputs; i++) {
@@ -245,7 +293,7 @@ static void free_stage(gs_worker *w) {
     }
     for (int s = 0; p->list && s < p->cut.shape.stages; s++) gs_instructions_free(&p->list[s]);
     while (p->kept) {
-        gs_kept_message *next = p->kept->next;
+        kept_message *next = p->kept->next;
         free(p->kept);
         p->kept = next;
     }
@@ -271,30 +319,22 @@ static void free_stage(gs_worker *w) {
  *                  + (p T - p T_1)        the rest: messages, wake-ups and loads, and passes whose times vary
  *
  * A schedule with needless waits has more fill and drain than the formula. */
-void gs_stage_record_pass(gs_pipeline_worker *p, const gs_instruction *i, double start) {
-    gs_stage_record *r = &p->record;
+static void record_pass(pipeline_worker *p, const gs_instruction *i, double start) {
+    record *r = &p->record;
     const double end = gs_seconds();
     const int run = i->chunk * p->cut.shape.stages + p->stage;
-    if (!r->in_step) {
-        memset(&r->last, 0, sizeof r->last);
-        r->began = start;
-    }
-    r->in_step = true;
+    if (r->began == 0) r->began = start;
     r->last.seconds[i->action == GS_DO_BACKWARD][run] += end - start;
     if (p->stage == 0) r->last.span = end - r->began;
 }
 
 /* The first step touches memory first and starts threads: it counts only if there is no other. */
-static void record_step(gs_pipeline_worker *p) {
-    gs_stage_record *r = &p->record;
-    const int chunks = p->cut.shape.chunks;
-    r->in_step = false;
+static void record_step(pipeline_worker *p) {
+    record *r = &p->record;
     if (r->steps++ < 2) memset(&r->all, 0, sizeof r->all);
     r->all.span += r->last.span;
-    for (int k = 0; k < 2 * chunks; k++) {
-        const int run = k / 2 * p->cut.shape.stages + p->stage;
-        r->all.seconds[k % 2][run] += r->last.seconds[k % 2][run];
-    }
+    for (int k = 0; k < 2; k++)
+        for (int run = 0; run < p->cut.runs; run++) r->all.seconds[k][run] += r->last.seconds[k][run];
 }
 
 gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const gs_stage_times *times,
@@ -326,25 +366,313 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
 
 /* From the sums over the workers of all pipelines, alike on all. */
 static gs_status report(gs_worker *w, gs_result *result) {
-    const gs_pipeline_worker *p = w->strategy_state;
+    const pipeline_worker *p = w->strategy_state;
     gs_stage_times sum[] = {p->record.all, p->record.last};
     GS_TRY(gs_comm_all_reduce(w->comm, sum, sizeof sum / (sizeof(double)), GS_F64, GS_SUM));
     GS_TRY(gs_bubble_of(&p->cut.shape, p->list, &sum[0], &result->bubble));
     return gs_bubble_of(&p->cut.shape, p->list, &sum[1], &result->bubble_last);
 }
 
-/* ---- training ---- */
+/* ---- the micro-batches of a step ---- */
 
-static gs_status create(gs_worker *w) {
-    gs_pipeline_worker *p;
-    GS_TRY(GS_NEW(p, 1, "--pipeline"));
-    w->strategy_state = p;
-    return make_stage(w, p);
+/* All stages know the sizes of all micro-batches beforehand. The last ones of a small batch may be empty; the loader
+ * does not deliver those. */
+static void next_micro_batches(gs_worker *w, pipeline_worker *p) {
+    gs_schedule from = w->schedule;
+    from.done = w->step;
+    gs_schedule_position at = gs_schedule_begin(&from);
+    int parts = 0;
+    for (p->filled = 0; parts < w->schedule.mine && p->filled < p->cut.shape.micro_batches; p->filled++) {
+        gs_micro_batch *micro_batch = &p->micro_batch[p->filled];
+        if (!gs_schedule_next(&from, &at, micro_batch)) gs_bug("a step beyond the end of the run");
+        parts += micro_batch->last;
+    }
+    if (parts < w->schedule.mine) gs_bug("a micro-batch is more than can be computed at once");
+    w->micro_batch = p->micro_batch[0];
+    for (int k = p->filled; k < p->cut.shape.micro_batches; k++) p->micro_batch[k] = (gs_micro_batch){.n = 0};
 }
+
+static gs_status load(gs_worker *w, pipeline_worker *p, int k) {
+    gs_pass unused = {0};
+    if (k >= p->filled) return GS_OK;
+    if (p->inputs == 0) { /* stages in the middle take neither samples nor targets */
+        w->measured.samples += (double)p->micro_batch[k].n;
+        return GS_OK;
+    }
+    const gs_input own = w->input;
+    w->input = p->input[k % p->inputs];
+    gs_status status = gs_worker_next(w, &unused);
+    w->input = own;
+    return status;
+}
+
+/* ---- forward and backward ---- */
+
+static slot *slot_of(const pipeline_worker *p, const gs_instruction *i) {
+    const chunk *c = &p->chunk[i->chunk];
+    return &c->slot[i->micro_batch % c->slots];
+}
+
+/* Ranges of this worker's array of gradients. */
+static gs_shard state_of(const chunk *c) {
+    return (gs_shard){c->own->at, c->own->count};
+}
+static gs_shard counts_of(const pipeline_worker *p) {
+    return (gs_shard){p->own->counts, GS_STATS};
+}
+
+static gs_status fill_if_empty(const gs_worker *w, const pipeline_worker *p, bool has, gs_shard r) {
+    const gs_mem here = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, here, 0, r.count);
+}
+
+/* With --exact: leaf k of a range joins the tree; the last leaf leaves the sum in the range. */
+static gs_status add_leaf(gs_worker *w, const pipeline_worker *p, gs_shard r, int k) {
+    const gs_mem here = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
+    GS_TRY(fill_if_empty(w, p, p->micro_batch[k].n > 0, r));
+    return gs_ordered_sums_add_here(w, here, r.first, r.count, k);
+}
+
+/* An empty micro-batch: this replica still takes part in the collectives of a pass. */
+static gs_status join(gs_worker *w, const gs_instruction *i, gs_pass pass) {
+    pass.fresh = false;
+    return w->reducer->join ? w->reducer->join(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
+}
+
+static gs_status forward(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
+    chunk *c = &p->chunk[i->chunk];
+    slot *s = slot_of(p, i);
+    const gs_pass pass =
+        gs_worker_pass(w, &p->micro_batch[i->micro_batch], w->settings->exact || !c->has_state);
+    const bool has_loss = c->run == p->cut.runs - 1;
+    const gs_input *input = p->inputs ? &p->input[i->micro_batch % p->inputs] : NULL;
+    if (w->settings->exact && has_loss) GS_TRY(gs_model_clear_stats(w->model));
+    if (pass.n > 0) {
+        GS_TRY(gs_model_forward(s->model, &pass, c->run > 0 ? s->x : input->x, &s->y));
+        if (has_loss) GS_TRY(gs_model_loss(s->model, &pass, s->y, input->targets));
+        c->has_state = true;
+    } else {
+        GS_TRY(join(w, i, pass));
+    }
+    if (!w->settings->exact) return GS_OK;
+    if (has_loss) GS_TRY(add_leaf(w, p, counts_of(p), i->micro_batch));
+    return add_leaf(w, p, state_of(c), i->micro_batch);
+}
+
+static gs_status backward(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
+    chunk *c = &p->chunk[i->chunk];
+    slot *s = slot_of(p, i);
+    const gs_pass pass = gs_worker_pass(w, &p->micro_batch[i->micro_batch], w->settings->exact || !c->has_dw);
+    const gs_mem targets =
+        c->run == p->cut.runs - 1 && p->inputs ? p->input[i->micro_batch % p->inputs].targets : GS_NONE;
+    if (pass.n > 0) {
+        GS_TRY(gs_model_backward_stage(s->model, &pass, s->y, targets, s->dy, &s->dx));
+        c->has_dw = true;
+    } else {
+        GS_TRY(join(w, i, pass));
+    }
+    const bool adds = w->settings->exact && !p->own->gradients_cut; /* if cut, the reducer adds */
+    return adds ? add_leaf(w, p, c->own->params, i->micro_batch) : GS_OK;
+}
+
+static gs_status add_bytes(gs_layer *l, void *sum) {
+    *(size_t *)sum += l->bytes;
+    return GS_OK;
+}
+
+/* Bytes that the layers keep of a micro-batch of n samples, for the timeline; slot 0 has room for more. */
+static size_t activations_of(const slot *s, size_t n) {
+    size_t bytes = 0;
+    (void)gs_layer_walk(s->model->net, add_bytes, &bytes);
+    return bytes / s->model->max_batch * n;
+}
+
+static gs_status compute(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
+    const bool goes_forward = i->action == GS_DO_FORWARD;
+    const double start = gs_seconds();
+    GS_TRY(goes_forward ? forward(w, p, i) : backward(w, p, i));
+    GS_TRY(w->device->ops->finish(w->device));
+    record_pass(p, i, start);
+    if (w->recorded)
+        gs_timeline_stage(w, !goes_forward, i->micro_batch, i->chunk,
+                          activations_of(slot_of(p, i), p->micro_batch[i->micro_batch].n), start);
+    return gs_phase_ends(w, goes_forward ? GS_PHASE_FORWARD : GS_PHASE_BACKWARD);
+}
+
+/* ---- messages ---- */
+
+/* The memory that a message is sent from, or received into. */
+static gs_mem memory_of(const pipeline_worker *p, const gs_instruction *i) {
+    switch (i->action) {
+    case GS_DO_SEND_ACTIVATION:
+        return slot_of(p, i)->y;
+    case GS_DO_RECV_ACTIVATION:
+        return slot_of(p, i)->x;
+    case GS_DO_SEND_GRADIENT:
+        return slot_of(p, i)->dx;
+    case GS_DO_RECV_GRADIENT:
+        return slot_of(p, i)->dy;
+    case GS_DO_SEND_TABLE:
+    case GS_DO_RECV_TABLE:
+        return stage_table(p)->w;
+    default:
+        return stage_table(p)->dw;
+    }
+}
+
+/* The bytes of the message of `sent`, by stage `from`. All stages store activations and gradients between two runs in
+ * the same number of bits (memory/half_storage.h). */
+static size_t bytes_in(const pipeline_worker *p, const gs_instruction *sent, int from) {
+    const int run = sent->chunk * p->cut.shape.stages + from;
+    const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
+    if (!forward && sent->action != GS_DO_SEND_GRADIENT) return p->cut.tied.table->count * sizeof(float);
+    const gs_layer *after = p->chunk[0].slot[0].model->net->child[p->cut.first[forward ? run + 1 : run]];
+    return gs_bytes_of(p->micro_batch[sent->micro_batch].n * gs_shape_size(after->in), after->memory.x_half);
+}
+
+static gs_status send(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
+    const size_t bytes = bytes_in(p, i, p->stage);
+    const double start = gs_seconds();
+    const gs_mem from = bytes ? memory_of(p, i) : GS_NONE;
+    gs_comm *stages = w->groups.comm[GS_PP];
+    GS_TRY(gs_call_run_on_device(stages, w->device, &(gs_call){GS_SEND, bytes, GS_U8, GS_SUM, i->peer}, from,
+                                 GS_NONE));
+    w->measured.sent += (double)bytes;
+    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, false, gs_comm_rank_in_parent(stages, i->peer), bytes,
+                        start);
+    return gs_phase_ends(w, GS_PHASE_SYNC);
+}
+
+/* A tied gradient is added to the memory; every other message overwrites it. */
+static gs_status deliver(gs_worker *w, const pipeline_worker *p, const gs_instruction *i, const void *data,
+                         size_t bytes) {
+    void *host;
+    const gs_mem to = memory_of(p, i);
+    if (bytes == 0) return GS_OK;
+    if (i->action != GS_DO_RECV_TIED || w->settings->exact)
+        return w->device->ops->write(w->device, to, data, bytes);
+    GS_TRY(w->device->ops->map(w->device, to, bytes, &host));
+    gs_host_add(w->device, host, data, bytes / sizeof(float));
+    return w->device->ops->unmap(w->device, to, host);
+}
+
+static gs_status keep(gs_worker *w, pipeline_worker *p, const gs_instruction *sent, size_t bytes,
+                      kept_message **out) {
+    kept_message *m = *out = malloc(sizeof *m + bytes);
+    if (!m) return gs_fail(GS_E_MEMORY, "--pipeline: no memory for a message of %zu bytes", bytes);
+    *m = (kept_message){.sent = *sent, .next = p->kept};
+    p->kept = m;
+    return gs_book_host(w, GS_MEMORY_COMMUNICATION, m, bytes);
+}
+
+static kept_message *take_kept(pipeline_worker *p, const gs_instruction *wanted) {
+    kept_message **at = &p->kept;
+    while (*at && !gs_instruction_is(&(*at)->sent, wanted)) at = &(*at)->next;
+    kept_message *found = *at;
+    if (found) *at = found->next;
+    return found;
+}
+
+/* The next message that stage `from` sends to this one, in the order of its list. */
+static const gs_instruction *next_message(pipeline_worker *p, int from) {
+    const gs_instructions *l = &p->list[from];
+    const gs_instruction *i;
+    do {
+        if (p->sent[from] == l->count)
+            gs_bug("stage %d waits for a message that stage %d does not send", p->stage, from);
+        i = &l->list[p->sent[from]++];
+    } while (!gs_action_sends(i->action) || i->peer != p->stage);
+    return i;
+}
+
+/* Into `device`, or if that is NULL into `host`. */
+static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_mem *device, void *host) {
+    gs_comm *stages = w->groups.comm[GS_PP];
+    const double start = gs_seconds();
+    const gs_call call = {GS_RECV, bytes, GS_U8, GS_SUM, from};
+    GS_TRY(device ? gs_call_run_on_device(stages, w->device, &call, GS_NONE, *device)
+                  : gs_comm_recv(stages, host, bytes, from));
+    gs_timeline_message(w, GS_ROW_COMPUTE, w->step + 1, true, gs_comm_rank_in_parent(stages, from), bytes,
+                        start);
+    return GS_OK;
+}
+
+/* Messages that arrive before the wanted one are kept, and one that will be added goes through a buffer. Every other
+ * message arrives directly in its memory, which saves a copy. In a step no two messages of one stage are alike, and
+ * those of two stages differ too: activations come from the previous stage, gradients from the next one. */
+static gs_status receive(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
+    const gs_instruction wanted = gs_instruction_sent(&p->cut.shape, i, p->stage);
+    const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
+    kept_message *m;
+    while (!(m = take_kept(p, &wanted))) {
+        const gs_instruction *next = next_message(p, i->peer);
+        const size_t bytes = bytes_in(p, next, i->peer);
+        if (!adds && gs_instruction_is(next, &wanted)) {
+            const gs_mem to = bytes ? memory_of(p, i) : GS_NONE;
+            GS_TRY(receive_message(w, i->peer, bytes, &to, NULL));
+            return gs_phase_ends(w, GS_PHASE_SYNC);
+        }
+        GS_TRY(keep(w, p, next, bytes, &m));
+        GS_TRY(receive_message(w, i->peer, bytes, NULL, m->data));
+    }
+    gs_status status = deliver(w, p, i, m->data, bytes_in(p, &m->sent, i->peer));
+    gs_ledger_remove(&w->device->memory, m);
+    free(m);
+    return status == GS_OK ? gs_phase_ends(w, GS_PHASE_SYNC) : status;
+}
+
+/* ---- a step ---- */
+
+/* Load, forward, backward, or a message. */
+static gs_status execute(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
+    if (gs_action_sends(i->action)) return send(w, p, i);
+    if (gs_action_receives(i->action)) return receive(w, p, i);
+    if (i->action != GS_DO_LOAD) return compute(w, p, i);
+    GS_TRY(load(w, p, i->micro_batch));
+    return gs_phase_ends(w, GS_PHASE_DATA);
+}
+
+/* Both stages of a shared table add to its gradient, also in a fresh pass; and a stage may get no samples. */
+static gs_status begin(gs_worker *w, pipeline_worker *p) {
+    const gs_backend *ops = w->device->ops;
+    GS_TRY(gs_model_clear_stats(w->model));
+    if (p->cut.tied.table && (p->stage == 0 || p->stage == p->cut.shape.stages - 1))
+        GS_TRY(ops->fill(w->device, stage_table(p)->dw, 0, p->cut.tied.table->count));
+    for (int c = 0; c < p->cut.shape.chunks; c++) p->chunk[c].has_dw = p->chunk[c].has_state = false;
+    memset(&p->record.last, 0, sizeof p->record.last);
+    p->record.began = 0;
+    memset(p->sent, 0, (size_t)p->cut.shape.stages * sizeof *p->sent);
+    next_micro_batches(w, p);
+    return GS_OK;
+}
+
+/* This stage's list up to the sum: dw of its layers, over the micro-batches of this pipeline. */
+static gs_status run_to_sum(gs_worker *w, pipeline_worker *p) {
+    const gs_instruction *i = p->list[p->stage].list;
+    GS_TRY(begin(w, p));
+    for (; i->action != GS_DO_SUM; i++) GS_TRY(execute(w, p, i));
+    for (int c = 0; c < p->cut.shape.chunks; c++) {
+        const chunk *k = &p->chunk[c];
+        GS_TRY(fill_if_empty(w, p, k->has_dw || p->own->gradients_cut, k->own->params));
+        GS_TRY(fill_if_empty(w, p, k->has_state, state_of(k)));
+    }
+    return GS_OK;
+}
+
+/* The messages after the update. */
+static gs_status run_after_update(gs_worker *w, pipeline_worker *p) {
+    const gs_instructions *mine = &p->list[p->stage];
+    size_t i = 0;
+    while (mine->list[i].action != GS_DO_UPDATE) i++;
+    for (i++; i < mine->count; i++) GS_TRY(execute(w, p, &mine->list[i]));
+    return GS_OK;
+}
+
+/* ---- training ---- */
 
 /* Rank 0 of the last stage of the first pipeline contributes the counts. The others add 0, so this sum is exact; and
  * any worker can ask to stop. */
-static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score *score) {
+static gs_status share_score(gs_worker *w, const pipeline_worker *p, gs_score *score) {
     const bool has_counts =
         p->stage == p->cut.shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
     for (int i = 0; i < GS_STATS; i++) w->counts[i] = 0;
@@ -357,8 +685,8 @@ static gs_status share_score(gs_worker *w, const gs_pipeline_worker *p, gs_score
 }
 
 static gs_status step(gs_worker *w, gs_score *score) {
-    gs_pipeline_worker *p = w->strategy_state;
-    GS_TRY(gs_stage_run(w, p)); /* this stage's part of load, forward, loss, backward */
+    pipeline_worker *p = w->strategy_state;
+    GS_TRY(run_to_sum(w, p)); /* this stage's part of load, forward, loss, backward */
     GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
     record_step(p);
     GS_TRY(w->reducer->finish(w)); /* dw of all pipelines, and their counts */
@@ -369,19 +697,19 @@ static gs_status step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     GS_TRY(gs_gather_new_weights(w));
-    return gs_stage_run_after(w, p);
+    return run_after_update(w, p);
 }
 
 /* One for each chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
-    const gs_pipeline_worker *p = w->strategy_state;
+    const pipeline_worker *p = w->strategy_state;
     return i < p->cut.shape.chunks ? p->chunk[i].slot[0].model : NULL;
 }
 
 /* ---- the test set ---- */
 
 /* Receive x from the previous stage, or send it to the next: around the stages, once for each chunk of a stage. */
-static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation operation, gs_mem x,
+static gs_status pass_on(gs_worker *w, const pipeline_worker *p, gs_operation operation, gs_mem x,
                          size_t numbers) {
     const bool sends = operation == GS_SEND;
     const int peer = (p->stage + (sends ? 1 : p->cut.shape.stages - 1)) % p->cut.shape.stages;
@@ -392,10 +720,10 @@ static gs_status pass_on(gs_worker *w, const gs_pipeline_worker *p, gs_operation
 
 /* Blocks follow each other as micro-batches do, so that stages work on different blocks at the same time. */
 static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
-    const gs_pipeline_worker *p = w->strategy_state;
+    const pipeline_worker *p = w->strategy_state;
     *scored = p->stage == p->cut.shape.stages - 1;
     for (int c = 0; c < p->cut.shape.chunks; c++) {
-        const gs_stage_slot *s = &p->chunk[c].slot[0];
+        const slot *s = &p->chunk[c].slot[0];
         const bool first = p->chunk[c].run == 0, last = p->chunk[c].run == p->cut.runs - 1;
         gs_mem y;
         if (!first) GS_TRY(pass_on(w, p, GS_RECV, s->x, pass->n * gs_shape_size(s->model->in)));
