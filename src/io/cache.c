@@ -1,13 +1,11 @@
 #include "io/cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "io/file.h"
@@ -61,46 +59,21 @@ bool gs_cache_read(const char *name, void **data, size_t *bytes) {
         free(all);
         return false;
     }
-    utimensat(AT_FDCWD, path, NULL, 0); /* recently used entries are removed last */
     *bytes = size - first;
     memmove(all, all + first, *bytes + 1);
     *data = all;
     return true;
 }
 
-/* If all entries exceed `most` bytes together, remove the least recently used one except `keep`. */
-static bool remove_oldest(const char *folder, const char *keep, off_t most) {
-    char path[PATH_MAX], oldest[PATH_MAX] = "";
-    off_t total = 0;
-    time_t oldest_time = 0;
-    DIR *d = opendir(folder);
-    if (!d) return false;
-    for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
-        struct stat s;
-        if (strcmp(e->d_name, keep) == 0 || strcmp(e->d_name, lock_name) == 0) continue;
-        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
-        if (lstat(path, &s) != 0 || !S_ISREG(s.st_mode)) continue;
-        total += s.st_size;
-        if (*oldest && s.st_mtime >= oldest_time) continue;
-        strcpy(oldest, path);
-        oldest_time = s.st_mtime;
-    }
-    closedir(d);
-    return total > most && unlink(oldest) == 0;
-}
-
 bool gs_cache_write(const char *name, const void *data, size_t bytes) {
-    enum { MOST = 512 << 20 };
-    char folder[PATH_MAX], path[PATH_MAX], header[HEADER];
+    char path[PATH_MAX], header[HEADER];
     gs_file_writer w;
-    if (!folder_of_cache(folder, sizeof folder) || !gs_cache_path(name, path, sizeof path)) return false;
+    if (!gs_cache_path(name, path, sizeof path)) return false;
     int length = write_header(header, name, data, bytes);
     if (length >= HEADER || gs_file_writer_open(path, &w) != GS_OK) return false;
     fwrite(header, 1, (size_t)length, w.file);
     fwrite(data, 1, bytes, w.file);
-    if (gs_file_writer_commit(&w) != GS_OK) return false;
-    while (remove_oldest(folder, name, MOST)) continue;
-    return true;
+    return gs_file_writer_commit(&w) == GS_OK;
 }
 
 /* ---- the lock ---- */
