@@ -211,6 +211,11 @@ gs_cl_grid gs_cl_items(size_t items, size_t local) {
     return (gs_cl_grid){{gs_cl_parts(items, local), 1, 1}, {local, 1, 1}};
 }
 
+gs_cl_grid gs_cl_groups(gs_device *d, size_t groups) {
+    const size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1;
+    return gs_cl_items(groups * each, each);
+}
+
 gs_cl_grid gs_cl_with_rows(gs_cl_grid grid, size_t rows) {
     enum { MOST = 65535 };
     grid.groups[1] = rows < MOST ? rows : MOST;
