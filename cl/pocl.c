@@ -24,7 +24,7 @@ static char problem[2 * PATH]; /* why PoCL has no folder; "" if it has one */
 static char temporary[PATH];
 static pid_t owner; /* a process that this one has forked leaves the folder alone */
 
-/* ---- is it a place to write to? ---- */
+/* ---- folders that can be written to ---- */
 
 /* Try to write: permission bits do not show full disks, quotas and read-only file systems. On failure errno is
  * set. */

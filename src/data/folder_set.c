@@ -388,7 +388,7 @@ static gs_status decode_good(gs_folder_set *f, tools *t, size_t *i, const gs_sam
     return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
 }
 
-/* Does --augment change a sample after cropping? */
+/* True if --augment changes a sample after cropping. */
 static bool is_changed(const gs_augment *a) {
     return a && (a->crop || a->flip || a->cutout);
 }

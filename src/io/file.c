@@ -54,14 +54,14 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
     return -1;
 }
 
-/* Is it .PID-N-HOST.tmp of this host? */
+/* True for .PID-N-HOST.tmp of this host. */
 static bool is_ending(const char *text, const char *end) {
     int length = 0;
     sscanf(text, ".%*[0-9]-%*[0-9]%n", &length);
     return length > 0 && strcmp(text + length, end) == 0;
 }
 
-/* Is it FILE.PID-N-HOST.tmp of this host? FILE NULL: any. */
+/* True for FILE.PID-N-HOST.tmp of this host; FILE NULL: any file. */
 static bool is_temporary_of(const char *name, const char *file, const char *end) {
     const size_t length = file ? strlen(file) : 0;
     if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
