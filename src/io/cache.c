@@ -10,27 +10,21 @@
 #include <unistd.h>
 #include "io/file.h"
 
-static const char lock_name[] = "lock";
-
 /* ---- where ---- */
 
-static bool folder_of_cache(char *path, size_t size) {
+bool gs_cache_path(const char *name, char *path, size_t size) {
     const char *own = getenv("GRADSUM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[PATH_MAX];
     int length = -1;
     if (own && *own) {
         if (strcmp(own, "off") == 0) return false;
-        length = snprintf(path, size, "%s", own);
+        length = snprintf(folder, sizeof folder, "%s", own);
     } else if (xdg && *xdg == '/') { /* the standard: ignore a relative path */
-        length = snprintf(path, size, "%s/gradsum", xdg);
+        length = snprintf(folder, sizeof folder, "%s/gradsum", xdg);
     } else if (home && *home) {
-        length = snprintf(path, size, "%s/.cache/gradsum", home);
+        length = snprintf(folder, sizeof folder, "%s/.cache/gradsum", home);
     }
-    return length > 0 && length < (int)size && gs_file_make_folders(path);
-}
-
-bool gs_cache_path(const char *name, char *path, size_t size) {
-    char folder[PATH_MAX];
-    if (!folder_of_cache(folder, sizeof folder)) return false;
+    if (length <= 0 || length >= (int)sizeof folder || !gs_file_make_folders(folder)) return false;
     return snprintf(path, size, "%s/%s", folder, name) < (int)size;
 }
 
@@ -81,7 +75,7 @@ bool gs_cache_write(const char *name, const void *data, size_t bytes) {
 int gs_cache_lock(void) {
     enum { TRIES = 6000 }; /* of 10 ms each */
     char path[PATH_MAX];
-    if (!gs_cache_path(lock_name, path, sizeof path)) return -1;
+    if (!gs_cache_path("lock", path, sizeof path)) return -1;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     for (int i = 0; fd >= 0 && i < TRIES; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
