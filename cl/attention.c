@@ -11,11 +11,9 @@ static attention_sizes sizes_of(gs_device *d, const gs_attention_sizes *s) {
     return (attention_sizes){s->length, s->width, s->heads, s->causal, (cl_int)d->precision};
 }
 
-/* One work-group for each tile of tokens, each head and each sample: GS_SUM_ITEMS work-items on a GPU, one on a CPU. */
+/* One work-group for each tile of tokens, each head and each sample. */
 static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) {
-    const size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1,
-                 tiles = gs_cl_parts((size_t)s->length, TILE);
-    return gs_cl_items(n * (size_t)s->heads * tiles * each, each);
+    return gs_cl_groups(d, n * (size_t)s->heads * gs_cl_parts((size_t)s->length, TILE));
 }
 
 /* Samples computed at once, with `copied` numbers of each copied: enough tiles for all cores. */

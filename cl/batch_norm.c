@@ -1,11 +1,5 @@
 #include "cl/round16.h"
 
-/* The grid of a kernel with one work-group for each channel. */
-static gs_cl_grid channels(gs_device *d, const gs_batch_norm_sizes *s) {
-    size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1;
-    return gs_cl_items((size_t)s->c * each, each);
-}
-
 /* The grid of a kernel for vectors: one work-item for each channel and sample. */
 static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
     return gs_cl_with_rows(gs_cl_items((size_t)s->c, 64), n);
@@ -14,8 +8,8 @@ static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
 gs_status gs_cl_batch_norm_statistics(gs_device *d, gs_mem mean, gs_mem var, gs_mem x, size_t n,
                                       const gs_batch_norm_sizes *s) {
     if (n == 0) return gs_clear(d, mean, (size_t)s->c, var, (size_t)s->c);
-    return GS_CL_RUN(d, GS_CL_AS(d, x, "batch_norm"), "batch_norm_statistics", channels(d, s), mean, var, x,
-                     n, GS_ARG_STRUCT(*s));
+    return GS_CL_RUN(d, GS_CL_AS(d, x, "batch_norm"), "batch_norm_statistics", gs_cl_groups(d, (size_t)s->c),
+                     mean, var, x, n, GS_ARG_STRUCT(*s));
 }
 
 gs_status gs_cl_batch_norm_running(gs_device *d, gs_mem dmean, gs_mem dvar, gs_mem running_mean,
@@ -38,8 +32,8 @@ gs_status gs_cl_batch_norm_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, g
 gs_status gs_cl_batch_norm_sums(gs_device *d, gs_mem sums, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                 gs_mem mean, gs_mem var, size_t n, const gs_batch_norm_sizes *s, bool add) {
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * (size_t)s->c * (size_t)s->plane, false}));
-    return GS_CL_RUN(d, GS_CL_FLOW(d, dy, "batch_norm"), "batch_norm_sums", channels(d, s), sums, dw, db, dy,
-                     x, mean, var, n, GS_ARG_STRUCT(*s), (int)add);
+    return GS_CL_RUN(d, GS_CL_FLOW(d, dy, "batch_norm"), "batch_norm_sums", gs_cl_groups(d, (size_t)s->c),
+                     sums, dw, db, dy, x, mean, var, n, GS_ARG_STRUCT(*s), (int)add);
 }
 
 gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem w, gs_mem mean,

@@ -48,28 +48,12 @@ static void write_options(const gs_cl *cl, const char *file, char *options) {
                  t->vector, t->rows, gs_cl_rows_low(t), t->dot_rows, GS_DOT_COLUMNS, t->unroll, GS_PACK);
 }
 
-/* "/usr/share/pocl/include/_builtin_renames.h:140" -> "_builtin_renames.h:140": the folders of this machine say
- * nothing, and make a line long. */
-static void leave_out_folders(char *log) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-/";
-    char *to = log;
-    for (const char *from = log; *from;) {
-        bool begins = *from == '/' && (from == log || !strchr(letters, from[-1]));
-        size_t path = begins ? strspn(from, letters) : 0, folders = path;
-        while (folders > 0 && from[folders - 1] != '/') folders--;
-        if (folders > 1 && folders < path) from += folders; /* not a lone /, as in a / b */
-        *to++ = *from++;
-    }
-    *to = '\0';
-}
-
 /* Print the compiler's log, and put its first error into the message. */
 static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error, const char *file) {
     size_t size = 0;
     clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     char *log = calloc(1, size + 1);
     if (log) clGetProgramBuildInfo(program, cl->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
-    if (log) leave_out_folders(log);
     const char *first = log ? strstr(log, "error") : NULL;
     while (first && first > log && first[-1] != '\n') first--;
     if (log && *log) fprintf(stderr, "%s: the OpenCL compiler says:\n%s\n", file, log);

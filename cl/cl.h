@@ -169,6 +169,9 @@ typedef struct gs_cl_grid {
  * nothing. */
 gs_cl_grid gs_cl_items(size_t items, size_t local);
 
+/* One work-group for each of `groups` things, of GS_SUM_ITEMS work-items on a GPU and of one on a CPU. */
+gs_cl_grid gs_cl_groups(gs_device *, size_t groups);
+
 /* The grid with `rows` rows in its second dimension, or 65535, which is all that NVIDIA allows: a kernel loops over the
  * others. */
 gs_cl_grid gs_cl_with_rows(gs_cl_grid, size_t rows);

@@ -74,8 +74,8 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* Do `low` tiles, three vectors wide instead of two, compute less beyond the edges of a product? Strips of one vector
- * fill the rest. (Backward has only these tiles: a kernel with both takes longer to compile.) */
+/* True if `low` tiles, three vectors wide instead of two, compute less beyond the edges of a product. Strips of one
+ * vector fill the rest. (Backward has only these tiles: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
                  vectors = gs_cl_parts(columns, (size_t)t->vector);

@@ -14,8 +14,8 @@ gs_status gs_cl_embedding_backward(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x,
     const gs_cl *cl = gs_cl_of(d);
     size_t slices = cl->tiles.gpu ? GPU_SLICES : 4 * cl->units;
     if (slices > (size_t)rows) slices = (size_t)rows;
-    gs_cl_grid grid = cl->tiles.gpu ? gs_cl_items((size_t)c, 64) : gs_cl_items(1, 1);
-    grid.groups[1] = slices;
+    const gs_cl_grid grid =
+        gs_cl_with_rows(cl->tiles.gpu ? gs_cl_items((size_t)c, 64) : gs_cl_items(1, 1), slices);
     if (!add) GS_TRY(gs_cl_fill(d, dw, 0, (size_t)rows * (size_t)c));
     return GS_CL_RUN(d, GS_CL_AS(d, dy, "embedding"), "embedding_backward", grid, dw, dy, x, n, rows, c,
                      first, (int)slices);

@@ -1,15 +1,9 @@
 #include "cl/round16.h"
 
-/* The grid of a kernel with one work-group for each row. */
-static gs_cl_grid rows_of(gs_device *d, size_t n) {
-    size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1;
-    return gs_cl_items(n * each, each);
-}
-
 gs_status gs_cl_layer_norm_forward(gs_device *d, gs_mem y, gs_mem mean, gs_mem rstd, gs_mem x, gs_mem w,
                                    gs_mem b, size_t n, int c, float eps) {
-    return GS_CL_RUN(d, GS_CL_AS(d, y, "layer_norm"), "layer_norm_forward", rows_of(d, n), y, mean, rstd, x,
-                     w, b, n, c, eps);
+    return GS_CL_RUN(d, GS_CL_AS(d, y, "layer_norm"), "layer_norm_forward", gs_cl_groups(d, n), y, mean, rstd,
+                     x, w, b, n, c, eps);
 }
 
 /* dw and db in two steps: over chunks of rows, cut by the number of rows alone; then over the chunks, in order. */
@@ -23,11 +17,10 @@ gs_status gs_cl_layer_norm_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem d
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, chunks * 2 * width, &part));
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, n * width, false}));
     const char *file = GS_CL_FLOW(d, dy, "layer_norm");
-    gs_cl_grid grid = gs_cl_items(width, 64);
-    grid.groups[1] = chunks;
+    const gs_cl_grid grid = gs_cl_with_rows(gs_cl_items(width, 64), chunks);
     GS_TRY(GS_CL_RUN(d, file, "layer_norm_chunks", grid, GS_ARG_BUFFER(part), dy, x, mean, rstd, n, rows, c));
     GS_TRY(GS_CL_RUN(d, "layer_norm", "layer_norm_sums", gs_cl_items(width, 64), dw, db, GS_ARG_BUFFER(part),
                      chunks, c, (int)add));
     if (!dx.base) return GS_OK;
-    return GS_CL_RUN(d, file, "layer_norm_backward", rows_of(d, n), dx, dy, x, w, mean, rstd, n, c);
+    return GS_CL_RUN(d, file, "layer_norm_backward", gs_cl_groups(d, n), dx, dy, x, w, mean, rstd, n, c);
 }

@@ -115,14 +115,13 @@ static void describe(cl_platform_id platform, cl_device_id device, gs_device_inf
     snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
 }
 
+/* Appends to the list. */
 static gs_status list(gs_device_info **out, int *count, const char **problem) {
     static _Thread_local char trouble[300];
     cl_platform_id platform[GS_CL_MOST];
     cl_device_id device[GS_CL_MOST];
     cl_uint platforms, devices;
     trouble[0] = '\0';
-    *out = NULL;
-    *count = 0;
     if (problem) *problem = trouble;
     if (gs_cl_platforms(platform, &platforms) != GS_OK) snprintf(trouble, sizeof trouble, "%s", gs_message());
     for (cl_uint p = 0; p < platforms; p++) {
@@ -131,13 +130,8 @@ static gs_status list(gs_device_info **out, int *count, const char **problem) {
             snprintf(trouble, sizeof trouble, "%s", gs_message());
             continue;
         }
-        gs_device_info *grown = realloc(*out, ((size_t)*count + devices + 1) * sizeof *grown);
-        if (!grown) {
-            free(*out);
-            *out = NULL;
-            *count = 0;
-            return gs_fail(GS_E_MEMORY, "cl: no memory for a list of devices");
-        }
+        gs_device_info *grown = realloc(*out, ((size_t)*count + devices) * sizeof *grown);
+        if (!grown) return gs_fail(GS_E_MEMORY, "cl: no memory for a list of devices");
         *out = grown;
         for (cl_uint i = 0; i < devices; i++) {
             gs_device_info *info = &(*out)[(*count)++];

@@ -2,36 +2,29 @@
  *
  * PoCL writes compiled kernels to a folder. Without one it shows no device, and on a full disk its compiler ends the
  * process. Therefore the folder is tried beforehand. If it fails, PoCL gets a temporary one, which is removed when the
- * program ends. A killed program leaves it, at most 3 MB, to the next one that needs such a folder. A process holds a
- * lock on its own folder. */
+ * program ends. A killed program leaves it, at most 3 MB. */
 #include "backend.h"
 #include "cl/cl.h"
 #include "io/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
     PATH = 4096,
-    NEEDED = 8 << 20 /* bytes: all kernels of all models take less than 3 MB */,
-    NEW = 60 /* s */
+    NEEDED = 8 << 20 /* bytes: all kernels of all models take less than 3 MB */
 };
-#define PREFIX "gradsum-pocl-"
 
 static char problem[2 * PATH]; /* why PoCL has no folder; "" if it has one */
 static char temporary[PATH];
 static pid_t owner; /* a process that this one has forked leaves the folder alone */
 
-/* ---- is it a place to write to? ---- */
+/* ---- folders that can be written to ---- */
 
 /* Try to write: permission bits do not show full disks, quotas and read-only file systems. On failure errno is
  * set. */
@@ -67,37 +60,11 @@ static void remove_temporary(void) {
     if (getpid() == owner) gs_file_remove_folder(temporary);
 }
 
-/* Open and lock a folder of this user until the process ends; -1: another has it (LOCK_NB), or it is no such folder. */
-static int lock(const char *path, int wait, struct stat *s) {
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || (fstat(fd, s) == 0 && s->st_uid == geteuid() && flock(fd, LOCK_EX | wait) == 0)) return fd;
-    close(fd);
-    return -1;
-}
-
-/* Remove what killed processes have left. A folder made just now may not be locked yet. */
-static void remove_left(const char *above) {
-    char path[PATH + 300];
-    struct stat s;
-    DIR *d = opendir(above);
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", above, e->d_name);
-        const int fd = lock(path, LOCK_NB, &s);
-        if (fd >= 0 && time(NULL) - s.st_mtime > NEW) gs_file_remove_folder(path);
-        if (fd >= 0) close(fd);
-    }
-    if (d) closedir(d);
-}
-
 static gs_status use_temporary(void) {
     const char *tmp = getenv("TMPDIR"), *above = tmp && *tmp ? tmp : "/tmp";
-    struct stat s;
-    remove_left(above);
-    snprintf(temporary, sizeof temporary, "%s/" PREFIX "XXXXXX", above);
+    snprintf(temporary, sizeof temporary, "%s/gradsum-pocl-XXXXXX", above);
     if (!mkdtemp(temporary)) return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(errno));
     owner = getpid();
-    lock(temporary, 0, &s); /* until the end; another may have it while it looks at the folder */
     if (can_hold(temporary) && setenv("POCL_CACHE_DIR", temporary, 1) == 0 && atexit(remove_temporary) == 0)
         return GS_OK;
     const int error = errno;

@@ -36,16 +36,10 @@ static void append_place(text *t, int line, const char *file) {
     fprintf(t->to, "#line %d \"%s\"\n", line, file);
 }
 
-/* The name in a line `#include "name"`, into `file`; false for any other line. */
-static bool included(const char *line, char *file, size_t size) {
-    const char begin[] = "#include \"";
-    if (strncmp(line, begin, sizeof begin - 1) != 0) return false;
-    const char *name = line + sizeof begin - 1;
-    size_t length = strcspn(name, "\"\n");
-    if (name[length] != '"' || length >= size) return false;
-    memcpy(file, name, length);
-    file[length] = '\0';
-    return true;
+/* The name in a line `#include "name"`; false for any other line. */
+static bool included(const char *line, char file[200]) {
+    char quote[2];
+    return sscanf(line, "#include \"%199[^\"\n]%1[\"]", file, quote) == 2;
 }
 
 static bool is_in(const text *t, const char *file) {
@@ -82,7 +76,7 @@ static gs_status append_file(text *t, const char *folder, const char *file, int 
     gs_status st = GS_OK;
     append_place(t, 1, file);
     for (int number = 1; st == GS_OK && fgets(line, sizeof line, f); number++) {
-        if (!included(line, other, sizeof other)) {
+        if (!included(line, other)) {
             fputs(line, t->to);
             continue;
         }
@@ -209,6 +203,11 @@ void gs_cl_programs_free(gs_cl *cl) {
 
 gs_cl_grid gs_cl_items(size_t items, size_t local) {
     return (gs_cl_grid){{gs_cl_parts(items, local), 1, 1}, {local, 1, 1}};
+}
+
+gs_cl_grid gs_cl_groups(gs_device *d, size_t groups) {
+    const size_t each = gs_cl_of(d)->tiles.gpu ? GS_SUM_ITEMS : 1;
+    return gs_cl_items(groups * each, each);
 }
 
 gs_cl_grid gs_cl_with_rows(gs_cl_grid grid, size_t rows) {

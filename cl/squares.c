@@ -1,4 +1,5 @@
 #include "cl/cl.h"
+#include "core/shard.h"
 
 /* Of the groups' parts (squares.cl). */
 static void add_up(const uint32_t *part, size_t groups, uint32_t top, gs_squares *out) {
@@ -14,15 +15,14 @@ static void add_up(const uint32_t *part, size_t groups, uint32_t top, gs_squares
 
 gs_status gs_cl_squares(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_squares *out) {
     enum {
-        MOST = 128,
-        EACH = 1024,
-        WORDS = 5
-    }; /* groups, elements for each of them at least, words of its part */
+        MOST = 128 /* groups */,
+        EACH = 1024 /* elements for each, at least */,
+        WORDS = 5 /* of its part */
+    };
     const gs_cl *cl = gs_cl_of(d);
-    const size_t local = cl->tiles.gpu ? GS_SUM_ITEMS : 1, wanted = gs_cl_parts(count, EACH);
-    const size_t most = cl->tiles.gpu ? MOST : 4 * cl->units < MOST ? 4 * cl->units : MOST;
-    const size_t groups = wanted < most ? wanted : most;
-    const gs_cl_grid grid = {{groups, 1, 1}, {local, 1, 1}};
+    const size_t most = cl->tiles.gpu ? MOST : gs_smaller(4 * cl->units, MOST),
+                 groups = gs_smaller(gs_cl_parts(count, EACH), most);
+    const gs_cl_grid grid = gs_cl_groups(d, groups);
     uint32_t part[MOST * WORDS];
     gs_mem parts;
     if (top < 1) top = 1;

@@ -69,8 +69,7 @@ static gs_status find_places(gs_device *d, const winograd *t, gs_mem *place) {
 /* *u = the 16 matrices of w; turned: those for dx. */
 static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool turned, gs_mem *u) {
     const int of_out = 9 * t->in_c, lanes = turned ? t->in_c : t->out_c, depth = turned ? t->out_c : t->in_c;
-    gs_cl_grid grid = gs_cl_items((size_t)lanes, CHANNELS);
-    grid.groups[1] = (size_t)depth;
+    const gs_cl_grid grid = gs_cl_with_rows(gs_cl_items((size_t)lanes, CHANNELS), (size_t)depth);
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_W, (size_t)PLACES * (size_t)lanes * (size_t)depth, u));
     return GS_CL_RUN(d, GS_CL_STORED(d, "winograd"), "winograd_kernels", grid, GS_ARG_BUFFER(*u), w,
                      turned ? 9 : of_out, turned ? of_out : 9, (int)turned, lanes);

@@ -8,13 +8,9 @@ enum { CACHE_LINE = 64, LARGE = 4 << 20 };
 
 /* Ask for pages of 2 MB instead of 4 kB, if the system has them: a core then looks up fewer addresses. */
 static void want_large_pages(void *memory, size_t bytes) {
-#ifdef MADV_HUGEPAGE
     enum { PAGE = 4096 };
     const size_t off = (size_t)(-(uintptr_t)memory % PAGE);
     if (bytes >= LARGE) madvise((char *)memory + off, bytes - off, MADV_HUGEPAGE);
-#else
-    (void)memory, (void)bytes;
-#endif
 }
 
 gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {

@@ -86,20 +86,16 @@ void gs_device_close(gs_device *d) {
 }
 
 gs_status gs_device_list(gs_device_info **out, int *count, const char **problem) {
-    gs_device_info *cl = NULL;
-    int cl_count = 0;
-    GS_TRY(gs_cl_list(&cl, &cl_count, problem));
-    gs_device_info *all = calloc((size_t)cl_count + 1, sizeof *all);
-    if (!all) {
-        free(cl);
-        return gs_fail(GS_E_MEMORY, "no memory for a list of %d devices", cl_count + 1);
-    }
-    gs_cpu_info(&all[0]);
-    if (cl_count) memcpy(all + 1, cl, (size_t)cl_count * sizeof *all);
-    free(cl);
-    *out = all;
-    *count = cl_count + 1;
-    return GS_OK;
+    gs_device_info *all;
+    GS_TRY(GS_NEW(all, 1, "a list of devices"));
+    gs_cpu_info(all);
+    *count = 1;
+    const gs_status status = gs_cl_list(&all, count, problem);
+    if (status == GS_OK)
+        *out = all;
+    else
+        free(all);
+    return status;
 }
 
 gs_epilogue gs_epilogue_of(gs_device *d, const gs_epilogue *then, const gs_conv2d_sizes *s) {

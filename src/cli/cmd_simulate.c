@@ -315,10 +315,10 @@ static gs_status expect_failures(question *q) {
 /* With --flops nothing is measured, so options of the measurement have no effect. In a pipeline, device and precision
  * decide which bytes are sent. */
 static gs_status check_unmeasured(const question *q) {
-    static const char *const measured[] = {"data",      "labels",   "tokens",      "tokenizer", "context",
-                                           "size",      "loaders",  "cache",       "load",      "mean",
-                                           "std",       "threads",  "skip-broken", "bind",      "loss",
-                                           "recompute", "optimizer"},
+    static const char *const measured[] = {"data",    "labels", "tokens",    "tokenizer",
+                                           "context", "size",   "loaders",   "load",
+                                           "mean",    "std",    "threads",   "skip-broken",
+                                           "bind",    "loss",   "recompute", "optimizer"},
                              *const sent[] = {"device", "devices", "precision"};
     const char *given = NULL;
     if (!q->flops) return GS_OK;

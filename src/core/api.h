@@ -2,14 +2,8 @@
  * declarations of a public header are internal. */
 #pragma once
 
-#if defined(__GNUC__)
-#define GS_VISIBLE __attribute__((visibility("default")))
-#else
-#define GS_VISIBLE
-#endif
-
 #ifdef __cplusplus
-#define GS_API extern "C" GS_VISIBLE
+#define GS_API extern "C" __attribute__((visibility("default")))
 #else
-#define GS_API extern GS_VISIBLE
+#define GS_API extern __attribute__((visibility("default")))
 #endif

@@ -22,56 +22,47 @@ locale_t gs_c_locale(void) {
     return uselocale(c);
 }
 
-/* The call in the C locale; `result` is what it returns. */
-#define IN_C(result, call)                                                                                   \
+/* Return what `call` returns in the C locale. */
+#define RETURN_IN_C(call)                                                                                    \
     const locale_t own = gs_c_locale();                                                                      \
-    const result got = call;                                                                                 \
+    const __typeof__(call) got = call;                                                                       \
     uselocale(own);                                                                                          \
     return got
 
-#define IN_C_WITH_REST(call)                                                                                 \
+/* The same for a call with `rest`, the arguments behind `format`. */
+#define RETURN_IN_C_WITH_REST(call)                                                                          \
     va_list rest;                                                                                            \
     va_start(rest, format);                                                                                  \
+    const locale_t own = gs_c_locale();                                                                      \
     const int got = call;                                                                                    \
+    uselocale(own);                                                                                          \
     va_end(rest);                                                                                            \
     return got
 
-static int put(FILE *f, const char *format, va_list rest) {
-    IN_C(int, vfprintf(f, format, rest));
-}
-
-static int make_text(char **to, const char *format, va_list rest) {
-    IN_C(int, vasprintf(to, format, rest));
-}
-
-static int scan(const char *text, const char *format, va_list rest) {
-    IN_C(int, vsscanf(text, format, rest));
-}
-
 int gs_vsnprintf(char *to, size_t size, const char *format, va_list rest) {
-    IN_C(int, vsnprintf(to, size, format, rest));
+    RETURN_IN_C(vsnprintf(to, size, format, rest));
 }
 
 int gs_snprintf(char *to, size_t size, const char *format, ...) {
-    IN_C_WITH_REST(gs_vsnprintf(to, size, format, rest));
+    RETURN_IN_C_WITH_REST(vsnprintf(to, size, format, rest));
 }
 
 int gs_fprintf(FILE *f, const char *format, ...) {
-    IN_C_WITH_REST(put(f, format, rest));
+    RETURN_IN_C_WITH_REST(vfprintf(f, format, rest));
 }
 
 int gs_asprintf(char **to, const char *format, ...) {
-    IN_C_WITH_REST(make_text(to, format, rest));
+    RETURN_IN_C_WITH_REST(vasprintf(to, format, rest));
 }
 
 int gs_sscanf(const char *text, const char *format, ...) {
-    IN_C_WITH_REST(scan(text, format, rest));
+    RETURN_IN_C_WITH_REST(vsscanf(text, format, rest));
 }
 
 double gs_strtod(const char *text, char **end) {
-    IN_C(double, strtod(text, end));
+    RETURN_IN_C(strtod(text, end));
 }
 
 float gs_strtof(const char *text, char **end) {
-    IN_C(float, strtof(text, end));
+    RETURN_IN_C(strtof(text, end));
 }

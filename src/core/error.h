@@ -34,11 +34,7 @@ typedef enum gs_status {
 #undef GS_ENUM
 } gs_status;
 
-#if defined(__GNUC__)
 #define GS_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define GS_PRINTF(text, first)
-#endif
 
 /* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
 GS_API gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);

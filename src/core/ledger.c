@@ -12,7 +12,7 @@ typedef struct gs_booking {
     gs_memory_place place;
     gs_memory_kind kind, tail_kind;
     size_t bytes, tail;  /* the tail is a part of them */
-    unsigned char *here; /* [pages] of memory that is offloaded: also in the device's memory now? */
+    unsigned char *here; /* [pages] of offloaded memory: 1 where the page is in the device's memory too */
 } gs_booking;
 
 static const char *const words[] = {

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The largest resident memory of this process so far, in bytes. getrusage's figure survives exec: a small program
- * started by a large one would report the large one's. */
+/* The largest resident memory of this process so far, in bytes; 0: unknown. (getrusage's figure survives exec: a small
+ * program started by a large one would report the large one's.) */
 double gs_peak_memory(void);
 
 /* Room for one more element of a growing array. `array`: address of the pointer to it; it holds `used` elements of

@@ -117,37 +117,29 @@ bool gs_cores_may_bind(const char *transport) {
     return strcmp(transport, "gloo") != 0;
 }
 
-/* All allowed CPUs, those of one core together. Returns their number. *cores: the number of cores; group[i]: the
- * core of cpu[i], from 0. */
-static int in_order(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int cpu[CPU_SETSIZE],
-                    int group[CPU_SETSIZE], int *cores) {
-    cpu_set_t left = *allowed;
-    int count = 0;
-    *cores = 0;
+/* Number the cores whose CPUs are allowed, from 0, or with `by_cpu` their CPUs, core by core. Returns how many. */
+static int number_units(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], bool by_cpu,
+                        int unit[CPU_SETSIZE]) {
+    int units = 0;
+    for (int c = 0; c < CPU_SETSIZE; c++) unit[c] = -1;
     for (int first = 0; first < CPU_SETSIZE; first++) {
-        if (!CPU_ISSET((size_t)first, &left)) continue;
-        for (int c = first; c < CPU_SETSIZE; c++) {
-            if (!CPU_ISSET((size_t)c, &left) || core_of[c] != core_of[first]) continue;
-            CPU_CLR((size_t)c, &left);
-            cpu[count] = c;
-            group[count++] = *cores;
-        }
-        ++*cores;
+        if (!CPU_ISSET((size_t)first, allowed) || unit[first] >= 0) continue;
+        for (int c = first; c < CPU_SETSIZE; c++)
+            if (CPU_ISSET((size_t)c, allowed) && core_of[c] == core_of[first])
+                unit[c] = by_cpu ? units++ : units;
+        if (!by_cpu) units++;
     }
-    return count;
+    return units;
 }
 
 bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], int i, int n,
                      cpu_set_t *share) {
-    int cpu[CPU_SETSIZE], group[CPU_SETSIZE], cores, count = in_order(allowed, core_of, cpu, group, &cores);
-    bool whole = n <= cores;
-    int units = whole ? cores : count, first = units * i / n, last = units * (i + 1) / n;
+    int unit[CPU_SETSIZE], units = number_units(allowed, core_of, false, unit);
+    if (n > units) units = number_units(allowed, core_of, true, unit);
     CPU_ZERO(share);
-    for (int k = 0; k < count; k++) {
-        int unit = whole ? group[k] : k;
-        if (unit >= first && unit < last) CPU_SET((size_t)cpu[k], share);
-    }
-    return n <= count;
+    for (int c = 0; c < CPU_SETSIZE; c++)
+        if (unit[c] >= units * i / n && unit[c] < units * (i + 1) / n) CPU_SET((size_t)c, share);
+    return n <= units;
 }
 
 /* The lowest CPU of the core that it belongs to; itself where the system does not say. */

@@ -1,5 +1,5 @@
 /* What this process may use of its machine. Everything that divides cores or memory asks here: the number of threads,
- * binding, waiting, `doctor`, `--cache` and `--fit`.
+ * binding, waiting, `doctor` and `--fit`.
  *
  * Two things limit the CPUs. The mask (taskset, mpirun, a container's cpuset) says which ones; the quota of a control
  * group (docker --cpus, Kubernetes, systemd) for how much of the time. With a quota of one CPU two threads on two CPUs

@@ -50,7 +50,7 @@ const char *gs_augment_text(const gs_augment *a, char *text, size_t size) {
     return text;
 }
 
-/* ---- does it fit? ---- */
+/* ---- checking ---- */
 
 gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
     char text[GS_AUGMENT_TEXT];

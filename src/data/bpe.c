@@ -2,13 +2,11 @@
  *
  * In a word, neighbouring tokens are joined, the earliest merge first. A word is a doubly linked list of tokens. A heap
  * holds every pair that can be joined, as (rank, index of its left token); a pair that is gone is dropped when popped.
- * n bytes cost n log n.
- *
- * Most words of a text are repeated. A hash table stores where a word was in the text and where its tokens are, and
- * these are copied. (With GPT-2's list, jargon takes 53 ms instead of 83, on one core.)
+ * n bytes cost n log n. (With GPT-2's list, jargon takes 83 ms on one core.)
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,9 +86,8 @@ int gs_bpe_byte(uint32_t character) {
 /* A gs_bpe under construction. Tokens are found by their text in the alphabet of files. */
 typedef struct maker {
     gs_bpe *bpe;
-    const char *const *token; /* by number, not owned */
-    uint32_t *found;          /* a table of 2^bits numbers + 1, by the hash of the text; 0: empty */
-    int bits;
+    const char *const *token;    /* by number, not owned */
+    struct hsearch_data numbers; /* by text */
 } maker;
 
 /* The fewest bits for a table that is at most half full. */
@@ -100,19 +97,11 @@ static int bits_for(size_t count) {
     return bits;
 }
 
-static uint32_t *slot_of(const maker *m, const char *text, size_t bytes) {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    uint32_t at = hash * 0x9e3779b1u >> (32 - m->bits);
-    for (; m->found[at]; at = (at + 1) & ((1u << m->bits) - 1)) {
-        const char *token = m->token[m->found[at] - 1];
-        if (strnlen(token, bytes + 1) == bytes && memcmp(token, text, bytes) == 0) break;
-    }
-    return &m->found[at];
-}
-
-static int find(const maker *m, const char *text, size_t bytes) {
-    return (int)*slot_of(m, text, bytes) - 1;
+/* The number of a token; -1: there is none. */
+static int find(maker *m, const char *text) {
+    ENTRY *found;
+    const ENTRY wanted = {.key = (char *)(uintptr_t)text}; /* not written to */
+    return hsearch_r(wanted, FIND, &found, &m->numbers) ? (int)(uintptr_t)found->data : -1;
 }
 
 /* ---- tokens ---- */
@@ -121,12 +110,14 @@ static int find(const maker *m, const char *text, size_t bytes) {
 static gs_status add_token(maker *m, const char *where, size_t i) {
     gs_bpe *b = m->bpe;
     const char *token = m->token[i];
-    uint32_t *slot = slot_of(m, token, strlen(token)), used = b->begin[i];
+    const ENTRY entry = {(char *)(uintptr_t)token, (void *)(uintptr_t)i};
+    uint32_t used = b->begin[i];
+    ENTRY *there;
     if (!*token) return gs_fail(GS_E_FORMAT, "%s: token %zu is empty", where, i);
-    if (*slot)
-        return gs_fail(GS_E_FORMAT, "%s: tokens %u and %zu are both '%s'", where, *slot - 1, i,
+    if (!hsearch_r(entry, ENTER, &there, &m->numbers)) gs_bug("no room for token %zu", i);
+    if (there->data != entry.data)
+        return gs_fail(GS_E_FORMAT, "%s: tokens %zu and %zu are both '%s'", where, (size_t)there->data, i,
                        gs_printable(token));
-    *slot = (uint32_t)i + 1;
     for (const char *at = token; *at;) {
         uint32_t code;
         const int length = gs_utf8_read(at, &code), byte = length ? gs_bpe_byte(code) : GS_BPE_NONE;
@@ -148,22 +139,22 @@ static gs_status add_tokens(maker *m, const char *where) {
     for (size_t i = 0; i < (size_t)b->size; i++) GS_TRY(add_token(m, where, i));
     for (unsigned byte = 0; byte <= LAST; byte++) {
         char text[5];
-        const int length = gs_utf8_write(gs_bpe_character((unsigned char)byte), text);
-        const int token = find(m, text, (size_t)length);
+        gs_utf8_write(gs_bpe_character((unsigned char)byte), text);
+        const int token = find(m, text);
         if (token < 0)
             return gs_fail(GS_E_FORMAT,
                            "%s: no token is byte 0x%02x ('%s'); wanted one for each of the 256 bytes", where,
                            byte, text);
         b->of_byte[byte] = (uint16_t)token;
     }
-    b->end = find(m, GS_BPE_END, sizeof GS_BPE_END - 1);
+    b->end = find(m, GS_BPE_END);
     return GS_OK;
 }
 
 static gs_status maker_begin(maker *m, const char *where, const char *const *token, size_t size,
                              size_t merges) {
     size_t bytes = 0;
-    *m = (maker){.token = token, .bits = bits_for(size)};
+    *m = (maker){.token = token};
     if (size < GS_BPE_LEAST || size > GS_BPE_MOST)
         return gs_fail(GS_E_FORMAT, "%s has %zu token%s; wanted %d to %d", where, size, gs_s(size),
                        GS_BPE_LEAST, GS_BPE_MOST);
@@ -171,7 +162,8 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
         if (!token[i]) gs_bug("%s: no token %zu", where, i);
         bytes += strlen(token[i]);
     }
-    GS_TRY(GS_NEW(m->found, (size_t)1 << m->bits, "%s: %zu tokens", where, size));
+    if (!hcreate_r(2 * size, &m->numbers))
+        return gs_fail(GS_E_MEMORY, "no memory for %s: %zu tokens", where, size);
     GS_TRY(GS_NEW(m->bpe, 1, "%s", where));
     gs_bpe *b = m->bpe;
     *b = (gs_bpe){.users = 1, .size = (int)size, .bits = bits_for(merges)};
@@ -185,35 +177,26 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
 
 /* ---- merges ---- */
 
-/* The beginning of a text, for a message. */
-static const char *shown(const char *text, size_t bytes) {
-    char begin[96];
-    snprintf(begin, sizeof begin, "%.*s", (int)(bytes < sizeof begin ? bytes : sizeof begin - 1), text);
-    return gs_printable(begin);
-}
-
-static gs_status no_token(const char *where, size_t line, const char *what, const char *text, size_t bytes) {
+static gs_status no_token(const char *where, size_t line, const char *what, const char *text) {
     return gs_fail(GS_E_FORMAT, "%s: line %zu: %s '%s', which is not in the vocabulary", where, line, what,
-                   shown(text, bytes));
+                   gs_printable(text));
 }
 
-static gs_status maker_merge(maker *m, const char *where, size_t line, const char *left, size_t left_bytes,
-                             const char *right, size_t right_bytes) {
+static gs_status add_merge(maker *m, const char *where, size_t line, const char *left, const char *right) {
     gs_bpe *b = m->bpe;
-    const int l = find(m, left, left_bytes), r = find(m, right, right_bytes);
-    if (l < 0) return no_token(where, line, "it joins", left, left_bytes);
-    if (r < 0) return no_token(where, line, "it joins", right, right_bytes);
+    const int l = find(m, left), r = find(m, right);
+    if (l < 0 || r < 0) return no_token(where, line, "it joins", l < 0 ? left : right);
     char *joined;
-    const int bytes = asprintf(&joined, "%s%s", m->token[l], m->token[r]);
-    if (bytes < 0) return gs_fail(GS_E_MEMORY, "%s: no memory for the merge of line %zu", where, line);
-    const int made = find(m, joined, (size_t)bytes);
-    const gs_status status = made < 0 ? no_token(where, line, "it makes", joined, (size_t)bytes) : GS_OK;
+    if (asprintf(&joined, "%s%s", left, right) < 0)
+        return gs_fail(GS_E_MEMORY, "%s: no memory for the merge of line %zu", where, line);
+    const int made = find(m, joined);
+    const gs_status status = made < 0 ? no_token(where, line, "it makes", joined) : GS_OK;
     free(joined);
     GS_TRY(status);
     uint32_t *place = gs_bpe_place(b, l, r);
     if (*place)
         return gs_fail(GS_E_FORMAT, "%s: line %zu joins '%s' and '%s', as an earlier line does", where, line,
-                       gs_printable(m->token[l]), gs_printable(m->token[r]));
+                       gs_printable(left), gs_printable(right));
     b->merge[b->merges++] = (gs_bpe_merge){(uint16_t)l, (uint16_t)r, (uint16_t)made};
     *place = b->merges;
     return GS_OK;
@@ -265,27 +248,27 @@ enum {
     LINES_MOST = 1 << 20
 };
 
-/* "l o": two tokens and one space. */
-static gs_status add_line(maker *m, const char *where, size_t number, const char *line, size_t bytes) {
-    const char *space = memchr(line, ' ', bytes);
-    const size_t left = space ? (size_t)(space - line) : 0, right = space ? bytes - left - 1 : 0;
-    if (left == 0 || right == 0 || memchr(space + 1, ' ', right))
+/* "l o": two tokens and one space. The space becomes a 0. */
+static gs_status add_line(maker *m, const char *where, size_t number, char *line) {
+    char *space = strchr(line, ' ');
+    if (!space || space == line || !space[1] || strchr(space + 1, ' '))
         return gs_fail(GS_E_FORMAT, "%s: line %zu is '%s'; wanted two tokens with a space between", where,
-                       number, shown(line, bytes));
-    return maker_merge(m, where, number, line, left, space + 1, right);
+                       number, gs_printable(line));
+    *space = '\0';
+    return add_merge(m, where, number, line, space + 1);
 }
 
-/* Lines may end with \r\n; empty lines are ignored. */
-static gs_status add_lines(maker *m, const char *where, const char *text, size_t bytes) {
+/* Lines may end with \r\n; empty lines are ignored. Cuts the text into lines. */
+static gs_status add_lines(maker *m, const char *where, char *text, size_t bytes) {
     size_t number = 0;
-    for (const char *at = text, *end = text + bytes, *next; at < end; at = next) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        size_t length = (size_t)((newline ? newline : end) - at);
-        next = newline ? newline + 1 : end;
+    if (strlen(text) < bytes)
+        return gs_fail(GS_E_FORMAT, "%s: byte %zu is 0; wanted a text", where, strlen(text) + 1);
+    for (char *line; (line = strsep(&text, "\n"));) {
+        const size_t length = strlen(line);
         number++;
-        if (length > 0 && at[length - 1] == '\r') length--;
-        if (length == 0 || (number == 1 && strncmp(at, "#version", 8) == 0)) continue;
-        GS_TRY(add_line(m, where, number, at, length));
+        if (length > 0 && line[length - 1] == '\r') line[length - 1] = '\0';
+        if (!*line || (number == 1 && strncmp(line, "#version", 8) == 0)) continue;
+        GS_TRY(add_line(m, where, number, line));
     }
     if (m->bpe->merges == 0)
         return gs_fail(GS_E_FORMAT, "%s has no merges; tokens that are bytes need none: --tokens bytes",
@@ -299,8 +282,8 @@ static size_t count_lines(const char *text, size_t bytes) {
     return lines;
 }
 
-/* tokens_where, merges_where: names for messages. */
-static gs_status make(const char *const *token, size_t size, const char *tokens_where, const char *merges,
+/* tokens_where, merges_where: names for messages. `merges` is cut into pieces. */
+static gs_status make(const char *const *token, size_t size, const char *tokens_where, char *merges,
                       size_t merges_bytes, const char *merges_where, gs_bpe **out) {
     maker m;
     const size_t lines = count_lines(merges, merges_bytes);
@@ -309,7 +292,7 @@ static gs_status make(const char *const *token, size_t size, const char *tokens_
                        lines, LINES_MOST);
     gs_status status = maker_begin(&m, tokens_where, token, size, lines);
     if (status == GS_OK) status = add_lines(&m, merges_where, merges, merges_bytes);
-    free(m.found);
+    hdestroy_r(&m.numbers);
     *out = status == GS_OK ? m.bpe : NULL;
     if (status != GS_OK) gs_bpe_free(m.bpe);
     return status;
@@ -442,13 +425,14 @@ gs_status gs_bpe_read(const char *tokens, const char *merges, const char *where,
     snprintf(in_tokens, sizeof in_tokens, "the vocabulary in %s", where);
     snprintf(in_merges, sizeof in_merges, "the merges in %s", where);
     for (const char *at = tokens; *at; at++) size += *at == ' ';
-    char *text = strdup(tokens), *rest = text;
+    char *text = strdup(tokens), *rest = text, *lines = strdup(merges);
     const char **token = calloc(size, sizeof *token);
     for (size_t i = 0; text && token && i < size; i++) token[i] = strsep(&rest, " ");
-    const gs_status status = text && token
-                                 ? make(token, size, in_tokens, merges, strlen(merges), in_merges, out)
+    const gs_status status = text && lines && token
+                                 ? make(token, size, in_tokens, lines, strlen(lines), in_merges, out)
                                  : gs_fail(GS_E_MEMORY, "%s: no memory for %zu tokens", where, size);
     free(text);
+    free(lines);
     free(token);
     return status;
 }
@@ -488,12 +472,6 @@ gs_status gs_bpe_texts(const gs_bpe *b, char **tokens, char **merges) {
 
 /* ---- from words to tokens ---- */
 
-enum {
-    TABLE_BITS = 16,
-    TABLE = 1 << TABLE_BITS, /* remembered words, */
-    SHORT = 64               /* of at most this many bytes */
-};
-
 static const uint32_t NOTHING = UINT32_MAX;
 
 typedef struct node {
@@ -502,17 +480,11 @@ typedef struct node {
     bool gone; /* joined to the one before it */
 } node;
 
-typedef struct known {
-    uint32_t at, tokens_at; /* offsets in the text and in the tokens */
-    uint16_t length, count; /* length 0: empty slot */
-} known;
-
 typedef struct encoder {
     const gs_bpe *bpe;
     const char *text;
     uint16_t *tokens;
     size_t count;
-    known *table;
     node *list;
     uint64_t *heap; /* rank << 32 | index in the list */
     size_t list_most, heap_count, heap_room;
@@ -591,38 +563,13 @@ static gs_status encode_word(encoder *e, const char *word, size_t bytes) {
     return GS_OK;
 }
 
-/* ---- remembered words ---- */
-
-static known *known_at(const encoder *e, const char *word, size_t bytes) {
-    uint64_t hash = bytes;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)word[i]) * 0x9e3779b97f4a7c15u;
-    return &e->table[hash >> (64 - TABLE_BITS)];
-}
-
-static gs_status encode_short(encoder *e, const char *word, size_t bytes) {
-    known *k = known_at(e, word, bytes);
-    if (k->length == bytes && memcmp(e->text + k->at, word, bytes) == 0) {
-        memcpy(e->tokens + e->count, e->tokens + k->tokens_at, k->count * sizeof *e->tokens);
-        e->count += k->count;
-        return GS_OK;
-    }
-    const size_t before = e->count;
-    GS_TRY(encode_word(e, word, bytes));
-    *k =
-        (known){(uint32_t)(word - e->text), (uint32_t)before, (uint16_t)bytes, (uint16_t)(e->count - before)};
-    return GS_OK;
-}
-
 /* ---- a text ---- */
 
 /* A part of a text without the token between texts. */
 static gs_status encode_part(encoder *e, gs_bpe_walk *walk, const char *text, size_t bytes) {
     for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(gs_bpe_walk_next(walk, text, bytes, at, &length));
-        if (length > SHORT)
-            GS_TRY(encode_word(e, text + at, length));
-        else
-            GS_TRY(encode_short(e, text + at, length));
+        GS_TRY(encode_word(e, text + at, length));
     }
     return GS_OK;
 }
@@ -641,15 +588,14 @@ static gs_status encode_text(encoder *e, gs_bpe_walk *walk, size_t bytes) {
 }
 
 gs_status gs_bpe_encode(const gs_bpe *b, const char *text, size_t bytes, uint16_t *tokens, size_t *count) {
-    encoder e = {.bpe = b, .text = text, .tokens = tokens, .table = calloc(TABLE, sizeof *e.table)};
-    gs_bpe_walk walk = {0};
-    gs_status status = e.table ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for a table of words");
+    encoder e = {.bpe = b, .text = text, .tokens = tokens};
+    gs_bpe_walk walk;
+    *count = 0;
     if (bytes >= NOTHING)
-        status = gs_fail(GS_E_USAGE, "a text of %zu bytes; at most %u are taken", bytes, NOTHING - 1);
-    if (status == GS_OK) status = gs_bpe_walk_begin(&walk, b->words);
-    if (status == GS_OK) status = encode_text(&e, &walk, bytes);
+        return gs_fail(GS_E_USAGE, "a text of %zu bytes; at most %u are taken", bytes, NOTHING - 1);
+    GS_TRY(gs_bpe_walk_begin(&walk, b->words));
+    const gs_status status = encode_text(&e, &walk, bytes);
     gs_bpe_walk_end(&walk);
-    free(e.table);
     free(e.list);
     free(e.heap);
     *count = e.count;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "io/file.h"
 
-enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, MOST_FILES = 5, NAMES_MOST = 1 << 16 };
+enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, NAMES_MOST = 1 << 16 };
 
 /* ---- the sets ---- */
 
@@ -41,23 +41,16 @@ static const family families[] = {
 
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* The files of a split. */
-typedef struct content {
-    const family *of;
-    const char *const *file; /* the split's first */
-    int files;
-    unsigned char *data[MOST_FILES];
-    size_t bytes[MOST_FILES];
-    gs_labels labels;
-    char *names; /* of the classes; NULL: there is no such file */
-    size_t names_bytes;
-} content;
-
 /* ---- where ---- */
+
+/* path = FOLDER/NAME. False: there is no such file. */
+static bool find_file(const char *folder, const char *name, char path[PATH_SIZE]) {
+    return snprintf(path, PATH_SIZE, "%s/%s", folder, name) < PATH_SIZE && access(path, F_OK) == 0;
+}
 
 static bool is_there(const char *folder, const char *name) {
     char path[PATH_SIZE];
-    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_SIZE && access(path, F_OK) == 0;
+    return find_file(folder, name, path);
 }
 
 static bool has_files(const char *folder, const family *f) {
@@ -103,98 +96,103 @@ gs_status gs_cifar_explain(const char *where) {
     return GS_OK;
 }
 
-/* ---- read ---- */
-
-static gs_status read_folder(const char *folder, content *c) {
-    for (int i = 0; i < c->files; i++) {
-        char path[PATH_SIZE + 32], *data;
-        if (!is_there(folder, c->file[i]))
-            return gs_fail(GS_E_FILE, "%s has no %s, one of the files of %s", folder, c->file[i],
-                           c->of->name);
-        snprintf(path, sizeof path, "%s/%s", folder, c->file[i]);
-        GS_TRY(gs_file_read(path, INT32_MAX, &data, &c->bytes[i]));
-        c->data[i] = (unsigned char *)data;
-    }
-    const char *names = c->of->names[c->labels];
-    char path[PATH_SIZE + 32];
-    snprintf(path, sizeof path, "%s/%s", folder, names ? names : "");
-    if (names && is_there(folder, names)) GS_TRY(gs_file_read(path, NAMES_MOST, &c->names, &c->names_bytes));
-    return GS_OK;
-}
-
 /* ---- from records to samples ---- */
 
+/* The samples of one file, which go to the end of `to`. */
+typedef struct source {
+    const char *folder, *file;
+    const family *of;
+    gs_labels labels;
+    gs_dataset *to;
+} source;
+
 /* CIFAR-100 stores the coarse label first. */
-static gs_status copy_record(const char *path, const content *c, int file, size_t record, gs_labels labels,
-                             gs_dataset *d) {
-    const family *f = c->of;
-    const unsigned char *from = c->data[file] + record * (size_t)(f->labels + PIXELS);
+static gs_status add_record(const source *s, const unsigned char *record, size_t number) {
+    const family *f = s->of;
+    gs_dataset *d = s->to;
     for (int kind = 0; kind < f->labels; kind++) { /* by gs_labels: backwards in the file */
-        const int found = from[f->labels - 1 - kind];
+        const int found = record[f->labels - 1 - kind];
         if (found >= f->classes[kind])
-            return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d", path,
+            return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d",
+                           s->folder,
                            f->labels == 1           ? ""
                            : kind == GS_LABELS_FINE ? "fine "
                                                     : "coarse ",
-                           record, c->file[file], found, f->classes[kind] - 1);
+                           number, s->file, found, f->classes[kind] - 1);
     }
-    const int label = from[f->labels - 1 - (int)labels];
-    d->labels[d->count] = (unsigned char)label;
+    const unsigned char label = record[f->labels - 1 - (int)s->labels];
     if (label >= d->classes) d->classes = label + 1;
-    memcpy(d->images + d->count++ * PIXELS, from + f->labels, PIXELS);
+    d->labels[d->count] = label;
+    memcpy(d->images + d->count++ * PIXELS, record + f->labels, PIXELS);
     return GS_OK;
 }
 
-/* Count samples. Each file must hold at least one record and only whole ones. */
-static gs_status count_records(const char *path, const content *c, size_t *samples) {
-    const size_t record = (size_t)c->of->labels + PIXELS;
-    *samples = 0;
-    for (int i = 0; i < c->files; i++) {
-        const gs_foreign *foreign = gs_foreign_of(c->data[i], c->bytes[i]);
-        const bool whole = c->bytes[i] > 0 && c->bytes[i] % record == 0;
-        if (!whole && foreign) return gs_context(gs_foreign_fail(foreign, c->file[i], "samples"), "%s", path);
-        if (!whole)
-            return gs_fail(GS_E_FORMAT,
-                           "%s: %s has %zu bytes; wanted a multiple of the %zu that a sample of %s has", path,
-                           c->file[i], c->bytes[i], record, c->of->name);
-        *samples += c->bytes[i] / record;
-    }
-    if (*samples * PIXELS <= INT32_MAX) return GS_OK;
-    return gs_fail(GS_E_FORMAT, "%s: %zu samples; at most %d are allowed", path, *samples,
-                   INT32_MAX / PIXELS);
+static gs_status make_room(const char *folder, size_t samples, gs_dataset *d) {
+    if (samples > INT32_MAX / PIXELS)
+        return gs_fail(GS_E_FORMAT, "%s: %zu samples; at most %d are allowed", folder, samples,
+                       INT32_MAX / PIXELS);
+    unsigned char *images = realloc(d->images, samples * PIXELS), *labels = realloc(d->labels, samples);
+    if (images) d->images = images;
+    if (labels) d->labels = labels;
+    return images && labels ? GS_OK
+                            : gs_fail(GS_E_MEMORY, "no memory for %zu samples of %s", samples, folder);
 }
 
-static gs_status make_samples(const char *path, const content *c, gs_labels labels, gs_dataset *d) {
-    size_t samples;
-    if (labels == GS_LABELS_COARSE && c->of->classes[labels] == 0)
-        return gs_fail(GS_E_USAGE,
-                       "%s is %s, which has one label for each image: only CIFAR-100 has coarse labels", path,
-                       c->of->name);
-    GS_TRY(count_records(path, c, &samples));
-    d->shape = (gs_shape){3, 32, 32, 0};
-    GS_TRY(GS_NEW(d->images, samples * PIXELS, "%zu samples of %s", samples, path));
-    GS_TRY(GS_NEW(d->labels, samples, "%zu samples of %s", samples, path));
-    for (int i = 0; i < c->files; i++)
-        for (size_t r = 0; r < c->bytes[i] / ((size_t)c->of->labels + PIXELS); r++)
-            GS_TRY(copy_record(path, c, i, r, labels, d));
-    snprintf(d->kind, sizeof d->kind, "%s's format%s", c->of->name,
-             labels == GS_LABELS_COARSE ? ", coarse labels" : "");
+/* A file must hold at least one record and only whole ones. */
+static gs_status add_records(const source *s, const unsigned char *data, size_t bytes) {
+    const size_t record = (size_t)s->of->labels + PIXELS;
+    const gs_foreign *foreign = gs_foreign_of(data, bytes);
+    const bool whole = bytes > 0 && bytes % record == 0;
+    if (!whole && foreign) return gs_context(gs_foreign_fail(foreign, s->file, "samples"), "%s", s->folder);
+    if (!whole)
+        return gs_fail(GS_E_FORMAT,
+                       "%s: %s has %zu bytes; wanted a multiple of the %zu that a sample of %s has",
+                       s->folder, s->file, bytes, record, s->of->name);
+    GS_TRY(make_room(s->folder, s->to->count + bytes / record, s->to));
+    for (size_t r = 0; r < bytes / record; r++) GS_TRY(add_record(s, data + r * record, r));
+    return GS_OK;
+}
+
+static gs_status add_file(const source *s) {
+    char path[PATH_SIZE], *data;
+    size_t bytes;
+    if (!find_file(s->folder, s->file, path))
+        return gs_fail(GS_E_FILE, "%s has no %s, one of the files of %s", s->folder, s->file, s->of->name);
+    GS_TRY(gs_file_read(path, INT32_MAX, &data, &bytes));
+    const gs_status status = add_records(s, (const unsigned char *)data, bytes);
+    free(data);
+    return status;
+}
+
+/* There may be no file with the names of the classes. */
+static gs_status name_classes(const source *s) {
+    char path[PATH_SIZE], *names;
+    size_t bytes;
+    const char *file = s->of->names[s->labels];
+    if (!file || !find_file(s->folder, file, path)) return GS_OK;
+    GS_TRY(gs_file_read(path, NAMES_MOST, &names, &bytes));
+    s->to->names = gs_class_names_of_lines(names, bytes, s->of->classes[s->labels]);
+    free(names);
     return GS_OK;
 }
 
 gs_status gs_cifar_load(const char *where, gs_split split, gs_labels labels, gs_dataset *d) {
-    char path[PATH_SIZE];
-    const family *of;
-    if (!find(where, path, &of)) return gs_fail(GS_E_FILE, "%s has no files of CIFAR-10 or CIFAR-100", where);
-    content c = {.of = of,
-                 .file = split == GS_TEST ? &of->file[of->test] : of->file,
-                 .files = split == GS_TEST ? 1 : of->test,
-                 .labels = labels};
-    gs_status status = read_folder(path, &c);
-    if (status == GS_OK) status = make_samples(path, &c, labels, d);
-    if (status == GS_OK && c.names)
-        d->names = gs_class_names_of_lines(c.names, c.names_bytes, c.of->classes[labels]);
-    for (int i = 0; i < MOST_FILES; i++) free(c.data[i]);
-    free(c.names);
-    return status;
+    char folder[PATH_SIZE];
+    const family *f;
+    if (!find(where, folder, &f))
+        return gs_fail(GS_E_FILE, "%s has no files of CIFAR-10 or CIFAR-100", where);
+    if (f->classes[labels] == 0)
+        return gs_fail(GS_E_USAGE,
+                       "%s is %s, which has one label for each image: only CIFAR-100 has coarse labels",
+                       folder, f->name);
+    source s = {.folder = folder, .of = f, .labels = labels, .to = d};
+    const bool test = split == GS_TEST;
+    for (int i = test ? f->test : 0; i < f->test + test; i++) {
+        s.file = f->file[i];
+        GS_TRY(add_file(&s));
+    }
+    d->shape = (gs_shape){3, 32, 32, 0};
+    snprintf(d->kind, sizeof d->kind, "%s's format%s", f->name,
+             labels == GS_LABELS_COARSE ? ", coarse labels" : "");
+    return name_classes(&s);
 }

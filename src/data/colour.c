@@ -84,14 +84,15 @@ static const struct {
     const char *name, *made_of;
 } sets[] = {{"colour-fashion", "fashion-mnist"}, {"colour-fashion-small", "fashion-mnist-small"}};
 
-static int number_of(const char *name) {
+/* The name of the grey set; NULL: there is no such set in colour. */
+static const char *made_of(const char *name) {
     for (int i = 0; i < 2; i++)
-        if (strcmp(sets[i].name, name) == 0) return i;
-    return -1;
+        if (strcmp(sets[i].name, name) == 0) return sets[i].made_of;
+    return NULL;
 }
 
 bool gs_colour_is_name(const char *name) {
-    return number_of(name) >= 0;
+    return made_of(name) != NULL;
 }
 
 static gs_status colour(const gs_dataset *grey, gs_split split, uint64_t seed, gs_dataset *d) {
@@ -106,23 +107,23 @@ static gs_status colour(const gs_dataset *grey, gs_split split, uint64_t seed, g
     GS_TRY(GS_NEW(d->images, d->count * GS_COLOUR_PICTURE, "%zu pictures in colour of %s", d->count,
                   grey->name));
     GS_TRY(GS_NEW(d->labels, d->count, "%zu pictures in colour of %s", d->count, grey->name));
-    for (size_t i = 0; i < d->count; i++) {
+    for (size_t i = 0; i < d->count; i++)
         gs_colour_picture(seed, split, (uint32_t)i, grey->images + i * GS_COLOUR_GREY,
                           d->images + i * GS_COLOUR_PICTURE);
-        d->labels[i] = grey->labels[i];
-        if (d->labels[i] >= d->classes) d->classes = d->labels[i] + 1;
-    }
+    memcpy(d->labels, grey->labels, d->count);
+    d->classes = grey->classes;
     return GS_OK;
 }
 
 gs_status gs_colour_make(const char *name, gs_split split, uint64_t seed, gs_dataset *d) {
-    const int number = number_of(name);
-    if (number < 0) gs_bug("gs_colour_make: no set %s", name);
+    const char *grey_name = made_of(name);
+    if (!grey_name) gs_bug("gs_colour_make: no set %s", name);
     gs_dataset *grey;
-    gs_status status = gs_dataset_load(sets[number].made_of, split, &grey);
+    gs_status status = gs_dataset_load(grey_name, split, &grey);
     if (status != GS_OK)
-        return gs_context(status, "%s is made of %s%s", name, sets[number].made_of,
-                          number == 0 ? " (colour-fashion-small, of what comes with gradsum)" : "");
+        return gs_context(
+            status, "%s is made of %s%s", name, grey_name,
+            strcmp(name, "colour-fashion") == 0 ? " (colour-fashion-small, of what comes with gradsum)" : "");
     status = colour(grey, split, seed, d);
     gs_dataset_free(grey);
     return status;

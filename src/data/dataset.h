@@ -47,7 +47,6 @@ typedef struct gs_folder_options {
     int size;         /* of a sample, which is (3, size, size); 0: GS_FOLDER_SIZE */
     int loaders;      /* threads that decode; 0: 1 */
     bool skip_broken; /* replace a file that cannot be decoded */
-    bool cache;       /* keep decoded pictures in memory */
 } gs_folder_options;
 
 struct gs_folder_set;

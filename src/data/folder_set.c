@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <zlib.h>
 #include "core/c_locale.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "core/thread.h"
-#include "core/usable.h"
 #include "data/order.h"
 #include "data/view.h"
 #include "io/file.h"
@@ -25,11 +23,12 @@
 static const char *const other_ends[] = {".webp", ".bmp", ".tif", ".tiff", ".gif", ".avif", ".heic"};
 enum { OTHERS = sizeof other_ends / sizeof *other_ends };
 
-/* The names in one folder, sorted. */
-typedef struct entries {
-    char **name;
-    size_t count, others[OTHERS];
-} entries;
+/* How many pictures have each of these endings, and any of them. */
+typedef struct others {
+    size_t of[OTHERS], all;
+} others;
+
+typedef gs_class_names name_list; /* of folders or of pictures, sorted */
 
 static bool is_folder(const char *path) {
     struct stat s;
@@ -61,12 +60,6 @@ static bool entry_is_folder(const char *folder, const struct dirent *e) {
     return snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path && is_folder(path);
 }
 
-static void free_entries(entries *all) {
-    for (size_t i = 0; i < all->count; i++) free(all->name[i]);
-    free(all->name);
-    *all = (entries){0};
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -80,18 +73,19 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The folders in `folder`, or its pictures. Free them even after a failure. */
-static gs_status list(const char *folder, bool folders, entries *all) {
+/* The folders in `folder`. Free them even after a failure. With `left_out`: its pictures, and count those that are
+ * left out. */
+static gs_status list(const char *folder, name_list *all, others *left_out) {
     struct dirent **found = NULL;
-    *all = (entries){0};
+    *all = (name_list){0};
     const int count = scandir(folder, &found, is_listed, by_bytes);
     if (count < 0) return gs_fail(GS_E_FILE, "cannot read the folder %s: %s", folder, strerror(errno));
     gs_status status = GS_NEW(all->name, count, "%s: the names of %d files", folder, count);
     for (int i = 0; i < count; i++) {
         const char *name = found[i]->d_name;
-        const int other = folders ? -1 : ending_of(name, other_ends, OTHERS);
-        if (other >= 0) all->others[other]++;
-        const bool wanted = folders ? entry_is_folder(folder, found[i]) : is_picture(name);
+        const int other = left_out ? ending_of(name, other_ends, OTHERS) : -1;
+        if (other >= 0) left_out->of[other]++, left_out->all++;
+        const bool wanted = left_out ? is_picture(name) : entry_is_folder(folder, found[i]);
         if (wanted && status == GS_OK && !(all->name[all->count++] = strdup(name)))
             status = gs_fail(GS_E_MEMORY, "%s: no memory for the names of its files", folder);
         free(found[i]);
@@ -112,21 +106,22 @@ bool gs_folder_is_at(const char *where) {
 /* ---- pictures in the wrong place ---- */
 
 static bool has_pictures(const char *folder) {
-    entries pictures;
-    const bool has = list(folder, false, &pictures) == GS_OK && pictures.count > 0;
-    free_entries(&pictures);
+    name_list pictures;
+    others none = {0};
+    const bool has = list(folder, &pictures, &none) == GS_OK && pictures.count > 0;
+    gs_class_names_free(&pictures);
     return has;
 }
 
 static bool has_classes(const char *folder) {
     char path[8192];
-    entries folders;
+    name_list folders;
     bool has = false;
-    const gs_status status = list(folder, true, &folders);
-    for (size_t i = 0; status == GS_OK && i < folders.count && !has; i++)
+    const gs_status status = list(folder, &folders, NULL);
+    for (int i = 0; status == GS_OK && i < folders.count && !has; i++)
         has = snprintf(path, sizeof path, "%s/%s", folder, folders.name[i]) < (int)sizeof path &&
               has_pictures(path);
-    free_entries(&folders);
+    gs_class_names_free(&folders);
     return has;
 }
 
@@ -142,7 +137,8 @@ gs_status gs_folder_explain(const char *where) {
 
 typedef struct builder {
     gs_folder_list *list;
-    size_t files_room, names_used, names_room, others[OTHERS];
+    size_t files_room, names_used, names_room;
+    others left_out;
 } builder;
 
 static gs_status add_file(builder *b, const char *class, const char *name, int32_t label) {
@@ -160,43 +156,36 @@ static gs_status add_file(builder *b, const char *class, const char *name, int32
 
 static gs_status add_class(builder *b, const char *class, int32_t label, bool may_be_empty) {
     char path[8192];
-    entries files;
+    name_list files;
     const char *folder = b->list->folder;
     if (snprintf(path, sizeof path, "%s/%s", folder, class) >= (int)sizeof path)
         return gs_fail(GS_E_FILE, "%s/%s: the path is too long", folder, gs_printable(class));
-    gs_status status = list(path, false, &files);
-    for (size_t i = 0; i < files.count && status == GS_OK; i++)
+    const size_t others_before = b->left_out.all;
+    gs_status status = list(path, &files, &b->left_out);
+    for (int i = 0; i < files.count && status == GS_OK; i++)
         status = add_file(b, class, files.name[i], label);
-    size_t others = 0;
-    for (int k = 0; k < OTHERS; k++) {
-        others += files.others[k];
-        b->others[k] += files.others[k];
-    }
     if (status == GS_OK && files.count == 0 && !may_be_empty)
         status = gs_fail(GS_E_FORMAT, "%s: the class folder %s has no .jpg, .jpeg, .jfif or .png%s", folder,
                          gs_printable(class),
-                         others > 0 ? ", but pictures in other formats; convert them to JPEG or PNG"
-                                    : " in it; folders within it are not searched");
-    free_entries(&files);
+                         b->left_out.all > others_before
+                             ? ", but pictures in other formats; convert them to JPEG or PNG"
+                             : " in it; folders within it are not searched");
+    gs_class_names_free(&files);
     return status;
 }
 
 static gs_status no_classes(const char *folder) {
-    entries loose;
-    gs_status status = list(folder, false, &loose);
-    if (status == GS_OK)
-        status = gs_fail(GS_E_FORMAT, "%s has no class folders%s; wanted %s/CLASS/*.jpg", folder,
-                         loose.count > 0 ? ", but pictures that lie in no class" : "", folder);
-    free_entries(&loose);
-    return status;
+    return gs_fail(GS_E_FORMAT, "%s has no class folders%s; wanted %s/CLASS/*.jpg", folder,
+                   has_pictures(folder) ? ", but pictures that lie in no class" : "", folder);
 }
 
 /* The files are in the order of their labels. */
-static void name_absent(gs_folder_list *l, const entries *classes) {
-    size_t file = 0, absent = 0, first = 0;
-    for (size_t c = 0; c < classes->count; c++) {
-        while (file < l->count && (size_t)l->files[file].label < c) file++;
-        if (file < l->count && (size_t)l->files[file].label == c) continue;
+static void name_absent(gs_folder_list *l, const name_list *classes) {
+    size_t file = 0, absent = 0;
+    int first = 0;
+    for (int c = 0; c < classes->count; c++) {
+        while (file < l->count && l->files[file].label < c) file++;
+        if (file < l->count && l->files[file].label == c) continue;
         if (absent++ == 0) first = c;
     }
     if (absent > 0) gs_append(l->absent, sizeof l->absent, "%s", gs_printable(classes->name[first]));
@@ -204,9 +193,10 @@ static void name_absent(gs_folder_list *l, const entries *classes) {
         gs_append(l->absent, sizeof l->absent, " and %zu other class%s", absent - 1, absent > 2 ? "es" : "");
 }
 
-static gs_status add_classes(builder *b, const entries *classes, const entries *own, gs_split split) {
-    for (size_t i = 0; i < own->count; i++) {
-        char **at = bsearch(&own->name[i], classes->name, classes->count, sizeof *classes->name, by_name);
+static gs_status add_classes(builder *b, const name_list *classes, const name_list *own, gs_split split) {
+    for (int i = 0; i < own->count; i++) {
+        char **at =
+            bsearch(&own->name[i], classes->name, (size_t)classes->count, sizeof *classes->name, by_name);
         if (!at)
             return gs_fail(GS_E_FORMAT, "%s has a class %s, which the folder train beside it does not have",
                            b->list->folder, gs_printable(own->name[i]));
@@ -215,8 +205,8 @@ static gs_status add_classes(builder *b, const entries *classes, const entries *
     char *left_out = b->list->left_out;
     const size_t room = sizeof b->list->left_out;
     for (int k = 0; k < OTHERS; k++)
-        if (b->others[k] > 0)
-            gs_append(left_out, room, "%s%zu %s", *left_out ? ", " : "", b->others[k], other_ends[k]);
+        if (b->left_out.of[k] > 0)
+            gs_append(left_out, room, "%s%zu %s", *left_out ? ", " : "", b->left_out.of[k], other_ends[k]);
     name_absent(b->list, classes);
     if (b->list->count == 0)
         return gs_fail(GS_E_FORMAT, "%s: none of its class folders has a .jpg, .jpeg, .jfif or .png",
@@ -240,16 +230,16 @@ static gs_status find_split(const char *where, gs_split split, char *train, char
 }
 
 static gs_status read_list(const char *train, gs_split split, gs_folder_list *out) {
-    entries classes, own = {0};
+    name_list classes, own = {0};
     builder b = {.list = out};
-    gs_status status = list(train, true, &classes);
+    gs_status status = list(train, &classes, NULL);
     if (status == GS_OK && classes.count == 0) status = no_classes(train);
-    if (status == GS_OK && split == GS_TEST) status = list(out->folder, true, &own);
+    if (status == GS_OK && split == GS_TEST) status = list(out->folder, &own, NULL);
     if (status == GS_OK && split == GS_TEST && own.count == 0) status = no_classes(out->folder);
     if (status == GS_OK) status = add_classes(&b, &classes, split == GS_TEST ? &own : &classes, split);
-    if (status == GS_OK) out->classes = (gs_class_names){(int)classes.count, classes.name};
-    if (status != GS_OK) free_entries(&classes);
-    free_entries(&own);
+    if (status == GS_OK) out->classes = classes;
+    if (status != GS_OK) gs_class_names_free(&classes);
+    gs_class_names_free(&own);
     return status;
 }
 
@@ -306,40 +296,6 @@ typedef struct gs_folder_threads {
     tools *spare;
     bool quit;
 } threads;
-
-/* ---- decoded pictures that are kept in memory: --cache ---- */
-
-enum { EMPTY, FULL, IN_WORK };
-
-gs_status gs_folder_set_keep(gs_folder_set *f, size_t count, size_t bytes) {
-    const double all = (double)count * (double)bytes, free_bytes = gs_usable_here().free;
-    if (free_bytes > 0 && all > 0.9 * free_bytes)
-        return gs_fail(GS_E_MEMORY, "--cache: %zu pictures of %zu bytes are %.3g GB, and %.3g GB are free",
-                       count, bytes, all / 1e9, free_bytes / 1e9);
-    const int private = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE; /* pages are allocated when written */
-    void *memory = mmap(NULL, bytes * count, PROT_READ | PROT_WRITE, private, -1, 0);
-    f->kept = memory == MAP_FAILED ? NULL : memory;
-    f->kept_bytes = bytes;
-    f->state = calloc(count, 1);
-    if (f->kept && f->state) return GS_OK;
-    return gs_fail(GS_E_MEMORY, "--cache: no memory for %zu pictures of %zu bytes", count, bytes);
-}
-
-/* False: picture i is not kept yet. */
-static bool get_kept(const gs_folder_set *f, size_t i, unsigned char *to) {
-    if (__atomic_load_n(&f->state[i], __ATOMIC_ACQUIRE) != FULL) return false;
-    memcpy(to, f->kept + i * f->kept_bytes, f->kept_bytes);
-    return true;
-}
-
-static void keep(gs_folder_set *f, size_t i, const unsigned char *from) {
-    unsigned char empty = EMPTY;
-    if (!__atomic_compare_exchange_n(&f->state[i], &empty, IN_WORK, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED))
-        return;
-    memcpy(f->kept + i * f->kept_bytes, from, f->kept_bytes);
-    __atomic_store_n(&f->state[i], FULL, __ATOMIC_RELEASE);
-}
 
 /* ---- one file: read, decoded, cropped and resized to a sample ---- */
 
@@ -415,24 +371,14 @@ static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int
 
 /* ---- one sample ---- */
 
-/* File `i`: from memory, or decoded and then kept. */
-static gs_status bring(gs_folder_set *f, tools *t, size_t i, const gs_sample_request *w, size_t sample,
-                       unsigned char *out) {
-    const bool kept = f->kept && !(w->augment && w->augment->resized_crop);
-    if (kept && get_kept(f, i, out)) return GS_OK;
-    GS_TRY(decode_file(t, &f->list, i, f->size, w, sample, out));
-    if (kept) keep(f, i, out);
-    return GS_OK;
-}
-
 /* The first file from *i on that can be decoded; *i becomes its number. */
-static gs_status bring_good(gs_folder_set *f, tools *t, size_t *i, const gs_sample_request *w,
-                            unsigned char *out) {
+static gs_status decode_good(gs_folder_set *f, tools *t, size_t *i, const gs_sample_request *w,
+                             unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
     for (size_t k = 0; k < count; k++) {
         *i = (sample + k) % count;
         if (f->is_broken && __atomic_load_n(&f->is_broken[*i], __ATOMIC_RELAXED)) continue;
-        const gs_status status = bring(f, t, *i, w, sample, out);
+        const gs_status status = decode_file(t, &f->list, *i, f->size, w, sample, out);
         if (status != GS_E_FILE && status != GS_E_FORMAT) return status;
         if (!f->is_broken)
             return gs_fail(status, "%s; remove it, or use --skip-broken where the command takes it",
@@ -442,7 +388,7 @@ static gs_status bring_good(gs_folder_set *f, tools *t, size_t *i, const gs_samp
     return gs_fail(GS_E_FORMAT, "%s: none of its %zu files can be decoded", f->list.folder, count);
 }
 
-/* Does --augment change a sample after cropping? */
+/* True if --augment changes a sample after cropping. */
 static bool is_changed(const gs_augment *a) {
     return a && (a->crop || a->flip || a->cutout);
 }
@@ -457,7 +403,7 @@ static gs_status read_sample(const reading *r, tools *t, size_t k) {
     if (changed && !t->picture) t->picture = malloc(bytes); /* all samples of a set have the same size */
     unsigned char *cut = changed ? t->picture : out;
     if (!cut) return gs_fail(GS_E_MEMORY, "no memory for a sample of %zu bytes", bytes);
-    GS_TRY(bring_good(r->f, t, &i, w, cut));
+    GS_TRY(decode_good(r->f, t, &i, w, cut));
     if (changed) gs_augment_picture(w->augment, r->set->shape, 1, w->seed, w->epoch, sample, cut, out);
     if (r->targets) r->targets[k] = r->f->list.files[i].label;
     return GS_OK;
@@ -568,8 +514,6 @@ static void end_threads(threads *all) {
 void gs_folder_set_free(gs_folder_set *f) {
     if (!f) return;
     end_threads(f->threads);
-    if (f->kept) munmap(f->kept, f->list.count * f->kept_bytes);
-    free(f->state);
     gs_folder_list_free(&f->list);
     free(f->is_broken);
     free(f);
@@ -627,6 +571,5 @@ gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_
     snprintf(d->kind, sizeof d->kind, "pictures in %d folders", d->classes);
     GS_TRY(GS_NEW(f->threads, 1, "%d loaders", o->loaders));
     GS_TRY(start_threads(f->threads, o->loaders));
-    if (o->cache) GS_TRY(gs_folder_set_keep(f, d->count, gs_shape_size(d->shape)));
     return split == GS_TRAIN ? measure_scaling(f, d) : GS_OK;
 }

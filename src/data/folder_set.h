@@ -84,9 +84,6 @@ typedef struct gs_folder_set {
     unsigned char *is_broken; /* with skip_broken: flags of files that could not be decoded; else NULL */
     int size;
     struct gs_folder_threads *threads;
-    /* With --cache: decoded pictures of kept_bytes each, kept when first read; `state` says which are there. */
-    unsigned char *kept, *state;
-    size_t kept_bytes;
 } gs_folder_set;
 
 /* Load one split. GS_E_USAGE: an option out of range. Else as gs_folder_list_read; a training set may also report a
@@ -97,6 +94,3 @@ void gs_folder_set_free(gs_folder_set *); /* NULL is allowed */
 /* Write bytes to `inputs` and labels to `targets`; either may be NULL. Any number of threads may call it. */
 gs_status gs_folder_set_read(gs_folder_set *, const gs_dataset *, const gs_sample_request *,
                              unsigned char *inputs, int32_t *targets);
-
-/* Allocate memory for --cache. GS_E_MEMORY: too little is free; the message says how much is needed. */
-gs_status gs_folder_set_keep(gs_folder_set *, size_t count, size_t bytes);

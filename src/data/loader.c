@@ -149,8 +149,8 @@ static gs_status create(gs_loader *l) {
 gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *schedule, const gs_augment *augment,
                            uint64_t seed, double bytes_per_s, gs_loader **out) {
     *out = NULL;
-    gs_loader *l = calloc(1, sizeof *l);
-    if (!l) return gs_fail(GS_E_MEMORY, "no memory for a loader");
+    gs_loader *l;
+    GS_TRY(GS_NEW(l, 1, "a loader"));
     l->set = set;
     l->schedule = *schedule;
     if (augment) l->augment = *augment;

@@ -1,38 +1,30 @@
 #include "io/cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "io/file.h"
 
-static const char lock_name[] = "lock";
-
 /* ---- where ---- */
 
-static bool folder_of_cache(char *path, size_t size) {
+bool gs_cache_path(const char *name, char *path, size_t size) {
     const char *own = getenv("GRADSUM_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[PATH_MAX];
     int length = -1;
     if (own && *own) {
         if (strcmp(own, "off") == 0) return false;
-        length = snprintf(path, size, "%s", own);
+        length = snprintf(folder, sizeof folder, "%s", own);
     } else if (xdg && *xdg == '/') { /* the standard: ignore a relative path */
-        length = snprintf(path, size, "%s/gradsum", xdg);
+        length = snprintf(folder, sizeof folder, "%s/gradsum", xdg);
     } else if (home && *home) {
-        length = snprintf(path, size, "%s/.cache/gradsum", home);
+        length = snprintf(folder, sizeof folder, "%s/.cache/gradsum", home);
     }
-    return length > 0 && length < (int)size && gs_file_make_folders(path);
-}
-
-bool gs_cache_path(const char *name, char *path, size_t size) {
-    char folder[PATH_MAX];
-    if (!folder_of_cache(folder, sizeof folder)) return false;
+    if (length <= 0 || length >= (int)sizeof folder || !gs_file_make_folders(folder)) return false;
     return snprintf(path, size, "%s/%s", folder, name) < (int)size;
 }
 
@@ -61,46 +53,21 @@ bool gs_cache_read(const char *name, void **data, size_t *bytes) {
         free(all);
         return false;
     }
-    utimensat(AT_FDCWD, path, NULL, 0); /* recently used entries are removed last */
     *bytes = size - first;
     memmove(all, all + first, *bytes + 1);
     *data = all;
     return true;
 }
 
-/* If all entries exceed `most` bytes together, remove the least recently used one except `keep`. */
-static bool remove_oldest(const char *folder, const char *keep, off_t most) {
-    char path[PATH_MAX], oldest[PATH_MAX] = "";
-    off_t total = 0;
-    time_t oldest_time = 0;
-    DIR *d = opendir(folder);
-    if (!d) return false;
-    for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
-        struct stat s;
-        if (strcmp(e->d_name, keep) == 0 || strcmp(e->d_name, lock_name) == 0) continue;
-        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
-        if (lstat(path, &s) != 0 || !S_ISREG(s.st_mode)) continue;
-        total += s.st_size;
-        if (*oldest && s.st_mtime >= oldest_time) continue;
-        strcpy(oldest, path);
-        oldest_time = s.st_mtime;
-    }
-    closedir(d);
-    return total > most && unlink(oldest) == 0;
-}
-
 bool gs_cache_write(const char *name, const void *data, size_t bytes) {
-    enum { MOST = 512 << 20 };
-    char folder[PATH_MAX], path[PATH_MAX], header[HEADER];
+    char path[PATH_MAX], header[HEADER];
     gs_file_writer w;
-    if (!folder_of_cache(folder, sizeof folder) || !gs_cache_path(name, path, sizeof path)) return false;
+    if (!gs_cache_path(name, path, sizeof path)) return false;
     int length = write_header(header, name, data, bytes);
     if (length >= HEADER || gs_file_writer_open(path, &w) != GS_OK) return false;
     fwrite(header, 1, (size_t)length, w.file);
     fwrite(data, 1, bytes, w.file);
-    if (gs_file_writer_commit(&w) != GS_OK) return false;
-    while (remove_oldest(folder, name, MOST)) continue;
-    return true;
+    return gs_file_writer_commit(&w) == GS_OK;
 }
 
 /* ---- the lock ---- */
@@ -108,7 +75,7 @@ bool gs_cache_write(const char *name, const void *data, size_t bytes) {
 int gs_cache_lock(void) {
     enum { TRIES = 6000 }; /* of 10 ms each */
     char path[PATH_MAX];
-    if (!gs_cache_path(lock_name, path, sizeof path)) return -1;
+    if (!gs_cache_path("lock", path, sizeof path)) return -1;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     for (int i = 0; fd >= 0 && i < TRIES; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;

@@ -21,7 +21,7 @@ bool gs_cache_path(const char *name, char *path, size_t size);
 /* The bytes of an entry, with an uncounted 0 after them; to be freed with free(). false: missing or damaged. */
 bool gs_cache_read(const char *name, void **data, size_t *bytes);
 
-/* Write an entry, and remove the oldest ones while they exceed 512 MB together. false: it could not be written. */
+/* Write an entry. false: it could not be written. */
 bool gs_cache_write(const char *name, const void *data, size_t bytes);
 
 /* A lock that one process or thread holds at a time. It ends with the process. Waits for at most 60 s; -1: it is still

@@ -54,14 +54,14 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
     return -1;
 }
 
-/* Is it .PID-N-HOST.tmp of this host? */
+/* True for .PID-N-HOST.tmp of this host. */
 static bool is_ending(const char *text, const char *end) {
     int length = 0;
     sscanf(text, ".%*[0-9]-%*[0-9]%n", &length);
     return length > 0 && strcmp(text + length, end) == 0;
 }
 
-/* Is it FILE.PID-N-HOST.tmp of this host? FILE NULL: any. */
+/* True for FILE.PID-N-HOST.tmp of this host; FILE NULL: any file. */
 static bool is_temporary_of(const char *name, const char *file, const char *end) {
     const size_t length = file ? strlen(file) : 0;
     if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
@@ -340,38 +340,26 @@ static bool look(const char *folder, const char *relative, char seen[SEEN], char
     return false;
 }
 
-/* "/a/b/c" -> "/a/b", "/a" -> ""; false when nothing is left to cut. */
-static bool cut_last(char *path) {
-    char *slash = strrchr(path, '/');
-    if (slash) *slash = '\0';
-    return slash != NULL;
-}
-
 /* Only in gradsum's own source tree: other programs may have a folder "cl" too. */
 static bool look_in_tree(const char *tree, const char *relative, char seen[SEEN], char *path, size_t size) {
     return look(tree, "src/gradsum.h", seen, path, size) && look(tree, relative, seen, path, size);
 }
 
 gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
-    char seen[SEEN] = "", program[PATH_MAX], place[PATH_MAX + 32];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-
-    /* In a build folder: build/gradsum, or deeper (build/lessons/07/gradsum). A build folder outside the source tree
-     * (make B=DIR) holds a link to it. */
-    char *folder = program, parent[PATH_MAX];
-    cut_last(folder);
-    strcpy(parent, folder);
-    for (int up = 0; up < 6; up++) {
-        snprintf(place, sizeof place, "%s/source-tree", parent);
+    enum { LEVELS = 7 };
+    char seen[SEEN] = "", folder[PATH_MAX], place[PATH_MAX + 32], *slash;
+    const ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    folder[length > 0 ? length : 0] = '\0';
+    for (int up = 0; up < LEVELS && (slash = strrchr(folder, '/')); up++) {
+        *slash = '\0';
+        /* In a build folder: build/gradsum, or deeper (build/lessons/07/gradsum). A build folder outside the source
+         * tree (make B=DIR) holds a link to it. */
+        snprintf(place, sizeof place, "%s/source-tree", folder);
         if (access(place, F_OK) == 0 && look_in_tree(place, relative, seen, path, size)) return GS_OK;
-        if (!cut_last(parent)) break;
-        if (look_in_tree(parent, relative, seen, path, size)) return GS_OK;
-    }
-    /* Installed: PREFIX/bin/gradsum and PREFIX/share/gradsum, for any PREFIX. */
-    if (cut_last(folder)) {
+        if (look_in_tree(folder, relative, seen, path, size)) return GS_OK;
+        /* Installed: PREFIX/bin/gradsum and PREFIX/share/gradsum, for any PREFIX. */
         snprintf(place, sizeof place, "%s/share/gradsum", folder);
-        if (look(place, relative, seen, path, size)) return GS_OK;
+        if (up == 1 && look(place, relative, seen, path, size)) return GS_OK;
     }
     /* Another program with the installed library. */
     if (look(GS_PREFIX "/share/gradsum", relative, seen, path, size)) return GS_OK;

@@ -21,18 +21,15 @@ bool gs_mapped_is_memory(const char *folder) {
     return statfs(gs_mapped_folder(folder), &at) == 0 && at.f_type == TMPFS;
 }
 
-/* Some file systems cannot make unnamed files: there, make a file and unlink it. */
 static int open_unnamed(const char *folder) {
     char name[4096];
-    const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
     if (snprintf(name, sizeof name, "%s/gradsum-XXXXXX", folder) >= (int)sizeof name) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    const int named = mkostemp(name, O_CLOEXEC);
-    if (named >= 0) unlink(name);
-    return named;
+    const int fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0) unlink(name);
+    return fd;
 }
 
 static int allocate(int fd, size_t bytes) {

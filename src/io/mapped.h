@@ -1,7 +1,7 @@
 /* Memory in a file: it uses RAM only for recently used pages, which the system writes to the disk when memory is short.
  *
- * The file never has a name, so that nothing remains when the process ends, even by SIGKILL. All blocks are allocated
- * before mapping: a full disk is an error here, not a SIGBUS during a step.
+ * The file loses its name at once, so that nothing remains when the process ends, even by SIGKILL. All blocks are
+ * allocated before mapping: a full disk is an error here, not a SIGBUS during a step.
  */
 #pragma once
 

@@ -110,7 +110,7 @@ gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *
     return GS_OK;
 }
 
-/* Does the file end with a stream's CRC and length, or with zeros? zlib ignores whatever follows a stream. */
+/* True if the file ends with a stream's CRC and length, or with zeros. zlib ignores everything behind a stream. */
 static bool is_end(int fd, uint64_t size, const char *text, size_t bytes) {
     uint32_t end[2] = {0}; /* little-endian, as this machine is */
     if (pread(fd, end, sizeof end, (off_t)(size - sizeof end)) < (ssize_t)sizeof end) return false;

@@ -5,7 +5,7 @@
 static const char *const names[] = {"none", "linear", "sqrt"};
 
 const char *gs_lr_rule_name(gs_lr_rule rule) {
-    return (unsigned)rule < 3 ? names[rule] : "an unknown rule"; /* it may be another rank's word */
+    return (unsigned)rule < 3 ? names[rule] : "an unknown rule"; /* the number may come from another rank */
 }
 
 double gs_lr_scaled(gs_lr_rule rule, double lr, double batch, double base_batch) {

@@ -38,8 +38,8 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     return false;
 }
 
-/* The squares of each tensor's parts: the largest; or the sum, in units that suit the largest of all workers. Parts
- * that several workers hold count once. */
+/* The squares of each tensor's parts: the largest, and for a tensor in one piece their sum. With `sums` only the sum,
+ * in units that suit the largest of all workers. Parts that several workers hold count once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;
@@ -50,31 +50,23 @@ static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums
         const uint32_t top = sums ? (uint32_t)(largest[t.number] >> 23) : 0;
         GS_TRY(d->ops->squares(d, of_gradients ? t.gradients : t.weights, t.count, top, &s));
         if (!sums && s.largest > largest[t.number]) largest[t.number] = s.largest;
-        if (!sums) continue;
+        if (!sums && o->divided) continue;
         high[t.number] += (int64_t)s.high;
         low[t.number] += (int64_t)s.low;
     }
     return GS_OK;
 }
 
-/* Each tensor is one part. */
-static gs_status norms_of_whole(const gs_optimizer *o, bool of_gradients, double *norm) {
-    for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);)
-        if (gs_is_adapted(t.param))
-            GS_TRY(
-                gs_norm(o->model->device, of_gradients ? t.gradients : t.weights, t.count, &norm[t.number]));
-    return GS_OK;
-}
-
 gs_status gs_tensor_norms(gs_optimizer *o, bool of_gradients, double *norm) {
-    if (!o->divided) return norms_of_whole(o, of_gradients, norm);
     const size_t count = (size_t)o->model->param_count;
     int64_t *largest = o->squares, *high = largest + count, *low = high + count;
     memset(o->squares, 0, 3 * count * sizeof *o->squares);
     GS_TRY(add_squares(o, of_gradients, false));
-    GS_TRY(o->divided->reduce(o->divided->context, largest, count, true));
-    GS_TRY(add_squares(o, of_gradients, true));
-    GS_TRY(o->divided->reduce(o->divided->context, high, 2 * count, false));
+    if (o->divided) {
+        GS_TRY(o->divided->reduce(o->divided->context, largest, count, true));
+        GS_TRY(add_squares(o, of_gradients, true));
+        GS_TRY(o->divided->reduce(o->divided->context, high, 2 * count, false));
+    }
     for (size_t i = 0; i < count; i++) {
         const uint32_t top = (uint32_t)(largest[i] >> 23);
         const gs_squares s = {(uint32_t)largest[i], top > 0 ? top : 1, (uint64_t)high[i], (uint64_t)low[i]};

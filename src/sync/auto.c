@@ -33,7 +33,7 @@ typedef struct decision {
     double library; /* seconds that all_reduce should take */
     double ours;    /* and the best of our own schemes that have a formula */
     const gs_sync_scheme *best;
-    bool use_library; /* is all_reduce faster? */
+    bool use_library; /* all_reduce is faster */
 } decision;
 
 static gs_status shift(gs_sync *s, float *data, size_t count) {

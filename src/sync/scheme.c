@@ -35,7 +35,7 @@ static const void *pack(gs_sync *s, float *data, gs_chunk part) {
 static void unpack(gs_sync *s, float *to, gs_chunk part, bool add) {
     size_t narrow = gs_sync_narrow_count(&s->array, part), rest = part.count - narrow;
     const uint16_t *from = s->packed[1];
-    float *tail = add ? s->scratch : to + narrow; /* where it came in it is not aligned for additions */
+    float *tail = add ? s->scratch : to + narrow; /* in the message it is not aligned for additions */
     (add ? gs_wire_widen_add : gs_wire_widen)(s->wire, to, from, narrow);
     memcpy(tail, from + narrow, rest * sizeof *tail);
     if (add) gs_sync_add(to + narrow, tail, rest);

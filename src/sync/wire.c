@@ -16,7 +16,7 @@
 static const char *const names[] = {"f32", "f16", "bf16"};
 
 const char *gs_wire_name(gs_wire wire) {
-    return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* it may be another rank's word */
+    return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* the number may come from another rank */
 }
 
 /* Drop the last `dropped` bits, rounding to nearest even: add half of the last kept place, less the smallest bit if the

@@ -21,8 +21,8 @@
 /* ---- the data ---- */
 
 static gs_status check_folder_options(const gs_settings *s, const gs_dataset *set) {
-    const char *const names[] = {"size", "loaders", "cache", "skip-broken"};
-    for (int i = 0; i < 4 && !set->folder; i++)
+    const char *const names[] = {"size", "loaders", "skip-broken"};
+    for (int i = 0; i < 3 && !set->folder; i++)
         if (!gs_run_option_is_default(gs_run_option_named(names[i]), s))
             return gs_fail(GS_E_USAGE, "--%s is for image folders, and %s is none", names[i], set->name);
     return GS_OK;
@@ -62,10 +62,6 @@ gs_status gs_load_set(const gs_settings *s, gs_split split, gs_dataset **set) {
     if (!gs_text_is_at(s->data) && of_text)
         return gs_fail(GS_E_USAGE, "--%s is for a text (--data text:FILE), but the data are %s", of_text,
                        s->data);
-    if (split == GS_TRAIN && s->folder.cache && s->augment.resized_crop)
-        return gs_fail(GS_E_USAGE,
-                       "--cache keeps the middle of each picture, and --augment resized_crop takes another "
-                       "part each time; use only one of them");
     return gs_dataset_load_with(s->data, split, s->labels, &text, &s->folder, set);
 }
 

@@ -1,5 +1,5 @@
-/* Pictures in folders: which files there are and what their labels are, that nothing depends on the number of threads
- * or on a cache, and what a broken file does to a run. */
+/* Pictures in folders: which files there are and what their labels are, that nothing depends on the number of
+ * threads, and what a broken file does to a run. */
 #include "data/folder_set.h"
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
@@ -93,7 +93,7 @@ static void gather_all(const gs_dataset *d, const gs_augment *a, unsigned char *
     assert_ok(gs_augment_gather(a, d, 5, 2, order, 12, x, y));
 }
 
-/* One thread or five, decoded now or before: the same bytes. */
+/* One thread, two or five: the same bytes. */
 TEST(same_bytes) {
     const char *folder = make_set();
     const gs_augment all[] = {{0}, {3, true, 4, false}, {0, true, 0, true}};
@@ -103,8 +103,7 @@ TEST(same_bytes) {
         gs_dataset *one = load(folder, GS_TRAIN, (gs_folder_options){0});
         gather_all(one, &all[k], want, want_labels);
         for (int how = 0; how < 2; how++) {
-            gs_dataset *d =
-                load(folder, GS_TRAIN, (gs_folder_options){.loaders = how ? 5 : 2, .cache = how == 1});
+            gs_dataset *d = load(folder, GS_TRAIN, (gs_folder_options){.loaders = how ? 5 : 2});
             for (int turn = 0; turn < 2; turn++) {
                 memset(got, 1, sizeof got);
                 gather_all(d, &all[k], got, labels);
@@ -134,12 +133,6 @@ TEST(scaling) {
         assert_near(s.mean.of[c], sum / n, 0, 1e-5);
         assert_near(s.std.of[c], sqrt(squares / n - sum / n * sum / n), 0, 1e-4);
     }
-}
-
-TEST(cache_that_does_not_fit) {
-    gs_folder_set none = {.size = 0};
-    assert_fails(GS_E_MEMORY, "--cache: 2147483648 pictures of 1048576 bytes are 2.25e+06 GB",
-                 gs_folder_set_keep(&none, 1u << 31, 1u << 20));
 }
 
 /* ---- bad input ---- */
@@ -182,7 +175,7 @@ TEST(a_file_that_is_too_large) {
     assert_int_equal(truncate(path, 300000000), 0);
     assert_fails(GS_E_FORMAT,
                  "2.jpg, file 10 of 12: the file has 300000000 bytes; at most 268435456 are allowed",
-                 try_load(folder, GS_TRAIN, (gs_folder_options){.cache = true}));
+                 try_load(folder, GS_TRAIN, (gs_folder_options){0}));
 }
 
 /* Whatever a file is, the message has its name and its number. */
@@ -213,8 +206,6 @@ TEST(broken_files) {
         assert_fails(k < 4 ? GS_E_FORMAT : GS_E_FILE, wanted,
                      try_load(folder, GS_TRAIN, (gs_folder_options){.loaders = 1 + k % 3}));
         assert_non_null(strstr(gs_message(), advice));
-        assert_fails(k < 4 ? GS_E_FORMAT : GS_E_FILE, advice,
-                     try_load(folder, GS_TRAIN, (gs_folder_options){.cache = true}));
         gs_dataset *d =
             load(folder, GS_TRAIN, (gs_folder_options){.skip_broken = true, .loaders = 1 + k % 3});
         unsigned char x[2 * PIXELS];
@@ -222,9 +213,6 @@ TEST(broken_files) {
         assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
         assert_memory_equal(x, x + PIXELS, PIXELS); /* the next one has taken its place */
         assert_int_equal(y[0], 2);
-        d = load(folder, GS_TRAIN, (gs_folder_options){.skip_broken = true, .cache = true});
-        assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
-        assert_memory_equal(x, x + PIXELS, PIXELS);
     }
 }
 
@@ -268,8 +256,7 @@ TEST(loader_ends) {
 TEST(runs) {
     const char *folder = make_set();
     char *one, *other;
-    static const char *const ways[] = {"--loaders 3", "--cache --loaders 2", "--devices cpu,cpu --exact",
-                                       "--exact"};
+    static const char *const ways[] = {"--loaders 3", "--loaders 2", "--devices cpu,cpu --exact", "--exact"};
     char sums[4][80];
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         const char *command = gs_test_format(RUN "%s %s", folder, ways[k]);
@@ -282,14 +269,11 @@ TEST(runs) {
     assert_string_equal(sums[0], sums[1]);
     assert_string_equal(sums[2], sums[3]);
     one = gs_test_output(
-        0, "profile --size 16 --model softmax --batch 4 --threads 1 --cache --loaders 2 --json --data %s",
-        folder);
+        0, "profile --size 16 --model softmax --batch 4 --threads 1 --loaders 2 --json --data %s", folder);
     cJSON *speeds = gs_test_parse(one);
     assert_true(gs_test_field(speeds, "loader_samples_per_s")->valuedouble > 0);
     assert_prints(2, "--skip-broken", "predict --skip-broken --load x -o y");
     assert_prints(2, "--size is for image folders, and", "train --size 32 --epochs 1");
-    assert_prints(2, "--cache keeps the middle of each picture", RUN "%s --cache --augment resized_crop",
-                  folder);
     assert_prints(2, "resized_crop: fashion-mnist-small (train) has images of one size",
                   "train --epochs 1 --augment resized_crop");
     assert_prints(0, "augment  resized_crop,flip", RUN "%s --augment flip,resized_crop", folder);

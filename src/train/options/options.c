@@ -56,8 +56,6 @@ const gs_run_option gs_run_table[] = {
      .json = {NULL, "size"}, .log_with = "size", .resume = GS_RESUME_FILLED},
     {"loaders", GS_OPTION_INT, AT(folder.loaders), 1, 256, "N",
      "threads of this process that decode pictures", .usual = 1, .agreement = GS_MAY_DIFFER},
-    {"cache", GS_OPTION_FLAG, AT(folder.cache), 0, 0, NULL, "keep decoded pictures in memory",
-     .agreement = GS_MAY_DIFFER},
     {"skip-broken", GS_OPTION_FLAG, AT(folder.skip_broken), 0, 0, NULL,
      "replace a file that cannot be decoded by the next one", .json = {NULL, "skip_broken"},
      .log_with = "skip-broken", .resume = GS_RESUME_FILLED},
