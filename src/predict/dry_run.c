@@ -24,7 +24,8 @@ static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
     if (!r->on || r->failed != GS_OK) return r->failed;
     if (!gs_grow(&r->item, r->items, &r->room, sizeof *r->item))
         return r->failed = gs_fail(GS_E_MEMORY, "no memory for the calls of a step");
-    r->item[r->items++] = item;
+    r->item[r->items] = item;
+    r->item[r->items++].in_job = r->in_job;
     return GS_OK;
 }
 
@@ -135,7 +136,7 @@ static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     static const gs_dry_run_what what[] = {
         [GS_JOB_ASKED] = GS_DRY_ASK, [GS_JOB_DONE] = GS_DRY_NOTE, [GS_JOB_AWAITED] = GS_DRY_AWAIT};
     gs_dry_run *r = context;
-    r->background |= event == GS_JOB_ASKED;
+    if (event != GS_JOB_AWAITED) r->in_job = event == GS_JOB_ASKED;
     (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
 }
 

@@ -25,6 +25,7 @@ typedef enum gs_dry_run_what {
 
 typedef struct gs_dry_run_item {
     gs_dry_run_what what;
+    bool in_job;    /* between ASK and NOTE */
     int first, end; /* of LAYERS: children of the outermost sequence; one of them does the work of all */
     bool backward;
     double flops; /* of these layers, forward and backward, per sample */
@@ -45,10 +46,10 @@ typedef struct gs_dry_run {
     gs_worker_calls calls; /* first: settings->calls points to it */
     gs_dry_run_item *item;
     size_t items, room;
-    double sent;     /* bytes, as a run counts them */
-    bool background; /* there is a thread beside the worker */
-    bool writes;     /* it records items; else it is a dry run for its memory */
-    bool on;         /* it records now */
+    double sent; /* bytes, as a run counts them */
+    bool writes; /* it records items; else it is a dry run for its memory */
+    bool on;     /* it records now, */
+    bool in_job; /* a job */
     gs_status failed;
     struct gs_worker *worker;
     gs_layer_watcher layers;

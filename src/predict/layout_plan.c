@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "train/settings.h"
 #include "train/strategy.h"
 #include "parallel/virtual_time.h"
 #include "predict/dry_run.h"
+#include "predict/measured_cut.h"
 #include "train/stages.h"
 #include "train/tensor.h"
 
@@ -55,11 +57,7 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
                              gs_layout_share *out) {
     const gs_layout l = gs_layout_of(s, workers);
     gs_model *part = NULL;
-    *out = (gs_layout_share){.coordinates = gs_coordinates_of(&l, rank), .params = plan->params};
-    out->weights = l.zero > 2 ? l.dp : 1;
-    out->gradients = l.zero > 1 ? l.dp : 1;
-    out->vectors = l.zero > 0 ? l.dp : 1;
-    snprintf(out->layers, sizeof out->layers, "%s", "all");
+    *out = (gs_layout_share){.layers = "all", .params = plan->params};
     if (l.tp > 1) GS_TRY(gs_layout_tp_model(s, plan, rank, &part));
     if (part) out->params = part->params;
     const gs_status status = l.pp > 1 ? share_of_stage(s, part ? part : plan, workers, rank, out) : GS_OK;
@@ -115,8 +113,7 @@ static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, b
 /* ---- calls ---- */
 
 /* samples: of the layer that makes the call. */
-static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples,
-                              bool background) {
+static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples) {
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
     const bool parts = p->settings->sequence && i->axis == GS_TP && samples > 0;
@@ -128,7 +125,7 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
                            .operation = c->operation,
                            .ranks = i->key.ranks,
                            .whole = i->axis == GS_WORLD || (i->axis == GS_DP && l->tp == 1 && l->pp == 1),
-                           .background = background};
+                           .background = i->in_job};
     call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
     if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact: sends as many bytes */
@@ -137,9 +134,9 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
 }
 
 /* Sender and receiver of a message each count half an exchange. */
-static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples, bool background,
+static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples,
                               double *seconds) {
-    const gs_layout_call call = call_of(p, i, samples, background);
+    const gs_layout_call call = call_of(p, i, samples);
     *seconds = 0;
     if (call.floats == 0 || call.ranks < 2) return GS_OK;
     GS_TRY(p->measured->source->call(p->measured, &call, seconds));
@@ -148,21 +145,6 @@ static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, siz
 }
 
 /* ---- a worker's step ---- */
-
-static bool is_call(const gs_dry_run_item *i) {
-    return i->what == GS_DRY_CALL || i->what == GS_DRY_MESSAGE;
-}
-
-/* Layers make calls themselves: workers meet in each of them. */
-static bool meets_in_layers(const gs_dry_run *r, size_t last) {
-    bool in_job = false, meets = false;
-    for (size_t i = 0; i < last; i++) {
-        if (r->item[i].what == GS_DRY_ASK) in_job = true;
-        if (r->item[i].what == GS_DRY_NOTE) in_job = false;
-        meets |= !in_job && r->item[i].what == GS_DRY_CALL;
-    }
-    return meets;
-}
 
 static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seconds) {
     int run = 0;
@@ -182,19 +164,18 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     while (last > 0 && r->item[last - 1].what != GS_DRY_LAYERS) last--;
     while (last < r->items && r->item[last].what == GS_DRY_MESSAGE) last++;
     while (first < last && r->item[first].what != GS_DRY_LAYERS) first++;
-    const bool meets = meets_in_layers(r, last);
-    bool in_job = false;
+    bool meets = false; /* layers make calls themselves: workers meet in each of them */
+    for (size_t k = 0; k < last; k++) meets |= r->item[k].what == GS_DRY_CALL && !r->item[k].in_job;
     for (size_t k = 0; k < r->items; k++) {
         const gs_dry_run_item *i = &r->item[k];
         const bool within = k < last && (k > first || i->what != GS_DRY_CALL);
         double seconds = 0;
-        if (i->what == GS_DRY_ASK) in_job = true;
-        if (i->what == GS_DRY_NOTE) in_job = false;
         if (i->what == GS_DRY_UPDATE) to->params += (double)i->params;
         if (i->what == GS_DRY_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
-        if (is_call(i)) GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
+        if (i->what == GS_DRY_CALL || i->what == GS_DRY_MESSAGE)
+            GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, &seconds));
         *(i->what == GS_DRY_LAYERS ? &to->layers
-          : in_job                 ? &to->background
+          : i->in_job              ? &to->background
           : within                 ? &to->calls
                                    : &to->after) += seconds;
         if (p->layout.pp > 1 && within && seconds > 0)
@@ -232,16 +213,6 @@ static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
 
 /* ---- in stages ---- */
 
-static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times,
-                              char *text) {
-    const gs_pipeline_schedule *schedule;
-    int chunks, first[GS_RUNS + 1];
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    GS_TRY(gs_pipeline_cut(m->net, NULL, times->both, s->pipeline * chunks, first));
-    gs_pipeline_cut_text(s->pipeline * chunks, first, text);
-    return GS_OK;
-}
-
 /* Seconds of the instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, double *seconds) {
     const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
@@ -260,23 +231,19 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Several workers may share an OpenCL device, but they are measured one at a time. */
-static int most_on_a_device(const gs_layout_measured *m) {
+/* Threads on a core; or workers on an OpenCL device, which are measured one at a time. */
+static double turns_taken(const gs_layout_measured *m) {
     const int named = gs_devices_count(m->devices);
-    char one[48], other[48];
-    int most = 1;
-    for (int i = 0; i < m->workers; i++) {
+    double most = fmax(1, (double)m->workers * m->threads / m->cores);
+    for (int i = 0; i < named; i++) {
+        char one[48], other[48];
         int count = 0;
-        if (gs_devices_name(m->devices, i % named, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
+        if (gs_devices_name(m->devices, i, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
         for (int k = 0; k < m->workers; k++)
             count += gs_devices_name(m->devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
-        if (count > most) most = count;
+        most = fmax(most, count);
     }
     return most;
-}
-
-static double turns_taken(const gs_layout_measured *m) {
-    return fmax(most_on_a_device(m), (double)m->workers * m->threads / m->cores);
 }
 
 static gs_status predict(prediction *p, gs_layout_cost *out) {
@@ -308,9 +275,10 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
         const size_t micro_batch = gs_pipeline_micro_batch(&s, batch, measured->workers);
         const gs_layer_times *times;
+        gs_cut_report report;
         GS_TRY(measured->source->layers(measured, &s, micro_batch, &times));
-        GS_TRY(cut_by_times(&s, m, times, out->cut));
-        s.pipeline_cut = out->cut;
+        GS_TRY(gs_cut_by_times(&s, m, times, &report));
+        s.pipeline_cut = gs_pipeline_cut_text(report.runs, report.first, out->cut);
     }
     return predict(&p, out);
 }
@@ -368,13 +336,12 @@ static gs_status check_layout(gs_settings *s, int workers) {
     return gs_check_batch_norm(s, s->train_set, workers);
 }
 
-/* Add a row for the layout, unless it cannot run or does not fit. Without room for rows it is only counted. */
-static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
+/* Complete the row, unless the layout cannot run or does not fit. */
+static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout_cost *row) {
     char text[GS_LAYOUT_TEXT];
-    if (!p->cost) return p->layouts++, GS_OK;
-    gs_settings s = with_layout(p, l, sequence, text);
-    gs_layout_cost *cost = &p->cost[p->costs];
-    if (p->tell) p->tell(p->context, p->costs + p->too_large + p->refused, p->layouts);
+    const bool sequence = row->sequence;
+    gs_settings s = with_layout(p, &row->layout, sequence, text);
+    gs_layout_cost *cost = &p->cost[p->costs]; /* this row or an earlier one */
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
@@ -390,23 +357,26 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
 }
 
 /* pp stages of tp parts, with every possible stage of ZeRO. */
-static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
+static gs_status list_with_zero(gs_layout_plan *p, int pp, int tp, size_t *room) {
+    const int dp = p->workers / (pp * tp), sequence = tp > 1 && p->memory.settings.sequence;
     if (p->workers % (pp * tp) != 0) return GS_OK;
-    const int dp = p->workers / (pp * tp);
-    const bool sequence = tp > 1 && p->memory.settings.sequence;
     for (int zero = 0; zero <= (dp > 1 ? GS_LAYOUT_ZERO : 0); zero++)
-        for (int divides = 0; divides < (sequence ? 2 : 1); divides++)
-            GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
+        for (int divides = 0; divides <= sequence; divides++) {
+            if (!gs_grow(&p->cost, (size_t)p->layouts, room, sizeof *p->cost))
+                return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
+            p->cost[p->layouts++] = (gs_layout_cost){.layout = {dp, tp, pp, zero}, .sequence = divides};
+        }
     return GS_OK;
 }
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
+    size_t room = 0;
     for (int tp = 1; tp <= p->workers && tp <= GS_LAYOUT_PARTS; tp++)
         for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
-            GS_TRY(try_with_zero(p, m, pp, tp));
-    if (!p->cost) {
-        GS_TRY(GS_NEW(p->cost, p->layouts, "a list of %d layouts", p->layouts));
-        return try_all(p, m);
+            GS_TRY(list_with_zero(p, pp, tp, &room));
+    for (int i = 0; i < p->layouts; i++) {
+        if (p->tell) p->tell(p->context, i, p->layouts);
+        GS_TRY(try_layout(p, m, &p->cost[i]));
     }
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;

@@ -41,12 +41,10 @@
 #include "parallel/cut.h"
 #include "predict/times.h"
 
-/* What a worker of a run holds. */
+/* What a worker of a run holds, without ZeRO. */
 typedef struct gs_layout_share {
-    gs_coordinates coordinates;
-    char layers[40];                 /* of the model's outermost sequence: "0-2", "0-1,4-5" */
-    size_t params;                   /* of these layers */
-    int weights, gradients, vectors; /* n: it holds those for 1/n of these parameters */
+    char layers[40]; /* of the model's outermost sequence: "all", "0-2", "0-1,4-5" */
+    size_t params;   /* of these layers */
 } gs_layout_share;
 
 /* For settled settings and the model `plan`. GS_E_USAGE: an impossible cut; GS_E_MEMORY. */

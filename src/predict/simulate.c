@@ -127,13 +127,9 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     GS_TRY(gs_settings_alone(&one, device));
     one.bucket = 0;
     one.wire = GS_WIRE_F32;
-    one.link = (gs_link){0, 0};
     one.jitter.count = 0;
     one.sync = "allreduce";
-    one.steps = 0;
     one.batch = 1;
-    one.threads = 1;
-    one.accumulate = 1;
     gs_status status = gs_memory_plan_create(&one, &memory);
     if (status == GS_OK)
         status =
