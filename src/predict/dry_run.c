@@ -56,7 +56,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     while (more && first > 0 && !net->child[first - 1]->other_stage) first--;
     double flops = 0;
     for (int k = first; k < end; k++) flops += gs_dry_run_flops(net->child[k]);
-    return add(context, (gs_dry_run_item){.what = GS_DRY_LAYERS,
+    return add(context, (gs_dry_run_item){.op = GS_VIRTUAL_LAYERS,
                                           .flops = flops,
                                           .first = first,
                                           .end = end,
@@ -67,7 +67,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
 static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
                                float scale) {
     (void)o, (void)first, (void)scale;
-    return add(context, (gs_dry_run_item){.what = GS_DRY_UPDATE, .params = count});
+    return add(context, (gs_dry_run_item){.op = GS_VIRTUAL_UPDATE, .params = count});
 }
 
 /* ---- calls to others ---- */
@@ -81,10 +81,11 @@ static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item it
 
 /* A collective of `comm`; or a message, of which comm is the whole. */
 static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call *call) {
-    const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
-    const gs_dry_run_what what = message ? GS_DRY_MESSAGE : GS_DRY_CALL;
+    const gs_virtual_op op = call->operation == GS_SEND   ? GS_VIRTUAL_SEND_ONE
+                             : call->operation == GS_RECV ? GS_VIRTUAL_RECV_ONE
+                                                          : GS_VIRTUAL_LIST;
     if (comm->size == 1) return GS_OK;
-    return add_call(r, comm, (gs_dry_run_item){.what = what, .message = *call, .key.call = *call});
+    return add_call(r, comm, (gs_dry_run_item){.op = op, .key.call = *call});
 }
 
 /* ---- a comm whose other ranks do not exist: calls return at once and leave their buffers unchanged ---- */
@@ -108,7 +109,7 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
 static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const gs_sync *sum) {
     if (!sum) return add_operation(c->state, part, call);
     const gs_message_lists_key key = {.scheme = sum->scheme, .array = sum->array};
-    return add_call(c->state, sum->comm, (gs_dry_run_item){.what = GS_DRY_CALL, .key = key});
+    return add_call(c->state, sum->comm, (gs_dry_run_item){.op = GS_VIRTUAL_LIST, .key = key});
 }
 
 static void dry_abort(gs_comm *c, const char *message) {
@@ -133,11 +134,12 @@ static gs_status open_dry(const char *device, int threads, gs_device **out) {
 }
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
-    static const gs_dry_run_what what[] = {
-        [GS_JOB_ASKED] = GS_DRY_ASK, [GS_JOB_DONE] = GS_DRY_NOTE, [GS_JOB_AWAITED] = GS_DRY_AWAIT};
+    static const gs_virtual_op ops[] = {[GS_JOB_ASKED] = GS_VIRTUAL_ASK,
+                                        [GS_JOB_DONE] = GS_VIRTUAL_NOTE,
+                                        [GS_JOB_AWAITED] = GS_VIRTUAL_AWAIT};
     gs_dry_run *r = context;
     if (event != GS_JOB_AWAITED) r->in_job = event == GS_JOB_ASKED;
-    (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
+    (void)add(r, (gs_dry_run_item){.op = ticket ? ops[event] : GS_VIRTUAL_JOIN, .ticket = ticket});
 }
 
 static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {

@@ -117,10 +117,9 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
     const bool parts = p->settings->sequence && i->axis == GS_TP && samples > 0;
-    if (i->what == GS_DRY_MESSAGE)
-        return (gs_layout_call){.operation = GS_SEND,
-                                .ranks = l->pp,
-                                .floats = (i->message.count + sizeof(float) - 1) / sizeof(float)};
+    if (i->op > GS_VIRTUAL_LIST)
+        return (gs_layout_call){
+            .operation = GS_SEND, .ranks = l->pp, .floats = (c->count + sizeof(float) - 1) / sizeof(float)};
     gs_layout_call call = {.scheme = i->key.scheme,
                            .operation = c->operation,
                            .ranks = i->key.ranks,
@@ -140,7 +139,7 @@ static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, siz
     *seconds = 0;
     if (call.floats == 0 || call.ranks < 2) return GS_OK;
     GS_TRY(p->measured->source->call(p->measured, &call, seconds));
-    if (i->what == GS_DRY_MESSAGE) *seconds /= 2;
+    if (i->op > GS_VIRTUAL_LIST) *seconds /= 2;
     return GS_OK;
 }
 
@@ -154,32 +153,32 @@ static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seco
 
 /* The layers of a call: those before it, or for a received message those after it. */
 static const gs_dry_run_item *layers_at(const gs_dry_run *r, size_t i) {
-    const bool sends = r->item[i].what == GS_DRY_CALL || r->item[i].message.operation == GS_SEND;
-    while (r->item[i].what != GS_DRY_LAYERS) i += sends ? (size_t)-1 : 1;
+    const bool receives = r->item[i].op == GS_VIRTUAL_RECV_ONE;
+    while (r->item[i].op != GS_VIRTUAL_LAYERS) i += receives ? 1 : (size_t)-1;
     return &r->item[i];
 }
 
 static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     size_t last = r->items, first = 0;
-    while (last > 0 && r->item[last - 1].what != GS_DRY_LAYERS) last--;
-    while (last < r->items && r->item[last].what == GS_DRY_MESSAGE) last++;
-    while (first < last && r->item[first].what != GS_DRY_LAYERS) first++;
+    while (last > 0 && r->item[last - 1].op != GS_VIRTUAL_LAYERS) last--;
+    while (last < r->items && r->item[last].op > GS_VIRTUAL_LIST) last++;
+    while (first < last && r->item[first].op != GS_VIRTUAL_LAYERS) first++;
     bool meets = false; /* layers make calls themselves: workers meet in each of them */
-    for (size_t k = 0; k < last; k++) meets |= r->item[k].what == GS_DRY_CALL && !r->item[k].in_job;
+    for (size_t k = 0; k < last; k++) meets |= r->item[k].op == GS_VIRTUAL_LIST && !r->item[k].in_job;
     for (size_t k = 0; k < r->items; k++) {
         const gs_dry_run_item *i = &r->item[k];
-        const bool within = k < last && (k > first || i->what != GS_DRY_CALL);
+        const bool within = k < last && (k > first || i->op != GS_VIRTUAL_LIST);
         double seconds = 0;
-        if (i->what == GS_DRY_UPDATE) to->params += (double)i->params;
-        if (i->what == GS_DRY_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
-        if (i->what == GS_DRY_CALL || i->what == GS_DRY_MESSAGE)
+        if (i->op == GS_VIRTUAL_UPDATE) to->params += (double)i->params;
+        if (i->op == GS_VIRTUAL_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
+        if (i->op >= GS_VIRTUAL_LIST)
             GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, &seconds));
-        *(i->what == GS_DRY_LAYERS ? &to->layers
-          : i->in_job              ? &to->background
-          : within                 ? &to->calls
-                                   : &to->after) += seconds;
+        *(i->op == GS_VIRTUAL_LAYERS ? &to->layers
+          : i->in_job                ? &to->background
+          : within                   ? &to->calls
+                                     : &to->after) += seconds;
         if (p->layout.pp > 1 && within && seconds > 0)
-            add_to_run(p, i->what == GS_DRY_LAYERS ? i : layers_at(r, k), seconds);
+            add_to_run(p, i->op == GS_VIRTUAL_LAYERS ? i : layers_at(r, k), seconds);
     }
     return GS_OK;
 }

@@ -201,24 +201,19 @@ static double seconds_of_layers(const gs_simulated_work *w, const gs_dry_run_ite
 }
 
 static gs_status price(run *w, const role *o, const gs_dry_run_item *i, gs_virtual_item *out) {
-    static const gs_virtual_op ops[] = {[GS_DRY_LAYERS] = GS_VIRTUAL_WORK, [GS_DRY_UPDATE] = GS_VIRTUAL_WORK,
-                                        [GS_DRY_CALL] = GS_VIRTUAL_LIST,   [GS_DRY_ASK] = GS_VIRTUAL_ASK,
-                                        [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,   [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
-                                        [GS_DRY_JOIN] = GS_VIRTUAL_JOIN};
     const gs_layout *l = &w->layout;
-    *out = (gs_virtual_item){.op = ops[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)};
-    if (i->what == GS_DRY_LAYERS) {
+    *out = (gs_virtual_item){.op = i->op, .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)};
+    if (i->op == GS_VIRTUAL_LAYERS) {
         out->seconds = seconds_of_layers(w->work, i);
         out->kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
-    } else if (i->what == GS_DRY_UPDATE) {
+    } else if (i->op == GS_VIRTUAL_UPDATE) {
         out->seconds = w->work->times.update * ((double)i->params / (double)w->work->plan->params);
         out->kind = GS_SIM_UPDATE;
-    } else if (i->what == GS_DRY_MESSAGE) { /* within the rank's own replica */
-        out->op = i->message.operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE;
-        out->peer = i->message.root - o->rank;
-        out->bytes = i->message.count;
+    } else if (i->op > GS_VIRTUAL_LIST) { /* within the rank's own replica */
+        out->peer = i->key.call.root - o->rank;
+        out->bytes = i->key.call.count;
         out->kind = GS_SIM_MESSAGE;
-    } else if (i->what == GS_DRY_CALL) {
+    } else if (i->op == GS_VIRTUAL_LIST) {
         out->stride = i->axis == GS_DP ? l->tp : i->axis == GS_PP ? l->dp * l->tp : 1;
         out->kind = GS_SIM_SUM;
         return gs_message_lists_of(&w->lists, &i->key, &out->list);
@@ -233,7 +228,7 @@ static gs_status write_role(run *w, role *o) {
         gs_virtual_item item, *last = o->items > 0 ? &o->item[o->items - 1] : NULL;
         GS_TRY(price(w, o, &r->item[i], &item));
         o->compute += item.seconds;
-        if (last && item.op == GS_VIRTUAL_WORK && last->op == item.op && last->kind == item.kind)
+        if (last && item.op == GS_VIRTUAL_LAYERS && last->op == item.op && last->kind == item.kind)
             last->seconds += item.seconds;
         else
             o->item[o->items++] = item;
@@ -258,7 +253,7 @@ static void describe_sums(run *w) {
     gs_simulated *o = w->out;
     for (size_t i = 0; i < r->items; i++) {
         const gs_dry_run_item *item = &r->item[i];
-        if (item->what != GS_DRY_CALL || item->axis != GS_DP) continue;
+        if (item->op != GS_VIRTUAL_LIST || item->axis != GS_DP) continue;
         if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) o->buckets++;
         o->formula += formula_of(w->sim, w->work, &item->key);
     }

@@ -49,7 +49,7 @@ static counted of_the_prediction(const gs_settings *s) {
     assert_ok(gs_dry_run_create(&settled, plan->in, gs_model_targets(plan), workers, 0, &r));
     for (size_t i = 0; i < r.items; i++) {
         const gs_operation made = r.item[i].key.call.operation;
-        if (r.item[i].what != GS_DRY_CALL || r.item[i].axis != GS_DP) continue;
+        if (r.item[i].op != GS_VIRTUAL_LIST || r.item[i].axis != GS_DP) continue;
         if (made != GS_ALL_GATHER && made != GS_REDUCE_SCATTER) continue;
         c.all++;
         c.background += r.item[i].in_job;

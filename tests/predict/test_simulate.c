@@ -113,7 +113,7 @@ TEST(ranks_together_do_what_each_does_alone) {
             if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list[0]->message);
             for (int r = 0; r < n; r++) {
                 item[0][r][2 * c] = item[1][r][2 * c] =
-                    (gs_virtual_item){.op = GS_VIRTUAL_WORK, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
+                    (gs_virtual_item){.op = GS_VIRTUAL_LAYERS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
                 for (int alone = 0; alone < 2; alone++)
                     item[alone][r][1 + 2 * c] =
                         (gs_virtual_item){.op = GS_VIRTUAL_LIST, .stride = 1, .list = list[alone]};

@@ -491,7 +491,8 @@ static void end_job(virtual_rank *k, int slot) {
 
 static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
     switch (item->op) {
-    case GS_VIRTUAL_WORK:
+    case GS_VIRTUAL_LAYERS:
+    case GS_VIRTUAL_UPDATE:
         *(k->in_job ? &k->clock : &k->work) += whole_ps(item->seconds * PS);
         return DONE;
     case GS_VIRTUAL_ASK:
@@ -544,7 +545,7 @@ static outcome play_rank(gs_virtual *v, int r) {
             a->communicating += (k->clock - k->item_began) / PS;
             if (!k->in_job) join(k);
         }
-        if (talks || item->op == GS_VIRTUAL_WORK) has_passed(v, r, item, k->item_began, *clock);
+        if (talks || item->op <= GS_VIRTUAL_UPDATE) has_passed(v, r, item, k->item_began, *clock);
         k->item_began = -1;
     }
     join(k);
