@@ -32,8 +32,8 @@ typedef struct wanted {
 
 /* What every move touches comes first. Line 0 leads to other hosts, line 1 stays inside the host. */
 typedef struct virtual_rank {
-    double clock,
-        out[2];     /* ps: of the thread that sends and receives; when its own lines out are free again */
+    double clock;   /* ps: of the thread that sends and receives */
+    double out[2];  /* ps: when its own lines out are free again */
     uint32_t place; /* index of its move in the current list */
     int at;         /* index of its item in the script */
     int waits_for;  /* a rank; -1: it does not wait */
@@ -71,12 +71,15 @@ struct gs_virtual {
     gs_virtual_watch watch;
     /* Moves of this play: all, those done, and `moved` when progress was last reported. */
     double moves, moved, told;
-    gs_status failed;
 };
 
 /* Whole picoseconds. */
 static inline double whole_ps(double x) {
     return (double)(int64_t)(x + 0.5);
+}
+
+static inline double later(double a, double b) {
+    return a > b ? a : b;
 }
 
 static void wake(gs_virtual *v, int r) {
@@ -117,7 +120,7 @@ static uint32_t take(gs_virtual *v) {
 }
 
 static void carry(under_way *w, double *line_free, double *busy) {
-    if (w->time < *line_free) w->time = *line_free;
+    w->time = later(w->time, *line_free);
     *line_free = w->time + w->takes;
     *busy += w->takes;
 }
@@ -169,17 +172,20 @@ static void append(gs_virtual *v, uint32_t m) {
 /* Twice the room for messages. */
 static bool grow(gs_virtual *v) {
     const uint32_t before = v->message_room, room = before ? 2 * before : 1024;
-    under_way *more = room > before ? realloc(v->message, room * sizeof *more) : NULL;
-    if (more) v->message = more;
-    wanted *heap = more && v->each > 1 ? realloc(v->heap, room * sizeof *heap) : NULL;
-    if (heap) v->heap = heap;
-    uint32_t *chain = more && (heap || v->each == 1) ? calloc(room, sizeof *chain) : NULL, *old = v->chain;
-    if (!chain) return false;
+    uint32_t *chain = room > before ? calloc(room, sizeof *chain) : NULL, *old = v->chain;
+    under_way *message = chain ? realloc(v->message, room * sizeof *message) : NULL;
+    if (message) v->message = message;
+    wanted *heap = message ? realloc(v->heap, room * sizeof *heap) : NULL;
+    if (!heap) {
+        free(chain);
+        return false;
+    }
+    v->heap = heap;
     v->chain = chain;
     v->message_room = room;
-    for (uint32_t c = 0; c < before; c++)
-        for (uint32_t m = old[c], next; m; m = next) {
-            next = v->message[m].next;
+    for (uint32_t c = 0, m; c < before; c++)
+        while ((m = old[c])) {
+            old[c] = v->message[m].next;
             append(v, m);
         }
     free(old);
@@ -196,7 +202,7 @@ static uint32_t new_message(gs_virtual *v) {
     return v->messages + 1 < v->message_room || grow(v) ? ++v->messages : 0;
 }
 
-typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* as v->failed says */ } outcome;
+typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* no memory */ } outcome;
 
 static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     virtual_rank *k = &v->rank[from], *receiver = &v->rank[to];
@@ -204,7 +210,7 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     const bool inside = host == to / v->each && from != to;
     const uint32_t m = new_message(v);
     if (!m) {
-        v->failed = gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
+        (void)gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
         return FAILED;
     }
     under_way *w = &v->message[m];
@@ -217,7 +223,7 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
         want(v, m, from);
         return DONE;
     }
-    if (w->time < k->out[inside]) w->time = k->out[inside];
+    w->time = later(w->time, k->out[inside]);
     k->out[inside] = w->time + w->takes;
     w->stage = STAGE_LEFT;
     if (!inside) {
@@ -241,7 +247,7 @@ static outcome receive_message(gs_virtual *v, int r, int from) {
     double arrives = w->time;
     if (w->stage == STAGE_LEFT)
         arrives = gs_port_take(&k->in[w->inside], w->time + v->alpha[w->inside], w->takes) + w->takes;
-    if (arrives > k->clock) k->clock = arrives;
+    k->clock = later(k->clock, arrives);
     *link = w->next;
     w->next = v->spare;
     v->spare = m;
@@ -475,18 +481,7 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
 
 /* Each of the two threads waits for the other. */
 static void join(virtual_rank *k) {
-    k->clock = k->work = k->clock > k->work ? k->clock : k->work;
-}
-
-/* Jobs begin no earlier than the worker gives them. */
-static void begin_job(virtual_rank *k) {
-    k->clock = k->clock > k->work ? k->clock : k->work;
-    k->in_job = true;
-}
-
-static void end_job(virtual_rank *k, int slot) {
-    k->noted[slot] = k->clock;
-    k->in_job = false;
+    k->clock = k->work = later(k->clock, k->work);
 }
 
 static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
@@ -496,13 +491,15 @@ static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
         *(k->in_job ? &k->clock : &k->work) += whole_ps(item->seconds * PS);
         return DONE;
     case GS_VIRTUAL_ASK:
-        begin_job(k);
+        k->clock = later(k->clock, k->work);
+        k->in_job = true;
         return DONE;
     case GS_VIRTUAL_NOTE:
-        end_job(k, item->slot);
+        k->noted[item->slot] = k->clock;
+        k->in_job = false;
         return DONE;
     case GS_VIRTUAL_AWAIT:
-        k->work = k->work > k->noted[item->slot] ? k->work : k->noted[item->slot];
+        k->work = later(k->work, k->noted[item->slot]);
         return DONE;
     case GS_VIRTUAL_JOIN:
         join(k);
@@ -516,10 +513,6 @@ static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     }
 }
 
-static bool communicates(const gs_virtual_item *item) {
-    return item->op >= GS_VIRTUAL_LIST;
-}
-
 static void has_passed(gs_virtual *v, int r, const gs_virtual_item *item, double from, double to) {
     if (v->watch.passed && to > from) v->watch.passed(v->watch.context, r, item, from / PS, to / PS);
 }
@@ -531,7 +524,7 @@ static outcome play_rank(gs_virtual *v, int r) {
     k->waits_for = -1;
     for (; k->at < s->items; k->at++) {
         const gs_virtual_item *item = &s->item[k->at];
-        const bool talks = communicates(item);
+        const bool talks = item->op >= GS_VIRTUAL_LIST;
         const double *clock = k->in_job ? &k->clock : &k->work;
         if (k->item_began < 0) {
             if (talks && !k->in_job) join(k);
@@ -583,7 +576,6 @@ static int next_ready(gs_virtual *v) {
 
 static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
     v->script = scripts;
-    v->failed = GS_OK;
     v->moves = v->watch.progress ? count_moves(v) : 0;
     v->moved = v->told = 0;
     for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){0, 0};
@@ -608,7 +600,7 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
         while (v->ready_count > 0) {
             const int r = next_ready(v);
             const outcome o = play_rank(v, r);
-            if (o == FAILED) return v->failed;
+            if (o == FAILED) return GS_E_MEMORY;
             if (o == PAUSES) wake(v, r);
             tell_progress(v);
         }
@@ -653,18 +645,18 @@ static bool allocate(gs_virtual *v) {
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch, gs_virtual **out) {
     gs_virtual *v = calloc(1, sizeof *v);
-    if (!v) return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
-    v->cluster = *c;
-    v->watch = watch;
-    v->ranks = c->ranks;
-    v->each = c->ranks / c->hosts;
-    set_link(&c->between, &v->alpha[0], &v->beta[0]);
-    set_link(&c->inside, &v->alpha[1], &v->beta[1]);
-    v->gamma = c->gamma * PS;
-    if (!allocate(v)) {
+    if (v)
+        *v = (gs_virtual){.cluster = *c,
+                          .watch = watch,
+                          .ranks = c->ranks,
+                          .each = c->ranks / c->hosts,
+                          .gamma = c->gamma * PS};
+    if (!v || !allocate(v)) {
         gs_virtual_free(v);
         return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
     }
+    set_link(&c->between, &v->alpha[0], &v->beta[0]);
+    set_link(&c->inside, &v->alpha[1], &v->beta[1]);
     *out = v;
     return GS_OK;
 }
