@@ -317,7 +317,7 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-/* The next one of the plan. */
+/* A run of the next worker of the plan. */
 static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan) {
     gs_memory_worker *out = &plan->worker[plan->workers++];
     GS_TRY(dry_calls(w));

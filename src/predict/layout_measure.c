@@ -25,13 +25,14 @@
 static int at_once(const gs_layout_measured *p) {
     char device[48];
     const int most = p->cores / p->threads;
-    if (gs_devices_name(p->devices, 0, device) != GS_OK || strcmp(device, "cpu") != 0 || most < 1) return 1;
+    if (gs_devices_name(p->settings->devices, 0, device) != GS_OK || strcmp(device, "cpu") != 0 || most < 1)
+        return 1;
     return p->workers < most ? p->workers : most;
 }
 
 /* As in a run (connect.c): threads are bound if each has a core and all devices are cpu. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
-    if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
+    if (p->settings->bind && gs_devices_are_cpu(p->settings->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);
 }
 
@@ -54,7 +55,7 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const gs_tensor_group group = gs_tensor_group_of(s, parts - 1 - rank % parts);
     char device[48];
     gs_layer_times unused, *times = rank == 0 ? c->times : &unused;
-    GS_TRY(gs_devices_name(c->measured->devices, rank, device));
+    GS_TRY(gs_devices_name(c->measured->settings->devices, rank, device));
     bind(c->measured, rank, c->ranks);
     const gs_status status = gs_layer_times_of(&(gs_layer_bench){.settings = s,
                                                                  .data = s->train_set,
@@ -249,7 +250,6 @@ static gs_status measure_worker(gs_layout_measured *p, size_t batch) {
     gs_profile profile;
     const gs_layer_times *t;
     char device[48];
-    s.devices = p->devices;
     GS_TRY(gs_settings_alone(&s, device));
     s.threads = 1;
     s.batch = batch > MOST ? MOST : batch;

@@ -31,7 +31,7 @@ static void name_layers(const gs_partition *own, char *text, size_t size) {
     }
 }
 
-/* What gs_partition_plan and gs_stages_of read of a worker. */
+/* A worker with the members that gs_partition_plan and gs_stages_of read. */
 static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
     const gs_layout l = gs_layout_of(s, workers);
     return (gs_worker){.settings = s,
@@ -232,14 +232,15 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* Threads on a core; or workers on an OpenCL device, which are measured one at a time. */
 static double turns_taken(const gs_layout_measured *m) {
-    const int named = gs_devices_count(m->devices);
+    const char *devices = m->settings->devices;
+    const int named = gs_devices_count(devices);
     double most = fmax(1, (double)m->workers * m->threads / m->cores);
     for (int i = 0; i < named; i++) {
         char one[48], other[48];
         int count = 0;
-        if (gs_devices_name(m->devices, i, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
+        if (gs_devices_name(devices, i, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
         for (int k = 0; k < m->workers; k++)
-            count += gs_devices_name(m->devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
+            count += gs_devices_name(devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
         most = fmax(most, count);
     }
     return most;
@@ -269,7 +270,6 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
                     .busy = turns_taken(measured),
                     .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
-    s.devices = measured->devices;
     s.batch = batch;
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
         const size_t micro_batch = gs_pipeline_micro_batch(&s, batch, measured->workers);
@@ -290,7 +290,6 @@ static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *setti
     gs_memory_plan plan;
     GS_TRY(gs_layout_predict(p->measured, &s, m, p->memory.batch, out));
     if (*out->cut) s.pipeline_cut = out->cut;
-    s.devices = p->devices;
     const gs_status status = gs_memory_plan_create(&s, &plan); /* a dry run */
     if (status == GS_OK) out->memory = gs_memory_most(&plan, NULL);
     gs_memory_plan_free(&plan);
@@ -301,7 +300,6 @@ static gs_status measure(gs_layout_plan *p) {
     const gs_settings *s = &p->memory.settings;
     GS_TRY(GS_NEW(p->measured, 1, "the parts of a step"));
     *p->measured = (gs_layout_measured){.settings = s,
-                                        .devices = p->devices,
                                         .workers = p->workers,
                                         .threads = gs_worker_threads(s, p->workers),
                                         .cores = gs_cpu_cores()};
@@ -409,12 +407,13 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
 
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
-    *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
+    *p = (gs_layout_plan){.workers = workers, .tell = tell, .context = context};
     /* A fault in all layouts is an error, not a reason to refuse each of them. */
     GS_TRY(gs_strategy_pipeline.check(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
-    const gs_settings *s = &p->memory.settings;
+    gs_settings *s = &p->memory.settings;
+    s->devices = devices;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = s->train_set->shape}, &m));
     const gs_status status = try_all(p, m);
     gs_model_free(m);
@@ -433,7 +432,6 @@ gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost
                              const gs_observer *observer, gs_result *result) {
     char text[GS_LAYOUT_TEXT];
     gs_settings s = with_layout(p, &cost->layout, cost->sequence, text);
-    s.devices = p->devices;
     s.steps = (uint64_t)steps;
     if (*cost->cut) s.pipeline_cut = cost->cut;
     return gs_train(&s, observer, result);

@@ -37,9 +37,7 @@ static gs_status check_settings(const gs_settings *s) {
 }
 
 static gs_status check_workers(const gs_simulation *s) {
-    if (s->workers < 1 || s->workers > GS_SIMULATED_WORKERS)
-        return gs_fail(GS_E_USAGE, "--workers %d: wanted 1 to %d", s->workers, GS_SIMULATED_WORKERS);
-    if (s->hosts < 1 || s->hosts > s->workers || s->workers % s->hosts != 0)
+    if (s->hosts > s->workers || s->workers % s->hosts != 0)
         return gs_fail(GS_E_USAGE, "--hosts %d: %d workers cannot be divided evenly among them", s->hosts,
                        s->workers);
     return gs_check_pauses(&s->settings, s->workers);
@@ -164,7 +162,7 @@ static double compute_of(const gs_simulated_work *w) {
 
 /* ---- what the workers do ---- */
 
-/* What a worker does in a step: the items of a dry run of its stage and part, with seconds. Replicas share it. */
+/* The items of a dry run of one stage and part, with seconds. Replicas share them. */
 typedef struct role {
     int rank;              /* the first replica */
     gs_dry_run dry_run;    /* of that */
