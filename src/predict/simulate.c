@@ -404,9 +404,8 @@ static void find_busiest(run *r, double from, double to) {
     double most = 0;
     for (int h = 0; h < r->sim->hosts; h++)
         for (int in = 0; in < 2; in++) {
-            const double busy = in ? line[h].in : line[h].out;
-            if (!(busy > most)) continue;
-            most = busy;
+            if (!(line[h].busy[in] > most)) continue;
+            most = line[h].busy[in];
             o->busiest = h;
             o->busiest_in = in;
         }

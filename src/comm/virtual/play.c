@@ -62,8 +62,8 @@ struct gs_virtual {
     /* ranks that can go on: a ring buffer of `ranks` entries */
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts] */
-    double *out_free, *in_free;
-    wanted *heap; /* as many entries as `message` */
+    double (*free)[2]; /* ps: when the line out, and the line in, are free again */
+    wanted *heap;      /* as many entries as `message` */
     uint32_t heap_count;
     uint64_t order;
     gs_virtual_line *line;
@@ -119,30 +119,24 @@ static uint32_t take(gs_virtual *v) {
     return m;
 }
 
-static void carry(under_way *w, double *line_free, double *busy) {
-    w->time = later(w->time, *line_free);
-    *line_free = w->time + w->takes;
-    *busy += w->takes;
-}
-
 /* Let the earliest message through. False: there is none. */
 static bool let_through(gs_virtual *v) {
     if (v->heap_count == 0) return false;
     const uint32_t m = take(v);
     under_way *w = &v->message[m];
-    if (w->stage == STAGE_OUT) {
-        const int host = w->from / v->each;
-        carry(w, &v->out_free[host], &v->line[host].out);
+    const int in = w->stage == STAGE_IN, host = (in ? w->to : w->from) / v->each;
+    w->time = later(w->time, v->free[host][in]);
+    v->free[host][in] = w->time + w->takes;
+    v->line[host].busy[in] += w->takes;
+    if (in) {
+        w->time += w->takes;
+        w->stage = STAGE_ARRIVES;
+        if (v->rank[w->to].waits_for == w->from) wake(v, w->to);
+    } else {
         w->time += v->alpha[0];
         w->stage = STAGE_IN;
         want(v, m, v->ranks + host);
-        return true;
     }
-    const int host = w->to / v->each;
-    carry(w, &v->in_free[host], &v->line[host].in);
-    w->time += w->takes;
-    w->stage = STAGE_ARRIVES;
-    if (v->rank[w->to].waits_for == w->from) wake(v, w->to);
     return true;
 }
 
@@ -227,8 +221,8 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     k->out[inside] = w->time + w->takes;
     w->stage = STAGE_LEFT;
     if (!inside) {
-        v->line[host].out += w->takes;
-        v->line[to / v->each].in += w->takes;
+        v->line[host].busy[0] += w->takes;
+        v->line[to / v->each].busy[1] += w->takes;
     }
     if (receiver->waits_for == from) wake(v, to);
     return DONE;
@@ -386,9 +380,9 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g
     for (int r = 0; r < g->ranks; r++) v->account[r].sent[g->line] += sum[r];
     if (g->line == 1) return; /* gs_virtual_line: only between hosts */
     add_up(l, GS_VIRTUAL_SEND, g->takes, sum);
-    for (int r = 0; r < g->ranks; r++) v->line[r].out += sum[r];
+    for (int r = 0; r < g->ranks; r++) v->line[r].busy[0] += sum[r];
     add_up(l, GS_VIRTUAL_RECV, g->takes, sum);
-    for (int r = 0; r < g->ranks; r++) v->line[r].in += sum[r];
+    for (int r = 0; r < g->ranks; r++) v->line[r].busy[1] += sum[r];
 }
 
 /* All ranks are at the beginning of the list. Without memory they stay there, and are played one by one. */
@@ -578,7 +572,7 @@ static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
     v->script = scripts;
     v->moves = v->watch.progress ? count_moves(v) : 0;
     v->moved = v->told = 0;
-    for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){0, 0};
+    for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){{0, 0}};
     for (int r = 0; r < v->ranks; r++) {
         virtual_rank *k = &v->rank[r];
         k->at = 0;
@@ -607,8 +601,8 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
     } while (let_through(v) || go_together(v));
     GS_TRY(is_stuck(v));
     for (int h = 0; h < v->cluster.hosts; h++) {
-        v->line[h].out /= PS;
-        v->line[h].in /= PS;
+        v->line[h].busy[0] /= PS;
+        v->line[h].busy[1] /= PS;
     }
     for (int r = 0; r < v->ranks; r++) {
         v->account[r].ended = v->rank[r].clock / PS;
@@ -636,11 +630,10 @@ static bool allocate(gs_virtual *v) {
     const size_t n = (size_t)v->ranks, hosts = (size_t)v->cluster.hosts;
     v->rank = calloc(n, sizeof *v->rank);
     v->ready = calloc(n, sizeof *v->ready);
-    v->out_free = calloc(hosts, sizeof *v->out_free);
-    v->in_free = calloc(hosts, sizeof *v->in_free);
+    v->free = calloc(hosts, sizeof *v->free);
     v->line = calloc(hosts, sizeof *v->line);
     v->account = calloc(n, sizeof *v->account);
-    return v->rank && v->ready && v->out_free && v->in_free && v->line && v->account && grow(v);
+    return v->rank && v->ready && v->free && v->line && v->account && grow(v);
 }
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch, gs_virtual **out) {
@@ -667,8 +660,7 @@ void gs_virtual_free(gs_virtual *v) {
     free(v->message);
     free(v->chain);
     free(v->ready);
-    free(v->out_free);
-    free(v->in_free);
+    free(v->free);
     free(v->heap);
     free(v->line);
     free(v->account);

@@ -105,9 +105,9 @@ typedef struct gs_virtual_account {
     double sent[2];       /* bytes: to other hosts, inside its own */
 } gs_virtual_account;
 
-/* The lines of a host: seconds that they carried messages in the last gs_virtual_play. */
+/* The lines of a host: seconds that they carried messages out of it, and into it, in the last gs_virtual_play. */
 typedef struct gs_virtual_line {
-    double out, in;
+    double busy[2];
 } gs_virtual_line;
 
 typedef struct gs_virtual gs_virtual;
