@@ -341,7 +341,7 @@ static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     return r->failed;
 }
 
-/* All calls of one worker, which becomes the next worker of the plan; without a plan, those of one step. */
+/* Play a run of one worker, the next one of the plan; without a plan, one step. */
 static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
                       const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
     gs_settings s = *given;

@@ -60,20 +60,16 @@ typedef struct told {
     gs_cut_report cut;
 } told;
 
-static gs_status share(gs_run *run, gs_comm *processes, told *t) {
-    if (!processes || processes->rank == 0) gs_error_keep(&t->error, measure(run, &t->cut));
-    if (processes) GS_TRY(gs_comm_broadcast(processes, t, sizeof *t, GS_U8, 0));
-    t->error.message[sizeof t->error.message - 1] = 0;
-    return gs_error_again(&t->error);
-}
-
 gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
     int64_t open = gs_cut_is_open(run); /* on how many processes */
     if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
     if (open < (processes ? processes->size : 1)) return GS_OK;
     told t;
     memset(&t, 0, sizeof t); /* with the padding, since all its bytes are sent */
-    GS_TRY(share(run, processes, &t));
+    if (!processes || processes->rank == 0) gs_error_keep(&t.error, measure(run, &t.cut));
+    if (processes) GS_TRY(gs_comm_broadcast(processes, &t, sizeof t, GS_U8, 0));
+    t.error.message[sizeof t.error.message - 1] = 0;
+    GS_TRY(gs_error_again(&t.error));
     run->cut = t.cut;
     run->settings.pipeline_cut = gs_pipeline_cut_text(run->cut.runs, run->cut.first, run->cut_text);
     return GS_OK;

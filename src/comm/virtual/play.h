@@ -11,13 +11,13 @@
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
  * A line of one rank takes messages as linked.c does (gs_port), in the order in which they are received. A shared line
- * takes them in the order of time, across ranks: the line out in order of sending, the line in in order of arrival; of
- * two at the same moment the lower rank's goes first.
+ * takes them in the order of time, across ranks: the line out in order of sending, the line in in order of arrival. Of
+ * two messages at the same moment, the lower rank's goes first.
  *
  * One rank runs at a time, until it needs a message that has not been sent. A message for a shared line waits until no
- * rank can go on; then the earliest one passes. No earlier message can appear afterwards, since every rank that goes on
- * because of it does so later (Chandy and Misra's conservative simulation, with one process). Ranks that share a list
- * but no line are executed all together, which is much faster and gives the same numbers.
+ * rank can continue; then the earliest one passes. No earlier message can appear afterwards: the ranks that it wakes
+ * continue at a later time (Chandy and Misra's conservative simulation, with one process). Ranks that share a list but
+ * no line are executed all together, which is much faster and gives the same numbers.
  *
  * Times are whole picoseconds in doubles: sums are exact up to 2^53 ps, 2.5 hours, so equal ranks stay equal.
  */
