@@ -1,4 +1,4 @@
-/* Measured times of a model's layers: forward and backward of one micro-batch, for each child of the outermost sequence.
+/* Measured times of a model's layers, the children of the outermost sequence: forward and backward of one micro-batch.
  *
  * The whole model runs forward and backward repeatedly, on a device opened for this, with random images (of a text:
  * with its first token only). The clock is read around each layer, after the device has finished. One turn warms up; 5
