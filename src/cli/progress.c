@@ -299,11 +299,11 @@ static void print_layout(const gs_worker *w) {
     for (int rank = 0; rank < workers && rank < ROWS; rank++) {
         gs_layout_share share;
         if (gs_layout_share_of(w->settings, plan, workers, rank, &share) != GS_OK) return;
-        const gs_coordinates *at = &share.coordinates;
-        printf("%4d %-11.11s %5d %4d %5d %-9.9s %10s %7s %9s %7s\n", rank, w->devices[rank].device, at->pp,
-               at->tp, at->dp, share.layers, gs_thousands((double)share.params),
-               share_text(share.weights, weights), share_text(share.gradients, gradients),
-               share_text(share.vectors, vectors));
+        const gs_coordinates at = gs_coordinates_of(&l, rank);
+        printf("%4d %-11.11s %5d %4d %5d %-9.9s %10s %7s %9s %7s\n", rank, w->devices[rank].device, at.pp,
+               at.tp, at.dp, share.layers, gs_thousands((double)share.params),
+               share_text(l.zero > 2 ? l.dp : 1, weights), share_text(l.zero > 1 ? l.dp : 1, gradients),
+               share_text(l.zero > 0 ? l.dp : 1, vectors));
     }
     if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);
 }

@@ -14,7 +14,8 @@ void gs_pipeline_flops(const gs_layer *net, double *cost) {
     }
 }
 
-int gs_pipeline_cut_points(const gs_layer *net, int *point) {
+/* The slices that runs consist of: slice i has the children point[i] .. point[i + 1] - 1. Returns their number. */
+static int cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;
     point[count++] = 0;
@@ -146,7 +147,7 @@ gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *co
     double *flops = NULL;
     gs_status status = GS_NEW(point, children + 1, "a cut of %zu layers", children);
     if (status == GS_OK) status = GS_NEW(flops, children, "a cut of %zu layers", children);
-    const int slices = status == GS_OK ? gs_pipeline_cut_points(net, point) : 0;
+    const int slices = status == GS_OK ? cut_points(net, point) : 0;
     if (status == GS_OK) status = check_slices(slices, runs);
     if (status == GS_OK && !cost && how && *how >= '0' && *how <= '9') {
         status = cut_as_told(how, point, slices, runs, first);

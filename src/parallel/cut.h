@@ -43,10 +43,6 @@ typedef struct gs_cut_report {
     double forward[GS_RUNS], backward[GS_RUNS]; /* seconds of each run for it */
 } gs_cut_report;
 
-/* The slices that runs consist of: slice i has the children point[i] .. point[i + 1] - 1. point: room for children + 2.
- * Returns their number. */
-int gs_pipeline_cut_points(const gs_layer *net, int *point);
-
 /* cost[i] = the FLOPs of child i for a sample, forward and backward. */
 void gs_pipeline_flops(const gs_layer *net, double *cost);
 

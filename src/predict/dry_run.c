@@ -24,7 +24,8 @@ static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
     if (!r->on || r->failed != GS_OK) return r->failed;
     if (!gs_grow(&r->item, r->items, &r->room, sizeof *r->item))
         return r->failed = gs_fail(GS_E_MEMORY, "no memory for the calls of a step");
-    r->item[r->items++] = item;
+    r->item[r->items] = item;
+    r->item[r->items++].in_job = r->in_job;
     return GS_OK;
 }
 
@@ -55,7 +56,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
     while (more && first > 0 && !net->child[first - 1]->other_stage) first--;
     double flops = 0;
     for (int k = first; k < end; k++) flops += gs_dry_run_flops(net->child[k]);
-    return add(context, (gs_dry_run_item){.what = GS_DRY_LAYERS,
+    return add(context, (gs_dry_run_item){.op = GS_VIRTUAL_LAYERS,
                                           .flops = flops,
                                           .first = first,
                                           .end = end,
@@ -66,7 +67,7 @@ static gs_status before_layer(void *context, const gs_layer *l, gs_direction dir
 static gs_status before_update(void *context, const gs_optimizer *o, size_t first, size_t count,
                                float scale) {
     (void)o, (void)first, (void)scale;
-    return add(context, (gs_dry_run_item){.what = GS_DRY_UPDATE, .params = count});
+    return add(context, (gs_dry_run_item){.op = GS_VIRTUAL_UPDATE, .params = count});
 }
 
 /* ---- calls to others ---- */
@@ -80,10 +81,11 @@ static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item it
 
 /* A collective of `comm`; or a message, of which comm is the whole. */
 static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call *call) {
-    const bool message = call->operation == GS_SEND || call->operation == GS_RECV;
-    const gs_dry_run_what what = message ? GS_DRY_MESSAGE : GS_DRY_CALL;
+    const gs_virtual_op op = call->operation == GS_SEND   ? GS_VIRTUAL_SEND_ONE
+                             : call->operation == GS_RECV ? GS_VIRTUAL_RECV_ONE
+                                                          : GS_VIRTUAL_LIST;
     if (comm->size == 1) return GS_OK;
-    return add_call(r, comm, (gs_dry_run_item){.what = what, .message = *call, .key.call = *call});
+    return add_call(r, comm, (gs_dry_run_item){.op = op, .key.call = *call});
 }
 
 /* ---- a comm whose other ranks do not exist: calls return at once and leave their buffers unchanged ---- */
@@ -107,7 +109,7 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
 static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const gs_sync *sum) {
     if (!sum) return add_operation(c->state, part, call);
     const gs_message_lists_key key = {.scheme = sum->scheme, .array = sum->array};
-    return add_call(c->state, sum->comm, (gs_dry_run_item){.what = GS_DRY_CALL, .key = key});
+    return add_call(c->state, sum->comm, (gs_dry_run_item){.op = GS_VIRTUAL_LIST, .key = key});
 }
 
 static void dry_abort(gs_comm *c, const char *message) {
@@ -126,11 +128,12 @@ static const gs_transport transport_dry = {
 /* ---- what a worker is given: jobs, samples ---- */
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
-    static const gs_dry_run_what what[] = {
-        [GS_JOB_ASKED] = GS_DRY_ASK, [GS_JOB_DONE] = GS_DRY_NOTE, [GS_JOB_AWAITED] = GS_DRY_AWAIT};
+    static const gs_virtual_op ops[] = {[GS_JOB_ASKED] = GS_VIRTUAL_ASK,
+                                        [GS_JOB_DONE] = GS_VIRTUAL_NOTE,
+                                        [GS_JOB_AWAITED] = GS_VIRTUAL_AWAIT};
     gs_dry_run *r = context;
-    r->background |= event == GS_JOB_ASKED;
-    (void)add(r, (gs_dry_run_item){.what = ticket ? what[event] : GS_DRY_JOIN, .ticket = ticket});
+    if (event != GS_JOB_AWAITED) r->in_job = event == GS_JOB_ASKED;
+    (void)add(r, (gs_dry_run_item){.op = ticket ? ops[event] : GS_VIRTUAL_JOIN, .ticket = ticket});
 }
 
 static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
@@ -283,7 +286,7 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-/* The next one of the plan. */
+/* A run of the next worker of the plan. */
 static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan) {
     gs_memory_worker *out = &plan->worker[plan->workers++];
     GS_TRY(dry_calls(w));
@@ -307,7 +310,7 @@ static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     return r->failed;
 }
 
-/* All calls of one worker, which becomes the next worker of the plan; without a plan, those of one step. */
+/* Play a run of one worker, the next one of the plan; without a plan, one step. */
 static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
                       const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
     gs_settings s = *given;

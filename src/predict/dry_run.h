@@ -12,28 +12,19 @@
 #include "predict/message_lists.h"
 #include "train/train.h"
 
-typedef enum gs_dry_run_what {
-    GS_DRY_LAYERS,
-    GS_DRY_UPDATE,
-    GS_DRY_CALL,    /* a collective or a scheme, of all ranks of an axis */
-    GS_DRY_MESSAGE, /* to or from one rank */
-    GS_DRY_ASK,     /* the worker gives a job: the thread beside it does the following items, */
-    GS_DRY_NOTE,    /* up to here */
-    GS_DRY_AWAIT,   /* the worker waits for a job */
-    GS_DRY_JOIN     /* the worker waits for all jobs */
-} gs_dry_run_what;
-
+/* It is played in virtual time by simulate.c, and added up by layout_plan.c. */
 typedef struct gs_dry_run_item {
-    gs_dry_run_what what;
+    gs_virtual_op op;
+    bool in_job;    /* between ASK and NOTE */
     int first, end; /* of LAYERS: children of the outermost sequence; one of them does the work of all */
     bool backward;
     double flops; /* of these layers, forward and backward, per sample */
     size_t samples;
-    size_t params;            /* of UPDATE: parameters that this rank updates */
-    gs_axis axis;             /* of CALL */
-    gs_message_lists_key key; /* of CALL */
-    gs_call message;          /* GS_SEND or GS_RECV; root: a rank of the world */
-    uint64_t ticket;          /* of NOTE and AWAIT: the job's number */
+    size_t params; /* of UPDATE: parameters that this rank updates */
+    gs_axis axis;  /* of LIST: a collective or a scheme of all ranks of this axis */
+    gs_message_lists_key
+        key;         /* of LIST; of SEND_ONE and RECV_ONE: key.call, whose root is a rank of the world */
+    uint64_t ticket; /* of NOTE and AWAIT: the job's number */
 } gs_dry_run_item;
 
 static inline double gs_dry_run_flops(const gs_layer *l) {
@@ -44,10 +35,10 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 typedef struct gs_dry_run {
     gs_dry_run_item *item;
     size_t items, room;
-    double sent;     /* bytes, as a run counts them */
-    bool background; /* there is a thread beside the worker */
-    bool writes;     /* it records items; else it is a dry run for its memory */
-    bool on;         /* it records now */
+    double sent; /* bytes, as a run counts them */
+    bool writes; /* it records items; else it is a dry run for its memory */
+    bool on;     /* it records now, */
+    bool in_job; /* a job */
     gs_status failed;
     struct gs_worker *worker;
     gs_layer_watcher layers;

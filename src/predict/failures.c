@@ -11,20 +11,20 @@ static const double HOPELESS = 20; /* beyond it, e^x hides that the run would ne
 /* ---- runs ---- */
 
 typedef struct draws {
-    uint64_t seed, count;
-    uint64_t run;
+    uint64_t seed, run, count;
+    double mean;
 } draws;
 
 /* Seconds until the next failure. */
-static double next_failure(draws *d, double m) {
+static double next_failure(draws *d) {
     uint32_t word[4];
     gs_philox(d->seed, gs_stream_hi(GS_STREAM_FAILURES, d->run), d->count++, word);
     const double u = ((double)(word[0] >> 5) * 67108864.0 + (double)(word[1] >> 6)) / 9007199254740992.0;
-    return -m * log1p(-u);
+    return -d->mean * log1p(-u);
 }
 
-static double run(const gs_failures *f, double m, double tau, draws *d) {
-    double clock = 0, done = 0, failure = next_failure(d, m);
+static double run(const gs_failures *f, double tau, draws *d) {
+    double clock = 0, done = 0, failure = next_failure(d);
     while (done < f->work) {
         const double rest = f->work - done, part = rest < tau ? rest : tau,
                      takes = part + (rest > tau ? f->checkpoint : 0);
@@ -35,7 +35,7 @@ static double run(const gs_failures *f, double m, double tau, draws *d) {
         }
         clock = failure;
         do { /* a restart may fail too */
-            failure = clock + next_failure(d, m);
+            failure = clock + next_failure(d);
             clock = failure < clock + f->restart ? failure : clock + f->restart;
         } while (clock >= failure && f->restart > 0);
     }
@@ -49,8 +49,8 @@ static void draw_runs(const gs_failures *f, gs_failures_cost *c) {
     c->drawn = c->least = c->most = NAN;
     double sum = 0;
     for (int i = 0; i < c->runs; i++) {
-        draws d = {.seed = f->seed, .run = (uint64_t)i};
-        const double took = run(f, c->mtbf, c->every, &d);
+        draws d = {.seed = f->seed, .run = (uint64_t)i, .mean = c->mtbf};
+        const double took = run(f, c->every, &d);
         sum += took;
         c->least = fmin(c->least, took);
         c->most = fmax(c->most, took);

@@ -25,13 +25,14 @@
 static int at_once(const gs_layout_measured *p) {
     char device[48];
     const int most = p->cores / p->threads;
-    if (gs_devices_name(p->devices, 0, device) != GS_OK || strcmp(device, "cpu") != 0 || most < 1) return 1;
+    if (gs_devices_name(p->settings->devices, 0, device) != GS_OK || strcmp(device, "cpu") != 0 || most < 1)
+        return 1;
     return p->workers < most ? p->workers : most;
 }
 
 /* As in a run (gs_worker_share): threads are bound if each has a core and all devices are cpu. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
-    if (p->settings->bind && gs_devices_are_cpu(p->devices) && p->workers * p->threads <= p->cores)
+    if (p->settings->bind && gs_devices_are_cpu(p->settings->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);
 }
 
@@ -42,7 +43,7 @@ typedef struct crew {
     const gs_settings *settings;
     size_t samples;
     int ranks;
-    gs_layer_times *times; /* [ranks] */
+    gs_layer_times *times; /* the same on all ranks: rank 0's */
 } crew;
 
 /* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part holds most of a
@@ -53,27 +54,19 @@ static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const int parts = s->tensor > 1 ? s->tensor : 1;
     const gs_tensor_group group = gs_tensor_group_of(s, parts - 1 - rank % parts);
     char device[48];
-    GS_TRY(gs_devices_name(c->measured->devices, rank, device));
+    gs_layer_times unused, *times = rank == 0 ? c->times : &unused;
+    GS_TRY(gs_devices_name(c->measured->settings->devices, rank, device));
     bind(c->measured, rank, c->ranks);
-    return gs_layer_times_of(&(gs_layer_bench){.settings = s,
-                                               .data = s->train_set,
-                                               .device = device,
-                                               .threads = c->measured->threads,
-                                               .samples = c->samples,
-                                               .group = group.size > 0 ? &group : NULL,
-                                               .peers = *comm,
-                                               .updates = c->measured->update <= 0},
-                             &c->times[rank]);
-}
-
-static gs_status measure_all(const gs_layout_measured *p, const gs_settings *s, size_t samples,
-                             gs_layer_times *out) {
-    crew c = {p, s, samples, at_once(p), NULL};
-    GS_TRY(GS_NEW(c.times, c.ranks, "the times of layers on %d workers", c.ranks));
-    const gs_status status = gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c);
-    *out = c.times[0];
-    for (int i = 1; i < c.ranks; i++) gs_layer_times_free(&c.times[i]);
-    free(c.times);
+    const gs_status status = gs_layer_times_of(&(gs_layer_bench){.settings = s,
+                                                                 .data = s->train_set,
+                                                                 .device = device,
+                                                                 .threads = c->measured->threads,
+                                                                 .samples = c->samples,
+                                                                 .group = group.size > 0 ? &group : NULL,
+                                                                 .peers = *comm,
+                                                                 .updates = c->measured->update <= 0},
+                                               times);
+    if (rank > 0) gs_layer_times_free(times);
     return status;
 }
 
@@ -86,7 +79,8 @@ static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samp
         GS_TRY(GS_NEW(t, 1, "the times of layers"));
         t->next = p->times;
         p->times = t; /* with 0 samples until it is measured, so that it is not found */
-        GS_TRY(measure_all(p, s, samples, &t->times));
+        crew c = {p, s, samples, at_once(p), &t->times};
+        GS_TRY(gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c));
         t->samples = samples;
         t->parts = parts;
         t->sequence = s->sequence;
@@ -256,7 +250,6 @@ static gs_status measure_worker(gs_layout_measured *p, size_t batch) {
     gs_profile profile;
     const gs_layer_times *t;
     char device[48];
-    s.devices = p->devices;
     GS_TRY(gs_settings_alone(&s, device));
     s.threads = 1;
     s.batch = batch > MOST ? MOST : batch;

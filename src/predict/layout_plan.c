@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "core/text.h"
 #include "train/settings.h"
 #include "train/strategy.h"
 #include "parallel/virtual_time.h"
 #include "predict/dry_run.h"
+#include "predict/measured_cut.h"
 #include "train/stages.h"
 #include "train/tensor.h"
 
@@ -29,7 +31,7 @@ static void name_layers(const gs_partition *own, char *text, size_t size) {
     }
 }
 
-/* What gs_partition_plan and gs_stages_of read of a worker. */
+/* A worker with the members that gs_partition_plan and gs_stages_of read. */
 static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
     const gs_layout l = gs_layout_of(s, workers);
     return (gs_worker){.settings = s,
@@ -55,11 +57,7 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
                              gs_layout_share *out) {
     const gs_layout l = gs_layout_of(s, workers);
     gs_model *part = NULL;
-    *out = (gs_layout_share){.coordinates = gs_coordinates_of(&l, rank), .params = plan->params};
-    out->weights = l.zero > 2 ? l.dp : 1;
-    out->gradients = l.zero > 1 ? l.dp : 1;
-    out->vectors = l.zero > 0 ? l.dp : 1;
-    snprintf(out->layers, sizeof out->layers, "%s", "all");
+    *out = (gs_layout_share){.layers = "all", .params = plan->params};
     if (l.tp > 1) GS_TRY(gs_layout_tp_model(s, plan, rank, &part));
     if (part) out->params = part->params;
     const gs_status status = l.pp > 1 ? share_of_stage(s, part ? part : plan, workers, rank, out) : GS_OK;
@@ -115,20 +113,18 @@ static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, b
 /* ---- calls ---- */
 
 /* samples: of the layer that makes the call. */
-static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples,
-                              bool background) {
+static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples) {
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
     const bool parts = p->settings->sequence && i->axis == GS_TP && samples > 0;
-    if (i->what == GS_DRY_MESSAGE)
-        return (gs_layout_call){.operation = GS_SEND,
-                                .ranks = l->pp,
-                                .floats = (i->message.count + sizeof(float) - 1) / sizeof(float)};
+    if (i->op > GS_VIRTUAL_LIST)
+        return (gs_layout_call){
+            .operation = GS_SEND, .ranks = l->pp, .floats = (c->count + sizeof(float) - 1) / sizeof(float)};
     gs_layout_call call = {.scheme = i->key.scheme,
                            .operation = c->operation,
                            .ranks = i->key.ranks,
                            .whole = i->axis == GS_WORLD || (i->axis == GS_DP && l->tp == 1 && l->pp == 1),
-                           .background = background};
+                           .background = i->in_job};
     call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
     if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact: sends as many bytes */
@@ -137,32 +133,17 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
 }
 
 /* Sender and receiver of a message each count half an exchange. */
-static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples, bool background,
+static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples,
                               double *seconds) {
-    const gs_layout_call call = call_of(p, i, samples, background);
+    const gs_layout_call call = call_of(p, i, samples);
     *seconds = 0;
     if (call.floats == 0 || call.ranks < 2) return GS_OK;
     GS_TRY(p->measured->source->call(p->measured, &call, seconds));
-    if (i->what == GS_DRY_MESSAGE) *seconds /= 2;
+    if (i->op > GS_VIRTUAL_LIST) *seconds /= 2;
     return GS_OK;
 }
 
 /* ---- a worker's step ---- */
-
-static bool is_call(const gs_dry_run_item *i) {
-    return i->what == GS_DRY_CALL || i->what == GS_DRY_MESSAGE;
-}
-
-/* Layers make calls themselves: workers meet in each of them. */
-static bool meets_in_layers(const gs_dry_run *r, size_t last) {
-    bool in_job = false, meets = false;
-    for (size_t i = 0; i < last; i++) {
-        if (r->item[i].what == GS_DRY_ASK) in_job = true;
-        if (r->item[i].what == GS_DRY_NOTE) in_job = false;
-        meets |= !in_job && r->item[i].what == GS_DRY_CALL;
-    }
-    return meets;
-}
 
 static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seconds) {
     int run = 0;
@@ -172,33 +153,32 @@ static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seco
 
 /* The layers of a call: those before it, or for a received message those after it. */
 static const gs_dry_run_item *layers_at(const gs_dry_run *r, size_t i) {
-    const bool sends = r->item[i].what == GS_DRY_CALL || r->item[i].message.operation == GS_SEND;
-    while (r->item[i].what != GS_DRY_LAYERS) i += sends ? (size_t)-1 : 1;
+    const bool receives = r->item[i].op == GS_VIRTUAL_RECV_ONE;
+    while (r->item[i].op != GS_VIRTUAL_LAYERS) i += receives ? 1 : (size_t)-1;
     return &r->item[i];
 }
 
 static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     size_t last = r->items, first = 0;
-    while (last > 0 && r->item[last - 1].what != GS_DRY_LAYERS) last--;
-    while (last < r->items && r->item[last].what == GS_DRY_MESSAGE) last++;
-    while (first < last && r->item[first].what != GS_DRY_LAYERS) first++;
-    const bool meets = meets_in_layers(r, last);
-    bool in_job = false;
+    while (last > 0 && r->item[last - 1].op != GS_VIRTUAL_LAYERS) last--;
+    while (last < r->items && r->item[last].op > GS_VIRTUAL_LIST) last++;
+    while (first < last && r->item[first].op != GS_VIRTUAL_LAYERS) first++;
+    bool meets = false; /* layers make calls themselves: workers meet in each of them */
+    for (size_t k = 0; k < last; k++) meets |= r->item[k].op == GS_VIRTUAL_LIST && !r->item[k].in_job;
     for (size_t k = 0; k < r->items; k++) {
         const gs_dry_run_item *i = &r->item[k];
-        const bool within = k < last && (k > first || i->what != GS_DRY_CALL);
+        const bool within = k < last && (k > first || i->op != GS_VIRTUAL_LIST);
         double seconds = 0;
-        if (i->what == GS_DRY_ASK) in_job = true;
-        if (i->what == GS_DRY_NOTE) in_job = false;
-        if (i->what == GS_DRY_UPDATE) to->params += (double)i->params;
-        if (i->what == GS_DRY_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
-        if (is_call(i)) GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, in_job, &seconds));
-        *(i->what == GS_DRY_LAYERS ? &to->layers
-          : in_job                 ? &to->background
-          : within                 ? &to->calls
-                                   : &to->after) += seconds;
+        if (i->op == GS_VIRTUAL_UPDATE) to->params += (double)i->params;
+        if (i->op == GS_VIRTUAL_LAYERS) GS_TRY(time_of_layers(p, i, meets, &seconds));
+        if (i->op >= GS_VIRTUAL_LIST)
+            GS_TRY(time_of_call(p, i, within ? layers_at(r, k)->samples : 0, &seconds));
+        *(i->op == GS_VIRTUAL_LAYERS ? &to->layers
+          : i->in_job                ? &to->background
+          : within                   ? &to->calls
+                                     : &to->after) += seconds;
         if (p->layout.pp > 1 && within && seconds > 0)
-            add_to_run(p, i->what == GS_DRY_LAYERS ? i : layers_at(r, k), seconds);
+            add_to_run(p, i->op == GS_VIRTUAL_LAYERS ? i : layers_at(r, k), seconds);
     }
     return GS_OK;
 }
@@ -232,16 +212,6 @@ static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
 
 /* ---- in stages ---- */
 
-static gs_status cut_by_times(const gs_settings *s, const gs_model *m, const gs_layer_times *times,
-                              char *text) {
-    const gs_pipeline_schedule *schedule;
-    int chunks, first[GS_RUNS + 1];
-    GS_TRY(gs_pipeline_read(s->pipeline_schedule, &schedule, &chunks));
-    GS_TRY(gs_pipeline_cut(m->net, NULL, times->both, s->pipeline * chunks, first));
-    gs_pipeline_cut_text(s->pipeline * chunks, first, text);
-    return GS_OK;
-}
-
 /* Seconds of the instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, double *seconds) {
     const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
@@ -260,23 +230,20 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Several workers may share an OpenCL device, but they are measured one at a time. */
-static int most_on_a_device(const gs_layout_measured *m) {
-    const int named = gs_devices_count(m->devices);
-    char one[48], other[48];
-    int most = 1;
-    for (int i = 0; i < m->workers; i++) {
+/* Threads on a core; or workers on an OpenCL device, which are measured one at a time. */
+static double turns_taken(const gs_layout_measured *m) {
+    const char *devices = m->settings->devices;
+    const int named = gs_devices_count(devices);
+    double most = fmax(1, (double)m->workers * m->threads / m->cores);
+    for (int i = 0; i < named; i++) {
+        char one[48], other[48];
         int count = 0;
-        if (gs_devices_name(m->devices, i % named, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
+        if (gs_devices_name(devices, i, one) != GS_OK || strcmp(one, "cpu") == 0) continue;
         for (int k = 0; k < m->workers; k++)
-            count += gs_devices_name(m->devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
-        if (count > most) most = count;
+            count += gs_devices_name(devices, k % named, other) == GS_OK && strcmp(one, other) == 0;
+        most = fmax(most, count);
     }
     return most;
-}
-
-static double turns_taken(const gs_layout_measured *m) {
-    return fmax(most_on_a_device(m), (double)m->workers * m->threads / m->cores);
 }
 
 static gs_status predict(prediction *p, gs_layout_cost *out) {
@@ -303,14 +270,14 @@ gs_status gs_layout_predict(gs_layout_measured *measured, const gs_settings *set
                     .busy = turns_taken(measured),
                     .batch = (double)batch / l.dp};
     *out = (gs_layout_cost){.layout = l, .sequence = s.sequence};
-    s.devices = measured->devices;
     s.batch = batch;
     if (l.pp > 1 && gs_pipeline_is_measured(s.pipeline_cut)) {
         const size_t micro_batch = gs_pipeline_micro_batch(&s, batch, measured->workers);
         const gs_layer_times *times;
+        gs_cut_report report;
         GS_TRY(measured->source->layers(measured, &s, micro_batch, &times));
-        GS_TRY(cut_by_times(&s, m, times, out->cut));
-        s.pipeline_cut = out->cut;
+        GS_TRY(gs_cut_by_times(&s, m, times, &report));
+        s.pipeline_cut = gs_pipeline_cut_text(report.runs, report.first, out->cut);
     }
     return predict(&p, out);
 }
@@ -323,7 +290,6 @@ static gs_status predict_with_memory(gs_layout_plan *p, const gs_settings *setti
     gs_memory_plan plan;
     GS_TRY(gs_layout_predict(p->measured, &s, m, p->memory.batch, out));
     if (*out->cut) s.pipeline_cut = out->cut;
-    s.devices = p->devices;
     const gs_status status = gs_memory_plan_create(&s, &plan); /* a dry run */
     if (status == GS_OK) out->memory = gs_memory_most(&plan, NULL);
     gs_memory_plan_free(&plan);
@@ -334,7 +300,6 @@ static gs_status measure(gs_layout_plan *p) {
     const gs_settings *s = &p->memory.settings;
     GS_TRY(GS_NEW(p->measured, 1, "the parts of a step"));
     *p->measured = (gs_layout_measured){.settings = s,
-                                        .devices = p->devices,
                                         .workers = p->workers,
                                         .threads = gs_worker_threads(s, p->workers),
                                         .cores = gs_cpu_cores()};
@@ -368,13 +333,12 @@ static gs_status check_layout(gs_settings *s, int workers) {
     return gs_check_batch_norm(s, s->train_set, workers);
 }
 
-/* Add a row for the layout, unless it cannot run or does not fit. Without room for rows it is only counted. */
-static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout *l, bool sequence) {
+/* Complete the row, unless the layout cannot run or does not fit. */
+static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layout_cost *row) {
     char text[GS_LAYOUT_TEXT];
-    if (!p->cost) return p->layouts++, GS_OK;
-    gs_settings s = with_layout(p, l, sequence, text);
-    gs_layout_cost *cost = &p->cost[p->costs];
-    if (p->tell) p->tell(p->context, p->costs + p->too_large + p->refused, p->layouts);
+    const bool sequence = row->sequence;
+    gs_settings s = with_layout(p, &row->layout, sequence, text);
+    gs_layout_cost *cost = &p->cost[p->costs]; /* this row or an earlier one */
     gs_status status = check_layout(&s, p->workers);
     if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* at the first that can run */
     if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
@@ -390,23 +354,26 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
 }
 
 /* pp stages of tp parts, with every possible stage of ZeRO. */
-static gs_status try_with_zero(gs_layout_plan *p, const gs_model *m, int pp, int tp) {
+static gs_status list_with_zero(gs_layout_plan *p, int pp, int tp, size_t *room) {
+    const int dp = p->workers / (pp * tp), sequence = tp > 1 && p->memory.settings.sequence;
     if (p->workers % (pp * tp) != 0) return GS_OK;
-    const int dp = p->workers / (pp * tp);
-    const bool sequence = tp > 1 && p->memory.settings.sequence;
     for (int zero = 0; zero <= (dp > 1 ? GS_LAYOUT_ZERO : 0); zero++)
-        for (int divides = 0; divides < (sequence ? 2 : 1); divides++)
-            GS_TRY(try_layout(p, m, &(gs_layout){dp, tp, pp, zero}, divides));
+        for (int divides = 0; divides <= sequence; divides++) {
+            if (!gs_grow(&p->cost, (size_t)p->layouts, room, sizeof *p->cost))
+                return gs_fail(GS_E_MEMORY, "no memory for a list of layouts");
+            p->cost[p->layouts++] = (gs_layout_cost){.layout = {dp, tp, pp, zero}, .sequence = divides};
+        }
     return GS_OK;
 }
 
 static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
+    size_t room = 0;
     for (int tp = 1; tp <= p->workers && tp <= GS_LAYOUT_PARTS; tp++)
         for (int pp = 1; pp <= p->workers && pp <= GS_LAYOUT_STAGES; pp++)
-            GS_TRY(try_with_zero(p, m, pp, tp));
-    if (!p->cost) {
-        GS_TRY(GS_NEW(p->cost, p->layouts, "a list of %d layouts", p->layouts));
-        return try_all(p, m);
+            GS_TRY(list_with_zero(p, pp, tp, &room));
+    for (int i = 0; i < p->layouts; i++) {
+        if (p->tell) p->tell(p->context, i, p->layouts);
+        GS_TRY(try_layout(p, m, &p->cost[i]));
     }
     qsort(p->cost, (size_t)p->costs, sizeof *p->cost, faster_first);
     return GS_OK;
@@ -440,12 +407,13 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
 
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
-    *p = (gs_layout_plan){.workers = workers, .devices = devices, .tell = tell, .context = context};
+    *p = (gs_layout_plan){.workers = workers, .tell = tell, .context = context};
     /* A fault in all layouts is an error, not a reason to refuse each of them. */
     GS_TRY(gs_strategy_pipeline.check(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;
-    const gs_settings *s = &p->memory.settings;
+    gs_settings *s = &p->memory.settings;
+    s->devices = devices;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = s->train_set->shape}, &m));
     const gs_status status = try_all(p, m);
     gs_model_free(m);
@@ -464,7 +432,6 @@ gs_status gs_layout_plan_run(const gs_layout_plan *p, const gs_layout_cost *cost
                              const gs_observer *observer, gs_result *result) {
     char text[GS_LAYOUT_TEXT];
     gs_settings s = with_layout(p, &cost->layout, cost->sequence, text);
-    s.devices = p->devices;
     s.steps = (uint64_t)steps;
     if (*cost->cut) s.pipeline_cut = cost->cut;
     return gs_train(&s, observer, result);

@@ -41,12 +41,10 @@
 #include "parallel/cut.h"
 #include "predict/times.h"
 
-/* What a worker of a run holds. */
+/* What a worker of a run holds, without ZeRO. */
 typedef struct gs_layout_share {
-    gs_coordinates coordinates;
-    char layers[40];                 /* of the model's outermost sequence: "0-2", "0-1,4-5" */
-    size_t params;                   /* of these layers */
-    int weights, gradients, vectors; /* n: it holds those for 1/n of these parameters */
+    char layers[40]; /* of the model's outermost sequence: "all", "0-2", "0-1,4-5" */
+    size_t params;   /* of these layers */
 } gs_layout_share;
 
 /* For settled settings and the model `plan`. GS_E_USAGE: an impossible cut; GS_E_MEMORY. */
@@ -109,8 +107,7 @@ typedef struct gs_layout_call_time {
 
 struct gs_layout_measured {
     const gs_layout_source *source;
-    const gs_settings *settings; /* of a worker, with data and model */
-    const char *devices;         /* of all workers */
+    const gs_settings *settings; /* of a worker, with data and model; devices: of all workers */
     int workers, threads, cores; /* threads: of each worker */
     double samples_per_s;        /* of a worker with the whole model, while the other cores are busy */
     double update;               /* seconds of the update, per parameter */
@@ -121,7 +118,7 @@ struct gs_layout_measured {
     size_t calls_known, calls_room;
 };
 
-/* Fill in the other parts; settings, devices, workers, threads and cores are set. source then measures layers and calls
+/* Fill in the other parts; settings, workers, threads and cores are set. source then measures layers and calls
  * on first use. Takes about a second. Fails as gs_train does with one worker. To be freed even after an error. */
 gs_status gs_layout_measure(gs_layout_measured *, size_t batch);
 void gs_layout_measured_free(gs_layout_measured *);
@@ -136,8 +133,7 @@ gs_status gs_layout_predict(gs_layout_measured *, const gs_settings *, const gs_
 typedef void (*gs_layout_tell)(void *context, int done, int of);
 
 typedef struct gs_layout_plan {
-    gs_memory_plan memory; /* of one worker: settings with data and model, as gs_train takes them */
-    const char *devices;   /* of all workers */
+    gs_memory_plan memory; /* of one worker; but memory.settings.devices: of all workers */
     int workers;
     gs_layout_measured *measured;
     gs_layout_cost *cost; /* layouts that can run and fit, fastest first */

@@ -7,8 +7,13 @@
 #pragma once
 
 #include "comm/comm.h"
+#include "predict/times.h"
 
 struct gs_run;
+
+/* Cut the model `plan` for settings->pipeline stages by the times of its layers. GS_E_USAGE. */
+gs_status gs_cut_by_times(const gs_settings *, const gs_model *plan, const gs_layer_times *,
+                          gs_cut_report *out);
 
 /* The run's cut must be measured, and no error of its settings would be found first. */
 bool gs_cut_is_open(const struct gs_run *);

@@ -250,17 +250,19 @@ typedef struct choice {
     const gs_memory_plan *plan; /* of the given settings */
     double limit;
     int degree[FITS];
-    char text[200]; /* "--micro-batch 8 --zero 1" */
+    char text[200];  /* "--micro-batch 8 --zero 1" */
+    char costs[200]; /* of these, in time */
 } choice;
 
-/* Set everything chosen in *s, and write c->text. False: a lever has no such degree. */
+/* Set everything chosen in *s, and write c->text and c->costs. False: a lever has no such degree. */
 static bool apply(choice *c, gs_settings *s) {
-    *c->text = '\0';
+    *c->text = *c->costs = '\0';
     for (int i = 0; i < FITS; i++) {
         gs_memory_option o = {.costs = NULL};
         if (c->degree[i] < 0) continue;
         if (!levers[i].set(c->plan, c->degree[i], s, &o)) return false;
         gs_append(c->text, sizeof c->text, "%s%s", *c->text ? " " : "", o.option);
+        gs_append(c->costs, sizeof c->costs, "%s%s", *c->costs ? ", " : "", o.costs);
     }
     return true;
 }
@@ -296,21 +298,6 @@ static bool choose(choice *c, char *before, size_t size) {
     for (int i = last - 1; i >= 0 && last < FITS; i--)
         if (c->degree[i] >= 0) (void)move(c, i, -1, &now);
     return last < FITS;
-}
-
-/* "--micro-batch 8, with 20.1 MB instead of 80.2; the cost: smaller products" */
-static void tell(const choice *c, const char *before, double peak, char *why, size_t size) {
-    int count = 0;
-    *why = '\0';
-    gs_append(why, size, "%s, with %.1f MB instead of %.1f", c->text, peak / MB,
-              gs_memory_most(c->plan, NULL) / MB);
-    for (int i = 0; i < FITS; i++) {
-        gs_settings s = c->plan->settings;
-        gs_memory_option one = {.costs = NULL};
-        if (c->degree[i] < 0 || !levers[i].set(c->plan, c->degree[i], &s, &one)) continue;
-        gs_append(why, size, "%s%s", count++ ? ", " : "; the cost: ", one.costs ? one.costs : "none");
-    }
-    if (*before) gs_append(why, size, "; what is cheaper does not suffice: %s", before);
 }
 
 /* ---- refusing ---- */
@@ -389,12 +376,14 @@ gs_status gs_memory_check(gs_settings *s, gs_memory_plan *plan, char *why, size_
     gs_memory_plan fitted;
     gs_settings chosen = plan->settings;
     (void)apply(&c, &chosen);
-    gs_status status = gs_run_dry(plan->run, &chosen, plan->workers == plan->all_workers, &fitted);
+    const gs_status status = gs_run_dry(plan->run, &chosen, plan->workers == plan->all_workers, &fitted);
     if (status != GS_OK) {
         gs_memory_plan_free(&fitted);
         return status;
     }
-    tell(&c, before, gs_memory_most(&fitted, NULL), why, size);
+    gs_append(why, size, "%s, with %.1f MB instead of %.1f; the cost: %s", c.text,
+              gs_memory_most(&fitted, NULL) / MB, gs_memory_most(plan, NULL) / MB, c.costs);
+    if (*before) gs_append(why, size, "; what is cheaper does not suffice: %s", before);
     (void)apply(&c, s);
     fitted.owns_run = plan->owns_run;
     plan->owns_run = false;

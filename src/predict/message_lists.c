@@ -23,10 +23,9 @@ typedef struct recorder {
     gs_virtual_list *list;
     size_t room;
     char *array; /* addresses only: it is never read, and only a scheme that copies touches its memory */
-    /* Of a shared list: the array has `count` elements of `width` bytes; the part sent last and the one received last,
-     * counted from the rank. */
-    size_t count, width;
-    int sent, came;
+    size_t count, width; /* of the array: elements, of so many bytes */
+    int sent,
+        came;     /* of a shared list: the part sent last and the one received last, counted from the rank */
     bool differs; /* the rank did something that a shared list cannot express */
 } recorder;
 
@@ -125,10 +124,8 @@ static gs_status record_each(recorder *r, entry *e) {
 static bool cut(recorder *r, entry *e) {
     const gs_message_lists_key *k = &e->key;
     const size_t n = (size_t)k->ranks;
-    const bool of_each = k->call.operation == GS_ALL_GATHER || k->call.operation == GS_ALL_TO_ALL;
-    if (!k->scheme && !of_each && k->call.operation != GS_REDUCE_SCATTER) return false;
-    r->count = k->scheme ? k->array.count : of_each ? k->call.count * n : k->call.count;
-    r->width = k->scheme ? sizeof(float) : gs_type_size(k->call.type);
+    const gs_operation o = k->call.operation;
+    if (!k->scheme && o != GS_ALL_GATHER && o != GS_ALL_TO_ALL && o != GS_REDUCE_SCATTER) return false;
     if (!(e->parts = malloc(2 * n * sizeof *e->parts))) return false;
     for (size_t p = 0; p < n; p++) {
         const gs_shard part = gs_shard_of(r->count, (int)p, (int)n);
@@ -164,12 +161,15 @@ static gs_status record_shared(recorder *r, entry *e, bool *shared) {
 
 static gs_status record_all(entry *e, bool may_share) {
     const gs_message_lists_key *k = &e->key;
-    const gs_call_bytes call = gs_call_bytes_of(&k->call, 0, k->ranks);
-    const size_t wanted = k->scheme            ? k->array.count * sizeof(float)
-                          : call.in > call.out ? call.in
-                                               : call.out,
-                 bytes = (k->call.operation == GS_REDUCE_SCATTER ? k->call.count * 8 : wanted) + 8192;
-    recorder r = {.comm = {&transport_recorder, 0, k->ranks, GS_TIMEOUT, &r}, .key = k};
+    const gs_operation o = k->call.operation;
+    const size_t parts = o == GS_ALL_GATHER || o == GS_GATHER || o == GS_SCATTER || o == GS_ALL_TO_ALL
+                             ? (size_t)k->ranks
+                             : 1; /* of call.count elements */
+    recorder r = {.comm = {&transport_recorder, 0, k->ranks, GS_TIMEOUT, &r},
+                  .key = k,
+                  .count = k->scheme ? k->array.count : k->call.count * parts,
+                  .width = k->scheme ? sizeof(float) : gs_type_size(k->call.type)};
+    const size_t bytes = r.count * sizeof(double) + 8192;
     bool shared = false;
     r.array = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (r.array == MAP_FAILED) return gs_fail(GS_E_MEMORY, "no addresses for %zu bytes to simulate", bytes);

@@ -110,7 +110,7 @@ double gs_roofline_seconds(const gs_roofline *r, double flops, double bytes) {
 
 enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* beside the layers */ };
 
-/* A layer, in the clock's terms. */
+/* A layer whose calls are timed. */
 typedef struct timed {
     double start, outside; /* of the current call: when it began, and `inside` of the layer around it */
     gs_profile_row *row;   /* NULL: a view, which does nothing */

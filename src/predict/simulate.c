@@ -37,9 +37,7 @@ static gs_status check_settings(const gs_settings *s) {
 }
 
 static gs_status check_workers(const gs_simulation *s) {
-    if (s->workers < 1 || s->workers > GS_SIMULATED_WORKERS)
-        return gs_fail(GS_E_USAGE, "--workers %d: wanted 1 to %d", s->workers, GS_SIMULATED_WORKERS);
-    if (s->hosts < 1 || s->hosts > s->workers || s->workers % s->hosts != 0)
+    if (s->hosts > s->workers || s->workers % s->hosts != 0)
         return gs_fail(GS_E_USAGE, "--hosts %d: %d workers cannot be divided evenly among them", s->hosts,
                        s->workers);
     return gs_check_pauses(&s->settings, s->workers);
@@ -55,10 +53,6 @@ gs_status gs_simulation_settle(gs_simulation *s) {
             s->hosts, s->workers / s->hosts);
     GS_TRY(gs_layout_settle(&s->settings));
     GS_TRY(gs_layout_check_workers(&s->settings, s->workers, "--workers"));
-    const int divides = (s->settings.pipeline > 1 ? s->settings.pipeline : 1) *
-                        (s->settings.tensor > 1 ? s->settings.tensor : 1);
-    if (s->workers % divides != 0)
-        return gs_fail(GS_E_USAGE, "%d workers cannot be divided into groups of %d", s->workers, divides);
     GS_TRY(check_settings(&s->settings));
     if (s->settings.batch == 0) s->settings.batch = (size_t)GS_SIMULATED_BATCH * (size_t)s->workers;
     if (s->settings.batch < (size_t)s->workers)
@@ -128,13 +122,9 @@ static gs_status measured(const gs_simulation *sim, gs_simulated_work *w) {
     GS_TRY(gs_settings_alone(&one, device));
     one.bucket = 0;
     one.wire = GS_WIRE_F32;
-    one.link = (gs_link){0, 0};
     one.jitter.count = 0;
     one.sync = "allreduce";
-    one.steps = 0;
     one.batch = 1;
-    one.threads = 1;
-    one.accumulate = 1;
     gs_status status = gs_memory_plan_create(&one, &memory);
     if (status == GS_OK)
         status =
@@ -169,11 +159,11 @@ static double compute_of(const gs_simulated_work *w) {
 
 /* ---- what the workers do ---- */
 
-/* What a worker does in a step: the items of a dry run of its stage and part, with seconds. Replicas share it. */
+/* The items of a dry run of one stage and part, with seconds. Replicas share them. */
 typedef struct role {
     int rank;              /* the first replica */
     gs_dry_run dry_run;    /* of that */
-    gs_virtual_item *item; /* item[0] is GS_VIRTUAL_BEGIN */
+    gs_virtual_item *item; /* consecutive layers are one item */
     int items;
     double compute; /* seconds */
 } role;
@@ -188,9 +178,6 @@ typedef struct run {
     role *role;                /* [stage][part] */
     int roles;
     gs_message_lists lists;
-    role *now; /* whose script is being written */
-    bool in_job;
-    gs_virtual_item compute; /* consecutive layers are one item */
     gs_virtual *virtual;
     int made; /* steps */
     size_t room;
@@ -198,12 +185,6 @@ typedef struct run {
     double last; /* when worker 0 ended the previous step */
     double step[GS_SIMULATED_STEPS + STEPS_MOST];
 } run;
-
-static void add(run *w, gs_virtual_item item) {
-    w->now->item[w->now->items++] = item;
-}
-
-/* ---- seconds ---- */
 
 static double seconds_of_layers(const gs_simulated_work *w, const gs_dry_run_item *i) {
     double seconds = 0, flops = 0;
@@ -214,83 +195,39 @@ static double seconds_of_layers(const gs_simulated_work *w, const gs_dry_run_ite
     return seconds * ((double)i->samples / w->samples) * (flops > 0 ? i->flops / flops : 1);
 }
 
-static void flush(run *w) {
-    if (w->compute.seconds > 0) add(w, w->compute);
-    w->compute.seconds = 0;
-}
-
-static void add_compute(run *w, double seconds, gs_simulated_kind kind, gs_virtual_op op) {
-    if (w->compute.kind != (int)kind) flush(w);
-    w->compute.op = op;
-    w->compute.kind = (int)kind;
-    w->compute.seconds += seconds;
-    w->now->compute += seconds;
-}
-
-/* ---- calls to others ---- */
-
-static gs_status add_call(run *w, const gs_dry_run_item *i) {
+static gs_status price(run *w, const role *o, const gs_dry_run_item *i, gs_virtual_item *out) {
     const gs_layout *l = &w->layout;
-    const gs_virtual_list *list;
-    const bool joins = w->now->dry_run.background && !w->in_job;
-    const gs_virtual_item join = {.op = GS_VIRTUAL_JOIN};
-    GS_TRY(gs_message_lists_of(&w->lists, &i->key, &list));
-    if (joins) add(w, join);
-    add(w, (gs_virtual_item){.op = GS_VIRTUAL_LIST,
-                             .stride = i->axis == GS_DP   ? l->tp
-                                       : i->axis == GS_PP ? l->dp * l->tp
-                                                          : 1,
-                             .list = list,
-                             .kind = GS_SIM_SUM});
-    if (joins) add(w, join);
+    *out = (gs_virtual_item){.op = i->op, .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)};
+    if (i->op == GS_VIRTUAL_LAYERS) {
+        out->seconds = seconds_of_layers(w->work, i);
+        out->kind = i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD;
+    } else if (i->op == GS_VIRTUAL_UPDATE) {
+        out->seconds = w->work->times.update * ((double)i->params / (double)w->work->plan->params);
+        out->kind = GS_SIM_UPDATE;
+    } else if (i->op > GS_VIRTUAL_LIST) { /* within the rank's own replica */
+        out->peer = i->key.call.root - o->rank;
+        out->bytes = i->key.call.count;
+        out->kind = GS_SIM_MESSAGE;
+    } else if (i->op == GS_VIRTUAL_LIST) {
+        out->stride = i->axis == GS_DP ? l->tp : i->axis == GS_PP ? l->dp * l->tp : 1;
+        out->kind = GS_SIM_SUM;
+        return gs_message_lists_of(&w->lists, &i->key, &out->list);
+    }
     return GS_OK;
 }
 
-/* Within the rank's own replica. */
-static void add_message(run *w, const gs_call *message) {
-    add(w, (gs_virtual_item){.op = message->operation == GS_SEND ? GS_VIRTUAL_SEND_ONE : GS_VIRTUAL_RECV_ONE,
-                             .peer = message->root - w->now->rank,
-                             .bytes = message->count,
-                             .kind = GS_SIM_MESSAGE});
-}
-
-/* ---- a role ---- */
-
-static gs_status add_item(run *w, const gs_dry_run_item *i) {
-    static const gs_virtual_op marks[] = {[GS_DRY_ASK] = GS_VIRTUAL_ASK,
-                                          [GS_DRY_NOTE] = GS_VIRTUAL_NOTE,
-                                          [GS_DRY_AWAIT] = GS_VIRTUAL_AWAIT,
-                                          [GS_DRY_JOIN] = GS_VIRTUAL_JOIN};
-    if (i->what == GS_DRY_LAYERS) {
-        /* beside a thread with messages, the worker's thread has its own time */
-        add_compute(w, seconds_of_layers(w->work, i), i->backward ? GS_SIM_BACKWARD : GS_SIM_FORWARD,
-                    w->now->dry_run.background ? GS_VIRTUAL_WORK : GS_VIRTUAL_PASS);
-        return GS_OK;
-    }
-    if (i->what == GS_DRY_UPDATE) {
-        const double share = (double)i->params / (double)w->work->plan->params;
-        add_compute(w, w->work->times.update * share, GS_SIM_UPDATE, GS_VIRTUAL_PASS);
-        return GS_OK;
-    }
-    flush(w);
-    if (i->what == GS_DRY_CALL) return add_call(w, i);
-    if (i->what == GS_DRY_ASK || i->what == GS_DRY_NOTE) w->in_job = i->what == GS_DRY_ASK;
-    if (i->what == GS_DRY_MESSAGE)
-        add_message(w, &i->message);
-    else
-        add(w, (gs_virtual_item){.op = marks[i->what], .slot = (int)(i->ticket % GS_VIRTUAL_SLOTS)});
-    return GS_OK;
-}
-
-static gs_status write_role(run *w) {
-    role *o = w->now;
+static gs_status write_role(run *w, role *o) {
     const gs_dry_run *r = &o->dry_run;
-    enum { MOST = 4 /* items for one of the dry run: layers before it, and a call between two joins */ };
-    GS_TRY(GS_NEW(o->item, MOST * r->items + 2, "the steps of %d workers", w->sim->workers));
-    w->in_job = false;
-    add(w, (gs_virtual_item){.op = GS_VIRTUAL_BEGIN, .kind = GS_SIM_PAUSE});
-    for (size_t i = 0; i < r->items; i++) GS_TRY(add_item(w, &r->item[i]));
-    flush(w);
+    GS_TRY(GS_NEW(o->item, r->items + 1, "the steps of %d workers", w->sim->workers));
+    for (size_t i = 0; i < r->items; i++) {
+        gs_virtual_item item, *last = o->items > 0 ? &o->item[o->items - 1] : NULL;
+        GS_TRY(price(w, o, &r->item[i], &item));
+        o->compute += item.seconds;
+        if (last && item.op == GS_VIRTUAL_LAYERS && last->op == item.op && last->kind == item.kind)
+            last->seconds += item.seconds;
+        else
+            o->item[o->items++] = item;
+    }
     return GS_OK;
 }
 
@@ -311,7 +248,7 @@ static void describe_sums(run *w) {
     gs_simulated *o = w->out;
     for (size_t i = 0; i < r->items; i++) {
         const gs_dry_run_item *item = &r->item[i];
-        if (item->what != GS_DRY_CALL || item->axis != GS_DP) continue;
+        if (item->op != GS_VIRTUAL_LIST || item->axis != GS_DP) continue;
         if (l->zero ? item->key.call.operation == GS_REDUCE_SCATTER : item->key.scheme != NULL) o->buckets++;
         o->formula += formula_of(w->sim, w->work, &item->key);
     }
@@ -341,7 +278,7 @@ static gs_status dry_runs(run *w) {
 static gs_status write_scripts(run *w) {
     GS_TRY(dry_runs(w));
     describe_sums(w);
-    for (w->now = w->role; w->now < w->role + w->roles; w->now++) GS_TRY(write_role(w));
+    for (int i = 0; i < w->roles; i++) GS_TRY(write_role(w, &w->role[i]));
     for (int r = 0; r < w->sim->workers; r++) {
         const gs_coordinates at = gs_coordinates_of(&w->layout, r);
         const role *o = &w->role[at.pp * w->layout.tp + at.tp];
@@ -382,9 +319,10 @@ static bool is_shown(const gs_simulation *s, int rank) {
 static void watch(void *context, int rank, const gs_virtual_item *item, double from, double to) {
     run *r = context;
     gs_simulated *o = r->out;
-    if (!(to > from) || !is_shown(r->sim, rank)) return;
+    if (!is_shown(r->sim, rank)) return;
     if (gs_grow(&o->span, (size_t)o->spans, &r->room, sizeof *o->span))
-        o->span[o->spans++] = (gs_simulated_span){rank, (gs_simulated_kind)item->kind, from, to};
+        o->span[o->spans++] =
+            (gs_simulated_span){rank, item ? (gs_simulated_kind)item->kind : GS_SIM_PAUSE, from, to};
     else
         r->failed = GS_E_MEMORY;
 }
@@ -463,9 +401,8 @@ static void find_busiest(run *r, double from, double to) {
     double most = 0;
     for (int h = 0; h < r->sim->hosts; h++)
         for (int in = 0; in < 2; in++) {
-            const double busy = in ? line[h].in : line[h].out;
-            if (!(busy > most)) continue;
-            most = busy;
+            if (!(line[h].busy[in] > most)) continue;
+            most = line[h].busy[in];
             o->busiest = h;
             o->busiest_in = in;
         }

@@ -46,7 +46,7 @@ typedef struct gs_simulation {
 
 enum { GS_SIMULATED_BATCH = 32 };
 
-/* Check the numbers, and fill in those that are open. GS_E_USAGE. */
+/* Check the numbers, and fill in those that are open. There are 1 to GS_SIMULATED_WORKERS workers. GS_E_USAGE. */
 gs_status gs_simulation_settle(gs_simulation *);
 
 /* ---- what a worker computes ---- */

@@ -10,7 +10,7 @@
 #include "layer/watch.h"
 
 enum { LEAST = 5, MOST = 50 };
-static const double ENOUGH = 1e-2; /* seconds for each slice */
+static const double ENOUGH = 5e-3; /* seconds for each layer */
 
 typedef struct bench {
     const gs_layer_bench *asked;
@@ -18,12 +18,12 @@ typedef struct bench {
     gs_model *model;
     gs_optimizer *optimizer; /* NULL: no updates */
     gs_mem x, targets;
-    int *point, slices;
-    int *slice; /* [layers, by number]: of a child of the outermost sequence; -1: of no such child */
+    int layers; /* children of the outermost sequence */
+    int *child; /* [all layers, by number]: its index among these; -1: it is none */
     gs_layer_watcher watcher;
     bool backward;
     double mark;
-    /* [turns][numbers]: seconds of each slice forward, of each backward, of the update; turn: the current one */
+    /* [turns][numbers]: seconds of each layer forward, of each backward, of the update; turn: the current one */
     double *turns, *turn;
     size_t numbers;
 } bench;
@@ -49,11 +49,11 @@ static gs_status make_input(bench *b) {
 
 /* ---- a turn ---- */
 
-/* The time since the last mark belongs to `slice`, in the current direction. */
-static gs_status lap(bench *b, int slice) {
+/* The time since the last mark belongs to layer `child`, in the current direction. */
+static gs_status lap(bench *b, int child) {
     GS_TRY(b->device->ops->finish(b->device));
     const double now = gs_seconds();
-    b->turn[(b->backward ? b->slices : 0) + slice] += now - b->mark;
+    b->turn[(b->backward ? b->layers : 0) + child] += now - b->mark;
     b->mark = now;
     return GS_OK;
 }
@@ -63,8 +63,8 @@ static gs_status before(void *context, const gs_layer *l, gs_direction direction
                         gs_mem in) {
     bench *b = context;
     (void)direction, (void)pass, (void)in;
-    if (b->slice[l->number] < 0) return GS_OK;
-    GS_TRY(lap(b, b->slice[l->number]));
+    if (b->child[l->number] < 0) return GS_OK;
+    GS_TRY(lap(b, b->child[l->number]));
     if (b->asked->peers) GS_TRY(gs_comm_barrier(b->asked->peers));
     b->mark = gs_seconds();
     return GS_OK;
@@ -74,10 +74,10 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
                        gs_mem out) {
     bench *b = context;
     (void)direction, (void)pass, (void)out;
-    return b->slice[l->number] < 0 ? GS_OK : lap(b, b->slice[l->number]);
+    return b->child[l->number] < 0 ? GS_OK : lap(b, b->child[l->number]);
 }
 
-/* The last slice includes the loss. */
+/* The last layer includes the loss. */
 static gs_status make_turn(bench *b) {
     const gs_settings *s = b->asked->settings;
     const gs_pass pass = {.n = b->asked->samples,
@@ -92,13 +92,13 @@ static gs_status make_turn(bench *b) {
     b->mark = gs_seconds();
     GS_TRY(gs_model_forward(b->model, &pass, b->x, &y));
     GS_TRY(gs_model_loss(b->model, &pass, y, b->targets));
-    GS_TRY(lap(b, b->slices - 1));
+    GS_TRY(lap(b, b->layers - 1));
     b->backward = true;
     GS_TRY(gs_model_backward(b->model, &pass, y, b->targets));
     GS_TRY(b->device->ops->finish(b->device));
     b->mark = gs_seconds();
     if (b->optimizer) GS_TRY(gs_optimizer_update(b->optimizer, (double)pass.n));
-    return lap(b, b->slices);
+    return lap(b, b->layers);
 }
 
 /* *count: turns after the first one, the same number in all threads. */
@@ -107,7 +107,7 @@ static gs_status make_turns(bench *b, int *count) {
     b->turn = b->turns;
     GS_TRY(make_turn(b));
     for (size_t i = 0; i < b->numbers; i++) one += b->turn[i];
-    double turns = fmin(fmax(ceil(ENOUGH * b->slices / fmax(one, 1e-9)), LEAST), MOST);
+    double turns = fmin(fmax(ceil(ENOUGH * b->layers / fmax(one, 1e-9)), LEAST), MOST);
     if (b->asked->peers) GS_TRY(gs_comm_broadcast(b->asked->peers, &turns, 1, GS_F64, 0));
     *count = (int)turns;
     for (int i = 0; i < *count; i++, b->turn += b->numbers) GS_TRY(make_turn(b));
@@ -125,18 +125,17 @@ static double median_of(const bench *b, const double *turns, int count, int numb
 static gs_status summarise(const bench *b, int count, double *sum, double *most, gs_layer_times *out) {
     gs_comm *peers = b->asked->peers;
     const size_t all = (size_t)count * b->numbers;
-    const int ranks = peers ? peers->size : 1, p = b->slices;
+    const int ranks = peers ? peers->size : 1, p = b->layers;
     double own = 0, largest;
     memcpy(sum, b->turns, all * sizeof *sum);
     memcpy(most, b->turns, all * sizeof *most);
     if (peers) GS_TRY(gs_comm_all_reduce(peers, sum, all, GS_F64, GS_SUM));
     if (peers) GS_TRY(gs_comm_all_reduce(peers, most, all, GS_F64, GS_MAX));
     for (int i = 0; i < p; i++) {
-        const int at = b->point[i];
-        out->forward[at] = median_of(b, sum, count, i) / ranks;
-        out->backward[at] = median_of(b, sum, count, p + i) / ranks;
-        out->both[at] = out->forward[at] + out->backward[at];
-        out->slowest[at] = median_of(b, most, count, i) + median_of(b, most, count, p + i);
+        out->forward[i] = median_of(b, sum, count, i) / ranks;
+        out->backward[i] = median_of(b, sum, count, p + i) / ranks;
+        out->both[i] = out->forward[i] + out->backward[i];
+        out->slowest[i] = median_of(b, most, count, i) + median_of(b, most, count, p + i);
         own += median_of(b, b->turns, count, i) + median_of(b, b->turns, count, p + i);
     }
     out->update = b->optimizer ? median_of(b, sum, count, 2 * p) / ranks : 0;
@@ -184,17 +183,15 @@ static gs_status make_model(bench *b) {
     return GS_OK;
 }
 
-static gs_status find_pieces(bench *b) {
+static gs_status find_children(bench *b) {
     const gs_layer *net = b->model->net;
-    const size_t layers = gs_layer_count(net);
-    GS_TRY(GS_NEW(b->point, net->children + 1, "the slices of %d layers", net->children));
-    GS_TRY(GS_NEW(b->slice, layers, "the slices of %zu layers", layers));
-    for (size_t i = 0; i < layers; i++) b->slice[i] = -1;
-    b->slices = gs_pipeline_cut_points(b->model->net, b->point);
-    for (int p = 0; p < b->slices; p++)
-        for (int i = b->point[p]; i < b->point[p + 1]; i++) b->slice[net->child[i]->number] = p;
-    b->numbers = 2 * (size_t)b->slices + 1;
-    return GS_NEW(b->turns, MOST * b->numbers, "the times of %d layers", net->children);
+    const size_t all = gs_layer_count(net);
+    GS_TRY(GS_NEW(b->child, all, "%zu layers", all));
+    for (size_t i = 0; i < all; i++) b->child[i] = -1;
+    for (int i = 0; i < net->children; i++) b->child[net->child[i]->number] = i;
+    b->layers = net->children;
+    b->numbers = 2 * (size_t)b->layers + 1;
+    return GS_NEW(b->turns, MOST * b->numbers, "the times of %d layers", b->layers);
 }
 
 static gs_status measure(bench *b, gs_layer_times *out) {
@@ -202,7 +199,7 @@ static gs_status measure(bench *b, gs_layer_times *out) {
     GS_TRY(make_model(b));
     GS_TRY(gs_layer_times_create(b->model->net->children, out));
     out->samples = b->asked->samples;
-    GS_TRY(find_pieces(b));
+    GS_TRY(find_children(b));
     GS_TRY(make_input(b));
     b->watcher = (gs_layer_watcher){b, before, after, NULL};
     gs_layer_watch_begin(b->model->net, &b->watcher);
@@ -223,8 +220,7 @@ gs_status gs_layer_times_of(const gs_layer_bench *q, gs_layer_times *out) {
     gs_optimizer_free(b.optimizer);
     gs_model_free(b.model);
     gs_device_close(b.device);
-    free(b.point);
-    free(b.slice);
+    free(b.child);
     free(b.turns);
     return status;
 }

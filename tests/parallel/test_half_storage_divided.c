@@ -189,7 +189,7 @@ static gs_status no_time(gs_layout_measured *p, const gs_settings *s, size_t sam
 static double foreseen(const gs_settings *run, size_t batch) {
     static const gs_layout_source source = {no_time, no_call};
     gs_layout_measured measured = {
-        .source = &source, .settings = run, .devices = run->devices, .workers = 2, .threads = 1, .cores = 2};
+        .source = &source, .settings = run, .workers = 2, .threads = 1, .cores = 2};
     gs_settings s = *run;
     gs_layout_cost cost;
     gs_model *plan = gs_test_plan(s.model, image);

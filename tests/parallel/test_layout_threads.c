@@ -47,15 +47,12 @@ static counted of_the_prediction(const gs_settings *s) {
     settled = memory.settings;
     settled.devices = s->devices;
     assert_ok(gs_dry_run_create(&settled, plan->in, gs_model_targets(plan), workers, 0, &r));
-    bool in_job = false;
     for (size_t i = 0; i < r.items; i++) {
         const gs_operation made = r.item[i].key.call.operation;
-        if (r.item[i].what == GS_DRY_ASK || r.item[i].what == GS_DRY_NOTE)
-            in_job = r.item[i].what == GS_DRY_ASK;
-        if (r.item[i].what != GS_DRY_CALL || r.item[i].axis != GS_DP) continue;
+        if (r.item[i].op != GS_VIRTUAL_LIST || r.item[i].axis != GS_DP) continue;
         if (made != GS_ALL_GATHER && made != GS_REDUCE_SCATTER) continue;
         c.all++;
-        c.background += in_job;
+        c.background += r.item[i].in_job;
     }
     gs_dry_run_free(&r);
     gs_model_free(plan);

@@ -77,11 +77,11 @@ static double seconds_of_batch(size_t batch, const char *model, const char *layo
     s.model = model;
     s.layout = layout;
     s.batch = batch;
+    s.devices = devices;
     assert_ok(gs_layout_settle(&s));
     assert_ok(gs_layout_read(layout, &l));
     *m = (made_up){.measured = {.source = &source,
                                 .settings = &s,
-                                .devices = devices,
                                 .workers = l.dp * l.tp * l.pp,
                                 .threads = 1,
                                 .cores = cores,

@@ -58,7 +58,7 @@ static sum f32_sum(const gs_sync_scheme *scheme, int ranks, size_t count) {
 
 /* ---- all ranks together ---- */
 
-enum { MOST = 80, CALLS = 3, ITEMS = 1 + 2 * CALLS };
+enum { MOST = 80, CALLS = 3, ITEMS = 2 * CALLS };
 
 static uint32_t draw(uint32_t below) {
     static uint32_t seed = 1;
@@ -112,10 +112,10 @@ TEST(ranks_together_do_what_each_does_alone) {
             shared += list[0]->message != NULL;
             if (k.scheme == &gs_sync_ring && k.array.count >= (size_t)n) assert_non_null(list[0]->message);
             for (int r = 0; r < n; r++) {
-                item[0][r][1 + 2 * c] = item[1][r][1 + 2 * c] =
-                    (gs_virtual_item){.op = GS_VIRTUAL_PASS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
+                item[0][r][2 * c] = item[1][r][2 * c] =
+                    (gs_virtual_item){.op = GS_VIRTUAL_LAYERS, .seconds = draw(4) ? 0 : draw(1000) * 1e-7};
                 for (int alone = 0; alone < 2; alone++)
-                    item[alone][r][2 + 2 * c] =
+                    item[alone][r][1 + 2 * c] =
                         (gs_virtual_item){.op = GS_VIRTUAL_LIST, .stride = 1, .list = list[alone]};
             }
         }

@@ -132,16 +132,16 @@ TEST(two_threads_wait_for_each_other) {
     const gs_virtual_cluster cluster = {
         .ranks = 2, .hosts = 2, .between = {10, 1e12}}; /* every message takes 10 s */
     gs_virtual_item mine[ITEMS] = {
-        {.op = GS_VIRTUAL_BEGIN},
         {.op = GS_VIRTUAL_ASK},
         {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 0 .. 10 */
         {.op = GS_VIRTUAL_NOTE, .slot = 1},
-        {.op = GS_VIRTUAL_WORK, .seconds = 4}, /* 0 .. 4 */
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 4}, /* 0 .. 4 */
         {.op = GS_VIRTUAL_AWAIT, .slot = 1},
-        {.op = GS_VIRTUAL_WORK, .seconds = 7}, /* 10 .. 17 */
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 7}, /* 10 .. 17 */
         {.op = GS_VIRTUAL_ASK},
         {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 17, as it has come at 10 */
-        {.op = GS_VIRTUAL_WORK, .seconds = 2},  /* 17 .. 19 */
+        {.op = GS_VIRTUAL_NOTE, .slot = 2},
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 2}, /* 17 .. 19 */
         {.op = GS_VIRTUAL_JOIN},
     };
     const gs_virtual_item its[2] = {{.op = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4},

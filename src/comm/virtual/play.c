@@ -5,11 +5,11 @@
 
 static const double PS = 1e12; /* per second */
 
-/* A message under way, in the queue of its sender and receiver; number 0 is none. */
+/* A message under way; number 0 is none. */
 typedef struct under_way {
     double time; /* as `stage` says */
     double takes;
-    uint32_t next;
+    uint32_t next; /* in its chain */
     int32_t from, to;
     int16_t stage, inside; /* inside: 1 if it stays inside a host, else 0 */
 } under_way;
@@ -21,11 +21,6 @@ enum {
     STAGE_ARRIVES, /* at `time` */
 };
 
-typedef struct message_queue {
-    int from;
-    uint32_t head, tail;
-} message_queue;
-
 /* A message that wants a shared line. If two want it at once, the one from the lower source is first: source r < N is
  * rank r, whose message wants its host's line out; N + h is host h's line out, whose messages want the next line in. */
 typedef struct wanted {
@@ -35,26 +30,20 @@ typedef struct wanted {
     uint32_t message;
 } wanted;
 
-/* The messages to a rank, by sender. */
-typedef struct message_inbox {
-    message_queue *queue;  /* [count] */
-    int count, room, last; /* last: the queue used last */
-    int *place;            /* [ranks]: that sender's queue, from 1; NULL while there are few */
-} message_inbox;
-
 /* What every move touches comes first. Line 0 leads to other hosts, line 1 stays inside the host. */
 typedef struct virtual_rank {
-    double clock, out[2]; /* ps; out: when its own lines out are free again */
-    uint32_t place;       /* index of its move in the current list */
-    int at;               /* index of its item in the script */
-    int waits_for;        /* a rank; -1: it does not wait */
-    bool ready;           /* it is in the queue of ranks that can go on */
+    double clock;   /* ps: of the thread that sends and receives */
+    double out[2];  /* ps: when its own lines out are free again */
+    uint32_t place; /* index of its move in the current list */
+    int at;         /* index of its item in the script */
+    int waits_for;  /* a rank; -1: it does not wait */
+    bool ready;     /* it is in the queue of ranks that can go on */
     /* The list that it would execute together with all ranks: it waits for them. */
     const gs_virtual_list *meets;
-    bool met; /* that was done, or was impossible */
-    message_inbox inbox;
+    bool met;                       /* that was done, or was impossible */
+    bool in_job;                    /* its item belongs to a job */
     double item_began;              /* ps; below 0: not yet */
-    double work;                    /* ps: the clock of the working thread, */
+    double work;                    /* ps: the clock of the worker's thread, */
     double noted[GS_VIRTUAL_SLOTS]; /* and the moments that it may wait for */
     gs_port in[2];
 } virtual_rank;
@@ -65,14 +54,16 @@ struct gs_virtual {
     double alpha[2], beta[2], gamma; /* ps; ps per byte; ps per byte */
     virtual_rank *rank;
     const gs_virtual_script *script;
-    /* messages */
-    under_way *message; /* [0] is unused */
+    /* Messages, [message_room]; a power of two. [0] is unused. Those of one sender and receiver are in one chain, in
+     * order. A rank has few messages under way to another one, so chains are short. */
+    under_way *message;
+    uint32_t *chain;
     uint32_t messages, message_room, spare;
     /* ranks that can go on: a ring buffer of `ranks` entries */
     int *ready, ready_first, ready_count;
     /* shared lines: [hosts] */
-    double *out_free, *in_free;
-    wanted *heap; /* as many entries as `message` */
+    double (*free)[2]; /* ps: when the line out, and the line in, are free again */
+    wanted *heap;      /* as many entries as `message` */
     uint32_t heap_count;
     uint64_t order;
     gs_virtual_line *line;
@@ -80,12 +71,15 @@ struct gs_virtual {
     gs_virtual_watch watch;
     /* Moves of this play: all, those done, and `moved` when progress was last reported. */
     double moves, moved, told;
-    gs_status failed;
 };
 
 /* Whole picoseconds. */
 static inline double whole_ps(double x) {
     return (double)(int64_t)(x + 0.5);
+}
+
+static inline double later(double a, double b) {
+    return a > b ? a : b;
 }
 
 static void wake(gs_virtual *v, int r) {
@@ -125,128 +119,110 @@ static uint32_t take(gs_virtual *v) {
     return m;
 }
 
-static void carry(under_way *w, double *line_free, double *busy) {
-    if (w->time < *line_free) w->time = *line_free;
-    *line_free = w->time + w->takes;
-    *busy += w->takes;
-}
-
 /* Let the earliest message through. False: there is none. */
 static bool let_through(gs_virtual *v) {
     if (v->heap_count == 0) return false;
     const uint32_t m = take(v);
     under_way *w = &v->message[m];
-    if (w->stage == STAGE_OUT) {
-        const int host = w->from / v->each;
-        carry(w, &v->out_free[host], &v->line[host].out);
+    const int in = w->stage == STAGE_IN, host = (in ? w->to : w->from) / v->each;
+    w->time = later(w->time, v->free[host][in]);
+    v->free[host][in] = w->time + w->takes;
+    v->line[host].busy[in] += w->takes;
+    if (in) {
+        w->time += w->takes;
+        w->stage = STAGE_ARRIVES;
+        if (v->rank[w->to].waits_for == w->from) wake(v, w->to);
+    } else {
         w->time += v->alpha[0];
         w->stage = STAGE_IN;
         want(v, m, v->ranks + host);
-        return true;
     }
-    const int host = w->to / v->each;
-    carry(w, &v->in_free[host], &v->line[host].in);
-    w->time += w->takes;
-    w->stage = STAGE_ARRIVES;
-    if (v->rank[w->to].waits_for == w->from) wake(v, w->to);
     return true;
 }
 
 /* ---- messages under way ---- */
 
-enum { FEW = 40 /* senders searched one by one; a scheme of log2 N rounds has fewer */ };
-
-static void no_memory(gs_virtual *v) {
-    v->failed = gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
+/* Where neighbours send to neighbours, their chains are neighbours in memory. */
+static uint32_t *chain_of(const gs_virtual *v, int from, int to) {
+    const uint32_t hash = (uint32_t)to + (uint32_t)(to - from) * 0x9e3779b1u;
+    return &v->chain[hash & (v->message_room - 1)];
 }
 
+/* The link to the first message from that rank; to 0: there is none. */
+static uint32_t *first_from(const gs_virtual *v, int from, int to) {
+    uint32_t *link = chain_of(v, from, to);
+    while (*link && (v->message[*link].from != from || v->message[*link].to != to))
+        link = &v->message[*link].next;
+    return link;
+}
+
+static void append(gs_virtual *v, uint32_t m) {
+    uint32_t *link = chain_of(v, v->message[m].from, v->message[m].to);
+    while (*link) link = &v->message[*link].next;
+    *link = m;
+    v->message[m].next = 0;
+}
+
+/* Twice the room for messages. */
+static bool grow(gs_virtual *v) {
+    const uint32_t before = v->message_room, room = before ? 2 * before : 1024;
+    uint32_t *chain = room > before ? calloc(room, sizeof *chain) : NULL, *old = v->chain;
+    under_way *message = chain ? realloc(v->message, room * sizeof *message) : NULL;
+    if (message) v->message = message;
+    wanted *heap = message ? realloc(v->heap, room * sizeof *heap) : NULL;
+    if (!heap) {
+        free(chain);
+        return false;
+    }
+    v->heap = heap;
+    v->chain = chain;
+    v->message_room = room;
+    for (uint32_t c = 0, m; c < before; c++)
+        while ((m = old[c])) {
+            old[c] = v->message[m].next;
+            append(v, m);
+        }
+    free(old);
+    return true;
+}
+
+/* 0: no memory. */
 static uint32_t new_message(gs_virtual *v) {
-    uint32_t m = v->spare;
+    const uint32_t m = v->spare;
     if (m) {
         v->spare = v->message[m].next;
         return m;
     }
-    if (v->messages + 1 >= v->message_room) {
-        const uint32_t room = v->message_room < 1024 ? 1024 : 2 * v->message_room;
-        under_way *more = room > v->message_room ? realloc(v->message, room * sizeof *more) : NULL;
-        if (!more) return 0;
-        v->message = more;
-        wanted *heap = v->each > 1 ? realloc(v->heap, room * sizeof *heap) : NULL;
-        if (!heap && v->each > 1) return 0;
-        v->heap = heap;
-        v->message_room = room;
-    }
-    return ++v->messages;
+    return v->messages + 1 < v->message_room || grow(v) ? ++v->messages : 0;
 }
 
-static bool add_sender(message_inbox *b, int from) {
-    if (b->count == b->room) {
-        const int room = b->room ? 2 * b->room : 4;
-        message_queue *queues = realloc(b->queue, (size_t)room * sizeof *queues);
-        if (!queues) return false;
-        b->queue = queues;
-        b->room = room;
-    }
-    b->queue[b->count++] = (message_queue){from, 0, 0};
-    if (b->place) b->place[from] = b->count;
-    return true;
-}
-
-/* For a rank with many senders, a table holds the index of each sender's queue. */
-static bool make_table(message_inbox *b, int ranks) {
-    if (!(b->place = calloc((size_t)ranks, sizeof *b->place))) return false;
-    for (int i = 0; i < b->count; i++) b->place[b->queue[i].from] = i + 1;
-    return true;
-}
-
-/* NULL: no memory; or, without `make`, no such sender. */
-static message_queue *queue_from(message_inbox *b, int from, int ranks, bool make) {
-    if (b->last < b->count && b->queue[b->last].from == from) return &b->queue[b->last];
-    if (b->place) {
-        b->last = b->place[from] - 1;
-    } else {
-        for (b->last = 0; b->last < b->count && b->queue[b->last].from != from;) b->last++;
-        if (b->last == b->count) b->last = -1;
-    }
-    if (b->last >= 0) return &b->queue[b->last];
-    b->last = 0;
-    if (!make || (b->count == FEW && !b->place && !make_table(b, ranks)) || !add_sender(b, from)) return NULL;
-    b->last = b->count - 1;
-    return &b->queue[b->last];
-}
-
-typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* as v->failed says */ } outcome;
+typedef enum outcome { DONE, WAITS, PAUSES, FAILED /* no memory */ } outcome;
 
 static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
     virtual_rank *k = &v->rank[from], *receiver = &v->rank[to];
     const int host = from / v->each;
     const bool inside = host == to / v->each && from != to;
-    message_queue *queue = queue_from(&receiver->inbox, from, v->ranks, true);
-    const uint32_t m = queue ? new_message(v) : 0;
+    const uint32_t m = new_message(v);
     if (!m) {
-        no_memory(v);
+        (void)gs_fail(GS_E_MEMORY, "no memory for %u messages under way", v->messages);
         return FAILED;
     }
     under_way *w = &v->message[m];
     *w = (under_way){.time = k->clock, .from = from, .to = to, .inside = inside};
     w->takes = whole_ps(bytes * v->beta[inside]);
     v->account[from].sent[inside] += bytes;
-    if (queue->tail)
-        v->message[queue->tail].next = m;
-    else
-        queue->head = m;
-    queue->tail = m;
+    append(v, m);
     if (!inside && v->each > 1) {
         w->stage = STAGE_OUT;
         want(v, m, from);
         return DONE;
     }
-    if (w->time < k->out[inside]) w->time = k->out[inside];
+    w->time = later(w->time, k->out[inside]);
     k->out[inside] = w->time + w->takes;
     w->stage = STAGE_LEFT;
     if (!inside) {
-        v->line[host].out += w->takes;
-        v->line[to / v->each].in += w->takes;
+        v->line[host].busy[0] += w->takes;
+        v->line[to / v->each].busy[1] += w->takes;
     }
     if (receiver->waits_for == from) wake(v, to);
     return DONE;
@@ -255,8 +231,8 @@ static outcome send_message(gs_virtual *v, int from, int to, double bytes) {
 /* Receive the first message from that rank once it is there; the clock moves on to its arrival. */
 static outcome receive_message(gs_virtual *v, int r, int from) {
     virtual_rank *k = &v->rank[r];
-    message_queue *queue = queue_from(&k->inbox, from, v->ranks, false);
-    const uint32_t m = queue ? queue->head : 0;
+    uint32_t *link = first_from(v, from, r);
+    const uint32_t m = *link;
     k->waits_for = from;
     if (!m) return WAITS;
     under_way *w = &v->message[m];
@@ -265,9 +241,8 @@ static outcome receive_message(gs_virtual *v, int r, int from) {
     double arrives = w->time;
     if (w->stage == STAGE_LEFT)
         arrives = gs_port_take(&k->in[w->inside], w->time + v->alpha[w->inside], w->takes) + w->takes;
-    if (arrives > k->clock) k->clock = arrives;
-    queue->head = w->next;
-    if (!queue->head) queue->tail = 0;
+    k->clock = later(k->clock, arrives);
+    *link = w->next;
     w->next = v->spare;
     v->spare = m;
     return DONE;
@@ -405,9 +380,9 @@ static void hand_back(gs_virtual *v, const gs_virtual_list *l, const together *g
     for (int r = 0; r < g->ranks; r++) v->account[r].sent[g->line] += sum[r];
     if (g->line == 1) return; /* gs_virtual_line: only between hosts */
     add_up(l, GS_VIRTUAL_SEND, g->takes, sum);
-    for (int r = 0; r < g->ranks; r++) v->line[r].out += sum[r];
+    for (int r = 0; r < g->ranks; r++) v->line[r].busy[0] += sum[r];
     add_up(l, GS_VIRTUAL_RECV, g->takes, sum);
-    for (int r = 0; r < g->ranks; r++) v->line[r].in += sum[r];
+    for (int r = 0; r < g->ranks; r++) v->line[r].busy[1] += sum[r];
 }
 
 /* All ranks are at the beginning of the list. Without memory they stay there, and are played one by one. */
@@ -498,39 +473,30 @@ static outcome play_list(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     return DONE;
 }
 
-/* Seconds pass for the rank, or for its working thread. */
-static void pass(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item) {
-    double *clock = item->op == GS_VIRTUAL_WORK ? &k->work : &k->clock;
-    const double began = *clock;
-    *clock += whole_ps((item->op == GS_VIRTUAL_BEGIN ? v->script[r].pause : item->seconds) * PS);
-    if (item->op == GS_VIRTUAL_BEGIN) k->work = k->clock;
-    if (item->op == GS_VIRTUAL_WORK && v->watch.passed && *clock > began)
-        v->watch.passed(v->watch.context, r, item, began / PS, *clock / PS);
-}
-
-/* The two threads of a rank synchronise. */
-static void meet(virtual_rank *k, const gs_virtual_item *item) {
-    if (item->op == GS_VIRTUAL_NOTE)
-        k->noted[item->slot] = k->clock;
-    else if (item->op == GS_VIRTUAL_AWAIT)
-        k->work = k->work < k->noted[item->slot] ? k->noted[item->slot] : k->work;
-    else if (k->clock < k->work) /* ASK, JOIN */
-        k->clock = k->work;
-    if (item->op == GS_VIRTUAL_JOIN) k->work = k->clock;
+/* Each of the two threads waits for the other. */
+static void join(virtual_rank *k) {
+    k->clock = k->work = later(k->clock, k->work);
 }
 
 static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual_item *item, int *left) {
     switch (item->op) {
-    case GS_VIRTUAL_BEGIN:
-    case GS_VIRTUAL_PASS:
-    case GS_VIRTUAL_WORK:
-        pass(v, k, r, item);
+    case GS_VIRTUAL_LAYERS:
+    case GS_VIRTUAL_UPDATE:
+        *(k->in_job ? &k->clock : &k->work) += whole_ps(item->seconds * PS);
         return DONE;
     case GS_VIRTUAL_ASK:
+        k->clock = later(k->clock, k->work);
+        k->in_job = true;
+        return DONE;
     case GS_VIRTUAL_NOTE:
+        k->noted[item->slot] = k->clock;
+        k->in_job = false;
+        return DONE;
     case GS_VIRTUAL_AWAIT:
+        k->work = later(k->work, k->noted[item->slot]);
+        return DONE;
     case GS_VIRTUAL_JOIN:
-        meet(k, item);
+        join(k);
         return DONE;
     case GS_VIRTUAL_LIST:
         return play_list(v, k, r, item, left);
@@ -541,8 +507,8 @@ static outcome play_item(gs_virtual *v, virtual_rank *k, int r, const gs_virtual
     }
 }
 
-static bool communicates(const gs_virtual_item *item) {
-    return item->op >= GS_VIRTUAL_LIST;
+static void has_passed(gs_virtual *v, int r, const gs_virtual_item *item, double from, double to) {
+    if (v->watch.passed && to > from) v->watch.passed(v->watch.context, r, item, from / PS, to / PS);
 }
 
 static outcome play_rank(gs_virtual *v, int r) {
@@ -552,19 +518,24 @@ static outcome play_rank(gs_virtual *v, int r) {
     k->waits_for = -1;
     for (; k->at < s->items; k->at++) {
         const gs_virtual_item *item = &s->item[k->at];
-        if (k->item_began < 0) k->item_began = k->clock;
+        const bool talks = item->op >= GS_VIRTUAL_LIST;
+        const double *clock = k->in_job ? &k->clock : &k->work;
+        if (k->item_began < 0) {
+            if (talks && !k->in_job) join(k);
+            k->item_began = *clock;
+        }
         const outcome o = play_item(v, k, r, item, &left);
         if (o != DONE) return o;
-        if (communicates(item)) {
+        if (talks) {
             gs_virtual_account *a = &v->account[r];
             if (a->first_sum < 0) a->first_sum = k->item_began / PS;
             a->communicating += (k->clock - k->item_began) / PS;
+            if (!k->in_job) join(k);
         }
-        if (v->watch.passed && k->clock > k->item_began &&
-            (communicates(item) || item->op <= GS_VIRTUAL_PASS))
-            v->watch.passed(v->watch.context, r, item, k->item_began / PS, k->clock / PS);
+        if (talks || item->op <= GS_VIRTUAL_UPDATE) has_passed(v, r, item, k->item_began, *clock);
         k->item_began = -1;
     }
+    join(k);
     return DONE;
 }
 
@@ -599,18 +570,20 @@ static int next_ready(gs_virtual *v) {
 
 static void begin(gs_virtual *v, const gs_virtual_script *scripts) {
     v->script = scripts;
-    v->failed = GS_OK;
     v->moves = v->watch.progress ? count_moves(v) : 0;
     v->moved = v->told = 0;
-    for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){0, 0};
+    for (int h = 0; h < v->cluster.hosts; h++) v->line[h] = (gs_virtual_line){{0, 0}};
     for (int r = 0; r < v->ranks; r++) {
         virtual_rank *k = &v->rank[r];
         k->at = 0;
         k->place = 0;
         k->met = false;
         k->meets = NULL;
+        k->in_job = false;
         k->item_began = -1;
-        v->account[r] = (gs_virtual_account){.began = k->clock / PS, .first_sum = -1};
+        k->work += whole_ps(scripts[r].pause * PS);
+        has_passed(v, r, NULL, k->clock, k->work);
+        v->account[r] = (gs_virtual_account){.first_sum = -1};
         wake(v, r);
     }
 }
@@ -621,15 +594,15 @@ gs_status gs_virtual_play(gs_virtual *v, const gs_virtual_script *scripts) {
         while (v->ready_count > 0) {
             const int r = next_ready(v);
             const outcome o = play_rank(v, r);
-            if (o == FAILED) return v->failed;
+            if (o == FAILED) return GS_E_MEMORY;
             if (o == PAUSES) wake(v, r);
             tell_progress(v);
         }
     } while (let_through(v) || go_together(v));
     GS_TRY(is_stuck(v));
     for (int h = 0; h < v->cluster.hosts; h++) {
-        v->line[h].out /= PS;
-        v->line[h].in /= PS;
+        v->line[h].busy[0] /= PS;
+        v->line[h].busy[1] /= PS;
     }
     for (int r = 0; r < v->ranks; r++) {
         v->account[r].ended = v->rank[r].clock / PS;
@@ -657,42 +630,37 @@ static bool allocate(gs_virtual *v) {
     const size_t n = (size_t)v->ranks, hosts = (size_t)v->cluster.hosts;
     v->rank = calloc(n, sizeof *v->rank);
     v->ready = calloc(n, sizeof *v->ready);
-    v->out_free = calloc(hosts, sizeof *v->out_free);
-    v->in_free = calloc(hosts, sizeof *v->in_free);
+    v->free = calloc(hosts, sizeof *v->free);
     v->line = calloc(hosts, sizeof *v->line);
     v->account = calloc(n, sizeof *v->account);
-    return v->rank && v->ready && v->out_free && v->in_free && v->line && v->account;
+    return v->rank && v->ready && v->free && v->line && v->account && grow(v);
 }
 
 gs_status gs_virtual_create(const gs_virtual_cluster *c, gs_virtual_watch watch, gs_virtual **out) {
     gs_virtual *v = calloc(1, sizeof *v);
-    if (!v) return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
-    v->cluster = *c;
-    v->watch = watch;
-    v->ranks = c->ranks;
-    v->each = c->ranks / c->hosts;
-    set_link(&c->between, &v->alpha[0], &v->beta[0]);
-    set_link(&c->inside, &v->alpha[1], &v->beta[1]);
-    v->gamma = c->gamma * PS;
-    if (!allocate(v)) {
+    if (v)
+        *v = (gs_virtual){.cluster = *c,
+                          .watch = watch,
+                          .ranks = c->ranks,
+                          .each = c->ranks / c->hosts,
+                          .gamma = c->gamma * PS};
+    if (!v || !allocate(v)) {
         gs_virtual_free(v);
         return gs_fail(GS_E_MEMORY, "no memory for a cluster of %d workers", c->ranks);
     }
+    set_link(&c->between, &v->alpha[0], &v->beta[0]);
+    set_link(&c->inside, &v->alpha[1], &v->beta[1]);
     *out = v;
     return GS_OK;
 }
 
 void gs_virtual_free(gs_virtual *v) {
     if (!v) return;
-    for (int r = 0; v->rank && r < v->ranks; r++) {
-        free(v->rank[r].inbox.queue);
-        free(v->rank[r].inbox.place);
-    }
     free(v->rank);
     free(v->message);
+    free(v->chain);
     free(v->ready);
-    free(v->out_free);
-    free(v->in_free);
+    free(v->free);
     free(v->heap);
     free(v->line);
     free(v->account);

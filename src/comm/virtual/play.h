@@ -11,13 +11,13 @@
  *     rank 1 --+                 +-- rank 3          inside a host: a line out and one in for each rank
  *
  * A line of one rank takes messages as linked.c does (gs_port), in the order in which they are received. A shared line
- * takes them in the order of time, across ranks: the line out in order of sending, the line in in order of arrival; of
- * two at the same moment the lower rank's goes first.
+ * takes them in the order of time, across ranks: the line out in order of sending, the line in in order of arrival. Of
+ * two messages at the same moment, the lower rank's goes first.
  *
  * One rank runs at a time, until it needs a message that has not been sent. A message for a shared line waits until no
- * rank can go on; then the earliest one passes. No earlier message can appear afterwards, since every rank that goes on
- * because of it does so later (Chandy and Misra's conservative simulation, with one process). Ranks that share a list
- * but no line are executed all together, which is much faster and gives the same numbers.
+ * rank can continue; then the earliest one passes. No earlier message can appear afterwards: the ranks that it wakes
+ * continue at a later time (Chandy and Misra's conservative simulation, with one process). Ranks that share a list but
+ * no line are executed all together, which is much faster and gives the same numbers.
  *
  * Times are whole picoseconds in doubles: sums are exact up to 2^53 ps, 2.5 hours, so equal ranks stay equal.
  */
@@ -66,14 +66,14 @@ typedef struct gs_virtual_cluster {
 } gs_virtual_cluster;
 
 typedef enum gs_virtual_op {
-    GS_VIRTUAL_BEGIN, /* of a step: the script's pause passes, then the rank's clock starts */
-    GS_VIRTUAL_PASS,  /* `seconds` pass */
-    /* Of a rank with two threads: one works, the other sends and receives, in the order in which the first one asks. */
-    GS_VIRTUAL_WORK,  /* `seconds` pass for the working thread */
-    GS_VIRTUAL_ASK,   /* what follows begins no earlier than the working thread's present */
-    GS_VIRTUAL_NOTE,  /* notes in `slot`, below GS_VIRTUAL_SLOTS, when everything before was done */
-    GS_VIRTUAL_AWAIT, /* the working thread waits for the moment noted in `slot` */
-    GS_VIRTUAL_JOIN,  /* each thread waits for the other */
+    GS_VIRTUAL_LAYERS, /* `seconds` pass */
+    GS_VIRTUAL_UPDATE, /* `seconds` pass */
+    /* Jobs of a rank's second thread, done in the order in which the first one gives them. Lists and messages outside
+     * of jobs wait until all jobs are done. */
+    GS_VIRTUAL_ASK,   /* a job: the items up to its NOTE. It begins no earlier than it is given */
+    GS_VIRTUAL_NOTE,  /* the end of the job, noted in `slot`, below GS_VIRTUAL_SLOTS */
+    GS_VIRTUAL_AWAIT, /* wait for the moment noted in `slot` */
+    GS_VIRTUAL_JOIN,  /* wait for all jobs */
     GS_VIRTUAL_LIST,  /* the rank's list in a group whose ranks are `stride` apart */
     GS_VIRTUAL_SEND_ONE,
     GS_VIRTUAL_RECV_ONE, /* one message of `bytes` to or from rank + `peer` */
@@ -94,27 +94,27 @@ enum { GS_VIRTUAL_SLOTS = 64 };
 typedef struct gs_virtual_script {
     const gs_virtual_item *item;
     int items;
-    double pause; /* seconds, of BEGIN */
+    double pause; /* seconds, before the items */
 } gs_virtual_script;
 
 /* Of one rank, in the last gs_virtual_play; in seconds, except sent. */
 typedef struct gs_virtual_account {
-    double began, ended;  /* since the first gs_virtual_play began */
+    double ended;         /* since the first gs_virtual_play began */
     double first_sum;     /* when its first list or message began */
     double communicating; /* in lists and messages */
     double sent[2];       /* bytes: to other hosts, inside its own */
 } gs_virtual_account;
 
-/* The lines of a host: seconds that they carried messages in the last gs_virtual_play. */
+/* The lines of a host: seconds that they carried messages out of it, and into it, in the last gs_virtual_play. */
 typedef struct gs_virtual_line {
-    double out, in;
+    double busy[2];
 } gs_virtual_line;
 
 typedef struct gs_virtual gs_virtual;
 
 /* Callbacks; both may be NULL. */
 typedef struct gs_virtual_watch {
-    /* After each item of a rank that takes time. */
+    /* After each item of a rank that takes time; NULL: after its pause. */
     void (*passed)(void *context, int rank, const gs_virtual_item *, double from, double to);
     /* About 20 times a second: which share of this gs_virtual_play's messages and additions is done, 0 to 1. */
     void (*progress)(void *context, double share);
