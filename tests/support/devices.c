@@ -21,7 +21,7 @@ gs_device *const *gs_test_devices(int *count) {
                 continue;
             }
             gs_test_close_devices(
-                NULL); /* so that the next test fails too, and does not pass with fewer devices */
+                NULL); /* so that the next test fails too, instead of passing with fewer devices */
             fail_msg("%s (GRADSUM_TEST_DEVICES=cpu would test the cpu alone)", gs_message());
         }
     }
@@ -67,7 +67,7 @@ bool gs_test_small(void) {
     return small && strcmp(small, "1") == 0;
 }
 
-/* ---- what a test owns ---- */
+/* ---- owned by a test ---- */
 
 static void close_device(void *device) {
     gs_device_close(device);

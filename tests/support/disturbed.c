@@ -50,7 +50,7 @@ void gs_test_disturbed_wait(const char *path, const char *part) {
     if (!found) fail_msg("'%s' never came into %s: %s", part, path, gs_test_text(path, NULL));
 }
 
-/* The step of the newest checkpoint; 0: there is none yet. */
+/* The step of the newest checkpoint; 0 before the first one. */
 static uint64_t newest(const disturbed *d) {
     char *file = NULL, note[GS_CHECKPOINT_NOTE];
     uint64_t step = 0;

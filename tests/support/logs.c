@@ -38,7 +38,7 @@ int gs_test_count_kind(const cJSON *lines, const char *kind) {
     return n;
 }
 
-/* A new folder's place for a log. */
+/* The path of a log in a new folder. */
 const char *gs_test_new_log(void) {
     return in_folder(gs_test_folder(), "log");
 }

@@ -89,7 +89,7 @@ static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 static struct kept {
     struct kept *before;
     void *memory;
-} * kept; /* here what looks for leaks finds it */
+} * kept; /* here the leak checker finds it */
 
 void *gs_test_keep(void *memory) {
     struct kept *k = malloc(sizeof *k);
@@ -125,7 +125,7 @@ void *gs_test_calloc(size_t count, size_t bytes) {
     return gs_test_own(calloc(count + !count, bytes), free);
 }
 
-/* The first one from here on that is this, or with NULL any. */
+/* The first element from here on that equals this; NULL: the first of all. */
 static void end_one(struct owned **at, const void *thing) {
     while (*at && thing && (*at)->thing != thing) at = &(*at)->before;
     struct owned *o = *at;
