@@ -1,4 +1,4 @@
-/* What is drawn with characters: its width, in ASCII and in UTF-8, for values of every size. */
+/* Charts drawn with characters: their width, in ASCII and in UTF-8, for values of every size. */
 #include "tests/support/test.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 static const gs_screen PLAIN = {.width = 80}, UTF8 = {.width = 80, .utf8 = true};
 
-/* Columns of a text in which every character takes one. */
+/* The columns of a text in which every character takes one column. */
 static int columns_of(const char *text) {
     int n = 0;
     for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
@@ -51,7 +51,7 @@ TEST(screens) {
     FILE *pipe = fopen("/dev/null", "w");
     gs_screen s = screen_with(pipe, NULL, NULL, NULL, "en_US.UTF-8");
     assert_int_equal(s.width, 80);
-    assert_false(s.utf8); /* no terminal */
+    assert_false(s.utf8); /* not a terminal */
     assert_int_equal(screen_with(pipe, "60", NULL, NULL, NULL).width, 60);
     assert_int_equal(screen_with(pipe, "3", NULL, NULL, NULL).width, GS_SCREEN_LEAST);
     assert_int_equal(screen_with(pipe, "zebra", NULL, NULL, NULL).width, 80);
@@ -84,7 +84,7 @@ TEST(screens) {
 
 /* ---- sentences ---- */
 
-/* A terminal may hand out what was written piece by piece: up to so many line ends. */
+/* A terminal may deliver what was written in fragments: reads up to this many line ends. */
 static char *read_back(FILE *f, int from, int lines) {
     static char text[1000];
     size_t count = 0;
@@ -99,7 +99,7 @@ static char *read_back(FILE *f, int from, int lines) {
     return text;
 }
 
-/* On a terminal words are not cut; in a pipe a message is one line. */
+/* On a terminal words are not broken; in a pipe a message is one line. */
 TEST(sentences) {
     static const char LONG[] = "gradsum train: no data at 'x' (No such file or directory); wanted a folder",
                       OWN[] = "a message with\n    lines of its own, as long as it wants them to be: here";
@@ -147,7 +147,7 @@ static char *chart(const gs_screen *s, const gs_chart_point *points, int count) 
     return gs_test_own(text, free);
 }
 
-/* Where a sign is drawn: line and column of its first place from line `from` on; -1 if nowhere. */
+/* The position of a sign: line and column of its first occurrence from line `from` on; -1 if absent. */
 static void find(const char *text, int from, char sign, int *line, int *column) {
     *line = 0, *column = -1;
     for (const char *c = text; *c; c++) {
@@ -161,7 +161,7 @@ static void find(const char *text, int from, char sign, int *line, int *column) 
     }
 }
 
-/* Perfect scaling is a straight line from corner to corner, and covers the ideal one. */
+/* Perfect scaling is a straight line from corner to corner, and covers the ideal line. */
 TEST(perfect_scaling_is_the_diagonal) {
     const gs_chart_point points[] = {AT(10, 1000), AT(100, 100), AT(1000, 10)};
     char *text = chart(&PLAIN, points, 3);
@@ -197,7 +197,7 @@ TEST(points_that_are_not_reached) {
     assert_string_equal(text, "no chart: not reached\n");
 }
 
-/* A range goes through its point, from the least to the most; it stands where a median is "never", too. */
+/* A range passes through its point, from the minimum to the maximum. It is drawn even where the median is "never". */
 TEST(ranges_of_points) {
     const gs_chart_point points[] = {
         {10, 1000, 100, 1000}, {100, 100, 10, 1000}, {1000, INFINITY, 10, 100}, {2000, 10, NAN, NAN}};
@@ -208,7 +208,7 @@ TEST(ranges_of_points) {
             int at = 10 + (int)(log(points[i].x / 10) / log(200) * 68 + 0.5);
             rows[i] += (int)strlen(line) > at && (line[at] == '|' || line[at] == 'o') && line[9] == '|';
         }
-    /* 12 rows from 1000 to 5, where the ideal line ends: 100 is in the sixth from the top, 10 in the eleventh */
+    /* 12 rows from 1000 to 5, where the ideal line ends: 100 is in the sixth row from the top, 10 in the eleventh */
     assert_int_equal(rows[0], 6);
     assert_int_equal(rows[1], 11);
     assert_int_equal(rows[2], 6);

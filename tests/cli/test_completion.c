@@ -1,7 +1,7 @@
-/* What a shell completes (gradsum help --words) is what the commands take. */
+/* The words that a shell completes (gradsum help --words) are those that the commands accept. */
 #include "tests/support/program.h"
 
-/* One past the name of the option in a line of help, "  --batch B ..." or "  -o, --out FILE"; NULL: there is none. */
+/* The end of the option's name in a line of help, "  --batch B ..." or "  -o, --out FILE"; NULL: no option. */
 static const char *option_in(const char *line, char name[40]) {
     const char *dashes = strncmp(line, "  -o, --", 8) == 0 ? line + 6 : line + 2;
     if (strncmp(line, "  -", 3) != 0) return NULL;
@@ -10,7 +10,7 @@ static const char *option_in(const char *line, char name[40]) {
     return dashes + length;
 }
 
-/* All options of a command, as they would be typed. */
+/* All options of a command, as a user would type them. */
 static void type_all(const char *words, char *all, size_t size) {
     *all = 0;
     for (const char *w = words; *w; w += strcspn(w, "\n") + 1) {
@@ -20,7 +20,7 @@ static void type_all(const char *words, char *all, size_t size) {
     }
 }
 
-/* How many it lists. */
+/* Returns how many words it lists. */
 static int assert_completed(const char *command, const char *help, const char *words) {
     char name[40];
     int seen = 0;
@@ -34,8 +34,8 @@ static int assert_completed(const char *command, const char *help, const char *w
     return seen;
 }
 
-/* A command may have several forms, which some of its options choose, or some of train's: these are given, then --help.
- * What that lists, and what help alone lists, is what the shell completes. */
+/* A command may have several forms, which some of its options or train's options select: these are given, followed by
+ * --help. The shell completes what that lists, and what help alone lists. */
 TEST(all_options_are_completed) {
     char *commands, *words, *help, given[3][4000] = {""};
     int seen = 0;

@@ -1,5 +1,5 @@
-/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and what happens when
- * a rank fails. */
+/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and failures of
+ * ranks. */
 #include "core/philox.h"
 #include "tests/support/heap.h"
 #include "tests/support/launched.h"
@@ -25,7 +25,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Sizes around nothing, cache lines, blocks, and more than Gloo sends at once; few that 2, 3 or 4 divide. */
+/* Sizes around zero, cache lines and blocks, and more than Gloo sends at once; few are divisible by 2, 3 or 4. */
 static const size_t counts[] = {0, 1, 7, 16, 17, 2049, 300007};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -57,7 +57,7 @@ static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_o
     return GS_OK;
 }
 
-/* All ranks have the bits of rank 0, and a second sum gives them again. */
+/* All ranks hold the same bits as rank 0, and a second sum gives the same bits. */
 static gs_status sums(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     size_t most = counts[COUNTS - 1];
@@ -87,8 +87,8 @@ static unsigned char byte(int rank, size_t i) {
     return (unsigned char)(i * 7 + i / 251 + (size_t)rank * 31 + 1);
 }
 
-/* Everyone sends two messages to everyone before anyone receives; they arrive in order, and the sender's
- * memory is its own again at once. */
+/* Each rank sends two messages to every rank before any rank receives. The messages arrive in order, and the sender may
+ * reuse its memory at once. */
 static gs_status messages(gs_comm *c, void *context) {
     (void)context;
     size_t most = counts[COUNTS - 1];
@@ -127,8 +127,8 @@ static size_t bytes_in_use(void) {
 #endif
 }
 
-/* Long messages from everyone to everyone, never more than one at a time for each rank: so no more copies are needed
- * than there are ranks, though there are many more ways. */
+/* Long messages from every rank to every rank, at most one at a time per rank. So the copies need not outnumber the
+ * ranks, though there are many more pairs. */
 static gs_status long_messages(gs_comm *c, void *context) {
     (void)context;
     enum { LONGEST = 5 << 20 };
@@ -157,8 +157,8 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
-/* Rank 1 reads nothing until rank 0 sleeps, as it may send no more, and then all: few of the messages are in memory at
- * once. */
+/* Rank 1 reads nothing until rank 0 sleeps because it may send no more. Then it reads all messages: only a few of them
+ * are in memory at once. */
 static gs_status late_reader(gs_comm *c, void *context) {
     enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
     atomic_int *sender = context;
@@ -186,7 +186,7 @@ TEST(a_sender_waits_for_a_late_reader) {
 
 const gs_test_check gs_test_comm_checks[] = {{"sums", sums}, {"messages", messages}, {NULL, NULL}};
 
-/* Nobody leaves a barrier before everybody has come to it. */
+/* No rank leaves a barrier before all ranks have reached it. */
 static gs_status barriers(gs_comm *c, void *context) {
     atomic_int *come = context;
     for (int round = 1; round <= 50; round++) {
@@ -208,10 +208,10 @@ TEST(barriers_hold_everyone) {
 /* ---- failures ---- */
 
 typedef struct failure {
-    gs_operation operation; /* what the others wait in */
+    gs_operation operation; /* the operation in which the others wait */
     int bad;                /* the rank that fails */
     int size;
-    atomic_int ended;  /* how many of the others have */
+    atomic_int ended;  /* how many of the others have ended */
     atomic_bool begun; /* rank 0 is about to wait */
 } failure;
 
@@ -220,8 +220,8 @@ static gs_status take_part(gs_comm *c, const failure *f) {
     return gs_call_run(c, &(gs_call){f->operation, 100, GS_F32, GS_SUM, f->bad}, in, out);
 }
 
-/* Fails as the operation does; the next one fails at once with the same message. Who only gives something to
- * the rank that fails may be done before: then it fails in the next one. */
+/* Fails as the operation does; the next operation fails at once with the same message. A rank that only sends to the
+ * failing rank may succeed; then its next operation fails. */
 static gs_status wait_and_fail(gs_comm *c, failure *f) {
     gs_status status = take_part(c, f);
     bool gives = f->operation == GS_GATHER || f->operation == GS_REDUCE;
@@ -253,7 +253,7 @@ static gs_status one_aborts(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-/* Everyone, whatever it waits in, fails with what the rank that failed has said. */
+/* Every rank fails with the message of the failing rank, in any operation. */
 static void abort_of(const char *transport, const gs_test_layout *l, int bad) {
     const char *wanted = gs_test_format("rank %d: the disk is full", bad);
     for (int o = GS_RECV; o <= GS_BARRIER; o++) {
@@ -277,8 +277,8 @@ TEST(abort_reaches_everyone) {
     }
 }
 
-/* Does not come until all others have given up. That is after the time-out that they have now, and not after the one
- * with which they met (10 s or more: tests/support/ranks.c). */
+/* Arrives only after all others have given up. They wait for their current timeout, not for the one of the rendezvous
+ * (10 s or more: tests/support/ranks.c). */
 static gs_status one_is_late(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank != f->bad) return wait_and_fail(c, f);
@@ -292,12 +292,12 @@ static gs_status one_is_late(gs_comm *c, void *context) {
 typedef struct late_rank {
     gs_test_layout layout;
     int bad;
-    const char *speaker; /* begins the message */
-    double more;         /* what is added to the time-out there */
+    const char *speaker; /* the message starts with this */
+    double more;         /* is added to the timeout there */
     const char *transport;
 } late_rank;
 
-/* A rank says so, and all fail. */
+/* A rank names the late one, and all fail. */
 static const char *late_rank_is_not_named(double timeout, void *context) {
     const late_rank *late = context;
     gs_test_outcome outcome[GS_TEST_RANKS];
@@ -353,7 +353,7 @@ typedef struct blame {
     const char *wanted;
 } blame;
 
-/* Of three threads each says `wanted`, as rank 2 is late. */
+/* Rank 2 of three threads is late, and every message contains `wanted`. */
 static const char *another_is_blamed(double timeout, void *context) {
     static const gs_test_layout three = {"3 threads", 0, {3}};
     const blame *b = context;
@@ -365,7 +365,7 @@ static const char *another_is_blamed(double timeout, void *context) {
     return NULL;
 }
 
-/* Rank 0 waits for rank 1, which begins a little later to wait for rank 2 (comm/waits.c). */
+/* Rank 0 waits for rank 1, which a little later starts to wait for rank 2 (comm/waits.c). */
 static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
     failure *f = context;
     float data[100];
@@ -381,7 +381,7 @@ TEST(a_chain_of_threads_is_followed_to_its_end) {
     gs_test_patiently(2, another_is_blamed, &(blame){GS_RECV, each_waits_for_the_next, "rank 2"});
 }
 
-/* Rank 0 waits in an operation of all. Rank 1 has not come to it, since it waits for rank 2. */
+/* Rank 0 waits in a collective. Rank 1 has not reached it, since it waits for rank 2. */
 static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank == 0) atomic_store(&f->begun, true);
@@ -398,7 +398,7 @@ TEST(who_waits_is_not_blamed) {
                       &(blame){GS_ALL_REDUCE, one_waits_for_another_message, " from rank 2"});
 }
 
-/* Goes without a word: its comm is freed while the others wait. */
+/* Leaves without a message: its comm is freed while the others wait. */
 static gs_status one_leaves(gs_comm *c, void *context) {
     failure *f = context;
     return c->rank == f->bad ? GS_OK : wait_and_fail(c, f);
