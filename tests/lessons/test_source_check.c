@@ -1,5 +1,5 @@
-/* What a hand-in may contain: words, files that it includes, symbols, and what its kernels say. What gets past these
- * checks is a mistake. tests/lessons/labs.sh has whole hand-ins that try to cheat.
+/* What a hand-in may contain: words, included files, symbols, and kernel code. Anything that gets past these checks is
+ * a bug. tests/lessons/labs.sh runs whole hand-ins that try to cheat.
  */
 #include "sync/scheme.h"
 #include "tests/support/test.h"
