@@ -1,5 +1,5 @@
 /* launch --elastic: ranks are killed and the remaining ones continue. With --exact, or with as many new ranks, the
- * weights are those of an undisturbed run. Nothing is left behind. tests/system/restarts.sh adds hangs, at random times.
+ * weights are those of an undisturbed run. Nothing is left behind. tests/system/restarts.sh adds random hangs.
  */
 #include "cli/launch/launch.h"
 #include "tests/support/disturbed.h"

@@ -324,7 +324,7 @@ TEST(environments_of_others_are_understood) {
     }
 }
 
-/* As MPICH's mpiexec starts them: with an address to meet they train together; without one all end and write nothing. */
+/* As MPICH's mpiexec starts them: given an address they train together; without it all end and write nothing. */
 TEST(ranks_of_mpich_train_together_or_not_at_all) {
     static const char all[] =
         "export PMI_SIZE=2; cd $HOME; for r in 1 0; do PMI_RANK=$r $G $T --save w$r; echo $?; "

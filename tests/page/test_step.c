@@ -1,4 +1,4 @@
-/* gradsum step: what it shows is what happened, in 80 columns, for every scheme. */
+/* gradsum step: it shows what happened, in 80 columns, for every scheme. */
 #include "tests/support/program.h"
 
 static char *step(const char *scheme, int workers, int size, const char *more) {
@@ -17,7 +17,7 @@ TEST(tables_fit_80_columns) {
         }
 }
 
-/* Every table to the letter, for a case that can be followed by hand. */
+/* Every table to the letter, for a case that a reader can follow by hand. */
 TEST(a_ring_of_three) {
     static const char wanted[] =
         "ring: each rank passes chunks on to its right neighbour\n"
@@ -67,7 +67,7 @@ TEST(a_ring_of_three) {
     if (strcmp(output, wanted) != 0) fail_msg("it shows:\n%s\nwanted:\n%s", output, wanted);
 }
 
-/* The two exchanges of allreduce, one with chunks of unlike lengths: all messages are as long as the longest. */
+/* The two exchanges of allreduce, one with chunks of unequal length: all messages are as long as the longest. */
 TEST(an_all_reduce_in_16_bits) {
     static const char wanted[] = "round 1 of 2\n"
                                  "  0 -> 1: b  0 -> 2: c  1 -> 0: a  1 -> 2: c  2 -> 0: a  2 -> 1: b\n"
@@ -92,7 +92,7 @@ TEST(an_all_reduce_in_16_bits) {
     assert_has(output, "chunks  a = 0..2  b = 3..5  c = 6\n", wanted);
 }
 
-/* What the cells say follows from the parts, so a second look says the same. */
+/* The cells follow from the parts, so showing them twice gives the same. */
 TEST(it_shows_the_same_again) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* it measures */
@@ -115,8 +115,8 @@ static bool is_event(const cJSON *o, const char *name) {
     return cJSON_IsString(f) && strcmp(f->valuestring, name) == 0;
 }
 
-/* The parts are in order and without a gap; returns how many elements they have. all: of how many workers each
- * must be the sum; 0: any. */
+/* The parts are in order and without gaps; returns how many elements they cover. all: the number of workers that each
+ * part must be the sum of; 0: any. */
 static int check_parts(const cJSON *o, int all) {
     const cJSON *parts = cJSON_GetObjectItemCaseSensitive(o, "parts"), *p;
     int first = -1, count = 0;
@@ -132,8 +132,8 @@ static int check_parts(const cJSON *o, int all) {
     return count;
 }
 
-/* wire: NULL, or one of 16 bits; there allreduce cuts chunks of one length, so `size` must be one that the workers
- * divide. */
+/* wire: NULL, or a 16-bit one. With 16 bits allreduce uses chunks of equal length, so `size` must be divisible by the
+ * number of workers. */
 static void check_json(const gs_sync_scheme *scheme, int workers, int size, const char *wire) {
     int width = wire ? 2 : 4; /* bytes of a value */
     int messages[16] = {0}, bytes[16] = {0}, held[16] = {0}, rounds = 0, last = 0, totals = 0, ends = 0;
@@ -201,14 +201,14 @@ TEST(json_has_every_message) {
 
 /* ---- use ---- */
 
-/* At a terminal it waits before each round; nothing more to read ends the waiting, not the table. */
+/* On a terminal it waits before each round; at the end of input it stops waiting, and prints the rest. */
 TEST(enter_shows_the_next_round) {
     char *output = gs_test_shell_output(
         0, "printf '\\n\\n\\n\\n' | script -qec '%s/gradsum step --sync ring --workers 3' /dev/null",
         GS_BUILD_DIR);
     if (gs_test_count(output, "Enter: next round") != 4 || !strstr(output, "round 4 of 4"))
         fail_msg("%s", output);
-    output = step("ring", 3, 8, "</dev/null"); /* into a pipe: never */
+    output = step("ring", 3, 8, "</dev/null"); /* into a pipe: it never waits */
     assert_int_equal(gs_test_count(output, "Enter"), 0);
     assert_has(output, "round 4 of 4");
 }

@@ -1,4 +1,4 @@
-/* A model cut into runs of layers (parallel/cut.h), and a model of which only a run is computed. */
+/* A model divided into runs of layers (parallel/cut.h), and a model of which only one run is computed. */
 #include "tests/support/on_devices.h"
 
 #include "parallel/cut.h"
@@ -37,7 +37,7 @@ static double most_of(const double *cost, const int *first, int runs) {
     return most;
 }
 
-/* No cut of a few layers is better than that which was found: by FLOPs, and by costs that are drawn. */
+/* No cut of a few layers beats the one that was found: by FLOPs, and by random costs. */
 TEST(no_cut_is_better) {
     int first[4];
     double cost[7];
@@ -59,8 +59,8 @@ TEST(no_cut_is_better) {
     }
 }
 
-/* Each slice has taken some time, and a layer that stays with another one none of its own; in one part of the model
- * that computes a thousand times as much, more. */
+/* Each slice has taken some time. A layer that is joined to another one has no time of its own; a slice with a thousand
+ * times the computation takes longer. */
 TEST(layers_are_measured) {
     gs_layer_times t;
     gs_settings s = gs_settings_default();
@@ -111,7 +111,7 @@ TEST(tied_layers_are_found) {
 
 /* ---- a stage ---- */
 
-/* The whole and its stages, one after the other, on the same weights: logits, dx and gradients have the same bits. */
+/* The whole model and its stages, run sequentially on the same weights: logits, dx and gradients have the same bits. */
 TEST(stages_compute_what_the_whole_does) {
     static const char *const texts[] = {"lenet",
                                         "conv 3 3x3, relu, max_pool 2, dropout 0.5, conv 4 3x3, tanh, "

@@ -1,4 +1,4 @@
-/* --pipeline as a user meets it: what is refused, where the model is cut, and what a run says of the bubble. */
+/* --pipeline for users: what is refused, where the model is divided, and how a run reports the bubble. */
 #include "tests/support/devices.h"
 #include "tests/support/logs.h"
 #include "tests/support/training.h"
@@ -62,7 +62,7 @@ TEST(bad_use_is_told) {
                   "--pipeline-schedule interleaved");
 }
 
-/* Who computes which layers changes no bit, not even of a model with layers that draw at random. */
+/* The division of layers changes no bit, even for a model with layers that draw random numbers. */
 TEST(the_cut_changes_no_bit) {
     static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
     static const char run[] =
@@ -79,8 +79,8 @@ TEST(the_cut_changes_no_bit) {
     }
 }
 
-/* Rank 0 measures, and all take its cut: the table of layers, the table of times and the record say the same. Again
- * with that cut, it is not measured again. */
+/* Rank 0 measures, and all ranks use its cut: the table of layers, the table of times and the record agree. A run with
+ * that cut given does not measure again. */
 TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {

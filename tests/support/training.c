@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* No kinks (test_train.c says why), dropout whose mask must follow the sample, and a batch size that divides nothing:
- * 6000 samples in batches of 333. Step 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
+/* No kinks (test_train.c says why), dropout whose mask must follow the sample, and uneven batches: 6000 samples in
+ * batches of 333. Step 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
 static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333 };

@@ -4,7 +4,7 @@
 #include "tests/support/program.h"
 #include "predict/memory.h"
 
-/* A network with dropout, whose mask must follow the sample, and a batch size that divides nothing: 6000 samples in
+/* A network with dropout, whose mask must follow the sample, and uneven batches: 6000 samples in
  * batches of 333. Step 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
 enum { GS_TEST_STEPS = 20 };
 gs_settings gs_test_settings(const char *devices_and_options, ...) GS_PRINTF(1, 2); /* "cpu,cpu --zero 1" */
