@@ -1,4 +1,4 @@
-/* An entry of the cache: as it is, and with the first line that belongs to what follows it. */
+/* A cache entry: unchanged, and with the first line that matches the rest of it. */
 #include <stdlib.h>
 #include <string.h>
 #include "io/cache.c"
@@ -15,8 +15,7 @@ FUZZ(in) {
         memcpy(file + length, data, size);
         size += (size_t)length;
         data = file;
-        if (how & 2 && size > 0)
-            file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* one byte of it damaged */
+        if (how & 2 && size > 0) file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* one byte damaged */
     }
     setenv("GRADSUM_CACHE", fuzz_folder(name, 0, data, size), 1);
     void *got;

@@ -1,4 +1,4 @@
-/* The connection of two ranks: the peer sends anything. That it calls with another count is the program's mistake. */
+/* The connection of two ranks: the peer sends anything. Calling with a different count is the program's mistake. */
 #include "comm/gloo/direct.c"
 #include "fuzz.h"
 

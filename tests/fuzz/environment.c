@@ -1,4 +1,4 @@
-/* What the environment says of this process and its peers; each variable's value is a line. */
+/* What the environment says about this process and its peers; each line is a variable's value. */
 #include <stdlib.h>
 #include <string.h>
 #include "cli/draw/wrapped.h"

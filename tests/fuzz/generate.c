@@ -1,5 +1,5 @@
-/* What `generate` does beside the vocabulary (vocabulary.c) and the file (safetensors.c): a draw from any finite
- * logits, and characters of which some bytes have not come. */
+/* `generate` without the vocabulary (vocabulary.c) and the file (safetensors.c): a draw from any finite logits, and
+ * characters with missing bytes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "model/generate.h"
 
-/* A text that comes byte by byte: what its beginning is said to be does not change with what follows. */
+/* A text that arrives byte by byte: the result for a prefix does not depend on what follows. */
 static void parts(fuzz_input *in) {
     const size_t bytes = in->size;
     char *text = fuzz_text(in);

@@ -1,4 +1,4 @@
-/* One file of a training log, read as `gradsum report` reads it, and put on its page. */
+/* One file of a training log, read as `gradsum report` reads it, and written to its page. */
 #pragma once
 
 #include <cjson/cJSON.h>

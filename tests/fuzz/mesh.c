@@ -1,10 +1,10 @@
-/* What comes over a connection before both ends have proven who they are: anything, or the right words first. */
+/* Bytes on a connection before both ends have proven their identity: arbitrary ones, or the right words first. */
 #include "comm/mesh.c"
 #include "fuzz.h"
 
 enum { RANKS = 3, LINES = 2 };
 
-/* The peer at the other end says the right hello, reads the answer, and proves itself, but for `wrong` in a byte. */
+/* The peer sends the right hello, reads the answer, and proves its identity, with one byte changed by `wrong`. */
 static void speak_as_guest(mesh *m, talk *t, int end, uint8_t line, uint8_t at, uint8_t wrong) {
     gs_hello hello, answer;
     unsigned char proof[GS_MAC];

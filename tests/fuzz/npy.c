@@ -1,4 +1,4 @@
-/* .npy files: arrays as they are, and as images and labels. */
+/* .npy files: as plain arrays, and as images and labels. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "data/npy_set.h"
 #include "io/npy.h"
 
-/* A header around the rest of the input, which is its text; its length is right, and `data` bytes follow. */
+/* A header whose text is the rest of the input; its length is right, and `data` bytes follow. */
 static size_t with_header(fuzz_input *in, uint8_t how, unsigned char *to, size_t room) {
     const size_t data = how >> 2, version = 1 + (how >> 1 & 1), start = version == 1 ? 10 : 12;
     size_t text = in->size;

@@ -1,10 +1,10 @@
-/* Text and data that are put into a page: nothing in them may end the element that they stand in. Text
- * that is UTF-8 comes back as it was; in any other, bytes are escaped. */
+/* Text and data inside a page: nothing in them may end the enclosing element. Valid UTF-8 comes back unchanged; in
+ * other text, bytes are escaped. */
 #include "page/page.c"
 #include "core/text.h"
 #include "fuzz.h"
 
-/* Either of the two, as a page has it. */
+/* Either of the two, as a page contains it. */
 static char *page_of(const char *text, const cJSON *json) {
     char *page = NULL;
     size_t length;

@@ -1,4 +1,4 @@
-/* What workers send rank 0 for the log and the last lines of a run: their devices, their speeds, their timelines. */
+/* What workers send to rank 0 for the log and the last lines of a run: their devices, speeds and timelines. */
 #include <cjson/cJSON.h>
 #include "train/timeline.c"
 #include "fuzz.h"
@@ -17,7 +17,7 @@ static void make_worker(gs_worker *w) {
     w->settings = &settings;
 }
 
-/* A trace that may be written is one that a viewer can read. */
+/* A viewer can read every trace that may be written. */
 static void timelines(gs_worker *w) {
     static const gs_device_report devices[WORKERS] = {
         {.device = "cpu"}, {.device = "cl"}, {.device = "cl:0.0/1of2"}};

@@ -1,5 +1,4 @@
-/* What a student's process leaves behind for the grader: a verdict on a socket, and its output with the sanitizers'
- * reports. */
+/* What a student's process sends to the grader: a verdict on a socket, and its output with the sanitizers' reports. */
 #include "contain.c"
 #include "grader.h"
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* Computations that every worker repeats give the same bits on every device: the copies of a model do not drift apart. */
+/* Computations that every worker repeats give the same bits on every device: model copies do not drift apart. */
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
