@@ -1,7 +1,7 @@
 """layouts.py GRADSUM FOLDER: the pages of `gradsum step --zero 3`, and memory over one step on
-the page of `gradsum report`, in a real browser. What is drawn is compared with what `--json` says of such a step.
+the page of `gradsum report`, in a real browser. The picture is compared with the `--json` output of such a step.
 
-Screenshots are left in FOLDER, to be looked at.
+Screenshots are saved in FOLDER for inspection.
 """
 import os
 import shutil
@@ -23,7 +23,7 @@ def spans(kind):
 
 
 def bars(words):
-    """how many bars are drawn that say so"""
+    """how many drawn bars have a label with these words"""
     return len([e for e in every("#picture .bar") if words in e.get_attribute("aria-label")])
 
 
@@ -114,7 +114,7 @@ def memory_over_a_step():
 
 
 def empty_areas():
-    """The kinds whose area is at least 8 pixels high after some sample, and has no colour in the middle."""
+    """The kinds whose area is at least 8 pixels high after some sample, and is not painted in the middle."""
     return b.execute_script("""
         const empty = [];
         for (const chart of Object.values(charts).filter((c) => c.canvas.id.startsWith('areas-'))) {

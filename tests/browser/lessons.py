@@ -1,7 +1,7 @@
 """lessons.py GRADSUM FOLDER: the lessons' pages (make lessons-html) and slides (make slides) in a real
 browser.
 
-They lie beside the program, in build/lessons-html and build/slides. Screenshots are left in FOLDER, to be looked at.
+They are next to the program, in build/lessons-html and build/slides. Screenshots are saved in FOLDER for inspection.
 """
 import base64
 import glob
@@ -21,7 +21,7 @@ def lessons(folder):
 
 
 def a_page_fits_every_window():
-    """However narrow: what is wide scrolls in its own box. And all pictures are there."""
+    """At any width: wide content scrolls in a separate box, and all pictures exist."""
     for path in [f"{SITE}/index.html", *lessons(SITE), f"{SITE}/files/lessons/in-one-file/train.c.html"]:
         name = os.path.basename(path)
         for width in (1280, 390):
@@ -62,7 +62,7 @@ def screenshots():
     in_all_looks(f"{SITE}/index.html", "lessons")
 
 
-# What of a slide does not lie inside its page, and letters of less than 14 px on a page of 1280 px.
+# Parts of a slide outside its page, and letters of less than 14 px on a page of 1280 px.
 OUTSIDE = """return [...document.querySelectorAll('section')].flatMap((page, i) => {
     const room = page.getBoundingClientRect(), foot = page.querySelector('footer').getBoundingClientRect();
     return [...page.querySelectorAll('h1, h2, p, li, pre, table, svg, .words')].filter((e) => {

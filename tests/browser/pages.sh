@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pages.sh FOLDER...: there is a page for each lesson, with all its pictures; each link and each picture of the pages in
-# a folder leads to a file in it, to an anchor in that file if it names one; nothing is loaded from a network, and no
-# solution, answer or mark is there.
+# pages.sh FOLDER...: each lesson has a page with all its pictures; each link and each picture of a folder's pages leads
+# to a file in it, and to an anchor in that file if it names one; nothing is loaded from a network; and the folder
+# contains no solutions, answers or marks.
 set -u
 wrong=0
 say() { echo "pages: $1"; wrong=1; }
@@ -9,7 +9,7 @@ say() { echo "pages: $1"; wrong=1; }
 for folder in "$@"; do
     work=$(mktemp)
     find "$folder" -name '*.html' | sort | while read -r page; do
-        # page, TAB, what it names
+        # page, TAB, the target
         grep -o ' \(href\|src\)="[^"]*"' "$page" | sed 's/^[^"]*"//; s/"$//' | sort -u | sed "s|^|$page	|"
     done >"$work"
     [ "$(cut -f1 "$work" | sort -u | wc -l)" -ge 13 ] || say "$folder: fewer than 13 pages with links"

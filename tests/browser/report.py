@@ -35,12 +35,12 @@ def three():
 
 
 def painted(css):
-    """How many different colours a canvas has; 1 is an empty one."""
+    """The number of different colours in a canvas; 1 for an empty one."""
     return b.execute_script("""const c = document.querySelector(arguments[0]), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 24 | d[i + 1] << 16 | d[i + 2] << 8 | d[i + 3]); return seen.size""", css)
 
 
-# ---- what is tested ----
+# ---- the tests ----
 
 
 def the_table_says_what_is_in_the_logs():
@@ -148,7 +148,7 @@ def the_timeline_zooms():
 
 
 def a_trace_is_made_ready():
-    """The longer of two bars that start together is first; an arrow has two ends; what is missing has a usual name."""
+    """Of two bars that start together, the longer one is first; an arrow has two ends; missing names get a default."""
     three()
     trace = b.execute_script("""return traceOf({all: 4, events: [
         ['M', 1, 0, null, null, null, 'process_name', null, {name: 'worker 1 (cl)'}],
@@ -213,7 +213,7 @@ def what_is_missing_is_said():
 
 
 def real_logs():
-    """What training wrote is what the page shows; the messages of a ring have their arrows."""
+    """The page shows what training wrote; the messages of a ring have arrows."""
     path = f"{folder}/logs/trained"
     shutil.rmtree(path, ignore_errors=True)
     program("train", "--model", "softmax", "--devices", "cpu,cpu,cpu", "--sync", "ring", "--threads", "1", "--epochs", "1", "--log", path)
@@ -270,7 +270,7 @@ def speed_is_a_median_over_windows():
 
 
 def a_colour_has_one_meaning():
-    """No colour of a run looks like one of a phase, of a kind of memory, or of what is wrong; nor do two phases have one pattern and tone."""
+    """No run's colour resembles a phase's, a memory kind's or an error's; no two phases share a pattern and a tone."""
     for is_dark in (False, True):
         look(1280, 800, dark=is_dark)
         three()
@@ -305,7 +305,7 @@ def best_only_beyond_the_spread():
 
 
 def speed_up_wants_two_runs():
-    """A single run is as fast as itself."""
+    """A single run is compared with itself, at ratio 1."""
     for logs, wanted in ((["alone"], False), (["first", "second"], True)):
         page("speed-up", *(log(name) for name in logs))
         heads = [e.text for e in every("#table th[scope=col]")]
@@ -315,7 +315,7 @@ def speed_up_wants_two_runs():
 
 
 def each_kind_of_device_has_its_measure():
-    """All cores beside one thread would be more than 100 % efficient."""
+    """All cores compared with one thread would give an efficiency above 100 %."""
     def on(*names):
         return {"devices": [{"worker": w, "device": device, "name": name} for w, (device, name) in enumerate(names)]}
     thread, cores = ("cpu", "AMD EPYC, 1 thread"), ("cl", "pthread-AMD EPYC, 2 units")
@@ -354,7 +354,7 @@ def tables_say_that_they_scroll():
 
 
 def first_run():
-    """The colour of the first run, as the page has it: it hears of another look when it draws a frame, which nobody asks for else."""
+    """The colour of the first run on the page, after a frame: only then does the page notice a change of theme."""
     return b.execute_async_script("requestAnimationFrame(() => arguments[0](look.runs[0]))")
 
 
@@ -362,7 +362,7 @@ def screenshots():
     path = three()
     in_all_looks(path, "report")
     colours = {}
-    for dark in (True, False):  # read from pages that were opened in this look: one that is open hears of it some time later
+    for dark in (True, False):  # on pages opened in this theme: an open page notices a change late
         look(1280, 800, dark=dark)
         visit(path)
         colours[dark] = first_run()

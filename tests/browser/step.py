@@ -1,7 +1,7 @@
-"""step.py GRADSUM FOLDER: the pages of `gradsum step -o` in a real browser, driven as a reader would.
+"""step.py GRADSUM FOLDER: the pages of `gradsum step -o` in a real browser, used as a reader would use them.
 
-What the page shows is compared with what `gradsum step --json` prints of the same schemes, and its counters with the
-formulas of the schemes' headers, written down once more here. Screenshots are left in FOLDER, to be looked at.
+The page is compared with the output of `gradsum step --json` for the same schemes, and its counters with the formulas
+of the schemes' headers, which are written again here. Screenshots are saved in FOLDER for inspection.
 """
 import json
 import math
@@ -12,15 +12,15 @@ from browser import (ActionChains, By, Keys, Select, b, check, equal, every, fol
 SCHEMES = ["ps", "sharded_ps", "ring", "tree", "recursive_doubling", "halving_doubling"]
 
 
-# ---- what is wanted ----
+# ---- the expected values ----
 
 
 def formulas(scheme, n, floats):
-    """rounds, messages, bytes in all; bytes of the worker that sends the most; how exact the last one is"""
+    """rounds, messages, total bytes; bytes of the worker that sends most; the accuracy of the last figure"""
     b, up, p = 4 * floats, math.ceil(math.log2(n)), 2 ** int(math.log2(n))
     extra, down = n - p, int(math.log2(n))
     fold = 2 if extra else 0
-    chunk = 8 * (n + 2)  # messages of unequal chunks differ by an element each
+    chunk = 8 * (n + 2)  # messages of unequal chunks differ by one element
     return {
         "ps": (2, 2 * (n - 1), 2 * (n - 1) * b, (n - 1) * b, 0),
         "sharded_ps": (2, 2 * n * (n - 1), 2 * (n - 1) * b, 2 * (n - 1) / n * b, chunk),
@@ -34,7 +34,7 @@ def formulas(scheme, n, floats):
 
 
 def rounds_of(scheme, n, floats):
-    """Of each round what the terminal's JSON says: messages and bytes up to it, and [worker]: [(first, count, sum_of)]"""
+    """For each round the terminal's JSON: messages and bytes so far, and [worker]: [(first, count, sum_of)]"""
     text = program("step", "--sync", scheme, "--workers", str(n), "--size", str(floats), "--json")
     events = [json.loads(line) for line in text.splitlines()]
     rounds = [{"messages": 0, "bytes": 0, "holds": {}} for _ in range(events[0]["rounds"] + 1)]
@@ -71,7 +71,7 @@ def counters(i, column="so"):
 
 
 def cells(i):
-    """[worker][chunk]: how many gradients the cell says that it has"""
+    """[worker][chunk]: the number of gradients that the cell shows"""
     read = "return [...arguments[0].querySelectorAll('.cell[data-worker]')].map((e) =>" \
            " [+e.dataset.worker, parseInt(e.querySelector('.count').textContent)])"
     found = {}
@@ -80,7 +80,7 @@ def cells(i):
     return found
 
 
-# ---- what is tested ----
+# ---- the tests ----
 
 
 def every_round_is_what_the_terminal_shows(n, model="softmax"):
@@ -113,7 +113,7 @@ def every_round_is_what_the_terminal_shows(n, model="softmax"):
 
 
 def gradients_add_up(n):
-    """Means of neighbours add up as the gradients do: in each chunk, up to the 4 digits that are kept."""
+    """Averages over neighbours add up as the gradients do: in each chunk, to the 4 digits that are stored."""
     page_of(n)
     worst = b.execute_script("""
         let worst = 0;
@@ -170,7 +170,7 @@ def keys_and_slider():
 def it_moves():
     look(1280, 800, calm=False)
     page_of(3)
-    Select(one("#speed")).select_by_value("0.5")  # 14 s in all: it is paused before that
+    Select(one("#speed")).select_by_value("0.5")  # 14 s in total: it is paused earlier
     one("#play").click()
     equal(one("#play").get_attribute("aria-pressed"), "true", "playing")
     wait_for(lambda: b.execute_script("return [...document.querySelectorAll('.token')].some((t) => t.style.display !== 'none')"),
@@ -223,7 +223,7 @@ def screenshots():
 
 
 def no_room_is_no_mistake():
-    """However narrow the window becomes while the page is open: no width below 0, and nothing in the console."""
+    """At any window width while the page is open: no width below 0, and no message in the console."""
     for workers in (3, 16):
         page_of(workers)
         for width in (640, 300, 200, 120, 60, 1280):

@@ -1,16 +1,16 @@
 #!/bin/sh
-# solutions.sh BUILD: what a teacher gets by `make solutions`, and students do not by `make handout`, in its open form
-# (tests/lessons/handout.sh looks at the sealed one).
+# solutions.sh BUILD: what `make solutions` gives to a teacher, and `make handout` in its open form does not give to
+# students (tests/lessons/handout.sh tests the sealed form).
 #
 #   - each lab's solution is laid out as a hand-in, and gets all points (lab 07 stands for all: labs.sh grades each)
-#   - the page has each lesson's questions, answers and marks; a folder that is in use is refused
-#   - TEACHING.md has the minutes that follow from the solutions
-#   - the handout has neither solutions, nor answers, nor marks, and no dead link
+#   - the page contains each lesson's questions, answers and marks; a folder in use is refused
+#   - TEACHING.md gives the minutes that follow from the solutions
+#   - the handout contains no solutions, answers, marks or dead links
 set -u
 build=$1
 work=$build/lessons/test/teacher
 rm -rf "$work" && mkdir -p "$work" || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS # make -j tells its children of a job server that these do not have
+unset MAKEFLAGS MAKELEVEL MFLAGS # make -j tells its children about a job server that these do not use
 failures=0
 fail() {
     echo "  FAILED: $1" >&2

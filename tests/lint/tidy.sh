@@ -1,7 +1,7 @@
 #!/bin/sh
 # tidy.sh FILE.c...: clang-tidy with the project's checks (.clang-tidy) and flags; prints and fails on findings only.
-# TIDY_NODES: how many states of a function the analyzer follows. 225,000 is clang's own limit, and takes 6 times as
-# long as 25,000.
+# TIDY_NODES: how many states of a function the analyzer follows. 225,000 is clang's limit, and takes 6 times as long as
+# 25,000.
 set -eu
 libraries="OpenCL openblas libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8"
 mpi=

@@ -5,9 +5,9 @@
                                        logits, and the same tensors back
     names.py --golden                  write tests/golden/torchvision.txt: the names and shapes of torchvision's tensors
 
-Running statistics are random too, so that each tensor counts. Images are 32 x 32, in CIFAR-10's binary format: ResNets
-take any size. Weights and images are the same in both programs, so logits differ by rounding: allowed is 1e-4 of the
-largest. Seen: 1.5e-6.
+Running statistics are random too, so that each tensor matters. Images are 32 x 32, in CIFAR-10's binary format:
+ResNets accept any size. Weights and images are the same in both programs, so logits differ only by rounding: the
+tolerance is 1e-4 of the largest. Seen: 1.5e-6.
 """
 import os, sys
 
@@ -55,7 +55,7 @@ def compare(program, folder, name, images):
     error = np.abs(np.load(ours) - wanted).max() / np.abs(wanted).max()
     if not error < TOLERANCE:
         sys.exit("names.py: %s: logits differ by %g of the largest, allowed is %g" % (name, error, TOLERANCE))
-    # A rate of 0: what is saved is what was loaded, but for the running statistics.
+    # With a rate of 0 the saved weights are the loaded ones, except for the running statistics.
     gradsum(program, "train", *options, "--lr", "0", "--steps", "1", "--batch", "8", "--save", again, "--names",
             "torchvision")
     saved = load_tensors(again)

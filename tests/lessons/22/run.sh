@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh BUILD PROGRAM FOLDER: lesson 22 as a whole. PROGRAM is gradsum with the solution in it.
 #
-#   - gradsum explain names each exhibit of the museum, and the student's explain those that the lab is about
-#   - of a right run neither says anything
-#   - --draw hangs the same exhibits in another order
+#   - gradsum explain names each exhibit of the museum, and the student's explain names those of the lab
+#   - neither reports anything about a correct run
+#   - --draw shows the same exhibits in another order
 #   - with --even, exhibits 5 and 8 show no difference, and the others do
 set -u
 build=$1 program=$2 work=$3/museum wrong=0
@@ -44,7 +44,7 @@ done >"$work.usual" 3>"$work.drawn"
 cmp -s "$work.usual" "$work.drawn" && fail "--draw 5 changes no place"
 sort "$work.usual" >"$work.a" && sort "$work.drawn" >"$work.b" && cmp -s "$work.a" "$work.b" ||
     fail "--draw 5 hangs other exhibits"
-# Where everything divides, two mistakes change nothing.
+# If everything divides evenly, two mistakes change nothing.
 for n in 1 2 3 4 5 6 7 8 9 10; do
     "$museum" $n "$work/even" --even >"$work.log" 2>&1 || fail "exhibit $n with --even"
     grep -q '^no difference$' "$work.log" && echo $n
