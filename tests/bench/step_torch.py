@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One training step of PyTorch on random data that is already in memory, for `make bench`: prints the samples/s of three
-runs, one per line, from the median of each run's steps.
+"""One training step of PyTorch on random data that is already in memory, for `make bench`: prints the samples/s of
+three runs, one per line, from the median of each run's steps.
 
     step_torch.py MODEL THREADS [RANKS] [--batch 128] [--steps N] [--compile]
 

@@ -10,7 +10,7 @@ contains a line with the case, then a line for each tensor:
 
     NAME COUNT STRIDE CHECKSUM v[0] v[STRIDE] v[2 STRIDE] ...
 
-CHECKSUM is sum_i v[i] c[i] with c = values(COUNT, 99), so that every element is checked although not every one is stored.
+CHECKSUM is sum_i v[i] c[i] with c = values(COUNT, 99), so that every element is checked, even those not stored.
 """
 import os
 import re

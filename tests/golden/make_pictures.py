@@ -1,5 +1,5 @@
-"""make_pictures.py > pictures.txt: the results of Pillow up to 12 for small pictures, for tests/io/test_pictures.c. Each
-line: a name, and bytes in hexadecimal.
+"""make_pictures.py > pictures.txt: the results of Pillow up to 12 for small pictures, for tests/io/test_pictures.c.
+Each line: a name, and bytes in hexadecimal.
 
     NAME.file   a JPEG
     NAME.rgb    Image.open(...).convert("RGB")
