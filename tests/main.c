@@ -187,11 +187,11 @@ static void interrupt(int signal) {
 
 static void begin(job *j, int set) {
     j->output = tmpfile();
-    if (!j->output) gs_bug("a file for the output of %s cannot be made", groups[j->group].name);
+    if (!j->output) gs_bug("cannot create a file for the output of %s", groups[j->group].name);
     fcntl(fileno(j->output), F_SETFD, FD_CLOEXEC);
     j->began = gs_seconds();
     j->pid = fork();
-    if (j->pid < 0) gs_bug("a process for %s cannot be made", groups[j->group].name);
+    if (j->pid < 0) gs_bug("cannot create a process for %s", groups[j->group].name);
     if (j->pid == 0) {
         setpgid(0, 0);
         const int input = open("/dev/null", O_RDONLY);
@@ -212,7 +212,7 @@ static char *output_of(const job *j) {
     const size_t size = (size_t)ftell(j->output);
     char *text = calloc(1, size + 1);
     rewind(j->output);
-    if (!text || fread(text, 1, size, j->output) != size) gs_bug("the output of a group cannot be read");
+    if (!text || fread(text, 1, size, j->output) != size) gs_bug("cannot read the output of a group");
     for (size_t i = 0; i < size; i++)
         if (!text[i]) text[i] = ' ';
     return text;

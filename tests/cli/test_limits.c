@@ -41,7 +41,7 @@ static int least_memory(void) {
                                    limits[i], GS_BUILD_DIR);
         if (status == 0) return limits[i];
     }
-    skip_because("the program cannot begin in 300,000 KiB of address space");
+    skip_because("the program cannot start in 300,000 KiB of address space");
     return 0;
 }
 
@@ -171,7 +171,7 @@ TEST(too_few_open_files_leave_no_folder) {
                       "(ulimit -n %d; TMPDIR=%s timeout -k 1 300 %s/gradsum launch -n 2 -- train --model "
                       "softmax --steps 1) >/dev/null 2>&1; ls -A %s",
                       files, folder, GS_BUILD_DIR, folder);
-        if (*output) fail_msg("ulimit -n %d: %s is left", files, output);
+        if (*output) fail_msg("ulimit -n %d: %s is left behind", files, output);
     }
 }
 

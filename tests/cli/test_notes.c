@@ -34,7 +34,7 @@ TEST(data_that_teach_little) {
     assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs", "note: all bytes of ",
                "(train) are 7: nothing can be learned from these images");
     gs_test_program(&output, "train --model softmax --steps 2");
-    if (strstr(output, "note:")) fail_msg("nothing is wrong: %s", output);
+    if (strstr(output, "note:")) fail_msg("wanted no note: %s", output);
 }
 
 /* On a terminal a note is wrapped between words; elsewhere it is one line, for grep. */

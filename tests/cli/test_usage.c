@@ -230,7 +230,7 @@ TEST(scaling_is_told) {
     assert_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
                   "train --model softmax --steps 2 --mean 0.25");
     gs_test_program(&output, "train --model softmax --steps 2");
-    if (strstr(output, "images   mean")) fail_msg("it is the data's: %s", output);
+    if (strstr(output, "images   mean")) fail_msg("wanted no line about the data's own scaling: %s", output);
     assert_prints(0, "(default: the data's; with --load: the file's, else 0)", "train --help");
     const char *path = gs_test_format("%s/log", gs_test_folder());
     assert_prints(0, "\"mean\":0.25,\"std\":0.5,",

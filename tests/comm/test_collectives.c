@@ -237,7 +237,7 @@ static gs_status nans(gs_comm *c, void *context) {
             double x[3] = {c->rank, c->rank == bad ? NAN : c->rank, -1};
             GS_TRY(gs_comm_all_reduce(c, x, 3, GS_F64, (gs_reduction)how));
             RANK_CHECK(x[0] == (how == GS_MIN ? 0 : c->size - 1) && isnan(x[1]) && x[2] == -1,
-                       "NaN of rank %d: %g %g %g", bad, x[0], x[1], x[2]);
+                       "the NaN of rank %d gave %g %g %g", bad, x[0], x[1], x[2]);
         }
     }
     return GS_OK;

@@ -68,13 +68,13 @@ static gs_status sums(gs_comm *c, void *context) {
             for (size_t i = 0; i < count; i++) x[i] = number(c->rank, i);
             GS_TRY(gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM));
             if (again)
-                RANK_CHECK(memcmp(x, first, bytes) == 0, "the second sum of %zu floats has other bits",
+                RANK_CHECK(memcmp(x, first, bytes) == 0, "the bits of the second sum of %zu floats differ",
                            count);
             memcpy(first, x, bytes);
         }
         GS_TRY(check_sum(c, count, x, layout->processes == 0));
         GS_TRY(gs_comm_broadcast(c, x, count, GS_F32, 0));
-        RANK_CHECK(memcmp(x, first, bytes) == 0, "the sum of %zu floats has other bits than rank 0's", count);
+        RANK_CHECK(memcmp(x, first, bytes) == 0, "bits of the sum of %zu floats differ from rank 0's", count);
     }
     return GS_OK;
 }
@@ -107,7 +107,7 @@ static gs_status messages(gs_comm *c, void *context) {
                 GS_TRY(gs_comm_recv(c, data, bytes[k], from));
                 for (size_t i = 0; i < bytes[k]; i++)
                     RANK_CHECK(data[i] == byte(from * 8 + c->rank + k, i),
-                               "message %d of %zu bytes from rank %d: byte %zu", k, bytes[k], from, i);
+                               "message %d of %zu bytes from rank %d: wrong byte %zu", k, bytes[k], from, i);
             }
         }
     }
@@ -143,7 +143,7 @@ static gs_status long_messages(gs_comm *c, void *context) {
             GS_TRY(gs_comm_send(c, data, bytes, (c->rank + far) % c->size));
             GS_TRY(gs_comm_recv(c, data, bytes, from));
             for (size_t i = 0; i < bytes; i += 4093)
-                RANK_CHECK(data[i] == from * 8 + far, "byte %zu of %zu from rank %d", i, bytes, from);
+                RANK_CHECK(data[i] == from * 8 + far, "wrong byte %zu of %zu from rank %d", i, bytes, from);
         }
     GS_TRY(gs_comm_barrier(c));
     const size_t after = bytes_in_use();
@@ -170,7 +170,7 @@ static gs_status late_reader(gs_comm *c, void *context) {
     for (int i = 0; i < COUNT; i++) {
         if (c->rank == 0) memset(data, i, LONG);
         GS_TRY(c->rank == 0 ? gs_comm_send(c, data, LONG, 1) : gs_comm_recv(c, data, LONG, 0));
-        RANK_CHECK(data[0] == i && data[LONG - 1] == i, "message %d begins with %d", i, data[0]);
+        RANK_CHECK(data[0] == i && data[LONG - 1] == i, "message %d starts with %d", i, data[0]);
         if (c->rank == 0) atomic_store(sender, gettid());
     }
     GS_TRY(gs_comm_barrier(c));
@@ -230,7 +230,7 @@ static gs_status wait_and_fail(gs_comm *c, failure *f) {
     atomic_fetch_add(&f->ended, 1);
     if (status == GS_OK) return GS_OK;
     RANK_CHECK(gs_comm_barrier(c) == status && strcmp(gs_message(), message) == 0,
-               "then '%s', and before '%s'", gs_message(), message);
+               "now '%s', but before '%s'", gs_message(), message);
     return gs_fail(status, "%s", message);
 }
 
@@ -283,7 +283,7 @@ static gs_status one_is_late(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank != f->bad) return wait_and_fail(c, f);
     for (int ms = 0; atomic_load(&f->ended) < f->size - 1; ms++) {
-        RANK_CHECK(ms < 300000, "the others still wait, with a time-out of %g s", c->timeout);
+        RANK_CHECK(ms < 300000, "the others still wait, with a timeout of %g s", c->timeout);
         usleep(1000);
     }
     return gs_comm_barrier(c);
@@ -311,8 +311,7 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
         named += strstr(outcome[r].message, wanted) != NULL;
     }
     return named ? NULL
-                 : gs_test_wrong("%s: nobody says '%s', but '%s'", late->layout.name, wanted,
-                                 outcome[0].message);
+                 : gs_test_wrong("%s: wanted '%s', got '%s'", late->layout.name, wanted, outcome[0].message);
 }
 
 TEST(a_late_rank_is_named) {

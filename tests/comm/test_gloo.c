@@ -86,8 +86,8 @@ static gs_status exchange_lengths(gs_comm *c, void *context) {
         GS_TRY(gs_comm_send(c, mine, bytes, 1 - c->rank));
         GS_TRY(gs_comm_recv(c, theirs, bytes, 1 - c->rank));
         for (size_t b = 0; b < bytes; b++)
-            RANK_CHECK(theirs[b] == (unsigned char)(mine[b] + 1 - 2 * c->rank), "%zu bytes: wrong at %zu",
-                       bytes, b);
+            RANK_CHECK(theirs[b] == (unsigned char)(mine[b] + 1 - 2 * c->rank),
+                       "%zu bytes: byte %zu is wrong", bytes, b);
     }
     return GS_OK;
 }

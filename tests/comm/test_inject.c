@@ -130,7 +130,7 @@ static gs_status two_of_three_arrive(gs_comm *c, void *context) {
         RANK_CHECK(status != GS_OK || number == before + 1, "after %d comes %d", before, number);
     }
     gs_comm_free(k);
-    if (c->rank == 0) RANK_CHECK(number == 2, "%d messages came", number);
+    if (c->rank == 0) RANK_CHECK(number == 2, "%d messages arrived", number);
     return status;
 }
 

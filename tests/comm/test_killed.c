@@ -111,7 +111,7 @@ static void kill_one_of(const char *transport, int processes, int local, const c
     if (survivors != (processes - 1) * local)
         fail_msg("%s over %s: %d survivors of %d: %s", name, transport, survivors, (processes - 1) * local,
                  output);
-    if (access(folder, F_OK) == 0) fail_msg("%s: %s is still there", name, folder);
+    if (access(folder, F_OK) == 0) fail_msg("%s: %s still exists", name, folder);
 }
 
 static void kill_in_each_collective(const char *transport, int processes, int local, const char *dead) {

@@ -46,7 +46,7 @@ TEST(other_texts_are_refused) {
         "1us,inf",  "0x1us,1MB/s", "1us,1MB/s,1us", " 1us,1MB/s"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_link l = {7, 7};
-        if (gs_link_read(wrong[i], &l)) fail_msg("'%s' was taken", wrong[i]);
+        if (gs_link_read(wrong[i], &l)) fail_msg("'%s' was accepted", wrong[i]);
         assert_true(l.latency == 7); /* unchanged */
     }
     assert_prints(2, "--link: '5' is not LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s)",
@@ -168,7 +168,7 @@ static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     TAKES_AT_LEAST(start, link->latency, "a barrier");
     double cpu =
         (double)(used[1].tv_sec - used[0].tv_sec) + 1e-9 * (double)(used[1].tv_nsec - used[0].tv_nsec);
-    RANK_CHECK(cpu < link->latency / 2, "waiting took %g s of the core", cpu);
+    RANK_CHECK(cpu < link->latency / 2, "waiting took %g s of CPU time", cpu);
     return GS_OK;
 }
 

@@ -41,10 +41,10 @@ static gs_status call_something_else(gs_comm *c, void *context) {
     const gs_call *mine = c->rank == 1 ? &m->one : &m->all;
     for (int i = 0; i < 11; i++) GS_TRY(gs_call_run(c, &(gs_call){GS_ALL_REDUCE, 3, GS_F32, 0, 0}, in, out));
     for (int i = 0; i < 2; i++) {
-        RANK_CHECK(gs_call_run(c, mine, in, out) == GS_E_USAGE, "the call succeeds");
+        RANK_CHECK(gs_call_run(c, mine, in, out) == GS_E_USAGE, "the call succeeded");
         RANK_CHECK(strcmp(gs_message(), m->message) == 0, "wanted '%s', got '%s'", m->message, gs_message());
     }
-    RANK_CHECK(gs_comm_send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message is sent");
+    RANK_CHECK(gs_comm_send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message was sent");
     return GS_OK;
 }
 
@@ -67,7 +67,7 @@ static gs_status one_aborts(gs_comm *c, void *context) {
         gs_comm_abort(c, "the disk is full");
         return GS_OK;
     }
-    RANK_CHECK(gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeds");
+    RANK_CHECK(gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeded");
     const char *first = gs_test_format("%s", gs_message());
     RANK_CHECK(strcmp(first, "before all_reduce of 1 f32, call 1: rank 1: the disk is full") == 0, "%s",
                first);

@@ -126,7 +126,7 @@ static int launch_with_descriptors(int limit, char **output) {
 /* Only strangers need further descriptors, when they come. A lasting error is not called a slow peer. */
 TEST(too_few_descriptors_are_named) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip_because("UBSan needs a descriptor of its own to look at memory");
+    skip_because("UBSan needs a descriptor to inspect memory");
 #endif
     char *output;
     int enough = 0;
@@ -137,10 +137,10 @@ TEST(too_few_descriptors_are_named) {
         bool named = status == 1 && strstr(output, wanted) && !strstr(output, "within");
         if (status != 0 && !named) fail_msg("limit %d, exit %d: %s", limit, status, output);
         if (status == 0 && !enough) enough = limit;
-        if (enough && status != 0) fail_msg("%d are enough, %d are not: %s", enough, limit, output);
+        if (enough && status != 0) fail_msg("%d are enough, but %d are not: %s", enough, limit, output);
     }
     if (enough <= 10)
-        fail_msg("the limit was never met: of 8 to 24, the first that was enough is %d", enough);
+        fail_msg("the limit was never reached: of 8 to 24, %d was the first that was enough", enough);
 }
 
 TEST(the_environment_says_who_this_is) {

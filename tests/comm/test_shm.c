@@ -51,7 +51,7 @@ TEST(the_library_wants_gloo) {
 TEST(another_container_is_another_machine) {
     char *output;
     int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
-    if (refused) skip_because("no name space of processes can be made here (unshare --pid)");
+    if (refused) skip_because("no process id namespace can be created here (unshare --pid)");
     static const char *const wanted[] = {"\"event\":\"end\"",
                                          "the processes cannot talk over shm (shared memory): rank 1 and "
                                          "rank 0 run on different machines, or in different containers"};

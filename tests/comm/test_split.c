@@ -46,7 +46,7 @@ static gs_status places(gs_comm *c, void *context) {
     for (int r = c->size - 1; r >= 0; r--)
         if (r != 1) ranks[size++] = r;
     GS_TRY(gs_comm_split_ranks(c, ranks, size, &part));
-    RANK_CHECK((c->rank == 1) == !part, "rank 1 is in the part, or rank %d is not", c->rank);
+    RANK_CHECK((c->rank == 1) == !part, "rank 1 is in the group, or rank %d is not", c->rank);
     gs_status status = GS_OK;
     for (int r = 0; part && r < size; r++)
         if (gs_comm_rank_in_parent(part, r) != ranks[r] || ranks[part->rank] != c->rank)

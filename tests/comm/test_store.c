@@ -103,7 +103,7 @@ TEST(a_look_hears_all_that_has_come) {
     }
     for (; heard_of < MANY && looks < 2 * MANY; looks++) assert_ok(gs_store_poll(s[1], 1, count, &heard_of));
     assert_int_equal(heard_of, MANY);
-    if (looks > MANY / 2) fail_msg("%d looks for %d entries that were there", looks, MANY);
+    if (looks > MANY / 2) fail_msg("%d looks for %d existing entries", looks, MANY);
     for (int i = 0; i < 2; i++) gs_store_free(s[i]);
     gs_store_server_free(server);
 }
@@ -162,7 +162,7 @@ TEST(strangers_hold_up_nobody) {
 static void take(int socket, void *to, size_t bytes) {
     for (size_t got = 0; got < bytes;) {
         const ssize_t n = recv(socket, (char *)to + got, bytes - got, 0);
-        if (n <= 0) fail_msg("the store has hung up after %zu of %zu bytes", got, bytes);
+        if (n <= 0) fail_msg("the store hung up after %zu of %zu bytes", got, bytes);
         got += (size_t)n;
     }
 }
@@ -232,7 +232,7 @@ static size_t overhear(int member, int store, unsigned char *said, size_t size) 
     unsigned char one[4096];
     for (;;) {
         struct pollfd p[2] = {{member, POLLIN, 0}, {store, POLLIN, 0}};
-        if (poll(p, 2, 10000) <= 0) fail_msg("nothing is said");
+        if (poll(p, 2, 10000) <= 0) fail_msg("nothing was sent");
         for (int i = 0; i < 2; i++) {
             ssize_t n = p[i].revents ? recv(p[i].fd, one, sizeof one, 0) : -1;
             if (n == 0) return kept;

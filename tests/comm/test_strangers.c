@@ -235,7 +235,7 @@ TEST(transports_that_differ_are_named) {
 TEST(hosts_without_an_address_are_told_what_to_set) {
     char *output, folder[400];
     int refused = gs_test_shell(&output, "unshare --net ip link set lo up");
-    if (refused) skip_because("a network namespace cannot be made here");
+    if (refused) skip_because("no network namespace can be created here");
     gs_test_new_folder(folder);
     gs_test_shell(
         &output,
@@ -257,7 +257,7 @@ static gs_status keep(void *context, const char *key, const char *value) {
 TEST(a_file_of_another_user_is_refused) {
     char folder[400], value[GS_STORE_VALUE] = "mine", heard[20] = "";
     bool there;
-    if (geteuid() != 0) skip_because("only root can make a file of another user");
+    if (geteuid() != 0) skip_because("only root can create another user's file");
     gs_test_new_folder(folder);
     const gs_rendezvous r[] = {{.rank = 0, .size = 2, .directory = folder},
                                {.rank = 1, .size = 2, .directory = folder}};

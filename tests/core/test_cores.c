@@ -150,7 +150,7 @@ static void in_group(const char *controller, const char *file, const char *limit
                       controller, limit, file, GS_BUILD_DIR, command);
     const bool made = status != 77;
     if (made && !strstr(output, wanted)) fail_msg("%s: wanted '%s' in: %s", command, wanted, output);
-    if (!made) skip_because("no control group can be made here");
+    if (!made) skip_because("no control group can be created here");
 }
 
 TEST(a_quota_of_one_cpu_binds_nobody) {
@@ -270,7 +270,7 @@ static void cpus_of_processes(int processes, const char *options, char line[2][2
         "cat /proc/$1/status /proc/$2/status | sed -n 's/^Cpus_allowed_list:[^0-9]*//p'\n"
         "kill $launcher; wait $launcher; exit 0",
         GS_BUILD_DIR, processes, options, processes);
-    if (sscanf(output, "%199[^\n]\n%199[^\n]", line[0], line[1]) != 2) fail_msg("no two lines: %s", output);
+    if (sscanf(output, "%199[^\n]\n%199[^\n]", line[0], line[1]) != 2) fail_msg("not two lines: %s", output);
 }
 
 static void two_processes(void) {

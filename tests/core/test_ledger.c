@@ -35,7 +35,7 @@ TEST(the_peak_is_the_moment_with_most) {
  * assembled one at a time, and recorded. All at once they would take 93 MB, plus copies in flight. */
 TEST(the_process_takes_what_the_ledger_says) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip_because("a sanitizer has memory of its own");
+    skip_because("a sanitizer uses additional memory");
 #endif
     static const char *const run[] = {
         "--model \"conv 32 3x3 pad 1, tanh, conv 8 3x3 pad 1, tanh, flatten, linear 10\" --batch 256",

@@ -38,7 +38,7 @@ TEST(texts) {
     }
     assert_int_equal(x.count, 4);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (gs_by_channel_read(bad[i], &x)) fail_msg("'%s' was read", bad[i]);
+        if (gs_by_channel_read(bad[i], &x)) fail_msg("'%s' was accepted", bad[i]);
     assert_int_equal(x.count, 4); /* unchanged */
     assert_string_equal(gs_by_channel_text(&(gs_by_channel){0}, text, sizeof text), "nan");
 }

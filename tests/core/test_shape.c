@@ -32,7 +32,7 @@ TEST(shapes_as_texts) {
                                         "1x2x3x4x5", "1x2y3"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_shape s = {8, 9, 10, 11};
-        if (gs_shape_parse(wrong[i], &s)) fail_msg("'%s' is taken for a shape", wrong[i]);
+        if (gs_shape_parse(wrong[i], &s)) fail_msg("'%s' was accepted as a shape", wrong[i]);
         assert_true(gs_shape_same(s, (gs_shape){8, 9, 10, 11}));
     }
 }

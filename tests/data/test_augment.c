@@ -109,7 +109,7 @@ TEST(all_draws_are_equally_likely) {
     }
     for (int k = 0; k < 9; k++)
         if (places[k] < 850 || places[k] > 1150 || cut[k] < 850 || cut[k] > 1150)
-            fail_msg("place %d: %d times moved there, %d times cut out, of %d", k, places[k], cut[k], DRAWS);
+            fail_msg("offset %d: moved there %d times, cut out %d times, of %d", k, places[k], cut[k], DRAWS);
     if (flipped < 4200 || flipped > 4800) fail_msg("%d of %d are flipped", flipped, DRAWS);
 }
 

@@ -74,8 +74,8 @@ TEST(places_are_drawn) {
     }
     for (int place = 0; place < 25; place++)
         if (at[place / 5][place % 5] < 60 || at[place / 5][place % 5] > 140)
-            fail_msg("%d down, %d right: %d times of %d", place / 5, place % 5, at[place / 5][place % 5],
-                     DRAWS);
+            fail_msg("%d down, %d right: drawn %d times of %d", place / 5, place % 5,
+                     at[place / 5][place % 5], DRAWS);
 }
 
 /* What a linear model could use: the mean of a byte inside the object and outside. They agree up to the error of a mean

@@ -163,7 +163,7 @@ TEST(unreadable_file) {
         skip_because("root may read everything, and cannot become another user here");
     if (root && faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) != 0) { /* a parent folder is closed */
         assert_int_equal(seteuid(0), 0);
-        skip_because("a folder above the temporary one is closed to other users");
+        skip_because("a parent of the temporary folder is closed to other users");
     }
     gs_dataset *d;
     gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
@@ -311,7 +311,7 @@ TEST(damaged_gzip) {
     for (size_t cut = 0; cut < size; cut++) {
         write_raw(in_folder(folder, name), gz, cut);
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
-        if (st != GS_E_FORMAT) fail_msg("cut at %zu of %zu: %s", cut, size, gs_message());
+        if (st != GS_E_FORMAT) fail_msg("truncated at %zu of %zu: %s", cut, size, gs_message());
         if (cut >= 2)
             assert_non_null(
                 strstr(gs_message(),

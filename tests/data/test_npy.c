@@ -172,7 +172,7 @@ TEST(cut_off_anywhere) {
         gs_npy a;
         assert_ok(gs_npy_save(path, x, 5, 1));
         assert_int_equal(truncate(path, cut), 0);
-        if (gs_npy_load(path, &a) != GS_E_FORMAT) fail_msg("cut at %d: %s", cut, gs_message());
+        if (gs_npy_load(path, &a) != GS_E_FORMAT) fail_msg("truncated at %d: %s", cut, gs_message());
     }
 }
 

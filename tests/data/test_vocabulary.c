@@ -97,7 +97,7 @@ TEST(utf8_in_parts) {
     uint32_t code;
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         const size_t bytes = strlen(none[i]);
-        if (bytes > 1 && gs_utf8_read_part(none[i], bytes - 1, &code) != -1) fail_msg("case %zu begins", i);
+        if (bytes > 1 && gs_utf8_read_part(none[i], bytes - 1, &code) != -1) fail_msg("case %zu starts", i);
         if (gs_utf8_read_part(none[i], bytes, &code) != 0) fail_msg("case %zu", i);
     }
     assert_int_equal(gs_utf8_read_part("", 1, &code), 1); /* the character 0, which is valid */

@@ -587,8 +587,8 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
                                                later_step(3, "0", "0", b[1], "0", "0", "1"))});
         if ((int)d.step != cases[i].found_in || (int)d.diverged[0] != cases[i].a ||
             (int)d.diverged[1] != cases[i].b)
-            fail_msg("case %zu: found in step %d, diverged in %d and %d", i, (int)d.step, (int)d.diverged[0],
-                     (int)d.diverged[1]);
+            fail_msg("case %zu: found in step %d, diverged in steps %d and %d", i, (int)d.step,
+                     (int)d.diverged[0], (int)d.diverged[1]);
     }
     const char *one = gs_test_format("%s/wild1", gs_test_folder()),
                *two = gs_test_format("%s/wild2", gs_test_folder());

@@ -69,7 +69,7 @@ static void check_text(gs_bpe *b, const char *text, size_t bytes) {
     for (size_t i = 0; i < count; i++, done += length) {
         const char *piece = gs_bpe_piece(b, tokens[i], &length);
         if (length > bytes - done || memcmp(text + done, piece, length) != 0)
-            fuzz_wrong("another text came back");
+            fuzz_wrong("a different text came back");
     }
     if (done != bytes) fuzz_wrong("%zu bytes came back of %zu", done, bytes);
     if (gs_bpe_end(b) < 0) check_words(b, text, bytes, tokens, count);
@@ -81,7 +81,7 @@ static void check_again(const gs_bpe *b) {
     gs_bpe *again;
     if (gs_bpe_texts(b, &tokens, &merges) != GS_OK) fuzz_wrong("cannot write");
     if (gs_bpe_read(tokens, merges, "its own texts", &again) != GS_OK) fuzz_wrong("%s", gs_message());
-    if (!gs_bpe_same(b, again)) fuzz_wrong("another list came back");
+    if (!gs_bpe_same(b, again)) fuzz_wrong("a different list came back");
     gs_bpe_free(again);
     free(tokens);
     free(merges);

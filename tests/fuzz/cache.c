@@ -22,7 +22,7 @@ FUZZ(in) {
     size_t bytes;
     const bool found = gs_cache_read(name, &got, &bytes);
     if ((how & 3) == 1 && data == file && (!found || bytes != in->size || memcmp(got, in->data, bytes) != 0))
-        fuzz_wrong("an entry is not read as it was written");
-    if (found && ((char *)got)[bytes] != '\0') fuzz_wrong("no 0 behind the entry");
+        fuzz_wrong("an entry differs from what was written");
+    if (found && ((char *)got)[bytes] != '\0') fuzz_wrong("no 0 after the entry");
     free(got);
 }

@@ -16,7 +16,7 @@ static void check(const gs_digests *a, const gs_difference *d) {
     if (!d->cause || !*d->cause || !*d->sentence)
         fuzz_wrong("a difference in %s without a cause", d->quantity);
     if (strcmp(gs_printable_into(shown, sizeof shown, d->sentence, ""), d->sentence) != 0)
-        fuzz_wrong("not to be shown: %s", shown);
+        fuzz_wrong("cannot be printed: %s", shown);
 }
 
 FUZZ(in) {

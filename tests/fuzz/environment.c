@@ -43,7 +43,7 @@ FUZZ(in) {
         fuzz_wrong("rank %d of %d, time-out %g", r.rank, r.size, r.timeout);
     gs_comm_check_if_wanted(0, NULL);
     gs_comm_inject_if_wanted(0, NULL);
-    if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a time-out");
+    if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a timeout");
     gs_screen screen = gs_screen_of(stdout);
     if (screen.width < GS_SCREEN_LEAST || screen.width > 1000) fuzz_wrong("%d columns", screen.width);
     free(text);

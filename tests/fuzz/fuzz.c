@@ -65,7 +65,7 @@ static void remove_folder(void) {
 static void make_folder(void) {
     const char *tmp = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/fuzz-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) fuzz_wrong("no folder %s", folder);
+    if (!mkdtemp(folder)) fuzz_wrong("cannot create the folder %s", folder);
     atexit(remove_folder);
 }
 

@@ -17,9 +17,9 @@ static void parts(fuzz_input *in) {
         char back[5];
         const int length = gs_utf8_read_part(text, i, &code);
         if (before >= 0 ? length != before : length > (int)i || (length < 0 && i > 3))
-            fuzz_wrong("%d of the first %zu bytes, %d before", length, i, before);
+            fuzz_wrong("%d after %zu bytes, %d before", length, i, before);
         if (length > 0 && (gs_utf8_write(code, back) != length || memcmp(back, text, (size_t)length) != 0))
-            fuzz_wrong("U+%04X is not what stands there", code);
+            fuzz_wrong("U+%04X is not the encoded character", code);
         before = length;
     }
     uint32_t code;

@@ -75,7 +75,7 @@ static void make_the_call(void *context) {
     call a = {context, COUNT, in, out, 0, GS_OK};
     lab_wire_ask(&wire, 0, &a);
     if (guard[0] != 7 || guard[1] != 7 || in[0] != 1 || a.in != in || a.out != out || a.count != COUNT)
-        fuzz_wrong("the hand-in has changed what is not its own");
+        fuzz_wrong("the hand-in has changed the checker's memory");
     if (wire.sync || wire.comm) fuzz_wrong("after the call the hand-in still has its gs_sync");
 }
 
@@ -87,10 +87,10 @@ FUZZ(in) {
         fuzz_wrong("no sync: %s", gs_message());
     s->comm = &fake;
     s->array = (gs_sync_array){.count = COUNT};
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fuzz_wrong("no sockets");
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fuzz_wrong("cannot create sockets");
     size_t bytes = in->size / 2; /* the first half is the hand-in's, the rest is the other ranks' */
     if (send(ends[1], in->data, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
-        fuzz_wrong("no room for %zu bytes", bytes);
+        fuzz_wrong("no space for %zu bytes", bytes);
     in->data += bytes;
     in->size -= bytes;
     shutdown(ends[1], SHUT_WR);

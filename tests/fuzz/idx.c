@@ -12,7 +12,7 @@ static size_t gzip(fuzz_input *in, uint8_t how, unsigned char *to, size_t room) 
                   .next_out = to,
                   .avail_out = (unsigned)room};
     if (deflateInit2(&z, how & 4 ? 1 : 0, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        fuzz_wrong("zlib does not begin");
+        fuzz_wrong("zlib does not start");
     if (deflate(&z, Z_FINISH) != Z_STREAM_END) fuzz_wrong("zlib has not ended");
     size_t size = z.total_out;
     deflateEnd(&z);

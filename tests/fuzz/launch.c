@@ -36,7 +36,7 @@ static void state(const char *name) {
     char stat[512];
     state_in(name);
     snprintf(stat, sizeof stat, "4711 (%.64s) D 1 4711 4711 0 -1 4194304 100", name);
-    if (state_in(stat) != 'D') fuzz_wrong("'%s' is taken for the state %c", stat, state_in(stat));
+    if (state_in(stat) != 'D') fuzz_wrong("'%s' was read as the state %c", stat, state_in(stat));
 }
 
 FUZZ(in) {

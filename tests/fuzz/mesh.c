@@ -35,7 +35,7 @@ FUZZ(in) {
               .guests = 1};
     for (int i = 0; i < LINES * RANKS; i++) socket[i] = -1;
     for (int i = 0; i < RANKS; i++) memset(all[i].secret, i, GS_SECRET);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("no sockets");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("cannot create sockets");
     t->socket = ends[0];
     uint8_t how = fuzz_byte(in), line = fuzz_byte(in), at = fuzz_byte(in), wrong = fuzz_byte(in);
     bool called = how % 3 == 2; /* this rank has called rank 0 and said hello */

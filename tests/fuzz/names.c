@@ -18,7 +18,7 @@ static void temporary(const char *name) {
         const char *text = i ? own : name;
         bool right = is_temporary_of(text, file, end);
         if (right && (sscanf(text, "w.st.%ld-%d%n", &pid, &number, &used) != 2 || !strstr(text + used, end)))
-            fuzz_wrong("'%s' is taken for a temporary file", text);
+            fuzz_wrong("'%s' was accepted as a temporary file", text);
     }
 }
 

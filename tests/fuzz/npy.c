@@ -26,7 +26,7 @@ static void check_array(const char *path) {
     if (gs_npy_load(path, &a) != GS_OK) return;
     size_t count = 1, sum = 0;
     for (int i = 0; i < a.sizes; i++) count *= a.size[i];
-    if (count != a.count || count < 1) fuzz_wrong("%zu elements, and not %zu", a.count, count);
+    if (count != a.count || count < 1) fuzz_wrong("%zu elements, wanted %zu", a.count, count);
     for (size_t i = 0; i < count * (size_t)a.bytes; i++) sum += ((unsigned char *)a.data)[i];
     if (sum > 255 * count * 8) fuzz_wrong("no sum of bytes");
     free(a.data);
@@ -42,7 +42,7 @@ FUZZ(in) {
     const void *data = how & 1 ? file : in->data; /* as both, which few files can be */
     fuzz_folder("test-labels.npy", 1, data, size);
     if (gs_npy_set_load(fuzz_folder("test-images.npy", 0, data, size), GS_TEST, GS_LABELS_FINE, &d) == GS_OK)
-        fuzz_wrong("%zu images that are labels too", d.count);
+        fuzz_wrong("%zu images that are also labels", d.count);
     free(d.images);
     free(d.inputs);
     free(d.labels);

@@ -15,7 +15,7 @@ static void check_back(const gs_vocabulary *v, const uint16_t *tokens, size_t co
         if (tokens[i] >= v->size) fuzz_wrong("token %d of %d", tokens[i], v->size);
         const char *piece = gs_vocabulary_piece(v, tokens[i], room, &length);
         if (length > bytes - at || memcmp(text + at, piece, length) != 0)
-            fuzz_wrong("another text came back");
+            fuzz_wrong("a different text came back");
     }
     if (at != bytes) fuzz_wrong("%zu bytes came back of %zu", at, bytes);
 }

@@ -106,7 +106,7 @@ static const char *wrong_is_not_named(double timeout, void *context) {
         if (!strstr(output, *w)) return gs_test_wrong("wanted '%s' in: %s", *w, output);
     /* It reports this after 1.5 s or later. */
     const double left = strtod(strstr(output, WAITS) + strlen(WAITS), NULL);
-    return left > 0 && left <= timeout - 1 ? NULL : gs_test_wrong("it waits %g s: %s", left, output);
+    return left > 0 && left <= timeout - 1 ? NULL : gs_test_wrong("it waited %g s: %s", left, output);
 }
 
 TEST(what_is_wrong_is_named) {

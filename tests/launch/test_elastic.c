@@ -145,7 +145,7 @@ typedef struct survivor {
 static gs_status settle_after_step_5(gs_comm *c, void *context) {
     survivor *me = (survivor *)context + c->rank;
     GS_TRY(gs_snapshots_settle(me->snapshots, c, &me->begin));
-    RANK_CHECK(me->begin && me->begin->step == 5, "rank %d does not begin after step 5", c->rank);
+    RANK_CHECK(me->begin && me->begin->step == 5, "rank %d does not resume after step 5", c->rank);
     return GS_OK;
 }
 

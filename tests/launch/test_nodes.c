@@ -60,7 +60,7 @@ TEST(nodes_train_as_one_machine_does) {
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         run_script(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
-        if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
+        if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: the weights differ: %s", scripts[i], output);
         if (strstr(output, "--nodes 2") == NULL && strstr(output, "exit 1")) fail_msg("%s", output);
     }
 }
@@ -341,7 +341,7 @@ TEST(ranks_of_mpich_train_together_or_not_at_all) {
     gs_test_hash_of(output, first);
     run_script(&output, together);
     gs_test_hash_of(output, hash);
-    if (strcmp(first, hash) != 0) fail_msg("other weights: %s", output);
+    if (strcmp(first, hash) != 0) fail_msg("the weights differ: %s", output);
 }
 
 /* Each side says so while it waits; then the other one comes, which is on this machine after all. */
@@ -375,7 +375,7 @@ TEST(a_faked_torchrun_and_slurm_train) {
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         run_script(&output, scripts[i]);
         gs_test_hash_of(output, i == 0 ? first : hash);
-        if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: other weights: %s", scripts[i], output);
+        if (i > 0 && strcmp(first, hash) != 0) fail_msg("%s: the weights differ: %s", scripts[i], output);
     }
 }
 
@@ -407,6 +407,6 @@ TEST(all_ranks_take_the_same_checkpoint) {
         assert_int_equal(strstr(output[i], "step 10, in ") != NULL,
                          i == 1); /* rank 0 has found the newer one */
         gs_test_hash_of(last, hash);
-        if (strcmp(hash, whole) != 0) fail_msg("%d: other weights: %s", i, output[i]);
+        if (strcmp(hash, whole) != 0) fail_msg("%d: the weights differ: %s", i, output[i]);
     }
 }

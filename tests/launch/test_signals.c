@@ -149,7 +149,7 @@ TEST(a_pause_is_no_time_out) {
         gs_test_folder(), GS_BUILD_DIR);
     at = output;
     for (int i = 0; i < 5; i++, at++) {
-        if (!(at = strstr(at, "ran 0 0 "))) fail_msg("%d of 5 ran to their end: %s", i, output);
+        if (!(at = strstr(at, "ran 0 0 "))) fail_msg("%d of 5 finished: %s", i, output);
         gs_test_hash_of(at, i == 0 ? one : other);
         if (i > 0) assert_string_equal(one, other);
     }

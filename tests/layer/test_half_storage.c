@@ -43,7 +43,7 @@ static void compare_halves(const instance *a, const instance *b, tensor which, g
     gs_wire_widen(p == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, got, halves + AROUND, count);
     for (size_t i = 0; i < all; i++)
         if ((i < AROUND || i >= AROUND + count) && halves[i] != OTHER)
-            fail_msg("%s on %s: %s: number %zu of %zu, after %d, was written", operator_case_name(a->c),
+            fail_msg("%s on %s: %s: number %zu of %zu, after %d, was overwritten", operator_case_name(a->c),
                      d->name, tensor_names[which], i, count, AROUND);
     for (size_t i = 0; i < count; i++) {
         const float x = a->host[which][i], want = p == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x);

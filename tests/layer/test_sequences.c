@@ -20,7 +20,7 @@ static void keep_outputs(instance *t) {
 static void check_bits(const instance *t, const instance *want, const char *how) {
     for (int i = Y; i < TENSORS; i++)
         if (memcmp(t->host[i], want->host[i], t->count[i] * sizeof(float)) != 0)
-            fail_msg("%s on %s, %s: %s has other bits", operator_case_name(t->c), t->device->name, how,
+            fail_msg("%s on %s, %s: the bits of %s differ", operator_case_name(t->c), t->device->name, how,
                      tensor_names[i]);
 }
 

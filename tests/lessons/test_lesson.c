@@ -60,7 +60,7 @@ static int check_boxes(int number) {
     }
     int boxes = 0;
     for (const char *at = words; (at = strstr(at, "**Predict before you run** (")); at++) boxes++;
-    if (boxes != b.count) fail_msg("%s has %d boxes, its predict.json %d", path, boxes, b.count);
+    if (boxes != b.count) fail_msg("%s has %d boxes, its predict.json has %d", path, boxes, b.count);
     gs_boxes_free(&b);
     return boxes;
 }

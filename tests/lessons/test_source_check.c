@@ -123,7 +123,7 @@ TEST(solutions_with_kernels) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         FILE *f = fopen(files[i], "r");
         if (!f) {
-            skip_because("%s is not here", files[i]);
+            skip_because("%s is missing", files[i]);
             return;
         }
         text[fread(text, 1, sizeof text - 1, f)] = '\0';

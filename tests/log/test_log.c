@@ -254,7 +254,7 @@ TEST(nothing_else_asks_the_locale) {
     assert_non_null(nm);
     const bool found = fgets(line, sizeof line, nm) != NULL;
     pclose(nm);
-    if (found) fail_msg("wanted a call by way of core/c_locale.h or io/json.h: %s", line);
+    if (found) fail_msg("wanted a call through core/c_locale.h or io/json.h: %s", line);
 }
 
 /* A byte of a path that is not valid UTF-8 becomes \\xNN, as in messages. */

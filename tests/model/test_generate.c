@@ -61,7 +61,7 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
         forward_parts(m, cuts[c], got);
         for (size_t i = 0; i < sizeof want / sizeof *want; i++)
             if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i]))))
-                fail_msg("%s, cut %zu: logit %zu is %.9g, of the whole sequence %.9g", d->name, c, i,
+                fail_msg("%s, cut %zu: logit %zu is %.9g, but %.9g from the whole sequence", d->name, c, i,
                          (double)got[i], (double)want[i]);
     }
     /* whole samples as before, with or without the cache: the same bits */

@@ -26,7 +26,7 @@ TEST(names_are_torchvisions) {
             if (strcmp(model, models[i]) != 0) continue;
             int at = 0;
             while (at < m->saved_count && strcmp(m->param[at]->name, name) != 0) at++;
-            if (at == m->saved_count) fail_msg("%s: no tensor is called %s", model, name);
+            if (at == m->saved_count) fail_msg("%s: no tensor is named %s", model, name);
             assert_string_equal(shape_of(m->param[at], ours, sizeof ours), shape);
             found++;
         }

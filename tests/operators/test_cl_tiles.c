@@ -33,7 +33,7 @@ TEST(tiles_have_a_text) {
                            "gpu tile=32 each=8", /* 16 work-items for 32 rows */
                            "gpu step=64"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        if (gs_cl_tiles_parse(wrong[i], &t)) fail_msg("'%s' is taken", wrong[i]);
+        if (gs_cl_tiles_parse(wrong[i], &t)) fail_msg("'%s' was accepted", wrong[i]);
         assert_memory_equal(&t, &before, sizeof t);
     }
 }

@@ -59,5 +59,5 @@ TEST(vectors_stay_as_they_are) {
     }
     gs_device_close(d);
     unsetenv("GRADSUM_CACHE");
-    if (!says_it) skip_because("the compiler of %s does not say what it did", platform);
+    if (!says_it) skip_because("the compiler of %s does not log what it did", platform);
 }

@@ -88,7 +88,7 @@ static void check_gradient(instance *t, tensor input, tensor gradient) {
         double want = difference(t, input, i), got = (double)t->host[gradient][i];
         double allowed = tolerance * (fabs(want) + rms);
         if (!(fabs(got - want) <= allowed))
-            fail_msg("%s on %s: %s[%zu] is %.9g, the difference quotient %.9g: off by %.2g, allowed are %.2g",
+            fail_msg("%s on %s: %s[%zu] is %.9g, the difference quotient %.9g: off by %.2g, tolerance %.2g",
                      operator_case_name(t->c), t->device->name, tensor_names[gradient], i, got, want,
                      fabs(got - want), allowed);
     }
@@ -157,7 +157,7 @@ static void same_bits_with_threads(void **state) {
         instance_run(&t);
         for (int i = Y; i < TENSORS; i++)
             if (t.count[i] && memcmp(t.host[i], want.host[i], t.count[i] * sizeof(float)) != 0)
-                fail_msg("%s: %s has other bits with 5 threads", operator_case_name(c), tensor_names[i]);
+                fail_msg("%s: the bits of %s differ with 5 threads", operator_case_name(c), tensor_names[i]);
     }
 }
 

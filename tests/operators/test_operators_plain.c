@@ -20,7 +20,7 @@ static void check_beside_plain(const instance *t, const instance *want) {
             double expected = (double)want->host[i][k], off = fabs((double)t->host[i][k] - expected);
             double allowed = FACTOR * sqrt(summands) * 0x1p-24 * (fabs(expected) + rms);
             if (i == INDEX || !(off <= allowed))
-                fail_msg("%s on %s: %s[%zu] is %.9g, by the plain loop %.9g: off by %.2g, allowed are %.2g",
+                fail_msg("%s on %s: %s[%zu] is %.9g, by the plain loop %.9g: off by %.2g, tolerance %.2g",
                          operator_case_name(t->c), t->device->name, tensor_names[i], k, (double)t->host[i][k],
                          expected, off, allowed);
         }

@@ -48,7 +48,7 @@ static void run(gs_pool *pool, int parts, int slow) {
     gs_pool_run(pool, parts, count_part, &c);
     for (int part = 0; part < MOST_PARTS; part++)
         if (c.done[part] != (part < parts))
-            fail_msg("%d threads, %d parts: part %d was done %d times", gs_pool_threads(pool), parts, part,
+            fail_msg("%d threads, %d parts: part %d ran %d times", gs_pool_threads(pool), parts, part,
                      c.done[part]);
 }
 

@@ -38,9 +38,8 @@ static void check(const instance *t, const instance *want, gs_precision p) {
             const double expected = (double)want->host[i][k], off = fabs((double)t->host[i][k] - expected),
                          allowed = TOLERANCE * (fabs(expected) + rms);
             if (!(off <= allowed))
-                fail_msg("%s on %s in %s, beside f32 of rounded inputs: %s[%zu] is %.9g, wanted %.9g: off by "
-                         "%.2g, "
-                         "allowed are %.2g",
+                fail_msg("%s on %s in %s, unlike f32 of rounded inputs: %s[%zu] is %.9g, wanted %.9g: off by "
+                         "%.2g, tolerance %.2g",
                          operator_case_name(t->c), t->device->name, name_of(p), tensor_names[i], k,
                          (double)t->host[i][k], expected, off, allowed);
         }

@@ -170,7 +170,7 @@ TEST(copies_do_not_grow_with_the_batch) {
     assert_ok(gs_device_open("cl", 0, &cl));
     const bool gpu = gs_cl_of(cl)->tiles.gpu; /* there backward of convolutions copies the whole batch */
     gs_device_close(cl);
-    if (gpu) skip_because("it is about the kernels of CPUs");
+    if (gpu) skip_because("this test is for CPU kernels");
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_settings("cl");
         gs_memory_plan plan;

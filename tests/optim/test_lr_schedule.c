@@ -109,11 +109,11 @@ TEST(text) {
     gs_lr_schedule s;
     char room[GS_LR_SCHEDULE_TEXT];
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        if (!gs_lr_schedule_read(right[i], &s)) fail_msg("'%s' was not taken", right[i]);
+        if (!gs_lr_schedule_read(right[i], &s)) fail_msg("'%s' was refused", right[i]);
         assert_string_equal(gs_lr_schedule_text(&s, room, sizeof room), right[i]);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (gs_lr_schedule_read(wrong[i], &s)) fail_msg("'%s' was taken", wrong[i]);
+        if (gs_lr_schedule_read(wrong[i], &s)) fail_msg("'%s' was accepted", wrong[i]);
 }
 
 /* ---- in a run ---- */

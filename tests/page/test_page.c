@@ -68,7 +68,7 @@ TEST(the_page_needs_no_network) {
     cJSON *data;
     char *text = page("--workers 16", &data);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strstr(text, calls[i])) fail_msg("the page has '%s'", calls[i]);
+        if (strstr(text, calls[i])) fail_msg("the page contains '%s'", calls[i]);
     for (const char *at = text; (at = strstr(at, "http:")); at++)
         assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
     for (const char *at = text; (at = strstr(at, "href=")); at++)

@@ -223,7 +223,7 @@ TEST(what_is_offloaded_is_traced) {
         }
         for (int k = 0; k < 3; k++)
             if (fetched[k] == 0 || put[k] == 0)
-                fail_msg("%s: %d fetches and %d times offloaded %s", cl ? "cl" : "cpu", fetched[k], put[k],
+                fail_msg("%s: %d fetches and %d offloads %s", cl ? "cl" : "cpu", fetched[k], put[k],
                          kinds[k]);
     }
 }

@@ -77,8 +77,8 @@ static void agree(const char *model, const char *devices, const char *layout, gs
     if (predicted.all == 0 || run.all == 0) fail_msg("%s on %s: no call of a unit", layout, devices);
     if (predicted.background != (background ? predicted.all : 0) ||
         run.background != (background ? run.all : 0))
-        fail_msg("%s of %s on %s: %d of %d calls are predicted to be beside layers; in the run %d of %d are",
-                 layout, model, devices, predicted.background, predicted.all, run.background, run.all);
+        fail_msg("%s of %s on %s: predicted %d of %d calls in the background; the run has %d of %d", layout,
+                 model, devices, predicted.background, predicted.all, run.background, run.all);
 }
 
 TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {

@@ -52,7 +52,7 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
          * layouts come from a search over stage times. */
         const double least = layouts[i].least > 0 ? layouts[i].least : r.bubble.formula;
         if (r.bubble.virtual_time < least - 1e-9)
-            fail_msg("%s, %d stages: %g in virtual time, %g at least",
+            fail_msg("%s, %d stages: %g in virtual time, the minimum is %g",
                      layouts[i].schedule ? layouts[i].schedule : "1f1b", layouts[i].stages,
                      r.bubble.virtual_time, least);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);

@@ -12,7 +12,7 @@ static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
     assert_ok(gs_pipeline_cut(plan->net, NULL, NULL, runs, first));
     for (int r = 0; r <= runs; r++)
         if (first[r] != wanted[r])
-            fail_msg("%s in %d: run %d begins at %d, wanted %d", text, runs, r, first[r], wanted[r]);
+            fail_msg("%s in %d: run %d starts at %d, wanted %d", text, runs, r, first[r], wanted[r]);
 }
 
 TEST(runs_are_balanced) {
@@ -152,6 +152,6 @@ TEST(stages_compute_what_the_whole_does) {
         assert_ok(gs_model_backward_stage(stage[0], &pass, y, GS_NONE, dx, &dx));
         assert_null(dx.base);
         assert_ok(d->ops->read(d, got, whole->gradients, floats * sizeof *got));
-        if (memcmp(wanted, got, floats * sizeof *got) != 0) fail_msg("%s: other gradients", texts[t]);
+        if (memcmp(wanted, got, floats * sizeof *got) != 0) fail_msg("%s: the gradients differ", texts[t]);
     }
 }

@@ -117,7 +117,7 @@ static void assert_list_is_right(const drawn *d, int stage) {
         if (i->action > GS_DO_UPDATE) right = right && updates == 1;
         if (right) continue;
         explain(d, stage);
-        fail_msg("instruction %zu, '%s' of micro-batch %d, chunk %d, comes at a wrong time", n,
+        fail_msg("instruction %zu, '%s' of micro-batch %d, chunk %d, comes at the wrong time", n,
                  gs_action_names[i->action], i->micro_batch, i->chunk);
     }
     assert_int_equal(updates, 1);
@@ -172,7 +172,7 @@ TEST(no_schedule_waits_for_ever) {
         /* Activations and gradients share a direction only between two stages with chunks. */
         if (run.early > 0 && (d.pipeline.stages > 2 || d.pipeline.chunks == 1)) {
             explain(&d, -1);
-            fail_msg("%zu messages come early", run.early);
+            fail_msg("%zu messages arrive early", run.early);
         }
         free_lists(&d);
     }

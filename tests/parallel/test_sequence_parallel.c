@@ -110,7 +110,7 @@ TEST(memory_is_foreseen) {
             most[i] = gs_memory_total(&r.worker[0].memory[GS_ON_DEVICE]);
             activations[i] = r.worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
             if (i > 0 && (most[i] >= most[i - 1] || activations[i] >= activations[i - 1]))
-                fail_msg("exact %d, %s: %g bytes, of activations %g; without %g, %g", exact, what[i], most[i],
+                fail_msg("exact %d, %s: %g bytes, activations %g; without it %g, %g", exact, what[i], most[i],
                          activations[i], most[i - 1], activations[i - 1]);
         }
     }

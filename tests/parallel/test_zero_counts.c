@@ -50,7 +50,7 @@ TEST(memory_falls) {
 }
 #else
 TEST(memory_falls) {
-    skip_because("a sanitizer, or a C library that is not glibc, counts its memory otherwise");
+    skip_because("a sanitizer, or a C library that is not glibc, counts its memory differently");
 }
 #endif
 

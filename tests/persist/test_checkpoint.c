@@ -37,7 +37,7 @@ static gs_result train_with_checkpoints(gs_settings s, uint64_t every, const cha
 
 static gs_result go_on(gs_settings s, const char *folder, const char *devices, uint64_t every) {
     const uint64_t step = first_step(folder);
-    if (step < every || step >= s.steps) fail_msg("the first checkpoint is of step %d", (int)step);
+    if (step < every || step >= s.steps) fail_msg("the first checkpoint is from step %d", (int)step);
     s.resume = file_of(folder, step);
     if (devices) s.devices = devices;
     return gs_test_train(&s);

@@ -297,7 +297,7 @@ static double compare_with_malloc(int number) {
     const double given = (double)(gs_test_heap_most() - before), error = (given - planned) / planned;
     gs_result_free(&result);
     if (given > 1.05 * planned + OBJECTS || given < 0.95 * planned - mapped)
-        fail_msg("%s: malloc gave %.0f bytes, and the plan was %.0f", what, given, planned);
+        fail_msg("%s: malloc allocated %.0f bytes, but the plan was %.0f", what, given, planned);
     return mapped > 0 ? 0 : error;
 }
 

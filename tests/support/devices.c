@@ -22,7 +22,7 @@ gs_device *const *gs_test_devices(int *count) {
             }
             gs_test_close_devices(
                 NULL); /* so that the next test fails too, instead of passing with fewer devices */
-            fail_msg("%s (GRADSUM_TEST_DEVICES=cpu would test the cpu alone)", gs_message());
+            fail_msg("%s (GRADSUM_TEST_DEVICES=cpu tests only the cpu)", gs_message());
         }
     }
     if (count) *count = device_count;
@@ -55,7 +55,7 @@ bool gs_test_has_opencl(void) {
 
 void gs_test_need_opencl(void) {
     if (gs_test_has_opencl()) return;
-    skip_because("no OpenCL device is among GRADSUM_TEST_DEVICES=%s", getenv("GRADSUM_TEST_DEVICES"));
+    skip_because("GRADSUM_TEST_DEVICES=%s contains no OpenCL device", getenv("GRADSUM_TEST_DEVICES"));
 }
 
 void gs_test_need_whole(void) {

@@ -131,7 +131,7 @@ void instance_read(instance *t, tensor which) {
     assert_ok(ops->read(t->device, all, t->base[which], total * sizeof(float)));
     for (size_t i = 0; i < t->offset; i++)
         if (all[i] != guard || all[total - 1 - i] != guard)
-            fail_msg("%s on %s: something was written %zu elements %s %s", operator_case_name(t->c),
+            fail_msg("%s on %s: an element %zu places %s %s was overwritten", operator_case_name(t->c),
                      t->device->name, t->offset - i, all[i] != guard ? "before" : "after",
                      tensor_names[which]);
     memcpy(t->host[which], all + t->offset, t->count[which] * sizeof(float));

@@ -149,7 +149,7 @@ static void run_ranks(const gs_test_layout *layout, double timeout, bool checked
         if (processes[p].status != GS_OK)
             fail_msg("%s: process %d: %s", layout->name, p, processes[p].message);
     if (layout->processes > 0 && access(folder, F_OK) == 0)
-        fail_msg("%s: the folder %s is still there", layout->name, folder);
+        fail_msg("%s: the folder %s still exists", layout->name, folder);
 }
 
 void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,

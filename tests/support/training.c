@@ -126,7 +126,7 @@ double gs_test_difference(const gs_result *a, const gs_result *b) {
 
 void assert_same_bits(const gs_result *a, const gs_result *b, const char *what) {
     if (memcmp(a->weights, b->weights, a->params * sizeof(float)) != 0)
-        fail_msg("%s: other bits; the weights differ by up to %g", what, gs_test_difference(a, b));
+        fail_msg("%s: the bits differ; the weights differ by up to %g", what, gs_test_difference(a, b));
 }
 
 void assert_trains_to(const gs_result *wanted, const gs_settings *s, const char *what) {
@@ -201,7 +201,7 @@ void assert_same_memory(const gs_memory_plan *plan, const gs_result *r, const ch
             for (int k = 0; k < GS_MEMORY_KINDS; k++) {
                 const double said = plan->worker[i].use[p].bytes[k], took = r->worker[i].memory[p].bytes[k];
                 if (fabs(said - took) > 0.5)
-                    fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
+                    fail_msg("%s: worker %d uses %.0f bytes of %s in place %d, but the plan was %.0f", what,
                              i, took, gs_memory_word((gs_memory_kind)k), p, said);
             }
 }

@@ -35,8 +35,8 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
         GS_TRY(status);
         if (i == 0) memcpy(first, x, MOST * sizeof *x);
         if (layout->processes == 0 && adds_in_order(scheme))
-            RANK_CHECK(memcmp(x, first, MOST * sizeof *x) == 0, "%s gives other bits than %s", scheme->name,
-                       gs_sync_schemes()[0]->name);
+            RANK_CHECK(memcmp(x, first, MOST * sizeof *x) == 0, "the bits of %s differ from those of %s",
+                       scheme->name, gs_sync_schemes()[0]->name);
     }
     return GS_OK;
 }
@@ -178,7 +178,7 @@ typedef struct fake_memory {
 
 static gs_status fake_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
     fake_memory *memory = d->state;
-    RANK_CHECK(m.at + bytes / sizeof(float) <= 8, "%zu bytes at %zu are mapped, of 8 floats", bytes, m.at);
+    RANK_CHECK(m.at + bytes / sizeof(float) <= 8, "%zu bytes at %zu of 8 floats are mapped", bytes, m.at);
     memory->maps++;
     *host = memory->data + m.at;
     return GS_OK;
@@ -186,7 +186,7 @@ static gs_status fake_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
 
 static gs_status fake_unmap(gs_device *d, gs_mem m, void *host) {
     fake_memory *memory = d->state;
-    RANK_CHECK(host == memory->data + m.at, "not what was mapped");
+    RANK_CHECK(host == memory->data + m.at, "not the mapped memory");
     memory->unmaps++;
     return gs_fail(GS_E_OPENCL, "unmapping failed too");
 }

@@ -49,7 +49,7 @@ static uint16_t narrow(gs_wire wire, float x, float *kept) {
     gs_wire_narrow(wire, among, data, 16);
     for (int i = 0; i < 16; i++)
         if (among[i] != alone || bits_of(data[i]) != bits_of(*kept))
-            fail_msg("%s: %a alone gives %04x, among others %04x", gs_wire_name(wire), (double)x, alone,
+            fail_msg("%s: %a alone gives %04x, in an array %04x", gs_wire_name(wire), (double)x, alone,
                      among[i]);
     return alone;
 }
@@ -79,7 +79,7 @@ TEST(every_pattern_means_what_it_should) {
             if (size > infinity_of(wire)) { /* the kind of NaN may change, but it must stay a NaN */
                 float add = 0.75f;
                 gs_wire_widen_add(wire, &add, &all[i], 1);
-                if (!isnan(x) || !isnan(one) || !isnan(sum[i]) || !isnan(add)) fail_msg("%04x is no NaN", i);
+                if (!isnan(x) || !isnan(one) || !isnan(sum[i]) || !isnan(add)) fail_msg("not a NaN: %04x", i);
                 uint16_t back = narrow(wire, x, &kept);
                 if (!isnan(kept) || (back & 0x7fff) <= infinity_of(wire)) fail_msg("NaN %04x is lost", i);
                 /* a value that was sent can be sent on unchanged */
@@ -209,8 +209,8 @@ static gs_status check_count(gs_sync *s, float *x, float *first, size_t count, s
     gs_status status = gs_sync_run(s, x, count);
     s->observer = NULL;
     GS_TRY(status);
-    RANK_CHECK(x[count] == 4711, "%s writes behind the end", name);
-    RANK_CHECK(seen_by_me.rounded, "%s: an observer saw a value that is no %s", name, gs_wire_name(s->wire));
+    RANK_CHECK(x[count] == 4711, "%s writes past the end", name);
+    RANK_CHECK(seen_by_me.rounded, "%s: an observer saw a value not in %s", name, gs_wire_name(s->wire));
     GS_TRY(check_sum(s, x, count, tail));
     GS_TRY(check_same(c, name, x, first, count));
     return GS_OK;

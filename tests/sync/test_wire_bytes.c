@@ -33,7 +33,7 @@ TEST(an_all_reduce_is_two_exchanges) {
             size_t others = (size_t)ranks - 1;
             gs_sync_cost cost;
             gs_sync_array a = {COUNT + TAIL, GS_WIRE_BF16, TAIL};
-            if (COUNT % ranks != 0) fail_msg("%d does not divide %d", ranks, COUNT);
+            if (COUNT % ranks != 0) fail_msg("%d does not divide %d evenly", ranks, COUNT);
             assert_true(gs_sync_cost_of(&gs_sync_hierarchical, ranks, r, a, &cost));
             assert_int_equal(cost.rounds, 2);
             assert_int_equal(cost.messages, 2 * others);

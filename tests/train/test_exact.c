@@ -65,7 +65,7 @@ static void do_harm(gs_worker *w) {
         if (w->device->ops->write(w->device, first, &bits, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
         return;
     }
-    gs_bug("no tensor of worker %d is called %s", w->comm->rank, done->tensor);
+    gs_bug("no tensor of worker %d is named %s", w->comm->rank, done->tensor);
 }
 
 /* A change between two checks is found by the next check. If most workers agree, the deviating one is named, even rank

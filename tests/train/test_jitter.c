@@ -31,7 +31,7 @@ TEST(jitter_is_read_and_printed) {
         assert_string_equal(gs_jitter_text(&j, text, sizeof text), right[i][1]);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (gs_jitter_read(wrong[i], &j)) fail_msg("'%s' was taken", wrong[i]);
+        if (gs_jitter_read(wrong[i], &j)) fail_msg("'%s' was accepted", wrong[i]);
     assert_prints(2, "--jitter: '3:20' is not RANK:TIME@SHARE%, such as 3:20ms@5%", "train --jitter 3:20");
     assert_prints(2, "--jitter: there is no worker 2; workers are 0 to 1",
                   "train --model softmax --devices cpu,cpu --jitter 1:1ms@5%%,2:1ms@5%%");

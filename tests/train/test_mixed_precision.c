@@ -138,7 +138,7 @@ TEST(all_workers_skip_the_same) {
         skips = 0;
         gs_test_train(&s);
         if (skips == 0 || skips >= s.steps || scale != ldexpf(GS_LOSS_SCALE_FIRST, -(int)skips))
-            fail_msg("%s: %d of 12 steps made no update, and the scale is %g", ways[i], (int)skips,
+            fail_msg("%s: %d of 12 steps ran no update, and the scale is %g", ways[i], (int)skips,
                      (double)scale);
     }
 }
@@ -155,7 +155,7 @@ static void near_to_f32_on(const char *device) {
         gs_result r = gs_test_train(&s);
         const double off = gs_test_difference(&f32, &r), most = 12 * 0.05 * 2 * unit[p] / (1 - 0.9);
         if (off == 0 || !(off <= most))
-            fail_msg("precision %d on %s: the weights are off by %g, at most %g", p, device, off, most);
+            fail_msg("precision %d on %s: the weights are off by %g, tolerance %g", p, device, off, most);
     }
 }
 
@@ -186,7 +186,7 @@ TEST(on_opencl_too) {
         /* a number near a tie is rounded up in one run and down in the other: by one unit, in 4 steps */
         const double most = 4 * 0.05 * (p == GS_PRECISION_BF16 ? ldexp(1, -8) : ldexp(1, -11)) / (1 - 0.9);
         const double off = gs_test_difference(&both, &cpu);
-        if (!(off <= most)) fail_msg("precision %d: the weights differ by %g, at most %g", p, off, most);
+        if (!(off <= most)) fail_msg("precision %d: the weights differ by %g, tolerance %g", p, off, most);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #ifndef GS_TEST_HEAP
 TEST(steps_allocate_nothing) {
-    skip_because("a sanitizer, or a C library that is not glibc, brings its own malloc");
+    skip_because("a sanitizer, or a C library that is not glibc, provides its own malloc");
 }
 #else
 

@@ -24,8 +24,8 @@ TEST(the_ledger_says_what_is_elsewhere) {
                      before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[i]],
                      there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[i]];
         if (!(before - here > 0.2 * there) || !(there > 0) || (i != 1 && there < model * (i == 0 ? 2 : 1)))
-            fail_msg("%s: %.0f bytes here instead of %.0f, and %.0f elsewhere", gs_memory_word(kinds[i]),
-                     here, before, there);
+            fail_msg("%s: %.0f bytes on the device instead of %.0f, and %.0f offloaded",
+                     gs_memory_word(kinds[i]), here, before, there);
     }
     double places[2][GS_MEMORY_PLACES]; /* what backward recomputes is not offloaded */
     for (int again = 0; again < 2; again++) {
@@ -99,7 +99,7 @@ TEST(parts_take_what_is_planned_and_less) {
                          before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[k]],
                          there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[k]];
             if (!(before - here > 0.3 * before) || !(there > 0))
-                fail_msg("%s, %s: %.0f bytes here instead of %.0f, and %.0f elsewhere", layouts[i],
+                fail_msg("%s, %s: %.0f bytes on the device instead of %.0f, and %.0f offloaded", layouts[i],
                          gs_memory_word(kinds[k]), here, before, there);
         }
     }
@@ -189,7 +189,7 @@ TEST(models_take_what_is_planned) {
 /* The process's memory falls by the planned amount, within a tenth. */
 TEST(the_process_takes_less) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip_because("a sanitizer has memory of its own");
+    skip_because("a sanitizer uses additional memory");
 #endif
     gs_test_need_whole();
     static const char RUN[] = "--model \"flatten, 10 x linear 1000, linear 10\" --steps 2 --batch 10 "
@@ -202,7 +202,7 @@ TEST(the_process_takes_less) {
         output = gs_test_output(0, "memory %s %s", RUN, levers[i]);
         planned[i] = gs_test_number_after(output, "\"total\":");
         if (took[0] - took[i] < 0.9 * (planned[0] - planned[i]))
-            fail_msg("%s: the process takes %.1f MB instead of %.1f MB, and the plans are %.1f and %.1f MB",
+            fail_msg("%s: the process uses %.1f MB instead of %.1f MB, and the plans are %.1f and %.1f MB",
                      levers[i], took[i] / 1e6, took[0] / 1e6, planned[i] / 1e6, planned[0] / 1e6);
     }
     assert_true(planned[0] - planned[2] > 80e6);
@@ -252,7 +252,7 @@ TEST(the_ledger_holds_what_the_process_holds) {
         assert_ok(gs_train(&s, &(gs_observer){.context = &x, .start = add_hooks}, &r));
         gs_result_free(&r);
         if (x.calls < 50 || x.most < 6e6 || x.worst > 0.05 * x.most)
-            fail_msg("%s: of at most %.0f bytes in memory the ledger is off by %.0f in one of %d looks",
+            fail_msg("%s: with at most %.0f bytes in memory the ledger is off by %.0f in one of %d checks",
                      gs_memory_word(x.kind), x.most, x.worst, x.calls);
     }
 }

@@ -101,7 +101,7 @@ TEST(a_full_disk_takes_no_result) {
     const char *done = strstr(output, "\ndone     9 steps, test accuracy"),
                *hash = strstr(output, "weights  sha256");
     if (!done || !hash || !strstr(output, "gradsum train: cannot write ")) fail_msg("%s", output);
-    if (strstr(output, "saved ")) fail_msg("it is not saved: %s", output);
+    if (strstr(output, "saved ")) fail_msg("the weights are not saved: %s", output);
     gs_test_shell(&output,
                   "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --json --save %s/w.st 2>/dev/null",
                   GS_BUILD_DIR, gs_test_folder());

@@ -41,7 +41,7 @@ static float *weights_of(gs_trainer *trainer) {
 
 static void assert_weights(gs_trainer *trainer, const float *want, const char *what) {
     if (memcmp(weights_of(trainer), want, gs_trainer_weights(trainer) * sizeof *want) != 0)
-        fail_msg("%s: other weights", what);
+        fail_msg("%s: the weights differ", what);
 }
 
 static void make_steps(gs_trainer *trainer, int steps) {
