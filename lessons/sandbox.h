@@ -1,9 +1,9 @@
 /* A sandbox for untrusted programs: bubblewrap (Debian: bubblewrap).
  *
- *     sees        the system's programs and libraries, and the lessons' headers, which it cannot change; its own folder
- *     has         its own processes, no network, no variables of the environment; 64 MB for temporary files in /tmp,
- *                 and no other folder that it could write into
- *     runs as     a user of its own where root grades, and else as nobody in a name space of its own
+ *     sees        the system's programs and libraries, and the lessons' headers, all read-only; its own folder
+ *     has         its own processes, no network, no environment variables; 64 MB for temporary files in /tmp,
+ *                 and no other writable folder
+ *     runs as     a separate user where root grades, else as nobody in a separate namespace
  *
  * Limits on time and memory are set and watched from outside, on all of its processes together (contain.h).
  */

@@ -1,3 +1,5 @@
+# rows.sh: shared code of the training benchmarks; sourced, with $gradsum and $here set.
+#
 # A figure is the fastest of many short runs, which alternate with all others. Each run counts by the median of its
 # steps, for PyTorch as for gradsum. Other load on a machine makes a run slower, never faster, and a virtual machine's
 # two cores may temporarily be one real core.

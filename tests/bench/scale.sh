@@ -1,4 +1,7 @@
 #!/bin/sh
+# scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers, each
+# varied separately, next to the growth of the work and of the stored numbers; and how long the program takes to start.
+#
 # The exponent e is fitted to y = c x^e over all rows (least squares of the logarithms): 1 means that y doubles with x.
 # Memory is what a run needs beyond a run of softmax with batch 1. No cost should grow faster than its work: the script
 # fails if the exponent of time exceeds that of the FLOPs, or that of memory exceeds that of the numbers to store

@@ -1,4 +1,7 @@
 #!/bin/bash
+# gradsum simulate compared with runs: the predicted step of this machine's workers, whose messages --link delays, and
+# the step that `train` takes with them. Usage: tests/bench/simulate.sh build/gradsum [LINES-OF-THE-TABLE-BELOW]
+#
 # The links are slow enough that messages, not the two cores, determine the time of a step: the simulation does not
 # model workers that share a core. CASES="..." in the environment replaces the cases.
 set -euo pipefail

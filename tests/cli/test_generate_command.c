@@ -249,7 +249,7 @@ TEST(what_is_wrong_is_said) {
                   make_file("odd", 4, next_of_four, "\"tokens\":7,\"vocabulary\":[1]"));
 }
 
-/* Ctrl-C, when the first characters have come: the last line is ended, and the exit status says which signal it was. */
+/* Ctrl-C after the first characters: the last line is completed, and the exit status names the signal. */
 TEST(weights_that_are_not_finite) {
     static const float values[] = {NAN, INFINITY};
     static const char *const wanted[] = {"chars.safetensors holds nan in 1.bias; wanted finite numbers",

@@ -362,7 +362,7 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
     b = again;
     assert_false(takes(&b, two, second)); /* the previous frame is missing */
     assert_true(takes(&after, two, second));
-    for (size_t i = 0; i < first; i++) { /* a bit of any byte */
+    for (size_t i = 0; i < first; i++) { /* one wrong bit in any byte */
         b = again;
         one[i] ^= 1;
         assert_false(takes(&b, one, first));

@@ -167,7 +167,7 @@ TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     assert_true(filled() == 7);
     assert_int_equal(kernels_in(names, 4), 1);
 
-    set_folder("GRADSUM_KERNELS", other); /* another source is another entry */
+    set_folder("GRADSUM_KERNELS", other); /* another source gives another entry */
     assert_true(filled() == 8);
     assert_int_equal(kernels_in(names, 4), 2);
     const char *second = names[strcmp(names[0], first) == 0];

@@ -5,7 +5,7 @@
 set -eu
 libraries="OpenCL openblas libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8"
 mpi=
-if pkg-config --exists ompi-c; then mpi=-DGRADSUM_MPI libraries="$libraries ompi-c"; fi # checked where it can be
+if pkg-config --exists ompi-c; then mpi=-DGRADSUM_MPI libraries="$libraries ompi-c"; fi # checked if installed
 # shellcheck disable=SC2046,SC2086
 clang-tidy --quiet --warnings-as-errors='*' "$@" -- -Xclang -analyzer-config -Xclang "max-nodes=${TIDY_NODES:-225000}" \
     -std=c11 -D_GNU_SOURCE -DCL_TARGET_OPENCL_VERSION=120 \

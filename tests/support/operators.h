@@ -54,7 +54,7 @@ struct instance {
     float *host[TENSORS];  /* inputs, and what instance_read received; INDEX and LABELS really hold int32_t */
     gs_mem base[TENSORS];  /* allocations */
     gs_mem place[TENSORS]; /* the operator's arguments; a test may change them */
-    gs_mem kept[TENSORS];  /* what backward reads instead of x, or y; GS_NONE: place */
+    gs_mem kept[TENSORS];  /* what backward reads instead of x or y; GS_NONE: `place` */
 };
 
 static inline gs_mem instance_kept(const instance *t, tensor which) {

@@ -282,7 +282,7 @@ static gs_settings settings_for(const char *devices, const char *sync, gs_wire w
     gs_settings s = gs_test_options("--devices %s --model '%s'", devices, MODEL);
     s.sync = sync;
     s.wire = wire;
-    s.batch = 333; /* step 19 has 6 samples, step 20 begins epoch 2 */
+    s.batch = 333; /* step 19 has 6 samples, step 20 starts epoch 2 */
     s = gs_test_with(s, "--steps 20 --threads 1");
     return s;
 }

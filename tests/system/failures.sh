@@ -257,7 +257,7 @@ draw() {
     what+=" of $size, operation $operation of ${operations_of[$key $rank]}"
 }
 
-strike() { # time-out
+strike() { # timeout
     local fault=$kind seconds= keep=(--checkpoint "$work/kept" --checkpoint-every 1 --keep 2)
     timeout=$1 && make_run "$place" "$way"
     case $kind in

@@ -75,8 +75,8 @@ def check_metrics(folder, run):
 
 
 def layers_of(run):
-    """Names of the model's layers: those that must be seen at work, and those that may be a part of another one's: a relu,
-    and a pooling right after the relu of a convolution."""
+    """Names of the model's layers: those that must appear in the trace, and those that may be fused into another one: a
+    relu, and a pooling right after the relu of a convolution."""
     text = subprocess.run([gradsum, "model", run["model_text"]], check=True, capture_output=True, text=True).stdout
     rows = [line.split()[:2] for line in text.splitlines() if line[:1].isdigit()]
     kinds = [what for _, what in rows]

@@ -240,8 +240,8 @@ def reference(case, initial, steps, number):
 
 
 def draw_inputs(case):
-    """Weights as PyTorch begins with, exact in f32; inputs and labels of each step; PyTorch's results in f64 and in f32. Drawn
-    again where they lie at a kink."""
+    """PyTorch's initial weights, exact in f32; inputs and labels of each step; PyTorch's results in f64 and in f32. Drawn
+    again if they are at a kink."""
     for attempt in range(30):
         initial = [p.detach().float().double() for p in case.net.parameters()]
         steps = [(torch.randn(case.batch, *case.shape), torch.randint(0, case.out[0], (case.batch,))) for _ in range(STEPS)]

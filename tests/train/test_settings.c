@@ -59,7 +59,7 @@ TEST(numbers_beyond_the_range_of_each_option) {
             if (above ? !isfinite(o->max) : has_no_sign) continue;
             gs_option_set_number(o->kind, gs_run_option_of(o, &s).value, above ? 2 * o->max + 1 : o->min - 3);
             const char *says = gs_test_format("--%s: '", o->name);
-            if (gs_check_each_setting(&s) != GS_E_USAGE) fail_msg("--%s accepts %d", o->name, above);
+            if (gs_check_each_setting(&s) != GS_E_USAGE) fail_msg("--%s is unchecked: %d", o->name, above);
             assert_non_null(strstr(gs_message(), says));
             refused++;
         }
