@@ -20,20 +20,20 @@ for folder in "$@"; do
         '#'*) to=$page ;;
         esac
         [[ $link != *'#'* ]] || anchor=${link#*#}
-        [ -f "$to" ] || { say "$page: there is no $link"; continue; }
+        [ -f "$to" ] || { say "$page: $link does not exist"; continue; }
         [[ $(realpath "$to") = $(realpath "$folder")/* ]] || say "$page: $link leads out of $folder"
-        [ -z "$anchor" ] || grep -q " id=\"$anchor\"" "$to" || say "$page: no place for $link"
+        [ -z "$anchor" ] || grep -q " id=\"$anchor\"" "$to" || say "$page: no anchor for $link"
     done <"$work"
     rm -f "$work"
     for lesson in lessons/[0-9][0-9]-*; do
         page=$folder/$(basename "$lesson").html
         [ "$(grep -o '!\[[^]]*](' "$lesson/README.md" | wc -l)" = "$(grep -o '<img ' "$page" | wc -l)" ] ||
-            say "$page has not all pictures of $lesson/README.md"
+            say "$page lacks pictures of $lesson/README.md"
     done
     made=$(find "$folder/files/build" -type f 2>/dev/null | head -1)
-    [ -z "$made" ] || say "$made is no source"
+    [ -z "$made" ] || say "$made is not a source"
     given=$(find "$folder" -name 'solution.*' -o -name 'answers.md*' -o -name 'rubric.md*')
-    [ -z "$given" ] || say "for the teacher alone: $given"
+    [ -z "$given" ] || say "only for the teacher: $given"
     loaded=$(grep -rlE '(src|srcset)="(https?:)?//|<link[^>]*href="(https?:)?//|url\((https?:)?//|@import' "$folder")
     [ -z "$loaded" ] || say "loaded from a network: $loaded"
 done

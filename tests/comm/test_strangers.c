@@ -16,7 +16,7 @@
 #include "comm/rendezvous/store.h"
 #include "comm/mesh.h"
 
-/* ---- who listens where ---- */
+/* ---- listening sockets ---- */
 
 /* Whether the process owns the socket with this inode number. */
 static bool has_socket(pid_t pid, unsigned long number) {

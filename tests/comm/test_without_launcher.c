@@ -12,7 +12,7 @@
 
 enum { LONG = 90 /* s: no wait lasts this long */ };
 
-/* ---- while Gloo begins ---- */
+/* ---- while Gloo starts ---- */
 
 /* Rank 1 of 3 is connected and kills itself with the signal. Returns NULL if both others name it. */
 static const char *ill_rank_is_not_named(double timeout, int ill, const char *wanted) {

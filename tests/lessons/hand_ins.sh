@@ -66,15 +66,15 @@ lisa,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
 END
     "$build/gradsum" grade "$work/all" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
     grep -q "^Alice,07,.*it does not compile: .*error" "$work/points.csv" ||
-        fail "gradsum grade: the compiler's words"
+        fail "gradsum grade: the compiler's messages"
     compiler_left_out <"$work/points.csv" | diff "$work/wanted.csv" - ||
-        fail "gradsum grade: not the table that is wanted"
+        fail "gradsum grade: wrong table"
 }
 
 # A terminal shows whose lab is being graded.
 check_shown() {
     COLUMNS=80 script -qec "$build/gradsum grade $work/all --labs 07" /dev/null </dev/null |
-        grep -q "] hand-in [0-9]* of [0-9]*: lab 07 of Alice" || fail "gradsum grade: a terminal sees nothing of it"
+        grep -q "] hand-in [0-9]* of [0-9]*: lab 07 of Alice" || fail "gradsum grade: a terminal does not show it"
 }
 
 # Keeps the start of a note "it does not compile: ...".
@@ -97,7 +97,7 @@ END
     mkdir -p "$work/kernels/kim/submission" &&
         cp lessons/04-a-kernel/solution.cl "$work/kernels/kim/submission/LAB-04.CL"
     "$build/gradsum" grade "$work/kernels" 2>"$work/log" | grep -q '^kim,04,.*,10,10,$' ||
-        fail "gradsum grade: a folder within, in capitals"
+        fail "gradsum grade: an inner folder in capitals"
 }
 
 # Students without a hand-in are included: 0 points, out of how many.
@@ -116,7 +116,7 @@ b <"&> c' # and, as bytes: ESC, and one that is not valid UTF-8
     hand_in "names/$(printf 'z\033[31m\377')" lab-07.c 'int main'
     grade="$build/gradsum grade $work/names --format"
     $grade junit -o "$work/points.xml" 2>"$work/log" || { cat "$work/log"; fail "--format junit"; }
-    xmllint --noout "$work/points.xml" || fail "--format junit is no XML"
+    xmllint --noout "$work/points.xml" || fail "--format junit is not XML"
     [ "$(xmllint --xpath 'count(//testcase/failure)' "$work/points.xml")" = 10 ] ||
         fail "--format junit: not 10 failures"
     [ "$(xmllint --xpath 'string(//testsuite/@name)' "$work/points.xml")" = 'a\nb <"&> c: lab 07' ] ||
@@ -138,7 +138,7 @@ END
             >/dev/null || fail "--format gradescope: $file"
     done
     grep -q 'hand-in' "$work/points.xml" "$work/gradescope/"* && fail "a message names the folder of the copy"
-    $grade csv >/dev/full 2>"$work/log" && fail "gradsum grade: a table that is lost is no success"
+    $grade csv >/dev/full 2>"$work/log" && fail "gradsum grade: a lost table must be a failure"
     grep -q "standard output could not be written" "$work/log" ||
         { cat "$work/log"; fail "gradsum grade: a lost table"; }
 }
@@ -149,7 +149,7 @@ check_names_and_kinds() {
     "$build/gradsum" grade "$work/all/Alice" "$work/twins/alice" --format gradescope -o "$work/twins.out" 2>"$work/log"
     [ "$(cd "$work/twins.out" && echo *)" = "Alice.json alice-2.json" ] ||
         { ls "$work/twins.out"; fail "gradescope: two names"; }
-    [ "$(jq -r .extra_data.student "$work/twins.out/alice-2.json")" = alice ] || fail "gradescope: whose file it is"
+    [ "$(jq -r .extra_data.student "$work/twins.out/alice-2.json")" = alice ] || fail "gradescope: the student"
     hand_in kinds/alice 04/lab.c 'int main'
     "$build/gradsum" grade "$work/kinds" | grep -q ',0,10,"lab 04 is written in lab.cl, and this is a lab.c"$' ||
         fail "gradsum grade: a lab.c for lab 04"

@@ -51,9 +51,9 @@ done >"$work/answers"
     fail "only $(wc -l <"$work/telling") and $(wc -l <"$work/answers") lines to look for"
 cat "$work/telling" "$work/answers" >"$work/wanted"
 grep -rFna -f "$work/wanted" . | cut -c 1-200 >"$work/found"
-[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has lines of sealed files or of answers"; }
+[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout contains lines of sealed files or of answers"; }
 grep -rnF -e 'p[i][k] -' -e '- (labels[i] == k)' --include='*.[ch]' --include='*.cl*' --include='*.md' . >"$work/found"
-[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has the formula of task 2.3"; }
+[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout contains the formula of task 2.3"; }
 grep -q 'dx = the derivative of that loss by x (lesson 2)' src/backend.h ||
     fail "src/backend.h does not say what dx of the loss is"
 # Everything that a page names exists, or the page says that it is missing.
@@ -74,7 +74,7 @@ done >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "pages name files that are not in the handout"; }
 for name in 'solution.*' answers.md rubric.md TEACHING.md check.c '*.patch' 'test_*.c'; do
     found=$(find . -name "$name")
-    [ -z "$found" ] || fail "the handout has $found"
+    [ -z "$found" ] || fail "the handout contains $found"
 done
 grep -rlFa -e "$tree" -e "$work" -e /tmp/ lessons/sealed >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "objects name a folder of this machine"; }
@@ -98,7 +98,7 @@ symbols() {
 for object in $(cd "lessons/sealed/$here" && find . -name '*.o' ! -name '*_v[34].o'); do
     diff <(symbols "$here" "lessons/sealed/$here/$object") <(symbols "$other" "lessons/sealed/$other/$object") \
         >"$work/found" ||
-        { cat "$work/found"; fail "$object has other symbols for $other"; }
+        { cat "$work/found"; fail "the symbols of $object differ for $other"; }
 done
 
 # ---- it works -------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ for options in "--model lenet" "--model lenet --device cl" \
     train "$build/gradsum" open $options
     # shellcheck disable=SC2086
     train build/gradsum sealed $options
-    cmp -s "$work/open" "$work/sealed" || fail "other weights than with the whole source: train $options"
+    cmp -s "$work/open" "$work/sealed" || fail "the weights differ from those of the whole source: train $options"
 done
 make -s test >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "make test in the handout"; }
 grep -q 'sealed handout' "$work/log" || fail "make test does not say that the handout is sealed"

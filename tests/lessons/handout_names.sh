@@ -38,7 +38,7 @@ for lesson in "$@"; do
             for folder in . src lessons "$(dirname "$file")" $folders; do
                 [ -e "$folder/$name" ] && found=yes
             done
-            [ -n "$found" ] || { echo "$file:$line: there is no $name in the handout"; wrong=1; }
+            [ -n "$found" ] || { echo "$file:$line: $name is not in the handout"; wrong=1; }
         done <"${TMPDIR:-/tmp}/names.$$"
         rm -f "${TMPDIR:-/tmp}/names.$$"
     done

@@ -30,7 +30,7 @@ if [ $# != 1 ]; then
         set -- handout grader hand-ins predict "$@" # the longest first
     fi
     printf '%s\n' "$@" | xargs -n 1 -P 3 "$0" "$build" || { echo "labs: failures, see above" >&2; exit 1; }
-    echo "labs: all as they should be"
+    echo "labs: all results are as expected"
     exit
 fi
 part=$1
@@ -71,18 +71,18 @@ check_blanks() {
     outside "$1" >"$work/lab.outside"
     outside "$2" >"$work/solution.outside"
     diff "$work/lab.outside" "$work/solution.outside" >"$work/diff" ||
-        { cat "$work/diff"; fail "$1 and $2 differ outside of the blanks"; }
+        { cat "$work/diff"; fail "$1 and $2 differ outside the blanks"; }
 }
 
 check_handed_out() { # NN FILE
     json=$work/$1.lab.json
     grade "$1" "$2" "$json" || { fail "$2 cannot be graded"; return; }
-    is_silent "$json" || { cat "$json"; fail "$2 does not compile in silence"; }
+    is_silent "$json" || { cat "$json"; fail "$2 compiles with messages"; }
     tasks_of "$json" | while read -r number points of note; do
         [ "$points" = 0 ] || echo "$2: task $number has $points points as handed out"
         case $note in
         "not written yet: task $number" | "not written yet: task $number ("*")") ;;
-        *) echo "$2: task $number says: $note" ;;
+        *) echo "$2: unexpected note of task $number: $note" ;;
         esac
         [ "$of" -gt 0 ] || echo "$2: task $number gives no points"
         grep -q "task $number:" "$2" || echo "$2: task $number has no blank"
@@ -96,7 +96,7 @@ check_handed_out() { # NN FILE
 check_solution() { # NN FILE
     json=$work/$1.solution.json
     grade "$1" "$2" "$json" || { fail "$2 cannot be graded"; return; }
-    is_silent "$json" || { cat "$json"; fail "$2 does not compile in silence"; }
+    is_silent "$json" || { cat "$json"; fail "$2 compiles with messages"; }
     tasks_of "$json" | while read -r number points of note; do
         [ "$points" = "$of" ] && [ -z "$note" ] || echo "$2: task $number: $points/$of $note"
     done >"$work/found"
@@ -125,7 +125,7 @@ check_without_oclgrind() { # NN SOLUTION
     done
     PATH=${path#:} grade "$1" "$2" "$json" || { fail "$2 cannot be graded without Oclgrind"; return; }
     grep -q '"remark":"Oclgrind is not installed' "$json" ||
-        { cat "$json"; fail "$2: nobody says that Oclgrind is missing"; }
+        { cat "$json"; fail "$2: no message says that Oclgrind is missing"; }
     [ "$(total_of "$json")" = "$(total_of "$work/$1.solution.json")" ] || { cat "$json"; fail "$2 without Oclgrind"; }
 }
 
@@ -135,7 +135,7 @@ check_wrong() { # NN SOLUTION PATCH
     wanted=$(field loses "$3") says=$(field says "$3") seconds=$(field seconds "$3") how=$(field how "$3")
     file=$work/$1/wrong.${2##*.} json=$work/$1.$(basename "$3" .patch).json
     rm -rf "${work:?}/$1" && mkdir -p "$work/$1"
-    [ -n "$wanted" ] || { fail "$3 has no line 'loses: TASKS'"; return; }
+    [ -n "$wanted" ] || { fail "$3 lacks a line 'loses: TASKS'"; return; }
     patch -s -o "$file" "$2" <"$3" >"$work/patch" 2>&1 || { cat "$work/patch"; fail "$3 does not fit $2"; return; }
     # shellcheck disable=SC2086
     LAB_SECONDS=${seconds:-60} grade "$1" "$file" "$json" --no-program $how || { fail "$3 cannot be graded"; return; }
@@ -158,7 +158,7 @@ check_lab() { # NN
         check_wrong "$1" "$lesson/solution.$kind" "$patch"
         wrong=$((wrong + 1))
     done
-    [ $wrong -ge 3 ] || fail "lab $1 has $wrong wrong answers in tests/lessons/$1, wanted 3 at least"
+    [ $wrong -ge 3 ] || fail "lab $1 has $wrong wrong answers in tests/lessons/$1, wanted at least 3"
     [ $failures = 0 ] && echo "lab $1: handed out $(total_of "$work/$1.lab.json"), solution" \
         "$(total_of "$work/$1.solution.json"), $wrong wrong answers lose their points"
 }

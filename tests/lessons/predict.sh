@@ -50,18 +50,18 @@ for lesson in "$@"; do
                if (!pairs) print "no box has a command" }' lessons/"$lesson"-*/predict.json "$folder/$lesson.log" \
                    >"$folder/$lesson.order"
     [ ! -s "$folder/$lesson.order" ] ||
-        { cat "$folder/$lesson.order"; fail "lesson $lesson: what a box asks has been shown"; }
+        { cat "$folder/$lesson.order"; fail "lesson $lesson: a box asks about a command that was shown before"; }
     # shellcheck disable=SC2086
     count=$(echo $ids | wc -w)
     "$build/gradsum" lesson | grep -q "^ *${lesson#0}  $count of $count predicted " ||
-        fail "gradsum lesson: not $count of lesson $lesson"
+        fail "gradsum lesson: wanted $count predictions of lesson $lesson"
     line=$("$build/gradsum" lesson "$lesson" --export)
     for id in $ids; do
         one=$(echo "$line" | sed 's/{"id"/\n&/g' | grep "^{\"id\":\"$id\"")
         case $one in
         *'"right":true'*) ;;
         *'"right":false'*)
-            case " $known" in *" $id="*) fail "lesson $lesson: another outcome than is known: $one" ;; esac ;;
+            case " $known" in *" $id="*) fail "lesson $lesson: not the known outcome: $one" ;; esac ;;
         *) fail "lesson $lesson: no outcome of $id" ;;
         esac
     done

@@ -18,9 +18,9 @@ fail() {
 }
 
 make -s solutions OUT="$work/for-me" >"$work/log" 2>&1 || { cat "$work/log"; fail "make solutions"; }
-grep -v '^solutions: [0-9]* labs, ' "$work/log" && fail "make solutions says more than that it is done"
-make -s solutions OUT="$work/for-me" >"$work/log" 2>&1 && fail "make solutions takes a folder that is in use"
-grep -q "is there already" "$work/log" || { cat "$work/log"; fail "make solutions: a folder that is in use"; }
+grep -v '^solutions: [0-9]* labs, ' "$work/log" && fail "make solutions prints unexpected messages"
+make -s solutions OUT="$work/for-me" >"$work/log" 2>&1 && fail "make solutions accepts a folder in use"
+grep -q "is there already" "$work/log" || { cat "$work/log"; fail "make solutions: a folder in use"; }
 
 "$build/gradsum" grade "$work/for-me" --labs 07 >"$work/points.csv" 2>"$work/log" ||
     { cat "$work/log"; fail "the solutions cannot be graded"; }
@@ -41,7 +41,7 @@ done <"$work/for-me/minutes.md"
 make -s handout OPEN=1 OUT="$work/for-students" >"$work/log" 2>&1 || { cat "$work/log"; fail "make handout"; }
 for name in 'solution.*' answers.md rubric.md '*.patch'; do
     found=$(find "$work/for-students" -name "$name" -not -path '*/grader/*')
-    [ -z "$found" ] || fail "the handout has $found"
+    [ -z "$found" ] || fail "the handout contains $found"
 done
 [ -f "$work/for-students/lessons/TEACHING.md" ] || fail "the handout lacks lessons/TEACHING.md"
 (cd "$work/for-students" && tests/lint/readme.sh) || fail "the handout's README files"

@@ -47,12 +47,12 @@ judge() {
 }
 
 # A test of the check: it fails for a limit that is one line too low, and for a part without a limit.
-judge "$lines" >/dev/null || { echo "budget: as many lines as the limit are wrong to it; they are right"; exit 1; }
+judge "$lines" >/dev/null || { echo "budget: refuses as many lines as the limit; wanted success"; exit 1; }
 for part in $(echo "$lines" | cut -d ' ' -f 1); do
     low=$(echo "$lines" | awk -v part="$part" '{ print $1, $1 == part ? $2 - 1 : $2 }')
     none=$(echo "$lines" | grep -v "^$part ")
     judge "$low" | grep -q "^budget: $part has [0-9]* lines, 1 more than" && ! judge "$low" >/dev/null &&
         judge "$none" | grep -q "^budget: $part has no limit" && ! judge "$none" >/dev/null ||
-        { echo "budget: lets $part have too many lines"; exit 1; }
+        { echo "budget: accepts too many lines in $part"; exit 1; }
 done
 judge "$limits"

@@ -46,7 +46,7 @@ doctor_at() { # address, two hosts: the connection from the first to the second 
     ip -n host$from route add blackhole "$(address $to)/32"
     examine_all 10
     ip -n host$from route delete blackhole "$(address $to)/32"
-    [ "${status[*]}" = "1 1 1" ] || fail "doctor: a closed way: exit statuses ${status[*]}" "$work"/doctor*
+    [ "${status[*]}" = "1 1 1" ] || fail "doctor: a blocked connection: exit statuses ${status[*]}" "$work"/doctor*
     each_says "a way from host $from to $to that is closed" \
         "node rank 2 cannot connect to node rank 1 at $(address 1) (lan7): .* open its ports" "0 1 2"
 

@@ -39,11 +39,11 @@ judge_links() { # how a b
         [[ $line =~ $named ]] || echo "rank $r does not name it: $line"
         [[ $line != *" lost"* ]] || echo "rank $r says lost: $line"
         if [ "$1" = stop ]; then
-            [ -z "$cut" ] || echo "rank $r takes a stopped process for a cut link: $line"
+            [ -z "$cut" ] || echo "rank $r mistakes a stopped process for a cut link: $line"
         else
             [ -n "$cut" ] || echo "rank $r does not say that it is cut: $line"
             [ "$cut" = "$first_cut" ] || is_a_part "$1" "$cut" ||
-                echo "rank $r says something other than rank 0: $line"
+                echo "rank $r contradicts rank 0: $line"
         fi
     done
 }
@@ -94,7 +94,7 @@ links() {
         done
     done
     for one in "${all[@]}"; do case "$one" in *"${LINKS_ONLY:-}"*) wanted+=("$one") ;; esac; done
-    [ ${#wanted[@]} -gt 0 ] || fail "no combination holds '$LINKS_ONLY'"
+    [ ${#wanted[@]} -gt 0 ] || fail "no combination contains '$LINKS_ONLY'"
     for ((i = ${#wanted[@]} - 1; i > 0; i--)); do
         j=$((RANDOM % (i + 1))) one=${wanted[i]}
         wanted[i]=${wanted[j]} wanted[j]=$one
@@ -103,7 +103,7 @@ links() {
     for ((k = 0; k < draws; k++)); do
         for i in 1 2 3; do # a busy machine may exceed so short a timeout before the training has started
             draw_link ${wanted[k % ${#wanted[@]}]} && break
-            [ $i != 3 ] || fail "$what: it did not begin" "$work"/err*
+            [ $i != 3 ] || fail "$what: it did not start" "$work"/err*
         done
         [ ! -s "$work/wrong" ] || { cat "$work/wrong"; fail "$what" "$work"/err*; }
         echo "net: right: $what: $(grep -h '^gradsum train: ' "$work"/err* | tail -1)"

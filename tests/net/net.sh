@@ -22,16 +22,16 @@ if [ "${NET_INSIDE:-}" != 1 ]; then
     own=(--net --mount --pid --fork --mount-proc --kill-child)
     [ "$(id -u)" = 0 ] || own+=(--user --map-root-user)
     skip() { echo "net: skipped: $1"; [ "${GRADSUM_NET:-}" != required ]; exit; }
-    ip -V >/dev/null 2>&1 || skip "there is no ip (Debian: iproute2)"
+    ip -V >/dev/null 2>&1 || skip "ip is not installed (Debian: iproute2)"
     why=$(unshare "${own[@]}" sh -c 'mount -t tmpfs none /run && mkdir /run/netns && ip netns add try &&
         ip link add name one type veth peer name other && ip link add name bridge type bridge' 2>&1) ||
-        skip "no networks can be made here (${why%%$'\n'*})"
+        skip "no networks can be created here (${why%%$'\n'*})"
     around() { ip -o link | wc -l; ls /run/netns 2>/dev/null; }
     before=$(around) work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     NET_INSIDE=1 NET_WORK=$work unshare "${own[@]}" "$0" "$@"
     status=$?
-    [ "$before" = "$(around)" ] || { echo "net: something is left of the test: $(ip -o link; ls /run/netns)"; exit 1; }
+    [ "$before" = "$(around)" ] || { echo "net: left behind by the test: $(ip -o link; ls /run/netns)"; exit 1; }
     exit $status
 fi
 
@@ -144,7 +144,7 @@ is_as_one_worker() { # what
     one_worker
     [ "${status[*]}" = "0 0 0" ] || fail "$1: exit statuses ${status[*]}" "$work"/err*
     "$program" explain "$work/one$steps" "$work/run" >"$work/explained" 2>&1 ||
-        fail "$1: other weights" "$work/explained"
+        fail "$1: the weights differ" "$work/explained"
     echo "net: right: $1: $(grep -h '^steps 1 to' "$work/explained")"
 }
 
@@ -173,7 +173,7 @@ ipv6() {
     new_hosts && plug_in
     same "IPv6" "tcp://[$(address6 0)]:$port" --sync ring
     grep -q "listen at $(address6 1) (lan7)" "$work/err1" ||
-        fail "host 1 does not say its address of IPv6" "$work/err1"
+        fail "host 1 does not print its IPv6 address" "$work/err1"
     remove_hosts
 }
 
@@ -243,7 +243,7 @@ lines() {
 await_training() {
     local i
     for ((i = 0; i < 6000; i++)); do [ -s "$work/run/rank-0.digest" ] && return; sleep 0.05; done
-    fail "the training did not begin" "$work"/err*
+    fail "the training did not start" "$work"/err*
 }
 
 process_of() { # rank
@@ -277,13 +277,13 @@ cable() {
         ip link set port1 down
         since=$SECONDS
         finish
-        in_time "a cable that stays out, $options" $since
-        [ "${status[*]}" = "1 1 1" ] || fail "a cable that stays out: exit statuses ${status[*]}" "$work"/err*
+        in_time "an unplugged cable, $options" $since
+        [ "${status[*]}" = "1 1 1" ] || fail "an unplugged cable: exit statuses ${status[*]}" "$work"/err*
         for ((h = 0; h < hosts; h++)); do
             grep -q "nothing gets through .*$(address 1).*the network is cut there" "$work/err$h" ||
-                fail "a cable that stays out: host $h does not say so" "$work"/err*
+                fail "an unplugged cable: host $h does not say so" "$work"/err*
         done
-        echo "net: right: a cable that stays out, $options: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
+        echo "net: right: an unplugged cable, $options: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
         ip link set port1 up
     done
 
@@ -329,12 +329,12 @@ end
     status=($? 0 0)
     is_as_one_worker "launch --hosts with 2, 1 and 3 processes"
     grep -q "ssh host2 cd .* --node-rank 2 --ranks 2,1,3 " "$work/err0" ||
-        fail "it does not say what it runs" "$work/err0"
+        fail "it does not print what it runs" "$work/err0"
 
     ( from_host0 --hosts $(address 0),host7 -n 1 --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0" &&
-        fail "a machine that is not there" "$work/err0"
+        fail "a missing machine" "$work/err0"
     grep -q "node rank 1 (host7) failed with exit status 255: ssh could not reach it" "$work/err0" ||
-        fail "a machine that is not there is not named" "$work/err0"
+        fail "a missing machine is not named" "$work/err0"
     ( from_host0 --hosts $(address 0),host1 -n 1 --program /no/such --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0"
     grep -q "gradsum could not be started there; --program" "$work/err0" || fail "no gradsum there" "$work/err0"
     echo "net: right: launch --hosts names a machine that cannot be reached, and one without gradsum"
@@ -343,7 +343,7 @@ end
     ( from_host0 $hosts_of -n 2 --bind none --timeout 60 -- $train --steps 1000000 --epochs 100000 --slow 0:5 \
         --digest "$work/run" ) >"$work/out0" 2>"$work/err0" &
     await_training
-    for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks do not run" "$work/err0"; done
+    for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks are not running" "$work/err0"; done
     starter=$(pgrep -f "^$program launch --hosts" | head -1)
     kill -KILL $starter
     disown -a

@@ -44,8 +44,8 @@ for ((k = 0; k < draws; k++)); do
         wait $pid 2>/dev/null && break
         [ "$try" -lt 3 ] || wrong "run $k, try $try: $(cat "$work/err")"
     done
-    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k (${run[*]}): other weights"
-    ls "$folder" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' && wrong "run $k: in its folder"
+    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k (${run[*]}): the weights differ"
+    ls "$folder" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' && wrong "run $k: unexpected files in its folder"
     [ "$(ls "$folder" | wc -l)" -le 4 ] || wrong "run $k: more than two checkpoints: $(ls "$folder")"
 done
-echo "checkpoint: $draws runs, killed $kills times, all went on to the same weights"
+echo "checkpoint: $draws runs, killed $kills times, all ended with the same weights"

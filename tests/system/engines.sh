@@ -50,7 +50,7 @@ check_struck() { # name output
     if grep -q 'kill at operation' "$2" && grep -q 'resume  .*safetensors' "$2"; then
         check "$1, struck at operation $ENGINES_OPERATION" "$2"
     else
-        echo "engines: $1: WRONG: not struck, or not resumed:" && sed 's/^/    /' "$2"
+        echo "engines: $1: WRONG: not killed, or not resumed:" && sed 's/^/    /' "$2"
         wrong=$((wrong + 1))
     fi
 }
@@ -65,7 +65,7 @@ start_slurm() {
     local s=$work/slurm
     mkdir -p "$s/state" "$s/n1" "$s/n2"
     { cat /etc/hosts; echo "127.0.0.1 engine1 engine2"; } >"$s/hosts"
-    mount --bind "$s/hosts" /etc/hosts 2>/dev/null || { echo "the names of hosts cannot be changed here"; return; }
+    mount --bind "$s/hosts" /etc/hosts 2>/dev/null || { echo "host names cannot be changed here"; return; }
     head -c 1024 /dev/urandom >"$s/key" && chmod 600 "$s/key" && chown munge "$s/key" 2>/dev/null
     chmod 755 "$work" "$s"
     munged --force --key-file="$s/key" --socket="$s/munge" --pid-file="$s/munge.pid" --log-file="$s/munge.log" \

@@ -49,7 +49,7 @@ else
     echo "failures: over MPI: left out: there is no mpirun, or this gradsum was built without MPI"
 fi
 schemes=$("$program" train --sync ? --steps 1 2>&1 | sed -n 's/.*choose one of: //p' | tr -d ,)
-[ -n "$schemes" ] || { echo "failures: no schemes are known"; exit 1; }
+[ -n "$schemes" ] || { echo "failures: it knows no schemes"; exit 1; }
 ways=("--sync ring --bucket 1" "--sync ring --wire bf16" "--sync halving_doubling --wire bf16"
       "--sync allreduce --verify 1" "--sync tree --verify 1" "--sync allreduce --accumulate 3" "--zero 1" "--zero 2"
       "--zero 3" "--sync local --every 2" "--sync async --staleness 2" "--exact" "--tensor 2" "--tensor 2 --exact"
@@ -114,7 +114,7 @@ says() { sed -n -E 's/^[0-9.]+ (gradsum train: )/\1/p' "$work/err"; }
 # Every rank's message names the victim by one of its names and contains the pattern; at least one message must exist.
 each_says() { # pattern
     local line
-    [ -n "$(says)" ] || echo "no rank says anything"
+    [ -n "$(says)" ] || echo "no rank prints a message"
     says | while read -r line; do
         [[ $line =~ $named ]] || [ "$named" = anybody ] || echo "does not name the rank: $line"
         [[ $line =~ $1 ]] || echo "does not say '$1': $line"
@@ -137,7 +137,7 @@ judge_time() { # limit in s
 
 judge_finished() {
     [ "$status" = 0 ] || { echo "exit status $status"; cat "$work/err"; }
-    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || [[ $way == *async* ]] || echo "other weights"
+    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || [[ $way == *async* ]] || echo "the weights differ"
 }
 
 judge_killed() {
@@ -171,7 +171,7 @@ judge() {
     named=$process
     [ "$status" != 0 ] || finished=true
     [ $kind != kill ] || { [ $per != "$size" ] && ! is_mpi; } || by_signal=true # no launcher replaces it by 1
-    [ $status != 124 ] && [ $status != 137 ] || $by_signal || echo "it did not end by itself"
+    [ $status != 124 ] && [ $status != 137 ] || $by_signal || echo "the run did not end by itself"
     case $kind in
         delay) judge_finished ;;
         kill) judge_killed ;;
@@ -195,7 +195,7 @@ processes_left() {
     for one in $(grep -lsz "^FAILURES_DRAW=$work\$" /proc/[0-9]*/environ); do
         pid=${one#/proc/} pid=${pid%/environ}
         [ "$pid" = $$ ] || [ "$pid" = $BASHPID ] || [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" = $$ ] ||
-            ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left"
+            ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left behind"
     done
 }
 
@@ -217,7 +217,7 @@ judge_resumed() {
     timeout=$LONG && make_run "$place" "$way" # no fault occurs now
     start "$never" --checkpoint "$work/kept" --resume "$work/kept"
     [ $status = 0 ] || { echo "the resumed run has exit status $status: $(says | tail -1) $(last_line)"; return; }
-    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the resumed run has other weights"
+    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the weights of the resumed run differ"
     ls "$work/kept" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' | sed 's/^/in the folder of checkpoints: /'
 }
 
@@ -289,7 +289,7 @@ draw_and_strike() {
     for seconds in "${more[@]}"; do
         [ -s "$work/wrong" ] && may_be_too_short || break
         again=$((again + 1))
-        echo "failures: again, with a time-out of $seconds s: $what"
+        echo "failures: again, with a timeout of $seconds s: $what"
         sed 's/^/    /' "$work/wrong"
         strike $seconds
     done
@@ -311,6 +311,6 @@ done
 for kind in kill stop slow drop delay; do printf '%s %d, ' $kind "${right[$kind]:-0}"; done >"$work/counts"
 counts=$(sed 's/, $//' "$work/counts")
 longest=$(sort -n "$work/took-kill" 2>/dev/null | tail -1)
-echo "failures: $((draws - wrong)) of $draws draws were met as they should be ($counts; $again again); at most" \
+echo "failures: $((draws - wrong)) of $draws draws gave the expected result ($counts; $again again); at most" \
     "${longest:-0} s from a kill to the end of all; $((SECONDS - began)) s"
 [ $wrong -eq 0 ]

@@ -69,7 +69,7 @@ says '^INSTALL=1 tests/packages.sh'
 # ---- nothing is missing; only optional packages are missing ----
 small 0 1000 ""
 calls_nothing
-test ! -s "$root/said" || fail "something is said"
+test ! -s "$root/said" || fail "something is printed"
 tried 0 1000 openmpi-bin tests/packages.sh libgloo-dev openmpi-bin
 says 'continuing without openmpi-bin'
 calls_nothing

@@ -52,9 +52,9 @@ for ((k = 0; k < draws; k++)); do
         kill -$signal "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null && disturbances=$((disturbances + 1))
     done
     wait $launcher || wrong "run $k ($from $how $size $way): exit status $?"
-    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k ($from $how $way): other weights"
-    grep -q "$said" "$work/err" || wrong "run $k ($from $how $way): nothing went on"
-    for pid in $all; do [ ! -d "/proc/$pid" ] || wrong "run $k ($way): process $pid is left"; done
+    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k ($from $how $way): wrong weights"
+    grep -q "$said" "$work/err" || wrong "run $k ($from $how $way): it did not continue"
+    for pid in $all; do [ ! -d "/proc/$pid" ] || wrong "run $k ($way): process $pid is left behind"; done
     rmdir "$work/tmp" || wrong "run $k ($way): in TMPDIR: $(ls -A "$work/tmp")"
     [ "$(segments)" = "$(cat "$work/shm")" ] || wrong "run $k ($way): in /dev/shm: $(segments)"
 done

@@ -240,7 +240,7 @@ def reference(case, initial, steps, number):
 
 
 def draw_inputs(case):
-    """PyTorch's initial weights, exact in f32; inputs and labels of each step; PyTorch's results in f64 and in f32. Drawn
+    """PyTorch's initial weights, exact in f32; inputs and labels of each step; its results in f64 and f32. Drawn
     again if they are at a kink."""
     for attempt in range(30):
         initial = [p.detach().float().double() for p in case.net.parameters()]
