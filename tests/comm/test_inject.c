@@ -94,7 +94,7 @@ TEST(all_processes_have_the_same) {
                         gs_test_folder(), GS_BUILD_DIR);
 }
 
-/* ---- striking ---- */
+/* ---- injecting ---- */
 
 static void keep(gs_comm *c) {
     (void)c;

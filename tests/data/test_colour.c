@@ -105,7 +105,7 @@ TEST(each_has_its_own_draws) {
     assert_memory_equal(picture[0], picture[4], PICTURE);
 }
 
-/* ---- what is learned ---- */
+/* ---- learning ---- */
 
 static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
     gs_settings s = gs_test_options("--data colour-fashion-small --model '%s' --threads 1", model);

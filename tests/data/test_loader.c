@@ -148,7 +148,7 @@ TEST(several_parts_come_in_their_order) {
     assert_int_equal(samples, 2 * 5 * 8);
 }
 
-/* ---- what the loader brings ---- */
+/* ---- the loader's samples ---- */
 
 /* Compares all micro-batches of one part's schedule with the samples; returns the number of micro-batches. */
 static int drain(const gs_schedule *s, double bytes_per_s, int most) {
@@ -199,7 +199,7 @@ TEST(a_worker_may_have_nothing) {
     assert_int_equal(drain(&s, 0, 1000000), EPOCHS * ((COUNT + 3) / 4));
 }
 
-/* ---- pace ---- */
+/* ---- the rate limit ---- */
 
 TEST(a_pace_is_kept) {
     gs_throttle p = {.rate = 100};

@@ -99,7 +99,7 @@ TEST(the_jargon_file) {
     gs_dataset_free(set);
 }
 
-/* ---- files that are none ---- */
+/* ---- invalid files ---- */
 
 static gs_status load_file(const char *path, int context) {
     gs_dataset *set;

@@ -1,7 +1,8 @@
 /* gradsum-faults: `gradsum explain` must catch and name each planted mistake, and report nothing about correct runs.
  *
  *     gradsum-faults              all
- *     gradsum-faults --few every 7th of the table, and of the correct runs gradsum-faults SUMMED_TWICE one
+ *     gradsum-faults --few        every 7th of the table, and of the correct runs
+ *     gradsum-faults SUMMED_TWICE one
  */
 #include <ftw.h>
 #include <math.h>

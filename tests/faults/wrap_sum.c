@@ -24,7 +24,7 @@ static void round_to_bf16(float *x, size_t count) {
     }
 }
 
-/* ---- before, and after ---- */
+/* ---- before and after the sum ---- */
 
 static void before(const gs_worker *w, float *x) {
     const gs_model *m = w->model;

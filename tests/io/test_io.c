@@ -33,7 +33,7 @@ TEST(control_characters_become_text) {
     assert_string_equal(gs_message(), "a\nb\tc\\x1b[1m");
 }
 
-/* ---- files that are read ---- */
+/* ---- reading files ---- */
 
 /* Opening a FIFO would wait for its other end. Every reader detects what is no regular file before it reads. */
 TEST(pipes_do_not_keep_us_waiting) {

@@ -252,7 +252,7 @@ TEST(too_large) {
     assert_broken("the JPEG says that it is 15000 x 15000", jpeg, bytes);
 }
 
-/* ---- which part is shown ---- */
+/* ---- the visible part ---- */
 
 TEST(views) {
     double least = 1, most = 0;

@@ -78,7 +78,7 @@ TEST_AROUND(every_model_gets_the_same_bits, make_sets, NULL) {
             same_bits(settings_of(*state, models[i], d->name), "");
 }
 
-/* ---- in all ways to train ---- */
+/* ---- with every strategy ---- */
 
 TEST_AROUND(passes_and_precision, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, resnet, "cpu"),

@@ -142,7 +142,7 @@ TEST(answers_are_numbers_or_choices) {
     assert_fails(GS_E_USAGE, "wanted ring or both alike", gs_box_answer(&word, "r", answer, sizeof answer));
 }
 
-/* ---- what comes out ---- */
+/* ---- outcomes ---- */
 
 static void check_outcome(const gs_box *box, const char *first, const char *second, const char *want) {
     char outcome[40];
@@ -210,7 +210,7 @@ TEST(a_prediction_is_compared) {
     }
 }
 
-/* ---- what is kept ---- */
+/* ---- saved predictions ---- */
 
 TEST(predictions_are_kept) {
     char path[PATH_MAX];

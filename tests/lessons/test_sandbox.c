@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- the room ---- */
+/* ---- the sandbox ---- */
 
 static lab_sandbox room;
 static char folder[4096], headers[4096];

@@ -6,7 +6,7 @@
 #include "tests/support/some_text.h"
 #include "tests/support/training.h"
 
-/* ---- what a model carries ---- */
+/* ---- what a model stores ---- */
 
 static const char *trained(const char *where, gs_tokens tokens) {
     const char *path = in_folder(gs_test_folder(), "model.safetensors");
@@ -128,7 +128,7 @@ TEST(vocabularies_in_files) {
     gs_weights_info_free(&saved);
 }
 
-/* ---- what does not fit ---- */
+/* ---- mismatches ---- */
 
 TEST(models_that_do_not_fit) {
     gs_settings s = text_settings(text_file(), "cpu");

@@ -6,7 +6,7 @@
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
 
-/* ---- narrow ---- */
+/* ---- narrowing ---- */
 
 static float number_of(gs_precision p, uint16_t bits) {
     if (p == GS_PRECISION_BF16) return gs_float_of((uint32_t)bits << 16);
@@ -163,7 +163,7 @@ static gs_settings long_run(const char *model) {
     return s;
 }
 
-/* ---- what it costs and saves ---- */
+/* ---- costs and savings ---- */
 
 static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];

@@ -58,7 +58,7 @@ static void command_of(const layout *l, const char *run, char *out, size_t size)
                  l->options, run);
 }
 
-/* ---- drawn layouts ---- */
+/* ---- random layouts ---- */
 
 static const char *draw_schedule(draw *d, int model, int stages, int micro_batches) {
     const gs_pipeline_schedule *s = ONE_OF(d, gs_pipeline_schedules());
@@ -138,7 +138,7 @@ TEST(every_layout_gives_one_hash) {
     if (drawn) printf("layouts: %d drawn, of %d models, each with the hash of one worker\n", tried, MODELS);
 }
 
-/* ---- what cannot be made so ---- */
+/* ---- impossible layouts ---- */
 
 TEST(what_has_other_bits_is_refused) {
     static const struct {

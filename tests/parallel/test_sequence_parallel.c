@@ -116,7 +116,7 @@ TEST(memory_is_foreseen) {
     }
 }
 
-/* ---- elsewhere ---- */
+/* ---- other commands and options ---- */
 
 /* gradsum layout: with --sequence, every layout sends the bytes of a run and uses the memory of the dry run. */
 TEST(layouts_have_it) {

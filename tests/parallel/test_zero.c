@@ -100,7 +100,7 @@ TEST(on_opencl_too) {
     assert_ways_have_the_bits("--devices cl,cpu,cl --steps 3", STAGES);
 }
 
-/* ---- weights that are kept ---- */
+/* ---- the weights of the best epoch ---- */
 
 /* The file is complete, whichever worker writes or reads it. */
 TEST(the_best_epoch_is_kept) {

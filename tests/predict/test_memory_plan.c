@@ -11,7 +11,7 @@
 #include "parallel/schedule.h"
 #include "train/settings.h"
 
-/* ---- drawn runs ---- */
+/* ---- random runs ---- */
 
 typedef struct run {
     gs_settings settings;
@@ -320,7 +320,7 @@ TEST(a_loss_scale_is_planned) {
     assert_true(seen[0] == 1 && seen[2] == 1);
 }
 
-/* ---- what is no plan ---- */
+/* ---- refused plans ---- */
 
 TEST(bad_use_gets_a_sentence) {
     assert_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",

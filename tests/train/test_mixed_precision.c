@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* ---- the scale itself ---- */
+/* ---- the loss scale ---- */
 
 TEST(halved_and_doubled) {
     gs_loss_scale s = {.scale = GS_LOSS_SCALE_FIRST};

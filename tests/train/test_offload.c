@@ -225,7 +225,7 @@ TEST(whoever_reads_weights_finds_them) {
                                               folder, folder, OFF));
 }
 
-/* ---- no file ---- */
+/* ---- failing files ---- */
 
 TEST(a_full_disk_ends_the_run) {
     struct rlimit limit, small;
@@ -268,7 +268,7 @@ TEST(the_program_ends_in_order) {
                   "train --steps 1 --offload optimizer --offload-dir /proc");
 }
 
-/* ---- what it goes with ---- */
+/* ---- combinations ---- */
 
 TEST(lists_are_read) {
     static const struct {

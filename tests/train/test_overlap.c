@@ -105,7 +105,7 @@ TEST_IN(bucket, buckets_end_at_layers) {
     }
 }
 
-/* ---- what backward tells ---- */
+/* ---- what backward reports ---- */
 
 typedef struct told {
     gs_model *model;
@@ -246,7 +246,7 @@ TEST_IN(bucket, a_signal_ends_all_workers) {
     assert_has(output, "stopped by a signal after step", "sha256");
 }
 
-/* ---- what is shown ---- */
+/* ---- the report ---- */
 
 TEST(the_hidden_share) {
     assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 1}), 0.75, 1e-12, 0);

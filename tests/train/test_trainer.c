@@ -301,7 +301,7 @@ TEST(weights_alone) {
     assert_weights(trainer, w, "loaded");
 }
 
-/* ---- mistakes ---- */
+/* ---- misuse ---- */
 
 TEST(trainers_that_cannot_be) {
     gs_dataset *set = clouds(0), *wrong = clouds(CLASSES);
