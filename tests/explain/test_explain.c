@@ -446,7 +446,7 @@ TEST(a_resumed_run_has_the_weights_that_were_saved) {
     }
 }
 
-/* Two ranks. One of them has a wrong part of an eighth that it does not hold alone, and a wrong gradient. */
+/* Two ranks. One has an error in its part of an eighth, which it does not hold completely, and in its gradient. */
 TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     static const char right[] =
         "y 1 0 %d 4 1 1 1 0 0 0 0\ny 1 0 %d 4 1 1 1 0 0 0 0\ndw 1 0 0 4 1 1 1 0 0 0 0\n",

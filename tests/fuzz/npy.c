@@ -39,7 +39,7 @@ FUZZ(in) {
     const size_t size = how & 1 ? with_header(in, fuzz_byte(in), file, sizeof file) : in->size;
     const char *path = fuzz_file(how & 1 ? file : in->data, size);
     check_array(path);
-    const void *data = how & 1 ? file : in->data; /* as both, which few files can be */
+    const void *data = how & 1 ? file : in->data; /* as both, which few files allow */
     fuzz_folder("test-labels.npy", 1, data, size);
     if (gs_npy_set_load(fuzz_folder("test-images.npy", 0, data, size), GS_TEST, GS_LABELS_FINE, &d) == GS_OK)
         fuzz_wrong("%zu images that are also labels", d.count);

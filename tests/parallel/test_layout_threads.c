@@ -90,7 +90,7 @@ TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
     agree(plain, "cl,cl", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
 }
 
-/* The measurement runs a background call like a run does, in such a thread: alone, and once. */
+/* A background call is measured as in a run, in such a thread: alone, and once. */
 TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;

@@ -6,7 +6,7 @@
 /* "folder/name" */
 const char *in_folder(const char *folder, const char *name);
 
-/* The number of entries of a folder. */
+/* The number of entries in a folder. */
 int entries(const char *folder);
 
 /* The file holds exactly this text. */

@@ -1,7 +1,8 @@
 /* What each process of a job of test_mpi.c does, when mpirun has started this program again:
  *
- * GS_TEST_MPI the job GS_TEST_MPI_LOCAL workers of each process, a digit each: "13" GS_TEST_FOLDER a folder in which
- * they wait for each other without MPI */
+ * GS_TEST_MPI        the job
+ * GS_TEST_MPI_LOCAL  workers of each process, a digit each: "13"
+ * GS_TEST_FOLDER     a folder in which they wait for each other without MPI */
 #include "tests/support/ranks.h"
 
 #include <signal.h>

@@ -123,7 +123,7 @@ gs_status gs_check_scheme_counts(gs_sync *s) {
     const gs_sync_observer observer = {&seen, see_message, see_round, NULL};
     float *x = calloc(1003, sizeof *x);
     gs_status status = x ? GS_OK : no_memory();
-    s->observer = &observer; /* cppcheck-suppress autoVariables; cleared again below */
+    s->observer = &observer; /* cppcheck-suppress autoVariables ; cleared again below */
     for (size_t n = 0; status == GS_OK && n < sizeof counts / sizeof *counts; n++)
         status = check_count(s, x, counts[n]);
     s->observer = NULL;

@@ -118,9 +118,9 @@ double gs_test_number_after(const char *text, const char *part);
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
 
-/* For timeouts that must expire, and are short for that reason. A busy machine may delay a living rank that long, and
- * the test then sees a failure that is none: `wrong` is called again with four times the timeout, up to minutes. It
- * returns NULL if all is right, else what is wrong; the last answer fails the test. */
+/* For timeouts that must expire, and are short for that reason. A busy machine may delay a living rank that long, so
+ * the failure may be false: `wrong` is called again with four times the timeout, up to minutes. It returns NULL if all
+ * is right, else what is wrong; the last answer fails the test. */
 void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *context), void *context);
 
 /* A text for `wrong` of gs_test_patiently to return; the next call overwrites it. */

@@ -4,8 +4,8 @@
 #include "tests/support/program.h"
 #include "predict/memory.h"
 
-/* A network with dropout, whose mask must follow the sample, and uneven batches: 6000 samples in
- * batches of 333. Step 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
+/* A network with dropout, whose mask must follow the sample, and uneven batches: 6000 samples in batches of 333. Step
+ * 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
 enum { GS_TEST_STEPS = 20 };
 gs_settings gs_test_settings(const char *devices_and_options, ...) GS_PRINTF(1, 2); /* "cpu,cpu --zero 1" */
 

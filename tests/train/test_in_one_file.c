@@ -80,7 +80,7 @@ TEST(wrong_use_is_explained) {
     fails("compressed", text);
 }
 
-/* A reader needs an hour for it. */
+/* It can be read in an hour. */
 TEST(it_is_short) {
     FILE *file = fopen(gs_test_source("lessons/in-one-file/train.c"), "r");
     int lines = 0;

@@ -6,7 +6,7 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/training.h"
 
-/* ---- an optimiser of its own ---- */
+/* ---- a custom optimiser ---- */
 
 enum { MEAN, SQUARES, SEEN, ARRAYS, WEIGHTS = ARRAYS, GRADIENTS };
 
