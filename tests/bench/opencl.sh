@@ -1,7 +1,7 @@
 #!/bin/sh
 # opencl.sh BUILD: two figures that decide whether OpenCL on a CPU is worth it, on cl:0.0.
-#   1. sgemm compared with OpenBLAS on all cores, and both with the FMA peak (sgemm.c) 2. a training of one step: with
-#   empty caches (ours and PoCL's), and again
+#   1. sgemm compared with OpenBLAS on all cores, and both with the FMA peak (sgemm.c)
+#   2. a training of one step: with empty caches (ours and PoCL's), and again
 # A figure is the best of several turns.
 set -u
 build=$1 gradsum=$1/gradsum
