@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # oclgrind.sh TEST-PROGRAM [few]: runs every kernel under Oclgrind, which continues after a finding and reports races
 # between work-items, reads of uninitialised memory, accesses out of bounds and wrong use of the API. Any finding is a
-# failure. few: narrow vectors and large products only for linear; with GPU tiles, whose products take longest, no
-# finite differences, no comparisons of a kernel with itself, and conv2d and linear only with a fused relu.
+# failure.
+# few: narrow vectors and large products only for linear; with GPU tiles, whose products take longest, no finite
+# differences, no comparisons of a kernel with itself, and conv2d and linear only with a fused relu.
 set -euo pipefail
 program=$1 few=${2:-}
 folder=$(mktemp -d)
