@@ -39,7 +39,7 @@ TEST(cores_are_divided) {
     assert_string_equal(share_of(plain, 5, -1, 1, 2), "2 3 4");
     assert_string_equal(share_of(twins, 8, -1, 0, 2), "0 1 4 5");
     assert_string_equal(share_of(twins, 8, -1, 3, 4), "3 7");
-    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* all CPUs of `whole` that may be used */
+    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* a whole core: its usable CPUs */
     assert_string_equal(share_of(twins, 8, -1, 0, 8), "0");
     assert_string_equal(share_of(twins, 8, -1, 1, 8), "4");
     assert_string_equal(share_of(twins, 8, -1, 0, 9), "none");

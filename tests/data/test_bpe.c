@@ -212,7 +212,7 @@ TEST(as_a_plain_loop) {
 
 /* ---- there and back ---- */
 
-/* Every code point in some order, and every code point twice in a row: a text of 2 x 4 MB. */
+/* Every code point, in a mixed order: a text of about 4 MB. */
 TEST(every_character_comes_back) {
     enum { CODES = 0x110000, BYTES = 4 * CODES };
     char *text = gs_test_malloc(BYTES + 1);

@@ -39,7 +39,7 @@ static uint16_t nearest(gs_wire wire, float x) {
     return (uint16_t)(sign | (up ? high : low));
 }
 
-/* Converts a single value by the code for the remainder of an array; the code for vectors is compared too. */
+/* Converts a single value, and checks that the code for vectors gives the same bits in an array. */
 static uint16_t narrow(gs_wire wire, float x, float *kept) {
     uint16_t alone, among[16];
     float data[16];
