@@ -101,7 +101,7 @@ def no_complaints(what):
     log = b.get_log("browser")
     equal(log, [], f"{what}: the console")
     loaded = b.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
-    equal([name for name in loaded if not name.startswith("data:")], [], f"{what}: loaded from elsewhere")
+    equal([name for name in loaded if not name.startswith("data:")], [], f"{what}: loaded from a network")
 
 
 def program(*words):
@@ -151,7 +151,7 @@ def wait_for(is_so, what):
         if is_so():
             return
         time.sleep(0.05)
-    raise AssertionError(f"30 s later still not: {what}")
+    raise AssertionError(f"not within 30 s: {what}")
 
 
 b = start()

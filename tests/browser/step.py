@@ -101,14 +101,14 @@ def every_round_is_what_the_terminal_shows(n, model="softmax"):
             for worker, parts in now["holds"].items():
                 held = [next(c for at, size, c in parts if at <= first < at + size) for first in bounds[:-1]]
                 equal(shown[worker], held, f"{what}, worker {worker}")
-        check(not one("#next").is_enabled(), f"{scheme}: there is a round after the last")
+        check(not one("#next").is_enabled(), f"{scheme}: there is a round after the last one")
         rounds, messages, total, most, near = formulas(scheme, n, floats)
         for column in ("so", "all"):
             c = counters(0, column)
             equal((c["rounds"], c["messages"], c["bytes"]), (rounds, messages, total), f"{scheme}, {n}: in all")
             check(abs(c["most"] - most) <= near or (scheme == "tree" and c["most"] <= most),
                   f"{scheme}, {n}: the busiest sends {c['most']}, wanted {most}")
-        check("≠" not in stage(0).text, f"{scheme}, {n}: counted is not as the formula")
+        check("≠" not in stage(0).text, f"{scheme}, {n}: the counts differ from the formula")
     no_complaints(f"{n} workers, {model}")
 
 
@@ -143,7 +143,7 @@ def keys_and_slider():
     ActionChains(b).move_to_element(slider).click().perform()
     equal(done(0), 3, "a click in the middle of the slider")
     slider.send_keys(Keys.ARROW_LEFT)
-    equal(done(0), 2, "left on the slider is a round too")
+    equal(done(0), 2, "the left key on the slider goes back a round")
     ActionChains(b).drag_and_drop_by_offset(slider, slider.size["width"] // 2, 0).perform()
     equal(done(0), 6, "the slider at its end")
 
@@ -155,7 +155,7 @@ def keys_and_slider():
           f"under the cursor: {one('#tip').text}")
     shoot("cursor")
     keys(Keys.ESCAPE)
-    check(not one("#tip").is_displayed(), "Esc leaves the values")
+    check(not one("#tip").is_displayed(), "Esc closes the values")
 
     keys(Keys.END)
     norms = set()
@@ -190,14 +190,14 @@ def it_moves():
 
 def few_bytes_are_faster_for_a_large_model():
     floats = page_of(4, "mlp", "ps")
-    equal(stage(0).get_attribute("data-scheme"), "ps", "what --sync says comes first")
-    equal(stage(1).get_attribute("data-scheme"), "ring", "beside it")
+    equal(stage(0).get_attribute("data-scheme"), "ps", "the scheme of --sync comes first")
+    equal(stage(1).get_attribute("data-scheme"), "ring", "the scheme next to it")
     check(floats > 500000, f"mlp has {floats} floats")
     Select(one("#clock")).select_by_value("time")
     b.find_element(By.TAG_NAME, "h1").click()
     while stage(1).get_attribute("data-done") != "6":
         keys(Keys.ARROW_RIGHT)
-    equal(stage(0).get_attribute("data-done"), "0", "where the server is when the ring is done")
+    equal(stage(0).get_attribute("data-done"), "0", "the server's round when the ring is done")
     shoot("time")
     no_complaints("modelled time")
 
@@ -218,7 +218,7 @@ def screenshots():
     look(1280, 800)
     light = b.execute_script("return getComputedStyle(document.body).backgroundColor")
     look(1280, 800, dark=True)
-    check(light != b.execute_script("return getComputedStyle(document.body).backgroundColor"), "dark is as light")
+    check(light != b.execute_script("return getComputedStyle(document.body).backgroundColor"), "the dark theme equals the light one")
     no_complaints("screenshots")
 
 

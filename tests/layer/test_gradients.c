@@ -89,7 +89,7 @@ static void check_part(network *t, gs_mem where, const float *host, const float 
         double want = difference(t, where, host, i), off = fabs(got[i] - want);
         double allowed = tolerance * (fabs(want) + rms);
         if (!(off <= allowed))
-            fail_msg("\"%s\" on %s, %s: %s[%zu] is %.9g, difference quotient %.9g: off by %.2g, wanted %.2g",
+            fail_msg("\"%s\" on %s, %s: %s[%zu] is %.9g, difference quotient %.9g: off by %.2g, allowed %.2g",
                      t->text, t->device->name, t->pass.training ? "training" : "evaluation", what, i,
                      (double)got[i], want, off, allowed);
     }
