@@ -1,5 +1,5 @@
-/* From the student's file to a program: preprocess, look, compile, look again, link. What reads the file runs in the
- * sandbox, where there is one. */
+/* From the student's file to a program: preprocess, check, compile, check again, link. Whatever reads the file runs in
+ * the sandbox, if there is one. */
 #include "grader.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "source_check.h"
 
-enum { MOST_SOURCE = 1 << 20 /* bytes of a file that somebody has written by hand */ };
+enum { MOST_SOURCE = 1 << 20 /* bytes of a hand-written file */ };
 
 static const lab_limits COMPILING = {60, (size_t)2 << 30, 1 << 20};
 
@@ -39,7 +39,7 @@ static const char *folder_of(const lab_grading *g) {
     return g->sandbox ? "/work" : g->folder;
 }
 
-/* A command of the environment on the student's file; `messages` is what it has printed. */
+/* Runs a command from the environment on the student's file; `messages` is its output. */
 static gs_status run_command(const lab_grading *g, const char *variable, bool inside, bool *worked,
                              char **messages) {
     const char *text = getenv(variable), *words[LAB_SANDBOX_WORDS + 8];
@@ -58,7 +58,7 @@ static gs_status run_command(const lab_grading *g, const char *variable, bool in
     return GS_OK;
 }
 
-/* A whole file; NULL: there is none, or it is no text: a zero byte would hide what is behind it. */
+/* A whole file; NULL if there is none, or if it is not text: a zero byte would hide the rest of it. */
 static char *text_in(const char *path) {
     enum { MOST = 64 << 20 };
     FILE *f;
@@ -72,14 +72,14 @@ static char *text_in(const char *path) {
     return NULL;
 }
 
-/* One of the folder, which the compiler or nm has written. */
+/* A file of the folder, written by the compiler or nm. */
 static char *text_of(const lab_grading *g, const char *name) {
     char path[4200];
     snprintf(path, sizeof path, "%s/%s", g->folder, name);
     return text_in(path);
 }
 
-/* Run one of the commands; the texts that it has left are for the caller to look at. False: grade->problem is set. */
+/* Runs one of the commands; the caller checks the texts that it has left. False: grade->problem is set. */
 static gs_status step(const lab_grading *g, lab_grade *grade, const char *variable, bool inside,
                       const char *problem, bool *worked) {
     char *messages;
@@ -94,7 +94,7 @@ static gs_status step(const lab_grading *g, lab_grade *grade, const char *variab
     return GS_OK;
 }
 
-/* Look at a text that a command has left. Returns true if nothing is wrong with it. */
+/* Checks a text that a command has left. Returns true if it is acceptable. */
 static bool accept(lab_grade *grade, char *text, const char *wrong) {
     if (!text) wrong = "a text to look at is missing, or has a zero byte in it";
     if (wrong) snprintf(grade->problem, sizeof grade->problem, "%s", wrong);
@@ -133,6 +133,5 @@ gs_status lab_build(const lab_grading *g, lab_grade *grade) {
     const char *problem = "it does not link with the library (the linker's messages)";
     GS_TRY(step(g, grade, "LAB_LINK", false, problem, &worked));
     if (!worked || g->sandbox || g->no_program) return GS_OK;
-    return step(g, grade, "LAB_PROGRAM", false, problem,
-                &worked); /* with which students run what they wrote */
+    return step(g, grade, "LAB_PROGRAM", false, problem, &worked); /* the program that students run */
 }

@@ -1,10 +1,10 @@
-/* The program of a lab's checks:
+/* The program that checks a lab:
  *
  *     checker TASK SOURCE COMMAND...     check the task; COMMAND starts a process of the hand-in, SOURCE is its text
  *
- * Nothing in this process comes from a student. The check runs in a thread; each thread that calls a function of the
- * student gets a hand-in process of its own, so that ranks share no memory. They are started by the first thread alone,
- * which lives as long as they do. Without a grader the verdict is printed.
+ * No code in this process comes from a student. The check runs in a thread; each thread that calls a student's function
+ * gets a separate hand-in process, so that ranks share no memory. Only the first thread starts them, since it lives as
+ * long as they do. Without a grader the verdict is printed.
  */
 #include "lab.h"
 
@@ -30,20 +30,20 @@ enum {
 };
 
 typedef struct process {
-    lab_wire wire; /* first, so that a wire is its process */
+    lab_wire wire; /* first, so that a wire is also its process */
     pid_t pid;
     bool taken; /* by a thread */
 } process;
 
 static char **command; /* starts a hand-in */
 static const lab_task *task;
-static lab_verdict verdict; /* begins with the grader's word */
+static lab_verdict verdict; /* starts with the grader's word */
 static int listener = -1;   /* the grader's socket, or -1 */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static process *processes[LAB_MOST_RANKS];
-static int process_count, wanted; /* how many there are; how many there must be */
+static int process_count, wanted; /* the number of processes, and the number required */
 static bool finished;
 
 /* ---- the verdict ---- */
@@ -61,7 +61,7 @@ static _Noreturn void send_verdict(void) {
 }
 
 void lab_wire_blank(const char *number) {
-    pthread_mutex_lock(&lock); /* for good: the first one ends the process */
+    pthread_mutex_lock(&lock); /* never unlocked: the first one ends the process */
     verdict.passed = 0;
     snprintf(verdict.blank, sizeof verdict.blank, "%s", number);
     snprintf(verdict.message, sizeof verdict.message, "not written yet: task %s", verdict.blank);
@@ -73,7 +73,7 @@ void lab_wire_blank(const char *number) {
 _Noreturn void lab_wire_lost(lab_wire *w, const char *why) {
     process *p = (process *)w;
     int status = 0;
-    pthread_mutex_lock(&lock); /* for good */
+    pthread_mutex_lock(&lock); /* never unlocked */
     shutdown(w->fd, SHUT_RDWR);
     for (int waited = 0; waitpid(p->pid, &status, WNOHANG) == 0; waited += 5) {
         if (waited == PATIENCE_MS) kill(p->pid, SIGKILL);
@@ -83,13 +83,13 @@ _Noreturn void lab_wire_lost(lab_wire *w, const char *why) {
     verdict.ended = 1;
     verdict.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     verdict.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (verdict.code > 128) verdict.signal = verdict.code - 128; /* of one in a sandbox */
+    if (verdict.code > 128) verdict.signal = verdict.code - 128; /* the status of one in a sandbox */
     snprintf(verdict.message, sizeof verdict.message, "%s", why);
     snprintf(verdict.called, sizeof verdict.called, "%s", w->called);
     send_verdict();
 }
 
-/* posix_spawn does not run what OpenBLAS would do before a fork. */
+/* posix_spawn skips what OpenBLAS would do before a fork. */
 static process *spawn(void) {
     int ends[2];
     process *p = calloc(1, sizeof *p);
@@ -107,7 +107,7 @@ static process *spawn(void) {
     return p;
 }
 
-/* What ends before its main has not run a line of the student's: it is the machine's fault, or the sanitizer's. */
+/* A process that ends before its main has run no student's code: the machine or the sanitizer is to blame. */
 static process *start(void) {
     for (int starts = 1;; starts++) {
         process *p = spawn();
@@ -126,7 +126,7 @@ static process *start(void) {
     }
 }
 
-static pthread_key_t key; /* the process that a thread has taken */
+static pthread_key_t key; /* the process that a thread uses */
 
 static void give_back(void *taken) {
     pthread_mutex_lock(&lock);
@@ -156,7 +156,7 @@ lab_wire *lab_wire_here(void) {
     return &mine->wire;
 }
 
-/* LeakSanitizer, in each of them. */
+/* Runs LeakSanitizer in each of them. */
 static bool look_for_leaks(void) {
     bool found = false;
     for (int i = 0; i < process_count; i++) found = lab_wire_leaks(&processes[i]->wire) || found;
@@ -182,7 +182,7 @@ static void serve_starts(void) {
     pthread_mutex_lock(&lock);
     while (!finished) {
         while (process_count < wanted) {
-            pthread_mutex_unlock(&lock); /* nobody else adds to the list */
+            pthread_mutex_unlock(&lock); /* no other thread adds to the list */
             process *p = start();
             pthread_mutex_lock(&lock);
             processes[process_count++] = p;
@@ -193,7 +193,7 @@ static void serve_starts(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A kernel cannot call back: a blank of lab.cl is found by its text, lab_blank(4.2). */
+/* A kernel cannot call back: a blank of lab.cl is recognised by its text, lab_blank(4.2). */
 static void look_for_blank_in_kernels(const char *source) {
     char line[1024], text[40];
     size_t length = strlen(source);
@@ -228,7 +228,7 @@ int main(int argc, char **argv) {
     command = argv + 3;
     find_listener();
     (void)lab_seed();
-    unsetenv(LAB_SEED); /* the hand-in need not know it */
+    unsetenv(LAB_SEED); /* the hand-in must not read it */
     look_for_blank_in_kernels(argv[2]);
     lab_install();
     pthread_t thread;

@@ -20,19 +20,19 @@
 #include "core/clock.h"
 
 enum {
-    AT_ONCE = 8,             /* most of them */
+    AT_ONCE = 8,             /* commands at a time, at most */
     KEPT = 64 << 10,         /* bytes of the output that are kept: the last ones */
     LARGEST_FILE = 64 << 20, /* bytes that a command may write to one file */
     POLL_MS = 20
 };
 
 typedef struct running {
-    lab_job *job; /* NULL: this place is free */
+    lab_job *job; /* NULL: this slot is free */
     pid_t pid;
     int output, verdict; /* our ends; -1: closed */
     size_t kept, printed;
     char word[LAB_WORD];
-    double started, looked; /* when it began; when it was looked at */
+    double started, looked; /* start time; time of the last check */
     lab_time time;
     bool killed; /* job->end says why */
 } running;
@@ -57,8 +57,8 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* a compiler starts others */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
-    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* nothing that is open here is for it, */
-    if (job->judged) {                        /* but the socket for its verdict */
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* it inherits no open files, */
+    if (job->judged) {                        /* except the socket for its verdict */
         fcntl(verdict, F_SETFD, 0);
         snprintf(text, sizeof text, "%d", verdict);
         setenv(LAB_VERDICT_FD, text, 1);
@@ -94,7 +94,7 @@ static gs_status start(running *r, lab_job *job) {
     r->output = output[0];
     r->verdict = verdict[0];
     if (pid > 0) {
-        setpgid(pid, pid); /* here too: who is first does not matter */
+        setpgid(pid, pid); /* in both processes: it does not matter which one is first */
         return GS_OK;
     }
     shut(&r->output);
@@ -109,7 +109,7 @@ static void stop(running *r, lab_end why) {
     kill(-r->pid, SIGKILL);
 }
 
-/* Processes that have left their group are ours since their parents ended (PR_SET_CHILD_SUBREAPER). */
+/* Processes that have left their group become our children when their parents end (PR_SET_CHILD_SUBREAPER). */
 static void end_orphans(void) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
@@ -127,7 +127,7 @@ static void end_orphans(void) {
 
 /* ---- watching ---- */
 
-/* Keep the last KEPT bytes: what matters of a crash comes at its end. */
+/* Keeps the last KEPT bytes: the important part of a crash comes at the end. */
 static void keep(running *r, const char *text, size_t count) {
     char *kept = r->job->output;
     r->printed += count;
@@ -142,7 +142,7 @@ static void keep(running *r, const char *text, size_t count) {
     kept[r->kept] = '\0';
 }
 
-/* A pipe that is never empty must not keep us from looking at the clock: one buffer at a time and no more. */
+/* Reads only one buffer at a time: a pipe that is never empty must not keep this process from checking the time. */
 static void read_output(running *r) {
     char text[KEPT / 4];
     for (int i = 0; i < 8 && r->output >= 0; i++) {
@@ -168,16 +168,16 @@ static void read_verdict(running *r) {
     shut(&r->verdict); /* one verdict, the first */
 }
 
-/* What a process uses, with all that it has started. */
+/* The resources of a process, including all processes that it has started. */
 typedef struct use {
     size_t memory; /* bytes */
     double cpu;    /* seconds */
-    bool awake;    /* a thread computes, waits for a processor, or for a disk */
+    bool awake;    /* a thread computes, or waits for a processor or a disk */
 } use;
 
 static void add_use(pid_t pid, int depth, use *u);
 
-/* Of what one thread has started. */
+/* Adds the children of one thread. */
 static void add_children(const char *children, int depth, use *u) {
     int child;
     FILE *f = fopen(children, "r");
@@ -185,7 +185,7 @@ static void add_children(const char *children, int depth, use *u) {
     if (f) fclose(f);
 }
 
-/* What follows the name in a file "stat" of /proc; NULL: it cannot be read any more. */
+/* The text after the name in a "stat" file of /proc; NULL: it can no longer be read. */
 static const char *read_stat(const char *path, char *line, int size) {
     FILE *f = fopen(path, "r");
     const char *name_end = f && fgets(line, size, f) ? strrchr(line, ')') : NULL;
@@ -202,7 +202,7 @@ static void add_thread(pid_t pid, const char *thread, int depth, use *u) {
     add_children(path, depth + 1, u);
 }
 
-/* What cannot be read any more counts nothing; what is too deep to be looked at is too much. */
+/* A process that can no longer be read counts nothing; one nested too deeply counts as too large. */
 static void add_use(pid_t pid, int depth, use *u) {
     enum { DEEPEST = 64 };
     if (depth > DEEPEST) {
@@ -235,9 +235,9 @@ bool lab_is_too_long(const lab_limits *limits, const lab_time *t) {
            t->clock > LAB_BY_THE_CLOCK * limits->seconds;
 }
 
-/* A look is a moment: two processes that talk to each other may both be found asleep in it. So a sleep is one in which
- * no look has found anybody awake, and no time of a processor was used. Nor does it count what was not looked at for
- * long, because this process had to wait for a processor itself. */
+/* A check is a snapshot: it may find two processes that talk to each other both asleep. So a sleep is a time in which
+ * no check has found a thread awake, and no CPU time was used. Long gaps between checks do not count, since this
+ * process then had to wait for a processor itself. */
 static void look_at_time(running *r, const use *u) {
     const double now = gs_seconds(), passed = fmin(now - r->looked, 5e-3 * POLL_MS);
     const bool slept = !u->awake && u->cpu == r->time.cpu;
@@ -261,7 +261,7 @@ static bool watch(running *r) {
     int status;
     pid_t ended = waitpid(r->pid, &status, WNOHANG);
     if (ended == 0 || (ended < 0 && errno == EINTR)) return false;
-    kill(-r->pid, SIGKILL); /* whatever it has left behind */
+    kill(-r->pid, SIGKILL); /* all leftover processes */
     read_output(r);
     if (job->judged) read_verdict(r);
     if (!r->killed) {

@@ -1,14 +1,13 @@
-/* The grader of one lab: compile the student's file, run each task's checker, and say what came of it.
+/* The grader of one lab: compiles the student's file, runs each task's checker, and reports the result.
  *
  *     grader --lab 07 --title all-reduce --source FILE --given FILE --folder DIR --checker PROGRAM --headers DIR
  *            [--kernels] [--json] [--sandbox] [--unchecked] [--no-program] [--seed N]
  *
- * It is built for each lab from that lab's check.c, of which it needs the list of tasks: nothing that a student has
- * written is a part of this program, or of the checker. make writes the script that calls it (lessons.mk); from there
- * come LAB_PREPROCESS, LAB_COMPILE, LAB_SYMBOLS, LAB_LINK and LAB_PROGRAM, shell commands in which $1 is the student's
- * file and $2 the folder.
+ * It is built for each lab from that lab's check.c, for its list of tasks: no student's code is part of this program,
+ * or of the checker. make writes the script that calls it (lessons.mk), which sets LAB_PREPROCESS, LAB_COMPILE,
+ * LAB_SYMBOLS, LAB_LINK and LAB_PROGRAM: shell commands in which $1 is the student's file and $2 the folder.
  *
- * Exit status: 0 it was graded, whatever the points; 1 it could not be; 2 wrong usage.
+ * Exit status: 0 it was graded, with any points; 1 it could not be graded; 2 wrong usage.
  */
 #include "grader.h"
 

@@ -1,4 +1,4 @@
-/* The program of a hand-in: what a student wrote, and a loop that calls it for the checker (remote/remote.h). */
+/* The program of a hand-in: the student's functions, and a loop that calls them for the checker (remote/remote.h). */
 #include "lab.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ void lab_wire_blank(const char *task) {
     (void)task;
 }
 
-/* The checker ends with this, and so does everything else. */
+/* The checker stops here, and so do all other processes. */
 gs_status lab_blank(const char *task) {
     const char tag = LAB_BLANK;
     char text[LAB_BLANK_TEXT] = "";
@@ -50,9 +50,9 @@ const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 const char *__lsan_default_suppressions(void);
 
-/* Leaks are looked for when the check is through (remote/common.c). LLVM, inside PoCL, installs a signal stack of its
- * own in each thread, which AddressSanitizer's would collide with. It frees so much that memory which waits to be used
- * again (256 MB by default), counted twice while LeakSanitizer looks on from a second process, would be too much. */
+/* Leaks are checked when the check is done (remote/common.c). LLVM, inside PoCL, installs a signal stack in each
+ * thread, which would collide with AddressSanitizer's. It frees so much memory that the quarantine (256 MB by default),
+ * counted twice while LeakSanitizer inspects it from a second process, would be too large. */
 const char *__asan_default_options(void) {
     return "detect_leaks=1:leak_check_at_exit=0:use_sigaltstack=0:allocator_may_return_null=1:"
            "max_allocation_size_mb=2048:quarantine_size_mb=64:print_legend=0";
@@ -62,12 +62,12 @@ const char *__ubsan_default_options(void) {
     return "print_stacktrace=1";
 }
 
-/* PoCL keeps some of what its compiler made until the process ends. */
+/* PoCL keeps some objects of its compiler until the process ends. */
 const char *__lsan_default_suppressions(void) {
     return "leak:libpocl.so\nleak:libLLVM\nleak:libclang\nleak:liboclgrind\n";
 }
 
-/* ---- the kernels of a lab with a lab.cl, in the folder beside its program ---- */
+/* ---- the kernels of a lab with a lab.cl, in the folder of its program ---- */
 
 static void choose_kernels(void) {
     char path[4200];
@@ -83,9 +83,9 @@ static void choose_kernels(void) {
 
 /* ---- the system calls that a hand-in may make ----
  *
- * A student's code makes them, the sanitizers, and for kernels PoCL with its compiler and linker. Not among them is
- * what makes memory that is no process's, so that no limit counts it (sockets, pipes, queues, shared memory), or a name
- * space in which it could mount some. For the machine: a verdict does not depend on it. */
+ * The student's code, the sanitizers, and for kernels PoCL with its compiler and linker use them. The list excludes
+ * calls that create memory outside any process, which no limit would count (sockets, pipes, queues, shared memory), or
+ * a namespace in which it could be mounted. This protects the machine; no verdict depends on it. */
 
 #if defined(__x86_64__)
 #define THIS_MACHINE AUDIT_ARCH_X86_64
@@ -95,7 +95,7 @@ static void choose_kernels(void) {
 
 #ifdef THIS_MACHINE
 static const unsigned ALLOWED[] = {
-    /* clone and mmap are looked at below; of one missing here (clone3) the C library takes an older one */
+    /* clone and mmap are checked below; if a call is missing here (clone3), the C library uses an older one */
     SYS_futex,
     SYS_read,
     SYS_write,
@@ -204,7 +204,7 @@ static const unsigned ALLOWED[] = {
     SYS_ppoll,
     SYS_pselect6,
     SYS_fadvise64,
-#ifdef SYS_open /* the older ones, which newer processors do not have */
+#ifdef SYS_open /* older calls, which newer processors lack */
     SYS_open,
     SYS_stat,
     SYS_lstat,
@@ -234,9 +234,9 @@ enum { CALLS = sizeof ALLOWED / sizeof *ALLOWED };
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, (value))
-#define REFUSE RETURN(SECCOMP_RET_ERRNO | ENOSYS) /* as if the system had no such call */
-#define UNLESS(test, value) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), 0, 1) /* skip the next one */
-/* In a call, its argument must have none of these bits, and is the last thing that is looked at. */
+#define REFUSE RETURN(SECCOMP_RET_ERRNO | ENOSYS) /* as if the system lacked this call */
+#define UNLESS(test, value) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), 0, 1) /* skips the next instruction */
+/* The argument of a call must contain none of these bits; this is the last check. */
 #define WITHOUT(call, argument, bits)                                                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), LOAD(args[argument]), UNLESS(BPF_JSET, (bits)),       \
         REFUSE, RETURN(SECCOMP_RET_ALLOW)
@@ -248,7 +248,7 @@ static void refuse_calls(void) {
         REFUSE,
         LOAD(nr),
         WITHOUT(SYS_clone, 0, CLONE_NEWUSER),
-        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages that stay, and count nowhere, when they are given up */
+        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages that stay after they are released, without being counted */
     };
     static struct sock_filter rules[sizeof first / sizeof *first + 2 * CALLS + 1];
     size_t count = sizeof first / sizeof *first;

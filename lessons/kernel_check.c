@@ -1,6 +1,6 @@
-/* What a lab.cl may not contain: other files, assembly, and prints, which Oclgrind's counts could be mistaken for. The
- * preprocessor of a C compiler sees another text than OpenCL's (__OPENCL_VERSION__), and must not fail where one of
- * the kernels is unfinished; so this looks at the file as it is, comments too. */
+/* What a lab.cl may not contain: other files, assembly, and prints, which could be mistaken for Oclgrind's counts. A C
+ * compiler's preprocessor sees another text than OpenCL's (__OPENCL_VERSION__), and must not fail on an unfinished
+ * kernel; so this check reads the unprocessed file, including comments. */
 #include "source_check.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 static char sentence[400];
 
-/* A text without its spliced lines: a backslash, perhaps spaces, and the end of a line. */
+/* A text without spliced lines: a backslash, possibly spaces, and the end of the line. */
 typedef struct reader {
     const char *at;
     int line;
@@ -48,7 +48,7 @@ static bool is_wrong(const char *word, bool directive) {
 const char *lab_check_kernels(const char *text) {
     reader r = {text, 1};
     char word[4096];
-    bool directive = false; /* a # came last, or spaces after it */
+    bool directive = false; /* the last token was a #, possibly followed by spaces */
     for (char c = next(&r), before = '\0'; c != '\0';) {
         int line = r.line;
         if (isalpha((unsigned char)c) || c == '_') {

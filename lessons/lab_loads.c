@@ -1,4 +1,4 @@
-/* How often a kernel loads: Oclgrind prints a histogram of the instructions of each kernel, and here it is read.
+/* How often a kernel loads, parsed from the histogram of each kernel's instructions that Oclgrind prints.
  *
  *     Instructions executed for kernel 'product_vector':
  *                 2048 - load global (8192 bytes)
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "  65,536 - load ...": some languages write it so. */
+/* "  65,536 - load ...": some locales write it this way. */
 static size_t count_of(const char *line, const char *end) {
     size_t count = 0;
     for (; line < end; line++)
@@ -20,12 +20,12 @@ static size_t count_of(const char *line, const char *end) {
     return count;
 }
 
-/* A call of OpenCL's own that takes a pointer into an address space and does more than store: vload16, atomic_or. */
+/* An OpenCL built-in that takes a pointer into this address space and does more than store: vload16, atomic_or. */
 static bool takes(const char *what, const char *space) {
     return strncmp(what, " - call _Z", 10) == 0 && strstr(what, space) && !strstr(what, "vstore");
 }
 
-/* __constant is another name for the same memory. */
+/* __constant counts as the same memory. */
 static void add_line(const char *line, lab_loads *loads) {
     const char *what = strstr(line, " - ");
     if (!what) return;
@@ -37,8 +37,7 @@ static void add_line(const char *line, lab_loads *loads) {
         loads->local += count;
 }
 
-/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": from global, constant or local memory, and nobody says how
- * much. */
+/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": from global, constant or local memory, of unknown size. */
 static bool copies_whole(const char *line) {
     const char *from = strstr(line, "call llvm.mem");
     for (int points = 0; from && points < 3; points++) from = strchr(from + 1, '.');
@@ -70,7 +69,7 @@ static histogram read_histogram(FILE *f, const char *kernel, lab_loads *loads) {
 gs_status lab_count_loads(gs_status (*run)(void *context), void *context, const char *kernel,
                           lab_loads *loads) {
     fflush(stdout);
-    FILE *printed = tmpfile(); /* what Oclgrind prints, it prints to standard output */
+    FILE *printed = tmpfile(); /* Oclgrind prints to standard output */
     int before = dup(STDOUT_FILENO);
     if (!printed || before < 0 || dup2(fileno(printed), STDOUT_FILENO) < 0)
         return gs_fail(GS_E_FILE, "cannot read what Oclgrind prints: %s", strerror(errno));

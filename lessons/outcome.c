@@ -1,4 +1,4 @@
-/* From what a task's process did to points and a sentence. */
+/* Turns the end of a task's process into points and a sentence. */
 #include "grader.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ static const char *bug_in(const char *output, int *length) {
     return at;
 }
 
-/* What the kernels' compiler has complained of (cl/build.c prints it), a line each, the first ones. */
+/* The first errors of the kernels' compiler (cl/build.c prints them), one per line. */
 static bool compiler_errors(const char *output, char *text, size_t size) {
     enum { SHOWN = 5 };
     static const char says[] = "the OpenCL compiler says:\n";
@@ -33,9 +33,9 @@ static bool compiler_errors(const char *output, char *text, size_t size) {
     return found > 0;
 }
 
-/* ---- hints: a task's own one says how the task is done, which helps nobody whose program crashes ---- */
+/* ---- hints: the task's own hint says how to solve it, which does not help with a crash ---- */
 
-/* Is the number `name`, "nan" or "inf", among the words of `text`? Also "-nan", "(inf" and "nan,". */
+/* Whether the number `name`, "nan" or "inf", is a word of `text`. Also "-nan", "(inf" and "nan,". */
 static bool has_number(const char *text, const char *name) {
     for (const char *at = text; (at = strcasestr(at, name)); at++) {
         const bool begins = at == text || !isalnum((unsigned char)at[-1]);
@@ -44,7 +44,7 @@ static bool has_number(const char *text, const char *name) {
     return false;
 }
 
-/* The command with which a student sees more. Of what ran in the sandbox no such program is made. */
+/* The command that shows a student more. For code that ran in the sandbox there is no such program. */
 static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome *o, const char *before,
                         const char *after) {
     if (!g->sandbox)
@@ -52,7 +52,7 @@ static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome 
                  after);
 }
 
-/* Of a check that has failed, by what has come out. What is expected is never NaN, but it may be infinite. */
+/* For a failed check, by its result. The expected value is never NaN, but it may be infinite. */
 static const char *hint_for(const lab_task *task, const lab_verdict *v) {
     const char *got = strstr(v->message, "got ");
     if (has_number(v->message, "nan"))
@@ -73,7 +73,7 @@ static const char *hint_for(const lab_task *task, const lab_verdict *v) {
 
 /* ---- how a process has ended ---- */
 
-/* The hand-in has ended before its check was through, or the checker has. */
+/* The hand-in, or the checker, has ended before the check was done. */
 static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
     int length;
     const char *bug = bug_in(job->output, &length);
@@ -90,7 +90,7 @@ static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
                  ended ? job->verdict.code : job->code);
 }
 
-/* Nothing that a student writes runs before main, so no student is told of a crash. */
+/* No student's code runs before main, so students are not told of such a crash. */
 static void not_started(const lab_verdict *v, lab_outcome *o) {
     char how[60];
     if (v->signal > 0 && sigabbrev_np(v->signal))
@@ -164,7 +164,7 @@ void lab_judge(const lab_grading *g, const lab_task *task, const lab_job *job, c
         snprintf(o->note, sizeof o->note, "%s", *v->message ? v->message : "the check failed");
         snprintf(o->hint, sizeof o->hint, "%s", hint_for(task, v));
     } else if (v->leaks && lab_leak_report(job->output, file, o->note, sizeof o->note)) {
-        /* the result is right, but the memory is gone */
+        /* the result is right, but there is a memory error */
     } else {
         o->points = task->points;
     }

@@ -1,4 +1,4 @@
-/* What a student reads, in 80 columns; and one line of JSON for scripts. */
+/* The report for a student, in 80 columns; and one line of JSON for scripts. */
 #include "grader.h"
 #include "io/json.h"
 
@@ -9,7 +9,7 @@
 
 enum { COLUMNS = 80, INDENT = 12 };
 
-/* Words of `text`, broken at spaces, under each other from column INDENT on; a newline in it begins a new line. */
+/* Words of `text`, wrapped at spaces, with later lines starting at column INDENT; a newline in it starts a new line. */
 static void print_wrapped(const char *first, const char *text) {
     int column = printf("%*s%s", INDENT, "", first);
     bool begin = true;

@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include "contain.h"
 
-/* Users who own nothing: those from which systemd draws its own (systemd.exec, DynamicUser=). */
+/* Users who own nothing: systemd takes its dynamic users from the same range (systemd.exec, DynamicUser=). */
 enum { FIRST_USER = 61184, USERS = 4096 };
 
 #define TEMPORARY_BYTES "67108864"
-/* Those of the grader's own user are counted by name space, but before Linux 5.14 with all that the user runs. */
+/* Processes of the grader's user are counted per namespace, but before Linux 5.14 with all others of the user. */
 #define MOST_PROCESSES(own_user) ((own_user) ? "--nproc=256" : "--nproc=4096")
 
 typedef struct word_list {
@@ -26,7 +26,7 @@ static void add(word_list *l, const char *const *words) {
 }
 #define ADD(l, ...) add(l, (const char *const[]){__VA_ARGS__, NULL})
 
-/* In the beginning `env -i`, so that bubblewrap's own process does not have them either. */
+/* Starts with `env -i`, so that bubblewrap's own process does not inherit the environment either. */
 static void add_environment(word_list *l, char *const *environment) {
     static const char *const kept[] = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "POCL_DEVICES"};
     static char text[sizeof kept / sizeof *kept][512];
@@ -50,11 +50,11 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
         ADD(&l, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID");
     else
         ADD(&l, "--unshare-user", "--uid", "65534", "--gid", "65534");
-    /* links as in the system itself: PoCL looks for its files beside its library */
+    /* links as in the real system: PoCL looks for its files next to its library */
     ADD(&l, "--perms", "755", "--dir", "/etc", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
         "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--ro-bind-try",
         "/etc/alternatives", "/etc/alternatives");
-    /* PoCL asks how many cores there are, and how much memory */
+    /* PoCL reads the number of cores and the memory size */
     ADD(&l, "--perms", "755", "--dir", "/sys", "--perms", "755", "--dir", "/sys/devices", "--ro-bind-try",
         "/sys/devices/system", "/sys/devices/system");
     ADD(&l, "--ro-bind-try", "/etc/OpenCL", "/etc/OpenCL", "--ro-bind-try", "/etc/ld.so.cache",
@@ -62,7 +62,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
     ADD(&l, "--size", TEMPORARY_BYTES, "--perms", "1777", "--tmpfs", "/tmp",
         writable ? "--bind" : "--ro-bind", s->folder, "/work", "--ro-bind", s->headers, "/tree", "--chdir",
         "/tree");
-    /* both are in memory, without a limit, and an ordinary user's own */
+    /* both are in memory, without a limit, and writable for an ordinary user */
     ADD(&l, "--remount-ro", "/dev", "--remount-ro", "/");
     ADD(&l, "prlimit", MOST_PROCESSES(s->user), "--nofile=64");
     if (s->user) {
@@ -73,7 +73,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
     return l.count;
 }
 
-/* A command that does nothing, inside. */
+/* Runs a command that does nothing inside. */
 static gs_status try_it(lab_sandbox *s) {
     const char *words[LAB_SANDBOX_WORDS + 2];
     int count = lab_sandbox_words(s, false, NULL, words);
@@ -90,7 +90,7 @@ static gs_status try_it(lab_sandbox *s) {
     return status;
 }
 
-/* The folder and the files in it become the user's. Nothing of theirs has run yet, so there is no link to follow. */
+/* Makes the user the owner of the folder and its files. The user has run nothing yet, so there is no link to follow. */
 static gs_status give_folder(const lab_sandbox *s) {
     char path[4200];
     DIR *d = opendir(s->folder);

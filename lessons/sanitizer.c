@@ -1,5 +1,4 @@
-/* A sanitizer's report is for those who know it: here it is cut to the line of the student's file, and what
- * happened. */
+/* A sanitizer's report is for experts: here it is reduced to the line of the student's file and the kind of error. */
 #include "grader.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@ static const char *line_end(const char *at) {
     return at + strcspn(at, "\n");
 }
 
-/* The first frame in the student's file, "#1 0x55.. in ring_sum lessons/07-all-reduce/lab.c:57", not behind `end`:
+/* The first frame in the student's file, "#1 0x55.. in ring_sum lessons/07-all-reduce/lab.c:57", before `end`:
  * "lab.c:57: in ring_sum". */
 static bool frame_in(const char *report, const char *end, const char *file, char *text, size_t size) {
     char wanted[300];
@@ -74,7 +73,7 @@ static bool address_report(const char *output, const char *file, char *text, siz
     if (!error) return false;
     const char *kind = error + strlen("ERROR: AddressSanitizer: "), *what = meaning(kind);
     char place[400] = "", access[60] = "";
-    const char *end = strstr(kind, "\n\n"); /* further stacks say who made the memory */
+    const char *end = strstr(kind, "\n\n"); /* further stacks show who allocated the memory */
     frame_in(kind, end ? end : kind + strlen(kind), file, place, sizeof place);
     const char *at = strstr(kind, "\nREAD of size ");
     if (!at) at = strstr(kind, "\nWRITE of size ");

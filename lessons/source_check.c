@@ -29,15 +29,15 @@ static const char *check_word(const char *word, int line) {
     return sentence;
 }
 
-/* Behind a string or character constant. */
+/* The position after a string or character constant. */
 static const char *skip_constant(const char *at) {
     char quote = *at++;
     while (*at && *at != '\n' && *at != quote) at += *at == '\\' && at[1] ? 2 : 1;
     return at + (*at == quote);
 }
 
-/* What a second compiler would read in another way: clang takes trigraphs and lines that end in a backslash for what
- * they are in a source file, also in a text that has been through the preprocessor; gcc does not. */
+/* Spellings that compilers read differently: clang processes trigraphs and line splices in every text, even a
+ * preprocessed one; gcc does not. */
 static const char *check_spelling(const char *at, int line) {
     const size_t length = strcspn(at, "\n");
     size_t end = length;
@@ -73,8 +73,8 @@ static const char *check_line(const char *at, int line) {
     return NULL;
 }
 
-/* The files that the compiler is in: markers "# 12 "file" 1" enter one, 2 returns from one, and one without a number
- * comes from a #line, or follows many empty lines of the same file. */
+/* The stack of files that the compiler reads: markers "# 12 "file" 1" enter a file, 2 returns from one, and one without
+ * a number comes from a #line, or follows many empty lines of the same file. */
 typedef struct place {
     int depth, line;
     char file[DEPTH][NAME];
@@ -114,7 +114,7 @@ const char *lab_check_words(const char *text, const char *file) {
                 return "it includes a file behind a #define, which would change what is in it";
             bool own = strcmp(p.file[p.depth], file) == 0;
             if (seen && p.depth == 0 && !own) return renamed(p.file[0]);
-            seen = seen || (own && p.line > 0); /* gcc begins with line 0 */
+            seen = seen || (own && p.line > 0); /* gcc starts with line 0 */
             continue;
         }
         if (strcmp(p.file[p.depth], file) == 0) {
@@ -132,7 +132,7 @@ const char *lab_check_words(const char *text, const char *file) {
 
 /* ---- included files ---- */
 
-/* Without "NAME/..", as in "/usr/lib/gcc/x/12/../../../../include/a.h". */
+/* Removes "NAME/..", as in "/usr/lib/gcc/x/12/../../../../include/a.h". */
 static void shorten(char *path) {
     char *up;
     while ((up = strstr(path, "/../"))) {
@@ -148,7 +148,7 @@ static bool is_allowed(char *path) {
                                           "/usr/lib/llvm",
                                           "/usr/lib/clang/",
                                           "/usr/local/include/",
-                                          "/usr/lib/linux/uapi/", /* Debian 13 keeps the kernel's here */
+                                          "/usr/lib/linux/uapi/", /* the kernel's headers on Debian 13 */
                                           NULL};
     static const char *const ours[] = {"src/", "cpu/", "lessons/", NULL};
     if (*path == '/') shorten(path);
@@ -191,15 +191,15 @@ static const char *const COMMON[] = {
     /* output */
     "printf", "fprintf", "snprintf", "sprintf", "puts", "fputs", "putchar", "putc", "fputc", "fflush",
     "fwrite", "stdout", "stderr", "perror", "vprintf", "vfprintf", "vsnprintf",
-    /* ends */
+    /* termination */
     "exit", "abort", "__assert_fail",
-    /* mathematics; with f or l behind them too */
+    /* mathematics; also with f or l appended */
     "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "fabs", "floor", "ceil",
     "round", "trunc", "rint", "lrint", "llrint", "lround", "llround", "nearbyint", "fmod", "remainder",
     "fmax", "fmin", "fdim", "fma", "ldexp", "frexp", "scalbn", "ilogb", "logb", "modf", "hypot", "sin", "cos",
     "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "erf", "erfc", "tgamma", "lgamma",
     "copysign", "nextafter", "sincos",
-    /* what the compiler puts in */
+    /* symbols that the compiler adds */
     "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail", "__errno_location", "__tls_get_addr", "__isoc23_strtol",
     "__isoc23_strtoul", "__printf_chk", "__fprintf_chk", "__snprintf_chk", "__sprintf_chk", "__memcpy_chk",
     "__memset_chk", "__memmove_chk", "__strcpy_chk", "__strcat_chk", "__fpclassify", "__isnan", "__isinf",

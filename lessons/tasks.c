@@ -1,4 +1,4 @@
-/* Each task's check, in a process of its own; those of kernels a second time under Oclgrind. */
+/* Runs each task's check in a separate process; kernel tasks run again under Oclgrind. */
 #include "grader.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* AddressSanitizer does not see what a kernel does, and in PoCL's order of work-items many races do no harm. */
+/* AddressSanitizer cannot check kernels, and many races are harmless in PoCL's order of work-items. */
 enum { OCLGRIND_SECONDS = 20, SIMULATOR = 6 /* words before the program's */ };
 
 static const char *name_of(const char *path) {
@@ -15,12 +15,12 @@ static const char *name_of(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* The checkers of all tasks, or of those that have passed, with the hand-in under a simulator. */
+/* The checkers of all tasks; or of those that passed, with the hand-in under a simulator. */
 typedef struct task_jobs {
     int count, task[LAB_TASKS];
     lab_job job[LAB_TASKS];
     char number[LAB_TASKS][16], checker[4200], program[4200];
-    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the second as the simulator sees it */
+    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the same file, as seen inside the sandbox */
     const char *command[LAB_TASKS][LAB_SANDBOX_WORDS + SIMULATOR + 8];
     char seed[40];
     char *environment[5], *for_checker[6]; /* of the hand-in; the same, and the seed */
@@ -52,7 +52,7 @@ static void add(task_jobs *t, const lab_grading *g, int task, bool simulated) {
     t->environment[0] = (char *)"POCL_SIGFPE_HANDLER=0";
     t->environment[1] = simulated ? (char *)"GRADSUM_LAB_SMALL=1" : NULL;
     t->environment[2] = simulated ? (char *)"GRADSUM_CACHE=off" : NULL;
-    /* Oclgrind's counts abort where LANG is a language that is not installed. */
+    /* Oclgrind's counts abort if LANG names a language that is not installed. */
     t->environment[3] = simulated ? (char *)"LC_ALL=C" : NULL;
     snprintf(t->seed, sizeof t->seed, "%s=%s", LAB_SEED, g->seed ? g->seed : "1");
     t->for_checker[0] = t->seed;
@@ -94,9 +94,9 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* The first finding in a log: what it is, and "At line 12 (column 9) of lab.cl"; for a race both lines. Between them
- * are the kernel and its work-items, and behind each a line of the source after #include, which is not the
- * student's. */
+/* The first finding in a log: its kind, and "At line 12 (column 9) of lab.cl"; for a race both lines. It skips the
+ * kernel and its work-items in between, and the source line after each, which is taken from the text after #include and
+ * so is not the student's. */
 static bool read_finding(const char *log, char *text, size_t size) {
     char line[2000];
     int places = 0;

@@ -1,6 +1,6 @@
-# What authors check besides `make test`: make test-oclgrind | test-asan | test-tsan | test-kill | test-engines | test-net |
-# test-memory | test-layouts | test-install | test-browser | test-portable | test-interop | test-torch | fuzz SECONDS=60 |
-# trials SEED=1 | format | lint | lint-all. tests/README.md says what each is for.
+# Authors' checks besides `make test`: make test-oclgrind | test-asan | test-tsan | test-kill | test-engines | test-net
+# | test-memory | test-layouts | test-install | test-browser | test-portable | test-interop | test-torch | fuzz
+# SECONDS=60 | trials SEED=1 | format | lint | lint-all. tests/README.md describes them.
 .PHONY: test-programs test-oclgrind test-asan test-tsan test-kill trials test-engines test-net test-memory test-layouts \
         test-install test-browser test-portable test-interop test-torch fuzz fuzzers format lint lint-all
 
@@ -22,12 +22,12 @@ $(B)/tests/comm/test_mpi.o: EXTRA += $(MPI_CFLAGS)
 $(B)/tests/comm/test_mpi.o: $(B)/mpi
 -include $(OBJ_TEST:.o=.d)
 
-# What the parts of .ci/run that go side by side need: none of them builds it then.
+# The targets that parallel parts of .ci/run need: building them first keeps the parts from building them.
 test-programs: $(B)/gradsum-test $(B)/gradsum-faults $(B)/net-relay $(B)/torch-models lessons-html slides
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
 # Every kernel, on small shapes, in a simulator that reports races, uninitialised values and accesses out of bounds.
-# TILES=few: with fewer families of tiles.
+# TILES=few checks fewer families of tiles.
 test-oclgrind: $(B)/gradsum-test
 	tests/system/oclgrind.sh $(B)/gradsum-test $(TILES)
 
@@ -39,13 +39,13 @@ test-tsan:
 	$(MAKE) B=build/tsan SANITIZE=thread build/tsan/gradsum-test build/tsan/gradsum
 	tests/system/sanitize.sh tsan build/tsan/gradsum-test
 
-# Kills runs while they write checkpoints and while they start again; KILL_DRAWS=all KILL_SEED=1: see the scripts.
+# Kills runs while they write checkpoints and while they restart; KILL_DRAWS=all KILL_SEED=1: see the scripts.
 # test-faults kills ranks of runs that need not recover.
 test-kill: all
 	tests/system/checkpoint.sh $(B)/gradsum
 	tests/system/restarts.sh $(B)/gradsum
 
-# All tests that draw cases, with a seed of one's own: make trials SEED=7. In .ci/run the seed is fixed.
+# All tests with generated cases, with your own seed: make trials SEED=7. In .ci/run the seed is fixed.
 trials: export KILL_SEED = $(SEED)
 trials: export LINKS_SEED = $(SEED)
 trials: export FAILURES_SEED = $(SEED)
@@ -57,14 +57,14 @@ trials:
 	$(MAKE) test-net PARTS=links
 	$(MAKE) test-torch
 
-# Slurm, torchrun and mpirun start the processes. The test names each that is missing and skips it (with
-# GRADSUM_ENGINES=required: fails; torchrun: TORCHRUN=/path/to/torchrun).
+# Slurm, torchrun and mpirun start the processes. The test names and skips each missing one, or fails with
+# GRADSUM_ENGINES=required. torchrun: TORCHRUN=/path/to/torchrun.
 test-engines: all
 	tests/system/engines.sh $(B)/gradsum
 
-# Three hosts, made of name spaces, with two ranks each: all schemes, over good lines and bad ones, links that are cut
-# (LINKS_DRAWS=all: in all ways), and `gradsum doctor`. Where no hosts can be made, the test says why (with
-# GRADSUM_NET=required: fails). PARTS="schemes cable": these alone.
+# Three hosts made of network namespaces, with two ranks each: all schemes, over good links and bad ones, links that are
+# cut (LINKS_DRAWS=all: at all points), and `gradsum doctor`. Where no hosts can be made, the test says why; with
+# GRADSUM_NET=required it fails. PARTS="schemes cable" runs only these.
 test-net: all $(B)/net-relay
 	tests/net/net.sh $(B)/gradsum $(B)/net-relay $(PARTS)
 
@@ -72,11 +72,12 @@ $(B)/net-relay: tests/net/relay.c
 	@echo "LINK $@"
 	@$(CC) -std=c11 $(FLAGS) $(DEFINES) -o $@ $< -lm
 
-# What `gradsum memory` predicts against what 100 drawn runs take (20 in `make test`), and against malloc in 40.
+# The predictions of `gradsum memory` against the memory of 100 generated runs (20 in `make test`), and against malloc
+# in 40.
 test-memory: $(B)/gradsum-test
 	GRADSUM_TEST_DRAWS=100 $(B)/gradsum-test memory_plan
 
-# One hash: every way to divide the work, with the weights of one worker to the bit; 16 others are in `make test`.
+# One hash: every layout gives the weights of one worker to the bit; 16 other layouts are in `make test`.
 test-layouts: $(B)/gradsum-test $(B)/gradsum
 	GRADSUM_TEST_LAYOUTS=all $(B)/gradsum-test layout_weights
 
@@ -84,8 +85,8 @@ test-install: all
 	tests/system/packages_test.sh
 	tests/system/install.sh $(B)
 
-# The pages, those of the lessons too, in a real browser, without a window. Without a browser the test skips, and says it
-# (with GRADSUM_BROWSER=required: fails). Screenshots: $(B)/browser.
+# The pages, including those of the lessons, in a real browser without a window. Without a browser the test is skipped
+# with a message, or fails with GRADSUM_BROWSER=required. Screenshots: $(B)/browser.
 test-browser: all lessons-html slides
 	@tests/browser/pages.sh $(B)/lessons-html
 	@mkdir -p $(B)/browser
@@ -93,17 +94,17 @@ test-browser: all lessons-html slides
 	   /usr/bin/python3 -B tests/browser/$$test.py $(B)/gradsum $(B)/browser || exit 1; done; \
 	 else echo "test-browser: skipped: no /usr/bin/python3"; [ "$$GRADSUM_BROWSER" != required ]; fi
 
-# By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. The test names each that is missing and
-# skips it (with GRADSUM_PORTABLE=required: fails). PARTS="clang arm64": these alone.
+# By clang, with -O0, the header in C++, for arm64 under qemu, on Intel's OpenCL. The test names and skips each missing
+# tool, or fails with GRADSUM_PORTABLE=required. PARTS="clang arm64" runs only these.
 test-portable: all $(B)/gradsum-test
 	+tests/system/portable.sh $(B) $(PARTS)
 
-# The logs of train --log, read by TensorBoard and by a JSON schema's validator.
+# TensorBoard and a JSON schema validator read the logs of train --log.
 test-interop: all
 	tests/system/interop.sh $(B)/gradsum $(B)/interop
 
-# libFuzzer feeds every parser, and every message between processes, with bad input (tests/fuzz/fuzz.h), under
-# AddressSanitizer and UBSan: SECONDS each, two at a time.
+# libFuzzer feeds bad input to every parser and every reader of messages between processes (tests/fuzz/fuzz.h), under
+# AddressSanitizer and UBSan: SECONDS for each, two at a time.
 SECONDS = 60
 FUZZ    = address,undefined,float-cast-overflow
 fuzz: packages
@@ -122,8 +123,9 @@ $(FUZZERS): $(B)/bin/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/fuzz.o $(B)/libfuzze
 $(B)/tests/fuzz/%.o: EXTRA = -Ilessons -DGS_PREFIX='"$(PREFIX)"'
 .SECONDARY: $(FUZZERS:$(B)/bin/%=$(B)/tests/fuzz/%.o)
 
-# Random models, and whole runs of train and eval, beside PyTorch. Without PyTorch the test skips, and says it (with
-# GRADSUM_TORCH=required: fails). MODELS=600 draws more; GRADSUM_TORCH_SEED=N draws those of an earlier run.
+# Random models, and whole runs of train and eval, compared with PyTorch. Without PyTorch the test is skipped with a
+# message, or fails with GRADSUM_TORCH=required. MODELS=600 generates more; GRADSUM_TORCH_SEED=N repeats those of an
+# earlier run.
 MODELS = 60
 test-torch: all $(B)/torch-models
 	/usr/bin/python3 -B tests/torch/models.py $(B)/torch-models $(B)/torch --models $(MODELS) \
@@ -138,9 +140,8 @@ $(B)/torch-models: $(B)/tests/torch/models.o $(B)/libgradsum.a
 
 -include $(wildcard $(B)/tests/fuzz/*.d $(B)/tests/torch/*.d)
 
-# ---- the sources -----------------------------------------------------------------------------------------------------
-# `lint` looks at what has changed since it found nothing, `lint-all` at everything. After a change of a header, or of
-# what says how to check, `lint` looks at everything too.
+# `lint` checks what has changed since it last found nothing, `lint-all` everything. After a change of a header or of
+# the lint rules, `lint` also checks everything.
 C_FILES  = $(wildcard $(foreach d,src cpu cl tests lessons,$d/*.[ch] $d/*/*.[ch] $d/*/*/*.[ch]) cl/*.cl cl/*.clh $(SRC_CXX))
 SCRIPTS  = $(wildcard datasets/*.sh lessons/*.sh lessons/*/*.sh lessons/*.mk lessons/*/*.mk tests/*.sh tests/*/*.sh)
 LINT_BY  = .clang-format .clang-tidy tests/lint/tidy.sh tests/checks.mk
@@ -176,5 +177,5 @@ lint: packages $(B)/$(PROTO).pb-c.h
 	    --suppress=invalidPointerCast --suppress=ctuuninitvar --error-exitcode=1 -Isrc -I. -D__x86_64__ -DGRADSUM_MPI
 	@echo "clang-tidy" && printf '%s\n' $(filter-out tests/% lessons/0% lessons/1% lessons/2%,$(CHANGED_C)) | \
 	    B=$(B) xargs -r -P 2 -n 8 tests/lint/tidy.sh
-	@[ "$$TIDY_NODES" ] || mv $(B)/lint-began $(B)/linted # with fewer states, something may have been missed
+	@[ "$$TIDY_NODES" ] || mv $(B)/lint-began $(B)/linted # with fewer states the tool may miss something
 	@echo "lint: no findings"

@@ -1,10 +1,10 @@
 /* gradsum-test [--tests | --failures] [NAME...]
  *
- * With names, of groups (zero), of folders (train/) or with * of tests: these tests run here. Without: every group runs
- * in a process of its own, as many at a time as there are cores, and one summary closes the run. --tests is what `make
- * test` runs, --failures what `make test-failures` runs; without either, all tests run.
+ * With names, of groups (zero), folders (train/) or tests (with *), only those tests run, in this process. Without
+ * names, each group runs in its own process, one process per core, and one summary closes the run. `make test` runs
+ * --tests, `make test-failures` runs --failures; without either option, all tests run.
  *
- *     gradsum-test --wrong all_to_all ...      `gradsum collectives ...` where this collective gives wrong results
+ *     gradsum-test --wrong all_to_all ...      run `gradsum collectives ...` with this collective made wrong
  */
 #include "core/clock.h"
 #include "tests/support/devices.h"
@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What kills, stops, cuts, floods or waits: groups, and single tests of others, whose course depends on when the system
- * lets a process run. */
+/* Groups, and single tests of other groups, that kill, stop, disconnect, flood or wait: their course depends on when
+ * the system schedules a process. */
 static const char *const failures[] = {
     "without_launcher",
     "checkpoint_harm",
@@ -67,7 +67,7 @@ static const char *const failures[] = {
     "sleep_ends",
     "naps_do_not_add_up"};
 
-/* The longest groups begin first, so that none of them runs alone at the end. Those of the failures are the last. */
+/* The longest groups start first, so that none of them runs alone at the end. The failure tests' groups come last. */
 static const char longest[] = " layout mpi pipeline train offload bucket collectives checkpoint "
                               "no_allocation resume in_one_file link cores zero lab sequence_parallel "
                               "split offload_memory cl_tiles offload_bits usage explain sync limits "
@@ -99,8 +99,8 @@ void gs_test_register(const char *file, const char *group, int line, struct CMUn
 
 /* ---- which tests ---- */
 
-/* Does a name, of a group, a test, or with * of tests, mean this one? "train/" is all of tests/train/, "train/sweep"
- * the group alone. */
+/* Whether the name of a group, a test, or tests (with *) matches this one. "train/" is all of tests/train/,
+ * "train/sweep" only that group. */
 static bool means(const char *name, const struct group *g, const char *test) {
     const size_t length = strcspn(name, "/");
     if (name[length])
@@ -134,7 +134,7 @@ static void print_groups(void) {
     for (size_t first = 0, g; first < group_count; first++) {
         for (g = 0; strcmp(groups[g].folder, groups[first].folder) != 0;) g++;
         if (g < first) continue;
-        int column = fprintf(stderr, "\n%s/", groups[g].folder) + 80; /* which begins a line */
+        int column = fprintf(stderr, "\n%s/", groups[g].folder) + 80; /* starts a new line */
         for (; g < group_count; g++) {
             if (strcmp(groups[g].folder, groups[first].folder) != 0) continue;
             if (column + 1 + (int)strlen(groups[g].name) > 80) column = fprintf(stderr, "\n   ") - 1;
@@ -174,7 +174,7 @@ static int run_here(int set, char **names, int name_count) {
 
 typedef struct job {
     size_t group, tests, passed, skipped;
-    pid_t pid; /* and its process group; 0: not begun, or ended */
+    pid_t pid; /* also its process group; 0: not started, or ended */
     int status;
     double began;
     FILE *output;
@@ -187,11 +187,11 @@ static void interrupt(int signal) {
 
 static void begin(job *j, int set) {
     j->output = tmpfile();
-    if (!j->output) gs_bug("a file for the output of %s cannot be made", groups[j->group].name);
+    if (!j->output) gs_bug("cannot create a file for the output of %s", groups[j->group].name);
     fcntl(fileno(j->output), F_SETFD, FD_CLOEXEC);
     j->began = gs_seconds();
     j->pid = fork();
-    if (j->pid < 0) gs_bug("a process for %s cannot be made", groups[j->group].name);
+    if (j->pid < 0) gs_bug("cannot create a process for %s", groups[j->group].name);
     if (j->pid == 0) {
         setpgid(0, 0);
         const int input = open("/dev/null", O_RDONLY);
@@ -212,20 +212,20 @@ static char *output_of(const job *j) {
     const size_t size = (size_t)ftell(j->output);
     char *text = calloc(1, size + 1);
     rewind(j->output);
-    if (!text || fread(text, 1, size, j->output) != size) gs_bug("the output of a group cannot be read");
+    if (!text || fread(text, 1, size, j->output) != size) gs_bug("cannot read the output of a group");
     for (size_t i = 0; i < size; i++)
         if (!text[i]) text[i] = ' ';
     return text;
 }
 
-/* The number in the line of cmocka's summary that begins so, where newer ones name the program first; 0 without such a
- * line. */
+/* The number in the line of cmocka's summary that starts with `begin`; 0 without such a line. Newer versions of cmocka
+ * put the program's name before the number. */
 static size_t number_after(const char *summary, const char *begin) {
     const char *at = strstr(summary, begin);
     return at ? (size_t)atol(at + strcspn(at, "0123456789\n")) : 0;
 }
 
-/* cmocka's summary at the end of the text; NULL: the process ended before. */
+/* cmocka's summary at the end of the text; NULL if the process ended before it. */
 static const char *summary_of(const char *text) {
     const char *last = NULL;
     for (const char *at = text; (at = strstr(at, "[==========]")); at++) last = at;
@@ -233,7 +233,7 @@ static const char *summary_of(const char *text) {
 }
 
 static void end(job *j, int status) {
-    kill(-j->pid, SIGKILL); /* what its tests may have left */
+    kill(-j->pid, SIGKILL); /* whatever its tests left running */
     j->pid = 0;
     j->status = status;
     char *text = output_of(j);
@@ -266,7 +266,7 @@ static void show(const job *j) {
     free(text);
 }
 
-/* "[  FAILED  ] group: test", for each that its summary names; or the group. */
+/* "[  FAILED  ] group: test" for each test that the summary names, or the group if it names none. */
 static void name_failed(const job *j) {
     static const char mark[] = "[  FAILED  ] ";
     char *text = output_of(j);
@@ -284,7 +284,7 @@ static void name_failed(const job *j) {
     free(text);
 }
 
-/* cmocka's summary, of all. */
+/* cmocka's summary, over all groups. */
 static int summarise(const job *jobs, size_t count) {
     size_t tests = 0, passed = 0, skipped = 0, failed = 0, broken = 0;
     for (size_t k = 0; k < count; k++) {
@@ -300,7 +300,7 @@ static int summarise(const job *jobs, size_t count) {
     return broken > 0;
 }
 
-/* All that still run are told to end, and named. */
+/* Ends all running groups and names them. */
 static void stop(job *jobs, size_t count) {
     for (size_t k = 0; k < count; k++) {
         if (jobs[k].pid <= 0) continue;
@@ -334,7 +334,7 @@ static int run_side_by_side(int set) {
     qsort(jobs, count, sizeof *jobs, longest_first);
     cpu_set_t cores;
     size_t most = sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 2;
-    if (set == FAILURES) most *= 2; /* these wait more than they compute */
+    if (set == FAILURES) most *= 2; /* these tests mostly wait */
     struct sigaction a = {.sa_handler = interrupt};
     const int signals[] = {SIGHUP, SIGINT, SIGTERM};
     for (int i = 0; i < 3; i++) sigaction(signals[i], &a, NULL);
@@ -352,13 +352,13 @@ static int run_side_by_side(int set) {
 }
 
 int main(int argc, char **argv) {
-    /* The programs that tests start are to hear these signals, even where nohup or `make test &` started this one. */
+    /* The programs that tests start must receive these signals, even where nohup or `make test &` started this
+     * program. */
     const int signals[] = {SIGHUP, SIGINT, SIGQUIT};
     for (int i = 0; i < 3; i++) signal(signals[i], SIG_DFL);
-    setenv("GRADSUM_CHECK", "1", 0); /* runs check their communication, unless the environment says no */
-    setenv("GRADSUM_TIMEOUT", "200",
-           0); /* nothing here takes so long; a busy machine may take more than the usual */
-    setenv("POCL_SIGFPE_HANDLER", "0", 0); /* PoCL's could hide a division by zero */
+    setenv("GRADSUM_CHECK", "1", 0);       /* by default, runs check their communication */
+    setenv("GRADSUM_TIMEOUT", "200", 0);   /* a busy machine may exceed the default */
+    setenv("POCL_SIGFPE_HANDLER", "0", 0); /* PoCL's handler could hide a division by zero */
     int set = ANY, first = 1;
     if (argc > 2 && strcmp(argv[1], "--wrong") == 0) return gs_test_wrong_collectives(argc - 2, argv + 2);
     for (; first < argc && strncmp(argv[first], "--", 2) == 0; first++) {

@@ -1,12 +1,12 @@
-# Which Debian packages which targets need, and `make packages`, on which all that compiles waits (packages.sh).
-# make packages GOALS="all test lint" installs what these targets need; without GOALS it prints the lists.
+# Which Debian packages each target needs, and `make packages`, which runs before anything compiles (packages.sh). `make
+# packages GOALS="all test lint"` installs what these targets need; without GOALS it prints the lists.
 
 # ---- libraries and their flags ---------------------------------------------------------------------------------------
 LIBRARIES  = OpenCL $(OPENBLAS) libcjson nettle zlib libprotobuf-c libjpeg libpng libpcre2-8
-# pkg-config does not know OpenBLAS on Fedora; the library with threads is called so there.
+# pkg-config does not know OpenBLAS on Fedora, where the threaded library has this name.
 OPENBLAS   = $(shell pkg-config --exists openblas 2>/dev/null && echo openblas)
 BLAS_LIBS  = $(if $(OPENBLAS),,-lopenblasp)
-# Looked up when a compiler runs and not before, so that this very make can install the packages.
+# Evaluated only when a compiler runs, so that the same make can install the packages first.
 PKG_CFLAGS = $(shell pkg-config --cflags $(LIBRARIES)) $(if $(OPENBLAS),,-I/usr/include/openblas)
 PKG_LIBS   = $(shell pkg-config --libs $(LIBRARIES)) $(BLAS_LIBS) -lgloo -lstdc++ -lm -lpthread $(MPI_LIBS)
 MPI_CFLAGS = $(shell pkg-config --exists ompi-c 2>/dev/null && echo -DGRADSUM_MPI && pkg-config --cflags ompi-c)
@@ -25,11 +25,11 @@ PACKAGES_sandbox  = bubblewrap
 PACKAGES_text     = jargon-text
 PACKAGES_labs     = patch oclgrind libxml2-utils jq $(PACKAGES_sandbox) $(PACKAGES_handout)
 PACKAGES_pages    = libcmark-gfm-dev libcmark-gfm-extensions-dev
-# The sanitizers' and libFuzzer's part has the version of Debian's clang in its name.
+# The names of the sanitizers' and libFuzzer's packages contain the version of Debian's clang.
 PACKAGES_fuzz     = clang $(patsubst clang-%,libclang-rt-%-dev,$(shell apt-cache depends clang 2>/dev/null | \
                     grep -o 'clang-[0-9]*$$'))
 PACKAGES_portable = $(PACKAGES_fuzz) gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user-static python3-venv
-# A sealed handout has objects for these processors; make handout FOR=x86_64 makes those of one alone.
+# A sealed handout contains objects for these processors; make handout FOR=x86_64 builds those of one.
 FOR               = x86_64 aarch64
 ELSEWHERE         = $(if $(OPEN),,$(filter-out $(shell uname -m),$(FOR)))
 PACKAGES_handout  = $(if $(filter aarch64,$(ELSEWHERE)),gcc-aarch64-linux-gnu libc6-dev-arm64-cross) \
@@ -54,6 +54,6 @@ OPTIONAL = $(if $(filter demo bench,$(GOALS)),$(PACKAGES_demo)) $(if $(filter %t
            $(if $(filter test-install,$(GOALS)),$(PACKAGES_install)) $(if $(filter test-kill,$(GOALS)),$(PACKAGES_kill)) \
            $(if $(filter test-engines,$(GOALS)),$(PACKAGES_engines)) $(if $(filter test-net,$(GOALS)),$(PACKAGES_net))
 
-# lint, lint-all and format install nothing by themselves: INSTALL=no, unless it is given.
+# lint, lint-all and format install nothing unless asked: INSTALL=no is their default.
 packages:
 	@$(if $(filter lint lint-all format,$(MAKECMDGOALS)),INSTALL=$(or $(INSTALL),no) )tests/packages.sh $(if $(filter-out packages,$(GOALS)),,--list "$(PACKAGES) $(PACKAGES_test)" "$(PACKAGES_mpi)") "$(PACKAGES)" "$(OPTIONAL)"

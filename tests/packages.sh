@@ -1,14 +1,14 @@
 #!/bin/sh
-# packages.sh "NEEDED ..." "OPTIONAL ...": which Debian packages of both lists are missing? Silent when none is.
-# As root it installs them; INSTALL=1 lets any user do so, with sudo. If a needed one cannot be installed, it fails; if
-# an optional one cannot, it says so. Without either it installs nothing: it prints the command, and fails if one is
-# needed.
-# packages.sh --list "NEEDED ..." "OPTIONAL ...": print the names for each distribution instead.
+# packages.sh "NEEDED ..." "OPTIONAL ...": finds the Debian packages of both lists that are missing; prints nothing if
+# none is. As root it installs them; INSTALL=1 lets any user install them with sudo. It fails if a needed package cannot
+# be installed, and reports an optional one. Without root and INSTALL=1 it installs nothing: it prints the command, and
+# fails if a needed package is missing.
+# packages.sh --list "NEEDED ..." "OPTIONAL ...": prints the names for each distribution instead.
 listing=
 [ "$1" != --list ] || { listing=1; shift; }
 needed=$1 optional=$2
 
-# The same for building and testing elsewhere.
+# The packages for building and testing on other distributions.
 fedora="gcc gcc-c++ make pkgconf-pkg-config OpenCL-ICD-Loader-devel opencl-headers openblas-devel gloo-devel \
 zlib-devel libjpeg-turbo-devel libpng-devel pcre2-devel cjson-devel nettle-devel protobuf-c-devel \
 protobuf-c-compiler pocl libcmocka-devel openmpi-devel"

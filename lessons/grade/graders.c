@@ -16,7 +16,7 @@
 
 enum {
     OUTPUT = 1 << 20, /* bytes of a script's output: compiler messages, in which JSON may escape each byte */
-    ROOM = 64 << 20,  /* bytes on the disk that a grading may need */
+    ROOM = 64 << 20,  /* bytes of disk space that a grading may need */
 };
 
 /* ---- the tree ---- */
@@ -65,7 +65,7 @@ gs_status gs_graders_check_sandbox(const gs_graders *g) {
         why);
 }
 
-/* A path of the tree: lessons/07-all-reduce/lab.cl, or lab.c where there is no such. False: no such lab. */
+/* A path in the tree: lessons/07-all-reduce/lab.cl, or lab.c if there is no lab.cl. False: no such lab. */
 static bool find_lab_file(const gs_graders *g, int lab, char *path, size_t size) {
     glob_t found = {0};
     for (int k = 0; k < 2 && !found.gl_pathc; k++) {
@@ -81,13 +81,13 @@ static bool find_lab_file(const gs_graders *g, int lab, char *path, size_t size)
 
 /* ---- one file ---- */
 
-/* As a compiler wants it: LAB-07.C is no C++. */
+/* The ending in lower case: for a compiler LAB-07.C would be C++. */
 static const char *ending_of(const char *path) {
     const char *dot = strrchr(path, '.');
     return !dot ? "" : strcasecmp(dot, ".c") == 0 ? ".c" : strcasecmp(dot, ".cl") == 0 ? ".cl" : dot;
 }
 
-/* Compiler messages begin with the file's name: without the folder, which is gone when they are read. */
+/* Compiler messages start with the file's name. Removes the folder, which no longer exists when they are read. */
 static void leave_out(char *text, const char *folder) {
     size_t length = strlen(folder);
     char *to = text;
@@ -100,7 +100,7 @@ static void leave_out(char *text, const char *folder) {
     *to = '\0';
 }
 
-/* What the lab's script says of the file, built in `folder` (seen from the tree); NULL: it has failed. */
+/* The lab's script's verdict on the file, built in `folder` (relative to the tree); NULL: the script has failed. */
 static gs_status run_script(gs_graders *g, const char *lab, const char *file, const char *folder,
                             cJSON **mark) {
     char script[PATH_MAX + 40];
@@ -114,11 +114,11 @@ static gs_status run_script(gs_graders *g, const char *lab, const char *file, co
     cJSON *said = worked ? cJSON_Parse(g->output) : NULL;
     *mark = cJSON_IsObject(said) ? said : NULL;
     if (!*mark) cJSON_Delete(said);
-    cJSON_DeleteItemFromObjectCaseSensitive(*mark, "file"); /* a copy's */
+    cJSON_DeleteItemFromObjectCaseSensitive(*mark, "file"); /* it names a copy */
     return GS_OK;
 }
 
-/* A grader that was stopped has gone before all that it had started: a compiler may still write into the folder. */
+/* A stopped grader ends before the processes that it has started: a compiler may still write into the folder. */
 static void remove_copy(const char *folder) {
     gs_file_remove_folder(folder);
     for (int i = 0; i < 100 && gs_stop_requested && access(folder, F_OK) == 0; i++) {
@@ -127,7 +127,7 @@ static void remove_copy(const char *folder) {
     }
 }
 
-/* Grade a copy of `path`, in a folder below the build folder, where the lab's program finds the data. problem: why
+/* Grades a copy of `path`, in a folder below the build folder, where the lab's program finds the data. problem: why
  * there is no mark. */
 static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJSON **mark, char *problem,
                             size_t size) {
@@ -142,7 +142,7 @@ static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJ
         return status;
     }
     snprintf(file, sizeof file, "%s/lab%s", made, ending_of(path));
-    size_t begin = strlen(g->tree.path) + 1; /* the script takes paths of the tree */
+    size_t begin = strlen(g->tree.path) + 1; /* the script expects paths relative to the tree */
     const gs_status copied = gs_hand_in_copy(path, file);
     if (copied == GS_E_FILE)
         snprintf(problem, size, "%s", gs_message());
@@ -156,7 +156,7 @@ static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJ
 
 /* ---- marks ---- */
 
-/* Keep the lab's tasks and points, for those who get none. */
+/* Stores the lab's tasks and points, for students who get none. */
 static void remember(gs_graders *g, int lab, const cJSON *mark) {
     cJSON *task, *empty = cJSON_Duplicate(mark, true);
     cJSON_ReplaceItemInObjectCaseSensitive(empty, "points", cJSON_CreateNumber(0));
@@ -170,7 +170,7 @@ static void remember(gs_graders *g, int lab, const cJSON *mark) {
     g->empty[lab] = empty;
 }
 
-/* A mark without points for a lab of which no hand-in has been graded yet: the lab's own file shows its tasks. */
+/* A mark without points for a lab without a graded hand-in so far: grading the lab's own file lists its tasks. */
 static gs_status learn(gs_graders *g, int lab) {
     char path[PATH_MAX + 40], problem[400], number[12];
     cJSON *mark = NULL;

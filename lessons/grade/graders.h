@@ -1,4 +1,4 @@
-/* The graders of a source tree: the scripts build/lessons/NN/grade that `make lab-NN` uses too. */
+/* The graders of a source tree: the scripts build/lessons/NN/grade, which `make lab-NN` also uses. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,22 +12,22 @@
 typedef struct gs_graders {
     gs_tree tree;
     gs_labs known;         /* the labs of the tree */
-    cJSON *empty[GS_LABS]; /* of each lab: a mark with no points, once it is known */
-    char *output;          /* room for what a script prints */
-    bool trust;            /* without a sandbox, with the rights of who grades */
-    char seed[24];         /* of the cases, as a number; "": that of the handed-out labs */
+    cJSON *empty[GS_LABS]; /* of each lab: a mark without points, once it is known */
+    char *output;          /* space for a script's output */
+    bool trust;            /* run without a sandbox, with the grading user's rights */
+    char seed[24];         /* for the cases, as a number; "": the seed of the handed-out labs */
 } gs_graders;
 
-/* Find the tree that this program is in. GS_E_FILE: it is in none. */
+/* Finds the tree that contains this program. GS_E_FILE: there is none. */
 gs_status gs_graders_find(gs_graders *);
-/* Is there a sandbox, if one is needed? GS_E_DEVICE: why not, and what to do. */
+/* Checks that there is a sandbox, if one is needed. GS_E_DEVICE: why not, and what to do. */
 gs_status gs_graders_check_sandbox(const gs_graders *);
-/* Build those that are not built yet. */
+/* Builds those that are not built yet. */
 gs_status gs_graders_build(const gs_graders *);
 void gs_graders_free(gs_graders *);
 
-/* Grade a hand-in on a copy of its one file: other files that came with it are not seen. *mark is to be freed. A
- * hand-in that cannot be graded gets no points and a problem; an error is one of this machine. */
+/* Grades a copy of a hand-in's one file: other files that came with it are invisible. Free *mark. A hand-in that cannot
+ * be graded gets no points and a problem; a returned error concerns this machine. */
 gs_status gs_graders_grade(gs_graders *, const gs_hand_in *, cJSON **mark);
 
 /* A mark without points, for this lab ("": for none) and with this problem. */

@@ -33,7 +33,7 @@ static gs_status add(gs_hand_ins *all, const char *student, const char *lab, con
     *h = (gs_hand_in){.who = all->students, .student = strdup(student), .path = strdup(path)};
     snprintf(h->lab, sizeof h->lab, "%s", lab);
     snprintf(h->problem, sizeof h->problem, "%s", problem);
-    all->count++; /* also without memory: it is freed with the list */
+    all->count++; /* even without memory: it is freed with the list */
     return h->student && h->path ? GS_OK : no_memory();
 }
 
@@ -48,7 +48,7 @@ void gs_hand_ins_free(gs_hand_ins *all) {
 
 /* ---- one student ---- */
 
-/* Why a thing is not what is wanted, after its name; or "". */
+/* Why the path is not the expected file or folder, to follow its name; or "". */
 static const char *problem_of(const char *path, bool folder) {
     static _Thread_local char why[80];
     struct stat s;
@@ -65,8 +65,8 @@ static size_t digits_at(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* What Canvas writes before the name of a file: "lastFirst_", "LATE_" perhaps, "4711_" for the student, "9988_". Its
- * length, and that of the student's part; 0: there is none. */
+/* The prefix that Canvas adds to a file's name: "lastFirst_", possibly "LATE_", "4711_" for the student, "9988_".
+ * Returns its length, and sets *student to that of the student's part; 0: no prefix. */
 static size_t canvas_prefix(const char *name, size_t *student) {
     const size_t who = strcspn(name, "_");
     const char *at = name + who + (name[who] == '_');
@@ -76,7 +76,7 @@ static size_t canvas_prefix(const char *name, size_t *student) {
     return who > 0 && part > 0 && at[id + 1 + part] == '_' ? (size_t)(at - name) + id + part + 2 : 0;
 }
 
-/* "", ".c", ".cl", and before it "-1", " (1)" or the like, which the next attempt is given. */
+/* Accepts "", ".c", ".cl", and before them "-1", " (1)" or similar, which a later attempt gets. */
 static bool ends_so(const char *rest, bool *file, int *attempt) {
     const size_t sign = strspn(rest, " -_("), digits = digits_at(rest + sign);
     *attempt = 0;
@@ -89,8 +89,8 @@ static bool ends_so(const char *rest, bool *file, int *attempt) {
     return !*rest || strcasecmp(rest, ".c") == 0 || strcasecmp(rest, ".cl") == 0;
 }
 
-/* "07" in "07", "lab-07", "lab-07.c" and "Lab 7 (1).c", behind what Canvas has put before it, and where `tree` in
- * "07-all-reduce"; false for other names. */
+/* "07" in "07", "lab-07", "lab-07.c" and "Lab 7 (1).c", after Canvas's prefix, and with `tree` in "07-all-reduce";
+ * false for other names. */
 static bool lab_of(const char *name, bool tree, char lab[3], bool *file, int *attempt) {
     size_t student;
     *file = false;
@@ -105,7 +105,7 @@ static bool lab_of(const char *name, bool tree, char lab[3], bool *file, int *at
     return ends_so(number + digits, file, attempt);
 }
 
-/* "lab.c", "LAB.CL", "lab (1).c", or another name of a file of this lab. */
+/* "lab.c", "LAB.CL", "lab (1).c", or another name for a file of this lab. */
 static bool is_file_of(const char *name, const char *lab, int *attempt) {
     char own[3];
     bool file;
@@ -113,8 +113,8 @@ static bool is_file_of(const char *name, const char *lab, int *attempt) {
     return strncasecmp(name, "lab", 3) == 0 && ends_so(name + 3, &file, attempt) && file;
 }
 
-/* `what`: the name in the student's folder. Of two attempts the newest counts; else a lab that is there already becomes
- * one that was handed in twice. */
+/* `what`: the name in the student's folder. Of two attempts the newer one counts; otherwise a lab that is in the list
+ * already is marked as handed in twice. */
 static gs_status add_lab(gs_hand_ins *all, const char *student, const char *lab, const char *path,
                          const char *what, int attempt, const char *problem) {
     for (int i = all->count - 1; i >= 0 && all->list[i].who == all->students; i--) {
@@ -138,7 +138,7 @@ static gs_status add_lab(gs_hand_ins *all, const char *student, const char *lab,
     return GS_OK;
 }
 
-/* The file of a lab in its own folder: the newest, and lab.cl before lab.c. False: there is none. */
+/* The file of a lab in the lab's folder: the newest, and lab.cl before lab.c. False: there is none. */
 static bool find_file(const char *folder, const char *lab, char *name, size_t size, int *attempt) {
     int best = -1, number;
     DIR *d = opendir(folder);
@@ -154,7 +154,7 @@ static bool find_file(const char *folder, const char *lab, char *name, size_t si
     return best >= 0;
 }
 
-/* A file lab-NN.c, or in a folder `name` lab.c or lab.cl. */
+/* A file lab-NN.c, or lab.c or lab.cl in a folder `name`. */
 static gs_status add_name(gs_hand_ins *all, const char *student, const char *folder, const char *name,
                           const char *lab, bool is_folder, int attempt) {
     char path[4900], what[600], inside[300], problem[900] = "";
@@ -174,17 +174,17 @@ static gs_status add_name(gs_hand_ins *all, const char *student, const char *fol
     return add_lab(all, student, lab, path, what, attempt, problem);
 }
 
-/* What was looked at for one student. */
+/* The state of the search for one student. */
 typedef struct search {
     int found;        /* labs */
-    char others[200]; /* names of files that are no lab's */
+    char others[200]; /* names of files that belong to no lab */
 } search;
 
 static void note_other(search *s, const char *name) {
     gs_append(s->others, sizeof s->others, "%s%s", *s->others ? ", " : "", name);
 }
 
-/* The labs in one folder; with `tree` in a tree's lessons/, with `deep` > 0 also in folders within it of no lab. */
+/* Finds the labs in one folder; with `tree`, in a tree's lessons/; with `deep` > 0, also in folders inside it. */
 static gs_status find_in(gs_hand_ins *all, const char *student, const char *folder, bool tree, int deep,
                          search *s) {
     struct dirent **names;
@@ -212,7 +212,7 @@ static gs_status find_in(gs_hand_ins *all, const char *student, const char *fold
     return status;
 }
 
-/* The labs of one student: in the folder itself, or else in the tree that it is, or else in folders within. */
+/* Finds the labs of one student: in the folder, or in the tree that it contains, or in folders within it. */
 static gs_status find_labs(gs_hand_ins *all, const char *student, const char *folder, int deep, search *s) {
     char lessons[4600];
     *s = (search){0};
@@ -235,7 +235,7 @@ static const char *last_name(const char *folder, char *name, size_t size) {
     return name;
 }
 
-/* All of a student have been added, from number `first` of the list on. */
+/* Called when all labs of a student have been added, from number `first` of the list on. */
 static gs_status end_student(gs_hand_ins *all, int first, const char *name, const char *path, const search *s,
                              const char *problem) {
     if (all->count == first) GS_TRY(add(all, name, "", path, problem));
@@ -251,7 +251,7 @@ static gs_status add_student(gs_hand_ins *all, const char *folder, const char *n
     search s = {0};
     snprintf(path, sizeof path, "%s/%s", folder, name);
     const char *wrong = problem_of(path, true);
-    if (strcmp(wrong, "is not a folder") == 0) return GS_OK; /* a list of the course, an archive, ... */
+    if (strcmp(wrong, "is not a folder") == 0) return GS_OK; /* a course list, an archive, ... */
     char problem[sizeof all->list->problem] = "";
     if (*wrong) snprintf(problem, sizeof problem, "the folder %s", wrong);
     gs_status status = *wrong ? GS_OK : find_labs(all, name, path, DEEPEST, &s);
@@ -259,7 +259,7 @@ static gs_status add_student(gs_hand_ins *all, const char *folder, const char *n
     return status == GS_OK || status == GS_E_FILE ? end_student(all, first, name, path, &s, problem) : status;
 }
 
-/* Of one student: the name and the number in front of the same attachment's. */
+/* Whether two names belong to one student: the name and the number of Canvas's prefix agree. */
 static bool same_student(const char *a, const char *b) {
     size_t who, other;
     const size_t long_a = canvas_prefix(a, &who), long_b = canvas_prefix(b, &other);
@@ -295,7 +295,7 @@ static gs_status find_flat(gs_hand_ins *all, const char *folder, struct dirent *
     return GS_OK;
 }
 
-/* Is it such a folder? One name of a lab tells. */
+/* Whether it is such a folder. One name of a lab is enough. */
 static bool is_flat(struct dirent **names, int count) {
     char lab[3];
     size_t who;
@@ -374,7 +374,7 @@ gs_status gs_hand_in_room(const char *folder, uint64_t bytes) {
 
 gs_status gs_hand_in_copy(const char *path, const char *to) {
     int from =
-        open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* a pipe must not keep us waiting */
+        open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block this process */
     if (from < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     gs_status status = copy(from, path, to);
     close(from);

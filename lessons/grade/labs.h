@@ -1,4 +1,4 @@
-/* Which labs: a set of their numbers. */
+/* A set of labs, by their numbers. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +13,9 @@ typedef struct gs_labs {
 /* The labs of a source tree: its folders lessons/NN-NAME with a remote.c. */
 gs_labs gs_labs_of_tree(const char *tree);
 
-/* "06,07", also "6, 7", "6 7", "07,07" and "06,": numbers between commas or spaces, in any order, a number more than
- * once or not. GS_E_USAGE: an unknown lab, which is named ("1011" is not "10,11"), or none at all. */
+/* "06,07", also "6, 7", "6 7", "07,07" and "06,": numbers separated by commas or spaces, in any order, with
+ * repetitions. GS_E_USAGE: an unknown lab, which is named ("1011" is not "10,11"), or none at all. */
 gs_status gs_labs_parse(const char *text, const gs_labs *known, gs_labs *);
 
-/* The number of the next lab from `from` on, or -1: for (int n = -1; (n = gs_labs_next(&labs, n + 1)) >= 0;) */
+/* The number of the first lab from `from` on, or -1: for (int n = -1; (n = gs_labs_next(&labs, n + 1)) >= 0;) */
 int gs_labs_next(const gs_labs *, int from);

@@ -1,13 +1,13 @@
-/* A mark: what one student has got for one lab. It is the object that the lab's grader prints (lessons/report.c), with
- * the student in it:
+/* A mark: one student's result for one lab. It is the object that the lab's grader prints (lessons/report.c), with the
+ * student added:
  *
  *     {"student": "alice", "lab": "07", "title": "all-reduce", "points": 3, "of": 10, "problem": "", "messages": "",
  *      "changed": "", "remark": "",
  *      "tasks": [{"task": "7.1", "what": "reduce-scatter", "points": 3, "of": 3, "note": ""}, ...]}
  *
- * "problem" is why nothing could be graded, or ""; "changed" are lines that differ from the file that was handed out,
- * outside of the blanks. All text is UTF-8 without control characters, but for newlines and
- * tabs: names, notes and messages are a student's, and may hold anything.
+ * "problem" says why nothing could be graded, or is ""; "changed" lists lines outside the blanks that differ from the
+ * handed-out file. All text is UTF-8 without control characters except newlines and tabs: names, notes and messages
+ * come from students, and may contain anything.
  */
 #pragma once
 
@@ -17,13 +17,13 @@
 double gs_mark_number(const cJSON *, const char *name);    /* 0: there is none */
 const char *gs_mark_text(const cJSON *, const char *name); /* "": there is none */
 
-/* Make all text of it what is said above. */
+/* Cleans all its text as described above. */
 void gs_mark_clean(cJSON *mark);
 
-/* In one line each, cut to fit: "7.1=3 7.2=0", and "7.2: did not end within 10 s; ..." or the problem and
- * the compiler's messages, then what has changed. */
+/* In one line each, cut to fit: "7.1=3 7.2=0", and "7.2: did not end within 10 s; ..." or the problem and the
+ * compiler's messages, then the changes. */
 void gs_mark_points(const cJSON *, char *text, size_t size);
 void gs_mark_note(const cJSON *, char *text, size_t size);
 
-/* The sum of "points" or "of" of all marks of an array. */
+/* The sum of "points" or "of" over all marks of an array. */
 double gs_marks_sum(const cJSON *marks, const char *name);

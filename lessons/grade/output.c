@@ -10,7 +10,7 @@
 
 /* ---- the names of files ---- */
 
-/* A student's name as a file's on any file system: "b%C3%B6b". Nothing in it is an option, hidden or a path. */
+/* A student's name as a file name for any file system: "b%C3%B6b". It is never an option, hidden or a path. */
 static void file_name(const char *student, char *name, size_t size) {
     size_t used = 0;
     for (const char *c = student; *c && used + 4 < size; c++) {
@@ -20,7 +20,7 @@ static void file_name(const char *student, char *name, size_t size) {
     name[used] = '\0';
 }
 
-/* Some file systems take Alice.json and alice.json for one: the second becomes alice-2.json. */
+/* Some file systems treat Alice.json and alice.json as one file: the second becomes alice-2.json. */
 static void unique_name(gs_marks_output *o, const char *student, char *name, size_t size) {
     enum { LONGEST = 200 };
     char begin[LONGEST], key[LONGEST + 24];
@@ -75,7 +75,7 @@ static gs_status write_one(gs_marks_output *o, const cJSON *marks) {
     return gs_file_writer_commit(&w);
 }
 
-/* What the teacher sees while the marks go to a file. */
+/* The teacher's display while the marks go to a file. */
 static void print_progress(const cJSON *marks) {
     const cJSON *mark;
     cJSON_ArrayForEach(mark, marks) {

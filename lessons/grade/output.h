@@ -1,4 +1,4 @@
-/* Where marks go: standard output, a file, or a folder with a file for each student. */
+/* The destination of marks: standard output, a file, or a folder with a file for each student. */
 #pragma once
 
 #include "io/file.h"
@@ -7,14 +7,14 @@
 typedef struct gs_marks_output {
     const gs_format *format;
     const char *path; /* NULL: standard output */
-    gs_labs labs;     /* that every student has a mark for */
+    gs_labs labs;     /* those for which every student gets a mark */
     gs_file_writer file;
-    cJSON *names; /* of the files so far, in lower case */
+    cJSON *names; /* names of the files so far, in lower case */
 } gs_marks_output;
 
-/* GS_E_USAGE: a file for each student, and nowhere to put them. GS_E_FILE: it cannot be written. */
+/* GS_E_USAGE: one file per student, but no folder for them. GS_E_FILE: it cannot be written. */
 gs_status gs_marks_output_open(gs_marks_output *, const gs_format *, const char *path, const gs_labs *,
                                int students);
 gs_status gs_marks_output_student(gs_marks_output *, const cJSON *marks);
-/* status: of the grading; a file is written only where that is GS_OK. Returns it, or why the file could not be. */
+/* status: that of the grading; a file is written only if it is GS_OK. Returns it, or the error of writing the file. */
 gs_status gs_marks_output_close(gs_marks_output *, gs_status status);

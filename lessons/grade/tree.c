@@ -18,7 +18,7 @@ gs_status gs_tree_find(const char *what, gs_tree *t) {
         return gs_fail(GS_E_FILE, "this program is not in the source tree %s: use its build/gradsum for %s",
                        t->path, what);
     char *labs = strstr(program + begin + 1, "/lessons/"), *slash = strrchr(program, '/');
-    *(labs ? labs : slash) = '\0'; /* build/gradsum, or a lab's own build/lessons/07/gradsum */
+    *(labs ? labs : slash) = '\0'; /* build/gradsum, or the program of a lab, build/lessons/07/gradsum */
     snprintf(t->build, sizeof t->build, "%s", program + begin + 1);
     return GS_OK;
 }

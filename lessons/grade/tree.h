@@ -1,4 +1,4 @@
-/* The source tree with the lessons, which only a program of its build folder has. */
+/* The source tree with the lessons; only a program in its build folder can find it. */
 #pragma once
 
 #include <limits.h>
@@ -6,8 +6,8 @@
 
 typedef struct gs_tree {
     char path[PATH_MAX];
-    char build[PATH_MAX]; /* the build folder, seen from there */
+    char build[PATH_MAX]; /* the build folder, relative to the tree */
 } gs_tree;
 
-/* `what` needs it: "grading". GS_E_FILE: this program is not in a source tree. */
+/* `what` names the need: "grading". GS_E_FILE: this program is not in a source tree. */
 gs_status gs_tree_find(const char *what, gs_tree *);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# accuracy.sh PROGRAM: resnet20 after EPOCHS (10) epochs of colour-fashion, by gradsum and by PyTorch, each with the
-# seeds of SEEDS ("1 2 3"), on the same bytes and with the same recipe. It takes hours: on two cores some twenty minutes
-# for each run of each. DEVICES="cpu,cpu" trains on others; NEWEST=PYTHON takes another PyTorch than Debian's.
+# accuracy.sh PROGRAM: resnet20 after EPOCHS (10) epochs of colour-fashion, by gradsum and by PyTorch, for each of the
+# seeds SEEDS ("1 2 3"), on the same bytes and with the same recipe. It takes hours: about twenty minutes for each run
+# on two cores. DEVICES="cpu,cpu" trains on other devices; NEWEST=PYTHON uses another PyTorch than Debian's.
 set -eu
 gradsum=$1
 here=$(dirname "$0")
@@ -10,7 +10,7 @@ python=${NEWEST:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset OPENBLAS_CORETYPE
-# Fails here if dataset-fashion-mnist is missing.
+# Fails early if dataset-fashion-mnist is missing.
 "$gradsum" train --model softmax --data colour-fashion --steps 1 >/dev/null
 
 ours() { # SEED
@@ -27,7 +27,7 @@ torch() { # SEED
 printf '%6s %10s %10s\n' seed gradsum PyTorch
 for seed in ${SEEDS:-1 2 3}; do
     a=$(ours "$seed") b=$(torch "$seed")
-    [ "$a" ] && [ "$b" ] || exit 1 # `set -e` does not see what fails in a pipe
+    [ "$a" ] && [ "$b" ] || exit 1 # `set -e` does not see a failure in a pipe
     printf '%6s %8s %% %8s %%\n' "$seed" "$a" "$b"
     echo "$a $b" >>"$work/all"
 done

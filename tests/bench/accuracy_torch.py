@@ -3,8 +3,8 @@
 
     accuracy_torch.py LIBRARY [--seed 1] [--epochs 10] [--threads 1] [--compile]
 
-LIBRARY is libgradsum.so, which makes colour-fashion. The model, its initial values, the scaling of the bytes, what
-crops and mirror images do, the optimiser and the schedule are those of
+LIBRARY is libgradsum.so, which makes colour-fashion. The model, its initial values, the scaling of the bytes, the
+effect of crops and flips, the optimiser and the schedule are those of
 
     gradsum train --model resnet20 --data colour-fashion --epochs 10 --lr 0.1 --weight-decay 1e-4 --schedule cosine \\
         --augment crop:4,flip
@@ -52,7 +52,7 @@ def read(split):
 
 
 def augmented(pictures):
-    """crop:4, then flip: zeros are the byte 0."""
+    """crop:4, then flip: padding is the byte 0."""
     padded = np.zeros((len(pictures), 3, 40, 40), np.uint8)
     padded[:, :, 4:36, 4:36] = pictures
     out = np.empty_like(pictures)

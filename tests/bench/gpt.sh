@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # gpt.sh BUILD: `--model gpt` (4 layers, 4 heads, width 128, nanoGPT's for a CPU) on all kinds of devices, with one
-# thread and with two, and how its memory grows with the context. All take turns twice, since a machine may be slower
-# for some seconds. The processor's time of a sequence, which other programs on the same cores change less than the
-# clock, is that of the whole run.
+# thread and with two, and the growth of its memory with the context. All runs alternate twice, since a machine may be
+# slower for some seconds. The CPU time per sequence is that of the whole run; other programs on the same cores affect
+# it less than the elapsed time.
 set -eu
 gradsum=$1/gradsum
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-unset OPENBLAS_CORETYPE # OpenBLAS is to run with the kernels that suit the CPU best, which gradsum chooses
+unset OPENBLAS_CORETYPE # gradsum chooses the OpenBLAS kernels that suit the CPU best
 TIMEFORMAT='%U %S'
 
 measure() { # DEVICES THREADS STEPS BATCH OPTIONS...

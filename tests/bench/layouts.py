@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A step of PyTorch whose ranks share the model, over Gloo on this machine, for `make bench-layouts`: prints the median
-step in ms. Inputs are random and in memory; one thread a rank.
+"""A step of PyTorch whose ranks divide the model, over Gloo on this machine, for `make bench-layouts`: prints the
+median step in ms. Inputs are random and in memory; each rank has one thread.
 
     layouts.py pipeline|tensor|ddp|zero1|fsdp RANKS [--steps N]
 """
@@ -25,7 +25,7 @@ MICRO = 8
 
 
 class Block(nn.Module):
-    """As peers.py's, but q, k and v are layers of their own, which parallelize_module can divide by heads."""
+    """As in peers.py, but q, k and v are separate layers, which parallelize_module can divide by heads."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -78,7 +78,7 @@ def plain(net, x, y, optimiser):
 
 
 def pipeline(rank):
-    """The whole net on one rank; else its two halves, cut where their times are about the same, by 1F1B."""
+    """The whole net on one rank; else its two halves by 1F1B, divided where their times are about equal."""
     net, (x, y) = network("resnet20"), samples("resnet20", BATCH)
     if a.ranks == 1:
         return plain(net, x, y, torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9))

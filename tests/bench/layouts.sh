@@ -1,22 +1,22 @@
 #!/bin/sh
-# layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: what a layout gains or costs, as ratios of steps in one
-# run:
+# layouts.sh PROGRAM [bubble] [pipeline] [tensor] [zero]: the gain or cost of a layout, as ratios of steps in one run:
 #
-#     bubble     how long two stages wait, to the formula: by cause (src/train/strategies/pipeline.c), the run of
-#                TURNS that waited least; a model of equal stages (with --pipeline-schedule eager too), resnet20, gpt
-#     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, to one core
-#     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, to one core
-#     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, to an all-reduce
+#     bubble     how long two stages wait, by cause (src/train/strategies/pipeline.c), relative to the formula, in the
+#                run of TURNS that waited least: for a model of equal stages (also with --pipeline-schedule eager),
+#                resnet20 and gpt
+#     pipeline   resnet20, batch 128 in 8 micro-batches: two stages on two cores, relative to one core
+#     tensor     a GPT of two blocks of width 512, 12 sequences: a group of two on two cores, relative to one core
+#     zero       gpt, 12 sequences, AdamW: --zero 1, 2, 3 on two workers, relative to an all-reduce
 #
-# NEWEST=PYTHON, one that has a PyTorch of today, adds the same by PyTorch over Gloo on this machine (layouts.py):
+# NEWEST=PYTHON, with a recent PyTorch, adds PyTorch's figures over Gloo on this machine (layouts.py):
 # torch.distributed.pipelining (1F1B), torch.distributed.tensor.parallel, DDP with ZeroRedundancyOptimizer, FSDP. A
-# figure is the median step of a run, the fastest of TURNS runs (3), taken in turns.
+# figure is the median step of the fastest of TURNS (3) runs, which alternate.
 set -u
 gradsum=$1
 shift
 here=$(dirname "$0")
 turns=${TURNS:-3}
-unset OPENBLAS_CORETYPE # each side chooses the kernels of its libraries by itself
+unset OPENBLAS_CORETYPE # each side chooses its libraries' kernels itself
 
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -26,10 +26,10 @@ gpt512="block add N = linear N std 0.00707107; block layer = residual (layer_nor
     attention 8 causal, add 512), residual (layer_norm, linear 2048 std 0.02, gelu, add 512);
     embedding 155 512 std 0.02, positions std 0.02, 2 x layer, layer_norm, tied"
 
-# Two stages of four equal blocks: the first layer and the last one are small.
+# Two stages of four equal blocks; the first and the last layer are small.
 equal="max_pool 7, flatten, linear 1024, relu, 8 x (linear 1024, relu), linear 10"
 
-# waits NAME M OPTIONS...: a line for each run, shares in %: what it waited, by cause, and by the formula
+# waits NAME M OPTIONS...: a line for each run, shares in %: the wait, by cause, and by the formula
 waits() {
     name=$1 m=$2
     shift 2

@@ -1,11 +1,11 @@
 #!/bin/sh
-# opencl.sh BUILD: two things that decide whether OpenCL on a CPU is worth it, on cl:0.0.
-#   1. sgemm beside OpenBLAS with all cores, and both beside the FMA peak (sgemm.c)
-#   2. a training of one step: with nothing compiled yet (our cache and PoCL's are empty), and again
+# opencl.sh BUILD: two figures that decide whether OpenCL on a CPU is worth it, on cl:0.0.
+#   1. sgemm compared with OpenBLAS on all cores, and both with the FMA peak (sgemm.c)
+#   2. a training of one step: with empty caches (ours and PoCL's), and again
 # A figure is the best of several turns.
 set -u
 build=$1 gradsum=$1/gradsum
-unset OPENBLAS_CORETYPE # OpenBLAS is to run with the kernels that suit the CPU best, which gradsum chooses
+unset OPENBLAS_CORETYPE # gradsum chooses the OpenBLAS kernels that suit the CPU best
 failed=0
 if ! "$gradsum" devices | grep -q '^cl:0.0'; then
     echo "bench-cl: skipped: there is no OpenCL device cl:0.0"
@@ -19,7 +19,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 export GRADSUM_CACHE="$work/gradsum" POCL_CACHE_DIR="$work/pocl"
 
-# best FILE: the least number in it
+# best FILE: its smallest number
 best() { sort -g "$1" | head -n 1; }
 first() { # MODEL: seconds
     begin=$(date +%s%N)

@@ -1,7 +1,6 @@
 #!/bin/bash
-# What is predicted, beside what happens: memory against malloc, the step of layouts against steps that are made, steps
-# over --link, and how long a large cluster is simulated.
-# Usage: tests/bench/predict.sh build [memory|layouts|links|large]
+# Predictions compared with measurements: memory with malloc, steps of layouts with real steps, steps over --link; and
+# how long it takes to simulate a large cluster. Usage: tests/bench/predict.sh build [memory|layouts|links|large]
 set -euo pipefail
 build=$1
 gradsum=$build/gradsum
@@ -12,7 +11,7 @@ if [[ memory =~ $only ]]; then
     GRADSUM_TEST_DRAWS=20 "$build/gradsum-test" memory_plan | grep -E 'malloc|FAILED' || wrong=1
 fi
 
-# Of two workers, since these have a core each: with more the cores decide.
+# With two workers, which have a core each: with more, the shared cores decide.
 if [[ layouts =~ $only ]]; then
     printf '%-44s %10s %10s %8s\n' "model, layout" "measured" "predicted" "error"
     errors=

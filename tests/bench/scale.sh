@@ -1,10 +1,10 @@
 #!/bin/sh
-# scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers,
-# each by itself, next to the work and the numbers that there are; and how long the program takes to start.
+# scale.sh PROGRAM: how time and memory grow with the batch, the width of the layers and the number of workers, each
+# varied separately, next to the growth of the work and of the stored numbers; and how long the program takes to start.
 #
 # The exponent e is fitted to y = c x^e over all rows (least squares of the logarithms): 1 means that y doubles with x.
-# Memory is what a run takes beyond one of softmax with batch 1. Nothing should grow faster than its work. The script
-# fails if the exponent of time exceeds that of the FLOPs, or that of memory exceeds that of the numbers to hold
+# Memory is what a run needs beyond a run of softmax with batch 1. No cost should grow faster than its work: the script
+# fails if the exponent of time exceeds that of the FLOPs, or that of memory exceeds that of the numbers to store
 # (samples of a batch, parameters, copies of the model), by more than 0.1, which is noise.
 set -u
 gradsum=$1
@@ -23,8 +23,8 @@ run() {
 
 base=$(run --model softmax --batch 1 --steps 6 | cut -d ' ' -f 2)
 
-# A table of lines "x FLOPs numbers ARGUMENTS..." on standard input; $1: what x is, $2: what the numbers are. All lines
-# take turns, since a machine may be slower for some seconds; of each the fastest turn is shown.
+# A table of lines "x FLOPs numbers ARGUMENTS..." on standard input; $1: the name of x, $2: the name of the numbers. The
+# lines alternate, since a machine may be slower for some seconds; each line shows its fastest turn.
 table() {
     cat >"$work/lines"
     for turn in 1 2 3 4 5; do
@@ -72,7 +72,7 @@ for width in 64 128 256 512 1024 2048 4096; do
     echo "$width $(($(flops "$model") * 128)) $(params "$model") --model '$model' --steps $steps"
 done | table "mlp, width" parameters || failed=1
 
-# The same batch on more workers: the same work, and a copy of the model for each. More of them than cores take turns.
+# The same batch on more workers: the same work, and a copy of the model for each. Extra workers share the cores.
 cores=$(nproc)
 flops=$(flops lenet)
 devices=cpu
@@ -82,7 +82,7 @@ for workers in 1 2 4 8; do
 done | table "lenet, workers" copies || failed=1
 echo "(global batch 128 on $cores cores)"
 
-# ---- how long it takes to begin ----
+# ---- the time to start ----
 
 # median COMMAND...: milliseconds
 median() {

@@ -1,6 +1,6 @@
-/* Our OpenCL sgemm beside OpenBLAS's and the machine's FMA peak, for opencl.sh: C = A B, N x N, row by row in memory,
- * with all cores. A figure is the fastest of many short turns, which all take in turn, so that what else the machine
- * does meets all of them. Both products are compared before they are measured.
+/* Our OpenCL sgemm compared with OpenBLAS's and the machine's FMA peak, for opencl.sh: C = A B, N x N, row-major, with
+ * all cores. A figure is the fastest of many short turns. The contestants alternate, so that other load on the machine
+ * affects all of them. Both products are compared before they are measured.
  *
  *     bench-sgemm DEVICE
  */
@@ -14,7 +14,7 @@
 
 enum { TURNS = 15, SIZES = 2, FMA_COUNT = 3 << 15, FMA_ROUNDS = 10000 };
 static const int sizes[SIZES] = {512, 1024};
-static const double GFLOP = 9; /* of a turn: some 50 ms */
+static const double GFLOP = 9; /* per turn: some 50 ms */
 
 typedef enum contestant { OURS, BLAS, CONTESTANTS } contestant;
 
@@ -34,7 +34,7 @@ static void must(gs_status status) {
     if (status != GS_OK) stop(gs_message());
 }
 
-/* OpenBLAS's threads go on looking for work for 30 ms after a product; nobody else is measured meanwhile. */
+/* OpenBLAS's threads keep looking for work for 30 ms after a product; nothing else is measured meanwhile. */
 static void let_rest(void) {
     nanosleep(&(struct timespec){.tv_nsec = 60000000}, NULL);
 }
@@ -50,7 +50,7 @@ static void multiply(const bench *b, contestant who) {
     must(gs_cl_gemm(b->cl, b->c, b->a, b->b, GS_NONE, s));
 }
 
-/* `calls` products, waited for once: the GFLOP/s. */
+/* `calls` products with one wait at the end: the GFLOP/s. */
 static double turn(const bench *b, contestant who, int calls) {
     double start = gs_seconds();
     for (int i = 0; i < calls; i++) multiply(b, who);
@@ -58,7 +58,7 @@ static double turn(const bench *b, contestant who, int calls) {
     return 2.0 * b->n * b->n * b->n * calls / (gs_seconds() - start) / 1e9;
 }
 
-/* The fastest of some loops without a pause: threads that were asleep begin on the same core at times, until Linux
+/* The fastest of some loops without a pause: threads that were asleep sometimes start on the same core, until Linux
  * moves one. */
 static double peak(gs_device *d, gs_mem y) {
     enum { LOOPS = 5 };
@@ -110,12 +110,12 @@ int main(int argc, char **argv) {
     gs_cl_choose_settings(true);
     must(gs_device_open(argv[1], 0, &b.cl));
     must(gs_device_open("cpu", b.threads, &b.cpu));
-    openblas_set_num_threads(b.threads); /* the cpu backend, whose FMA loop alone is used, has set it to 1 */
+    openblas_set_num_threads(b.threads); /* the cpu backend, used only for its FMA loop, has set it to 1 */
     must(b.cl->ops->alloc(b.cl, FMA_COUNT * sizeof(float), &b.fma_cl));
     must(b.cpu->ops->alloc(b.cpu, FMA_COUNT * sizeof(float), &b.fma_cpu));
     must(b.cl->ops->fill(b.cl, b.fma_cl, 1, FMA_COUNT));
     must(b.cpu->ops->fill(b.cpu, b.fma_cpu, 1, FMA_COUNT));
-    peak(b.cl, b.fma_cl); /* compiles */
+    peak(b.cl, b.fma_cl); /* compiles the kernel */
     for (int s = 0; s < SIZES; s++) {
         begin(&b, sizes[s]);
         const double products = GFLOP / (2.0 * sizes[s] * sizes[s] * sizes[s] / 1e9);

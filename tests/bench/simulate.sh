@@ -1,9 +1,9 @@
 #!/bin/bash
-# gradsum simulate against runs: the step that it predicts for this machine's workers, whose messages --link slows, and
+# gradsum simulate compared with runs: the predicted step of this machine's workers, whose messages --link delays, and
 # the step that `train` takes with them. Usage: tests/bench/simulate.sh build/gradsum [LINES-OF-THE-TABLE-BELOW]
 #
-# The links are so slow that messages, not the two cores, decide how long a step takes: the simulation knows of no
-# workers that share a core. CASES="..." in the environment takes others.
+# The links are slow enough that messages, not the two cores, determine the time of a step: the simulation does not
+# model workers that share a core. CASES="..." in the environment replaces the cases.
 set -euo pipefail
 gradsum=$1
 only=${2:-.}
@@ -41,7 +41,7 @@ cases=${CASES:-$(cat <<END
 END
 )}
 
-number() { # of a JSON line: the first field of this name
+number() { # of a JSON line: the first field with this name
     grep -o "\"$1\":[-+0-9.e]*" | head -1 | cut -d: -f2
 }
 

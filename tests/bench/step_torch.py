@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""One training step of PyTorch on random data that is already in memory, for `make bench`: prints samples/s, by the median of
-the steps, of three runs of it, a line each.
+"""One training step of PyTorch on random data that is already in memory, for `make bench`: prints the samples/s of
+three runs, one per line, from the median of each run's steps.
 
     step_torch.py MODEL THREADS [RANKS] [--batch 128] [--steps N] [--compile]
 
-RANKS > 1: DistributedDataParallel over Gloo on this machine, THREADS for each, the global batch divided. --compile:
-torch.compile, of PyTorch 2. Not needed to build, to test or to learn: it is the measure that a student would otherwise
-have installed.
+RANKS > 1: DistributedDataParallel over Gloo on this machine, with THREADS for each rank, which divide the global batch.
+--compile: torch.compile, of PyTorch 2. Building, testing and learning work without PyTorch: it is the yardstick, which
+a student might use instead.
 """
 import argparse, os, statistics, sys, tempfile, time
 

@@ -1,11 +1,11 @@
-/* How long an all-reduce takes, for sync.sh: every scheme of ours beside Gloo's ring.
+/* How long an all-reduce takes, for sync.sh: every scheme of ours compared with Gloo's ring.
  *
  *     bench-sync threads N         ranks as threads of this process
- *     bench-sync process           one rank of several processes, started with GRADSUM_RANK and so on
+ *     bench-sync process           one rank of several processes, started with GRADSUM_RANK etc.
  *
- * Rank 0 prints a line for each way and size: "where|way|ranks|bytes|microseconds". A figure is the median of
- * several batches; the ways take turns, so that what else the machine does meets all of them. Every result of a
- * first call is checked. Ranks are bound to cores of their own, as those of `gradsum` and of Open MPI are.
+ * Rank 0 prints a line for each way and size: "where|way|ranks|bytes|microseconds". A figure is the median of several
+ * batches; the ways alternate, so that other load on the machine affects all of them. Every result of a first call is
+ * checked. Each rank is bound to separate cores, as in `gradsum` and Open MPI.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -125,7 +125,7 @@ static void run(bench *b) {
 
 static void *thread_main(void *argument) {
     bench b = {.comm = argument};
-    gs_cores_bind_share(b.comm->rank, b.comm->size); /* where there are fewer cores nobody is bound */
+    gs_cores_bind_share(b.comm->rank, b.comm->size); /* with fewer cores no rank is bound */
     add_schemes(&b, b.comm);
     run(&b);
     gs_comm_free(b.comm);
@@ -142,7 +142,7 @@ static void be_threads(int ranks) {
     for (int r = 0; r < ranks; r++) pthread_join(thread[r], NULL);
 }
 
-/* Gloo alone, over connections of its own. */
+/* Gloo alone, over separate connections. */
 static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     gs_rendezvous_state *m;
     int socket[MOST_RANKS];
@@ -158,7 +158,7 @@ static gs_gloo *connect_raw_gloo(gs_rendezvous r, const char *folder) {
     return raw;
 }
 
-/* Over Gloo, and over shared memory, and Gloo itself over connections of its own. */
+/* Over Gloo, over shared memory, and with Gloo alone over separate connections. */
 static void be_a_process(const char *raw_folder) {
     bench b = {0};
     gs_rendezvous r;

@@ -1,14 +1,14 @@
 #!/bin/bash
-# sync.sh BUILD: what synchronisation costs, side by side in one run.
-#   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes against Gloo's own ring, and between
-#      threads against Open MPI's processes, where mpirun and its compiler files are installed
-#   2. training on two workers against one, and against PyTorch's DistributedDataParallel over Gloo
-# A time of all-reduce is the median of several turns, a speed of training the fastest of three short runs in each of
-# eight turns; a ratio above 1 says that gradsum is faster.
+# sync.sh BUILD: the cost of synchronisation, all measured in one run.
+#   1. all-reduce of 1 KiB to 64 MiB: the schemes between processes compared with Gloo's own ring, and between
+#      threads with Open MPI's processes, where mpirun and its compiler files are installed
+#   2. training on two workers compared with one, and with PyTorch's DistributedDataParallel over Gloo
+# The time of an all-reduce is the median of several turns, the speed of training the fastest of three short runs in
+# each of eight turns; with a ratio above 1 gradsum is faster.
 set -u
 build=$1 gradsum=$1/gradsum
 here=$(dirname "$0")
-unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries on its own
+unset OPENBLAS_CORETYPE # each side chooses its libraries' kernels itself
 . "$here/rows.sh"
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,16 +1,16 @@
 #!/bin/sh
 # training.sh PROGRAM [MODEL...]: samples/s of training (batch 128, of gpt 12 sequences, of resnet50 8; forward +
-# backward + update, momentum SGD, loading included) on every way of running this machine, side by side, and as ratios
-# to PyTorch where Debian's python3-torch is installed: a row of one thread to PyTorch's with one, the others to that
-# with all cores. NEWEST=PYTHON, one that has another PyTorch, adds rows of that, eager and compiled. Each figure is the
-# fastest of three short runs in each of TURNS turns (7). What the machine can do at most is measured in the same turns,
-# and the rows of the cpu are shown as a share of its multiply-adds.
+# backward + update, momentum SGD, loading included) in every configuration of this machine, measured in one run, and as
+# ratios to PyTorch where Debian's python3-torch is installed: rows of one thread relative to PyTorch with one, the
+# others relative to PyTorch with all cores. NEWEST=PYTHON, with another PyTorch, adds rows for that, eager and
+# compiled. Each figure is the fastest of three short runs in each of TURNS turns (7). The machine's peak rates are
+# measured in the same turns, and the cpu rows are also shown as a share of its multiply-adds.
 set -u
 gradsum=$1
 shift
 here=$(dirname "$0")
 cores=$(nproc)
-unset OPENBLAS_CORETYPE # each side is to choose the kernels of its libraries on its own
+unset OPENBLAS_CORETYPE # each side chooses its libraries' kernels itself
 . "$here/rows.sh"
 
 # flops MODEL: floating point operations of one sample, forward + backward without the first layer's input gradient
@@ -18,8 +18,7 @@ flops() {
     "$gradsum" model "$1" | tr -d , | awk '$1 == "total" { f = $NF } $1 == "backward:" { b = $2 } END { print f + b }'
 }
 
-# peak THREADS FIELD: what was measured of the cpu; FIELD is peak_flops, or bytes_per_s of a triad larger than the
-# caches
+# peak THREADS FIELD: a measured rate of the cpu; FIELD is peak_flops, or bytes_per_s of a triad larger than the caches
 peak() { sed -n "s/^$1|.*\"$2\":\([0-9.e+]*\).*/\1/p" "$work/peaks" | sort -g | tail -n 1; }
 
 echo "gradsum on this machine:"

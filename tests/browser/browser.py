@@ -1,6 +1,6 @@
-"""A browser without a window, for browser_*.py: NAME.py GRADSUM FOLDER. Screenshots are left in FOLDER.
+"""A browser without a window, for browser_*.py: NAME.py GRADSUM FOLDER. Screenshots are saved in FOLDER.
 
-Where there is no browser the tests say that they skip, and exit with 0; with GRADSUM_BROWSER=required, with 1.
+Without a browser the tests are skipped with a message and exit with 0; with GRADSUM_BROWSER=required, with 1.
 """
 import os
 import subprocess
@@ -64,7 +64,7 @@ def in_all_looks(path, name):
 
 
 def run(tests):
-    """All of them, whose names say what they test; then the browser ends."""
+    """Runs all tests, whose names say what they test; then the browser ends."""
     try:
         look(1280, 800)
         for test in tests:
@@ -101,11 +101,11 @@ def no_complaints(what):
     log = b.get_log("browser")
     equal(log, [], f"{what}: the console")
     loaded = b.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
-    equal([name for name in loaded if not name.startswith("data:")], [], f"{what}: loaded from elsewhere")
+    equal([name for name in loaded if not name.startswith("data:")], [], f"{what}: loaded from a network")
 
 
 def program(*words):
-    """gradsum WORDS, which succeeds; its standard output"""
+    """Runs gradsum WORDS, which must succeed; returns its standard output"""
     return subprocess.run([gradsum, *words], check=True, capture_output=True, text=True, cwd=folder).stdout
 
 
@@ -130,7 +130,7 @@ def chart(chart_id, what):
 
 
 def light(hex_colour):
-    """L, a and b of Oklab (Ottosson, 2020): equal distances look about equal."""
+    """L, a and b of Oklab (Ottosson, 2020): equal distances look about equally different."""
     r, g, bl = (((c / 255 + 0.055) / 1.055) ** 2.4 if c > 10 else c / 255 / 12.92 for c in (int(hex_colour[i:i + 2], 16) for i in (1, 3, 5)))
     l, m, s = ((0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * bl) ** (1 / 3), (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * bl) ** (1 / 3),
                (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * bl) ** (1 / 3))
@@ -151,7 +151,7 @@ def wait_for(is_so, what):
         if is_so():
             return
         time.sleep(0.05)
-    raise AssertionError(f"30 s later still not: {what}")
+    raise AssertionError(f"not within 30 s: {what}")
 
 
 b = start()

@@ -29,7 +29,7 @@ def the_matrix_is_the_terminals():
 def mistakes_come_most_first():
     counts = [int(row.find_elements("css selector", "td")[2].text) for row in every("#mistakes tbody tr")]
     equal(counts, sorted(counts, reverse=True), "the order of the mistakes")
-    check(len(counts) == 12 and counts[-1] > 0, "twelve of them")
+    check(len(counts) == 12 and counts[-1] > 0, "twelve mistakes")
 
 
 def the_worst_are_drawn():
@@ -39,7 +39,7 @@ def the_worst_are_drawn():
     equal(losses, sorted(losses, reverse=True), "the order of the samples")
     colours = b.execute_script("""return [...document.querySelectorAll('figure canvas')].map((c) =>
         new Set(Array.from(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer))).size)""")
-    check(len(colours) == 24 and min(colours) > 20, f"pictures, and not areas of one colour: {colours}")
+    check(len(colours) == 24 and min(colours) > 20, f"pictures instead of areas of one colour: {colours}")
     in_all_looks(f"{folder}/eval.html", "eval")
     no_complaints("eval")
 

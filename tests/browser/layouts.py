@@ -1,7 +1,7 @@
 """layouts.py GRADSUM FOLDER: the pages of `gradsum step --zero 3`, and memory over one step on
-the page of `gradsum report`, in a real browser. What is drawn is compared with what `--json` says of such a step.
+the page of `gradsum report`, in a real browser. The picture is compared with the `--json` output of such a step.
 
-Screenshots are left in FOLDER, to be looked at.
+Screenshots are saved in FOLDER for inspection.
 """
 import os
 import shutil
@@ -23,7 +23,7 @@ def spans(kind):
 
 
 def bars(words):
-    """how many bars are drawn that say so"""
+    """how many drawn bars have a label with these words"""
     return len([e for e in every("#picture .bar") if words in e.get_attribute("aria-label")])
 
 
@@ -58,7 +58,7 @@ def zero_3():
 
 def zero_1():
     path = page_of("zero-1", "--model", "lenet", "--zero", "1")
-    equal(bars("worker 0: all-gather"), 1, "after the update of worker 0 all get its weights: no sum")
+    equal(bars("worker 0: all-gather"), 1, "after its update worker 0 gathers weights, without a sum")
     equal(bars("worker 0: sum"), 1, "and one sum before it")
     colours = {entry.find_element("css selector", "i").get_attribute("style") for entry in every("#legend span")}
     equal(len(colours), len(every("#legend span")), "different colours in the legend")
@@ -69,14 +69,14 @@ def zero_1():
 def replicas_of_stages():
     path = page_of("replicas", "--model", "mlp", "--layout", "dp2,pp2")
     names = b.execute_script("return [...document.querySelectorAll('#picture .sub')].map((e) => e.textContent)")
-    equal([n.split(", ")[-1] for n in names], ["replica 0", "replica 1"] * 2, "what each row is")
-    equal([row[0] for row in rows("#facts")], ["0, s0 r0", "1, s0 r1", "2, s1 r0", "3, s1 r1"], "what each line is")
+    equal([n.split(", ")[-1] for n in names], ["replica 0", "replica 1"] * 2, "the name of each row")
+    equal([row[0] for row in rows("#facts")], ["0, s0 r0", "1, s0 r1", "2, s1 r0", "3, s1 r1"], "the name of each line")
     look(400, 844)
     visit(path)
-    equal(len(every(".hint")), 2, "the picture and the table of a narrow window go on")
+    equal(len(every(".hint")), 2, "in a narrow window the picture and the table scroll")
     look(1280, 800)
     visit(path)
-    equal(len(every(".hint")), 0, "those of a wide one do not")
+    equal(len(every(".hint")), 0, "in a wide window they do not")
     no_complaints(path)
 
 
@@ -85,7 +85,7 @@ def tensor_2():
     equal(bars("sum in the group"), spans("sum"), "a bar for each sum")
     cells = [e.text for e in every("#facts tbody tr:first-child td")]
     equal(cells[-1], cells[-2], "bytes counted, and by the formula")
-    check(one("#near-card").is_displayed(), "the first pair from near")
+    check(one("#near-card").is_displayed(), "the first pair, enlarged")
     no_complaints(path)
     in_all_looks(path, "step-tensor")
 
@@ -101,7 +101,7 @@ def memory_over_a_step():
     equal(len(every("#areas canvas")), 2, "a picture for each worker")
     facts = dict(line.text.split(" ", 1) if not line.text.startswith("sum of gradients") else
                  ("sums", line.text[len("sum of gradients "):]) for line in every("#runs-made tr"))
-    equal(facts["sums"], "none among replicas, as there is one", "what sums gradients in two stages of one pipeline")
+    equal(facts["sums"], "none among replicas, as there is one", "sums of gradients in two stages of one pipeline")
     most, last = b.execute_script("""
         const m = runs[0].trace.memory, k = 2 + m.kinds.indexOf('activations'), of = m.samples.map((s) => s[k]);
         return [Math.max(...of), of.at(-1)]""")
@@ -114,7 +114,7 @@ def memory_over_a_step():
 
 
 def empty_areas():
-    """The kinds whose area is at least 8 pixels high after some sample, and has no colour in the middle."""
+    """The kinds whose area is at least 8 pixels high after some sample, and is not painted in the middle."""
     return b.execute_script("""
         const empty = [];
         for (const chart of Object.values(charts).filter((c) => c.canvas.id.startsWith('areas-'))) {

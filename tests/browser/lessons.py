@@ -1,7 +1,7 @@
 """lessons.py GRADSUM FOLDER: the lessons' pages (make lessons-html) and slides (make slides) in a real
 browser.
 
-They lie beside the program, in build/lessons-html and build/slides. Screenshots are left in FOLDER, to be looked at.
+They are next to the program, in build/lessons-html and build/slides. Screenshots are saved in FOLDER for inspection.
 """
 import base64
 import glob
@@ -21,7 +21,7 @@ def lessons(folder):
 
 
 def a_page_fits_every_window():
-    """However narrow: what is wide scrolls in its own box. And all pictures are there."""
+    """At any width: wide content scrolls in a separate box, and all pictures exist."""
     for path in [f"{SITE}/index.html", *lessons(SITE), f"{SITE}/files/lessons/in-one-file/train.c.html"]:
         name = os.path.basename(path)
         for width in (1280, 390):
@@ -30,7 +30,7 @@ def a_page_fits_every_window():
             wide = b.execute_script("return document.documentElement.scrollWidth")
             check(wide <= width, f"{name}: {wide} px wide in a window of {width}")
         missing = b.execute_script("return [...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)")
-        equal(missing, [], f"{name}: pictures that are not there")
+        equal(missing, [], f"{name}: missing pictures")
         equal(b.execute_script("return document.scripts.length"), 0, f"{name}: scripts")
         equal([e for e in b.get_log("browser")], [], f"{name}: the console")
     look(1280, 800)
@@ -54,7 +54,7 @@ def a_lesson_leads_to_the_source():
     link = [a for a in every("main a") if a.text == "src/sync/ring.c"][0]
     link.click()
     equal(one("h1").text, "src/sync/ring.c", "the page of a source file")
-    check(len(every(".lines > span")) > 50, "it has lines")
+    check(len(every(".lines > span")) > 50, "lines of the source file")
 
 
 def screenshots():
@@ -62,7 +62,7 @@ def screenshots():
     in_all_looks(f"{SITE}/index.html", "lessons")
 
 
-# What of a slide does not lie inside its page, and letters of less than 14 px on a page of 1280 px.
+# Parts of a slide outside its page, and letters of less than 14 px on a page of 1280 px.
 OUTSIDE = """return [...document.querySelectorAll('section')].flatMap((page, i) => {
     const room = page.getBoundingClientRect(), foot = page.querySelector('footer').getBoundingClientRect();
     return [...page.querySelectorAll('h1, h2, p, li, pre, table, svg, .words')].filter((e) => {
@@ -82,7 +82,7 @@ def each_slide_fits_its_page():
         slides = len(every("section"))
         check(slides >= 8, f"{path} has {slides} slides")
         pdf = base64.b64decode(b.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})["data"])
-        equal(len(re.findall(rb"/Type */Page[^s]", pdf)), slides, f"{path}: pages of paper")
+        equal(len(re.findall(rb"/Type */Page[^s]", pdf)), slides, f"{path}: printed pages")
         sizes = set(re.findall(rb"/MediaBox *\[([^]]*)\]", pdf))
         equal(sizes, {b"0 0 960 540"}, f"{path}: 16 to 9")
 
@@ -98,9 +98,9 @@ def keys_turn_the_slides():
         look(*size)
         visit(f"{SLIDES}/07-all-reduce.html")
         keys(Keys.ARROW_RIGHT, " ", Keys.PAGE_DOWN)
-        equal(at(), 4, f"{size}: three on")
+        equal(at(), 4, f"{size}: three slides forward")
         keys(Keys.ARROW_LEFT)
-        equal(at(), 3, f"{size}: one back")
+        equal(at(), 3, f"{size}: one slide back")
         keys(Keys.END, Keys.ARROW_RIGHT)
         equal(at(), len(every("article")), f"{size}: the last")
         keys(Keys.HOME, Keys.ARROW_LEFT)

@@ -1,4 +1,4 @@
-"""Training logs that nobody trained, in the form of `gradsum train --log`, for report.py: what is in them is known."""
+"""Made-up training logs in the format of `gradsum train --log`, for report.py: their contents are known."""
 import json
 import math
 import os

@@ -35,12 +35,12 @@ def three():
 
 
 def painted(css):
-    """How many different colours a canvas has; 1 is an empty one."""
+    """The number of different colours in a canvas; 1 for an empty one."""
     return b.execute_script("""const c = document.querySelector(arguments[0]), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
         const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 24 | d[i + 1] << 16 | d[i + 2] << 8 | d[i + 3]); return seen.size""", css)
 
 
-# ---- what is tested ----
+# ---- the tests ----
 
 
 def the_table_says_what_is_in_the_logs():
@@ -78,7 +78,7 @@ def charts_show_the_logs():
     made = one("#runs-made").text
     for word in ("--model 'conv 8 5x5, relu, max_pool 2, flatten, linear 10' --devices cpu,cpu", "openblas 0.3.21; opencl PoCL 3.1; gloo 0.5.0",
                  "AMD EPYC, 1 thread", "2026-11-21T13:31:56Z"):
-        check(word in made, f"not said: {word}")
+        check(word in made, f"missing text: {word}")
     no_complaints("charts")
 
 
@@ -141,14 +141,14 @@ def the_timeline_zooms():
     at = b.execute_script("const e = timeline.events.find((e) => e.name === 'sync ring' && e.end < timeline.to && e.start > timeline.from);"
                           "return [timeline.x((e.start + e.end) / 2) - timeline.width / 2, timeline.top(e) + 4 - timeline.height / 2]")
     ActionChains(b).move_to_element_with_offset(line, round(at[0]), round(at[1])).perform()
-    check("sync ring" in one("#tip").text and "420 µs" in one("#tip").text, f"beside the pointer: {one('#tip').text}")
+    check("sync ring" in one("#tip").text and "420 µs" in one("#tip").text, f"next to the pointer: {one('#tip').text}")
     Select(one("#line-run")).select_by_visible_text("one")
     equal(b.execute_script("return timeline.rows.length"), 3, "rows of one worker")
     no_complaints("the timeline")
 
 
 def a_trace_is_made_ready():
-    """The longer of two bars that start together is first; an arrow has two ends; what is missing has a usual name."""
+    """Of two bars that start together, the longer one is first; an arrow has two ends; missing names get a default."""
     three()
     trace = b.execute_script("""return traceOf({all: 4, events: [
         ['M', 1, 0, null, null, null, 'process_name', null, {name: 'worker 1 (cl)'}],
@@ -188,7 +188,7 @@ def harm_stays_text():
     with open(f"{path}/trace.json", "w") as f:
         f.write(text)
     page("harm", path)
-    check(HARM in one("#runs-made").text and HARM in one("#lead").text, "the model's text is not shown as it is")
+    check(HARM in one("#runs-made").text and HARM in one("#lead").text, "the model's text is not shown unchanged")
     equal(b.execute_script("return [document.title, document.querySelectorAll('img').length]"), ["gradsum: harm", 0], "harm")
     no_complaints("harm")
 
@@ -201,9 +201,9 @@ def what_is_missing_is_said():
         f.truncate(os.path.getsize(f"{path}/trace.json") // 2)
     page("damaged", path)
     for word in ("has not ended", "The last line of metrics.jsonl is cut off", "trace.json is cut off"):
-        check(word in one("#notes").text, f"not said: {word}: {one('#notes').text}")
+        check(word in one("#notes").text, f"missing text: {word}: {one('#notes').text}")
     check(b.execute_script("return timeline.events.length") > 20, "bars before the cut")
-    check(not one("#memory").is_displayed(), "memory that is not known is shown")
+    check(not one("#memory").is_displayed(), "unknown memory is shown")
     shoot("damaged")
     only = log("only-run", trace_steps=0)
     os.remove(f"{only}/metrics.jsonl")
@@ -213,7 +213,7 @@ def what_is_missing_is_said():
 
 
 def real_logs():
-    """What training wrote is what the page shows; the messages of a ring have their arrows."""
+    """The page shows what training wrote; the messages of a ring have arrows."""
     path = f"{folder}/logs/trained"
     shutil.rmtree(path, ignore_errors=True)
     program("train", "--model", "softmax", "--devices", "cpu,cpu,cpu", "--sync", "ring", "--threads", "1", "--epochs", "1", "--log", path)
@@ -227,7 +227,7 @@ def real_logs():
     equal(notes, [], "complaints")
     equal(b.execute_script("return [timeline.workers, timeline.steps]"), [[f"worker {w} (cpu)" for w in range(3)], [4, 5, 6, 7]], "the timeline")
     equal(b.execute_script("return timeline.flows.length"), 4 * 3 * 2 * 2, "arrows of 4 steps, 3 workers, 2 (3 - 1) rounds")
-    check(b.execute_script("return timeline.flows.every((f) => f.received >= f.sent)"), "a message comes before it was sent")
+    check(b.execute_script("return timeline.flows.every((f) => f.received >= f.sent)"), "a message arrives before it was sent")
     check("41,888" in rows()[0], "2 (3 - 1) / 3 of 7850 gradients and 4 sums, as f32")
     check(one("#memory").is_displayed() and "--sync ring" in one("#runs-made").text, "memory and the command")
     no_complaints("a trained run")
@@ -254,7 +254,7 @@ def a_slider_smooths():
     for i in (0, 1, 2, 70, len(before) - 1):
         window = before[max(0, i - 2):i + 3]
         check(abs(smooth[i] - sum(window) / len(window)) < 1e-9, f"step {i}: {smooth[i]}, wanted the mean of {window}")
-    equal(chart("loss-step", raw), before, "what was measured stays")
+    equal(chart("loss-step", raw), before, "the measured values stay")
     no_complaints("the slider")
 
 
@@ -270,7 +270,7 @@ def speed_is_a_median_over_windows():
 
 
 def a_colour_has_one_meaning():
-    """No colour of a run looks like one of a phase, of a kind of memory, or of what is wrong; nor do two phases have one pattern and tone."""
+    """No run's colour resembles a phase's, a memory kind's or an error's; no two phases share a pattern and a tone."""
     for is_dark in (False, True):
         look(1280, 800, dark=is_dark)
         three()
@@ -280,7 +280,7 @@ def a_colour_has_one_meaning():
                 for x in group:
                     for y in other:
                         distance = math.dist(light(x), light(y))
-                        check(distance > 0.03, f"{x} and {y} are {distance:.3f} apart, and mean different things")
+                        check(distance > 0.03, f"{x} and {y} are only {distance:.3f} apart, but mean different things")
         for colours in groups[:3]:
             equal(len({tuple(round(v, 2) for v in light(c)) for c in colours}), len(colours), f"colours of one list: {colours}")
     tiles = b.execute_script("return look.phases.slice(0, 6).map((hex, k) => tile('#808080', k).toDataURL())")
@@ -291,10 +291,10 @@ def a_colour_has_one_meaning():
 def best_only_beyond_the_spread():
     def bold():
         cells = [cell.text for cell in every("#table td.best")]
-        equal("Bold" in one("#base").text, bool(cells), "what bold means is said where something is bold")
+        equal("Bold" in one("#base").text, bool(cells), "the meaning of bold is explained exactly where something is bold")
         return cells
     page("far", log("slow", speed=20000.0), log("fast", speed=40000.0, more={"test_samples": 1000}))
-    equal(bold(), ["40,000"], "twice as fast; the accuracy of one is not known to how many images")
+    equal(bold(), ["40,000"], "twice as fast; one accuracy lacks its number of images")
     page("near", log("a", speed=40000.0), log("b", speed=40001.0))
     equal(bold(), [], "within the spread")
     made = {"test_samples": 10000, "ended": {"why": "done", "steps": 141, "test_accuracy": 0.90}}
@@ -305,7 +305,7 @@ def best_only_beyond_the_spread():
 
 
 def speed_up_wants_two_runs():
-    """A single run is as fast as itself."""
+    """A single run is compared with itself, at ratio 1."""
     for logs, wanted in ((["alone"], False), (["first", "second"], True)):
         page("speed-up", *(log(name) for name in logs))
         heads = [e.text for e in every("#table th[scope=col]")]
@@ -315,7 +315,7 @@ def speed_up_wants_two_runs():
 
 
 def each_kind_of_device_has_its_measure():
-    """All cores beside one thread would be more than 100 % efficient."""
+    """All cores compared with one thread would give an efficiency above 100 %."""
     def on(*names):
         return {"devices": [{"worker": w, "device": device, "name": name} for w, (device, name) in enumerate(names)]}
     thread, cores = ("cpu", "AMD EPYC, 1 thread"), ("cl", "pthread-AMD EPYC, 2 units")
@@ -333,10 +333,10 @@ def on_paper():
     b.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     b.execute_script("dispatchEvent(new Event('beforeprint'))")
     equal(b.execute_script("return getComputedStyle(document.querySelector('#chips')).position"), "static", "the chips")
-    check(not one("#line-in").is_displayed() and not one("#smooth").is_displayed(), "controls on paper")
-    check(b.execute_script("return [...document.querySelectorAll('details.run')].every((e) => e.open)"), "details that are closed on paper")
-    equal(b.execute_script("return [getComputedStyle(document.documentElement).getPropertyValue('--card').trim(), look.card]"), ["#ffffff"] * 2, "paper is light")
-    equal(b.execute_script("return getComputedStyle(document.querySelector('.card')).breakInside"), "avoid", "charts are cut at the end of a page")
+    check(not one("#line-in").is_displayed() and not one("#smooth").is_displayed(), "controls in print")
+    check(b.execute_script("return [...document.querySelectorAll('details.run')].every((e) => e.open)"), "details that are closed in print")
+    equal(b.execute_script("return [getComputedStyle(document.documentElement).getPropertyValue('--card').trim(), look.card]"), ["#ffffff"] * 2, "print uses the light theme")
+    equal(b.execute_script("return getComputedStyle(document.querySelector('.card')).breakInside"), "avoid", "charts are split at the end of a page")
     b.execute_script("dispatchEvent(new Event('afterprint'))")
     check(b.execute_script("return [...document.querySelectorAll('details.run')].every((e) => !e.open)"), "details after printing")
     b.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
@@ -354,7 +354,7 @@ def tables_say_that_they_scroll():
 
 
 def first_run():
-    """The colour of the first run, as the page has it: it hears of another look when it draws a frame, which nobody asks for else."""
+    """The colour of the first run on the page, after a frame: only then does the page notice a change of theme."""
     return b.execute_async_script("requestAnimationFrame(() => arguments[0](look.runs[0]))")
 
 
@@ -362,17 +362,17 @@ def screenshots():
     path = three()
     in_all_looks(path, "report")
     colours = {}
-    for dark in (True, False):  # read from pages that were opened in this look: one that is open hears of it some time later
+    for dark in (True, False):  # on pages opened in this theme: an open page notices a change late
         look(1280, 800, dark=dark)
         visit(path)
         colours[dark] = first_run()
     light = colours[False]
-    check(colours[True] != light, f"the first run is {light} in the dark as in the light")
+    check(colours[True] != light, f"the first run is {light} in both themes")
     look(1280, 800, dark=True)
     wait_for(lambda: first_run() == colours[True], "the colours of dark")
     look(1280, 800)
     wait_for(lambda: first_run() == light, "the colours of light")
-    equal(b.execute_script("return charts['loss-step'].data.datasets[0].backgroundColor"), light, "a chart in the colours of light")
+    equal(b.execute_script("return charts['loss-step'].data.datasets[0].backgroundColor"), light, "a chart in the light theme's colours")
     no_complaints("screenshots")
 
 

@@ -1,7 +1,7 @@
-"""step.py GRADSUM FOLDER: the pages of `gradsum step -o` in a real browser, driven as a reader would.
+"""step.py GRADSUM FOLDER: the pages of `gradsum step -o` in a real browser, used as a reader would use them.
 
-What the page shows is compared with what `gradsum step --json` prints of the same schemes, and its counters with the
-formulas of the schemes' headers, written down once more here. Screenshots are left in FOLDER, to be looked at.
+The page is compared with the output of `gradsum step --json` for the same schemes, and its counters with the formulas
+of the schemes' headers, which are written again here. Screenshots are saved in FOLDER for inspection.
 """
 import json
 import math
@@ -12,15 +12,15 @@ from browser import (ActionChains, By, Keys, Select, b, check, equal, every, fol
 SCHEMES = ["ps", "sharded_ps", "ring", "tree", "recursive_doubling", "halving_doubling"]
 
 
-# ---- what is wanted ----
+# ---- the expected values ----
 
 
 def formulas(scheme, n, floats):
-    """rounds, messages, bytes in all; bytes of the worker that sends the most; how exact the last one is"""
+    """rounds, messages, total bytes; bytes of the worker that sends most; the accuracy of the last figure"""
     b, up, p = 4 * floats, math.ceil(math.log2(n)), 2 ** int(math.log2(n))
     extra, down = n - p, int(math.log2(n))
     fold = 2 if extra else 0
-    chunk = 8 * (n + 2)  # messages of unequal chunks differ by an element each
+    chunk = 8 * (n + 2)  # messages of unequal chunks differ by one element
     return {
         "ps": (2, 2 * (n - 1), 2 * (n - 1) * b, (n - 1) * b, 0),
         "sharded_ps": (2, 2 * n * (n - 1), 2 * (n - 1) * b, 2 * (n - 1) / n * b, chunk),
@@ -34,7 +34,7 @@ def formulas(scheme, n, floats):
 
 
 def rounds_of(scheme, n, floats):
-    """Of each round what the terminal's JSON says: messages and bytes up to it, and [worker]: [(first, count, sum_of)]"""
+    """For each round the terminal's JSON: messages and bytes so far, and [worker]: [(first, count, sum_of)]"""
     text = program("step", "--sync", scheme, "--workers", str(n), "--size", str(floats), "--json")
     events = [json.loads(line) for line in text.splitlines()]
     rounds = [{"messages": 0, "bytes": 0, "holds": {}} for _ in range(events[0]["rounds"] + 1)]
@@ -71,7 +71,7 @@ def counters(i, column="so"):
 
 
 def cells(i):
-    """[worker][chunk]: how many gradients the cell says that it has"""
+    """[worker][chunk]: the number of gradients that the cell shows"""
     read = "return [...arguments[0].querySelectorAll('.cell[data-worker]')].map((e) =>" \
            " [+e.dataset.worker, parseInt(e.querySelector('.count').textContent)])"
     found = {}
@@ -80,7 +80,7 @@ def cells(i):
     return found
 
 
-# ---- what is tested ----
+# ---- the tests ----
 
 
 def every_round_is_what_the_terminal_shows(n, model="softmax"):
@@ -101,19 +101,19 @@ def every_round_is_what_the_terminal_shows(n, model="softmax"):
             for worker, parts in now["holds"].items():
                 held = [next(c for at, size, c in parts if at <= first < at + size) for first in bounds[:-1]]
                 equal(shown[worker], held, f"{what}, worker {worker}")
-        check(not one("#next").is_enabled(), f"{scheme}: there is a round after the last")
+        check(not one("#next").is_enabled(), f"{scheme}: there is a round after the last one")
         rounds, messages, total, most, near = formulas(scheme, n, floats)
         for column in ("so", "all"):
             c = counters(0, column)
             equal((c["rounds"], c["messages"], c["bytes"]), (rounds, messages, total), f"{scheme}, {n}: in all")
             check(abs(c["most"] - most) <= near or (scheme == "tree" and c["most"] <= most),
                   f"{scheme}, {n}: the busiest sends {c['most']}, wanted {most}")
-        check("≠" not in stage(0).text, f"{scheme}, {n}: counted is not as the formula")
+        check("≠" not in stage(0).text, f"{scheme}, {n}: the counts differ from the formula")
     no_complaints(f"{n} workers, {model}")
 
 
 def gradients_add_up(n):
-    """Means of neighbours add up as the gradients do: in each chunk, up to the 4 digits that are kept."""
+    """Averages over neighbours add up as the gradients do: in each chunk, to the 4 digits that are stored."""
     page_of(n)
     worst = b.execute_script("""
         let worst = 0;
@@ -143,7 +143,7 @@ def keys_and_slider():
     ActionChains(b).move_to_element(slider).click().perform()
     equal(done(0), 3, "a click in the middle of the slider")
     slider.send_keys(Keys.ARROW_LEFT)
-    equal(done(0), 2, "left on the slider is a round too")
+    equal(done(0), 2, "the left key on the slider goes back a round")
     ActionChains(b).drag_and_drop_by_offset(slider, slider.size["width"] // 2, 0).perform()
     equal(done(0), 6, "the slider at its end")
 
@@ -155,7 +155,7 @@ def keys_and_slider():
           f"under the cursor: {one('#tip').text}")
     shoot("cursor")
     keys(Keys.ESCAPE)
-    check(not one("#tip").is_displayed(), "Esc leaves the values")
+    check(not one("#tip").is_displayed(), "Esc closes the values")
 
     keys(Keys.END)
     norms = set()
@@ -170,7 +170,7 @@ def keys_and_slider():
 def it_moves():
     look(1280, 800, calm=False)
     page_of(3)
-    Select(one("#speed")).select_by_value("0.5")  # 14 s in all: it is paused before that
+    Select(one("#speed")).select_by_value("0.5")  # 14 s in total: it is paused earlier
     one("#play").click()
     equal(one("#play").get_attribute("aria-pressed"), "true", "playing")
     wait_for(lambda: b.execute_script("return [...document.querySelectorAll('.token')].some((t) => t.style.display !== 'none')"),
@@ -190,14 +190,14 @@ def it_moves():
 
 def few_bytes_are_faster_for_a_large_model():
     floats = page_of(4, "mlp", "ps")
-    equal(stage(0).get_attribute("data-scheme"), "ps", "what --sync says comes first")
-    equal(stage(1).get_attribute("data-scheme"), "ring", "beside it")
+    equal(stage(0).get_attribute("data-scheme"), "ps", "the scheme of --sync comes first")
+    equal(stage(1).get_attribute("data-scheme"), "ring", "the scheme next to it")
     check(floats > 500000, f"mlp has {floats} floats")
     Select(one("#clock")).select_by_value("time")
     b.find_element(By.TAG_NAME, "h1").click()
     while stage(1).get_attribute("data-done") != "6":
         keys(Keys.ARROW_RIGHT)
-    equal(stage(0).get_attribute("data-done"), "0", "where the server is when the ring is done")
+    equal(stage(0).get_attribute("data-done"), "0", "the server's round when the ring is done")
     shoot("time")
     no_complaints("modelled time")
 
@@ -218,12 +218,12 @@ def screenshots():
     look(1280, 800)
     light = b.execute_script("return getComputedStyle(document.body).backgroundColor")
     look(1280, 800, dark=True)
-    check(light != b.execute_script("return getComputedStyle(document.body).backgroundColor"), "dark is as light")
+    check(light != b.execute_script("return getComputedStyle(document.body).backgroundColor"), "the dark theme equals the light one")
     no_complaints("screenshots")
 
 
 def no_room_is_no_mistake():
-    """However narrow the window becomes while the page is open: no width below 0, and nothing in the console."""
+    """At any window width while the page is open: no width below 0, and no message in the console."""
     for workers in (3, 16):
         page_of(workers)
         for width in (640, 300, 200, 120, 60, 1280):

@@ -42,7 +42,7 @@ def a_sweep_of_seeds():
     some = [w for w in wanted if w["reached"] > 0]
     bars = chart("sweep-steps", "data.datasets.at(-1).data.map((p) => Number.isNaN(p.y) ? null : p.y)")
     equal(bars, [y for w in some for y in (w["steps_to_target"]["least"], w["steps_to_target"]["most"], None)], "bars")
-    check("median" in one("#sweep-seeds").text and one("#sweep-seeds").is_displayed(), "what the bars are")
+    check("median" in one("#sweep-seeds").text and one("#sweep-seeds").is_displayed(), "the meaning of the bars")
     in_all_looks(path, "seeds")
     no_complaints("a sweep of seeds")
 

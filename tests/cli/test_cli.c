@@ -1,4 +1,4 @@
-/* The program: exit statuses, JSON, and what it says when it is used wrongly. */
+/* The program: exit statuses, JSON, and messages about wrong usage. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -25,7 +25,7 @@ TEST(help_fits_80_columns) {
     gs_test_fits(gs_test_output(0, "model cnn"), 80);
 }
 
-/* What would be longer goes on in a second line; a path alone may stand out. */
+/* Longer lines are wrapped; only a path may exceed the width. */
 TEST(results_fit_80_columns) {
     static const char *const commands[] = {
         "memory --model mlp --devices cpu,cpu,cpu,cpu --optimizer adam --zero 2",
@@ -101,7 +101,7 @@ static int label(int i) {
     return i == last ? last_label : i % 10;
 }
 
-/* A folder of MNIST-format files with few samples, for what 6,000 cannot show. */
+/* A folder of MNIST-format files with few samples, for cases that need fewer than 6,000. */
 static const char *small_data(int train_count, int largest_label) {
     const char *folder = gs_test_folder();
     last_label = largest_label;
@@ -127,7 +127,7 @@ TEST(data_that_does_not_fit) {
     assert_prints(0, "done", "train --model 'flatten, linear 13' --data %s --batch 3 --epochs 1", folder);
 }
 
-/* Weights of one model are not those of another, and damaged files are told. */
+/* Weights of another model and damaged files are refused with a message. */
 TEST(weights_that_do_not_fit) {
     const char *folder = gs_test_folder();
     assert_prints(0, "saved", "%s --save %s/w.safetensors", FAST, folder);
@@ -170,7 +170,7 @@ TEST(json_is_one_object_a_line) {
     assert_non_null(last);
 }
 
-/* Training that diverges says NaN as null: the line stays JSON. */
+/* Training that diverges prints NaN as null: the line stays valid JSON. */
 TEST(json_survives_divergence) {
     assert_prints(0, "\"train_loss\":null",
                   "train --model mlp --lr 1e6 --epochs 1 --json --threads 1 --keep-going");

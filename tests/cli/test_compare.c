@@ -1,4 +1,4 @@
-/* gradsum compare, and what train says about each worker. */
+/* gradsum compare, and the lines of train about each worker. */
 #include "tests/support/program.h"
 
 TEST(compare_prints_a_row_a_set) {
@@ -32,7 +32,7 @@ TEST(compare_fits_the_screen) {
     assert_is_plain(output);
 }
 
-/* `train` tells who did what: each rank of all processes, and all together. */
+/* `train` prints what each rank did, and the sum over all ranks of all processes. */
 TEST(each_worker_has_a_line) {
     setenv("COLUMNS", "60", 1);
     char *output = gs_test_output(0, "launch -n 2 -- train --model softmax --steps 20 --threads 1 --devices "
@@ -42,10 +42,10 @@ TEST(each_worker_has_a_line) {
                                         "\n   2 cpu ", "\n   3 cpu ", "\n all 4 "};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) assert_has(output, lines[i]);
     output = gs_test_output(0, "train --model softmax --steps 4 --threads 1");
-    if (strstr(output, "rank")) fail_msg("one worker needs no table: %s", output);
+    if (strstr(output, "rank")) fail_msg("a table for one worker: %s", output);
 }
 
-/* Their speeds add up to that of the run, and their shares to 1. */
+/* The workers' speeds add up to the speed of the run, and their shares to 1. */
 TEST(workers_add_up) {
     char *output = gs_test_output(0, "train --model softmax --steps 40 --threads 1 --devices cpu,cpu,cpu "
                                      "--batch 100 --json 2>/dev/null | tail -n 1");

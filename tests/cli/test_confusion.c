@@ -1,4 +1,4 @@
-/* eval --confusion and --report: which class is taken for which, and the samples that are furthest off. */
+/* eval --confusion and --report: which class is mistaken for which, and the samples with the largest loss. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include <math.h>
@@ -12,7 +12,7 @@ TEST(the_largest_logit) {
     assert_int_equal(gs_largest_logit((const float[]){-inf, -inf}, 2), 0);
 }
 
-/* The place in the sorted order of torch.argsort(descending=True, stable=True). */
+/* The rank in the order of torch.argsort(descending=True, stable=True). */
 TEST(places) {
     const float nan = NAN, inf = INFINITY;
     const struct {
@@ -37,7 +37,7 @@ TEST(labels_and_classes_are_counted) {
     for (int i = 0; i < 9; i++) assert_float_equal(count[i], want[i], 0);
 }
 
-/* More samples than are kept, in three orders: the list is the same, and it is that of a sort. */
+/* More samples than are kept, in three orders: the list is the same, and matches that of a sort. */
 TEST(the_worst_are_kept) {
     enum { SAMPLES = 100 };
     gs_worst list[3] = {{0}};
@@ -56,7 +56,7 @@ TEST(the_worst_are_kept) {
     }
 }
 
-/* loss and sure by torch.nn.functional.cross_entropy and softmax; what is not finite comes first. */
+/* loss and sure computed by torch.nn.functional.cross_entropy and softmax; values that are not finite come first. */
 TEST(losses_of_logits) {
     const float logits[] = {1, 2, 3, /**/ 200, -300, 0, /**/ 0, NAN, 1, /**/ -1, 0.5f, 0.25f};
     const int32_t labels[] = {0, 1, 2, 1};
@@ -77,7 +77,7 @@ static void train_softmax(char path[400]) {
     gs_test_output(0, "train --model softmax --threads 1 --steps 20 --save %s", path);
 }
 
-/* The same from the logits of `predict`, by counting those that are larger. */
+/* The same from the logits of `predict`, by counting the larger ones. */
 static double top_of_predictions(const char *weights) {
     enum { COUNT = 1000, CLASSES = 10 };
     static float logits[COUNT * CLASSES];
@@ -101,7 +101,7 @@ static double top_of_predictions(const char *weights) {
     return (double)right / COUNT;
 }
 
-/* The whole matrix agrees with the accuracy and with the labels, and is the same however the test set is split. */
+/* The matrix agrees with the accuracy and with the labels, and does not depend on how the test set is split. */
 TEST(the_matrix_adds_up) {
     char path[400];
     const char *first = NULL;
@@ -133,7 +133,7 @@ TEST(the_matrix_adds_up) {
     }
 }
 
-/* Only with the same options do all ranks add up the same arrays. */
+/* All ranks add up the same arrays only if their options agree. */
 TEST(ranks_must_agree_on_it) {
     char path[400];
     train_softmax(path);
@@ -153,7 +153,7 @@ TEST(a_table_or_a_list) {
     char *output = gs_test_output(0, "eval --load %s --confusion", path);
     assert_has(output, "label            taken for\n", "\n9 ankle boot ");
     gs_test_fits(output, 80);
-    /* a fast machine's rate wraps the first line */
+    /* on a fast machine the rate is long enough to wrap the first line */
     const int lines = gs_test_count(output, "\n") - gs_test_count(output, "\n\n");
     assert_in_range(lines, 1 + 2 + 10, 2 + 2 + 10);
     output = gs_test_shell_output(0, "COLUMNS=50 %s/gradsum eval --load %s --confusion", GS_BUILD_DIR, path);
@@ -161,7 +161,7 @@ TEST(a_table_or_a_list) {
     assert_null(strstr(output, "label            taken for"));
 }
 
-/* Whoever computes them, the worst samples are those whose loss by the logits of `predict` is largest. */
+/* For any layout, the worst samples are those with the largest loss by the logits of `predict`. */
 TEST(the_page_has_the_worst) {
     char weights[400], page[500];
     const char *first = NULL;
@@ -171,7 +171,7 @@ TEST(the_page_has_the_worst) {
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         char *output =
             gs_test_output(0, "eval --load %s --devices %s --report %s", weights, devices[i], page);
-        assert_null(strstr(output, "taken for")); /* the matrix is on the page, and was not asked for here */
+        assert_null(strstr(output, "taken for")); /* the matrix is on the page, not in the output */
         cJSON *o = gs_test_page_data(gs_test_text(page, NULL));
         const cJSON *worst = cJSON_GetObjectItem(o, "worst"), *w = cJSON_GetArrayItem(worst, 0);
         const cJSON *picture = cJSON_GetObjectItem(w, "picture");
@@ -190,5 +190,5 @@ TEST(the_page_cannot_be_written) {
     char weights[400];
     train_softmax(weights);
     char *output = gs_test_output(1, "eval --load %s --report %s/no/such.html", weights, gs_test_folder());
-    assert_null(strstr(output, "test accuracy")); /* said before the work */
+    assert_null(strstr(output, "test accuracy")); /* reported before the work */
 }

@@ -1,4 +1,4 @@
-/* The command `generate`: models that say the same text whatever the weights of others, and what is wrongly asked. */
+/* The command `generate`: models whose output does not depend on trained weights, and wrong usage. */
 #include "core/text.h"
 #include "data/bpe_internal.h"
 #include "tests/support/files.h"
@@ -10,10 +10,10 @@
 
 enum { CONTEXT = 5 };
 
-static float bias; /* of token 0, in the files that are made */
+static float bias; /* of token 0, in the files of make_file */
 
-/* A file of `text` for sequences of CONTEXT tokens, with more metadata (NULL: none). After token
- * i comes token next(i): the embedding is the identity, and the last layer moves it on. */
+/* A weights file of the model `text` for sequences of CONTEXT tokens, with more metadata (NULL: none). Token i is
+ * followed by token next(i): the embedding is the identity, and the last layer maps i to next(i). */
 static const char *make_file(const char *name, int vocabulary, int (*next)(int), const char *metadata) {
     static char path[4][600];
     static int used;
@@ -53,12 +53,12 @@ static const char *chars_file(void) {
                      "\"tokens\":\"chars\",\"vocabulary\":\"\\na\\u00e9\\ud83d\\ude00\"");
 }
 
-/* Four tokens, of which the text has the first two: the model itself would go on from token 1 to token 2. */
+/* Four tokens, of which the text uses the first two: the model itself would follow token 1 with token 2. */
 static const char *two_of_four_file(void) {
     return make_file("padded", 4, next_of_four, "\"tokens\":\"chars\",\"vocabulary\":\"ab\"");
 }
 
-/* What standard output gets, and nothing else. */
+/* Standard output is exactly this. */
 static void prints(const char *want, const char *arguments) {
     char *output = gs_test_output(0, "%s 2>/dev/null", arguments);
     assert_string_equal(output, want);
@@ -70,7 +70,7 @@ TEST(the_text_goes_on) {
     const char *const cases[][2] = {
         {"--prompt a --length 3", "a\xc3\xa9\xf0\x9f\x98\x80\n"},
         {"--prompt a --length 7 --temperature 0", "a\xc3\xa9\xf0\x9f\x98\x80\na\xc3\xa9\xf0\x9f\x98\x80\n"},
-        {"--length 1", "a\n"}, /* an empty prompt: behind a new line */
+        {"--length 1", "a\n"}, /* an empty prompt: as after a newline */
         {"--prompt \xc3\xa9 --length 1 --samples 2",
          "--- text 1 ---\n\xc3\xa9\xf0\x9f\x98\x80\n--- text 2 ---\n\xc3\xa9\xf0\x9f\x98\x80\n"},
     };
@@ -80,8 +80,8 @@ TEST(the_text_goes_on) {
     }
 }
 
-/* A model may have more tokens than its text, such as a round number of them. Those are never drawn, however likely the
- * model takes them to be: behind b it gives token 2 all of the probability. */
+/* A model may have more tokens than its text uses, such as a round number of them. The extra tokens are never drawn,
+ * however likely the model takes them to be: after b, token 2 has a probability of 1. */
 TEST(tokens_without_a_meaning_are_not_drawn) {
     char *output =
         gs_test_output(0, "generate --load %s --prompt b --length 400 2>/dev/null", two_of_four_file());
@@ -89,7 +89,7 @@ TEST(tokens_without_a_meaning_are_not_drawn) {
     assert_string_equal(output + 401, "\n");
 }
 
-/* What train saves says all that generate asks: the model, its context, and what the tokens stand for. */
+/* train saves everything that generate needs: the model, its context, and the meaning of the tokens. */
 TEST(what_was_trained_generates) {
     static const char sentence[] = "caf\xc3\xa9 \xe2\x82\xac 1\n";
     static const char *const tokens[] = {"bytes", "chars"};
@@ -122,7 +122,7 @@ TEST(what_was_trained_generates) {
                   path);
 }
 
-/* Four tokens, of which three have parts of characters and a word, and then the bytes that they do not have. */
+/* Four tokens, three of which hold parts of characters and a word, followed by the bytes that these lack. */
 static const char *pairs_file(void) {
     char metadata[2000] = "\"tokens\":\"bpe\",\"merges\":\"a b\",\"vocabulary\":\"\xc3\xb0\xc5\x81 \xc4\xba "
                           "\xc4\xa2hackers \xc4\x8a ab";
@@ -136,14 +136,14 @@ static const char *pairs_file(void) {
     return make_file("pairs", 259, next_of_four, metadata);
 }
 
-/* A token may end within a character; the next ones bring the rest of it, and more. */
+/* A token may end within a character; the next tokens complete it and add more. */
 TEST(byte_pairs_come_out_whole) {
     const char *const cases[][2] = {
         {"--length 4", "\xf0\x9f\x98\x80hackers\n"},
         {"--length 8", "\xf0\x9f\x98\x80hackers\n\xf0\x9f\x98\x80hackers\n"},
-        {"--length 2", "\xf0\x9f\x98\n"}, /* its last byte does not come */
+        {"--length 2", "\xf0\x9f\x98\n"}, /* its last byte never comes */
         {"--length 2 --samples 1 --prompt \xf0\x9f\x98\x98",
-         "\xf0\x9f\x98\x98\x80hackers\n"}}; /* 0x98 is followed by what begins nothing */
+         "\xf0\x9f\x98\x98\x80hackers\n"}}; /* 0x98 is followed by a byte that starts no character */
     const char *file = pairs_file();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *line = gs_test_format("generate --load %s --threads 1 %s", file, cases[i][0]);
@@ -154,7 +154,7 @@ TEST(byte_pairs_come_out_whole) {
     assert_string_equal(gs_test_field(o, "texts")->child->valuestring, "\xf0\x9f\x98\x80hackers\n");
 }
 
-/* Bytes of which several make a character, and some none. */
+/* Bytes that form multi-byte characters, and bytes that form none. */
 TEST(bytes_come_out_as_they_are) {
     const char *file = make_file("bytes", 256, next_byte, NULL);
     const char *line = gs_test_format("generate --load %s --prompt @ --length 4", file);
@@ -177,7 +177,7 @@ TEST(json_has_the_text) {
     assert_string_equal(cJSON_GetArrayItem(texts, 1)->valuestring,
                         "\xc3\xa9\xf0\x9f\x98\x80\na\xc3\xa9\xf0\x9f\x98\x80");
 
-    /* bytes that are no UTF-8: 0xfd to 0xff, then 0 */
+    /* bytes that are invalid in UTF-8: 0xfd to 0xff, then 0 */
     output =
         gs_test_output(0, "generate --load %s --prompt \"$(printf '\\374')\" --length 5 --json 2>/dev/null",
                        make_file("more", 256, next_byte, "\"tokens\":\"bytes\""));
@@ -234,7 +234,7 @@ TEST(what_is_wrong_is_said) {
                   make_file("odd", 4, next_of_four, "\"tokens\":7,\"vocabulary\":[1]"));
 }
 
-/* Ctrl-C, when the first characters have come: the last line is ended, and the exit status says which signal it was. */
+/* Ctrl-C after the first characters: the last line is completed, and the exit status names the signal. */
 TEST(weights_that_are_not_finite) {
     static const float values[] = {NAN, INFINITY};
     static const char *const wanted[] = {"chars.safetensors holds nan in 1.bias; wanted finite numbers",

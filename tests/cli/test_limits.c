@@ -1,5 +1,5 @@
-/* The program where its shell limits it (ulimit) or gives it no environment: a sentence and an exit status, no
- * signal, no waiting forever. */
+/* The program where its shell limits it (ulimit) or gives it no environment: it ends with a message and an exit status,
+ * without a signal or an endless wait. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -31,8 +31,8 @@ TEST(a_file_too_large_leaves_the_older_one) {
 
 /* ---- address space ---- */
 
-/* The smallest of a few limits, in KiB, in which the program begins: newer versions of OpenBLAS map a buffer when they
- * are loaded. A sanitizer's own maps are larger than any of these. */
+/* The smallest of a few limits, in KiB, with which the program starts: newer versions of OpenBLAS map a buffer when
+ * they are loaded. A sanitizer's own maps are larger than any of these. */
 static int least_memory(void) {
     static const int limits[] = {150000, 200000, 250000, 300000};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
@@ -41,7 +41,7 @@ static int least_memory(void) {
                                    limits[i], GS_BUILD_DIR);
         if (status == 0) return limits[i];
     }
-    skip_because("the program cannot begin in 300,000 KiB of address space");
+    skip_because("the program cannot start in 300,000 KiB of address space");
     return 0;
 }
 
@@ -64,12 +64,12 @@ TEST(too_little_memory_for_openblas) {
                  "train --model softmax --steps 1 --devices cpu,cpu --threads 1");
 }
 
-/* OpenBLAS's own threads, which start when it is loaded, are nothing to commands that do not compute. */
+/* OpenBLAS starts its own threads when it is loaded; commands that do not compute can do without. */
 TEST(too_little_memory_for_its_threads) {
     check_memory("-v", least_memory(), 0, "linear 10", "model softmax");
 }
 
-/* Too little for the libraries themselves: the loader says so (127), or the program does, and neither hangs. */
+/* Too little memory for the libraries: either the loader (127) or the program reports it, and neither hangs. */
 TEST(too_little_memory_to_begin) {
     least_memory();
     for (int kib = 40000; kib <= 280000; kib += 40000) {
@@ -93,7 +93,7 @@ TEST(too_little_memory_for_launched) {
     assert_int_equal(entries(folder), 0);
 }
 
-/* A program that uses the library and not our main(): this one. */
+/* A program that uses the library without our main(): this test program. */
 TEST(too_little_memory_for_the_library) {
     const int least = least_memory();
     if (least > 150000) skip_because("this OpenBLAS maps a buffer when it is loaded");
@@ -104,7 +104,7 @@ TEST(too_little_memory_for_the_library) {
 
 /* ---- processes and threads ---- */
 
-/* Root has no such limit, and becomes somebody else; NULL: it cannot. */
+/* Root has no such limit, so it becomes another user; NULL: it cannot. */
 static const char *somebody(void) {
     const char *as = geteuid() == 0 ? "setpriv --reuid 54321 --clear-groups" : "";
     char *output;
@@ -112,7 +112,7 @@ static const char *somebody(void) {
     return status == 0 ? as : NULL;
 }
 
-/* Not even one of OpenBLAS's own threads. */
+/* Not even one of OpenBLAS's own threads can start. */
 TEST(no_room_for_threads) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("with a sanitizer src/cli/options/early.c does nothing");
@@ -125,7 +125,7 @@ TEST(no_room_for_threads) {
     assert_has(output, "linear 10", gs_cpu_cores() > 1 ? "(ulimit -u 1)" : "");
 }
 
-/* Some processes of a launch, but not all. Those that were started are ended, and nobody is said to be lost. */
+/* The limit allows only some of a launch's processes. Those already started are ended, and none is reported as lost. */
 TEST(no_room_for_processes) {
     const char *as = somebody(), *output;
     if (!as) skip_because("there is no prlimit, or root cannot run the program as another user");
@@ -135,7 +135,7 @@ TEST(no_room_for_processes) {
                                   as, GS_BUILD_DIR);
     assert_has(output, "gradsum launch: cannot start process ");
     if (strstr(output, "the others do not go on")) fail_msg("%s", output);
-    /* With several nodes the others are told, at their meeting place. */
+    /* With several nodes, the other nodes are notified through the rendezvous. */
     output = gs_test_shell_output(
         1,
         "D=$(mktemp -u) && %s prlimit --nproc=2 %s/gradsum launch -n 4 --nodes 2 --node-rank 0 --meet "
@@ -144,7 +144,7 @@ TEST(no_room_for_processes) {
     assert_has(output, "gradsum launch: cannot start process ", ", on node rank 0 (host ");
 }
 
-/* A worker's stack is its own, and so is that of PoCL's threads; the main thread's alone is the shell's. */
+/* Workers and PoCL's threads have their own stacks; the shell's limit applies only to the main thread's. */
 TEST(a_small_stack_is_the_main_threads_alone) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip_because("a sanitizer needs more stack in the main thread");
@@ -164,13 +164,13 @@ TEST(too_few_open_files_leave_no_folder) {
                       "(ulimit -n %d; TMPDIR=%s timeout -k 1 300 %s/gradsum launch -n 2 -- train --model "
                       "softmax --steps 1) >/dev/null 2>&1; ls -A %s",
                       files, folder, GS_BUILD_DIR, folder);
-        if (*output) fail_msg("ulimit -n %d: %s is left", files, output);
+        if (*output) fail_msg("ulimit -n %d: %s is left behind", files, output);
     }
 }
 
 /* ---- the environment ---- */
 
-/* PoCL starts the linker for a kernel that is not in its cache; another platform needs none. */
+/* PoCL starts the linker for a kernel that is not in its cache; other platforms need none. */
 static void check_without_linker(const char *output, int status) {
     if (status == 0 && strstr(output, "weights")) return;
     assert_int_equal(status, 1);

@@ -1,4 +1,4 @@
-/* Notes on standard error: what is no error, but changes nothing or is hardly meant. */
+/* Notes on standard error: usage that is no error, but has no effect or is hardly intended. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
@@ -24,7 +24,7 @@ static int of_three(int i) {
     return i % 3;
 }
 
-/* No error, but hardly meant. */
+/* No error, but hardly intended. */
 TEST(data_that_teach_little) {
     const char *folder = gs_test_folder();
     write_idx(folder, "train", 9, 28, seven, of_three);
@@ -34,10 +34,10 @@ TEST(data_that_teach_little) {
     assert_has(output, "(train) has labels 0 to 2, but the model has 10 outputs", "note: all bytes of ",
                "(train) are 7: nothing can be learned from these images");
     gs_test_program(&output, "train --model softmax --steps 2");
-    if (strstr(output, "note:")) fail_msg("nothing is wrong: %s", output);
+    if (strstr(output, "note:")) fail_msg("wanted no note: %s", output);
 }
 
-/* On a terminal a note is broken between words; elsewhere it is one line, for grep. */
+/* On a terminal a note is wrapped between words; elsewhere it is one line, for grep. */
 TEST(notes_are_wrapped_on_a_terminal) {
     static const char note[] =
         "gradsum train: note: --names torchvision: torchvision has no model lenet; the";

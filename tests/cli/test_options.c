@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Values as text: ranks are compared by it, and logs hold it. */
+/* Values as text: ranks compare them as text, and logs store them. */
 TEST(values_as_text) {
     char text[64];
     const float tenth = 0.1f, next = nextafterf(0.1f, 1), minus = -0.0f;
@@ -22,11 +22,11 @@ TEST(values_as_text) {
     assert_string_equal(gs_option_text(GS_OPTION_SLOW, &nobody, text, sizeof text), "0:0");
 }
 
-/* A default may be smaller than what can be typed, which means off, but not larger. */
+/* A default may be smaller than what a user can type, which means off, but not larger. */
 TEST(defaults_are_allowed_or_off) {
     const gs_settings s = gs_settings_default();
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
-        assert_ptr_equal(gs_run_option_named(o->name), o); /* no name twice */
+        assert_ptr_equal(gs_run_option_named(o->name), o); /* no name occurs twice */
         assert_true(gs_run_option_is_default(o, &s));
         if (!gs_option_is_number(o->kind)) continue;
         double value = gs_option_number(o->kind, (const char *)&s + o->at);
@@ -36,7 +36,7 @@ TEST(defaults_are_allowed_or_off) {
     }
 }
 
-/* Also where the text begins as a page that may be replaced does. */
+/* This also holds where the text starts like a page that may be replaced. */
 TEST(no_text_to_train_on_is_replaced) {
     const char *book = gs_test_format("%s/book.html", gs_test_folder());
     FILE *f = gs_test_open(book, "w");

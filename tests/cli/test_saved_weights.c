@@ -1,4 +1,4 @@
-/* Saved weights by the program: eval, predict, and what they say of a file that does not fit. */
+/* Saved weights in the program: eval, predict, and their messages about a file that does not fit. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
@@ -16,14 +16,14 @@ static double loss_of(const char *arguments) {
     return loss;
 }
 
-/* Saved by a short training; the path is static. */
+/* Weights from a short training run; the path is static. */
 static const char *trained(const char *model) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     assert_prints(0, "done", "train --model %s --threads 1 --steps 12 --save %s", model, path);
     return path;
 }
 
-/* OpenBLAS gives other bits for other numbers of rows, and with several threads each has fewer. */
+/* OpenBLAS gives other bits for other numbers of rows, and with several threads each one computes fewer rows. */
 TEST(eval_gives_the_same_bits) {
     static const char *const models[] = {"softmax", "mlp",
                                          "\"flatten, linear 40, relu, linear 200, linear 10\""};
@@ -44,7 +44,7 @@ TEST(eval_gives_the_same_bits) {
     }
 }
 
-/* What a layer is stands there whole, in 80 columns. */
+/* The description of a layer is printed in full, within 80 columns. */
 TEST(model_cuts_nothing) {
     char *output = gs_test_output(0, "model 'conv 32 3x5 stride 1x2 pad 1x2 no_bias, flatten, linear 10'");
     assert_has(output, " conv 32 3x5 stride 1x2 pad 1x2 no_bias\n");
@@ -53,7 +53,7 @@ TEST(model_cuts_nothing) {
                   "profile --model 'conv 32 3x3 stride 1x2 pad 1x2, flatten, linear 10' --threads 1");
 }
 
-/* The file with one word of its header overwritten by another of the same length. */
+/* A copy of the file with one word of its header replaced by another of the same length. */
 static const char *changed(const char *path, const char *from, const char *to) {
     static char others[2][400];
     static unsigned char bytes[1 << 20];
@@ -67,7 +67,7 @@ static const char *changed(const char *path, const char *from, const char *to) {
     return other;
 }
 
-/* PyTorch writes no mean and std: that is said, and the two can be given. */
+/* PyTorch writes no mean and std: a note says so, and options can give both. */
 TEST(what_a_file_does_not_say) {
     const char *path = trained("softmax");
     const char *arguments = gs_test_format("--load %s --threads 1", path);
@@ -96,7 +96,7 @@ TEST(what_a_file_does_not_say) {
     gs_weights_info_free(&saved);
 }
 
-/* What was assumed of a file that cannot be used interests nobody. */
+/* What was assumed about an unusable file is not reported. */
 TEST(errors_come_first) {
     static const char *const commands[] = {"eval --model mlp", "predict -o x.npy --model mlp",
                                            "train --model mlp", "train --batch 7000",
@@ -110,7 +110,7 @@ TEST(errors_come_first) {
     }
 }
 
-/* What the header knows is said before anything is computed: the weights of this model would fill the memory. */
+/* Mismatches in the header are reported before any computation: the weights of this model would fill the memory. */
 TEST(another_model_or_image) {
     const char *path = trained("softmax");
     assert_prints(1, "1.weight is (10,784) in ", "eval --load %s --model 'flatten, linear 500000, linear 10'",
@@ -142,7 +142,7 @@ TEST(another_model_or_image) {
     assert_prints(0, "test accuracy", "eval --model softmax --load %s", unnamed);
 }
 
-/* A file that does not say the shape of an image: it is that of the data, whoever names the model. */
+/* A file without the shape of an image: the data's shape is used, whether or not the user names the model. */
 TEST(no_shape_of_an_image) {
     const char *path = changed(trained("softmax"), "\"input\"", "\"Input\"");
     assert_prints(0, "test accuracy", "eval --load %s", path);
@@ -150,7 +150,7 @@ TEST(no_shape_of_an_image) {
     assert_prints(1, "1.weight", "eval --model mlp --load %s", path);
 }
 
-/* A model that cannot be read or planned is a fault of the file, not of the user, unless the user names it. */
+/* A model that cannot be parsed or planned is an error of the file, unless the user names the model. */
 TEST(damaged_model) {
     static const char *const bad[][2] = {
         {"\"flatten, lin 10   \"", "model text: word 2 ('lin', column 10): unknown layer; "},

@@ -27,7 +27,7 @@ TEST(wrong_usage) {
     assert_prints(1, "no data at", "sweep --batch 32 --data /no/such/folder");
     char *table = gs_test_shell_output(
         2, "%s/gradsum sweep --batch 8 --devices cpu,cpu,cpu --exact 2>/dev/null", GS_BUILD_DIR);
-    assert_string_equal(table, ""); /* no head of a table that does not come */
+    assert_string_equal(table, ""); /* no table header if no table follows */
 }
 
 static void tiny_program(char **output, const char *options) {
@@ -51,7 +51,7 @@ TEST(table) {
     char *output;
     tiny_program(&output, "--target 99");
     unsetenv("COLUMNS");
-    char *from = strstr(output, "batch       lr"); /* before it is the folder's name */
+    char *from = strstr(output, "batch       lr"); /* the text before it is the folder's name */
     assert_non_null(from);
     assert_width(from, 60);
     assert_has(output, "to 99 % accuracy");
@@ -97,7 +97,7 @@ TEST(json) {
     assert_int_equal(lines, 6);
 }
 
-/* With several seeds: a line for each batch, with medians. */
+/* With several seeds: one line per batch size, with medians. */
 TEST(table_of_seeds) {
     char *output;
     setenv("COLUMNS", "60", 1);
@@ -112,7 +112,7 @@ TEST(table_of_seeds) {
     assert_has(output, "     0/3  never           -       -       -");
 }
 
-/* Each run, then each batch: its figures are the medians of its runs. */
+/* Each run, then each batch size: its figures are the medians of its runs. */
 TEST(json_of_seeds) {
     char *output;
     double steps[3];
@@ -147,7 +147,7 @@ TEST(json_of_seeds) {
     assert_int_equal(batches, 4);
 }
 
-/* Ctrl-C: what is done is shown, and the exit status says so. */
+/* Ctrl-C: the finished runs are shown, and the exit status reports the signal. */
 TEST(ctrl_c_ends_it) {
     const char *log = gs_test_format("%s/log", gs_test_folder());
     const char *data = gs_test_tiny_data();
@@ -159,7 +159,7 @@ TEST(ctrl_c_ends_it) {
               "--batch", "120,240", "--epochs", "1000000", (char *)NULL);
         _exit(99);
     }
-    /* when the head of the table is there it listens to signals */
+    /* once the table header is printed, it handles signals */
     for (int i = 0; i < 3000 && !strstr(gs_test_text(log, NULL), "samples/s"); i++) usleep(100000);
     kill(child, SIGINT);
     const int status = gs_test_launcher_end(child);

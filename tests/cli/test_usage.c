@@ -1,10 +1,10 @@
-/* The program's help: defaults, names that are nearly right, and results that do not reach standard output. */
+/* The program's help: defaults, misspelled names, and output that does not reach standard output. */
 #include "tests/support/program.h"
 
 #include <math.h>
 
 TEST(help_shows_defaults) {
-    /* 7 is not the default, nor what tests set */
+    /* 7 is neither the default nor the tests' value */
     char *output =
         gs_test_shell_output(0, "env -u GRADSUM_TIMEOUT %s/gradsum train --epochs 7 --help", GS_BUILD_DIR);
     static const char *const parts[] = {
@@ -13,11 +13,11 @@ TEST(help_shows_defaults) {
         "(default f32)", "(default 30)",        "(default 4-7)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(output, parts[i]);
     assert_prints(0, "(default 80)", "sweep --help");
-    assert_prints(0, "training set (default 10)", "sweep --help"); /* its own, not train's */
+    assert_prints(0, "training set (default 10)", "sweep --help"); /* sweep's own default, not train's */
     assert_prints(0, "(default 1048576)", "collectives --help");
 }
 
-/* Where the words of an option tell its default, the number or name is not added. */
+/* If an option's text states its default, help does not add the number or name. */
 TEST(help_shows_a_default_once) {
     char *output = gs_test_output(0, "train --help");
     for (char *option = strstr(output, "\n  --"), *next; option; option = next) {
@@ -94,7 +94,7 @@ TEST(values_that_are_nearly_right) {
     assert_prints(1, ".csv files; did you mean fashion-mnist?", "train --data fashon-mnist");
     assert_prints(1, "; did you mean fashion-mnist-small?", "train --data fashion_mnist_small");
     assert_prints(2, "unknown --keep 'zebra'; choose one of: last, best\n",
-                  "train --keep zebra"); /* nothing is near */
+                  "train --keep zebra"); /* no similar word */
 }
 
 TEST(words_too_many) {
@@ -109,7 +109,7 @@ TEST(words_too_many) {
     assert_prints(0, "usage: gradsum train", "train --epochs 3 --help --json");
 }
 
-/* An image enters as (byte / 255 - mean) / std: only with numbers that leave something of it. */
+/* An image enters as (byte / 255 - mean) / std: numbers that would leave nothing of it are refused. */
 TEST(mean_and_std) {
     static const char *const wrong[] = {"1e-45", "1e-39", "0",    "-1",  "nan", "inf", "-inf",
                                         "1e7",   "1e400", "1,,0", "0x1", "''",  "1e"};
@@ -127,7 +127,7 @@ TEST(mean_and_std) {
     assert_prints(2, "--out needs a value: PATH; '--json' looks like an option", "grade x -o --json");
     assert_prints(1, "cannot read --json", "eval --load=--json");
     assert_prints(2, "'0.5' is not an option", "train --mean 0.5 0.5");
-    gs_settings s = gs_settings_default(); /* the library's user too */
+    gs_settings s = gs_settings_default(); /* the same for users of the library */
     gs_result r;
     s.std = GS_ALL_CHANNELS(0);
     assert_fails(GS_E_USAGE, "--std: '0' is not a number from 1e-08 to 1000000", gs_train(&s, NULL, &r));
@@ -136,7 +136,7 @@ TEST(mean_and_std) {
     assert_fails(GS_E_USAGE, "--mean: '-inf' is not a number from -1000000 to", gs_eval(&s, NULL, &r));
 }
 
-/* A command lists what it takes, and says of the rest what to use. */
+/* A command lists its options and, for others, says what to use instead. */
 TEST(options_of_other_commands) {
     static const struct {
         const char *command, *option, *says;
@@ -164,14 +164,14 @@ TEST(options_of_other_commands) {
     assert_prints(2, "did you mean --devices-list?", "compare --device-list cpu");
 }
 
-/* An example that is copied works. */
+/* An example copied from the help works. */
 TEST(the_example_of_a_model_is_one) {
     assert_prints(0, "\"flatten, linear 10\"", "train --help");
     assert_prints(2, "such as \"flatten, linear 10\"", "model");
     assert_prints(0, "done", "train --model 'flatten, linear 10' --steps 2");
 }
 
-/* Language models are shown with the context that they are known for, and with another one. */
+/* Language models are shown with their usual context, and with another one. */
 TEST(language_models_are_shown) {
     char *output;
     gs_test_program(&output, "model gpt2");
@@ -187,7 +187,7 @@ TEST(language_models_are_shown) {
                   "train --model gpt");
 }
 
-/* The language of models is where one looks for it; a file is not taken for a name. */
+/* The syntax of models is explained under all likely names; a file is not taken for a name. */
 TEST(models_are_explained) {
     char *output;
     gs_test_program(&output, "model --help");
@@ -220,13 +220,13 @@ TEST(names_that_others_use) {
                   "train --model softmax --steps 1 --steps 2"); /* the last one counts */
 }
 
-/* What the images become is said where it is not what the data say. */
+/* The scaling of images is reported where it differs from that of the data. */
 TEST(scaling_is_told) {
     char *output;
     assert_prints(0, "\nimages   mean 0.25, std 0.3538; the data's own are 0.2869, 0.3538\n",
                   "train --model softmax --steps 2 --mean 0.25");
     gs_test_program(&output, "train --model softmax --steps 2");
-    if (strstr(output, "images   mean")) fail_msg("it is the data's: %s", output);
+    if (strstr(output, "images   mean")) fail_msg("wanted no line about the data's own scaling: %s", output);
     assert_prints(0, "(default: the data's; with --load: the file's, else 0)", "train --help");
     const char *path = gs_test_format("%s/log", gs_test_folder());
     assert_prints(0, "\"mean\":0.25,\"std\":0.5,",
@@ -235,7 +235,7 @@ TEST(scaling_is_told) {
     assert_has(output, "\"mean\":\t0.25,\n\t\"std\":\t0.5,");
 }
 
-/* Nothing that a command prints may be lost and the exit status still be 0. */
+/* If a command's output is lost, its exit status is not 0. */
 TEST(lost_output_is_a_failure) {
     static const char *const commands[] = {"devices",
                                            "model mlp",
@@ -256,7 +256,7 @@ TEST(lost_output_is_a_failure) {
     assert_null(strstr(gs_test_output(0, "launch -n 2 -- train -h | head -1"), "signal"));
 }
 
-/* The first of 9,999 epochs is over at once, and the run is not. */
+/* The first of 9,999 epochs ends at once, but the run does not. */
 TEST(the_bar_tells_when_the_run_ends) {
     char *text;
     gs_test_shell(
@@ -268,7 +268,7 @@ TEST(the_bar_tells_when_the_run_ends) {
     if (!strstr(text, " h left")) assert_has(text, " min left");
 }
 
-/* Commands that print nothing for seconds show a terminal what they do, in no more columns than there are. */
+/* Commands that print nothing for seconds show their progress on a terminal, within its columns. */
 TEST(long_work_is_shown) {
     static const struct {
         const char *command, *shown;

@@ -1,9 +1,9 @@
-/* The check of collectives itself (comm/call_check.h): what it computes, and that it finds what is wrong. */
+/* The check of collectives (comm/call_check.h): what it computes, and that it finds wrong results. */
 #include "tests/support/test.h"
 
 #include "comm/call_check.h"
 
-/* Results from elsewhere: small cases by hand. */
+/* Small cases computed by hand. */
 TEST(reductions_by_hand) {
     const int32_t a[] = {INT32_MAX, -3, INT32_MIN}, b[] = {1, 4, -1};
     static const int32_t wanted[GS_REDUCTIONS][3] = {
@@ -22,7 +22,7 @@ TEST(reductions_by_hand) {
     assert_true(g[0] == 2 && g[1] == 0.25f);
 }
 
-/* The check fails whichever byte is wrong. */
+/* The check fails no matter which byte is wrong. */
 TEST(a_wrong_byte_is_found) {
     enum { SIZE = 3, COUNT = 5 };
     unsigned char in[SIZE * COUNT * 8], out[SIZE * COUNT * 8];

@@ -1,4 +1,4 @@
-/* Every collective, over every transport, for every type and reduction: each result to the bit. */
+/* Every collective, over every transport, for every type and reduction: each result is compared to the bit. */
 #include "tests/support/devices.h"
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
@@ -10,11 +10,11 @@
 #include "comm/device.h"
 
 static const gs_test_layout layouts[] = {
-    /* one of each kind, for what depends on little else */
+    /* one layout of each kind, for tests that depend on little else */
     {"3 threads", 0, {3}},
     {"2 processes", 2, {1, 1}},
     {"processes of 3, 1 and 2 threads", 3, {3, 1, 2}},
-    /* all */
+    /* all layouts */
     {"1 thread", 0, {1}},
     {"4 threads", 0, {4}},
     {"3 processes", 3, {1, 1, 1}},
@@ -24,7 +24,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, KINDS = 3, MOST = 100003 };
 
-/* Nothing, fewer than ranks, and none that all of 2, 3 and 4 divide evenly. */
+/* No elements, fewer than ranks, and counts that 2, 3 and 4 do not all divide evenly. */
 enum { MANY = 1000 };
 static const size_t counts[] = {0, 1, 7, MANY};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -35,14 +35,14 @@ static gs_status run_one(gs_comm *c, const gs_call *call, unsigned char *in, uns
     return gs_call_verify(call, c->rank, c->size, in, out);
 }
 
-/* A collective with all its types and reductions, and with the ranks taking turns as its root. */
+/* A collective with all its types and reductions; the ranks take turns as its root. */
 static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, bool pairs, unsigned char *in,
                          unsigned char *out) {
     gs_call call = {.operation = operation, .count = count, .root = (int)(count % (size_t)c->size)};
     int reductions = gs_operation_reduces(operation) ? GS_REDUCTIONS : 1;
     for (int type = 0; type < GS_TYPES; type++) {
         for (int reduction = 0; reduction < reductions; reduction++) {
-            /* how they are divided does not depend on what is added: every pair once, with the most numbers */
+            /* the division does not depend on the types: try every pair only once, with the largest count */
             if ((!pairs || count != MANY) && type != GS_F32 && reduction > 0) continue;
             call.type = (gs_type)type;
             call.reduction = (gs_reduction)reduction;
@@ -61,7 +61,7 @@ static gs_status collectives(gs_comm *c, void *context) {
     unsigned char *in = gs_test_scratch(bytes), *out = gs_test_scratch(bytes);
     for (int o = GS_BROADCAST; o <= GS_ALL_TO_ALL; o++) {
         for (int n = 0; n < COUNTS; n++) GS_TRY(run_all(c, (gs_operation)o, counts[n], pairs, in, out));
-        gs_call big = {(gs_operation)o, MOST, GS_F32, GS_SUM, 0}; /* more than Gloo moves at once */
+        gs_call big = {(gs_operation)o, MOST, GS_F32, GS_SUM, 0}; /* more than Gloo sends at once */
         if (!gs_test_small() || o == GS_ALL_REDUCE) GS_TRY(run_one(c, &big, in, out));
     }
     return GS_OK;
@@ -72,13 +72,13 @@ TEST(every_collective_is_right_to_the_bit) {
         gs_test_ranks_ok(&layouts[i], collectives, i < KINDS ? NULL : &gs_test_few);
 }
 
-/* Two of three processes on one machine, as it were. */
+/* As if two of three processes shared a machine. */
 TEST(collectives_between_machines_are_right) {
     for (int i = 0; i < LAYOUTS; i++)
         if (layouts[i].processes == 3) gs_test_ranks_ok_over("two-level", &layouts[i], collectives, NULL);
 }
 
-/* Where comm.h allows that a rank's part lies in the whole array. */
+/* The cases in which comm.h allows a rank's part to lie inside the whole array. */
 static gs_status parts_in_place(gs_comm *c, void *context) {
     (void)context;
     enum { N = 1001 };
@@ -116,7 +116,7 @@ TEST(a_part_may_lie_in_the_whole) {
     for (int i = 0; i < KINDS; i++) gs_test_ranks_ok(&layouts[i], parts_in_place, NULL);
 }
 
-/* A message may wait while collectives go on, also those that are made of messages. */
+/* A message may stay pending while collectives run, including collectives that are made of messages. */
 static gs_status messages_and_collectives(gs_comm *c, void *context) {
     (void)context;
     unsigned char *in = gs_test_scratch(4096 * (size_t)c->size),
@@ -144,7 +144,7 @@ TEST(messages_do_not_meet_collectives) {
     }
 }
 
-/* ---- on the memory of devices ---- */
+/* ---- device memory ---- */
 
 static gs_status run_on_device(gs_comm *c, gs_device *d, const gs_call *call) {
     gs_call_bytes bytes = gs_call_bytes_of(call, c->rank, c->size);
@@ -182,7 +182,7 @@ static gs_status all_on_device(gs_comm *c, gs_device *d) {
     return GS_OK;
 }
 
-/* One rank on the CPU and the others on OpenCL, or all on one kind. */
+/* One rank on the CPU and the others on OpenCL, or all on one kind of device. */
 static gs_status on_devices(gs_comm *c, void *context) {
     const char *const *names = context;
     gs_device *d;
@@ -210,7 +210,7 @@ static gs_status by_name(gs_comm *c, void *context) {
     int next = (c->rank + 1) % c->size, last = (c->rank + c->size - 1) % c->size;
     for (int i = 0; i < N; i++) a[i] = 1;
     GS_TRY(gs_comm_all_reduce(c, a, N, GS_F32, GS_SUM));        /* a = n */
-    GS_TRY(gs_comm_reduce_scatter(c, a, b, N, GS_F32, GS_SUM)); /* part of b = n n */
+    GS_TRY(gs_comm_reduce_scatter(c, a, b, N, GS_F32, GS_SUM)); /* the rank's part of b = n n */
     GS_TRY(gs_comm_all_gather(c, b, a, N / 3, GS_F32));         /* a = n n */
     GS_TRY(gs_comm_all_to_all(c, a, b, N / 3, GS_F32));         /* b = n n */
     GS_TRY(gs_comm_send(c, b, sizeof b, next));
@@ -237,7 +237,7 @@ static gs_status nans(gs_comm *c, void *context) {
             double x[3] = {c->rank, c->rank == bad ? NAN : c->rank, -1};
             GS_TRY(gs_comm_all_reduce(c, x, 3, GS_F64, (gs_reduction)how));
             RANK_CHECK(x[0] == (how == GS_MIN ? 0 : c->size - 1) && isnan(x[1]) && x[2] == -1,
-                       "NaN of rank %d: %g %g %g", bad, x[0], x[1], x[2]);
+                       "the NaN of rank %d gave %g %g %g", bad, x[0], x[1], x[2]);
         }
     }
     return GS_OK;
@@ -255,7 +255,7 @@ const gs_test_check gs_test_collective_checks[] = {
     {NULL, NULL},
 };
 
-/* ---- made of messages, as for a transport that has none of its own ---- */
+/* ---- collectives made of messages, as for a transport without any ---- */
 
 static gs_status by_messages(gs_comm *c, void *context) {
     gs_transport without = *c->ops;
@@ -273,7 +273,7 @@ TEST(collectives_are_made_of_messages) {
 
 /* ---- gradsum collectives ---- */
 
-/* The linker puts this before the real one (--wrap), in gradsum-test alone. */
+/* The linker puts this in front of the real function (--wrap), only in gradsum-test. */
 static const char *wrong_operation = "";
 gs_status __real_gs_call_run(gs_comm *, const gs_call *, const void *, void *);
 gs_status __wrap_gs_call_run(gs_comm *, const gs_call *, const void *, void *);
@@ -296,7 +296,7 @@ TEST(the_table_is_printed) {
     gs_test_fits(output, 80);
     output = gs_test_output(0, "collectives -n 2 --size 4 --json --seconds 0");
     assert_int_equal(gs_test_count(output, "\"right\":true"), 33);
-    /* a rank alone has nobody to send to */
+    /* a single rank has no peer to send to */
     output = gs_test_output(0, "collectives -n 1 --size 64 --json --seconds 0");
     assert_int_equal(gs_test_count(output, "\"right\":true"), 27);
 }

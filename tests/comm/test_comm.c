@@ -1,5 +1,5 @@
-/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and what happens when
- * a rank fails. */
+/* Communication: sums and messages over every transport (other collectives: test_collectives.c), and failures of
+ * ranks. */
 #include "core/philox.h"
 #include "tests/support/heap.h"
 #include "tests/support/launched.h"
@@ -25,7 +25,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* Sizes around nothing, cache lines, blocks, and more than Gloo sends at once; few that 2, 3 or 4 divide. */
+/* Sizes around zero, cache lines and blocks, and more than Gloo sends at once; few are divisible by 2, 3 or 4. */
 static const size_t counts[] = {0, 1, 7, 16, 17, 2049, 300007};
 enum { COUNTS = sizeof counts / sizeof *counts };
 
@@ -57,7 +57,7 @@ static gs_status check_sum(gs_comm *c, size_t count, const float *got, bool in_o
     return GS_OK;
 }
 
-/* All ranks have the bits of rank 0, and a second sum gives them again. */
+/* All ranks hold the same bits as rank 0, and a second sum gives the same bits. */
 static gs_status sums(gs_comm *c, void *context) {
     const gs_test_layout *layout = context;
     size_t most = counts[COUNTS - 1];
@@ -68,13 +68,13 @@ static gs_status sums(gs_comm *c, void *context) {
             for (size_t i = 0; i < count; i++) x[i] = number(c->rank, i);
             GS_TRY(gs_comm_all_reduce(c, x, count, GS_F32, GS_SUM));
             if (again)
-                RANK_CHECK(memcmp(x, first, bytes) == 0, "the second sum of %zu floats has other bits",
+                RANK_CHECK(memcmp(x, first, bytes) == 0, "the bits of the second sum of %zu floats differ",
                            count);
             memcpy(first, x, bytes);
         }
         GS_TRY(check_sum(c, count, x, layout->processes == 0));
         GS_TRY(gs_comm_broadcast(c, x, count, GS_F32, 0));
-        RANK_CHECK(memcmp(x, first, bytes) == 0, "the sum of %zu floats has other bits than rank 0's", count);
+        RANK_CHECK(memcmp(x, first, bytes) == 0, "bits of the sum of %zu floats differ from rank 0's", count);
     }
     return GS_OK;
 }
@@ -87,8 +87,8 @@ static unsigned char byte(int rank, size_t i) {
     return (unsigned char)(i * 7 + i / 251 + (size_t)rank * 31 + 1);
 }
 
-/* Everyone sends two messages to everyone before anyone receives; they arrive in order, and the sender's
- * memory is its own again at once. */
+/* Each rank sends two messages to every rank before any rank receives. The messages arrive in order, and the sender may
+ * reuse its memory at once. */
 static gs_status messages(gs_comm *c, void *context) {
     (void)context;
     size_t most = counts[COUNTS - 1];
@@ -107,7 +107,7 @@ static gs_status messages(gs_comm *c, void *context) {
                 GS_TRY(gs_comm_recv(c, data, bytes[k], from));
                 for (size_t i = 0; i < bytes[k]; i++)
                     RANK_CHECK(data[i] == byte(from * 8 + c->rank + k, i),
-                               "message %d of %zu bytes from rank %d: byte %zu", k, bytes[k], from, i);
+                               "message %d of %zu bytes from rank %d: wrong byte %zu", k, bytes[k], from, i);
             }
         }
     }
@@ -127,8 +127,8 @@ static size_t bytes_in_use(void) {
 #endif
 }
 
-/* Long messages from everyone to everyone, never more than one at a time for each rank: so no more copies are needed
- * than there are ranks, though there are many more ways. */
+/* Long messages from every rank to every rank, at most one at a time per rank. So the copies need not outnumber the
+ * ranks, though there are many more pairs. */
 static gs_status long_messages(gs_comm *c, void *context) {
     (void)context;
     enum { LONGEST = 5 << 20 };
@@ -143,7 +143,7 @@ static gs_status long_messages(gs_comm *c, void *context) {
             GS_TRY(gs_comm_send(c, data, bytes, (c->rank + far) % c->size));
             GS_TRY(gs_comm_recv(c, data, bytes, from));
             for (size_t i = 0; i < bytes; i += 4093)
-                RANK_CHECK(data[i] == from * 8 + far, "byte %zu of %zu from rank %d", i, bytes, from);
+                RANK_CHECK(data[i] == from * 8 + far, "wrong byte %zu of %zu from rank %d", i, bytes, from);
         }
     GS_TRY(gs_comm_barrier(c));
     const size_t after = bytes_in_use();
@@ -157,8 +157,8 @@ TEST(long_messages_share_their_memory) {
     gs_test_ranks_ok(&(gs_test_layout){"8 threads", 0, {8}}, long_messages, NULL);
 }
 
-/* Rank 1 reads nothing until rank 0 sleeps, as it may send no more, and then all: few of the messages are in memory at
- * once. */
+/* Rank 1 reads nothing until rank 0 sleeps because it may send no more. Then it reads all messages: only a few of them
+ * are in memory at once. */
 static gs_status late_reader(gs_comm *c, void *context) {
     enum { LONG = 1 << 20, COUNT = 20, FEW = 4 };
     atomic_int *sender = context;
@@ -170,7 +170,7 @@ static gs_status late_reader(gs_comm *c, void *context) {
     for (int i = 0; i < COUNT; i++) {
         if (c->rank == 0) memset(data, i, LONG);
         GS_TRY(c->rank == 0 ? gs_comm_send(c, data, LONG, 1) : gs_comm_recv(c, data, LONG, 0));
-        RANK_CHECK(data[0] == i && data[LONG - 1] == i, "message %d begins with %d", i, data[0]);
+        RANK_CHECK(data[0] == i && data[LONG - 1] == i, "message %d starts with %d", i, data[0]);
         if (c->rank == 0) atomic_store(sender, gettid());
     }
     GS_TRY(gs_comm_barrier(c));
@@ -186,7 +186,7 @@ TEST(a_sender_waits_for_a_late_reader) {
 
 const gs_test_check gs_test_comm_checks[] = {{"sums", sums}, {"messages", messages}, {NULL, NULL}};
 
-/* Nobody leaves a barrier before everybody has come to it. */
+/* No rank leaves a barrier before all ranks have reached it. */
 static gs_status barriers(gs_comm *c, void *context) {
     atomic_int *come = context;
     for (int round = 1; round <= 50; round++) {
@@ -208,10 +208,10 @@ TEST(barriers_hold_everyone) {
 /* ---- failures ---- */
 
 typedef struct failure {
-    gs_operation operation; /* what the others wait in */
+    gs_operation operation; /* the operation in which the others wait */
     int bad;                /* the rank that fails */
     int size;
-    atomic_int ended;  /* how many of the others have */
+    atomic_int ended;  /* how many of the others have ended */
     atomic_bool begun; /* rank 0 is about to wait */
 } failure;
 
@@ -220,8 +220,8 @@ static gs_status take_part(gs_comm *c, const failure *f) {
     return gs_call_run(c, &(gs_call){f->operation, 100, GS_F32, GS_SUM, f->bad}, in, out);
 }
 
-/* Fails as the operation does; the next one fails at once with the same message. Who only gives something to
- * the rank that fails may be done before: then it fails in the next one. */
+/* Fails as the operation does; the next operation fails at once with the same message. A rank that only sends to the
+ * failing rank may succeed; then its next operation fails. */
 static gs_status wait_and_fail(gs_comm *c, failure *f) {
     gs_status status = take_part(c, f);
     bool gives = f->operation == GS_GATHER || f->operation == GS_REDUCE;
@@ -230,7 +230,7 @@ static gs_status wait_and_fail(gs_comm *c, failure *f) {
     atomic_fetch_add(&f->ended, 1);
     if (status == GS_OK) return GS_OK;
     RANK_CHECK(gs_comm_barrier(c) == status && strcmp(gs_message(), message) == 0,
-               "then '%s', and before '%s'", gs_message(), message);
+               "now '%s', but before '%s'", gs_message(), message);
     return gs_fail(status, "%s", message);
 }
 
@@ -253,7 +253,7 @@ static gs_status one_aborts(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-/* Everyone, whatever it waits in, fails with what the rank that failed has said. */
+/* Every rank fails with the message of the failing rank, in any operation. */
 static void abort_of(const char *transport, const gs_test_layout *l, int bad) {
     const char *wanted = gs_test_format("rank %d: the disk is full", bad);
     for (int o = GS_RECV; o <= GS_BARRIER; o++) {
@@ -277,13 +277,13 @@ TEST(abort_reaches_everyone) {
     }
 }
 
-/* Does not come until all others have given up. That is after the time-out that they have now, and not after the one
- * with which they met (10 s or more: tests/support/ranks.c). */
+/* Arrives only after all others have given up. They wait for their current timeout, not for the one of the rendezvous
+ * (10 s or more: tests/support/ranks.c). */
 static gs_status one_is_late(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank != f->bad) return wait_and_fail(c, f);
     for (int ms = 0; atomic_load(&f->ended) < f->size - 1; ms++) {
-        RANK_CHECK(ms < 300000, "the others still wait, with a time-out of %g s", c->timeout);
+        RANK_CHECK(ms < 300000, "the others still wait, with a timeout of %g s", c->timeout);
         usleep(1000);
     }
     return gs_comm_barrier(c);
@@ -292,12 +292,12 @@ static gs_status one_is_late(gs_comm *c, void *context) {
 typedef struct late_rank {
     gs_test_layout layout;
     int bad;
-    const char *speaker; /* begins the message */
-    double more;         /* what is added to the time-out there */
+    const char *speaker; /* the message starts with this */
+    double more;         /* is added to the timeout there */
     const char *transport;
 } late_rank;
 
-/* A rank says so, and all fail. */
+/* A rank names the late one, and all fail. */
 static const char *late_rank_is_not_named(double timeout, void *context) {
     const late_rank *late = context;
     gs_test_outcome outcome[GS_TEST_RANKS];
@@ -311,8 +311,7 @@ static const char *late_rank_is_not_named(double timeout, void *context) {
         named += strstr(outcome[r].message, wanted) != NULL;
     }
     return named ? NULL
-                 : gs_test_wrong("%s: nobody says '%s', but '%s'", late->layout.name, wanted,
-                                 outcome[0].message);
+                 : gs_test_wrong("%s: wanted '%s', got '%s'", late->layout.name, wanted, outcome[0].message);
 }
 
 TEST(a_late_rank_is_named) {
@@ -353,7 +352,7 @@ typedef struct blame {
     const char *wanted;
 } blame;
 
-/* Of three threads each says `wanted`, as rank 2 is late. */
+/* Rank 2 of three threads is late, and every message contains `wanted`. */
 static const char *another_is_blamed(double timeout, void *context) {
     static const gs_test_layout three = {"3 threads", 0, {3}};
     const blame *b = context;
@@ -365,7 +364,7 @@ static const char *another_is_blamed(double timeout, void *context) {
     return NULL;
 }
 
-/* Rank 0 waits for rank 1, which begins a little later to wait for rank 2 (comm/waits.c). */
+/* Rank 0 waits for rank 1, which a little later starts to wait for rank 2 (comm/waits.c). */
 static gs_status each_waits_for_the_next(gs_comm *c, void *context) {
     failure *f = context;
     float data[100];
@@ -381,7 +380,7 @@ TEST(a_chain_of_threads_is_followed_to_its_end) {
     gs_test_patiently(2, another_is_blamed, &(blame){GS_RECV, each_waits_for_the_next, "rank 2"});
 }
 
-/* Rank 0 waits in an operation of all. Rank 1 has not come to it, since it waits for rank 2. */
+/* Rank 0 waits in a collective. Rank 1 has not reached it, since it waits for rank 2. */
 static gs_status one_waits_for_another_message(gs_comm *c, void *context) {
     failure *f = context;
     if (c->rank == 0) atomic_store(&f->begun, true);
@@ -398,7 +397,7 @@ TEST(who_waits_is_not_blamed) {
                       &(blame){GS_ALL_REDUCE, one_waits_for_another_message, " from rank 2"});
 }
 
-/* Goes without a word: its comm is freed while the others wait. */
+/* Leaves without a message: its comm is freed while the others wait. */
 static gs_status one_leaves(gs_comm *c, void *context) {
     failure *f = context;
     return c->rank == f->bad ? GS_OK : wait_and_fail(c, f);

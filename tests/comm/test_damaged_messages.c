@@ -1,12 +1,12 @@
-/* Other ranks that say what no program of this version would: a damaged message, or one of another version. It must end
- * in a sentence, and never outside of a table or a string. The harnesses of tests/fuzz/ look for more of that kind. */
+/* Other ranks that send what no program of this version sends: a damaged message, or one of another version. It must
+ * end in an error message, never in a read outside a table or string. tests/fuzz/ looks for more such cases. */
 #include "tests/support/test.h"
 #include "train/worker_report.h"
 #include "train/timeline.h"
 
 #include <math.h>
 
-/* A comm of two ranks; the other one says `words`. */
+/* A comm of two ranks; the other rank sends `words`. */
 typedef struct fake {
     gs_comm comm;
     const void *words;
@@ -41,7 +41,7 @@ TEST(numbers_of_workers) {
 }
 
 TEST(wishes_to_check) {
-    static char wishes[8192]; /* no text among them has an end */
+    static char wishes[8192]; /* no text in them is terminated */
     fake l;
     memset(wishes, 'x', sizeof wishes);
     assert_fails(GS_E_USAGE, "process 1 and process 0 differ in GRADSUM_CHECK (xxx",
@@ -70,7 +70,7 @@ TEST(names_that_nobody_knows) {
     assert_string_equal(gs_lr_rule_name((gs_lr_rule)-1), "an unknown rule");
 }
 
-/* All bytes set: no text among them has an end. */
+/* All bytes set: no text in them is terminated. */
 TEST(devices_without_an_end) {
     gs_device_report words, *all;
     gs_device device = {.name = "cpu", .description = "here"};
@@ -96,7 +96,7 @@ static gs_status nothing_new(gs_comm *c, const gs_call *call, const void *in, vo
     return (void)c, (void)call, (void)in, (void)out, GS_OK;
 }
 
-/* Of a layer, a phase, a rank or a row that there is not, of a kind that there is not, or at no time. */
+/* Spans of a nonexistent layer, phase, rank, row or kind, or with an impossible time. */
 TEST(spans_that_cannot_be) {
     static const gs_transport ops = {.name = "fake", .recv = tell, .collective = nothing_new};
     static const gs_span spans[] = {{.kind = GS_SPAN_FORWARD_LAYER, .index = 2},

@@ -1,5 +1,5 @@
-/* Processes over Gloo: what is special about them. That all collectives and schemes are right over Gloo is tested where
- * they are tested over shared memory (ranks.c runs both); that a killed process is named: test_killed.c.
+/* What is special about processes over Gloo. All collectives and schemes are tested where they are tested over shared
+ * memory (ranks.c runs both); that a killed process is named: test_killed.c.
  */
 #include "comm/gloo/state.h"
 #include "tests/support/program.h"
@@ -16,7 +16,7 @@
 static const gs_test_layout two = {"2 processes", 2, {1, 1}};
 static const gs_test_layout mixed = {"3 processes of 1, 2 and 1 threads", 3, {1, 2, 1}};
 
-/* ---- two ranks: arrays that end just before, at, and behind the end of a piece of 128 KiB (comm/gloo/direct.c)
+/* ---- two ranks: arrays that end just before, at, and after the end of a block of 128 KiB (comm/gloo/direct.c)
  * ---- */
 
 static gs_status around_pieces(gs_comm *c, void *context) {
@@ -39,7 +39,7 @@ TEST(pieces_end_anywhere) {
     gs_test_ranks_ok_over("gloo", &two, around_pieces, NULL);
 }
 
-/* Rank 1 aborts and keeps its connections; rank 0, which waits on the direct one, ends nevertheless, long before its
+/* Rank 1 aborts and keeps its connections. Rank 0, which waits on the direct connection, still ends long before its
  * timeout of 600 s. */
 static gs_status abort_and_stay(gs_comm *c, void *context) {
     atomic_bool *ended = context;
@@ -64,16 +64,16 @@ TEST(an_abort_ends_an_exchange) {
     if (outcome[1].status != GS_OK) fail_msg("%s", outcome[1].message);
 }
 
-/* ---- copies of messages: two under way of all lengths, longer ones after shorter ones (comm/gloo/mailbox.c) ---- */
+/* ---- copies of messages: two of all lengths in flight, longer ones after shorter ones (comm/gloo/mailbox.c) ---- */
 
 TEST(messages_have_any_length) {
     gs_test_ranks_ok_over("gloo", &two, gs_test_messages_of_all_lengths, NULL);
     gs_test_ranks_ok_over("gloo", &mixed, gs_test_messages_of_all_lengths, NULL);
 }
 
-/* ---- messages in pieces (comm/gloo/mailbox.c) ---- */
+/* ---- messages in blocks (comm/gloo/mailbox.c) ---- */
 
-/* Both send first; the last message has more pieces than there are spares. */
+/* Both send first; the last message has more blocks than there are spare ones. */
 static gs_status exchange_lengths(gs_comm *c, void *context) {
     static const size_t lengths[] = {GS_GLOO_PAYLOAD - 1, GS_GLOO_PAYLOAD, GS_GLOO_PAYLOAD + 1,
                                      3 * GS_GLOO_PAYLOAD, 70 * GS_GLOO_PAYLOAD + 5};
@@ -86,8 +86,8 @@ static gs_status exchange_lengths(gs_comm *c, void *context) {
         GS_TRY(gs_comm_send(c, mine, bytes, 1 - c->rank));
         GS_TRY(gs_comm_recv(c, theirs, bytes, 1 - c->rank));
         for (size_t b = 0; b < bytes; b++)
-            RANK_CHECK(theirs[b] == (unsigned char)(mine[b] + 1 - 2 * c->rank), "%zu bytes: wrong at %zu",
-                       bytes, b);
+            RANK_CHECK(theirs[b] == (unsigned char)(mine[b] + 1 - 2 * c->rank),
+                       "%zu bytes: byte %zu is wrong", bytes, b);
     }
     return GS_OK;
 }
@@ -96,8 +96,8 @@ TEST(messages_of_many_pieces_arrive) {
     gs_test_ranks_ok_over("gloo", &two, exchange_lengths, NULL);
 }
 
-/* Rank 1 receives the second to fifth message only when they all have left: the fifth waits for the third, which leaves
- * because there are spares for two. */
+/* Rank 1 receives the second to fifth message only after they all have left. The fifth waits for the third, which
+ * leaves because two messages fit into the spare blocks. */
 static gs_status send_ahead(gs_comm *c) {
     char data[5000] = "";
     for (int i = 0; i < 5; i++) {
@@ -106,7 +106,7 @@ static gs_status send_ahead(gs_comm *c) {
     }
     if (c->rank == 0) GS_TRY(gs_comm_barrier(c));
     GS_TRY(exchange_lengths(c, NULL));
-    return gs_comm_barrier(c); /* who exits takes along what has not been received */
+    return gs_comm_barrier(c); /* a process that exits discards messages that were not received */
 }
 
 static gs_status send_too_little(gs_comm *c, void *context) {
@@ -124,7 +124,7 @@ TEST(lengths_that_differ_are_told) {
     if (strncmp(outcome[1].message, want, strlen(want)) != 0) fail_msg("%s", outcome[1].message);
 }
 
-/* Both say so: a garbled length must not stop a process. */
+/* Both ranks report it: a garbled length must not stop a process. */
 static gs_status sum_other_counts(gs_comm *c, void *context) {
     float data[200] = {0};
     (void)context;
@@ -146,13 +146,13 @@ TEST(counts_that_differ_are_told) {
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(20000); /* somewhere in a message: wherever it is, rank 0 must notice it */
+    usleep(20000); /* at an arbitrary point in a message: rank 0 must notice it at any point */
     raise(SIGKILL);
     return NULL;
 }
 
-/* Rank 1 dies while 200 MB go to rank 0: the first time that takes, it lives; 20 ms later it is sending them once more,
- * or again, as often as a late thread needs. */
+/* Rank 1 dies while it sends 200 MB to rank 0. It lives through the first broadcast; 20 ms later it is in another one,
+ * repeated as often as a late thread needs. */
 static gs_status die_in_the_middle(gs_comm *c) {
     const size_t count = 50 * 1000 * 1000;
     float *data = gs_test_calloc(count, sizeof *data);
@@ -177,7 +177,7 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
     exit(0);
 }
 
-/* What the two print. One that still waits after a minute is killed, and prints nothing. */
+/* The output of both processes. A process that still waits after a minute is killed, and prints nothing. */
 static char *both(const char *what) {
     const char *folder = gs_test_format("%s/meet", gs_test_folder());
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -195,7 +195,7 @@ TEST(pieces_leave_before_their_receiver_asks) {
     assert_string_equal(output, "all arrived\nall arrived\n");
 }
 
-/* Gloo forgets those who are in the middle of a message; the watchdog does not. */
+/* Gloo does not detect the death of a peer that is in the middle of a message; the watchdog does. */
 TEST(death_in_the_middle_of_a_message_is_noticed) {
     char *output = both("middle");
     assert_has(output, "says: rank 0: broadcast of 50000000 f32 from rank 1: rank 1 was lost (connection");

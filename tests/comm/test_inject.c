@@ -1,4 +1,4 @@
-/* Faults made on purpose (comm/inject/). What a whole run does when it is struck: tests/system/failures.sh. */
+/* Deliberate faults (comm/inject/). For their effect on a whole run: tests/system/failures.sh. */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
@@ -94,13 +94,13 @@ TEST(all_processes_have_the_same) {
                         gs_test_folder(), GS_BUILD_DIR);
 }
 
-/* ---- striking ---- */
+/* ---- injecting ---- */
 
 static void keep(gs_comm *c) {
     (void)c;
 }
 
-/* The comm belongs to the caller; what is made around it does not free it. */
+/* The caller owns the comm; the wrapper around it does not free it. */
 typedef struct borrowed {
     gs_comm comm;
     gs_transport ops;
@@ -113,7 +113,7 @@ static gs_comm *borrow(const gs_comm *c, borrowed *b) {
     return &b->comm;
 }
 
-/* Of three messages from rank 1 the third is dropped. */
+/* Of three messages from rank 1, the third is dropped. */
 static gs_status two_of_three_arrive(gs_comm *c, void *context) {
     (void)context;
     borrowed b;
@@ -123,14 +123,14 @@ static gs_status two_of_three_arrive(gs_comm *c, void *context) {
     for (int i = 1; i <= 3 && status == GS_OK && c->rank == 1; i++)
         status = gs_comm_send(k, &(int){i}, sizeof i, 0);
     while (c->rank == 1 && status == GS_OK)
-        status = gs_comm_recv(k, &number, sizeof number, 0); /* until 0 fails */
+        status = gs_comm_recv(k, &number, sizeof number, 0); /* until rank 0 fails */
     while (c->rank == 0 && status == GS_OK && number < 3) {
         const int before = number;
         status = gs_comm_recv(k, &number, sizeof number, 1);
         RANK_CHECK(status != GS_OK || number == before + 1, "after %d comes %d", before, number);
     }
     gs_comm_free(k);
-    if (c->rank == 0) RANK_CHECK(number == 2, "%d messages came", number);
+    if (c->rank == 0) RANK_CHECK(number == 2, "%d messages arrived", number);
     return status;
 }
 
@@ -156,14 +156,14 @@ TEST(a_fault_comes_at_its_operation) {
         " operations: no kill at operation 9999");
 }
 
-/* This is there, and its line ends within 80 columns. */
+/* The output contains this line, and it ends within 80 columns. */
 static void assert_fits(const char *output, const char *begin) {
     const char *line = strstr(output, begin);
     if (!line) fail_msg("wanted '%s' in: %s", begin, output);
     if (strcspn(line, "\r\n") > 80) fail_msg("%zu columns: %s", strcspn(line, "\r\n"), line);
 }
 
-/* Both sentences are longer than a line of a terminal. */
+/* Both sentences are longer than a terminal line. */
 TEST(sentences_are_wrapped_on_a_terminal) {
     char *output = gs_test_shell_output(
         1,

@@ -1,6 +1,6 @@
-/* A process is killed in the middle of each collective and of each scheme, and mostly of a long message: all others
- * end with a message that names it, and none only because of the timeout: one that waits for that is killed too, and
- * missed among the survivors. */
+/* A process is killed in each collective and each scheme, mostly in the middle of a long message. All others end with a
+ * message that names it, and none ends only through the timeout: a process that waits that long is killed too, and is
+ * missing among the survivors. */
 #include "tests/support/program.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ enum { COUNT = 300000, MOST_THREADS = 2, MOST_RANKS = 4 };
 
 static void *kill_this_process(void *argument) {
     (void)argument;
-    usleep(700); /* mostly in the middle of a message; what is wanted holds anywhere */
+    usleep(700); /* mostly in the middle of a message; the test holds at any point */
     raise(SIGKILL);
     return NULL;
 }
@@ -25,8 +25,8 @@ static gs_operation operation_called(const char *name) {
     return (gs_operation)o;
 }
 
-/* The same until it fails: the sum of the scheme GS_TEST_SCHEME, or the collective GS_TEST_CALL. In round
- * GS_TEST_DIES a thread is started that kills the process. */
+/* Repeats until it fails: the sum of the scheme GS_TEST_SCHEME, or the collective GS_TEST_CALL. In round GS_TEST_DIES
+ * it starts a thread that kills the process. */
 static gs_status repeat(gs_comm *c, gs_sync *sync, void *in, void *out) {
     const char *dies = getenv("GS_TEST_DIES");
     gs_call call = {operation_called(getenv("GS_TEST_CALL")), COUNT, GS_F32, GS_SUM, 0};
@@ -78,14 +78,14 @@ __attribute__((constructor)) static void maybe_be_a_process(void) {
 
 /* ---- the test ---- */
 
-/* "rank 2" is also named where a survivor that ended sooner was lost with it: "ranks 0 and 2 were lost". */
+/* "rank 2" also counts as named in "ranks 0 and 2 were lost": a survivor that ended sooner was then lost with it. */
 static bool names(const char *line, const char *dead) {
     const char *number = strrchr(dead, ' ');
     const char *among_others = gs_test_format(" and%s were lost", number);
     return strstr(line, dead) || strstr(line, among_others);
 }
 
-/* GS_TEST_<what>=name in that many processes. Each survivor names the dead one, and says `word`. */
+/* GS_TEST_<what>=name in that many processes. Each survivor names the dead rank and says `word`. */
 static void kill_one_of(const char *transport, int processes, int local, const char *dead, const char *what,
                         const char *name, const char *word) {
     char folder[400], *output;
@@ -111,7 +111,7 @@ static void kill_one_of(const char *transport, int processes, int local, const c
     if (survivors != (processes - 1) * local)
         fail_msg("%s over %s: %d survivors of %d: %s", name, transport, survivors, (processes - 1) * local,
                  output);
-    if (access(folder, F_OK) == 0) fail_msg("%s: %s is still there", name, folder);
+    if (access(folder, F_OK) == 0) fail_msg("%s: %s still exists", name, folder);
 }
 
 static void kill_in_each_collective(const char *transport, int processes, int local, const char *dead) {
@@ -132,14 +132,14 @@ TEST(a_killed_process_of_threads_is_named) {
     kill_in_each_collective("shm", 2, 2, "process 1");
 }
 
-/* 3 ranks: the last one has a part of its own in each, even if it is beyond a power of two. */
+/* 3 ranks: the last one holds a part in each scheme, even one beyond a power of two. */
 TEST(a_killed_rank_is_named_in_every_scheme) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
-        if (*s == &gs_sync_auto) continue; /* one of the others */
+        if (*s == &gs_sync_auto) continue; /* chooses one of the others */
         bool messages = (*s)->cost != NULL;
         for (int shm = 0; shm < 2; shm++) {
             const char *transport = shm ? "shm" : "gloo";
-            if (shm && *s == &gs_sync_gloo) continue; /* Gloo's own */
+            if (shm && *s == &gs_sync_gloo) continue; /* implemented by Gloo */
             kill_one_of(transport, 3, 1, "rank 2", "SCHEME", (*s)->name,
                         messages ? " bytes" : "all_reduce of 300000 f32");
             kill_one_of(transport, 2, 2, "process 1", "SCHEME", (*s)->name, "");

@@ -1,5 +1,5 @@
-/* --link: messages take the time of the model, and nothing else changes. Times are compared with lower bounds alone: a
- * busy machine makes a sleep longer, never shorter. */
+/* --link: messages take the time of the model, and nothing else changes. Only lower bounds of times are checked: a busy
+ * machine lengthens a sleep, but never shortens it. */
 #include "tests/support/ranks.h"
 #include "tests/support/training.h"
 
@@ -46,8 +46,8 @@ TEST(other_texts_are_refused) {
         "1us,inf",  "0x1us,1MB/s", "1us,1MB/s,1us", " 1us,1MB/s"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_link l = {7, 7};
-        if (gs_link_read(wrong[i], &l)) fail_msg("'%s' was taken", wrong[i]);
-        assert_true(l.latency == 7); /* untouched */
+        if (gs_link_read(wrong[i], &l)) fail_msg("'%s' was accepted", wrong[i]);
+        assert_true(l.latency == 7); /* unchanged */
     }
     assert_prints(2, "--link: '5' is not LATENCY,BANDWIDTH, such as 50us,125MB/s; 0us to 10s (us, ms, s)",
                   "train --link 5");
@@ -62,16 +62,16 @@ TEST(other_texts_are_refused) {
 TEST(a_line_carries_one_message_at_a_time) {
     gs_port p = {0};
     assert_true(gs_port_take(&p, 10, 4) == 10); /* 10 - 14 */
-    assert_true(gs_port_take(&p, 10, 2) == 14); /* behind it: 14 - 16 */
+    assert_true(gs_port_take(&p, 10, 2) == 14); /* after it: 14 - 16 */
     assert_true(gs_port_take(&p, 20, 5) == 20); /* 20 - 25 */
-    assert_true(gs_port_take(&p, 3, 7) == 3);   /* asked for late, but it came first: 3 - 10 */
+    assert_true(gs_port_take(&p, 3, 7) == 3);   /* asked for late, but starts earlier: 3 - 10 */
     assert_true(gs_port_take(&p, 3, 4) == 16);  /* into the gap: 16 - 20 */
-    assert_true(gs_port_take(&p, 1, 3) == 25);  /* too long for what is left of the first gap */
+    assert_true(gs_port_take(&p, 1, 3) == 25);  /* too long for the rest of the first gap */
     assert_true(gs_port_take(&p, 1, 2) == 1);
-    assert_true(gs_port_take(&p, 12, 0) == 20); /* without a length, between two others */
+    assert_true(gs_port_take(&p, 12, 0) == 20); /* of length zero, between two others */
 }
 
-/* What is forgotten counts as busy: a message is late rather than early. */
+/* Time that the port has forgotten counts as busy: a message is late rather than early. */
 TEST(a_line_forgets_safely) {
     gs_port p = {0};
     for (int i = 0; i < 3 * GS_PORT_BUSY; i++) assert_true(gs_port_take(&p, 10 * i + 10, 1) == 10 * i + 10);
@@ -111,7 +111,7 @@ TEST(every_result_is_as_without_links) {
 static const gs_link slow = {5e-3, 10e6};
 enum { BYTES = 40000 };
 
-/* From the first rank's beginning to the last one's end. */
+/* From the start of the first rank to the end of the last one. */
 static gs_status took(gs_comm *c, double start, double *seconds) {
     double latest[2] = {gs_seconds(), -start};
     GS_TRY(gs_comm_all_reduce(c, latest, 2, GS_F64, GS_MAX));
@@ -126,7 +126,7 @@ static gs_status took(gs_comm *c, double start, double *seconds) {
         RANK_CHECK(seconds >= (least), "%s took %g s, wanted at least %g", what, seconds, least);            \
     } while (0)
 
-/* Lines queue, latencies overlap: all to rank 0, and rank 0 to all. */
+/* Lines queue, latencies overlap: all ranks to rank 0, and rank 0 to all. */
 static gs_status lines_are_shared(gs_comm *c, void *context) {
     unsigned char *data = gs_test_scratch(BYTES);
     const double alpha = slow.latency, message = BYTES / slow.bandwidth;
@@ -144,7 +144,7 @@ static gs_status lines_are_shared(gs_comm *c, void *context) {
     start = gs_seconds();
     GS_TRY(gs_comm_barrier(c));
     GS_TRY(gs_comm_barrier(c));
-    TAKES_AT_LEAST(start, 2 * alpha, "two barriers"); /* each has a rank that is told last */
+    TAKES_AT_LEAST(start, 2 * alpha, "two barriers"); /* in each, some rank is notified last */
 
     start = gs_seconds();
     GS_TRY(gs_comm_all_gather(c, data, gs_test_scratch((size_t)c->size * BYTES), BYTES, GS_U8));
@@ -156,7 +156,7 @@ TEST(messages_take_their_time) {
     for (int i = 0; i < LAYOUTS; i++) over_links(&slow, &layouts[i], lines_are_shared, NULL);
 }
 
-/* A worker can compute while a message is under way: time of the core, and not of the clock. */
+/* A worker can compute while a message is in flight: measured in CPU time, not in elapsed time. */
 static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     struct timespec used[2];
     const gs_link *link = context;
@@ -164,11 +164,11 @@ static gs_status waiting_leaves_the_core(gs_comm *c, void *context) {
     double start = gs_seconds();
     GS_TRY(gs_comm_barrier(c));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used[1]);
-    /* From the first rank's beginning: one that comes late waits less than that. */
+    /* Counted from the first rank's start: a rank that comes late waits less than that. */
     TAKES_AT_LEAST(start, link->latency, "a barrier");
     double cpu =
         (double)(used[1].tv_sec - used[0].tv_sec) + 1e-9 * (double)(used[1].tv_nsec - used[0].tv_nsec);
-    RANK_CHECK(cpu < link->latency / 2, "waiting took %g s of the core", cpu);
+    RANK_CHECK(cpu < link->latency / 2, "waiting took %g s of CPU time", cpu);
     return GS_OK;
 }
 
@@ -179,7 +179,7 @@ TEST(the_core_is_free_meanwhile) {
 
 /* ---- schemes ---- */
 
-/* They take rounds times alpha and their bytes times beta, on the longest way that data must go. Each gives the sum. */
+/* They take rounds times alpha plus bytes times beta, along the longest path of the data. Each one gives the sum. */
 static gs_status schemes(gs_comm *c, void *context) {
     static const struct {
         const gs_sync_scheme *scheme;
@@ -212,7 +212,7 @@ TEST(sums_take_their_rounds_and_bytes) {
     over_links(&slow, &layouts[2], schemes, NULL);
 }
 
-/* A message for which nobody would wait ends both sides at once, with a sentence. */
+/* A message that would take longer than the timeout ends both sides at once, with a message. */
 static gs_status never_arrives(gs_comm *c, void *context) {
     unsigned char *data = gs_test_scratch(BYTES);
     (void)context;
@@ -229,20 +229,19 @@ TEST(longer_than_the_timeout_is_an_error) {
     gs_test_link = NULL;
     assert_int_equal(outcome[0].status, GS_E_USAGE);
     assert_int_equal(outcome[1].status, GS_E_PEER);
-    assert_true(gs_seconds() - start <
-                400); /* that is what the message would take: nobody has waited for it */
+    assert_true(gs_seconds() - start < 400); /* the time that the message would take: nobody waited for it */
     for (int r = 0; r < 2; r++) {
         static const char want[] = "rank 0: a message of 40000 bytes from rank 1 takes another ";
         const char *at = strstr(outcome[r].message, want);
         if (!at) fail_msg("rank %d: %s", r, outcome[r].message);
         assert_true(fabs(atof(at + sizeof want - 1) - 400) <
-                    100); /* some of the time has passed on a busy machine */
+                    100); /* part of the time may have passed on a busy machine */
     }
 }
 
 /* ---- training ---- */
 
-/* Every way to train, and the way in which a rank waits for its own thread. */
+/* Every strategy, and a rank that waits for its own thread. */
 TEST(training_gives_the_same_bits) {
     static const char *const cases[] = {"cpu,cpu,cpu --sync ps",
                                         "cpu,cpu,cpu --sync ring --bucket 1",
@@ -266,7 +265,7 @@ TEST(training_gives_the_same_bits) {
     assert_string_equal(processes, threads);
 }
 
-/* 20 steps of at least 2 latencies, in which 2 workers see 6000 + 333 samples; and the run says so. */
+/* 20 steps of at least 2 latencies, in which 2 workers process 6000 + 333 samples; the run reports the links. */
 TEST(a_run_over_links_takes_as_long) {
     gs_settings s = gs_test_settings("cpu,cpu --sync ps");
     s.link = (gs_link){4e-3, 1e9};
@@ -279,7 +278,7 @@ TEST(a_run_over_links_takes_as_long) {
     assert_prints(0, "\"link\":null", "train --model softmax --steps 2 --json");
 }
 
-/* Each figure is at least one latency, and says over which links. */
+/* Each figure is at least one latency, and the table names the links. */
 TEST(tables_are_measured_over_links) {
     static const char *const commands[] = {"schemes -n 2 --link 2ms,100GB/s",
                                            "collectives -n 2 --size 4096 --link 2ms,100GB/s"};

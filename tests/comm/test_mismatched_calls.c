@@ -1,4 +1,4 @@
-/* The checking mode: calls that do not fit together are an error on every rank, which names both sides. */
+/* Checking mode: mismatched calls are an error on every rank, and the message names both sides. */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
 
@@ -9,7 +9,7 @@ static const gs_test_layout layouts[] = {{"2 threads", 0, {2}},
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = 10 };
 
 typedef struct mismatch {
-    gs_call all, one; /* what all ranks but rank 1 call, and what rank 1 calls */
+    gs_call all, one; /* the call of all ranks except rank 1, and that of rank 1 */
     const char *message;
 } mismatch;
 
@@ -34,17 +34,17 @@ static const mismatch mismatches[] = {
      "rank 1 calls barrier, rank 0 all_to_all of 0 i64, call 12"},
 };
 
-/* Eleven calls that fit, one that does not, and then nothing goes any more. */
+/* Eleven matching calls, then a mismatched one; after it every call fails. */
 static gs_status call_something_else(gs_comm *c, void *context) {
     const mismatch *m = context;
     char in[MOST * 8 * GS_TEST_RANKS] = {0}, out[MOST * 8 * GS_TEST_RANKS] = {0};
     const gs_call *mine = c->rank == 1 ? &m->one : &m->all;
     for (int i = 0; i < 11; i++) GS_TRY(gs_call_run(c, &(gs_call){GS_ALL_REDUCE, 3, GS_F32, 0, 0}, in, out));
     for (int i = 0; i < 2; i++) {
-        RANK_CHECK(gs_call_run(c, mine, in, out) == GS_E_USAGE, "the call succeeds");
+        RANK_CHECK(gs_call_run(c, mine, in, out) == GS_E_USAGE, "the call succeeded");
         RANK_CHECK(strcmp(gs_message(), m->message) == 0, "wanted '%s', got '%s'", m->message, gs_message());
     }
-    RANK_CHECK(gs_comm_send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message is sent");
+    RANK_CHECK(gs_comm_send(c, in, 4, c->rank ? 0 : 1) == GS_E_USAGE, "a message was sent");
     return GS_OK;
 }
 
@@ -59,7 +59,7 @@ TEST(two_messages_may_be_under_way) {
         gs_test_ranks_checked_ok(&layouts[i], gs_test_messages_of_all_lengths, NULL);
 }
 
-/* What fails inside is told once and for all, with the call that it stopped. */
+/* A failure inside a call is reported once, with the call that it stopped. */
 static gs_status one_aborts(gs_comm *c, void *context) {
     (void)context;
     float x = 1;
@@ -67,7 +67,7 @@ static gs_status one_aborts(gs_comm *c, void *context) {
         gs_comm_abort(c, "the disk is full");
         return GS_OK;
     }
-    RANK_CHECK(gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeds");
+    RANK_CHECK(gs_comm_all_reduce(c, &x, 1, GS_F32, GS_SUM) == GS_E_PEER, "all_reduce succeeded");
     const char *first = gs_test_format("%s", gs_message());
     RANK_CHECK(strcmp(first, "before all_reduce of 1 f32, call 1: rank 1: the disk is full") == 0, "%s",
                first);
@@ -79,7 +79,7 @@ TEST(failures_pass_through) {
     for (int i = 0; i < LAYOUTS; i++) gs_test_ranks_checked_ok(&layouts[i], one_aborts, NULL);
 }
 
-/* As a time-out, which tells of the calls of others. */
+/* Fails like a timeout, whose message reports the calls of other ranks. */
 static gs_status tell_of_others(gs_comm *c, const gs_call *call, const void *in, void *out) {
     (void)c, (void)in, (void)out;
     const gs_call other = {GS_RECV, 400, GS_U8, 0, 1};
@@ -126,7 +126,7 @@ TEST(the_environment_turns_it_on) {
     assert_has(output, "GRADSUM_CHECK is 'maybe'; it must be 1");
 }
 
-/* Processes that would wait for each other's notices end at once, and say why. */
+/* Processes that would wait for each other's notices end at once and say why. */
 TEST(all_processes_check_or_none) {
     static const char *const cases[][3] = {
         {"1", "0", "process 1 and process 0 differ in GRADSUM_CHECK (none versus 1)"},

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Why MPI cannot be tested here; NULL: it can. */
+/* Why MPI cannot be tested here; NULL if it can. */
 static const char *reason_to_skip(void) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return "Open MPI is not built for the sanitizers, which find races and leaks of its own in it";
@@ -22,7 +22,7 @@ static void need_mpi(void) {
     skip_because("%s", reason);
 }
 
-/* mpirun, also as root and on a machine with few cores. */
+/* mpirun, even as root and on a machine with few cores. */
 #define MPIRUN                                                                                               \
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe --bind-to none "
 
@@ -51,7 +51,7 @@ TEST(processes_of_several_threads) {
     check_job("checks", 3, "312");
 }
 
-/* The job prints `wanted` that many times, and mpirun's exit status is 1; else what is wrong. */
+/* The job prints `wanted` that many times, and mpirun's exit status is 1. Returns what is wrong, or NULL. */
 static const char *job_fails_otherwise(const char *name, int processes, const char *local,
                                        gs_operation operation, const char *wanted, int times) {
     char *output, text[16];
@@ -108,12 +108,12 @@ TEST(a_message_of_another_length_is_an_error) {
              "rank 1: recv of 200 bytes from rank 0: the message received is shorter", 2);
 }
 
-/* mpirun ends all when a process is killed. */
+/* mpirun ends all processes when one is killed. */
 TEST(nothing_hangs_when_a_rank_is_killed) {
     need_mpi();
     char *output;
     int status = run_job(&output, "killed", 3, "111");
-    for (char *c = output; *c; c++) /* Open MPI 5 breaks its lines */
+    for (char *c = output; *c; c++) /* Open MPI 5 wraps its lines */
         if (*c == '\n') *c = ' ';
     if (status != 128 + SIGKILL || !strstr(output, "on signal 9")) fail_msg("exit %d: %s", status, output);
 }
@@ -134,7 +134,7 @@ static void mpirun_trains(const gs_result *alone, const gs_settings *s, int proc
     assert_near(gs_test_difference(alone, &r), 0, 2e-6, 0);
 }
 
-/* By all schemes but Gloo's. */
+/* With all schemes except Gloo's. */
 TEST(mpirun_trains_as_one_worker_does) {
     need_mpi();
     gs_settings s = gs_test_options("--model 'flatten, linear 24, tanh, linear 10' --batch 101 --steps 6 "
@@ -145,7 +145,7 @@ TEST(mpirun_trains_as_one_worker_does) {
     mpirun_trains(&alone, &s, 2, "cpu,cpu", "allreduce");
 }
 
-/* Slow links need nothing of MPI. */
+/* Slow links work over MPI too. */
 TEST(over_links_the_bits_are_the_same) {
     need_mpi();
     const char *run = "train --model softmax --steps 10 --threads 1 --sync ring";
@@ -155,8 +155,8 @@ TEST(over_links_the_bits_are_the_same) {
     assert_has(output, without, "link     200us,1GB/s");
 }
 
-/* Two processes that are not started alike: mpirun ends with status `wanted`, and nobody waits for the other. (Not by
- * `mpirun -n 1 true : -n 1 true`: even that crashes the mpirun of Open MPI 5.0.7.) */
+/* Two processes that are started differently: mpirun ends with status `wanted`, and neither process waits for the
+ * other. (`mpirun -n 1 true : -n 1 true` is no substitute: even that crashes the mpirun of Open MPI 5.0.7.) */
 static void two_differ(int wanted, const char *message, const char *second) {
     assert_shell_prints(
         wanted, message,
@@ -169,10 +169,10 @@ static void two_differ(int wanted, const char *message, const char *second) {
 TEST(a_failing_process_ends_the_run) {
     need_mpi();
     two_differ(2, "rank 1 and rank 0 differ in --steps (4 versus 3)", "train --steps 4 --timeout 90");
-    two_differ(1, "/no/such/folder", "train --data /no/such/folder"); /* before it has begun MPI */
+    two_differ(1, "/no/such/folder", "train --data /no/such/folder"); /* before it has started MPI */
 }
 
-/* The table under mpirun: its processes are the ranks. Each has a cache of compiled kernels of its own. */
+/* The table under mpirun: its processes are the ranks. Each one uses a separate cache of compiled kernels. */
 TEST(the_table_of_collectives_shows_mpi) {
     need_mpi();
     static const struct {
@@ -197,7 +197,7 @@ TEST(the_table_of_collectives_shows_mpi) {
                         folder, GS_BUILD_DIR);
 }
 
-/* In every build, also in one without MPI. */
+/* In every build, even one without MPI. */
 TEST(mpi_without_mpirun_is_refused) {
     gs_comm *c;
     gs_rendezvous r = {.rank = 0, .size = 2, .timeout = 5, .transport = "mpi"};

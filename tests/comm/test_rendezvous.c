@@ -1,4 +1,4 @@
-/* Processes meet in a folder, and each failure to meet is named. */
+/* Processes meet in a folder, and every failure of the rendezvous is named. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 #include "tests/support/rank_process.h"
@@ -70,7 +70,7 @@ TEST(a_folder_that_is_not_new_is_refused) {
     assert_fails(GS_E_USAGE, "no folder", meet(0, 2, NULL, 5, NULL));
 }
 
-/* A rank that came and died is not waited for. */
+/* The others do not wait for a rank that came and died. */
 TEST(a_rank_that_died_at_the_meeting_is_named) {
     char folder[400];
     gs_test_new_folder(folder);
@@ -82,7 +82,7 @@ TEST(a_rank_that_died_at_the_meeting_is_named) {
     assert_fails(GS_E_PEER, wanted, meet(0, 2, folder, 60, NULL));
 }
 
-/* Two machines of one name, as clones of a disk are: the numbers of their processes mean nothing to each other. */
+/* Two machines with the same name, such as clones of a disk: process ids of one mean nothing on the other. */
 TEST(a_machine_of_the_same_name_is_another) {
     char folder[400], text[1024], boot[40] = "";
     gs_rank_info other;
@@ -96,7 +96,7 @@ TEST(a_machine_of_the_same_name_is_another) {
     char *clone = strstr(other.machine, boot);
     if (!clone) fail_msg("no '%s' in '%s'", boot, other.machine);
     *clone = *clone == '0' ? '1' : '0';
-    other.pid = 1 << 30; /* no process here has this number */
+    other.pid = 1 << 30; /* no process here has this id */
     gs_rank_info_text(&other, true, text, sizeof text);
     write_file(folder, "rank-1", gs_test_format("%s\n", text));
     r.rank = 0;
@@ -115,7 +115,7 @@ TEST(an_address_must_be_this_machines) {
                  meet(0, 2, folder, 5, "192.0.2.1"));
 }
 
-/* Of the shell's own descriptors none is left to the program but 0, 1 and 2. */
+/* The program inherits only descriptors 0, 1 and 2 from the shell. */
 static int launch_with_descriptors(int limit, char **output) {
     return gs_test_shell(output,
                          "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n %d; %s/gradsum launch -n 2 "
@@ -123,29 +123,29 @@ static int launch_with_descriptors(int limit, char **output) {
                          limit, GS_BUILD_DIR);
 }
 
-/* Room for strangers is wanted only when they come; and what no time mends is not taken for a peer that is slow. */
+/* Only strangers need further descriptors, when they come. A lasting error is not called a slow peer. */
 TEST(too_few_descriptors_are_named) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip_because("UBSan needs a descriptor of its own to look at memory");
+    skip_because("UBSan needs a descriptor to inspect memory");
 #endif
     char *output;
     int enough = 0;
-    /* How many are enough depends on what the machine's libraries keep open. */
+    /* The number that suffices depends on what the machine's libraries keep open. */
     for (int limit = 8; limit <= 24; limit++) {
         const char *wanted = gs_test_format("too many open files: RLIMIT_NOFILE is %d (ulimit -n)", limit);
         int status = launch_with_descriptors(limit, &output);
         bool named = status == 1 && strstr(output, wanted) && !strstr(output, "within");
         if (status != 0 && !named) fail_msg("limit %d, exit %d: %s", limit, status, output);
         if (status == 0 && !enough) enough = limit;
-        if (enough && status != 0) fail_msg("%d are enough, %d are not: %s", enough, limit, output);
+        if (enough && status != 0) fail_msg("%d are enough, but %d are not: %s", enough, limit, output);
     }
     if (enough <= 10)
-        fail_msg("the limit was never met: of 8 to 24, the first that was enough is %d", enough);
+        fail_msg("the limit was never reached: of 8 to 24, %d was the first that was enough", enough);
 }
 
 TEST(the_environment_says_who_this_is) {
     static const struct {
-        const char *rank, *size, *folder, *timeout, *message; /* message NULL: it is right */
+        const char *rank, *size, *folder, *timeout, *message; /* message NULL: it succeeds */
     } cases[] = {
         {NULL, NULL, NULL, NULL, NULL},
         {"2", "3", "/tmp/x", "2.5", NULL},

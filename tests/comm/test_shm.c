@@ -1,5 +1,5 @@
-/* Processes that share memory: what is special about them. That all collectives and schemes are right over shm, and
- * what happens when a rank fails, is tested where it is tested over Gloo.
+/* What is special about processes over shared memory. All collectives and schemes, and failing ranks, are tested where
+ * they are tested over Gloo.
  */
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
@@ -13,7 +13,7 @@ static const gs_test_layout mixed = {"2 processes of 2 threads", 2, {2, 2}};
 
 /* ---- sizes: blocks, and messages that grow ---- */
 
-/* Every collective with arrays that end just before, at, and behind the end of a block of 256 KiB. */
+/* Every collective with arrays that end just before, at, and after the end of a block of 256 KiB. */
 static gs_status around_blocks(gs_comm *c, void *context) {
     static const size_t counts[] = {4095, 4096, 4097, 65535, 65536, 65537, 196609};
     (void)context;
@@ -39,7 +39,7 @@ TEST(messages_have_any_length) {
     gs_test_ranks_ok(&mixed, gs_test_messages_of_all_lengths, NULL);
 }
 
-/* ---- where shared memory cannot be had ---- */
+/* ---- without shared memory ---- */
 
 TEST(the_library_wants_gloo) {
     assert_prints(2, "--sync gloo sums over Gloo, but the processes talk over 'shm'",
@@ -47,11 +47,11 @@ TEST(the_library_wants_gloo) {
     assert_prints(0, "epoch 1", "launch -n 2 -- train --model softmax --sync gloo --epochs 1 --steps 1");
 }
 
-/* Two processes whose numbers mean different things: auto goes on over Gloo, shm says why not. */
+/* Two processes in different process id namespaces: auto falls back to Gloo, shm says why it fails. */
 TEST(another_container_is_another_machine) {
     char *output;
     int refused = gs_test_shell(&output, "unshare --pid --fork --mount-proc true");
-    if (refused) skip_because("no name space of processes can be made here (unshare --pid)");
+    if (refused) skip_because("no process id namespace can be created here (unshare --pid)");
     static const char *const wanted[] = {"\"event\":\"end\"",
                                          "the processes cannot talk over shm (shared memory): rank 1 and "
                                          "rank 0 run on different machines, or in different containers"};
@@ -71,13 +71,13 @@ TEST(another_container_is_another_machine) {
 
 /* ---- a message of another length ---- */
 
-/* One before it was lost, as its receiver sees it. */
+/* An earlier message was lost, in the eyes of the receiver. */
 static gs_status receive_another_length(gs_comm *c, void *context) {
     char data[800] = {0};
     (void)context;
     if (c->rank == 1) return gs_comm_send(c, data, 400, 0);
     if (c->rank == 0) return gs_comm_recv(c, data, 800, 1);
-    return gs_comm_recv(c, data, 800, 0); /* it would wait for long, and hears of it */
+    return gs_comm_recv(c, data, 800, 0); /* would wait for long, but the failure ends the wait */
 }
 
 TEST(a_lost_message_is_an_error) {

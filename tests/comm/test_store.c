@@ -1,4 +1,4 @@
-/* The store where ranks meet: what it holds, and who is believed. */
+/* The store of the rendezvous: what it holds, and whose messages it accepts. */
 #include "tests/support/test.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ static gs_status hear(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* What is heard until it holds `wanted`, for minutes at most. */
+/* Listens until the store holds `wanted`, for minutes at most. */
 static void assert_heard(gs_store *s, heard *h, const char *wanted) {
     for (double end = gs_seconds() + 300; !strstr(h->all, wanted) && gs_seconds() < end;)
         assert_ok(gs_store_poll(s, 0.05, hear, h));
@@ -69,13 +69,13 @@ TEST(a_store_tells_all_what_each_has_put) {
     for (int i = 0; i < 2; i++) assert_ok(join(server, i, key, 10, &s[i]));
     put(s[0], "rank-0", "zero", NULL);
     put(s[1], "rank-1", "one", NULL);
-    put(s[1], "rank-0", "another", "zero"); /* what is there stays */
+    put(s[1], "rank-0", "another", "zero"); /* existing entries stay */
     assert_ok(join(server, 2, key, 10, &s[2]));
     for (int i = 0; i < 3; i++) assert_heard(s[i], &h[i], "rank-0=zero;rank-1=one;");
     assert_string_equal(gs_store_address(s[2]), "127.0.0.1");
-    gs_store_leave(s[0], true); /* it takes its leave, */
+    gs_store_leave(s[0], true); /* leaves properly, */
     gs_store_free(s[0]);
-    gs_store_free(s[1]); /* and this one is gone without a word */
+    gs_store_free(s[1]); /* and this one disappears without a message */
     assert_heard(s[2], &h[2], "gone-1=;");
     assert_null(strstr(h[2].all, "gone-0"));
     gs_store_free(s[2]);
@@ -89,7 +89,7 @@ static gs_status count(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* One who looks now and then must not fall behind those who put. */
+/* A member that seldom looks must not fall behind those that put. */
 TEST(a_look_hears_all_that_has_come) {
     enum { MANY = 200 };
     const unsigned char key[GS_SECRET] = {3};
@@ -103,7 +103,7 @@ TEST(a_look_hears_all_that_has_come) {
     }
     for (; heard_of < MANY && looks < 2 * MANY; looks++) assert_ok(gs_store_poll(s[1], 1, count, &heard_of));
     assert_int_equal(heard_of, MANY);
-    if (looks > MANY / 2) fail_msg("%d looks for %d entries that were there", looks, MANY);
+    if (looks > MANY / 2) fail_msg("%d looks for %d existing entries", looks, MANY);
     for (int i = 0; i < 2; i++) gs_store_free(s[i]);
     gs_store_server_free(server);
 }
@@ -115,14 +115,13 @@ static int call(int port) {
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0);
-    const struct timeval patience = {.tv_sec =
-                                         5}; /* a store that believes a stranger would keep it forever */
+    const struct timeval patience = {.tv_sec = 5}; /* a store that accepts a stranger would keep it forever */
     setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(s, (const struct sockaddr *)&at, sizeof at), 0);
     return s;
 }
 
-/* Silent; hangs up; talks nonsense; says hello, and then a wrong proof; says half a hello. */
+/* By kind: is silent; hangs up; sends nonsense; sends hello and a wrong proof; sends half a hello. */
 static int come_as_stranger(int port, int kind) {
     char nonsense[3000];
     gs_hello hello;
@@ -155,7 +154,7 @@ TEST(strangers_hold_up_nobody) {
     gs_store_strangers(s, text, sizeof text);
     assert_has(text, "turned away there, of gradsum with another secret");
     assert_ok(gs_store_poll(s, 0.05, hear, &h));
-    assert_string_equal(h.all, "rank-1=here;"); /* nothing of theirs was believed */
+    assert_string_equal(h.all, "rank-1=here;"); /* nothing of theirs was accepted */
     gs_store_free(s);
     gs_store_server_free(server);
 }
@@ -163,12 +162,12 @@ TEST(strangers_hold_up_nobody) {
 static void take(int socket, void *to, size_t bytes) {
     for (size_t got = 0; got < bytes;) {
         const ssize_t n = recv(socket, (char *)to + got, bytes - got, 0);
-        if (n <= 0) fail_msg("the store has hung up after %zu of %zu bytes", got, bytes);
+        if (n <= 0) fail_msg("the store hung up after %zu of %zu bytes", got, bytes);
         got += (size_t)n;
     }
 }
 
-/* One that has greeted is not pushed out by a crowd of silent ones. */
+/* A crowd of silent callers does not push out a member that has greeted. */
 TEST(a_crowd_pushes_out_no_member) {
     enum { MANY = 300 };
     const unsigned char key[GS_SECRET] = {3};
@@ -191,7 +190,7 @@ TEST(a_crowd_pushes_out_no_member) {
     gs_store_server_free(server);
 }
 
-/* How often a thread of this process went to sleep. This one does not, while it yields. */
+/* How often a thread of this process went to sleep. The calling thread does not: it yields. */
 static long sleeps(void) {
     struct rusage u;
     sched_yield();
@@ -199,7 +198,7 @@ static long sleeps(void) {
     return u.ru_nvcsw;
 }
 
-/* A caller for whom no descriptor is left waits, and the store does not ask for one all the time. */
+/* A caller for whom no descriptor is left waits, and the store does not retry constantly. */
 TEST(without_descriptors_the_store_rests) {
     const unsigned char key[GS_SECRET] = {7};
     gs_store_server *server = new_server(key);
@@ -211,7 +210,7 @@ TEST(without_descriptors_the_store_rests) {
     const int caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
-    few.rlim_cur = (rlim_t)caller + 1; /* all below it are taken */
+    few.rlim_cur = (rlim_t)caller + 1; /* all numbers below it are in use */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     const int wrong = connect(caller, (const struct sockaddr *)&at, sizeof at);
     const double end = gs_seconds() + 100;
@@ -227,13 +226,13 @@ TEST(without_descriptors_the_store_rests) {
     gs_store_server_free(server);
 }
 
-/* Carry bytes between a member and the store, and keep what the member says. */
+/* Forwards bytes between a member and the store, and records what the member sends. */
 static size_t overhear(int member, int store, unsigned char *said, size_t size) {
     size_t kept = 0;
     unsigned char one[4096];
     for (;;) {
         struct pollfd p[2] = {{member, POLLIN, 0}, {store, POLLIN, 0}};
-        if (poll(p, 2, 10000) <= 0) fail_msg("nothing is said");
+        if (poll(p, 2, 10000) <= 0) fail_msg("nothing was sent");
         for (int i = 0; i < 2; i++) {
             ssize_t n = p[i].revents ? recv(p[i].fd, one, sizeof one, 0) : -1;
             if (n == 0) return kept;
@@ -245,7 +244,7 @@ static size_t overhear(int member, int store, unsigned char *said, size_t size) 
     }
 }
 
-/* Somebody has overheard all that a member said, and says it again. */
+/* An eavesdropper records all that a member sent, and replays it. */
 TEST(what_was_overheard_is_useless) {
     const unsigned char key[GS_SECRET] = {4};
     unsigned char said[20000], answer[200];
@@ -259,7 +258,7 @@ TEST(what_was_overheard_is_useless) {
     assert_int_equal(bind(one, (const struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(one, 1), 0);
     assert_int_equal(getsockname(one, (struct sockaddr *)&at, &length), 0);
-    const pid_t child = fork(); /* the member, which reaches the store through the listener */
+    const pid_t child = fork(); /* the member, which reaches the store through the eavesdropper */
     if (child == 0) {
         gs_endpoint p;
         bool there;
@@ -279,7 +278,7 @@ TEST(what_was_overheard_is_useless) {
     assert_true(heard_bytes > sizeof(gs_hello) + GS_MAC && heard_bytes <= sizeof said);
     const int again = call(gs_store_server_port(server));
     assert_int_equal(send(again, said, heard_bytes, MSG_NOSIGNAL), heard_bytes);
-    size_t got = 0; /* a hello with another nonce and its proof; and then, for the old proof, no ok */
+    size_t got = 0; /* a hello with another nonce and its proof; then the old proof gets no ok */
     for (ssize_t n; (n = recv(again, answer + got, sizeof answer - got, 0)) > 0;) got += (size_t)n;
     assert_true(got <= sizeof(gs_hello) + GS_MAC);
     for (int i = 0; i < 30000 && gs_store_server_strangers(server) < 1; i++) usleep(10000);
@@ -324,7 +323,7 @@ static size_t frame_of(gs_frames *f, gs_frame_kind kind, const void *body, size_
     return (size_t)n;
 }
 
-/* Is it a frame for this end? */
+/* Whether this end accepts the frame. */
 static bool takes(gs_frames *f, const unsigned char *frame, size_t bytes) {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -348,7 +347,7 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
     const size_t first = frame_of(&a, GS_FRAME_PUT, "rank-1\0value", 13, one);
     const size_t second = frame_of(&a, GS_FRAME_BYE, NULL, 0, two);
     again = b;
-    for (size_t have = 0; have < first; have++) { /* cut anywhere */
+    for (size_t have = 0; have < first; have++) { /* cut off at any byte */
         b = again;
         assert_false(takes(&b, one, have));
     }
@@ -361,9 +360,9 @@ TEST(frames_that_are_changed_or_repeated_are_noticed) {
     after = b;
     assert_false(takes(&b, one, first)); /* repeated */
     b = again;
-    assert_false(takes(&b, two, second)); /* the one before is missing */
+    assert_false(takes(&b, two, second)); /* the previous frame is missing */
     assert_true(takes(&after, two, second));
-    for (size_t i = 0; i < first; i++) { /* a bit of any byte */
+    for (size_t i = 0; i < first; i++) { /* one wrong bit in any byte */
         b = again;
         one[i] ^= 1;
         assert_false(takes(&b, one, first));

@@ -1,5 +1,5 @@
-/* Who listens can be called by anybody: strangers neither get in nor hold up those who belong to the run. And ranks
- * that do not fit together name both sides.
+/* Anybody can call a listening rank: strangers neither get in nor delay the ranks of the run. Mismatched ranks name
+ * both sides.
  */
 #include "tests/support/program.h"
 #include "tests/support/rank_process.h"
@@ -16,9 +16,9 @@
 #include "comm/rendezvous/store.h"
 #include "comm/mesh.h"
 
-/* ---- who listens where ---- */
+/* ---- listening sockets ---- */
 
-/* Is the socket with this number one of the process's? */
+/* Whether the process owns the socket with this inode number. */
 static bool has_socket(pid_t pid, unsigned long number) {
     char found[64];
     const char *path = gs_test_format("/proc/%d/fd", (int)pid);
@@ -34,7 +34,7 @@ static bool has_socket(pid_t pid, unsigned long number) {
     return has;
 }
 
-/* Where the process listens; false: nowhere. */
+/* The address at which the process listens; false: none. */
 static bool listens(pid_t pid, struct sockaddr_in *at) {
     enum { LISTEN = 10 };
     char line[256];
@@ -58,7 +58,7 @@ static bool listens(pid_t pid, struct sockaddr_in *at) {
 
 enum { STRANGERS = 100 };
 
-/* One hangs up at once, one is silent, one talks nonsense, one knows how to say hello but not the secret. */
+/* Kind 0 hangs up at once, 1 is silent, 2 sends nonsense, 3 sends a correct hello but does not know the secret. */
 static int call_as_stranger(const struct sockaddr_in *at, int kind, int *answered) {
     char nonsense[300];
     gs_hello hello;
@@ -91,7 +91,7 @@ TEST(strangers_do_not_get_in) {
     bool found = false;
     for (int i = 0; i < 300000 && !(found = listens(zero.pid, &at)); i++) usleep(1000);
     for (int i = 0; found && i < STRANGERS; i++) stranger[i] = call_as_stranger(&at, i % 4, &answered);
-    for (int i = 2; found && i < STRANGERS; i += 4) recv(stranger[i], &end, 1, 0); /* is turned away */
+    for (int i = 2; found && i < STRANGERS; i += 4) recv(stranger[i], &end, 1, 0); /* is rejected */
     kill(one.pid, SIGCONT);
     assert_true(found);
     int ends[] = {gs_test_rank_end(&zero), gs_test_rank_end(&one)};
@@ -138,7 +138,7 @@ static void connect_both(member m[2]) {
     for (int r = 0; r < 2; r++) close(m[r].listener);
 }
 
-/* What rank `who` takes for the other's secret is wrong by a bit. */
+/* Rank `who` expects a secret that is wrong by one bit. */
 static const char *wrong_proof_is_taken(double timeout, void *context) {
     const int who = *(int *)context;
     member m[2];
@@ -163,11 +163,11 @@ TEST(both_sides_prove_who_they_are) {
     for (int who = 0; who < 2; who++) gs_test_patiently(0.3, wrong_proof_is_taken, &who);
 }
 
-/* The variable is named where the two see different networks. */
+/* The variable is named if the two ranks see different networks. */
 TEST(a_rank_that_cannot_be_reached_is_named) {
     member m[2];
     meet(m, 0.2);
-    close(m[0].listener); /* nobody answers */
+    close(m[0].listener); /* no answer */
     connect_member(&m[1]);
     assert_int_equal(m[1].status, GS_E_PEER);
     if (!strstr(m[1].message, "Connection refused") || strstr(m[1].message, "GRADSUM_ADDRESS"))
@@ -178,7 +178,7 @@ TEST(a_rank_that_cannot_be_reached_is_named) {
     close(m[1].listener);
 }
 
-/* A signal ends the waiting at once, not after the 60 s. */
+/* A signal ends the wait at once, not after 60 s. */
 TEST(a_signal_ends_the_waiting) {
     static const volatile sig_atomic_t stop = 1;
     member m[2];
@@ -189,7 +189,7 @@ TEST(a_signal_ends_the_waiting) {
     for (int r = 0; r < 2; r++) close(m[r].listener);
 }
 
-/* ---- ranks that do not fit together ---- */
+/* ---- mismatched ranks ---- */
 
 TEST(both_sides_are_named) {
     gs_rendezvous r = {.rank = 0, .size = 2};
@@ -231,11 +231,11 @@ TEST(transports_that_differ_are_named) {
     }
 }
 
-/* A name space of networks is like another machine. */
+/* A network namespace looks like another machine. */
 TEST(hosts_without_an_address_are_told_what_to_set) {
     char *output, folder[400];
     int refused = gs_test_shell(&output, "unshare --net ip link set lo up");
-    if (refused) skip_because("a network namespace cannot be made here");
+    if (refused) skip_because("no network namespace can be created here");
     gs_test_new_folder(folder);
     gs_test_shell(
         &output,
@@ -253,11 +253,11 @@ static gs_status keep(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* A file that another user has left in the folder is not believed. */
+/* A file that another user has left in the folder is rejected. */
 TEST(a_file_of_another_user_is_refused) {
     char folder[400], value[GS_STORE_VALUE] = "mine", heard[20] = "";
     bool there;
-    if (geteuid() != 0) skip_because("only root can make a file of another user");
+    if (geteuid() != 0) skip_because("only root can create another user's file");
     gs_test_new_folder(folder);
     const gs_rendezvous r[] = {{.rank = 0, .size = 2, .directory = folder},
                                {.rank = 1, .size = 2, .directory = folder}};

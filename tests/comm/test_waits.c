@@ -1,4 +1,4 @@
-/* Who is to blame when everybody waits. */
+/* Which rank is to blame when all ranks wait. */
 #include "tests/support/test.h"
 
 #include <signal.h>
@@ -23,13 +23,13 @@ static const char *explained(const gs_waits *w) {
 TEST(the_end_of_the_chain_is_to_blame) {
     static const struct {
         const char *waits[6]; /* those of rank 0 first */
-        double young;         /* how long the last of them has lasted; 0: as long as the others */
+        double young;         /* the age of the last wait; 0: as old as the others */
         const char *message;
     } cases[] = {
         {{"01"}, 0, "no answer within 10 s from rank 1"},
         {{"01", "12"}, 0, "no answer within 10 s from rank 1, which waits for rank 2"},
         {{"01", "12", "23"}, 0, "no answer within 10 s from rank 1, which waits for rank 3"},
-        {{"01", "12"}, 1, "no answer within 10 s from rank 1"}, /* it came late itself */
+        {{"01", "12"}, 1, "no answer within 10 s from rank 1"}, /* rank 0 itself came late */
         {{"01", "02", "03", "12", "13"}, 0, "no answer within 10 s from ranks 2 and 3"},
         {{"01", "10"}, 0, "no answer within 10 s from rank 1; all are alive and waiting for others: "},
         {{"01", "12", "20"}, 0, "no answer within 10 s from rank 1; all are alive and waiting for others: "},
@@ -54,7 +54,7 @@ TEST(the_end_of_the_chain_is_to_blame) {
     }
 }
 
-/* A library that does not say for whom it waits. */
+/* A library that does not say for which rank it waits. */
 TEST(one_of_several_is_named_where_it_is_known) {
     const bool awaited[RANKS] = {false, true, true, true};
     const long pid[RANKS] = {0};
@@ -67,12 +67,12 @@ TEST(one_of_several_is_named_where_it_is_known) {
                   .age = age,
                   .pid = pid};
     assert_string_equal(explained(&w), "no answer within 10 s from one of ranks 1, 2 and 3");
-    for (int r = 1; r < RANKS; r += 2) /* 1 and 3 wait too */
+    for (int r = 1; r < RANKS; r += 2) /* ranks 1 and 3 wait too */
         for (int to = 0; to < RANKS; to++) age[r * RANKS + to] = r == to ? 0 : TIMEOUT;
     assert_string_equal(explained(&w), "no answer within 10 s from rank 2");
 }
 
-/* "ab": nothing that rank a sends gets through to rank b. The waits go round: 0 for 1, 1 for 2, and 2 for 0. */
+/* "ab": nothing that rank a sends reaches rank b. The waits form a cycle: 0 for 1, 1 for 2, and 2 for 0. */
 TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
     static const struct {
         const char *silent[4];
@@ -102,7 +102,7 @@ TEST(a_cut_network_is_named_and_no_rank_is_blamed) {
                                             "network is cut there, or a machine is down",
                                             cases[i].message);
         assert_string_equal(explained(&w), wanted);
-        pid[3] = 0x7ffffff0; /* there is no such process: this comes first */
+        pid[3] = 0x7ffffff0; /* no process has this id: it is reported first */
         assert_string_equal(
             explained(&w),
             "no answer within 10 s from rank 1, which waits for rank 3 (process 2147483632 has ended)");
@@ -124,7 +124,7 @@ TEST(a_message_says_where_it_ran_and_what_it_did_last) {
     assert_string_equal(explained(&w),
                         "no answer within 10 s from rank 1, which waits for rank 2 (process 2147483632 has "
                         "ended) on host bert; rank 2 last began all_reduce of 8 f32");
-    w.first = 4; /* these are the ranks of a second machine */
+    w.first = 4; /* these ranks run on a second machine */
     assert_has(explained(&w), " on host bert; rank 6 last began all_reduce of 8 f32");
     w.first = 0;
     const long elsewhere[RANKS] = {0};
@@ -152,10 +152,10 @@ TEST(a_process_shows_what_it_does) {
     assert_string_equal(does, "computes");
     assert_false(gs_process_is_stopped(getpid()));
     assert_false(gs_process_has_ended(getpid()));
-    assert_true(gs_process_has_ended(0x7ffffff0)); /* above the most that there can be */
+    assert_true(gs_process_has_ended(0x7ffffff0)); /* above the largest possible id */
 }
 
-/* Under strace a process stops for a moment at each system call: it does not hang, and nobody may kill it. */
+/* Under strace a process stops briefly at each system call. It does not hang, and must not be killed. */
 TEST(a_debugger_is_no_stop) {
     char does[80];
     for (int traced = 0; traced <= 1; traced++) {
@@ -178,7 +178,7 @@ TEST(a_debugger_is_no_stop) {
     }
 }
 
-/* The name of a process stands before its state. */
+/* /proc prints the name of a process before its state. */
 TEST(a_name_hides_no_state) {
     static const char *const names[] = {"a) T 1", "a\nb", ")) Z"};
     char own[16], does[80];

@@ -1,5 +1,5 @@
-/* Workers keep to cores of their own: which ones, that they do, that --bind none undoes it, and that nothing stays
- * bound. */
+/* Workers are bound to separate cores: which cores, that they stay on them, that --bind none disables it, and that
+ * nothing stays bound afterwards. */
 #include "tests/support/training.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 /* ---- dividing ---- */
 
-/* The CPUs of share i of n as "0 4 1", of CPUs 0 .. count-1 of which `without` may not be used. */
+/* The CPUs of share i of n as "0 4 1", of CPUs 0 .. count-1 except those in `without`. */
 static const char *share_of(const int core_of[CPU_SETSIZE], int count, int without, int i, int n) {
     static char text[200];
     cpu_set_t allowed, share;
@@ -39,7 +39,7 @@ TEST(cores_are_divided) {
     assert_string_equal(share_of(plain, 5, -1, 1, 2), "2 3 4");
     assert_string_equal(share_of(twins, 8, -1, 0, 2), "0 1 4 5");
     assert_string_equal(share_of(twins, 8, -1, 3, 4), "3 7");
-    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* whole: what may be used of it */
+    assert_string_equal(share_of(twins, 8, 4, 0, 4), "0"); /* a whole core: its usable CPUs */
     assert_string_equal(share_of(twins, 8, -1, 0, 8), "0");
     assert_string_equal(share_of(twins, 8, -1, 1, 8), "4");
     assert_string_equal(share_of(twins, 8, -1, 0, 9), "none");
@@ -55,7 +55,7 @@ static bool first_cpus(int count, cpu_set_t *out) {
     return CPU_COUNT(out) == count;
 }
 
-/* Run with no more than `count` CPUs, and be free again; false: there are fewer. */
+/* Runs with at most `count` CPUs and restores all; false: there are fewer. */
 static bool with_cpus(int count, void (*run)(void)) {
     cpu_set_t before, few;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -83,7 +83,7 @@ TEST(a_mask_is_respected) {
 
 /* ---- quotas ---- */
 
-/* A file of a root of its own: "sys/fs/cgroup/cpu.max". */
+/* A file below a made-up root: "sys/fs/cgroup/cpu.max". */
 static void put(const char *root, const char *path, const char *text) {
     char *output;
     if (gs_test_shell(&output, "mkdir -p $(dirname %s/%s) && printf -- '%s' > %s/%s", root, path, text, root,
@@ -110,7 +110,7 @@ TEST(quotas_of_version_2_are_found) {
     put(root, GROUPS "a/b/memory.max", "max\\n");
     quota_is(root, 0, 8192000, 4096000);
     put(root, GROUPS "a/b/cpu.max", "50000 100000\\n");
-    put(root, GROUPS "a/cpu.max", "80000 100000\\n"); /* of a group that this one is in: looser, */
+    put(root, GROUPS "a/cpu.max", "80000 100000\\n"); /* of a parent group: looser, */
     put(root, GROUPS "a/memory.max", "2000000\\n");   /* tighter */
     put(root, GROUPS "a/memory.current", "1500000\\n");
     put(root, GROUPS "a/memory.stat", "anon 1\\ninactive_file 250000\\n");
@@ -139,7 +139,7 @@ TEST(quotas_of_version_1_are_found) {
     quota_is(root, 0.25, 3000000, 2000100);
 }
 
-/* A real one, of version 1, in which the command runs; skipped where none can be made. */
+/* A real group of version 1, in which the command runs; skipped where none can be made. */
 static void in_group(const char *controller, const char *file, const char *limit, const char *command,
                      const char *wanted) {
     char *output;
@@ -150,7 +150,7 @@ static void in_group(const char *controller, const char *file, const char *limit
                       controller, limit, file, GS_BUILD_DIR, command);
     const bool made = status != 77;
     if (made && !strstr(output, wanted)) fail_msg("%s: wanted '%s' in: %s", command, wanted, output);
-    if (!made) skip_because("no control group can be made here");
+    if (!made) skip_because("no control group can be created here");
 }
 
 TEST(a_quota_of_one_cpu_binds_nobody) {
@@ -214,7 +214,7 @@ TEST(an_oversubscribed_run_is_named) {
 /* ---- threads ---- */
 
 enum { MOST = 8 };
-static cpu_set_t seen[MOST]; /* where each worker was */
+static cpu_set_t seen[MOST]; /* where each worker ran */
 
 static void look_where(gs_worker *w) {
     sched_getaffinity(0, sizeof seen[0], &seen[w->comm->rank]);
@@ -230,7 +230,7 @@ static gs_result train_on(const char *devices, bool bind) {
     sched_getaffinity(0, sizeof before, &before);
     gs_result result = gs_test_train(&s);
     sched_getaffinity(0, sizeof after, &after);
-    assert_true(CPU_EQUAL(&before, &after)); /* the caller of the library is as free as before */
+    assert_true(CPU_EQUAL(&before, &after)); /* the library's caller is as free as before */
     return result;
 }
 
@@ -247,7 +247,7 @@ static void on_two_cpus(void) {
     for (int r = 0; r < 2; r++) assert_true(CPU_EQUAL(&seen[r], &all));
     assert_int_equal(train_on("cpu,cpu,cpu", true).cpus, 0); /* more workers than CPUs */
     for (int r = 0; r < 3; r++) assert_true(CPU_EQUAL(&seen[r], &all));
-    assert_int_equal(train_on("cpu", true).cpus, 0); /* alone: it has all */
+    assert_int_equal(train_on("cpu", true).cpus, 0); /* alone: it uses all */
     assert_true(CPU_EQUAL(&seen[0], &all));
 }
 
@@ -257,7 +257,7 @@ TEST(threads_are_bound) {
 
 /* ---- processes ---- */
 
-/* The CPUs of the first two processes of a launch, as the kernel lists them, a line each. */
+/* The CPUs of the first two processes of a launch, in the kernel's list format, one line each. */
 static void cpus_of_processes(int processes, const char *options, char line[2][200]) {
     char *output = gs_test_shell_output(
         0,
@@ -270,7 +270,7 @@ static void cpus_of_processes(int processes, const char *options, char line[2][2
         "cat /proc/$1/status /proc/$2/status | sed -n 's/^Cpus_allowed_list:[^0-9]*//p'\n"
         "kill $launcher; wait $launcher; exit 0",
         GS_BUILD_DIR, processes, options, processes);
-    if (sscanf(output, "%199[^\n]\n%199[^\n]", line[0], line[1]) != 2) fail_msg("no two lines: %s", output);
+    if (sscanf(output, "%199[^\n]\n%199[^\n]", line[0], line[1]) != 2) fail_msg("not two lines: %s", output);
 }
 
 static void two_processes(void) {
@@ -320,8 +320,8 @@ TEST(the_transport_decides) {
         assert_int_equal(gs_cores_may_bind(t->name), strcmp(t->name, "gloo") != 0);
 }
 
-/* A table of collectives goes from transport to transport, so its ranks are bound (b), free (f), bound, ... Without
- * OpenCL, whose threads may be bound all the time. */
+/* A table of collectives runs over several transports in order, so its ranks are alternately bound (b) and free (f).
+ * OpenCL is off, since its threads may stay bound. */
 static void bound_and_free_in_turn(void) {
     char *output = gs_test_shell_output(
         0,
@@ -349,7 +349,7 @@ TEST(collectives_are_free_over_gloo) {
 
 typedef struct meeting {
     char folder[320];
-    int spins[2]; /* 1: a waiting process looks again and again; 0: it yields */
+    int spins[2]; /* 1: a waiting process spins; 0: it yields */
 } meeting;
 
 typedef struct guest {
@@ -371,7 +371,7 @@ static void *meet(void *argument) {
     return NULL;
 }
 
-/* Two ranks of shared memory: does one that waits keep its CPU? */
+/* Two ranks over shared memory: checks whether a waiting rank keeps its CPU. */
 static void expect_spinning(int wanted) {
     meeting m = {.spins = {-1, -1}};
     guest guests[2] = {{&m, 0}, {&m, 1}};
@@ -391,7 +391,7 @@ static void on_two(void) {
     expect_spinning(1);
 }
 
-/* Where two share a CPU, one that looked again and again would keep it from the one that it waits for. */
+/* Where two ranks share a CPU, a spinning one would keep the other from running. */
 TEST(nobody_spins_on_a_shared_cpu) {
     with_cpus(1, on_one);
     if (!with_cpus(2, on_two)) skip_because("this process may use fewer than 2 CPUs");

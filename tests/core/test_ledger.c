@@ -1,4 +1,4 @@
-/* The ledger of a device's memory: nothing escapes it, and activations share what they take. */
+/* The ledger of a device's memory records every allocation, and activations share memory. */
 #include "layer/layer.h"
 #include "layer/memory/arena.h"
 #include "tests/support/on_devices.h"
@@ -15,7 +15,7 @@ TEST(the_peak_is_the_moment_with_most) {
     gs_ledger_tail(&l, &a, GS_MEMORY_STATE, 30);
     assert_ok(gs_ledger_add(&l, GS_ON_DEVICE, GS_MEMORY_WORKSPACE, &b, 50));
     assert_int_equal(gs_ledger_remove(&l, &b), 50);
-    assert_int_equal(gs_ledger_remove(&l, &b), 0); /* it is not there any more */
+    assert_int_equal(gs_ledger_remove(&l, &b), 0); /* it was freed */
     assert_ok(gs_ledger_add(&l, GS_ON_DEVICE, GS_MEMORY_DATA, &c, 20));
     assert_ok(gs_ledger_add(&l, GS_ON_HOST, GS_MEMORY_DATA, &b, 7));
     const gs_memory_use *peak = &l.peak[GS_ON_DEVICE], *now = &l.now[GS_ON_DEVICE];
@@ -28,14 +28,14 @@ TEST(the_peak_is_the_moment_with_most) {
     gs_ledger_free(&l);
 }
 
-/* ---- nothing escapes ---- */
+/* ---- completeness ---- */
 
-/* What the process took, as Linux counts it, is what is in the ledger and the data set; and some MB for the program and
- * its libraries. A layer's buffers that were not booked would be 25 MB here. Whole tensors are put together for the end
- * of a run: one after the other, and in the ledger. All at once they would be 93 MB, and copies under way. */
+/* The memory of the process, as Linux counts it, is what the ledger and the data set account for, plus some MB for the
+ * program and its libraries. A layer's unrecorded buffers would add 25 MB here. At the end of a run whole tensors are
+ * assembled one at a time, and recorded. All at once they would take 93 MB, plus copies in flight. */
 TEST(the_process_takes_what_the_ledger_says) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip_because("a sanitizer has memory of its own");
+    skip_because("a sanitizer uses additional memory");
 #endif
     static const char *const run[] = {
         "--model \"conv 32 3x3 pad 1, tanh, conv 8 3x3 pad 1, tanh, flatten, linear 10\" --batch 256",
@@ -58,7 +58,7 @@ TEST(the_process_takes_what_the_ledger_says) {
 
 /* ---- the arena ---- */
 
-/* Is there a step in which both are needed? */
+/* Whether both are needed in some step. */
 static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
     bool found = false;
     for (int step = 0; step < 60; step++) {
@@ -69,8 +69,8 @@ static bool meet(const gs_lifetime *a, const gs_lifetime *b) {
     return found;
 }
 
-/* Drawn buffers: two that meet share no place, none lies across two pieces, and at most a quarter is lost; of some with
- * gaps at most a half (of those of resnet20 7 %). */
+/* Generated buffers: two with overlapping lifetimes share no memory, none straddles two allocations, and at most a
+ * quarter is wasted; for buffers with gaps, at most a half (resnet20's waste 7 %). */
 TEST(buffers_needed_at_once_share_no_place) {
     for (uint64_t n = 0; n < 200; n++) {
         draw d = {n, 1000};
@@ -82,7 +82,7 @@ TEST(buffers_needed_at_once_share_no_place) {
             const int born = one_of(&d, 30);
             assert_int_equal(
                 gs_lifetimes_add(&l, 1 + (size_t)one_of(&d, 2000), false, born, born + one_of(&d, 20)), i);
-            if (n % 4 < 2) continue; /* else some have a gap, and some of them do not come back */
+            if (n % 4 < 2) continue; /* else some have a gap, and some of those do not return */
             l.life[i].pause = born + one_of(&d, 5);
             l.life[i].resume = l.life[i].pause + one_of(&d, 10);
         }
@@ -110,7 +110,7 @@ static gs_status add_own(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* Of the sum that all y and dx would take if each had its own: at most 0.7. */
+/* At most 0.7 of the sum that all y and dx would take with a buffer each. */
 TEST(activations_share_their_memory) {
     static const struct {
         const char *model;

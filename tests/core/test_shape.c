@@ -1,4 +1,4 @@
-/* Shapes of up to four dimensions: what prints, reads, compares and plans them. */
+/* Shapes of up to four dimensions: printing, parsing, comparing and planning them. */
 #include <limits.h>
 #include "tests/support/on_devices.h"
 
@@ -32,7 +32,7 @@ TEST(shapes_as_texts) {
                                         "1x2x3x4x5", "1x2y3"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         gs_shape s = {8, 9, 10, 11};
-        if (gs_shape_parse(wrong[i], &s)) fail_msg("'%s' is taken for a shape", wrong[i]);
+        if (gs_shape_parse(wrong[i], &s)) fail_msg("'%s' was accepted as a shape", wrong[i]);
         assert_true(gs_shape_same(s, (gs_shape){8, 9, 10, 11}));
     }
 }
@@ -57,7 +57,7 @@ TEST(layers_keep_the_tokens) {
     assert_no_model(GS_E_SHAPE, "the input is (7,0,1,1); each", NULL, .text = "relu", .in = {0, 1, 1, 7});
 }
 
-/* The y of samples with tokens is that of as many samples without. */
+/* The y of samples with tokens equals that of as many samples without tokens. */
 TEST(tokens_are_computed_as_samples) {
     static const char TEXT[] = "conv 3 3x3, relu, max_pool 2, conv 4 2x2, tanh, global_avg_pool, linear 5";
     enum { N = 2, T = 3, IN = 2 * 6 * 6, OUT = 5 };

@@ -1,4 +1,4 @@
-/* --augment: pictures against what augment.h states, and who gets which. In runs: test_augment_runs.c. */
+/* --augment: which samples are changed and how, as augment.h defines it. In runs: test_augment_runs.c. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -12,7 +12,7 @@ enum { COUNT = 37, MOST_BYTES = 3 * 7 * 9 * (int)sizeof(float), SEED = 11 };
 static unsigned char bytes[COUNT * MOST_BYTES], labels[COUNT];
 static float floats[COUNT * MOST_BYTES];
 
-/* No element is 0, so that each 0 has been put there; neighbours differ. */
+/* No element is 0, so that every 0 comes from augmentation; neighbours differ. */
 static gs_dataset set_of(gs_shape shape, bool of_floats) {
     const size_t size = gs_shape_size(shape);
     for (size_t i = 0; i < COUNT * size; i++) {
@@ -30,7 +30,7 @@ static gs_dataset set_of(gs_shape shape, bool of_floats) {
 
 /* ---- each picture ---- */
 
-/* The element at (i, j) of what was drawn for a sample, from its picture x: -1 stands for zero. */
+/* The index in a sample's picture x of element (i, j) of its augmented picture: -1 stands for zero. */
 static int place_of(const gs_augment *a, int h, int w, const uint32_t word[8], int i, int j) {
     const int down = (int)((uint64_t)word[0] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
     const int right = (int)((uint64_t)word[1] * (uint64_t)(2 * a->crop + 1) >> 32) - a->crop;
@@ -87,7 +87,7 @@ TEST(each_picture_is_as_stated) {
     }
 }
 
-/* How often each thing is drawn, of 9,000: one of 9 places 1,000 times, give or take 30; half are flipped. */
+/* The frequency of each draw, of 9,000: each of 9 offsets 1,000 times, give or take 30; half are flipped. */
 TEST(all_draws_are_equally_likely) {
     enum { DRAWS = 9000 };
     const gs_shape shape = {1, 3, 3, 0};
@@ -100,7 +100,7 @@ TEST(all_draws_are_equally_likely) {
     for (size_t i = 0; i < DRAWS; i++) {
         unsigned char got[9];
         gs_augment_sample(&(gs_augment){1, false, 0, false}, &d, SEED, 1, i, got);
-        places[got[4] - 1]++; /* what has come to the middle */
+        places[got[4] - 1]++; /* the element that has moved to the middle */
         gs_augment_sample(&(gs_augment){0, true, 0, false}, &d, SEED, 1, i, got);
         assert_true(got[0] == 1 || got[0] == 3);
         flipped += got[0] == 3;
@@ -109,11 +109,11 @@ TEST(all_draws_are_equally_likely) {
     }
     for (int k = 0; k < 9; k++)
         if (places[k] < 850 || places[k] > 1150 || cut[k] < 850 || cut[k] > 1150)
-            fail_msg("place %d: %d times moved there, %d times cut out, of %d", k, places[k], cut[k], DRAWS);
+            fail_msg("offset %d: moved there %d times, cut out %d times, of %d", k, places[k], cut[k], DRAWS);
     if (flipped < 4200 || flipped > 4800) fail_msg("%d of %d are flipped", flipped, DRAWS);
 }
 
-/* Seed, epoch and sample each draw anew; and what is drawn for one thing does not depend on another. */
+/* Changing the seed, the epoch or the sample changes the draws, and the draws do not depend on each other. */
 TEST(draws_are_independent) {
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
     const gs_augment crop = {3, false, 0, false}, flip = {0, true, 0, false}, both = {3, true, 0, false};
@@ -136,7 +136,7 @@ TEST(draws_are_independent) {
 
 /* ---- the loader ---- */
 
-/* Whatever the parts, passes and micro-batches, each sample comes as its number, the epoch and the seed say. */
+/* In any division into parts, passes and micro-batches, a sample depends only on its number, the epoch and the seed. */
 TEST(the_layout_decides_nothing) {
     const gs_dataset d = set_of((gs_shape){3, 7, 9, 0}, false);
     static const struct {

@@ -1,12 +1,12 @@
-/* Byte pairs: the tokens that Hugging Face's tokenizers give, a loop that looks for the pair each time, and text that
- * comes back. */
+/* Byte pairs: compared with the tokens of Hugging Face's tokenizers, with a loop that searches for the pair each time,
+ * and by the text that comes back. */
 #include "core/philox.h"
 #include "core/text.h"
 #include "data/bpe_internal.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-enum { SIZE = 512 /* tokens of the golden ones */ };
+enum { SIZE = 512 /* tokens of the golden tokenizer */ };
 
 static const char *golden(void) {
     return gs_test_format("%s", gs_test_source("tests/golden/bpe"));
@@ -20,7 +20,7 @@ static uint32_t draw(uint32_t *state, uint32_t below) {
 
 /* ---- against tokenizers ---- */
 
-/* The pieces of the tokens, joined, are the text again. */
+/* The joined pieces of the tokens are the text again. */
 static void check_pieces(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
                          size_t bytes) {
     size_t at = 0, length;
@@ -65,13 +65,13 @@ TEST(as_tokenizers_does) {
     gs_vocabulary_free(&v);
 }
 
-/* ---- the drawing in bpe.h, and small lists ---- */
+/* ---- the example in bpe.h, and small lists ---- */
 
 static void free_bpe(void *b) {
     gs_bpe_free(b);
 }
 
-/* The bytes as tokens 0 to 255, then `more`, with spaces between. The test owns it. */
+/* The bytes as tokens 0 to 255, then those in `more`, separated by spaces. The test owns it. */
 static gs_bpe *made_of(const char *more, const char *merges) {
     char tokens[2000], *to = tokens;
     for (int byte = 0; byte < 256; byte++) {
@@ -85,7 +85,7 @@ static gs_bpe *made_of(const char *more, const char *merges) {
     return gs_test_own(b, free_bpe);
 }
 
-/* The tokens of a text, each between |. */
+/* The text's tokens, separated by |. */
 static void cut_is(const gs_bpe *b, const char *text, const char *wanted) {
     uint16_t tokens[64];
     size_t count, bytes;
@@ -105,19 +105,19 @@ TEST(earlier_merges_come_first) {
     cut_is(b, "lower", "|low|er|");
     cut_is(b, "slower  low", "|s|low|er| | low|");
     cut_is(b, "", "|");
-    /* of the same pair several times, the first: aaa is aa a */
+    /* of several equal pairs, the first is merged: aaa becomes aa a */
     b = made_of("aa aaaa", "a a\naa aa\n");
     cut_is(b, "aaa", "|aa|a|");
     cut_is(b, "aaaaaaa", "|aaaa|aa|a|");
-    /* what a merge makes may be joined before other pairs of that merge are */
+    /* a merged token may be joined before other pairs of the same merge are */
     b = made_of("aa aaa", "aa a\na a\n");
     cut_is(b, "aaaaa", "|aaa|aa|");
-    /* two ways to the same token */
+    /* two ways to form the same token */
     b = made_of("ab bc abc", "b c\na bc\na b\nab c\n");
     cut_is(b, "abcabab", "|abc|ab|ab|");
 }
 
-/* In a text "<|endoftext|>" is one token; without such a token, its signs are words like others. */
+/* In a text "<|endoftext|>" is one token. Without such a token, its characters are split like other words. */
 TEST(the_token_between_texts) {
     gs_bpe *b = made_of("ab <|endoftext|>", "a b\n");
     assert_int_equal(gs_bpe_end(b), 257);
@@ -128,7 +128,7 @@ TEST(the_token_between_texts) {
     cut_is(b, "<|endoftext|>", "|<|||e|n|d|o|f|t|e|x|t|||>|");
 }
 
-/* U+180E was white space until Unicode 6.3, and is in PCRE2's \s: here it is a sign, which takes a space before it. */
+/* PCRE2's \s contains U+180E, white space until Unicode 6.3. Here it is a symbol, which takes a preceding space. */
 TEST(words) {
     static const char text[] = " \xe1\xa0\x8ey  \xc2\x85 caf\xc3\xa9's 12!?\n\n";
     static const size_t wanted[] = {4, 1, 4, 6, 2, 3, 2, 2};
@@ -148,8 +148,8 @@ TEST(words) {
 
 enum { MADE = 120, PIECE = 13, LONGEST = 300 };
 
-/* A list of merges drawn at random, over the letters a to d: each joins what is there already. `turned`: the last one
- * comes first, as no training does it. */
+/* A random list of merges over the letters a to d; each merge joins existing tokens. `turned`: the last merge comes
+ * first, which no training produces. */
 static gs_bpe *drawn_list(uint32_t *random, bool turned) {
     char token[MADE][PIECE] = {"a", "b", "c", "d"}, line[MADE][2 * PIECE + 2];
     char more[MADE * PIECE] = "", merges[MADE * (2 * PIECE + 2)] = "";
@@ -172,7 +172,7 @@ static gs_bpe *drawn_list(uint32_t *random, bool turned) {
     return made_of(more, merges);
 }
 
-/* The formula: look for the pair with the lowest rank, the first of them; join it; again. */
+/* The definition: find the pair with the lowest rank, its first occurrence; join it; repeat. */
 static size_t plainly(const gs_bpe *b, const char *text, size_t bytes, uint16_t *tokens) {
     size_t count = bytes;
     for (size_t i = 0; i < bytes; i++) tokens[i] = b->of_byte[(unsigned char)text[i]];
@@ -212,7 +212,7 @@ TEST(as_a_plain_loop) {
 
 /* ---- there and back ---- */
 
-/* Every code point that there is, in some order, and again by itself: a text of 2 x 4 MB. */
+/* Every code point, in a mixed order: a text of about 4 MB. */
 TEST(every_character_comes_back) {
     enum { CODES = 0x110000, BYTES = 4 * CODES };
     char *text = gs_test_malloc(BYTES + 1);
@@ -221,7 +221,7 @@ TEST(every_character_comes_back) {
     gs_vocabulary v;
     for (uint32_t i = 1; i < CODES; i++) {
         const uint32_t code =
-            (uint32_t)((uint64_t)i * 7919 % CODES); /* 7919 divides no part of it: each once */
+            (uint32_t)((uint64_t)i * 7919 % CODES); /* 7919 is coprime to the count: each one once */
         if (code >= 0xd800 && code <= 0xdfff) continue;
         bytes += (size_t)gs_utf8_write(code, text + bytes);
     }
@@ -233,7 +233,7 @@ TEST(every_character_comes_back) {
     gs_vocabulary_free(&v);
 }
 
-/* Words of a million bytes, which a loop that looks for the best pair each time would take hours for. */
+/* Words of a million bytes: a loop that searches for the best pair each time would take hours. */
 TEST(long_words) {
     enum { BYTES = 1000000 };
     char *text = gs_test_malloc(BYTES + 1);
@@ -252,7 +252,7 @@ TEST(long_words) {
     assert_int_equal(count, BYTES);
 }
 
-/* More different words than are remembered at once, each of them again. */
+/* More distinct words than the cache holds, each of them twice. */
 TEST(many_words) {
     enum { WORDS = 200000, BYTES = 6 };
     char *text = gs_test_malloc(WORDS * BYTES + 1);
@@ -280,7 +280,7 @@ TEST(many_words) {
     assert_int_equal(at, count);
 }
 
-/* ---- the alphabet, and one list as texts ---- */
+/* ---- the alphabet, and the same list in different files ---- */
 
 TEST(an_alphabet_of_256) {
     bool seen[512] = {false};
@@ -304,7 +304,7 @@ TEST(as_texts_and_back) {
     assert_ok(gs_vocabulary_load(golden(), &v));
     assert_ok(gs_bpe_texts(v.bpe, &tokens, &merges));
     const char *file = gs_test_text(gs_test_source("tests/golden/bpe/merges.txt"), NULL);
-    assert_string_equal(strchr(file, '\n') + 1, merges); /* behind "#version" */
+    assert_string_equal(strchr(file, '\n') + 1, merges); /* after "#version" */
     assert_ok(gs_bpe_read(tokens, merges, "texts", &again));
     assert_true(gs_bpe_same(v.bpe, again));
     strrchr(merges, '\n')[0] = '\0';
@@ -312,7 +312,7 @@ TEST(as_texts_and_back) {
     assert_ok(gs_bpe_read(tokens, merges, "texts", &other));
     assert_false(gs_bpe_same(v.bpe, other));
     assert_ok(gs_vocabulary_copy(&v, &copy));
-    gs_vocabulary_free(&v); /* the copy holds it too */
+    gs_vocabulary_free(&v); /* the copy also holds it */
     assert_true(gs_bpe_same(copy.bpe, again));
     assert_int_equal(gs_vocabulary_start(&copy), gs_bpe_end(again));
     gs_vocabulary_free(&copy);

@@ -1,4 +1,4 @@
-/* Pictures in colour made of grey ones: their bytes, and what can be learned from them. */
+/* Colour pictures made from grey ones: their bytes, and what a model can learn from them. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -22,7 +22,7 @@ static void check_made(const char *name, gs_split split, uint64_t seed, size_t c
     free(d.labels);
 }
 
-/* On every machine, by every compiler. */
+/* The same on every machine, with every compiler. */
 TEST(the_same_bytes_everywhere) {
     check_made("colour-fashion-small", GS_TRAIN, 1, 6000,
                "42c86bebb20c10282eff0d1058b20349adfbc6f3be86d7e0a473aa299343f358");
@@ -45,7 +45,7 @@ TEST(the_same_bytes_everywhere) {
                "f1c632515bb9d90fb27d5a703824530d3e5ba6b84207f2609e7f6f85e63ad104");
 }
 
-/* Where a white square has been laid: the one place of 25 that has a single colour. */
+/* Where the white square lies: the only one of 25 positions with a single colour. */
 static bool is_plain(const unsigned char *picture, int down, int right) {
     for (int c = 0; c < 3; c++)
         for (int i = 0; i < 28; i++)
@@ -56,7 +56,7 @@ static bool is_plain(const unsigned char *picture, int down, int right) {
     return true;
 }
 
-/* All 25 places are drawn, about equally often: 2,500 draws give each 100, give or take 10. */
+/* All 25 positions are drawn, about equally often: of 2,500 draws each one gets 100, give or take 10. */
 TEST(places_are_drawn) {
     enum { DRAWS = 2500 };
     unsigned char white[GS_COLOUR_GREY], picture[PICTURE];
@@ -74,12 +74,12 @@ TEST(places_are_drawn) {
     }
     for (int place = 0; place < 25; place++)
         if (at[place / 5][place % 5] < 60 || at[place / 5][place % 5] > 140)
-            fail_msg("%d down, %d right: %d times of %d", place / 5, place % 5, at[place / 5][place % 5],
-                     DRAWS);
+            fail_msg("%d down, %d right: drawn %d times of %d", place / 5, place % 5,
+                     at[place / 5][place % 5], DRAWS);
 }
 
-/* What a linear model could use: the mean of a byte where there is object, and where there is none. They are the same
- * up to the error of a mean of DRAWS draws, each of which is at most 128 from the middle: 4 standard errors. */
+/* What a linear model could use: the mean of a byte inside the object and outside. They agree up to the error of a mean
+ * of DRAWS draws, each at most 128 from the middle: 4 standard errors. */
 TEST(the_mean_tells_nothing) {
     enum { DRAWS = 20000, AT = 16 * 32 + 16 };
     unsigned char white[GS_COLOUR_GREY], black[GS_COLOUR_GREY] = {0}, picture[PICTURE];
@@ -93,7 +93,7 @@ TEST(the_mean_tells_nothing) {
     for (int c = 0; c < 3; c++) assert_near(object[c] / DRAWS, ground[c] / DRAWS, 4 * 128 / 141.4, 0);
 }
 
-/* Neither split nor number nor seed has the pictures of another. */
+/* A different split, sample number or seed gives different pictures. */
 TEST(each_has_its_own_draws) {
     unsigned char black[GS_COLOUR_GREY] = {0}, picture[5][PICTURE];
     gs_colour_picture(1, GS_TRAIN, 0, black, picture[0]);
@@ -105,7 +105,7 @@ TEST(each_has_its_own_draws) {
     assert_memory_equal(picture[0], picture[4], PICTURE);
 }
 
-/* ---- what is learned ---- */
+/* ---- learning ---- */
 
 static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
     gs_settings s = gs_test_options("--data colour-fashion-small --model '%s' --threads 1", model);
@@ -117,7 +117,7 @@ static double accuracy(const char *model, int epochs, float lr, uint64_t seed) {
     return got;
 }
 
-/* Chance is 10 %. Softmax stays near it, and a convolution that is small does not. */
+/* Chance is 10 %. Softmax stays near it, and a small convolution does better. */
 TEST(form_alone_tells_the_class) {
     for (uint64_t seed = 1; seed <= 5; seed++) {
         const double linear = accuracy("softmax", 3, 0.01f, seed);

@@ -1,4 +1,4 @@
-/* Tables of numbers as text: what loads, what does not, and runs on them. */
+/* Tables of numbers in text files: what loads, what does not, and runs on them. */
 #include "data/csv_set.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
@@ -9,7 +9,7 @@ static gs_dataset *load(const char *where, gs_split split) {
     return d;
 }
 
-/* With a header, with spaces, an empty line and the ends of lines of Windows, and behind UTF-8's mark. */
+/* With a header, spaces, an empty line, Windows line ends, and a UTF-8 byte order mark. */
 TEST(labels_load) {
     static const char *const texts[] = {"length,width,label\n5.5,-3,0\n4,1e1,2\n", "5.5,-3,0\n4,10,2",
                                         " 5.5 ,-3,\t0\r\n\r\n4,10.0,2\r\n",
@@ -40,7 +40,7 @@ TEST(targets_load) {
     gs_dataset_free(d);
 }
 
-/* Of one file every tenth sample is for testing. */
+/* In a single file every tenth sample is for testing. */
 TEST(one_file) {
     const char *path = in_folder(gs_test_folder(), "all.csv");
     write_times(path, "1,2,1\n", 9);
@@ -91,7 +91,7 @@ TEST(what_is_wrong) {
             fail_msg("case %zu: wanted '%s', got %d: %s", i, cases[i].says, (int)status, gs_message());
     }
     assert_fails(GS_E_FILE, " has no test.csv", gs_dataset_load(folder, GS_TEST, &d));
-    write_text(in_folder(folder, "train-images.npy"), ""); /* then the table is no set */
+    write_text(in_folder(folder, "train-images.npy"), ""); /* now the table is no data set */
     assert_fails(GS_E_FILE, " has no train-labels.npy", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_fails(
         GS_E_USAGE, "only CIFAR-100 has coarse labels",

@@ -1,5 +1,5 @@
-/* Pictures in folders: which files there are and what their labels are, that nothing depends on the number of
- * threads, and what a broken file does to a run. */
+/* Pictures in folders: which files are found and how they are labelled; that nothing depends on the number of
+ * threads; and how a run reacts to a broken file. */
 #include "data/folder_set.h"
 #include "tests/support/files.h"
 #include "tests/support/pictures.h"
@@ -11,7 +11,7 @@
 
 enum { SIZE = 16, PIXELS = 3 * SIZE * SIZE };
 
-/* Three classes of three, four and five pictures, and two to test. */
+/* Three classes of three, four and five pictures, and two for testing. */
 static const char *make_set(void) {
     const char *folder = gs_test_folder();
     static const char *const classes[] = {"ant", "b\xc3\xa4r", "cow"};
@@ -21,7 +21,7 @@ static const char *make_set(void) {
             write_picture(folder, name, id, 20 + 3 * id, 40 - id);
         }
     write_picture(folder, "val/b\xc3\xa4r/x.JPEG", 1, 30, 30);
-    write_picture(folder, "val/cow/x.PNG", 2, 30, 30); /* a JPEG: the name does not matter */
+    write_picture(folder, "val/cow/x.PNG", 2, 30, 30); /* a JPEG: its name does not matter */
     write_bytes(folder, "train/ant/.hidden.jpg", "x", 1);
     write_bytes(folder, "train/ant/notes.txt", "x", 1);
     write_bytes(folder, "train/list.txt", "x", 1);
@@ -55,7 +55,7 @@ TEST(files_and_labels) {
     for (int i = 0; i < 12; i++) assert_int_equal(labels[i], i < 3 ? 0 : i < 7 ? 1 : 2);
     assert_string_equal(gs_folder_name(&train->folder->list, 4), "b\xc3\xa4r/1.png");
     assert_int_equal(test->count, 2);
-    assert_int_equal(test->classes, 3); /* though none of the first is here */
+    assert_int_equal(test->classes, 3); /* though class 0 has no picture here */
     assert_ok(gs_dataset_gather(test, NULL, 0, 2, NULL, labels));
     assert_int_equal(labels[0], 1);
     assert_int_equal(labels[1], 2);
@@ -64,7 +64,7 @@ TEST(files_and_labels) {
                  gs_dataset_check_labels(train, 2));
 }
 
-/* As Kaggle packs pictures: tables beside them, of what they are. */
+/* As Kaggle packs pictures: next to tables that describe them. */
 TEST(tables_beside_pictures) {
     const char *folder = make_set();
     write_bytes(folder, "train.csv", "id,label\n0,ant\n", 15);
@@ -74,7 +74,7 @@ TEST(tables_beside_pictures) {
     assert_true(gs_dataset_is_image_folder(folder));
 }
 
-/* More than a byte can number. */
+/* More classes than a byte can number. */
 TEST(many_classes) {
     const char *folder = gs_test_folder();
     for (int c = 0; c < 300; c++) {
@@ -93,7 +93,7 @@ static void gather_all(const gs_dataset *d, const gs_augment *a, unsigned char *
     assert_ok(gs_augment_gather(a, d, 5, 2, order, 12, x, y));
 }
 
-/* One thread, two or five: the same bytes. */
+/* With one thread, two or five: the same bytes. */
 TEST(same_bytes) {
     const char *folder = make_set();
     const gs_augment all[] = {{0}, {3, true, 4, false}, {0, true, 0, true}};
@@ -116,7 +116,7 @@ TEST(same_bytes) {
     }
 }
 
-/* The mean and deviation of what gather gives, all 12 pictures being fewer than are drawn. */
+/* The mean and deviation of gathered pixels; all 12 pictures, fewer than the sample size. */
 TEST(scaling) {
     gs_dataset *d = load(make_set(), GS_TRAIN, (gs_folder_options){0});
     unsigned char x[12 * PIXELS];
@@ -168,7 +168,7 @@ TEST(wrong_folders) {
     assert_fails(GS_E_FILE, "neither val nor test", try_load(folder, GS_TEST, (gs_folder_options){0}));
 }
 
-/* By its size, before anything is read. */
+/* Refused for its size, before anything is read. */
 TEST(a_file_that_is_too_large) {
     const char *folder = make_set();
     const char *path = gs_test_format("%s/train/cow/2.jpg", folder);
@@ -178,7 +178,7 @@ TEST(a_file_that_is_too_large) {
                  try_load(folder, GS_TRAIN, (gs_folder_options){0}));
 }
 
-/* Whatever a file is, the message has its name and its number. */
+/* For every broken file, the message contains its name and its number. */
 TEST(broken_files) {
     static const struct {
         const char *bytes, *part;
@@ -211,7 +211,7 @@ TEST(broken_files) {
         unsigned char x[2 * PIXELS];
         int32_t y[2];
         assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
-        assert_memory_equal(x, x + PIXELS, PIXELS); /* the next one has taken its place */
+        assert_memory_equal(x, x + PIXELS, PIXELS); /* the next picture has taken its place */
         assert_int_equal(y[0], 2);
     }
 }
@@ -225,7 +225,7 @@ TEST(nothing_is_left) {
     assert_null(strstr(gs_message(), "--skip-broken"));
 }
 
-/* The loader gives what comes before the broken file, then says what is wrong, and then again. */
+/* The loader delivers the samples before the broken file, then reports the error, and reports it again. */
 TEST(loader_ends) {
     const char *folder = make_set();
     gs_dataset *d = load(folder, GS_TRAIN, (gs_folder_options){0});
@@ -279,7 +279,7 @@ TEST(runs) {
     assert_prints(0, "augment  resized_crop,flip", RUN "%s --augment flip,resized_crop", folder);
 }
 
-/* A file that breaks only behind the first ranks' start still ends all of them, with one sentence. */
+/* A broken file in a later rank's part ends all ranks, with one message. */
 TEST(broken_runs) {
     const char *folder = make_set();
     const char *path = gs_test_format("%s/val/cow/x.PNG", folder);

@@ -1,4 +1,4 @@
-/* IDX files as data sets: what loads, and what does not. Then gzipped: the stream is damaged at every place. */
+/* IDX files as data sets: what loads, and what does not. Then gzipped files: the stream is damaged at every byte. */
 #include "tests/support/files.h"
 
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- IDX files, as MNIST has them, made by hand: 3 images of 2 x 2 and their labels ---- */
+/* ---- IDX files, as in MNIST, written by hand: 3 images of 2 x 2 and their labels ---- */
 
 #define TRAIN_IMAGES "train-images-idx3-ubyte"
 #define TRAIN_LABELS "train-labels-idx1-ubyte"
@@ -57,7 +57,7 @@ TEST(loads_plain_and_gzipped) {
     write_gzip(dotted, "train-labels.idx1-ubyte.gz", labels3, sizeof labels3);
     check_good(dotted);
 
-    const char *misnamed = gs_test_folder(); /* browsers unpack and keep the name, or the other way round */
+    const char *misnamed = gs_test_folder(); /* browsers unpack and keep the name, or the reverse */
     write_gzip(misnamed, TRAIN_IMAGES, images3, sizeof images3);
     write_raw(in_folder(misnamed, "train-labels-idx1-ubyte.gz"), labels3, sizeof labels3);
     check_good(misnamed);
@@ -91,7 +91,7 @@ TEST(small_set_is_balanced) {
     }
 }
 
-/* The small set is the first images of each class of the full one. Without the full set: how to get it. */
+/* The small set is the first images of each class of the full set. If that is missing, a message says how to get it. */
 TEST(full_set) {
     gs_dataset *full, *small;
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
@@ -145,7 +145,7 @@ TEST(wrong_places) {
     write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: Is a directory", gs_dataset_load(folder, GS_TRAIN, &d));
     assert_int_equal(rmdir(in_folder(folder, TRAIN_IMAGES)), 0);
-    assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would wait forever */
+    assert_int_equal(mkfifo(in_folder(folder, TRAIN_IMAGES), 0600), 0); /* opening it would block forever */
     assert_fails(GS_E_FILE, "train-images-idx3-ubyte: it is not a regular file",
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
@@ -153,7 +153,7 @@ TEST(wrong_places) {
 TEST(unreadable_file) {
     const char *folder = good_folder();
     bool root = geteuid() == 0;
-    if (root) { /* root may read everything: be nobody for a moment */
+    if (root) { /* root may read everything: drop its rights for a moment */
         const char *above = gs_test_format("%s/..", folder);
         assert_int_equal(chmod(folder, 0755), 0);
         assert_int_equal(chmod(above, 0711), 0);
@@ -161,9 +161,9 @@ TEST(unreadable_file) {
     assert_int_equal(chmod(in_folder(folder, TRAIN_IMAGES), 0000), 0);
     if (root && seteuid(65534) != 0)
         skip_because("root may read everything, and cannot become another user here");
-    if (root && faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) != 0) { /* a folder above is closed to nobody */
+    if (root && faccessat(AT_FDCWD, folder, X_OK, AT_EACCESS) != 0) { /* a parent folder is closed */
         assert_int_equal(seteuid(0), 0);
-        skip_because("a folder above the temporary one is closed to other users");
+        skip_because("a parent of the temporary folder is closed to other users");
     }
     gs_dataset *d;
     gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
@@ -206,7 +206,7 @@ TEST(damaged_files) {
          "the sizes are 4294967295 x 4294967295 x 4294967295; at most 2147483647 bytes are allowed",
          16,
          {0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255}},
-        {TRAIN_IMAGES, /* 2^96 bytes: 0 if the product were kept in 64 bits */
+        {TRAIN_IMAGES, /* 2^96 bytes: 0 if the product wrapped in 64 bits */
          "the sizes are 2147483648 x 2147483648 x 4; at most 2147483647 bytes are allowed",
          16,
          {0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}},
@@ -264,7 +264,7 @@ TEST(gather) {
     gs_dataset_free(NULL);
 }
 
-/* A header that promises 2 GB costs no memory where the file is too small for them. */
+/* A header that promises 2 GB allocates no memory if the file is too small. */
 TEST(promises_too_much) {
     const unsigned char labels[] = {0, 0, 8, 1, 127, 255, 255, 255, 1, 2, 3};
     const char *folder = good_folder();
@@ -280,7 +280,7 @@ TEST(promises_too_much) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
-/* What lies behind the array costs no memory: of 16 MB of zeros 4 bytes are unzipped. */
+/* Bytes after the array take no memory: of 16 MB of zeros only 4 bytes are unzipped. */
 TEST(holds_too_much) {
     const size_t bytes = 1 << 24;
     unsigned char *labels = gs_test_calloc(bytes, 1);
@@ -297,7 +297,7 @@ TEST(holds_too_much) {
     assert_non_null(strstr(gs_message(), "has 16777216 bytes; at most 12 can be read"));
 }
 
-/* A gzip file that ends early or has one wrong byte is never taken for data: every place is tried. */
+/* A gzip file that ends early or has one wrong byte is never accepted: every byte is tried. */
 TEST(damaged_gzip) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     unsigned char idx[2000] = {0, 0, 8, 3, 0, 0, 0, 31, 0, 0, 0, 8, 0, 0, 0, 8}, gz[4000];
@@ -311,12 +311,12 @@ TEST(damaged_gzip) {
     for (size_t cut = 0; cut < size; cut++) {
         write_raw(in_folder(folder, name), gz, cut);
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
-        if (st != GS_E_FORMAT) fail_msg("cut at %zu of %zu: %s", cut, size, gs_message());
+        if (st != GS_E_FORMAT) fail_msg("truncated at %zu of %zu: %s", cut, size, gs_message());
         if (cut >= 2)
             assert_non_null(
                 strstr(gs_message(),
                        "train-images-idx3-ubyte.gz: damaged gzip stream: unexpected end of file after "));
-        if (cut == size - 8) /* all of the data, but not its checksum */
+        if (cut == size - 8) /* all of the data, but not the checksum */
             assert_non_null(strstr(gs_message(), "after 2000 bytes"));
     }
     for (size_t at = 0; at < size; at++) {
@@ -324,7 +324,7 @@ TEST(damaged_gzip) {
         write_raw(in_folder(folder, name), gz, size);
         gz[at] ^= 0x10;
         gs_status st = gs_dataset_load(folder, GS_TRAIN, &d);
-        if (st == GS_OK) { /* a byte that means nothing, such as the date in the header */
+        if (st == GS_OK) { /* a byte without meaning, such as the date in the header */
             assert_memory_equal(d->images, idx + 16, sizeof idx - 16);
             gs_dataset_free(d);
         } else if (st != GS_E_FORMAT)
@@ -336,7 +336,7 @@ TEST(damaged_gzip) {
                  gs_dataset_load(folder, GS_TRAIN, &d));
 }
 
-/* Another stream after the first continues the data; zeros that fill a block are ignored. */
+/* A second stream continues the data; zero padding at the end of a block is ignored. */
 TEST(behind_a_gzip_stream) {
     const char *folder = gs_test_folder(), *name = "train-images-idx3-ubyte.gz";
     write_raw(in_folder(folder, TRAIN_LABELS), labels3, sizeof labels3);

@@ -15,7 +15,7 @@ TEST(parts_are_disjoint_and_complete) {
         }
 }
 
-/* More samples than 32 bits can count, as a product must not overflow. */
+/* More samples than fit into 32 bits: a product must not overflow. */
 TEST(large_totals) {
     gs_shard last = gs_shard_of(SIZE_MAX, 2, 3);
     assert_true(last.first + last.count == SIZE_MAX);
@@ -37,7 +37,7 @@ TEST(order_is_a_permutation) {
     }
 }
 
-/* From a second implementation, in Python. These values may never change: they decide what a seed means. */
+/* Computed by a second implementation, in Python. These values must never change: they define what a seed means. */
 TEST(known_orders) {
     static const struct {
         uint64_t seed, epoch;
@@ -72,8 +72,8 @@ TEST(epochs_and_seeds_differ) {
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-/* All 24 orders of 4 elements, each about as often as the others. Chi-square with 23 degrees of freedom is
- * above 50 with a chance of 0.1 %; the seeds are fixed, so this either always holds or never. */
+/* All 24 orders of 4 elements are about equally frequent. Chi-square with 23 degrees of freedom exceeds 50 with a
+ * probability of 0.1 %; the seeds are fixed, so this either always holds or never. */
 TEST(orders_are_equally_likely) {
     enum { RUNS = 24000 };
     int count[256] = {0};

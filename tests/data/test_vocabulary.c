@@ -1,8 +1,8 @@
-/* Which token is which character: against what Python says, and what is no text. */
+/* Which token stands for which character: compared with Python, and invalid texts. */
 #include "core/text.h"
 #include "tests/support/test.h"
 
-/* "é € 𝄞", and a line: characters of 1 to 4 bytes. */
+/* "é € 𝄞" and a newline: characters of 1 to 4 bytes. */
 static const char SOME[] = "b\xc3\xa9 a\n\xe2\x82\xac\xf0\x9d\x84\x9e"
                            "ab";
 
@@ -10,7 +10,7 @@ static gs_status of(gs_tokens kind, const char *text, gs_vocabulary *v) {
     return gs_vocabulary_of(kind, text, strlen(text), "a file", v);
 }
 
-/* The pieces of the tokens, joined, are the text again. */
+/* The joined pieces of the tokens are the text again. */
 static void check_pieces(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
                          size_t bytes) {
     size_t at = 0, length;
@@ -74,7 +74,7 @@ TEST(bytes_take_anything) {
     free(tokens);
 }
 
-/* Every code point that UTF-8 can write reads back, and is what gs_utf8_write wrote. */
+/* Every code point that UTF-8 can encode is decoded again from what gs_utf8_write wrote. */
 TEST(utf8_there_and_back) {
     char text[5];
     uint32_t code;
@@ -89,7 +89,7 @@ TEST(utf8_there_and_back) {
     }
 }
 
-/* What cannot become a character, whatever follows, is known at the byte that makes it so. */
+/* Bytes that cannot become a character are detected at the first byte that rules it out, before more bytes come. */
 TEST(utf8_in_parts) {
     static const char *const none[] = {
         "\x80", "\xc0",  "\xc1",  "\xe0\x9f",  "\xed\xa0", "\xf0\x8f",  "\xf4\x90",      "\xf5",
@@ -97,10 +97,10 @@ TEST(utf8_in_parts) {
     uint32_t code;
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         const size_t bytes = strlen(none[i]);
-        if (bytes > 1 && gs_utf8_read_part(none[i], bytes - 1, &code) != -1) fail_msg("case %zu begins", i);
+        if (bytes > 1 && gs_utf8_read_part(none[i], bytes - 1, &code) != -1) fail_msg("case %zu starts", i);
         if (gs_utf8_read_part(none[i], bytes, &code) != 0) fail_msg("case %zu", i);
     }
-    assert_int_equal(gs_utf8_read_part("", 1, &code), 1); /* the character 0, as it is there */
+    assert_int_equal(gs_utf8_read_part("", 1, &code), 1); /* the character 0, which is valid */
     assert_int_equal(code, 0);
 }
 
@@ -113,8 +113,8 @@ TEST(what_is_no_text) {
         {"\x80", "byte 1 (line 1) is 0x80"},                 /* in the middle of a character */
         {"abc\xc3", "byte 4 (line 1) is 0xc3"},              /* cut off at the end */
         {"a\xe2\x82z", "byte 2 (line 1) is 0xe2"},           /* or earlier */
-        {"\xc0\xaf", "byte 1 (line 1) is 0xc0"},             /* longer than it need be */
-        {"\n\n\xed\xa0\x80", "byte 3 (line 3) is 0xed"},     /* half of a pair of UTF-16 */
+        {"\xc0\xaf", "byte 1 (line 1) is 0xc0"},             /* an overlong encoding */
+        {"\n\n\xed\xa0\x80", "byte 3 (line 3) is 0xed"},     /* half of a surrogate pair */
         {"a\xf4\x90\x80\x80", "byte 2 (line 1) is 0xf4"},    /* above U+10FFFF */
         {"\xf8\x88\x80\x80\x80", "byte 1 (line 1) is 0xf8"}, /* of five bytes */
         {"", "a file is empty"},
@@ -131,12 +131,12 @@ TEST(what_is_no_text) {
     assert_ok(of(GS_TOKENS_CHARS, "abc\n", &v));
     assert_fails(GS_E_FORMAT, "b: byte 4 (line 1) is 0xff, which begins no whole character of UTF-8",
                  gs_vocabulary_encode(&v, "abc\xff", 4, "b", &tokens, &count));
-    assert_null(strstr(gs_message(), "--tokens bytes")); /* the vocabulary is there, and has characters */
+    assert_null(strstr(gs_message(), "--tokens bytes")); /* the vocabulary consists of characters */
     assert_null(tokens);
     gs_vocabulary_free(&v);
 }
 
-/* The first character that a model has not seen has a name and a place. */
+/* The message names the first character that the model has not seen, and its position. */
 TEST(characters_that_were_not_seen) {
     gs_vocabulary v;
     uint16_t *tokens;
@@ -153,7 +153,7 @@ TEST(characters_that_were_not_seen) {
     gs_vocabulary_free(&v);
 }
 
-/* More characters than 16 bits can count. */
+/* More characters than 16 bits can number. */
 TEST(too_many_characters) {
     enum { MOST = 65536, BYTES = 4 * (MOST + 1) };
     static char text[BYTES + 1];

@@ -1,4 +1,4 @@
-/* --digest and `gradsum explain`. Mistakes that it must name are in tests/faults/, which is a program of its own. */
+/* --digest and `gradsum explain`. The mistakes that it must name are in tests/faults/, a separate program. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -10,14 +10,14 @@
 
 static const char RUN[] = "train --model \"flatten, linear 10\" --steps 2 --threads 1";
 
-/* The first step of a record by hand: a layer with a parameter of 4 numbers, and what each rank has of it. */
+/* The first step of a record by hand: a layer with a parameter of 4 numbers, and each rank's rows. */
 typedef struct by_hand {
-    int ranks;                /* 0: one */
+    int ranks;                /* 0: one rank */
     int first;                /* step; 0: 1 */
     const char *options, *op; /* NULL: none; linear */
-    const char *rows[4];      /* [rank]; NULL: none */
-    const char *score[4];     /* [rank]; NULL: of a step in f32 */
-    const char *later;        /* what follows in each file; NULL: nothing */
+    const char *rows[4];      /* by rank; NULL: no row */
+    const char *score[4];     /* by rank; NULL: of a step in f32 */
+    const char *later;        /* appended to each file; NULL: nothing */
 } by_hand;
 
 static void read_by_hand(const by_hand *h, gs_digests *run) {
@@ -49,7 +49,7 @@ static gs_difference explain_by_hand(const by_hand *of_a, const by_hand *of_b) {
     return d;
 }
 
-/* kind -1: there is no difference. */
+/* kind -1: no difference. */
 static void is_of_kind(const gs_difference *d, int kind, size_t number) {
     if (d->found != (kind >= 0) || (d->found && d->kind != kind))
         fail_msg("case %zu: found %d, kind %d; wanted kind %d", number, d->found, d->kind, kind);
@@ -76,7 +76,7 @@ TEST(fit_finds_what_an_array_is_made_of) {
     assert_false(gs_fit_solve(&none, c, &rest)); /* no equations */
 }
 
-/* The timeline of a log watches the same layers. */
+/* The timeline of a log observes the same layers. */
 TEST(a_run_and_its_layout_are_the_same) {
     const char *one = gs_test_format("%s/one", gs_test_folder());
     const char *two = gs_test_format("%s/two", gs_test_folder());
@@ -88,7 +88,7 @@ TEST(a_run_and_its_layout_are_the_same) {
                   "explain %s %s", two, one);
 }
 
-/* With --exact all that is recorded has the same bits in all layouts, which the relu's kinks show soonest. */
+/* With --exact everything recorded has the same bits in all layouts. A difference would show first at a relu's kink. */
 TEST(exact_runs_are_the_same_to_the_bit) {
     static const char *const layouts[] = {"cpu,cpu", "cpu,cpu,cpu,cpu --layout dp2,tp2,zero3",
                                           "cpu,cpu --layout pp2 --recompute blocks"};
@@ -102,7 +102,7 @@ TEST(exact_runs_are_the_same_to_the_bit) {
     }
 }
 
-/* A run on each of the layouts says `says`, and explain finds no difference from the first. */
+/* A run on each of the layouts prints `says`, and explain finds no difference from the first run. */
 static void layouts_agree(const char *model, const char *const *layouts, int count, const char *says,
                           const char *explained) {
     const char *folder = gs_test_folder();
@@ -114,7 +114,7 @@ static void layouts_agree(const char *model, const char *const *layouts, int cou
     }
 }
 
-/* Each stage records its own layers, with the state that they have, and no other pass's gradient. */
+/* Each stage records its layers, with their state, and no gradient of another pass. */
 TEST(stages_are_the_same_too) {
     static const char *const layouts[] = {"cpu", "cpu,cpu --layout pp2 --micro-batches 2",
                                           "cpu,cpu,cpu,cpu --layout dp2,pp2,zero1 --micro-batches 2"};
@@ -130,7 +130,7 @@ TEST(large_steps_are_no_difference) {
                   "steps 1 to 8: no difference beyond rounding");
 }
 
-/* Each part of a group records what it has, at the places in the whole. */
+/* Each rank of a group records its parts, at their positions in the whole. */
 TEST(parts_add_up_to_the_whole) {
     static const char drops[] =
         "\"embedding 155 16, positions, dropout 0.1, 2 x residual (residual (layer_norm, linear 48, "
@@ -162,7 +162,7 @@ TEST(parts_add_up_to_the_whole) {
     }
 }
 
-/* Line `begins` of a record: its numbers from there on are made others. */
+/* Changes the numbers of a record from the line that starts with `begins` on. */
 static void change_record(const char *folder, int rank, const char *begins) {
     const char *path = gs_test_format("%s/rank-%d.digest", folder, rank);
     char *text = gs_test_text(path, NULL), *line = strstr(text, begins);
@@ -172,7 +172,7 @@ static void change_record(const char *folder, int rank, const char *begins) {
     write_text(path, text);
 }
 
-/* With --sequence each of a group records its own tokens: what one of them has wrong is found. */
+/* With --sequence each rank of a group records its own tokens: an error of one of them is found. */
 TEST(a_difference_in_some_tokens_is_found) {
     const char *folder = gs_test_format("%s/tokens", gs_test_folder());
     assert_prints(0, "sha256",
@@ -182,13 +182,13 @@ TEST(a_difference_in_some_tokens_is_found) {
                   gs_test_text_file(), folder);
     assert_prints(0, "steps 1 to 2: no difference", "explain %s", folder);
     change_record(folder, 1, "\ny 2 5 0 64 ");
-    change_record(folder, 1, "\ny 2 3 0 64 "); /* and so in the residual around that layer */
+    change_record(folder, 1, "\ny 2 3 0 64 "); /* the same in the residual around that layer */
     char *text = gs_test_output(1, "explain %s", folder);
     assert_has(text, "step 2: the first difference is in: y of layer 2.body.0 (layer_norm)");
     assert_has(text, "of what it should be, more than the 0.0001 allowed for rounding\n");
 }
 
-/* Without a second record one worker makes it. */
+/* Without a second record, a single worker produces the reference run. */
 TEST(one_worker_makes_the_run_that_is_right) {
     static const char *const runs[] = {
         "train --model lenet --batch 60 --steps 3 --optimizer adamw --clip 0.5 --seed 4 --schedule cosine "
@@ -216,7 +216,7 @@ TEST(one_worker_makes_the_run_that_is_right) {
     assert_prints(2, "has --batch-norm local", "explain %s", folder);
 }
 
-/* A step that f16's loss scaling leaves out, in all layouts: its gradients are NaN, and that is no difference. */
+/* A step that f16's loss scaling skips, in all layouts: its gradients are NaN, which is no difference. */
 TEST(a_step_that_was_left_out_is_no_difference) {
     static const char *const layouts[] = {"cpu", "cpu,cpu,cpu", "cpu,cpu --layout tp2"};
     layouts_agree("\"flatten, linear 16, relu, linear 16 std 8, linear 10 std 8\" --precision f16 --steps 4 "
@@ -225,7 +225,7 @@ TEST(a_step_that_was_left_out_is_no_difference) {
                   "steps 1 to 4: no difference beyond rounding");
 }
 
-/* Two eighths of y, of which the first has the bits of its text; dw; whether the update was left out. */
+/* Two eighths of y, the first with the bits of its text; dw; whether the update was skipped. */
 static by_hand halves(const char *y0, const char *y1, const char *dw, int left_out) {
     const char *rows = gs_test_format("y 1 0 0 4 1 %s %s 1 1 1 %x\ny 1 0 1 4 1 %s %s 1 1 1 0\n"
                                       "dw 1 0 0 4 1 %s %s 1 1 1 0\n",
@@ -234,7 +234,7 @@ static by_hand halves(const char *y0, const char *y1, const char *dw, int left_o
                      .score = {left_out ? "1 1 8 1 1 1 1 65536 1 8" : "1 1 8 1 1 1 1 65536 0 8"}};
 }
 
-/* What is finite is compared all the same, beside what is not. One run alone that is not finite differs. */
+/* Finite values are compared even next to values that are not. If only one run is not finite, they differ. */
 TEST(only_what_is_not_finite_is_left_out) {
     static const struct {
         const char *y1_of_a, *dw_of_a, *y0_of_b, *dw_of_b;
@@ -257,7 +257,7 @@ TEST(only_what_is_not_finite_is_left_out) {
     }
 }
 
-/* One weight of a million may hide in the sums, but not in the bits. */
+/* One weight of a million may be invisible in the sums, but not in the bits. */
 TEST(one_bit_is_a_difference) {
     for (int exact = 0; exact < 2; exact++) {
         const char *options = exact ? "option exact yes\n" : "option exact no\n";
@@ -270,11 +270,11 @@ TEST(one_bit_is_a_difference) {
     }
 }
 
-/* A run that is not exact: the first step is compared whole, up to the table in explain.c. */
+/* A run without --exact: the first step is compared in full, within the table in explain.c. */
 TEST(a_tolerance_for_each_quantity) {
     static const struct {
-        const char *options, *op, *quantity, *along; /* of a norm of 1, in the right run 0 */
-        int kind;                                    /* -1: it is rounding */
+        const char *options, *op, *quantity, *along; /* of a norm of 1; in the reference run 0 */
+        int kind;                                    /* -1: only rounding */
     } cases[] = {{"", "tanh", "y", "9e-5", -1},
                  {"", "tanh", "y", "2e-4", GS_DIGEST_y},
                  {"", "relu", "y", "2e-4", GS_DIGEST_y},
@@ -300,7 +300,7 @@ TEST(a_tolerance_for_each_quantity) {
     }
 }
 
-/* A later step of a record, of 4 numbers for each quantity, of which the first projection is: */
+/* A later step of a record, with 4 numbers for each quantity; the arguments are the first projections. */
 static const char *later_step(int step, const char *samples, const char *weight, const char *y,
                               const char *dw, const char *sum, const char *rate) {
     const bool finite = !strpbrk(y, "nf");
@@ -312,12 +312,12 @@ static const char *later_step(int step, const char *samples, const char *weight,
         step);
 }
 
-/* Rounding grows: so later steps are compared where it does not reach, and with what follows from the same run. */
+/* Rounding errors grow, so later steps are compared only where they do not reach, and with values from the same run. */
 TEST(later_steps_are_compared_where_rounding_does_not_reach) {
     static const struct {
-        const char *samples, *weight, *y, *dw, *sum, *rate; /* of A; in the right run 0, and a rate of 1 */
+        const char *samples, *weight, *y, *dw, *sum, *rate; /* of A; in the other run 0, and a rate of 1 */
         int kind;                                           /* -1: it is no difference */
-    } cases[] = {{"0", "1", "0", "0", "0", "1", -1},        /* its update made these weights */
+    } cases[] = {{"0", "1", "0", "0", "0", "1", -1},        /* its update produced these weights */
                  {"0", "1", "1", "0", "0", "1", -1},
                  {"0", "1", "0", "1", "1", "1", -1}, /* the sum of what its rank adds */
                  {"1", "1", "0", "0", "0", "1", GS_DIGEST_samples},
@@ -339,8 +339,8 @@ TEST(later_steps_are_compared_where_rounding_does_not_reach) {
     }
 }
 
-/* A step that begins with other weights is compared whole up to a millionth of them: a step may enlarge a difference a
- * hundredfold, to what the table allows. At 1e-5 right runs were accused. */
+/* A step that starts with other weights is compared in full up to a millionth of them: a step may enlarge a difference
+ * a hundredfold, which the table still allows. At 1e-5 correct runs were accused. */
 TEST(a_step_is_compared_whole_up_to_a_millionth) {
     for (int more = 0; more < 2; more++) {
         const char *apart = more ? "2e-4" : "5e-5"; /* of weights with a norm of 100 */
@@ -354,11 +354,11 @@ TEST(a_step_is_compared_whole_up_to_a_millionth) {
     }
 }
 
-/* Outputs of a norm of 1000, and a dy of 1: their rounding is 1e-3 of dy. */
+/* Outputs with a norm of 1000, and a dy of 1: their rounding is 1e-3 of dy. */
 TEST(backward_may_differ_as_the_outputs_do) {
     static const struct {
         const char *y, *dy, *dw;
-        int kind; /* -1: it is rounding */
+        int kind; /* -1: only rounding */
     } cases[] = {
         {"1e-3", "5e-3", "5e-3", -1},        {"1e-3", "2e-2", "0", GS_DIGEST_dy},
         {"1e-3", "0", "2e-2", GS_DIGEST_dw}, {"1e-6", "5e-3", "0", GS_DIGEST_dy},
@@ -374,7 +374,7 @@ TEST(backward_may_differ_as_the_outputs_do) {
     }
 }
 
-/* Two ranks add 1000 and -999.99: the sum is 0.01, with a rounding of what they add. In B it is as small. */
+/* Two ranks add 1000 and -999.99: the sum is 0.01, with the rounding error of its terms. In B it is as small. */
 TEST(a_sum_is_rounded_as_what_is_added) {
     static const struct {
         const char *sum;
@@ -392,7 +392,7 @@ TEST(a_sum_is_rounded_as_what_is_added) {
     }
 }
 
-/* Weights of norm 1 that an update has moved by 0.01, or with a wrong update by another way. */
+/* Weights of norm 1 that an update has moved by 0.01, or a wrong update in another direction. */
 TEST(an_update_is_measured_by_its_own_step) {
     static const struct {
         const char *options, *op, *updated;
@@ -419,10 +419,10 @@ TEST(an_update_is_measured_by_its_own_step) {
     }
 }
 
-/* A begins at step 2, where B's weights of norm 1 have moved by 0.01 until then. */
+/* A starts at step 2; by then B's weights of norm 1 have moved by 0.01. */
 TEST(a_resumed_run_has_the_weights_that_were_saved) {
     static const struct {
-        const char *options, *weight, *cause; /* NULL: it is rounding */
+        const char *options, *weight, *cause; /* NULL: only rounding */
     } cases[] = {{"option optimizer sgd\n", "0.01", NULL},
                  {"option optimizer sgd\n", "0.0124", NULL},
                  {"option optimizer sgd\n", "0.0127", "weights not restored"},
@@ -446,7 +446,7 @@ TEST(a_resumed_run_has_the_weights_that_were_saved) {
     }
 }
 
-/* Two ranks, of which one has part of an eighth wrong that is not all of its own, and its gradient too. */
+/* Two ranks. One has an error in its part of an eighth, which it does not hold completely, and in its gradient. */
 TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     static const char right[] =
         "y 1 0 %d 4 1 1 1 0 0 0 0\ny 1 0 %d 4 1 1 1 0 0 0 0\ndw 1 0 0 4 1 1 1 0 0 0 0\n",
@@ -464,7 +464,7 @@ TEST(ranks_that_are_divided_alike_are_compared_one_by_one) {
     }
 }
 
-/* Ranks whose gradients are 1 in the direction of their own, and a sum. */
+/* Ranks whose gradients are 1 in their own direction, and a sum. */
 static by_hand sums(int ranks, const char *sum) {
     static const char *const own[] = {"1 0 0 0", "0 1 0 0", "0 0 1 0", "0 0 0 1"};
     by_hand h = {.ranks = ranks};
@@ -489,8 +489,8 @@ TEST(all_ranks_of_a_wrong_sum_are_named) {
     }
 }
 
-/* Where no cause is it, and where a rank alone made the mistake: there is a sentence, and it says nothing that is not
- * so. Two ranks of a record by hand, and each has what its row says. */
+/* Where no known cause fits, and where a single rank made the mistake, a sentence is printed that claims nothing
+ * untrue. Two ranks of a record by hand, each with the rows of its case. */
 TEST(every_difference_gets_a_sentence) {
     static const char finite[] = "y 1 0 0 4 1 4 1 1 1 1 0\n",
                       wild[] = "y 1 0 0 4 nan nan nan nan nan nan 0\n";
@@ -513,7 +513,7 @@ TEST(every_difference_gets_a_sentence) {
          "other samples or targets",
          "the samples are right, but the targets are not"},
         {{"", ""}, {"", ""}, "1 1 8 1 0 1 1 0 0 8", 2, "update missing", "no update was made"},
-        /* the stage on rank 1 has no such tensor, and so no sum that is right */
+        /* the stage on rank 1 lacks this tensor, and so has no correct sum */
         {{"sum 1 0 0 4 1 4 1 1 1 1 0\n", ""},
          {"sum 1 0 0 4 1 4 1 2 0 1 0\n", ""},
          NULL,
@@ -552,7 +552,7 @@ TEST(every_difference_gets_a_sentence) {
     }
 }
 
-/* That is no mistake, and not why other samples were drawn. */
+/* Loading the same samples is no mistake, and not the cause of different draws. */
 TEST(stages_of_a_pipeline_load_the_same_samples) {
     static const char rows[] = "samples 1 0 0 4 9 9 9 1 2 7 0\nown 1 0 0 4 9 9 9 1 2 7 0\n";
     const gs_difference d =
@@ -561,10 +561,10 @@ TEST(stages_of_a_pipeline_load_the_same_samples) {
     assert_string_equal(d.cause, "other samples or targets");
 }
 
-/* Compared until then, and in that step what is finite. */
+/* They are compared up to that step, and in that step where they are finite. */
 TEST(runs_that_both_diverged_are_compared_until_then) {
     static const struct {
-        const char *options, *weight;                /* of A, as rounding has left it */
+        const char *options, *weight;                /* of A, after rounding */
         const char *y_of_a[2], *y_of_b[2], *samples; /* y of steps 2 and 3; the samples of A in step 3 */
         int found_in, a, b;                          /* a step; those of `diverged` */
     } cases[] = {{"", "0", {"0", "nan"}, {"0", "nan"}, "0", 0, 3, 3},
@@ -587,8 +587,8 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
                                                later_step(3, "0", "0", b[1], "0", "0", "1"))});
         if ((int)d.step != cases[i].found_in || (int)d.diverged[0] != cases[i].a ||
             (int)d.diverged[1] != cases[i].b)
-            fail_msg("case %zu: found in step %d, diverged in %d and %d", i, (int)d.step, (int)d.diverged[0],
-                     (int)d.diverged[1]);
+            fail_msg("case %zu: found in step %d, diverged in steps %d and %d", i, (int)d.step,
+                     (int)d.diverged[0], (int)d.diverged[1]);
     }
     const char *one = gs_test_format("%s/wild1", gs_test_folder()),
                *two = gs_test_format("%s/wild2", gs_test_folder());
@@ -600,7 +600,7 @@ TEST(runs_that_both_diverged_are_compared_until_then) {
     assert_prints(0, both, "explain %s", two);
 }
 
-/* A record that was cut short is compared as far as it goes, and named. */
+/* A truncated record is compared as far as it goes, and the message names it. */
 TEST(steps_that_a_record_lacks_are_told) {
     const char *one = gs_test_format("%s/whole", gs_test_folder()),
                *two = gs_test_format("%s/cut", gs_test_folder());

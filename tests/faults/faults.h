@@ -1,5 +1,5 @@
-/* Planted mistakes: each is switched on by a test, and lies in a function that stands before a real one. The linker
- * puts it there (--wrap, faults.mk), in the program gradsum-faults alone: no object that is shipped knows of it.
+/* Planted mistakes: a test switches each one on. Each is in a function that the linker puts in front of a real one
+ * (--wrap, faults.mk), only in the program gradsum-faults: no shipped object contains it.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "train/train.h"
 #include "train/strategy.h"
 
-/* All by name; the table (table.c) says what each is, how it is caught, and where it happened. */
+/* All mistakes by name; the table (table.c) says what each one is, how it is caught, and where it occurred. */
 /* clang-format off */
 #define FAULTS(X) \
     /* samples and weights: wrap_data.c */ \
@@ -44,13 +44,13 @@ typedef enum fault {
         FAULT_COUNT
 } fault;
 
-/* The one that is on. It changes between runs only. */
+/* The active mistake. It changes between runs only. */
 extern fault fault_on;
 
-/* The worker of this thread; NULL in threads that have none. */
+/* The worker of this thread; NULL in threads without a worker. */
 extern _Thread_local gs_worker *fault_worker;
 
-/* Is it on, on this rank? Most mistakes are those of all ranks; some of rank 1 alone. */
+/* Whether the mistake is active on this rank. Most mistakes affect all ranks, some only rank 1. */
 static inline bool is_on(fault f) {
     return fault_on == f;
 }
@@ -58,22 +58,22 @@ static inline bool is_on_rank_1(fault f) {
     return fault_on == f && fault_worker && fault_worker->comm->rank == 1;
 }
 
-/* Of this worker's run. */
+/* The number of workers in this worker's run. */
 int fault_workers(void);
 int fault_passes(void);
 
-/* On cpu memory is the host's. */
+/* On cpu, memory is the host's. */
 static inline float *fault_floats(gs_mem m) {
     return (float *)m.base + m.at;
 }
 
-/* The operators of the device with mistakes in them. */
+/* The device's operators, with mistakes in them. */
 void fault_layers(gs_backend *ops, const gs_backend *real);
 void fault_kinks(gs_backend *ops, const gs_backend *real);
 void fault_update(gs_backend *ops, const gs_backend *real);
 void fault_inputs(gs_backend *ops, const gs_backend *real);
 
-/* After each backward of a pass, where the real one is (wrap_sum.c). */
+/* Called after each backward of a pass, in place of the real one (wrap_sum.c). */
 gs_status fault_after_backward(gs_model *, const gs_pass *,
                                gs_status (*backward)(gs_model *, const gs_pass *, gs_mem, gs_mem),
                                gs_mem logits, gs_mem targets);
@@ -84,24 +84,24 @@ typedef struct fault_case {
     fault fault;
     const char *name;          /* "SUMMED_TWICE" */
     const char *what;          /* what was wrong */
-    const char *source;        /* where it happened: "pytorch/torchtitan 596" */
-    const fault_run *settings; /* of the run with the mistake; the other one is of one worker */
+    const char *source;        /* where it occurred: "pytorch/torchtitan 596" */
+    const fault_run *settings; /* of the run with the mistake; the other run has one worker */
     int kind;                  /* the quantity that differs first */
     uint64_t step;             /* and the step */
-    const char *cause;         /* what `gradsum explain` calls it */
-    bool on_rank_1;            /* explain must name this rank, and no other */
-    bool same_layout;          /* compared with a right run of the same layout */
-    bool resumed;              /* the run goes on where another one stopped */
+    const char *cause;         /* the name that `gradsum explain` gives it */
+    bool on_rank_1;            /* explain must name this rank and no other */
+    bool same_layout;          /* compared with a correct run of the same layout */
+    bool resumed;              /* the run resumes another one */
 } fault_case;
 
 extern const fault_case fault_table[];
 extern const int fault_cases;
 
-/* Settings of any run here: small sets in memory, few steps. */
+/* Settings shared by all runs: small sets in memory, few steps. */
 gs_settings fault_settings(void);
 const gs_dataset *fault_tokens(void);
 const gs_dataset *fault_images(void);
 const gs_dataset *fault_numbers(void);
-/* Batches of 63 samples from 126 of fault_numbers: all batches are whole, and 3 workers have equal parts. */
+/* Batches of 63 samples, from 126 of fault_numbers: all batches are full, and 3 workers get equal parts. */
 void fault_make_even(gs_settings *);
 void fault_sets_free(void);

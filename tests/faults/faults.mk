@@ -1,5 +1,5 @@
-# gradsum-faults: planted mistakes stand before the functions that they replace, by the linker, in this program and in
-# the museum of lesson 22. FAULT_WRAPS are these functions (lessons/22-museum-of-faults/lab.mk).
+# gradsum-faults: the linker puts planted mistakes in front of the functions that they replace, in this program and in
+# the museum of lesson 22. FAULT_WRAPS lists these functions (lessons/22-museum-of-faults/lab.mk).
 OBJ_FAULTS  = $(patsubst %.c,$(B)/%.o,$(wildcard tests/faults/*.c))
 
 $(B)/gradsum-faults: $(OBJ_FAULTS) $(B)/libgradsum.a
@@ -9,12 +9,12 @@ $(B)/gradsum-faults: $(OBJ_FAULTS) $(B)/libgradsum.a
 
 .PHONY: test-right test-faults
 
-# The right runs alone.
+# Only the correct runs.
 test-right: $(B)/gradsum-faults
 	$(B)/gradsum-faults right
 
-# All planted mistakes are caught and named, and nothing is said of right runs; `make test` does every 7th. Then runs of
-# which a rank is killed, hangs, is slow or is cut off: make test-faults DRAWS=1000.
+# All planted mistakes are caught and named, and nothing is reported for correct runs; `make test` runs every 7th. Then
+# runs in which a rank is killed, hangs, is slow or is cut off: make test-faults DRAWS=1000.
 test-faults: $(B)/gradsum-faults $(B)/gradsum
 	$(B)/gradsum-faults
 	tests/system/failures.sh $(B)/gradsum

@@ -1,7 +1,7 @@
-/* gradsum-faults: `gradsum explain` must catch and name each planted mistake, and say nothing of right runs.
+/* gradsum-faults: `gradsum explain` must catch and name each planted mistake, and report nothing about correct runs.
  *
  *     gradsum-faults              all
- *     gradsum-faults --few        every 7th of the table, and of the right runs
+ *     gradsum-faults --few        every 7th of the table, and of the correct runs
  *     gradsum-faults SUMMED_TWICE one
  */
 #include <ftw.h>
@@ -171,7 +171,7 @@ static const int right_runs = sizeof layouts / sizeof *layouts;
 static void right_settings(int i, gs_settings *s, char *name, size_t size) {
     const fault_run *l = &layouts[i];
     fault_apply(l, s);
-    s->exact = l->exact; /* some of the trainings are exact to be caught to the bit */
+    s->exact = l->exact; /* some of the runs must be exact to be caught to the bit */
     snprintf(name, size,
              "%d: %.40s... on %s, sync %s, zero %d, tensor %d%s, pipeline %d %s, accumulate %d, "
              "micro-batch %d%s%s%s, seed %d",
@@ -211,7 +211,7 @@ static bool train(gs_settings *s, fault f, const char *digest) {
     return status == GS_OK;
 }
 
-/* The right run: the same settings on one worker, all at once, without what divides the work. */
+/* The reference run: the same settings on one worker, in one batch, without any division of the work. */
 static gs_settings alone(gs_settings s) {
     s.devices = "cpu";
     s.pipeline = s.zero = s.tensor = s.micro_batches = 0;
@@ -227,7 +227,7 @@ static gs_settings alone(gs_settings s) {
     return s;
 }
 
-/* The first 2 steps are another run's, which leaves its state. */
+/* The first 2 steps belong to another run, which leaves its state. */
 static bool train_resumed(gs_settings *s, fault f, const char *digest) {
     char path[320];
     gs_settings first = *s;
@@ -240,7 +240,7 @@ static bool train_resumed(gs_settings *s, fault f, const char *digest) {
     return train(s, f, digest);
 }
 
-/* Both records, compared. */
+/* Compares both records. */
 static bool explained(const char *of_a, const char *of_b, gs_difference *d) {
     gs_digests a, b;
     if (gs_digests_read(of_a, &a) != GS_OK || gs_digests_read(of_b, &b) != GS_OK ||

@@ -4,7 +4,7 @@
 #include "core/philox.h"
 #include "tests/faults/wraps.h"
 
-/* Two whole batches and one of 5 samples are an epoch; or two whole ones, which 3 workers divide evenly. */
+/* An epoch is two full batches and one of 5 samples; or two full ones, which 3 workers divide evenly. */
 enum { BATCH = 64, SAMPLES = 2 * BATCH + 5, EVEN = 63, SIDE = 6, TOKENS = 8, VOCABULARY = 16 };
 
 static const char
@@ -131,7 +131,7 @@ const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_thre
                 settings_four = {.workers = 4}, settings_two_epochs = {.workers = 2, .steps = 5},
                 settings_images = {.workers = 2, .set = fault_images, .steps = 2},
                 settings_zero1 = {.workers = 2, .zero = 1},
-                /* a cut of its own: to measure one, layers run where there is no worker yet */
+                /* a given cut: measuring one would run layers where there is no worker yet */
     settings_tied_pipeline = {.base = &settings_two_tied,
                               .pipeline = 2,
                               .pipeline_cut = "flops",
@@ -160,7 +160,7 @@ const fault_run settings_one = {0}, settings_two = {.workers = 2}, settings_thre
                                 .batch = 16,
                                 .steps = 2,
                                 .optimizer = &gs_adamw},
-                /* without groups leaves have threads of their own */
+                /* without groups leaf layers have separate threads */
     settings_resnet = {.base = &settings_images,
                        .exact = true,
                        .ghost = 2,

@@ -1,10 +1,10 @@
-/* The runs in which mistakes are planted, and those that are right: what differs from fault_settings(). */
+/* The runs in which mistakes are planted, and the correct ones: how they differ from fault_settings(). */
 #pragma once
 
 #include "train/train.h"
 
 typedef struct fault_run {
-    const struct fault_run *base; /* differs from this one; NULL: from fault_settings() */
+    const struct fault_run *base; /* differs from this run; NULL: from fault_settings() */
     int workers;                  /* on cpu */
     const char *model, *sync, *pipeline_cut, *pipeline_schedule;
     const gs_dataset *(*set)(void);
@@ -19,7 +19,7 @@ typedef struct fault_run {
     const gs_optimizer_ops *optimizer;
 } fault_run;
 
-/* What is not 0. */
+/* Applies every field that is not 0. */
 void fault_apply(const fault_run *, gs_settings *);
 
 extern const fault_run settings_one, settings_two, settings_three, settings_four, settings_two_epochs,

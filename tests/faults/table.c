@@ -1,4 +1,4 @@
-/* The table of planted mistakes: what each is, where a real program had it, and what `gradsum explain` must call it. */
+/* The table of planted mistakes: what each one is, which real program had it, and its name in `gradsum explain`. */
 #include "tests/faults/faults.h"
 #include "tests/faults/settings.h"
 

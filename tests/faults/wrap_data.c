@@ -1,4 +1,4 @@
-/* Mistakes in what a worker computes with: samples, targets, weights. */
+/* Mistakes in the data of a worker: samples, targets, weights. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ gs_status __wrap_gs_worker_create(gs_worker *w, const gs_settings *s, const char
     return status;
 }
 
-/* Each device has a table of its own from here on; it lives as long as the program. */
+/* From here on each device has a separate table, which lives as long as the program. */
 gs_status __wrap_gs_device_open(const char *name, int threads, gs_device **out) {
     GS_TRY(__real_gs_device_open(name, threads, out));
     gs_backend *ops = malloc(sizeof *ops);
@@ -44,7 +44,7 @@ gs_status __wrap_gs_device_open(const char *name, int threads, gs_device **out) 
     return GS_OK;
 }
 
-/* After the ranks have found that they agree. */
+/* After the ranks have checked that they agree. */
 gs_status __wrap_gs_begin_training(gs_worker *w) {
     if (is_on_rank_1(INITIAL_SEED))
         gs_model_initial_values(w->model, w->settings->seed + 1, fault_floats(w->model->weights));
@@ -72,7 +72,7 @@ void __wrap_gs_epoch_order(uint64_t seed, uint64_t epoch, size_t n, uint32_t *or
     order_begins = order;
 }
 
-/* Where the sample is that a rank takes for the one at this place. */
+/* The offset of the sample that a rank takes for the one at this offset. */
 static size_t taken_for(size_t first) {
     const size_t begin = first - first % BATCH, place = first % BATCH, part = BATCH / (size_t)loaders_workers;
     if (is_on(SAME_PART)) return begin + place % part;
@@ -131,7 +131,7 @@ void fault_inputs(gs_backend *ops, const gs_backend *of) {
 
 /* ---- weights ---- */
 
-/* One of the ranks has the weights of before the update again, as one that reads them while they are sent. */
+/* One rank gets the weights from before the update, as if it read them while they were being sent. */
 gs_status fault_stale(gs_optimizer *o, double samples, gs_status (*update)(gs_optimizer *, double)) {
     const size_t bytes = o->model->params * sizeof(float);
     float *kept = malloc(bytes);
@@ -151,7 +151,7 @@ gs_status __wrap_gs_instructions_create(const gs_pipeline_schedule *schedule, co
     return status;
 }
 
-/* Weights that are kept in 16 bits: all but the upper half of each is lost after the update. */
+/* Weights that are stored in 16 bits: after the update only the upper half of each remains. */
 void fault_round_weights(gs_worker *w) {
     float *x = fault_floats(w->model->weights);
     for (size_t i = 0; i < w->model->params; i++) {

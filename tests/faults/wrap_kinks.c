@@ -1,4 +1,4 @@
-/* Mistakes in the backward of relu and of max_pool2d. Rounding decides what they take, so without --exact a right run
+/* Mistakes in the backward of relu and of max_pool2d. Rounding decides at their kinks, so without --exact a correct run
  * may differ as much. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,11 @@ static const gs_backend *real;
 
 /* ---- relu ---- */
 
-/* RELU_MASK: of so many elements one is wrong. */
+/* RELU_MASK: one element of this many is wrong. */
 enum { OF = 100 };
 
 static gs_status relu(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count) {
-    float *kept = NULL; /* dx may lie over dy */
+    float *kept = NULL; /* dx may overwrite dy */
     const bool needs_dy = is_on(RELU_MASK) || is_on(RELU_AT_ZERO) || is_on_rank_1(RELU_STALE);
     if (needs_dy) {
         kept = malloc(count * sizeof *kept);
@@ -34,7 +34,7 @@ static gs_status relu(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count
 
 /* ---- max_pool2d ---- */
 
-static _Thread_local const float *pooled; /* what the only pooling of the net had as x */
+static _Thread_local const float *pooled; /* the x of the net's only pooling */
 
 static gs_status pool_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, size_t n,
                               const gs_pool2d_sizes *s) {
@@ -42,7 +42,7 @@ static gs_status pool_forward(gs_device *d, gs_mem y, gs_mem index, gs_mem x, si
     return real->max_pool2d_forward(d, y, index, x, n, s);
 }
 
-/* Of windows of 2x2, side by side. */
+/* For adjacent windows of 2x2. */
 static void give_to_equals(float *dx, const float *x, float dy, int32_t taken, const gs_pool2d_sizes *s,
                            int row, int column) {
     for (int u = 0; u < 2; u++)

@@ -42,7 +42,7 @@ static gs_status attention(gs_device *d, gs_mem y, gs_mem softmax, gs_mem x, siz
 
 /* ---- the loss ---- */
 
-/* By what the gradient of these n samples is multiplied. */
+/* The factor on the gradient of these n samples. */
 static float factor_of_loss(size_t n) {
     const gs_worker *w = fault_worker;
     if (fault_on == NO_FAULT) return 1; /* and some threads have no worker */
@@ -84,7 +84,7 @@ static gs_status embedding(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t 
     return real->embedding_backward(d, dw, dy, x, n, rows, c, first, add && !is_on(TIED_ONCE));
 }
 
-/* y was overwritten by dy, as a layer in place does it that should not. */
+/* y was overwritten by dy, as in a layer that wrongly works in place. */
 static gs_status tanh_of(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count) {
     return real->tanh_backward(d, dx, dy, is_on(WRONG_BACKWARD) ? dy : y, count);
 }

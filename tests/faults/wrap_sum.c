@@ -1,4 +1,4 @@
-/* Mistakes in the sum over the workers, and in what comes into it. */
+/* Mistakes in the sum over the workers, and in its terms. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void round_to_bf16(float *x, size_t count) {
     }
 }
 
-/* ---- before, and after ---- */
+/* ---- before and after the sum ---- */
 
 static void before(const gs_worker *w, float *x) {
     const gs_model *m = w->model;
@@ -36,7 +36,7 @@ static void before(const gs_worker *w, float *x) {
         multiply(x, m->params, (float)((double)w->settings->clip / length));
 }
 
-/* own: what this rank has added. */
+/* own: what this rank contributed. */
 static gs_status after(gs_worker *w, float *x, float *own) {
     const gs_model *m = w->model;
     const size_t bytes = m->params * sizeof *x, tensor = m->param[2]->at;
@@ -45,13 +45,13 @@ static gs_status after(gs_worker *w, float *x, float *own) {
     if (is_on(NOT_SUMMED)) memcpy(x, own, bytes);
     if (is_on(BUCKET_MISSED)) memcpy(x, own, tensor * sizeof *x);
     if (is_on_rank_1(SUM_CHANGED)) x[tensor] += 1;
-    if (is_on(WITHIN_GROUP)) { /* pairs of neighbours */
+    if (is_on(WITHIN_GROUP)) { /* pairs of neighbouring ranks */
         memcpy(x, own, bytes);
         GS_TRY(gs_comm_send(w->comm, own, bytes, w->comm->rank ^ 1));
         GS_TRY(gs_comm_recv(w->comm, own, bytes, w->comm->rank ^ 1));
         for (size_t i = 0; i < m->params; i++) x[i] += own[i];
     }
-    /* It keeps the running statistics that it had. */
+    /* This rank keeps its old running statistics. */
     for (size_t i = m->params; i < m->saved && is_on_rank_1(STATE_OF_RANKS); i++)
         x[i] = fault_floats(m->weights)[i] * x[m->saved + GS_STAT_SAMPLES];
     return GS_OK;
@@ -95,7 +95,7 @@ gs_status fault_after_backward(gs_model *m, const gs_pass *pass,
 
 /* ---- calls between workers ---- */
 
-/* The parts arrive, and are put one rank further. */
+/* The parts arrive, but each is stored one rank further. */
 static void turn_parts(const gs_comm *c, const gs_call *call, float *all) {
     const size_t part = call->count * sizeof *all, last = part * (size_t)(c->size - 1);
     float *kept = malloc(part + 1);

@@ -1,4 +1,4 @@
-/* The functions that stand before real ones; their names are the linker's. */
+/* The functions in front of real ones; the linker determines their names. */
 #pragma once
 
 #include "parallel/schedule.h"

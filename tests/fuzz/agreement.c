@@ -1,12 +1,12 @@
-/* What the ranks show each other before the first step, as the other side of a job may send it: their settings, and,
- * for --sync auto, what they have measured. */
+/* What ranks send each other before the first step, as any peer might send it: their settings, and for --sync auto
+ * their measurements. */
 #include "sync/auto.c"
 #include "train/options/agreement.c"
 #include "fuzz.h"
 
 static void settings(fuzz_input *in) {
     gs_agreement both[2] = {{.samples = 1}, {.samples = 1}};
-    uint8_t equal = fuzz_byte(in); /* how many 255ths of both are the same */
+    uint8_t equal = fuzz_byte(in); /* this many 255ths of both are equal */
     fuzz_bytes(in, &both[0], sizeof both[0]);
     both[1] = both[0];
     size_t begin = sizeof both[1] * equal / 256;

@@ -1,6 +1,6 @@
-/* Byte pairs: a list of tokens and merges, a text in them, and the text again; each as the definition says. The first
- * byte says how: bit 0 the input is the end of vocab.json, behind the bytes' tokens; else it is more tokens, merges and
- * a text, with \x01 between. */
+/* Byte pairs: a list of tokens and merges, a text encoded with them, and the text again; all as the definition says.
+ * Bit 0 of the first byte: the input is the end of vocab.json, after the bytes' tokens; otherwise it is more tokens,
+ * merges and a text, separated by \x01. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { BYTES = 256, ROOM = 1 << 15 };
 
-/* The tokens of all bytes, as a text with spaces or as the beginning of JSON. Returns its length. */
+/* The tokens of all bytes, as a text with spaces or as the start of JSON. Returns its length. */
 static size_t write_bytes(char *to, bool json) {
     size_t used = 0;
     for (int byte = 0; byte < BYTES; byte++) {
@@ -24,7 +24,7 @@ static size_t write_bytes(char *to, bool json) {
     return used;
 }
 
-/* The earliest merge, at its first place; until there is none. */
+/* Applies the earliest merge at its first occurrence until none is left. */
 static size_t plainly(const gs_bpe *b, const char *word, size_t bytes, uint16_t *tokens) {
     size_t count = bytes;
     for (size_t i = 0; i < bytes; i++) tokens[i] = b->of_byte[(unsigned char)word[i]];
@@ -69,7 +69,7 @@ static void check_text(gs_bpe *b, const char *text, size_t bytes) {
     for (size_t i = 0; i < count; i++, done += length) {
         const char *piece = gs_bpe_piece(b, tokens[i], &length);
         if (length > bytes - done || memcmp(text + done, piece, length) != 0)
-            fuzz_wrong("another text came back");
+            fuzz_wrong("a different text came back");
     }
     if (done != bytes) fuzz_wrong("%zu bytes came back of %zu", done, bytes);
     if (gs_bpe_end(b) < 0) check_words(b, text, bytes, tokens, count);
@@ -81,7 +81,7 @@ static void check_again(const gs_bpe *b) {
     gs_bpe *again;
     if (gs_bpe_texts(b, &tokens, &merges) != GS_OK) fuzz_wrong("cannot write");
     if (gs_bpe_read(tokens, merges, "its own texts", &again) != GS_OK) fuzz_wrong("%s", gs_message());
-    if (!gs_bpe_same(b, again)) fuzz_wrong("another list came back");
+    if (!gs_bpe_same(b, again)) fuzz_wrong("a different list came back");
     gs_bpe_free(again);
     free(tokens);
     free(merges);

@@ -1,4 +1,4 @@
-/* An entry of the cache: as it is, and with the first line that belongs to what follows it. */
+/* A cache entry: unchanged, and with the first line that matches the rest of it. */
 #include <stdlib.h>
 #include <string.h>
 #include "io/cache.c"
@@ -15,15 +15,14 @@ FUZZ(in) {
         memcpy(file + length, data, size);
         size += (size_t)length;
         data = file;
-        if (how & 2 && size > 0)
-            file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* one byte of it damaged */
+        if (how & 2 && size > 0) file[(size_t)how * 7 % size] ^= (char)(how & 0x7c); /* one byte damaged */
     }
     setenv("GRADSUM_CACHE", fuzz_folder(name, 0, data, size), 1);
     void *got;
     size_t bytes;
     const bool found = gs_cache_read(name, &got, &bytes);
     if ((how & 3) == 1 && data == file && (!found || bytes != in->size || memcmp(got, in->data, bytes) != 0))
-        fuzz_wrong("an entry is not read as it was written");
-    if (found && ((char *)got)[bytes] != '\0') fuzz_wrong("no 0 behind the entry");
+        fuzz_wrong("an entry differs from what was written");
+    if (found && ((char *)got)[bytes] != '\0') fuzz_wrong("no 0 after the entry");
     free(got);
 }

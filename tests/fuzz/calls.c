@@ -1,4 +1,4 @@
-/* The checking mode, where the other ranks' notices of their calls say anything. */
+/* Checking mode, with arbitrary notices of calls from the other ranks. */
 #include "fuzz.h"
 #include "comm/create.h"
 

@@ -1,5 +1,5 @@
-/* What `train --digest` wrote, and what `gradsum explain` says of it. Behind the first form feed comes the record of
- * the other run; without one, the record is compared with itself. */
+/* Records of `train --digest`, and the result of `gradsum explain`. The record of the other run follows the first form
+ * feed; without one, the record is compared with itself. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "explain/explain.h"
 
-/* A difference is in a step that both have, and has a cause that a terminal can show. */
+/* A difference is in a step of both records, and its cause can be printed on a terminal. */
 static void check(const gs_digests *a, const gs_difference *d) {
     char shown[4 * sizeof d->sentence];
     if (!d->found) return;
@@ -16,7 +16,7 @@ static void check(const gs_digests *a, const gs_difference *d) {
     if (!d->cause || !*d->cause || !*d->sentence)
         fuzz_wrong("a difference in %s without a cause", d->quantity);
     if (strcmp(gs_printable_into(shown, sizeof shown, d->sentence, ""), d->sentence) != 0)
-        fuzz_wrong("not to be shown: %s", shown);
+        fuzz_wrong("cannot be printed: %s", shown);
 }
 
 FUZZ(in) {

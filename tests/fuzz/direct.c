@@ -1,4 +1,4 @@
-/* The connection of two ranks: the peer sends anything. That it calls with another count is the program's mistake. */
+/* The connection of two ranks: the peer sends anything. Calling with a different count is the program's mistake. */
 #include "comm/gloo/direct.c"
 #include "fuzz.h"
 
@@ -15,7 +15,7 @@ static void all_reduce(void *count) {
 FUZZ(in) {
     static char room[ROOM];
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("no sockets");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("cannot create sockets");
     size_t count = fuzz_byte(in) % (COUNT + 1);
     direct = (gs_direct){
         .rank = fuzz_byte(in) % 2, .socket = ends[0], .crowded = true, .piece = ROOM, .room = room};

@@ -1,4 +1,4 @@
-/* What the environment says of this process and its peers; each variable's value is a line. */
+/* What the environment says about this process and its peers; each line is a variable's value. */
 #include <stdlib.h>
 #include <string.h>
 #include "cli/wrapped.h"
@@ -43,7 +43,7 @@ FUZZ(in) {
         fuzz_wrong("rank %d of %d, time-out %g", r.rank, r.size, r.timeout);
     gs_comm_check_if_wanted(0, NULL);
     gs_comm_inject_if_wanted(0, NULL);
-    if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a time-out");
+    if (!(gs_launch_timeout(&(gs_launch){0}) > 0)) fuzz_wrong("a launch without a timeout");
     const int width = gs_screen_width(stdout);
     if (width < GS_SCREEN_LEAST || width > 1000) fuzz_wrong("%d columns", width);
     free(text);

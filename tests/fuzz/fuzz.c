@@ -65,7 +65,7 @@ static void remove_folder(void) {
 static void make_folder(void) {
     const char *tmp = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/fuzz-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) fuzz_wrong("no folder %s", folder);
+    if (!mkdtemp(folder)) fuzz_wrong("cannot create the folder %s", folder);
     atexit(remove_folder);
 }
 
@@ -96,9 +96,9 @@ static gs_status hear(gs_comm *c, void *to, size_t bytes) {
     return GS_OK;
 }
 
-/* Of every rank but this one. */
+/* From every rank except this one. */
 static gs_status hear_all(gs_comm *c, const void *mine, void *all, size_t bytes) {
-    if (bytes == 0) return GS_OK; /* all may be NULL then */
+    if (bytes == 0) return GS_OK; /* then all may be NULL */
     for (int r = 0; r < c->size; r++) {
         if (r == c->rank && mine)
             memcpy((char *)all + (size_t)r * bytes, mine, bytes);
@@ -138,7 +138,7 @@ static void fake_abort(gs_comm *c, const char *message) {
     (void)c, (void)message;
 }
 static void nothing(gs_comm *c) {
-    (void)c; /* the harness's own */
+    (void)c; /* owned by the harness */
 }
 
 gs_comm fuzz_comm(fuzz_input *in, int rank, int size) {
@@ -154,7 +154,7 @@ gs_comm fuzz_comm(fuzz_input *in, int rank, int size) {
     return (gs_comm){.ops = &fake, .rank = rank, .size = size, .timeout = 1, .state = in};
 }
 
-/* ---- gs_bug, which the linker sends here ---- */
+/* ---- gs_bug: the linker redirects its calls here ---- */
 
 static jmp_buf after_bug;
 static bool bugs_allowed;

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# fuzz.sh BUILD SECONDS: run every harness of BUILD/bin for SECONDS, two at a time, and say how often each was executed.
-# Findings are kept in BUILD/found/NAME-*, and what was learned in BUILD/corpus/NAME, where the next run begins.
-# FUZZ_ONLY="idx cache" runs these alone.
+# fuzz.sh BUILD SECONDS: runs every harness of BUILD/bin for SECONDS, two at a time, and prints how often each one ran.
+# Findings are saved as BUILD/found/NAME-*, and the learned inputs in BUILD/corpus/NAME, from which the next run starts.
+# FUZZ_ONLY="idx cache" runs only these.
 set -euo pipefail
-# Where Linux may put a program anywhere (vm.mmap_rnd_bits=32), a sanitizer may find its own addresses taken, and ends
-# before main. Without random addresses it does not.
+# With full address randomisation (vm.mmap_rnd_bits=32) a sanitizer may find its own addresses taken, and end before
+# main. Without randomisation it works.
 grep -q '4....$' /proc/self/personality || ! setarch -R true 2>/dev/null || exec setarch -R "$0" "$@"
 build=$(realpath "$1") seconds=$2 here=$(dirname "$(realpath "$0")")
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export LC_ALL=C
 mkdir -p "$build/found" "$build/log"
-# The inputs of those that read files are files: in memory where that can be.
+# Harnesses that read files write their inputs to files, in memory if possible.
 TMPDIR=$(mktemp -d -p /dev/shm gradsum-fuzz-XXXXXX 2>/dev/null || mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT

@@ -1,5 +1,5 @@
-/* What `generate` does beside the vocabulary (vocabulary.c) and the file (safetensors.c): a draw from any finite
- * logits, and characters of which some bytes have not come. */
+/* `generate` without the vocabulary (vocabulary.c) and the file (safetensors.c): a draw from any finite logits, and
+ * characters with missing bytes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "model/generate.h"
 
-/* A text that comes byte by byte: what its beginning is said to be does not change with what follows. */
+/* A text that arrives byte by byte: the result for a prefix does not depend on what follows. */
 static void parts(fuzz_input *in) {
     const size_t bytes = in->size;
     char *text = fuzz_text(in);
@@ -17,9 +17,9 @@ static void parts(fuzz_input *in) {
         char back[5];
         const int length = gs_utf8_read_part(text, i, &code);
         if (before >= 0 ? length != before : length > (int)i || (length < 0 && i > 3))
-            fuzz_wrong("%d of the first %zu bytes, %d before", length, i, before);
+            fuzz_wrong("%d after %zu bytes, %d before", length, i, before);
         if (length > 0 && (gs_utf8_write(code, back) != length || memcmp(back, text, (size_t)length) != 0))
-            fuzz_wrong("U+%04X is not what stands there", code);
+            fuzz_wrong("U+%04X is not the encoded character", code);
         before = length;
     }
     uint32_t code;

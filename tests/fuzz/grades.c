@@ -1,4 +1,4 @@
-/* What a lab's grader has said of a hand-in, through each format. */
+/* A lab grader's output about a hand-in, in each format. */
 #include "lessons/grade/format.h"
 #include "core/text.h"
 #include "fuzz.h"
@@ -18,7 +18,7 @@ static char *written(const gs_format *f, const cJSON *marks) {
     return text;
 }
 
-/* Nothing that a terminal or an XML parser would not take for text. (Names of JSON's members are the grader's own.) */
+/* A terminal and an XML parser accept all of it as text. (The grader chooses the names of JSON members.) */
 static void check_text(const gs_format *f, const char *text) {
     size_t size = 4 * strlen(text) + 1;
     if (f == &gs_format_json) return;

@@ -1,5 +1,5 @@
-/* A hand-in that says what it likes to its checker: the wire between their processes (lessons/remote). What it sends
- * may end the checker's wait, or be refused; it must not get at the checker's memory. */
+/* A hand-in that sends arbitrary bytes to its checker: the wire between their processes (lessons/remote). They may end
+ * the checker's wait or be refused; they must not reach the checker's memory. */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,8 +7,7 @@
 #include "comm/comm.h"
 #include "sync/scheme.h"
 
-/* Whatever is refused is refused in the middle of a call, from which longjmp() leads here: so what was allocated is
- * remembered. */
+/* A refusal happens in the middle of a call and returns here by longjmp(), so allocations are recorded. */
 static void *kept[64];
 static void *keep_it(void *memory) {
     for (int i = 0; i < 64; i++)
@@ -76,7 +75,7 @@ static void make_the_call(void *context) {
     call a = {context, COUNT, in, out, 0, GS_OK};
     lab_wire_ask(&wire, 0, &a);
     if (guard[0] != 7 || guard[1] != 7 || in[0] != 1 || a.in != in || a.out != out || a.count != COUNT)
-        fuzz_wrong("the hand-in has changed what is not its own");
+        fuzz_wrong("the hand-in has changed the checker's memory");
     if (wire.sync || wire.comm) fuzz_wrong("after the call the hand-in still has its gs_sync");
 }
 
@@ -88,16 +87,16 @@ FUZZ(in) {
         fuzz_wrong("no sync: %s", gs_message());
     s->comm = &fake;
     s->array = (gs_sync_array){.count = COUNT};
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fuzz_wrong("no sockets");
-    size_t bytes = in->size / 2; /* the first half is the hand-in's, the rest that of the other ranks */
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) fuzz_wrong("cannot create sockets");
+    size_t bytes = in->size / 2; /* the first half is the hand-in's, the rest is the other ranks' */
     if (send(ends[1], in->data, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
-        fuzz_wrong("no room for %zu bytes", bytes);
+        fuzz_wrong("no space for %zu bytes", bytes);
     in->data += bytes;
     in->size -= bytes;
     shutdown(ends[1], SHUT_WR);
     wire.fd = ends[0];
     wire.in_used = wire.in_end = wire.out_used = 0;
-    wire.nested = 0; /* a refused call leaves its own behind */
+    wire.nested = 0; /* a refused call leaves its nesting behind */
     wire.sync = NULL;
     wire.comm = NULL;
     if (setjmp(refused) == 0) fuzz_allow_bugs(make_the_call, s);

@@ -5,14 +5,14 @@
 #include "fuzz.h"
 #include "data/idx.h"
 
-/* The rest of the input as a gzip stream, with up to 3 bytes cut off or set behind it. */
+/* The rest of the input as a gzip stream, with up to 3 bytes removed from or added to its end. */
 static size_t gzip(fuzz_input *in, uint8_t how, unsigned char *to, size_t room) {
     z_stream z = {.next_in = (unsigned char *)(uintptr_t)in->data,
                   .avail_in = (unsigned)in->size,
                   .next_out = to,
                   .avail_out = (unsigned)room};
     if (deflateInit2(&z, how & 4 ? 1 : 0, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        fuzz_wrong("zlib does not begin");
+        fuzz_wrong("zlib does not start");
     if (deflate(&z, Z_FINISH) != Z_STREAM_END) fuzz_wrong("zlib has not ended");
     size_t size = z.total_out;
     deflateEnd(&z);

@@ -1,4 +1,4 @@
-/* A kernel's source with its includes; a lab's kernels are a student's. */
+/* A kernel's source with its includes; in a lab, students write the kernels. */
 #include "cl/program.c"
 #include "fuzz.h"
 

@@ -1,5 +1,4 @@
-/* The words of `gradsum launch`, each a line; and what it reads of its ranks: how the kernel says that a process is
- * doing. */
+/* The words of `gradsum launch`, one per line; and the kernel's report about the state of a rank's process. */
 #include <stdlib.h>
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -8,7 +7,7 @@
 
 const gs_command gs_commands[] = {{.name = "train", .traits = GS_RUNS_AS_RANKS}, {.name = "sweep"}, {0}};
 
-/* Instead of the launcher's: nothing is started, here or elsewhere. */
+/* Replaces the launcher's function: nothing is started, here or elsewhere. */
 int gs_launch_hosts(const gs_launch *l) {
     if (!l->hosts || !l->command || !*l->command) fuzz_wrong("--hosts without a list, or without a command");
     return 0;
@@ -31,12 +30,12 @@ static void words(char *text) {
     stderr = errors;
 }
 
-/* A process may call itself anything. */
+/* A process may choose any name. */
 static void state(const char *name) {
     char stat[512];
     state_in(name);
     snprintf(stat, sizeof stat, "4711 (%.64s) D 1 4711 4711 0 -1 4194304 100", name);
-    if (state_in(stat) != 'D') fuzz_wrong("'%s' is taken for the state %c", stat, state_in(stat));
+    if (state_in(stat) != 'D') fuzz_wrong("'%s' was read as the state %c", stat, state_in(stat));
 }
 
 FUZZ(in) {

@@ -1,4 +1,4 @@
-/* Lists that are typed with commas: devices, and the batches of `gradsum sweep`: numbers that grow, "..." and "all". */
+/* Comma-separated lists: devices, and the batches of `gradsum sweep`: increasing numbers, "..." and "all". */
 #include <stdlib.h>
 #include "cl/open.c"
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* One file of a training log, read as `gradsum report` reads it, and put on its page. */
+/* One file of a training log, read as `gradsum report` reads it, and written to its page. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -10,10 +10,10 @@ static void read_log(fuzz_input *in, const char *name) {
     gs_logged log;
     if (gs_logged_read(fuzz_folder(name, 0, in->data, in->size), &log) != GS_OK) return;
     cJSON *report = gs_report_create(0, NULL);
-    if (gs_report_add(report, "fuzz", &log, 1) != GS_OK) fuzz_wrong("no report: %s", gs_message());
+    if (gs_report_add(report, "fuzz", &log, 1) != GS_OK) fuzz_wrong("report: %s", gs_message());
     char *text = cJSON_PrintUnformatted(report);
     cJSON *again = text ? cJSON_Parse(text) : NULL;
-    if (!again) fuzz_wrong("the page's data are no JSON: %s", text ? text : "");
+    if (!again) fuzz_wrong("the page's data are not JSON: %s", text ? text : "");
     cJSON_Delete(again);
     cJSON_free(text);
     cJSON_Delete(report);

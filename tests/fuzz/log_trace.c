@@ -1,4 +1,4 @@
-/* trace.json of a training log: Chrome's trace format. A log has another file too. */
+/* trace.json of a training log: Chrome's trace format. The log also contains another file. */
 #include "log.h"
 
 FUZZ(in) {

@@ -1,10 +1,10 @@
-/* What comes over a connection before both ends have proven who they are: anything, or the right words first. */
+/* Bytes on a connection before both ends have proven their identity: arbitrary ones, or the right words first. */
 #include "comm/mesh.c"
 #include "fuzz.h"
 
 enum { RANKS = 3, LINES = 2 };
 
-/* The peer at the other end says the right hello, reads the answer, and proves itself, but for `wrong` in a byte. */
+/* The peer sends the right hello, reads the answer, and proves its identity, with one byte changed by `wrong`. */
 static void speak_as_guest(mesh *m, talk *t, int end, uint8_t line, uint8_t at, uint8_t wrong) {
     gs_hello hello, answer;
     unsigned char proof[GS_MAC];
@@ -35,7 +35,7 @@ FUZZ(in) {
               .guests = 1};
     for (int i = 0; i < LINES * RANKS; i++) socket[i] = -1;
     for (int i = 0; i < RANKS; i++) memset(all[i].secret, i, GS_SECRET);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("no sockets");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("cannot create sockets");
     t->socket = ends[0];
     uint8_t how = fuzz_byte(in), line = fuzz_byte(in), at = fuzz_byte(in), wrong = fuzz_byte(in);
     bool called = how % 3 == 2; /* this rank has called rank 0 and said hello */

@@ -1,4 +1,4 @@
-/* The text of a model, and the shapes and sizes that follow from it. */
+/* The text of a model, and the resulting shapes and sizes. */
 #include <stdlib.h>
 #include "fuzz.h"
 #include "model/model.h"

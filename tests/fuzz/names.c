@@ -1,4 +1,4 @@
-/* Names of files that others have put into a folder: hand-ins, temporary files that may be removed, files of ranks. */
+/* Names of files that others have put into a folder: hand-ins, removable temporary files, files of ranks. */
 #include "lessons/grade/hand_ins.c"
 #include "fuzz.h"
 #include "io/file.c"
@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 
-/* Only what is named as io/file.c does it may be taken for a file that was left behind. */
+/* Only names of the form that io/file.c writes may count as leftovers. */
 static void temporary(const char *name) {
     const char file[] = "w.st";
     char end[16], own[600];
@@ -18,7 +18,7 @@ static void temporary(const char *name) {
         const char *text = i ? own : name;
         bool right = is_temporary_of(text, file, end);
         if (right && (sscanf(text, "w.st.%ld-%d%n", &pid, &number, &used) != 2 || !strstr(text + used, end)))
-            fuzz_wrong("'%s' is taken for a temporary file", text);
+            fuzz_wrong("'%s' was accepted as a temporary file", text);
     }
 }
 
@@ -33,7 +33,7 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* What the ranks of a run write: "rank-0"; one that fails early "absent-0"; one that is done "left-0". */
+/* The files of a run's ranks: "rank-0"; "absent-0" of one that failed early; "left-0" of one that is done. */
 static bool is_written_by_ranks(const char *name, int size) {
     static const char *const kinds[] = {"rank", "absent", "left"};
     char own[64];
@@ -45,7 +45,7 @@ static bool is_written_by_ranks(const char *name, int size) {
     return false;
 }
 
-/* A folder in which one other file lies. */
+/* A folder that contains one other file. */
 static void of_a_rank(const char *name) {
     enum { SIZE = 12 };
     static char folder[200], path[600];

@@ -1,4 +1,4 @@
-/* .npy files: arrays as they are, and as images and labels. */
+/* .npy files: as plain arrays, and as images and labels. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "data/npy_set.h"
 #include "io/npy.h"
 
-/* A header around the rest of the input, which is its text; its length is right, and `data` bytes follow. */
+/* A header whose text is the rest of the input; its length is right, and `data` bytes follow. */
 static size_t with_header(fuzz_input *in, uint8_t how, unsigned char *to, size_t room) {
     const size_t data = how >> 2, version = 1 + (how >> 1 & 1), start = version == 1 ? 10 : 12;
     size_t text = in->size;
@@ -26,7 +26,7 @@ static void check_array(const char *path) {
     if (gs_npy_load(path, &a) != GS_OK) return;
     size_t count = 1, sum = 0;
     for (int i = 0; i < a.sizes; i++) count *= a.size[i];
-    if (count != a.count || count < 1) fuzz_wrong("%zu elements, and not %zu", a.count, count);
+    if (count != a.count || count < 1) fuzz_wrong("%zu elements, wanted %zu", a.count, count);
     for (size_t i = 0; i < count * (size_t)a.bytes; i++) sum += ((unsigned char *)a.data)[i];
     if (sum > 255 * count * 8) fuzz_wrong("no sum of bytes");
     free(a.data);
@@ -39,10 +39,10 @@ FUZZ(in) {
     const size_t size = how & 1 ? with_header(in, fuzz_byte(in), file, sizeof file) : in->size;
     const char *path = fuzz_file(how & 1 ? file : in->data, size);
     check_array(path);
-    const void *data = how & 1 ? file : in->data; /* as both, which few files can be */
+    const void *data = how & 1 ? file : in->data; /* as both, which few files allow */
     fuzz_folder("test-labels.npy", 1, data, size);
     if (gs_npy_set_load(fuzz_folder("test-images.npy", 0, data, size), GS_TEST, GS_LABELS_FINE, &d) == GS_OK)
-        fuzz_wrong("%zu images that are labels too", d.count);
+        fuzz_wrong("%zu images that are also labels", d.count);
     free(d.images);
     free(d.inputs);
     free(d.labels);

@@ -1,10 +1,10 @@
-/* The words of `gradsum train`, each a line, and whether the settings that they give go together. */
+/* The words of `gradsum train`, one per line, and whether the resulting settings are compatible. */
 #include <stdlib.h>
 #include "cli/cli.h"
 #include "fuzz.h"
 #include "train/settings.h"
 
-const gs_command gs_commands[] = {{0}}; /* in main.c, which the harnesses leave out */
+const gs_command gs_commands[] = {{0}}; /* in main.c, which the harnesses do not link */
 
 FUZZ(in) {
     char *text = fuzz_text(in), *argv[FUZZ_WORDS + 2] = {"train"};

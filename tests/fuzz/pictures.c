@@ -1,5 +1,5 @@
-/* JPEG and PNG. The first byte says whether the input is taken as it is, or as the chunks of a PNG, whose lengths and
- * sums are then made right: else libpng would look at none of them. */
+/* JPEG and PNG. The first byte says whether the input is used unchanged, or as the chunks of a PNG whose lengths and
+ * checksums are corrected: otherwise libpng would reject all of them. */
 #include <string.h>
 #include <zlib.h>
 #include "fuzz.h"
@@ -12,7 +12,7 @@ static void put32(unsigned char *to, size_t x) {
     for (int k = 0; k < 4; k++) to[k] = (unsigned char)(x >> (24 - 8 * k));
 }
 
-/* A length in one byte, a kind, and the bytes. */
+/* A length in one byte, a chunk type, and the bytes. */
 static size_t make_png(fuzz_input *in, unsigned char *to) {
     static const char kinds[][5] = {"IHDR", "PLTE", "IDAT", "IEND", "tRNS", "gAMA", "iCCP", "zTXt"};
     memcpy(to, "\x89PNG\r\n\x1a\n", 8);
@@ -23,7 +23,7 @@ static size_t make_png(fuzz_input *in, unsigned char *to) {
         memcpy(to + size + 4, kinds[kind], 4);
         fuzz_bytes(in, to + size + 8, bytes);
         if (kind == 0)
-            memset(to + size + 8, 0, 2), memset(to + size + 12, 0, 2); /* at most 65,535 on a side */
+            memset(to + size + 8, 0, 2), memset(to + size + 12, 0, 2); /* at most 65,535 pixels per side */
         put32(to + size + 8 + bytes, crc32_z(0, to + size + 4, bytes + 4));
         size += bytes + 12;
     }

@@ -1,4 +1,4 @@
-/* What ranks leave in the folder where they meet: the file with which one says who and where it is. */
+/* The files of ranks in the rendezvous folder: each one says which rank wrote it and where that rank is. */
 #include "fuzz.h"
 #include "comm/rank_info.h"
 

@@ -1,4 +1,4 @@
-/* What workers send rank 0 for the log and the last lines of a run: their devices, their speeds, their timelines. */
+/* What workers send to rank 0 for the log and the last lines of a run: their devices, speeds and timelines. */
 #include <cjson/cJSON.h>
 #include "train/timeline.c"
 #include "fuzz.h"
@@ -20,7 +20,7 @@ static void make_worker(gs_worker *w) {
     w->devices = reported;
 }
 
-/* A trace that may be written is one that a viewer can read. */
+/* A viewer can read every trace that may be written. */
 static void timelines(gs_worker *w) {
     gs_rank_timeline *parts = calloc(WORKERS, sizeof *parts);
     gs_status status = GS_OK;
@@ -36,7 +36,7 @@ static void timelines(gs_worker *w) {
             gs_file_read(path, SIZE_MAX - 1, &text, &bytes) != GS_OK)
             fuzz_wrong("no trace: %s", gs_message());
         cJSON *trace = cJSON_Parse(text);
-        if (!trace) fuzz_wrong("the trace is no JSON: %s", text);
+        if (!trace) fuzz_wrong("the trace is not JSON: %s", text);
         cJSON_Delete(trace);
         free(text);
     }
@@ -48,7 +48,7 @@ static void devices(gs_worker *w) {
     if (gs_report_devices(w, &all) == GS_OK)
         for (int r = 0; r < WORKERS; r++)
             if (strlen(all[r].device) + strlen(all[r].description) + strlen(all[r].host) > sizeof *all)
-                fuzz_wrong("a text of rank %d has no end", r);
+                fuzz_wrong("a text of rank %d is not terminated", r);
     free(all);
 }
 
@@ -57,7 +57,7 @@ static void speeds(gs_worker *w) {
     gs_worker_report *all = NULL;
     if (gs_report_workers(w, &(gs_measured){0}, 1, &busy, &all) == GS_OK)
         for (int r = 0; r < WORKERS; r++)
-            if (strlen(all[r].device) >= sizeof all->device) fuzz_wrong("a text of rank %d has no end", r);
+            if (strlen(all[r].device) >= sizeof all->device) fuzz_wrong("rank %d: unterminated text", r);
     free(all);
 }
 

@@ -1,4 +1,4 @@
-/* Mailboxes and slots in shared memory, into which another process has written anything. */
+/* Mailboxes and slots in shared memory that another process has filled with arbitrary bytes. */
 #include "comm/shm/shm.c"
 #include "fuzz.h"
 
@@ -42,14 +42,14 @@ FUZZ(in) {
     if (!box) make();
     call = (gs_call){GS_RECV, fuzz_byte(in), GS_U8, 0, 1};
     uint8_t what = fuzz_byte(in) % 3;
-    shm.rank = what == 0; /* rank 1 receives from the mailbox into which rank 0 sends */
+    shm.rank = what == 0; /* rank 1 receives from the mailbox that rank 0 sends to */
     memset((void *)shm.header, 0, sizeof *shm.header + RANKS * sizeof(gs_shm_rank_slot));
     shm.header->used = USED;
     fuzz_bytes(in, box->copy, sizeof box->copy);
     box->sent = fuzz_byte(in);
-    box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* neither waits */
+    box->taken = box->sent - (what == 0) - fuzz_byte(in) % 4; /* neither of them blocks */
     fuzz_bytes(in, box->buffer, sizeof box->buffer);
-    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* given back: a few bytes only */
+    for (int i = 0; i < GS_SHM_COPIES; i++) box->buffer[i].bytes %= 300; /* returned: a few bytes each */
     if (what == 2) {
         fuzz_bytes(in, &shm.header->slots[1].call, sizeof shm.header->slots[1].call);
         call.operation = GS_ALL_REDUCE;

@@ -1,4 +1,4 @@
-/* What processes tell each other on their way to shared memory: where they are, and why they could not open it. */
+/* What processes send each other to open shared memory: where they are, and why they could not open it. */
 #include "comm/shm/shm.c"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-/* The text of a hand-in after the preprocessor, the list of what it includes, and its symbols. */
+/* The preprocessed text of a hand-in, the list of its includes, and its symbols. */
 #include "source_check.h"
 #include "fuzz.h"
 #include "sync/scheme.h"

@@ -1,5 +1,4 @@
-/* What a student's process leaves behind for the grader: a verdict on a socket, and its output with the sanitizers'
- * reports. */
+/* What a student's process sends to the grader: a verdict on a socket, and its output with the sanitizers' reports. */
 #include "contain.c"
 #include "grader.h"
 #include "fuzz.h"
@@ -10,7 +9,7 @@ FUZZ(in) {
     int ends[2];
     lab_job job = {.judged = true, .limits = {1, 1 << 20, 1 << 20}};
     running r = {.job = &job, .output = -1};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("no sockets");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) fuzz_wrong("cannot create sockets");
     uint8_t how = fuzz_byte(in), length = fuzz_byte(in);
     if (how & 1) {
         lab_verdict v;

@@ -1,12 +1,12 @@
-/* Characters of UTF-8: the vocabulary of a text, its tokens, and the text again. The first byte says how: bit 0 bytes
- * instead of characters, bit 1 another vocabulary than its own, that of its first half. */
+/* UTF-8 characters: a text's vocabulary, its tokens, and the text again. In the first byte, bit 0 selects bytes instead
+ * of characters, and bit 1 the vocabulary of the text's first half instead of its own. */
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"
 #include "core/text.h"
 #include "data/vocabulary.h"
 
-/* The pieces of the tokens are the text again. */
+/* The joined pieces of the tokens are the text again. */
 static void check_back(const gs_vocabulary *v, const uint16_t *tokens, size_t count, const char *text,
                        size_t bytes) {
     size_t at = 0, length;
@@ -15,7 +15,7 @@ static void check_back(const gs_vocabulary *v, const uint16_t *tokens, size_t co
         if (tokens[i] >= v->size) fuzz_wrong("token %d of %d", tokens[i], v->size);
         const char *piece = gs_vocabulary_piece(v, tokens[i], room, &length);
         if (length > bytes - at || memcmp(text + at, piece, length) != 0)
-            fuzz_wrong("another text came back");
+            fuzz_wrong("a different text came back");
     }
     if (at != bytes) fuzz_wrong("%zu bytes came back of %zu", at, bytes);
 }

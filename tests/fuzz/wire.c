@@ -1,4 +1,4 @@
-/* Values of 16 bits from the wire: what the processor's instructions give for many is what is given for one. */
+/* 16-bit values from the wire: the processor's instructions for many values give the same as the code for one. */
 #include <string.h>
 #include "fuzz.h"
 #include "sync/wire.h"

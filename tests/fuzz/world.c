@@ -1,4 +1,4 @@
-/* How many workers each process says it has, before they become one world. */
+/* The number of workers that each process claims, before they join one world. */
 #include "fuzz.h"
 
 FUZZ(in) {

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Make the golden values: ask PyTorch, in f64, for the results of every case in tests/support/operator_cases.h, for a
-training of the models in tests/support/model_cases.h, for the updates in
-tests/support/optimizer_cases.h and those in tests/support/clip_cases.h. Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
+"""Make the golden values: PyTorch's f64 results of every case in tests/support/operator_cases.h, of training the models
+in tests/support/model_cases.h, and of the updates in tests/support/optimizer_cases.h and tests/support/clip_cases.h.
+Run from anywhere; needs PyTorch (made with Debian's python3-torch 1.13):
 
     /usr/bin/python3 tests/golden/make.py
 
-Inputs come from the formula of values() below, which tests/support/operators.c has in C. A file holds, for each case, a line
-with the case, then a line for each tensor:
+Inputs come from the formula of values() below, which tests/support/operators.c implements in C. For each case, a file
+contains a line with the case, then a line for each tensor:
 
     NAME COUNT STRIDE CHECKSUM v[0] v[STRIDE] v[2 STRIDE] ...
 
-CHECKSUM is sum_i v[i] c[i] with c = values(COUNT, 99), so that every element counts although not every one is stored.
+CHECKSUM is sum_i v[i] c[i] with c = values(COUNT, 99), so that every element is checked, even those not stored.
 """
 import os
 import re
@@ -23,12 +23,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../torch")
 from network import network
 
-MOST = 96  # values stored of one tensor
+MOST = 96  # stored values of one tensor
 X, W, B, DY, LABELS, TARGET, VELOCITY, MEAN, VAR = 1, 2, 3, 4, 5, 6, 7, 8, 9  # salts
 
 
 def hashed(count, salt):
-    """A hash of (i, salt): 32 bits that look random (the end of MurmurHash3)."""
+    """A hash of (i, salt): 32 pseudo-random bits (the end of MurmurHash3)."""
     h = (np.arange(count, dtype=np.uint64) * 2654435761 + salt * 0x9E3779B9) & 0xFFFFFFFF
     h ^= h >> 16
     h = h * 0x85EBCA6B & 0xFFFFFFFF
@@ -175,7 +175,7 @@ def sgd_update(count, scale, lr, momentum, decay):
 
 
 def results(op, arguments):
-    """All tensors of a case. Most operators give (y, leaves): their gradients are for dy = values(DY)."""
+    """All tensors of a case. Most operators return (y, leaves): their gradients are for dy = values(DY)."""
     r = (globals()[op] if op not in ELEMENT_WISE else element_wise(globals().get(op) or getattr(F, op)))(*arguments)
     if isinstance(r, dict):
         return r
@@ -193,13 +193,13 @@ def write(file, name, tensor):
     file.write(" ".join([name, str(len(v)), str(stride), "%.9g" % check] + ["%.9g" % e for e in v[::stride]]) + "\n")
 
 
-# The rows of src/backend.h: the function is gelu_tanh above, or it has PyTorch's name; does it take a number?
+# The rows of src/backend.h: the function is gelu_tanh above, or it has PyTorch's name; and whether it takes a parameter
 ELEMENT_WISE = {op: kind == "WITH" for kind, op in
                 re.findall(r"^    (X|WITH)\(of, (\w+), ", open(HERE + "/../../src/backend.h").read(), re.M)}
 
 
 def cases():
-    """(operator, its numbers) of all cases."""
+    """(operator, its numbers) for all cases."""
     text = open(HERE + "/../support/operator_cases.h").read()
     for op, arguments in re.findall(r"^(?:SMALL|CASE)\((\w+), ([\d, ]+)\)", text, re.M):
         yield op, [int(a) for a in arguments.split(",")]
@@ -330,7 +330,7 @@ VECTORS = {"velocity": "momentum_buffer", "first_moment": "exp_avg", "second_mom
 
 
 def split(flat, sizes):
-    """The parts of a flat array, of these shapes."""
+    """The parts of a flat array, with these shapes."""
     parts, at = [], 0
     for shape in sizes:
         parts.append(torch.tensor(flat[at:at + size(*shape)]).reshape(shape))
@@ -360,7 +360,7 @@ def optimizers():
 
 
 def clippings():
-    """Five updates by SGD, each from a gradient that is first made no longer than a given norm."""
+    """Five updates by SGD, each with a gradient that is first clipped to a given norm."""
     file = open(HERE + "/clip.txt", "w")
     for numbers in re.findall(r"^CLIP\((.*)\)", open(HERE + "/../support/clip_cases.h").read(), re.M):
         inputs, out, samples, lr, momentum, decay, most = [float(n) for n in numbers.split(", ")]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Make the golden tokens of tests/data/test_bpe.c: train byte pairs on the Jargon File, and ask Hugging Face's tokenizers
-for the tokens of texts. Run from anywhere; needs Debian's jargon-text, and tokenizers (made with 0.23.3):
+"""Make the golden tokens of tests/data/test_bpe.c: train byte pairs on the Jargon File, and tokenize texts with Hugging
+Face's tokenizers. Run from anywhere; needs Debian's jargon-text, and tokenizers (made with 0.23.3):
 
     python3 -m venv V && V/bin/pip install tokenizers && V/bin/python tests/golden/make_bpe.py
 
@@ -42,7 +42,7 @@ TEXTS = [
 
 
 def characters():
-    """Those that every Unicode since 6.0 knows, of all kinds, the frequent ones more often."""
+    """Characters of all kinds that every Unicode since 6.0 knows; frequent ones more often."""
     plain = [chr(c) for c in range(0x20, 0x7f)]
     space = list(" \n\t\r \n  \u00a0\u2003\u3000")
     other = [chr(c) for c in list(range(0xa1, 0x250)) + list(range(0x300, 0x370)) + list(range(0x391, 0x3a2)) +

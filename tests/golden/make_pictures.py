@@ -1,11 +1,11 @@
-"""make_pictures.py > pictures.txt: what Pillow up to 12 makes of small pictures, for tests/io/test_pictures.c. Each line: a name, and
-bytes in hexadecimal.
+"""make_pictures.py > pictures.txt: the results of Pillow up to 12 for small pictures, for tests/io/test_pictures.c.
+Each line: a name, and bytes in hexadecimal.
 
     NAME.file   a JPEG
     NAME.rgb    Image.open(...).convert("RGB")
-    size-W-H-N  of the picture that tests/support/pictures.c makes with id 3 and W x H: torchvision's Resize(N x 256 / 224) and
-                CenterCrop(N), as [3][N][N]
-    rows-...    the same by Pillow 13, which takes the rows of this one first: "make_pictures.py rows >> pictures.txt"
+    size-W-H-N  the picture of tests/support/pictures.c with id 3 and W x H, after torchvision's Resize(N x 256 / 224)
+                and CenterCrop(N), as [3][N][N]
+    rows-...    the same by Pillow 13, which resizes its rows first: "make_pictures.py rows >> pictures.txt"
 """
 import io
 import sys

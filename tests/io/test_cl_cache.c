@@ -1,4 +1,4 @@
-/* The user's cache directory, and the kernels that are kept in it: used, and never trusted. */
+/* The user's cache directory and the kernels in it: the cache is used, and never trusted. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/program.h"
 
-/* GRADSUM_CACHE and GRADSUM_KERNELS are set here and put back at the end of a test. */
+/* Sets GRADSUM_CACHE and GRADSUM_KERNELS here; the end of a test restores them. */
 static void set_folder(const char *variable, const char *folder) {
     assert_int_equal(folder ? setenv(variable, folder, 1) : unsetenv(variable), 0);
 }
@@ -48,7 +48,7 @@ TEST_AROUND(an_entry_is_what_was_written, NULL, forget_folders) {
     assert_false(gs_cache_read("a.bin", &data, &bytes));
     assert_true(gs_cache_write("a.bin", "one\ntwo\n", 8));
     check_entry("a.bin", "one\ntwo\n");
-    assert_true(gs_cache_write("a.bin", "", 0)); /* replaced, by nothing at all */
+    assert_true(gs_cache_write("a.bin", "", 0)); /* replaced by an empty entry */
     check_entry("a.bin", "");
 
     assert_true(gs_cache_write("b.bin", "three", 5));
@@ -66,7 +66,7 @@ TEST_AROUND(a_damaged_entry_is_known, NULL, forget_folders) {
     assert_true(gs_cache_write("x", "the data", 8));
     assert_true(gs_cache_path("x", path, sizeof path));
     size_t size = read_file(path, good, sizeof good);
-    for (size_t length = 0; length < size; length++) { /* cut off anywhere */
+    for (size_t length = 0; length < size; length++) { /* cut off at any byte */
         write_raw(path, good, length);
         assert_false(gs_cache_read("x", &data, &bytes));
     }
@@ -101,7 +101,7 @@ TEST_AROUND(no_cache_is_no_failure, NULL, forget_folders) {
 
 /* ---- kernels ---- */
 
-/* What fill(7) gives on a device that was just opened. */
+/* The result of fill(7) on a newly opened device. */
 static float filled(void) {
     gs_device *d;
     gs_mem m;
@@ -115,7 +115,7 @@ static float filled(void) {
     return got;
 }
 
-/* A folder of kernels with this memory.cl alone, and with the program that it is a part of. */
+/* A folder of kernels with only this memory.cl, and the program that includes it. */
 static void write_memory_cl(const char *folder, const char *source, size_t bytes) {
     static const char program[] = "#include \"memory.cl\"\n";
     const char *path = gs_test_format("%s/training.cl", folder);
@@ -124,7 +124,7 @@ static void write_memory_cl(const char *folder, const char *source, size_t bytes
     write_raw(path, source, bytes);
 }
 
-/* A folder whose memory.cl writes value + `more`, and nothing else. */
+/* A folder whose memory.cl writes value + `more`, and does nothing else. */
 static void make_kernels(char *folder, size_t size, int more) {
     char source[400];
     snprintf(folder, size, "%s", gs_test_folder());
@@ -136,7 +136,7 @@ static void make_kernels(char *folder, size_t size, int more) {
     write_memory_cl(folder, source, (size_t)n);
 }
 
-/* The names of the entries; returns how many. */
+/* The names of the entries; returns their number. */
 static int kernels_in(char names[][300], int most) {
     char folder[500];
     int count = 0;
@@ -167,12 +167,12 @@ TEST_AROUND(kernels_are_kept, NULL, forget_folders) {
     assert_true(filled() == 7);
     assert_int_equal(kernels_in(names, 4), 1);
 
-    set_folder("GRADSUM_KERNELS", other); /* another source is another entry */
+    set_folder("GRADSUM_KERNELS", other); /* another source gives another entry */
     assert_true(filled() == 8);
     assert_int_equal(kernels_in(names, 4), 2);
     const char *second = names[strcmp(names[0], first) == 0];
 
-    /* the second's binary under the first's name: that it does what the second does shows that it is used */
+    /* the second's binary under the first's name: if it acts like the second, it was used */
     assert_true(gs_cache_read(second, &data, &bytes));
     assert_true(gs_cache_write(first, data, bytes));
     free(data);
@@ -209,7 +209,7 @@ TEST(processes_share_the_cache) {
     char *output;
     const char *pocl = gs_test_folder();
     const char *cache = gs_test_folder();
-    /* all begin with nothing, and with one cache of PoCL's for all */
+    /* all start with an empty cache, and share one of PoCL's */
     int status =
         gs_test_shell(&output,
                       "export POCL_CACHE_DIR=%s GRADSUM_CACHE=%s\n"
@@ -223,7 +223,7 @@ TEST(processes_share_the_cache) {
     assert_string_equal(output, "");
 }
 
-/* A folder that cannot be written to, and a full one: PoCL gets a temporary folder, which is gone at the end. */
+/* If the folder is read-only or full, PoCL gets a temporary folder, which is removed at the end. */
 TEST(pocl_gets_a_folder_that_it_can_write_to) {
     gs_test_need_opencl();
     static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};
@@ -249,7 +249,7 @@ TEST(pocl_gets_a_folder_that_it_can_write_to) {
     assert_has(output, "PoCL needs a folder for compiled kernels with 8 MB free");
 }
 
-/* Open devices have different numbers, and so kernels of their own on PoCL 5 (cl/pocl.c). */
+/* Open devices have different numbers, and so separate kernels on PoCL 5 (cl/pocl.c). */
 TEST(open_devices_have_numbers) {
     gs_test_need_opencl();
     gs_device *d[3];

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- text of files on a terminal ---- */
+/* ---- text from files on a terminal ---- */
 
 TEST(control_characters_become_text) {
     static const char *const cases[][2] = {
@@ -33,9 +33,9 @@ TEST(control_characters_become_text) {
     assert_string_equal(gs_message(), "a\nb\tc\\x1b[1m");
 }
 
-/* ---- files that are read ---- */
+/* ---- reading files ---- */
 
-/* Opening a FIFO would wait for its other end. What is no file is known before anything is read of it, everywhere. */
+/* Opening a FIFO would wait for its other end. Every reader detects what is no regular file before it reads. */
 TEST(pipes_do_not_keep_us_waiting) {
     const char *folder = gs_test_folder(), *pipe = in_folder(folder, "pipe"),
                *file = in_folder(folder, "file");
@@ -46,7 +46,7 @@ TEST(pipes_do_not_keep_us_waiting) {
     void *data;
     gs_weights_info saved;
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    alarm(200); /* ends the test where it does wait */
+    alarm(200); /* ends the test if it does wait */
     assert_fails(GS_E_FILE, "pipe: it is not a regular file", gs_file_open(pipe, &fd, &size));
     assert_int_equal(errno, EINVAL);
     assert_fails(GS_E_FILE, "/dev/tty", gs_file_open("/dev/tty", &fd, &size));
@@ -132,7 +132,7 @@ TEST(mode_follows_the_umask) {
         umask(before);
         assert_int_equal(stat(path, &s), 0);
         assert_int_equal(s.st_mode & 0777, 0666 & ~masks[i]);
-        assert_int_equal(unlink(path), 0); /* one that is replaced keeps its mode: test_write.c */
+        assert_int_equal(unlink(path), 0); /* a replaced file keeps its mode: test_write.c */
     }
 }
 
@@ -169,7 +169,7 @@ TEST(targets_that_cannot_be) {
     gs_file_writer_discard(&w); /* harmless after a failed open */
     assert_int_equal(entries(folder), 2);
 
-    /* The folder goes away, or the target becomes a folder, while the file is being written. */
+    /* The folder disappears, or the target becomes a folder, while the file is being written. */
     assert_ok(gs_file_writer_open(in_folder(folder, "late"), &w));
     assert_int_equal(mkdir(in_folder(folder, "late"), 0700), 0);
     assert_fails(GS_E_FILE, "/late: Is a directory", gs_file_writer_commit(&w));
@@ -184,7 +184,7 @@ TEST(read_only_targets) {
     const char *above = gs_test_format("%s/..", folder);
     assert_int_equal(chmod(folder, root ? 0777 : 0700), 0);
     if (root) assert_int_equal(chmod(above, 0711), 0);
-    if (root && seteuid(65534) != 0) /* root may write everything: be nobody for a moment */
+    if (root && seteuid(65534) != 0) /* root may write everything: drop its rights for a moment */
         skip_because("root may write everything, and cannot become another user here");
 
     gs_file_writer w;
@@ -204,8 +204,8 @@ TEST(read_only_targets) {
     check_holds(in_folder(folder, "a"), "kept");
 }
 
-/* A limit on the size of files stands for a full disk. Large data goes past stdio's buffer, small data waits
- * in it: the one fails at fwrite, the other at commit. And a third whose failure nobody looks at: commit finds why. */
+/* A file size limit stands in for a full disk. Large data bypasses stdio's buffer and fails at fwrite; small data waits
+ * in the buffer and fails at commit. In a third case the caller ignores the failure, and commit reports it. */
 TEST(full_disk) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
@@ -244,13 +244,13 @@ TEST(full_disk) {
     assert_int_equal(entries(folder), 1);
 }
 
-/* A write that failed and that nobody looked at is found at commit. */
+/* commit detects an earlier write error that the caller ignored. */
 TEST(unnoticed_failure) {
     const char *folder = gs_test_folder(), *path = in_folder(folder, "a");
     write_text(path, "kept");
     gs_file_writer w;
     assert_ok(gs_file_writer_open(path, &w));
-    assert_int_equal(fgetc(w.file), EOF); /* the stream is for writing only: this sets its error flag */
+    assert_int_equal(fgetc(w.file), EOF); /* the stream is write-only: this sets its error flag */
     assert_fails(GS_E_FILE, "/a: Input/output error", gs_file_writer_commit(&w));
     check_holds(path, "kept");
     assert_int_equal(entries(folder), 1);
@@ -286,7 +286,7 @@ TEST(npy_bytes) {
     assert_fails(GS_E_FILE, "/no/a.npy: No such file", gs_npy_save("/no/a.npy", data, 1, 1));
 }
 
-/* ---- files that are not what their names say ---- */
+/* ---- files whose contents do not match their names ---- */
 
 static const char POINTER[] =
     "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22\n"
@@ -321,7 +321,7 @@ static gs_status read_a_text(const char *path) {
     return gs_dataset_load(where, GS_TRAIN, &d);
 }
 
-/* Every reader says what it has, and where to get the file. */
+/* Every reader says what it found, and where to get the right file. */
 TEST(files_that_are_others) {
     const struct {
         const char *bytes, *what;

@@ -1,11 +1,11 @@
-/* Where gradsum finds its own files: in the build tree, beside it, or installed. */
+/* Where gradsum finds its files: in the build tree, next to it, or installed. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
 #include <limits.h>
 #include <unistd.h>
 
-/* This program, when it is run as a copy in another place: say where the file is, or why not, and end. */
+/* If this program runs as a copy elsewhere, it prints where the file is, or why it is not found, and ends. */
 __attribute__((constructor)) static void probe(void) {
     const char *relative = getenv("GS_TEST_PROBE");
     if (!relative) return;
@@ -16,7 +16,7 @@ __attribute__((constructor)) static void probe(void) {
     _exit(0);
 }
 
-/* Run a copy of this program in folder/bin; what it found. */
+/* Runs a copy of this program in folder/bin; returns what it found. */
 static const char *found_from(const char *folder, const char *bin, const char *relative) {
     static char answer[2000];
     char self[PATH_MAX], command[3 * PATH_MAX];
@@ -52,7 +52,7 @@ TEST(found_in_the_build_tree) {
                            "cannot find gradsum's own 'own-file'"));
 }
 
-/* make B=DIR, where DIR is not below the tree. A link to nothing, or to another tree, is passed over. */
+/* make B=DIR, where DIR is outside the tree. A dangling link, or one to another tree, is ignored. */
 TEST(found_by_the_link_of_a_build_elsewhere) {
     const char *folder = gs_test_folder();
     make_folders(folder,

@@ -1,4 +1,4 @@
-/* Files that are written whole or not at all: the rights of what they replace, links, and what killed writers leave. */
+/* Files that are written whole or not at all: permissions of replaced files, links, and leftovers of killed writers. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A new file has the umask's mode; one that is replaced keeps its own, and its owner. */
+/* A new file gets the umask's mode; a replaced one keeps its mode and its owner. */
 TEST(rights_are_kept) {
     const char *path = in_folder(gs_test_folder(), "a");
     const mode_t modes[] = {0600, 0644, 0664, 0640};
@@ -28,7 +28,7 @@ TEST(rights_are_kept) {
     }
 }
 
-/* A link stays, and its target changes. A link to nothing is refused. */
+/* A link is kept, and its target changes. A dangling link is refused. */
 TEST(links) {
     const char *folder = gs_test_folder();
     struct stat s;
@@ -44,7 +44,7 @@ TEST(links) {
     assert_int_equal(entries(folder), 2);
 }
 
-/* A process that writes `path` until it is killed, or lives on. */
+/* A process that is writing `path`: it is killed, or lives on. */
 static pid_t writer_of(const char *path, bool killed) {
     int ends[2];
     char byte;
@@ -53,7 +53,7 @@ static pid_t writer_of(const char *path, bool killed) {
     assert_true(pid >= 0);
     if (pid == 0) {
         gs_file_writer w;
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where a test fails */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if the test fails */
         if (gs_file_writer_open(path, &w) != GS_OK || write(ends[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
     }
@@ -72,8 +72,8 @@ static void make_empty(const char *path) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* What killed writers have left goes with the next one, also where a living process has their number by now; what
- * living ones write, what another host has made and what only looks like it stays. */
+/* The next writer removes what killed writers left, even where a living process now has the same id. It keeps files of
+ * living writers, files of other hosts, and files with similar names. */
 TEST(leftovers_are_removed) {
     const char *folder = gs_test_folder();
     const char *path = gs_test_format("%s/a", folder);
@@ -85,7 +85,7 @@ TEST(leftovers_are_removed) {
 
     writer_of(path, true);
     assert_int_equal(entries(folder), 1);
-    pid_t living = writer_of(path, false); /* takes away what is left of the other */
+    pid_t living = writer_of(path, false); /* removes the leftovers of the other */
     assert_int_equal(entries(folder), 1);
     const char *name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     make_empty(in_folder(folder, name));
@@ -98,7 +98,7 @@ TEST(leftovers_are_removed) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) make_empty(in_folder(folder, others[i]));
     assert_int_equal(entries(folder), 9);
     write_text(path, "whole");
-    assert_int_equal(entries(folder), 9); /* the file has come, one was removed */
+    assert_int_equal(entries(folder), 9); /* one file is new, one was removed */
     name = gs_test_format("a.%ld-7%s", (long)getpid(), end);
     assert_int_not_equal(access(in_folder(folder, name), F_OK), 0);
     name = gs_test_format("a.%ld-0%s", (long)living, end);
@@ -109,7 +109,7 @@ TEST(leftovers_are_removed) {
     assert_int_equal(entries(folder), 8);
 }
 
-/* ulimit -f: the program says so, and leaves nothing. */
+/* ulimit -f: the program reports it, and leaves nothing. */
 TEST(a_limit_on_files_is_told) {
     const char *folder = gs_test_folder();
     assert_shell_prints(1, "/w: File too large",
@@ -118,8 +118,8 @@ TEST(a_limit_on_files_is_told) {
     assert_int_equal(entries(folder), 0);
 }
 
-/* What cannot be replaced by a file says what it is, before anything is computed. Where the output of the program goes
- * into the file itself, it would be lost. */
+/* A target that a file cannot replace is reported before any computation. Replacing the file that receives the
+ * program's output would lose that output. */
 TEST(what_cannot_be_written) {
     const char *pipe = in_folder(gs_test_folder(), "pipe"), *text = in_folder(gs_test_folder(), "text");
     char *output;
@@ -141,7 +141,7 @@ TEST(what_cannot_be_written) {
     }
 }
 
-/* With a closed standard stream, files get its number: no text may go into them. */
+/* If a standard stream is closed, files get its number: no text may be written into them. */
 TEST(closed_streams) {
     const char *log = gs_test_format("%s/log", gs_test_folder());
     char *output = gs_test_output(1, "train --model softmax --threads 1 --steps 3 --log %s >&-", log);
@@ -160,7 +160,7 @@ TEST(a_folder_that_cannot_be_made) {
     }
 }
 
-/* A record of --digest that is removed while it is written is a failure, which is told; training goes on. */
+/* Removing a record of --digest while it is written is a reported failure; training continues. */
 TEST(a_removed_record_is_told) {
     static const char *const starts[] = {"", "launch -n 2 --"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
@@ -175,8 +175,8 @@ TEST(a_removed_record_is_told) {
     }
 }
 
-/* Where there is no room for more of it, the record of a rank stops and says so; training goes on, and its weights are
- * saved. The limit is room for a few of the 40 steps, and for the weights. */
+/* When the disk is full, the record of a rank stops with a message; training continues, and its weights are saved. The
+ * limit allows a few of the 40 steps, and the weights. */
 TEST(a_record_without_room_stops) {
     static const char RUN[] = "train --model softmax --threads 1 --steps 40 --devices cpu,cpu";
     const char *folder = gs_test_folder();

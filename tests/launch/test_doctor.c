@@ -1,5 +1,5 @@
-/* `gradsum doctor`: what is right with this machine, and with the machines of a run (several of them are this one, as
- * tests/net/net.sh has hosts of their own).
+/* `gradsum doctor`: the state of this machine, and of the machines of a run. Here one machine stands in for several;
+ * tests/net/net.sh has separate hosts.
  */
 #include "core/usable.h"
 #include "tests/support/launched.h"
@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-/* `doctor R ...` is one on the machine of node rank R; $M "--meet tcp://..." of two nodes, and so are $M1, $M2 and $M3
- * at other ports; each line of its output begins with "nR: ", or with $L instead of "n". They run at once, and all have
+/* In a script, `doctor R ...` runs on the machine of node rank R; $M is "--meet tcp://..." of two nodes, as are $M1,
+ * $M2 and $M3 at other ports. Its output lines start with "nR: ", or with $L instead of "n". All run at once and share
  * a secret. */
 static char *run(const char *script) {
     char *output = gs_test_shell_output(
@@ -39,7 +39,7 @@ TEST(a_machine_alone) {
     assert_int_equal(status == 0, strstr(output, "WRONG") == NULL);
 }
 
-/* Each line is an object; the last one counts what is wrong. */
+/* Each line is an object; the last one counts the problems. */
 TEST(as_json) {
     char *rest;
     int checks = 0, wrong = 0, end = -1;
@@ -75,7 +75,7 @@ TEST(machines_that_fit) {
 
 #define WAITS "f0: note   waiting    node rank 1 has not come yet; waiting for at most "
 
-/* All that are there say the same of one that is not, and of what differs. */
+/* All nodes that came agree on the missing one, and on what differs. */
 static const char *wrong_is_not_named(double timeout, void *context) {
     (void)context;
     static const char *const wanted[] = {
@@ -104,9 +104,9 @@ static const char *wrong_is_not_named(double timeout, void *context) {
                        timeout, timeout));
     for (const char *const *w = wanted; *w; w++)
         if (!strstr(output, *w)) return gs_test_wrong("wanted '%s' in: %s", *w, output);
-    /* It is said after 1.5 s, or later. */
+    /* It reports this after 1.5 s or later. */
     const double left = strtod(strstr(output, WAITS) + strlen(WAITS), NULL);
-    return left > 0 && left <= timeout - 1 ? NULL : gs_test_wrong("it waits %g s: %s", left, output);
+    return left > 0 && left <= timeout - 1 ? NULL : gs_test_wrong("it waited %g s: %s", left, output);
 }
 
 TEST(what_is_wrong_is_named) {

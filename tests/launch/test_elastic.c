@@ -1,5 +1,5 @@
-/* launch --elastic: ranks are killed, those that are left go on, and with --exact or as many new ones the weights are
- * those of a run that was never disturbed. Nothing is left. tests/system/restarts.sh has random moments and hangs.
+/* launch --elastic: ranks are killed and the remaining ones continue. With --exact, or with as many new ranks, the
+ * weights are those of an undisturbed run. Nothing is left behind. tests/system/restarts.sh adds random hangs.
  */
 #include "cli/launch/launch.h"
 #include "tests/support/disturbed.h"
@@ -16,11 +16,11 @@
     "--model 'conv 4 3x3 stride 3 pad 1 no_bias, batch_norm, tanh, flatten, dropout 0.25, linear 10' "       \
     "--threads 1 --batch 600 --epochs 9"
 
-/* The seconds that a rank sleeps before an operation, so that a signal meets it there however late it is sent: shorter
- * than the time-out of those that wait for it. */
+/* The seconds that a rank sleeps before an operation, so that even a late signal arrives there: less than the timeout
+ * of the ranks that wait for it. */
 #define HELD "seconds=25"
 
-/* The rank that `held` delays is killed while it sleeps, in the middle of the second epoch. */
+/* Kills the rank that `held` delays while it sleeps, in the middle of the second epoch. */
 static void kill_in_epoch_2(disturbed *d, const char *options, int rank, const char *held) {
     setenv("GRADSUM_FAULT", held, 1);
     gs_test_disturbed_start(d, options);
@@ -30,7 +30,7 @@ static void kill_in_epoch_2(disturbed *d, const char *options, int rank, const c
     gs_test_disturbed_send(d, rank, SIGKILL);
 }
 
-/* Rank 0, which writes what is printed: the new rank 0 is another process. */
+/* Rank 0, which prints the output: the new rank 0 is another process. */
 TEST(a_new_one_takes_its_place) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 3 --elastic 1:3 -- train " SMALL " --steps 16 --optimizer adam", 0,
@@ -41,7 +41,7 @@ TEST(a_new_one_takes_its_place) {
     gs_test_disturbed_sha256(&d, "launch -n 3 -- train " SMALL " --steps 16 --optimizer adam");
 }
 
-/* 4, 2 and 1 workers; the second loss leaves one process, which has nobody to meet. */
+/* 4, 2 and 1 workers; the second loss leaves one process, without peers. */
 TEST(exact_until_one_is_left) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 4 --transport gloo --elastic 1 -- train --exact " NORMED " --steps 18", 3,
@@ -56,7 +56,7 @@ TEST(exact_until_one_is_left) {
     gs_test_disturbed_sha256(&d, "train --exact " NORMED " --steps 18");
 }
 
-/* --slow names a rank that is no more: nobody is slow then. */
+/* --slow names a rank that was lost: then no rank is slow. */
 TEST(the_slow_one_is_lost) {
     disturbed d;
     kill_in_epoch_2(&d, "-n 2 --elastic 1 -- train " SMALL " --steps 14 --slow 1:1", 1,
@@ -65,7 +65,7 @@ TEST(the_slow_one_is_lost) {
     gs_test_disturbed_said(&d, "rank 1 was killed by signal 9 (Killed); generation 2: 1 goes on\n");
 }
 
-/* That the run is exact, only the file says. */
+/* Only the file says that the run is exact. */
 TEST(exact_by_a_file) {
     disturbed d;
     const char *folder = gs_test_folder();
@@ -110,7 +110,7 @@ TEST(ctrl_c_is_no_loss) {
     assert_null(strstr(d.said, "generation"));
 }
 
-/* What a process carries is all that a run needs: a second one goes on from it. */
+/* The state that a process keeps is complete: a second run continues from it. */
 TEST(a_carried_state_is_whole) {
     gs_settings s = gs_test_settings("cpu --optimizer adam");
     gs_result whole = gs_test_train(&s), both;
@@ -126,7 +126,7 @@ TEST(a_carried_state_is_whole) {
     gs_snapshots_free(s.snapshots);
 }
 
-/* The copies of a run of so many steps. */
+/* The snapshots of a run of `steps` steps. */
 static gs_snapshots *snapshots_of(uint64_t steps, uint64_t seed, size_t *params) {
     gs_settings s = gs_test_settings("cpu");
     s.steps = steps;
@@ -145,11 +145,11 @@ typedef struct survivor {
 static gs_status settle_after_step_5(gs_comm *c, void *context) {
     survivor *me = (survivor *)context + c->rank;
     GS_TRY(gs_snapshots_settle(me->snapshots, c, &me->begin));
-    RANK_CHECK(me->begin && me->begin->step == 5, "rank %d does not begin after step 5", c->rank);
+    RANK_CHECK(me->begin && me->begin->step == 5, "rank %d does not resume after step 5", c->rank);
     return GS_OK;
 }
 
-/* Rank 0 has ended a step more than rank 1, and rank 2 is new. */
+/* Rank 0 has finished one step more than rank 1, and rank 2 is new. */
 TEST(the_last_step_that_all_have) {
     static const gs_test_layout layout = {"3 threads", 0, {3}};
     size_t params;
@@ -178,7 +178,7 @@ TEST(other_weights_are_found) {
     }
 }
 
-/* Slot 2 hangs, 3 ends because of what it has lost, 4 was let go before. */
+/* Slot 2 hangs, slot 3 ends because of the others' loss, slot 4 was dropped earlier. */
 TEST(all_that_were_lost_are_named) {
     const gs_launch launch = {.size = 5};
     const gs_elastic e = {.lost = 1}, cut_off = {.lost = -1};

@@ -1,5 +1,4 @@
-/* The launcher: what it refuses, what it hands on, and that it leaves nothing behind, neither processes
- * nor files. */
+/* The launcher: what it refuses, what it passes on, and that it leaves no processes or files behind. */
 #include "cli/launch/shared.h"
 #include "tests/support/disturbed.h"
 #include "tests/support/files.h"
@@ -35,7 +34,7 @@ TEST(wrong_usage) {
     assert_prints(0, "example:", "launch --help");
 }
 
-/* One line for all of them, and what to use; no process is started. */
+/* One message for all of them, with what to use instead; no process is started. */
 TEST(commands_whose_processes_would_not_meet_are_refused) {
     static const char *const names[] = {
         "devices", "model", "predict", "compare", "profile",  "sweep",  "report", "step",     "collectives",
@@ -54,7 +53,7 @@ TEST(commands_whose_processes_would_not_meet_are_refused) {
 TEST(statuses_are_handed_on) {
     char *output = gs_test_output(0, "launch -n3 -- --version");
     assert_int_equal(gs_test_count(output, "gradsum " GRADSUM_VERSION), 3);
-    /* it is said once that the usage is wrong, and that all have found it */
+    /* one message says that the usage is wrong and that all ranks report it */
     output = gs_test_output(2, "launch -n 2 -- train --steps x");
     assert_int_equal(gs_test_count(output, "gradsum train: --steps"), 1);
     assert_int_equal(gs_test_count(output, "gradsum launch: all 2 processes failed with this error\n"), 1);
@@ -63,7 +62,7 @@ TEST(statuses_are_handed_on) {
     output = gs_test_shell_output(2,
                                   "GRADSUM_FAULT=usage:rank=2,operation=12 %s/gradsum launch -n 3 -- train "
                                   "--model softmax --threads 1 --steps 12",
-                                  GS_BUILD_DIR); /* the others have merely lost it */
+                                  GS_BUILD_DIR); /* the others merely lost it */
     assert_has(output, "gradsum launch: rank 2 failed with exit status 2; ");
 }
 
@@ -82,7 +81,7 @@ TEST(the_cause_is_a_reason_of_its_own) {
     gs_shared_free(s);
 }
 
-/* Those that are stopped because of another's failure add nothing to it. */
+/* Ranks that are stopped because of another's failure print nothing. */
 TEST(the_stopped_are_silent) {
     const char *folder = gs_test_folder();
     char *output = gs_test_output(1, "launch -n 3 -- train --model softmax --log %s/no/log", folder);
@@ -90,7 +89,7 @@ TEST(the_stopped_are_silent) {
     assert_has(output, "cannot create the folder", "gradsum launch: rank 0 failed with exit status 1");
 }
 
-/* A signal comes when one rank waits in the folder, and the other has not come to it. */
+/* The signal arrives when one rank waits in the folder and the other has not reached it. */
 TEST(stopped_before_all_have_met) {
     disturbed d;
     setenv("GRADSUM_FAULT", "delay:rank=1,operation=0,seconds=1", 1);
@@ -103,7 +102,7 @@ TEST(stopped_before_all_have_met) {
     assert_null(strstr(d.said, "rendezvous folder"));
 }
 
-/* Each rank is told who it is, and has a cache for PoCL of its own. */
+/* Each rank receives its number and a separate cache for PoCL. */
 TEST(the_folder_of_a_launch_is_removed) {
     const char *folder = gs_test_folder();
     const char *tmp = gs_test_format("%s/tmp", folder);
@@ -120,7 +119,7 @@ TEST(the_folder_of_a_launch_is_removed) {
     output =
         gs_test_shell_output(1, "TMPDIR=/no/such/folder %s/gradsum launch -n 2 -- --version", GS_BUILD_DIR);
     assert_has(output, "cannot make a folder in /no/such/folder");
-    /* no place for a cache: the folder in which the ranks meet must stay empty all the same */
+    /* no folder for a cache: the folder of the rendezvous must stay empty all the same */
     static const char *const homes[] = {"HOME=/dev/null", "-u HOME", "HOME=/proc"};
     for (size_t i = 0; i < sizeof homes / sizeof *homes; i++) {
         output = gs_test_shell_output(0,
@@ -131,7 +130,7 @@ TEST(the_folder_of_a_launch_is_removed) {
     }
 }
 
-/* ---- a launch that is watched from here ---- */
+/* ---- a launch that this process watches ---- */
 
 typedef struct watched {
     disturbed d;
@@ -147,7 +146,7 @@ static void start(watched *w, const char *options) {
     assert_true(w->rank[0] > 0 && w->rank[1] > 0);
 }
 
-/* Two ranks that train until they are ended; returns when they have met. */
+/* Two ranks that train until they are ended; returns once they have met. */
 static void start_training(watched *w) {
     char meet[400] = "";
     start(w, "-n 2 -- train --model softmax --threads 1 --batch 12 --epochs 1000000");
@@ -156,7 +155,7 @@ static void start_training(watched *w) {
     for (int i = 0; i < 30000 && access(meet, F_OK) == 0; i++) usleep(10000);
 }
 
-/* The launcher's exit status; its last line holds `part`; no process and no file is left. */
+/* Checks the launcher's exit status, that its last line contains `part`, and that no process or file is left. */
 static const char *ended_wrongly(const watched *w, int wanted, const char *part) {
     const int status = gs_test_launcher_end(w->d.launcher);
     char *text = gs_test_text(w->d.err, NULL);
@@ -182,7 +181,7 @@ TEST(a_killed_rank_ends_all) {
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ");
 }
 
-/* Nothing that it would do on its own ends the other one: it is stopped, as by a debugger. */
+/* The stopped rank, as if in a debugger, does nothing that would end the other one. */
 TEST(a_rank_that_hangs_is_killed) {
     watched w;
     start_training(&w);
@@ -191,7 +190,7 @@ TEST(a_rank_that_hangs_is_killed) {
     assert_ended(&w, 1, "gradsum launch: rank 1 was killed by signal 9 (Killed); ended the other 1");
 }
 
-/* The last line names the process that is stopped, and not one that waited for it. */
+/* The last line names the stopped process, not one that waited for it. */
 static const char *another_is_named_last(double timeout, void *context) {
     const int i = *(int *)context;
     static const char *const transports[] = {"shm", "gloo"};
@@ -211,7 +210,7 @@ TEST(a_stopped_rank_is_named_last) {
     for (int i = 0; i < 2; i++) gs_test_patiently(4, another_is_named_last, &i);
 }
 
-/* A pipe that is full: who writes into it waits. */
+/* A full pipe: a process that writes into it blocks. */
 static void full_pipe(int ends[2]) {
     static const char bytes[4096];
     assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
@@ -219,8 +218,8 @@ static void full_pipe(int ends[2]) {
     assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
 }
 
-/* Two ranks that need nothing of each other wait for their output. One is stopped, the other goes on and ends with 0.
- * The time-out is the launch's, and the command's own. */
+/* Two independent ranks wait for their output. One is stopped, the other continues and ends with 0. The timeouts: the
+ * launch's, and the command's own. */
 static void check_stopped_at_its_end(const char *timeout, const char *own) {
     static char bytes[4096];
     int ends[2];
@@ -253,15 +252,15 @@ TEST(signals_are_passed_on) {
     }
 }
 
-/* The other one ends by itself when the time-out has come: no need to wait for the stopped one any longer. */
+/* The other rank ends by itself at the timeout: the launch then need not wait for the stopped one. */
 static const char *stopped_one_lives(double timeout, void *context) {
     (void)context;
     watched w;
     const char *text = gs_test_format("%g", timeout);
-    setenv("GRADSUM_TIMEOUT", text, 1); /* busy machines start one rank later than the other */
+    setenv("GRADSUM_TIMEOUT", text, 1); /* on a busy machine one rank starts later than the other */
     start_training(&w);
     unsetenv("GRADSUM_TIMEOUT");
-    kill(w.d.launcher, SIGSTOP); /* it passes the signal on when rank 0 is stopped, and not before */
+    kill(w.d.launcher, SIGSTOP); /* it forwards the signal only after rank 0 has stopped */
     kill(w.d.launcher, SIGTERM);
     kill(w.rank[0], SIGSTOP);
     kill(w.d.launcher, SIGCONT);
@@ -280,12 +279,12 @@ TEST(a_second_signal_kills) {
     kill(w.rank[0], SIGSTOP);
     kill(w.rank[1], SIGSTOP);
     kill(w.d.launcher, SIGINT);
-    while (gs_test_signal_waits(w.d.launcher, SIGINT)) usleep(1000); /* else the two would be one */
+    while (gs_test_signal_waits(w.d.launcher, SIGINT)) usleep(1000); /* else the two signals would merge */
     kill(w.d.launcher, SIGINT);
     assert_ended(&w, 128 + SIGINT, "gradsum launch: stopped by signal 2");
 }
 
-/* The launcher itself is killed: its processes do not live on, and leave nothing. */
+/* The launcher itself is killed: its processes end, and leave nothing. */
 TEST(ranks_die_with_the_launcher) {
     watched w;
     start_training(&w);

@@ -1,5 +1,5 @@
-/* Signals lose nothing and leave nothing: weights are saved, folders are removed, and the exit status is the shell's,
- * 128 + N. */
+/* Signals lose nothing and leave nothing behind: weights are saved, folders are removed, and the exit status is the
+ * shell's, 128 + N. */
 #include "cli/cli.h"
 #include "tests/support/launched.h"
 #include "tests/support/training.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define AWAIT_STEPS GS_TEST_AWAIT("step ") "\n"
-/* Two at the same moment: both wait for a process that is stopped. */
+/* Two signals at once: both are pending for a stopped process. */
 #define TERM_AND_HUP                                                                                         \
     "kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do :; done; kill -TERM $!; kill -HUP $!; "    \
     "kill -CONT $!; wait $!; S=$?; case $S in 129|143) S=stopped;; esac"
@@ -21,8 +21,8 @@ static void assert_saved(const char *output, const char *status, const char *par
     if (weights) assert_prints(0, "test accuracy", "eval --load %s", weights);
 }
 
-/* The terminal goes; Ctrl-C, which a shell has its background ignore; two signals at once, as `timeout` sends
- * them: the first that is taken is the exit status. */
+/* The terminal closes; Ctrl-C, which a shell makes its background jobs ignore; two signals at once, as `timeout` sends
+ * them: the first one delivered determines the exit status. */
 TEST(a_signal_saves_weights) {
     static const char *const cases[][3] = {{"kill -HUP $!; wait $!; S=$?", "status 129", "cpu"},
                                            {"kill -INT $!; wait $!; S=$?", "status 130", "cpu,cpu"},
@@ -38,7 +38,7 @@ TEST(a_signal_saves_weights) {
     }
 }
 
-/* `timeout` signals its process and then the process group: both are one wish. */
+/* `timeout` signals its process and then the process group: both count as one request. */
 TEST(a_second_signal_soon_after_ends_nothing) {
     int status;
     const pid_t child = fork();
@@ -54,7 +54,7 @@ TEST(a_second_signal_soon_after_ends_nothing) {
     assert_int_equal(status, 0);
 }
 
-/* nohup: a signal that is ignored stays ignored; and a scheduler's warning ends nothing. */
+/* nohup: an ignored signal stays ignored. A scheduler's warning ends nothing. */
 TEST(an_ignored_signal_stays_ignored) {
     char *output;
     gs_test_shell(
@@ -78,7 +78,7 @@ TEST(a_closed_output_saves_weights) {
     }
 }
 
-/* The run that explain makes by itself is recorded in a folder of its own. */
+/* The run that explain starts by itself records into a separate folder. */
 TEST(explain_leaves_no_folder) {
     char *output;
     const char *folder = gs_test_folder();
@@ -93,7 +93,7 @@ TEST(explain_leaves_no_folder) {
     assert_saved(output, "left: status stopped", "was stopped by a signal after step", NULL);
 }
 
-/* The signal comes to one thread, and another one sleeps. */
+/* One thread receives the signal, and another one sleeps. */
 TEST(a_signal_ends_a_pause) {
     char *output;
     gs_test_shell(&output,
@@ -105,7 +105,7 @@ TEST(a_signal_ends_a_pause) {
     assert_saved(output, "status 143", "stopped by a signal after step", NULL);
 }
 
-/* A rank that waits for one that never comes. */
+/* A rank that waits for a rank that never comes. */
 TEST(a_signal_ends_the_wait_at_the_start) {
     char *output;
     const char *folder = gs_test_format("%s/meet", gs_test_folder());
@@ -130,8 +130,8 @@ TEST(schemes_leaves_no_folder) {
     }
 }
 
-/* Each is stopped for longer than its time-out, while its ranks wait for each other, and ends with the weights of one
- * that nobody has disturbed. */
+/* Each launch is stopped for longer than its timeout while its ranks wait for each other, and ends with the weights of
+ * an undisturbed one. */
 TEST(a_pause_is_no_time_out) {
     char *output, *at, one[65], other[65];
     gs_test_shell(
@@ -149,7 +149,7 @@ TEST(a_pause_is_no_time_out) {
         gs_test_folder(), GS_BUILD_DIR);
     at = output;
     for (int i = 0; i < 5; i++, at++) {
-        if (!(at = strstr(at, "ran 0 0 "))) fail_msg("%d of 5 ran to their end: %s", i, output);
+        if (!(at = strstr(at, "ran 0 0 "))) fail_msg("%d of 5 finished: %s", i, output);
         gs_test_hash_of(at, i == 0 ? one : other);
         if (i > 0) assert_string_equal(one, other);
     }
@@ -160,8 +160,8 @@ static void ask_to_stop(void *context, int epoch, uint64_t done, uint64_t of, co
     gs_stop_requested = SIGTERM;
 }
 
-/* The request comes after the last step, so that the test is the next thing. Where workers need each other in it, it
- * goes on to its end. */
+/* The request arrives after the last step, so that the test is next. If the workers need each other in the test, it
+ * runs to its end. */
 TEST(a_test_is_stopped) {
     static const gs_observer observer = {.step = ask_to_stop};
     for (int zero = 0; zero <= 3; zero += 3) {

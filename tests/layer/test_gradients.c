@@ -1,5 +1,5 @@
-/* Gradients of whole networks by finite differences, of every parameter and of the input: what one operator's test
- * cannot see is how layers pass dx on, share buffers, and draw dropout's mask a second time. */
+/* Gradients of whole networks by finite differences, for every parameter and for the input: how layers pass dx on,
+ * share buffers, and draw dropout's mask again. Tests of single operators cannot check this. */
 #include <math.h>
 #include "core/philox.h"
 #include "layer/make.h"
@@ -12,7 +12,7 @@ typedef struct network {
     gs_layer *net;
     gs_pass pass;
     float step;                     /* of finite differences */
-    size_t inputs, outputs, params; /* floats, of the whole batch; params: the state included */
+    size_t inputs, outputs, params; /* floats of the whole batch; params includes the state */
     gs_mem x, dy, weights, gradients;
     float *host_x, *host_weights, *host_y;
 } network;
@@ -53,7 +53,7 @@ static void network_open(network *t, gs_device *d, const char *text, gs_shape in
     t->host_y = gs_test_malloc(t->outputs * sizeof *t->host_y);
 }
 
-/* sum of y dy, in double, so that only y itself is rounded to f32. */
+/* sum of y dy, in double, so that only y is rounded to f32. */
 static double scalar(network *t) {
     gs_mem y;
     assert_ok(gs_layer_forward(t->net, &t->pass, t->x, &y));
@@ -78,7 +78,7 @@ static double difference(network *t, gs_mem where, const float *host, size_t i) 
 
 static void check_part(network *t, gs_mem where, const float *host, const float *got, size_t count,
                        const char *what) {
-    /* The rounding of a whole network's f32 results is divided by the step. */
+    /* The step divides the rounding of the whole network's f32 results. */
     const double tolerance = 1e-3;
     size_t checks = gs_test_small() ? 2 : 12;
     double squares = 0;
@@ -89,8 +89,7 @@ static void check_part(network *t, gs_mem where, const float *host, const float 
         double want = difference(t, where, host, i), off = fabs(got[i] - want);
         double allowed = tolerance * (fabs(want) + rms);
         if (!(off <= allowed))
-            fail_msg("\"%s\" on %s, %s: %s[%zu] is %.9g, the difference quotient %.9g: off by %.2g, allowed "
-                     "are %.2g",
+            fail_msg("\"%s\" on %s, %s: %s[%zu] is %.9g, difference quotient %.9g: off by %.2g, allowed %.2g",
                      t->text, t->device->name, t->pass.training ? "training" : "evaluation", what, i,
                      (double)got[i], want, off, allowed);
     }
@@ -122,7 +121,7 @@ static void check_network(gs_device *d, const char *text, gs_shape in, float ste
 }
 
 TEST(gradients) {
-    /* Where there are relu and max_pool, the step is small, so that none changes its side or its choice. */
+    /* With relu and max_pool the step is small, so that no element changes sides and no maximum moves. */
     const float wide = 1 / 32.0f, narrow = 1 / 512.0f;
     const struct {
         const char *text;
@@ -173,7 +172,7 @@ TEST(gradients) {
                 check_network(d, networks[i].text, networks[i].in, networks[i].step, training);
 }
 
-/* Each layer whose text is a word, or a word and a number, by itself, for images, or for vectors if it takes none. */
+/* Networks of one layer whose text is a word, or a word and a number; for images, or for vectors if it takes none. */
 #define TEXT(name, ...) #name " ",
 TEST(gradients_of_each_layer) {
     static const char *const words[] = {GS_WORD_LAYERS(TEXT) GS_NUMBER_LAYERS(TEXT)}, *const numbers[] = {
@@ -194,7 +193,7 @@ TEST(gradients_of_each_layer) {
     }
 }
 
-/* Nobody needs the input's gradient: the layers before the first that learns do nothing, the others as before. */
+/* Without the input's gradient, layers before the first one with parameters do nothing; the others work as before. */
 TEST(gradients_without_dx) {
     const char *text = "tanh, dropout 0.2, residual (relu | flatten, sigmoid), residual (linear 8 | tanh, "
                        "linear 8)";
@@ -216,7 +215,7 @@ TEST(gradients_without_dx) {
     }
 }
 
-/* The mask belongs to a sample's place in the global batch, not to who computes it. */
+/* The mask depends on a sample's index in the global batch, not on the worker that computes it. */
 TEST(dropout_does_not_depend_on_the_cut) {
     enum { N = 5, SIZE = 7 };
     float whole[N * SIZE], part[N * SIZE], other[N * SIZE];
@@ -240,7 +239,7 @@ TEST(dropout_does_not_depend_on_the_cut) {
         }
         assert_memory_equal(part, whole, sizeof whole);
 
-        /* another step, another seed, another layer: another mask */
+        /* another step, seed or layer gives another mask */
         for (int change = 0; change < 3; change++) {
             pass = (gs_pass){.n = N, .training = true, .seed = 3 + (change == 1), .step = 9 + (change == 0)};
             net->number = change == 2;
@@ -253,7 +252,7 @@ TEST(dropout_does_not_depend_on_the_cut) {
         gs_philox(3, gs_stream_hi(GS_STREAM_DROPOUT, 9), 0, word);
         assert_true(whole[1] == (gs_uniform(word[1]) >= 0.5f ? 2.0f : 0.0f));
 
-        /* evaluation: x itself, no copy */
+        /* evaluation returns x itself, not a copy */
         pass.training = false;
         assert_ok(gs_layer_forward(net, &pass, x, &y));
         assert_ptr_equal(y.base, x.base);

@@ -1,6 +1,6 @@
-/* Activations and their gradients in 16 bits (half_storage.h), on the devices that can: to the bit what the operators
- * give in f32 for numbers that were rounded before, rounded afterwards; which layers have them so; and what runs lose
- * and save. */
+/* Activations and their gradients in 16 bits (half_storage.h), on devices that support them. The results have the same
+ * bits as the f32 operators give for rounded inputs, rounded afterwards. Also: which layers store them in 16 bits, and
+ * how much accuracy runs lose and memory they save. */
 #include <math.h>
 
 #include "cpu/round16.h"
@@ -11,7 +11,7 @@
 
 /* ---- operators ---- */
 
-enum { AROUND = 32, OTHER = 0xabcd }; /* numbers before and after those of an output, and what they are */
+enum { AROUND = 32, OTHER = 0xabcd }; /* guard numbers before and after an output, and their value */
 
 static gs_mem new_halves(gs_device *d, size_t count) {
     const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
@@ -22,7 +22,7 @@ static gs_mem new_halves(gs_device *d, size_t count) {
     return gs_at_number(m, AROUND);
 }
 
-/* Numbers that 16 bits have. */
+/* Rounds to numbers that fit into 16 bits. */
 static void round_tensor(instance *t, tensor which, gs_precision p) {
     const size_t count = t->count[which];
     if (count == 0) return;
@@ -43,7 +43,7 @@ static void compare_halves(const instance *a, const instance *b, tensor which, g
     gs_wire_widen(p == GS_PRECISION_BF16 ? GS_WIRE_BF16 : GS_WIRE_F16, got, halves + AROUND, count);
     for (size_t i = 0; i < all; i++)
         if ((i < AROUND || i >= AROUND + count) && halves[i] != OTHER)
-            fail_msg("%s on %s: %s: number %zu of %zu, after %d, was written", operator_case_name(a->c),
+            fail_msg("%s on %s: %s: number %zu of %zu, after %d, was overwritten", operator_case_name(a->c),
                      d->name, tensor_names[which], i, count, AROUND);
     for (size_t i = 0; i < count; i++) {
         const float x = a->host[which][i], want = p == GS_PRECISION_BF16 ? gs_round_bf16(x) : gs_round_f16(x);
@@ -63,18 +63,18 @@ static void compare_floats(instance *a, instance *b, tensor which) {
                      (double)b->host[which][i], (double)a->host[which][i]);
 }
 
-/* Their backward has y as it was rounded. */
+/* Whether backward reads y, as it was rounded. */
 static bool derives_from_y(const operator_case *c) {
     return strcmp(c->op, "tanh") == 0 || strcmp(c->op, "sigmoid") == 0;
 }
 
-/* float_dx: dx is a part of a sum over workers, and lies in f32. */
+/* float_dx: dx is one term of a sum over workers, and is stored in f32. */
 static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precision p, bool float_dx) {
     static const tensor flows[] = {X, DY, Y, DX};
-    const bool tokens = strcmp(c->op, "embedding") == 0; /* x are their numbers */
+    const bool tokens = strcmp(c->op, "embedding") == 0; /* x holds token numbers */
     const int halves = float_dx ? 3 : 4;
     instance a, b;
-    instance_open(&a, d, c, 0); /* Oclgrind 21.10 loses count of writes to the middle */
+    instance_open(&a, d, c, 0); /* Oclgrind 21.10 loses track of writes into the middle */
     instance_open(&b, d, c, 3);
     a.relu = b.relu = relu;
     if (!tokens) round_tensor(&a, X, p);
@@ -104,7 +104,7 @@ static void one_case(gs_device *d, const operator_case *c, bool relu, gs_precisi
 static const char *operator_tried;
 
 static void operators_on(gs_device *d, gs_precision p) {
-    size_t number = p; /* under a slow checker each case in one precision, with or without relu */
+    size_t number = p; /* under a slow checker each case runs in one precision, with or without relu */
     const bool has_relu = strcmp(operator_tried, "linear") == 0 || strcmp(operator_tried, "conv2d") == 0,
                sums_dx = has_relu || strcmp(operator_tried, "conv2d_groups") == 0;
     for (const operator_case *c = next_case(operator_tried, NULL); c; c = next_case(operator_tried, c)) {
@@ -120,13 +120,13 @@ static void in_16_bits(void **state) {
     gs_test_on_each_with_16_bits(operators_on);
 }
 
-/* ---- operators that have no cases ---- */
+/* ---- operators without cases ---- */
 
 static gs_mem room(gs_device *d, size_t floats) {
     return gs_test_alloc(d, floats * sizeof(float));
 }
 
-/* Numbers that 16 bits have. */
+/* Numbers that fit into 16 bits. */
 static gs_mem drawn(gs_device *d, gs_precision p, size_t count, uint32_t salt) {
     float *x = gs_test_malloc(count * sizeof *x);
     const gs_mem m = room(d, count);
@@ -136,7 +136,7 @@ static gs_mem drawn(gs_device *d, gs_precision p, size_t count, uint32_t salt) {
     return m;
 }
 
-/* x: GS_NONE: nothing yet. */
+/* x: GS_NONE: uninitialised. */
 static gs_mem halved(gs_device *d, gs_mem x, size_t count) {
     gs_mem m = room(d, (count + 1) / 2);
     m.half = true;
@@ -144,7 +144,7 @@ static gs_mem halved(gs_device *d, gs_mem x, size_t count) {
     return m;
 }
 
-/* want, in f32, is to be rounded; got lies in 16 bits. */
+/* want is in f32, still to be rounded; got is in 16 bits. */
 static void assert_rounded(gs_device *d, gs_precision p, gs_mem want, gs_mem got, size_t count,
                            const char *what) {
     float *x = gs_test_malloc(count * sizeof *x), *y = gs_test_malloc(count * sizeof *y);
@@ -178,8 +178,8 @@ TEST_AROUND(add_and_dropout, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(add_and_dropout_on);
 }
 
-/* From a y that was rounded: as far from the derivative of x as half_storage.h says, and somewhere half as far. `most`
- * is in units of 1: 2^-8, 2^-11. */
+/* Derivatives from a rounded y: as far from the derivative at x as half_storage.h says, and somewhere at least half as
+ * far. `most` is in units of the rounding at 1: 2^-8, 2^-11. */
 static void check_slope(const float *x, const float *dx, size_t count, double (*slope)(double), double most,
                         double unit, const char *what) {
     double worst = 0;
@@ -227,7 +227,7 @@ TEST_AROUND(derivatives_from_y, gs_test_to_f32, gs_test_to_f32) {
     gs_test_on_each_with_16_bits(derivatives_from_y_on);
 }
 
-/* conv, relu, max_pool as one operator; winograd where both numbers of channels are 16. */
+/* conv, relu, max_pool as one operator; winograd if both channel counts are 16. */
 static void fused_on(gs_device *d, gs_precision p) {
     static const gs_conv2d_sizes all[] = {{1, 28, 28, 6, 28, 28, 5, 5, 1, 1, 2, 2, 1, 1, 1},
                                           {3, 12, 20, 5, 12, 20, 3, 3, 1, 1, 1, 1, 1, 1, 1},
@@ -265,13 +265,13 @@ TEST_AROUND(fused, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- which layers ---- */
 
-/* Of each leaf that is called, in order: what of x and y lies in 16 bits: "-": none, "x", "y", "b": both. */
+/* For each executed leaf, in order, whether x and y are in 16 bits: "-": neither, "x", "y", "b": both. */
 static gs_status describe(gs_layer *l, void *text) {
     if (l->fused || l->children > 0) return GS_OK;
     const char c = l->memory.x_half ? (l->memory.y_half ? 'b' : 'x') : l->memory.y_half ? 'y' : '-';
     assert_true(l->memory.y_buffer < 0 || l->y.half == l->memory.y_half);
     assert_true(l->memory.dx_buffer < 0 || l->dx.half == l->memory.x_half);
-    *strchr(text, '\0') = c; /* there is room, and zeros follow */
+    *strchr(text, '\0') = c; /* the buffer is large enough, and zeros follow */
     return GS_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "tests/support/training.h"
 #include "parallel/schedule.h"
 
-/* ---- models whose layers work in place, are fused, draw masks, take statistics, end in all ways ---- */
+/* ---- models whose layers work in place, are fused, draw masks, compute statistics, and end in every way ---- */
 
 static const char lenet[] = "conv 6 5x5 pad 2, relu, max_pool 2, conv 8 3x3 pad 1, relu, max_pool 2, "
                             "flatten, linear 20, relu, linear 12, relu, linear 10";
@@ -39,7 +39,7 @@ static int make_sets(void **state) {
     return 0;
 }
 
-/* Batches of 24 of 60 samples: the third has 12. */
+/* Batches of 24 of 60 samples: the third batch holds 12. */
 static gs_settings settings_of(const data *sets, const char *model, const char *devices) {
     gs_settings s = gs_test_options("--model '%s'", model);
     s.train_set = s.test_set = model == gpt ? sets->tokens : sets->images;
@@ -47,7 +47,7 @@ static gs_settings settings_of(const data *sets, const char *model, const char *
     return s;
 }
 
-/* Running statistics, which follow the parameters, and what is measured too. */
+/* Compares the running statistics, which follow the parameters, and the measured values too. */
 static void same_outcome(const gs_settings *s, const gs_result *plain, const gs_result *again,
                          const char *what) {
     gs_model *plan = gs_test_plan(s->model, s->train_set->shape);
@@ -78,7 +78,7 @@ TEST_AROUND(every_model_gets_the_same_bits, make_sets, NULL) {
             same_bits(settings_of(*state, models[i], d->name), "");
 }
 
-/* ---- in all ways to train ---- */
+/* ---- with every strategy ---- */
 
 TEST_AROUND(passes_and_precision, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, resnet, "cpu"),
@@ -90,11 +90,11 @@ TEST_AROUND(passes_and_precision, make_sets, NULL) {
     s.precision = GS_PRECISION_F16;
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5");
     if (!gs_test_has_opencl()) return;
-    s.devices = "cl"; /* where activations lie in 16 bits */
+    s.devices = "cl"; /* where activations are stored in 16 bits */
     same_bits(s, " --precision f16 --optimizer adamw --clip 0.5, OpenCL");
 }
 
-/* With --bucket sums begin while backward still runs. Global statistics: what the workers sum has one order. */
+/* With --bucket, sums start while backward still runs. With global statistics, the workers add in one fixed order. */
 TEST_AROUND(several_workers, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, endings, "cpu,cpu"), "--bucket 1");
     same_bits(s, " --bucket 1");
@@ -112,7 +112,7 @@ TEST_AROUND(exact, make_sets, NULL) {
     same_bits(s, " --exact");
 }
 
-/* The layers of a segment are in one unit, whose weights are there while its forward is run again. */
+/* The layers of a segment form one unit, whose weights are present while its forward runs again. */
 TEST_AROUND(zero, make_sets, NULL) {
     gs_settings s = settings_of(*state, gpt, "cpu,cpu,cpu");
     for (s.zero = 1; s.zero <= 3; s.zero++) same_bits(s, " --zero 1, 2, 3");
@@ -123,7 +123,7 @@ TEST_AROUND(zero, make_sets, NULL) {
     same_bits(s, " --zero 3 --exact");
 }
 
-/* Each stage has segments of its own layers. */
+/* Each stage divides its layers into segments. */
 TEST_AROUND(pipelines, make_sets, NULL) {
     for (const gs_pipeline_schedule *const *schedule = gs_pipeline_schedules(); *schedule; schedule++) {
         gs_settings s = gs_test_with(settings_of(*state, *schedule == &gs_gpipe ? resnet : gpt, "cpu,cpu"),
@@ -133,7 +133,7 @@ TEST_AROUND(pipelines, make_sets, NULL) {
     }
 }
 
-/* What is computed again is summed again in the group. */
+/* The group sums again what is computed again. */
 TEST_AROUND(tensor_parallel, make_sets, NULL) {
     gs_settings s = gs_test_with(settings_of(*state, gpt, "cpu,cpu,cpu,cpu"), "--tensor 2");
     same_bits(s, " --tensor 2");
@@ -147,7 +147,7 @@ TEST_AROUND(tensor_parallel, make_sets, NULL) {
 
 /* ---- memory ---- */
 
-/* Measured by the ledger in a run, and planned before it. */
+/* The ledger of a run agrees with the plan. */
 TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
     static const char *const models[] = {resnet, gpt};
     FOR_EACH_DEVICE (d)
@@ -173,7 +173,7 @@ TEST_AROUND(it_takes_less_memory, make_sets, NULL) {
         }
 }
 
-/* Chen et al.: with segments of k of n layers, about n / k + k of them are there at once. */
+/* Chen et al.: with segments of k of n layers, about n / k + k layers' activations exist at once. */
 TEST(memory_of_a_deep_model) {
     enum { N = 16, WIDTH = 64 };
     static const char model[] = "linear 64, tanh, 64 x (linear 64, silu), linear 3";
@@ -186,8 +186,8 @@ TEST(memory_of_a_deep_model) {
         takes[on] = cpu->memory.now[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS] / (N * WIDTH * sizeof(float));
         gs_test_free(m);
     }
-    assert_true(takes[0] > 128); /* y of 64 linear and 64 silu, in buffers of their own */
-    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* dx and the loss's */
+    assert_true(takes[0] > 128);                         /* y of 64 linear and 64 silu, in separate buffers */
+    assert_true(takes[1] < 1.1 * (128.0 / 16 + 16 + 4)); /* dx, and that of the loss */
 }
 
 /* ---- the option ---- */

@@ -1,4 +1,4 @@
-/* --recompute: what a segment is, and what of it is done again. That the bits are the same: test_recompute.c. */
+/* --recompute: what forms a segment, and what of it is computed again. The bits are compared in test_recompute.c. */
 #include <math.h>
 #include "layer/make.h"
 #include "layer/memory/recompute.h"
@@ -21,14 +21,14 @@ TEST(segments_are_what_is_said) {
         {"resnet20", image, GS_RECOMPUTE_BLOCKS,
          10},                                     /* the first convolution with its batch_norm, 9 blocks */
         {"resnet20", image, GS_RECOMPUTE_ALL, 9}, /* residuals */
-        {"resnet20", image, 1000, 0},             /* one, which ends the model */
+        {"resnet20", image, 1000, 0},             /* one segment, which ends the model */
         {"gpt 65", sequence, GS_RECOMPUTE_BLOCKS, 4},      /* attention and mlp */
-        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each */
+        {"gpt 65", sequence, GS_RECOMPUTE_ALL, 8},         /* each of them */
         {"gpt 65", sequence, 4, 2},                        /* layers 0 to 3, 4 to 7; 8 to 11 end the model */
-        {"lenet", gray, GS_RECOMPUTE_ALL, 0},              /* no layer has another one inside */
-        {"vgg11", {3, 32, 32, 0}, GS_RECOMPUTE_BLOCKS, 0}, /* conv, relu: y of both is the same */
+        {"lenet", gray, GS_RECOMPUTE_ALL, 0},              /* no layer contains another */
+        {"vgg11", {3, 32, 32, 0}, GS_RECOMPUTE_BLOCKS, 0}, /* conv, relu: both have the same y */
         {"linear 9, tanh, residual (linear 9, linear 9), linear 2", {5, 1, 1, 0}, GS_RECOMPUTE_BLOCKS, 1},
-        /* layers 0 to 2 and the tanh that writes over y of 2; 4 and 5 keep one y; 6 and 7 end the model */
+        /* layers 0 to 2 and the tanh that overwrites y of 2; 4 and 5 share one y; 6 and 7 end the model */
         {"linear 9, tanh, linear 9, tanh, linear 8, tanh, linear 9, linear 2", {5, 1, 1, 0}, 3, 1},
     };
     gs_device *cpu = gs_test_device("cpu", 1);
@@ -43,11 +43,11 @@ TEST(segments_are_what_is_said) {
     }
 }
 
-/* Backward of a linear layer reads its x alone: the last one of a segment is not run again; nor is a sum. */
+/* Backward of a linear layer reads only its x, so the last layer of a segment does not run again. Nor does a sum. */
 TEST(what_nobody_reads_is_not_repeated) {
     static const struct {
         const char *model;
-        double flops; /* of a sample, for linear without bias 2 x 8 x 8, others a few */
+        double flops; /* per sample: for linear without bias 2 x 8 x 8, for others a few */
     } cases[] = {
         {"linear 8 no_bias, residual (linear 8 no_bias, gelu, linear 8 no_bias), linear 8 no_bias", 128 + 8},
         {"linear 8 no_bias, residual (linear 8 no_bias, tanh), linear 8 no_bias", 128 + 8},
@@ -112,7 +112,7 @@ ON_EVERY_DEVICE(statistics_are_summed_once)
 
 /* ---- a container that the library does not know ---- */
 
-/* y = second(x) + first(x); the second comes first, and its backward reads what it gave. */
+/* y = second(x) + first(x). The second layer runs first, and its backward reads its output. */
 static gs_status both_plan(gs_layer *l, gs_shape in) {
     for (int i = 0; i < 2; i++) GS_TRY(gs_layer_plan_child(l, i, i ? "second" : "first", in, l->needs_dx));
     l->out = l->child[0]->out;

@@ -1,4 +1,4 @@
-/* Sequences of tokens: what the tables of cases and of models cannot see of their operators and layers. */
+/* Sequences of tokens: properties of their operators and layers that the tables of cases and models do not cover. */
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/on_devices.h"
@@ -20,7 +20,7 @@ static void keep_outputs(instance *t) {
 static void check_bits(const instance *t, const instance *want, const char *how) {
     for (int i = Y; i < TENSORS; i++)
         if (memcmp(t->host[i], want->host[i], t->count[i] * sizeof(float)) != 0)
-            fail_msg("%s on %s, %s: %s has other bits", operator_case_name(t->c), t->device->name, how,
+            fail_msg("%s on %s, %s: the bits of %s differ", operator_case_name(t->c), t->device->name, how,
                      tensor_names[i]);
 }
 
@@ -33,13 +33,13 @@ static void same_bits_of(const operator_case *c, gs_device *first, gs_device *se
     check_bits(&t, &want, how);
 }
 
-/* Of linear layers too, where their products are our own and not OpenBLAS's (cpu/linear.h). */
+/* Includes linear layers where we compute their products instead of OpenBLAS (cpu/linear.h). */
 static bool is_linear_of_many_tokens(const operator_case *c) {
     const int n = c->arg[0], in = c->arg[1], out = c->arg[2];
     return gs_cpu_has_avx512() && n > 128 && in >= 64 && out >= 64 && in % 16 == 0 && out % 16 == 0;
 }
 
-/* Sums are added in a fixed order: a second time, and with any number of threads. */
+/* Sums are added in a fixed order: repeated runs give the same bits, for any number of threads. */
 static void same_bits(gs_device *first, gs_device *second, const char *how) {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
         for (const operator_case *c = next_case(operators[i], NULL); c; c = next_case(operators[i], c))
@@ -64,7 +64,7 @@ TEST(the_same_bits_with_any_number_of_threads) {
 
 /* ---- layer_norm ---- */
 
-/* Rows far from 0, rows whose numbers are all the same, and one with a NaN. */
+/* Rows far from 0, rows of equal numbers, and one with a NaN. */
 static void layer_norm_of_odd_rows_on(gs_device *d) {
     enum { ROWS = 3, C = 37 };
     float x[ROWS][C], w[C], b[C], y[ROWS][C], kept[2 * ROWS];
@@ -95,7 +95,7 @@ ON_EVERY_DEVICE(layer_norm_of_odd_rows)
 
 /* ---- embedding ---- */
 
-/* What names no row shows as NaN, touches nothing else, and is left out by backward. */
+/* A number that names no row gives NaN, changes nothing else, and is skipped by backward. */
 static void tokens_without_a_row_on(gs_device *d) {
     enum { N = 8, ROWS = 3, C = 5, GUARD = 4 };
     const float x[N] = {1, -1, 3, 0.5f, NAN, 1e30f, 2, -0.0f};
@@ -120,7 +120,7 @@ static void tokens_without_a_row_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(tokens_without_a_row)
 
-/* Nobody may ask, but if somebody does, the gradient of token numbers is 0. */
+/* The gradient of token numbers is 0, although no caller needs it. */
 static void tokens_have_no_gradient_on(gs_device *d) {
     float x[3] = {0, 2, 1}, dx[3] = {5, 5, 5};
     gs_layer *l = gs_embedding(3, 2);
@@ -153,7 +153,7 @@ static void attend(gs_device *d, const float *x, int length, int causal, float *
     assert_ok(d->ops->read(d, y, to, out * sizeof *y));
 }
 
-/* Scores up to about 30, as those of a trained network, beside sums in double. */
+/* Scores up to about 30, as in trained networks, compared with sums in double. */
 static void attention_of_large_scores_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], y[TOKENS_MOST][WIDTH];
     enum { D = WIDTH / HEADS };
@@ -176,7 +176,7 @@ static void attention_of_large_scores_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(attention_of_large_scores)
 
-/* Scores far above what exp can take: the largest has all the weight, wherever it stands. */
+/* Scores far beyond the range of exp: the largest one gets all of the weight, in any position. */
 static void attention_to_one_token_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], y[TOKENS_MOST][WIDTH];
     const int found = 67;
@@ -192,7 +192,7 @@ static void attention_to_one_token_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(attention_to_one_token)
 
-/* dx of one sample, in double: what backend.h says. */
+/* dx of one sample, in double, by the formula in backend.h. */
 static void attend_backward(const float (*x)[3][WIDTH], const float (*dy)[WIDTH], int length, int causal,
                             double (*dx)[3][WIDTH]) {
     enum { D = WIDTH / HEADS };
@@ -221,9 +221,9 @@ static void attend_backward(const float (*x)[3][WIDTH], const float (*dy)[WIDTH]
         }
 }
 
-/* Scores of 1e4 to 1e10, whose probabilities are known all the same: that of one token is 1, those of tokens with the
- * same key are alike. A sum of exponentials of 70 is lost beside a largest score of 1e10, and where one token has all
- * the weight dy v - dy y is 0, not what two orders of a sum leave. */
+/* Scores of 1e4 to 1e10, whose probabilities are still known: 1 for a single token, equal ones for tokens with the same
+ * key. A sum of exponentials of 70 vanishes next to a largest score of 1e10; and where one token has all the weight, dy
+ * v - dy y must be 0, not the difference between two orders of a sum. */
 static void gradients_of_huge_scores_on(gs_device *d) {
     static float x[TOKENS_MOST][3][WIDTH], dy[TOKENS_MOST][WIDTH], dx[TOKENS_MOST][3][WIDTH];
     static double want[TOKENS_MOST][3][WIDTH];
@@ -255,7 +255,7 @@ static void gradients_of_huge_scores_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(gradients_of_huge_scores)
 
-/* Causal: what a later token says changes no bit of what comes before it. */
+/* Causal: changing a later token changes no bit of what comes before it. */
 static void later_tokens_are_not_seen_on(gs_device *d) {
     static float x[TOKENS_MOST * 3 * WIDTH], before[TOKENS_MOST * WIDTH], after[TOKENS_MOST * WIDTH];
     const size_t token = 33, first = token * WIDTH;
@@ -272,7 +272,7 @@ ON_EVERY_DEVICE(later_tokens_are_not_seen)
 
 /* Twice the length, twice the memory. */
 static void memory_grows_with_the_length_on(gs_device *d) {
-    enum { LINES = 4 * 64 /* bytes: y and dx end with free lines, and are whole ones (buffer_plan.c) */ };
+    enum { LINES = 4 * 64 /* y and dx are whole cache lines and end with free ones (buffer_plan.c) */ };
     size_t bytes[2], params;
     for (int i = 0; i < 2; i++) {
         const int length = 1000 << i;
@@ -292,7 +292,7 @@ ON_EVERY_DEVICE(memory_grows_with_the_length)
 
 enum { SAMPLES = 60, LENGTH = 9, VOCABULARY = 7 };
 
-/* Random tokens; the label of each is the one before it. */
+/* Random tokens; the label of each token is the previous token. */
 static gs_dataset *make_set(size_t harmed, float harm) {
     static float x[SAMPLES * LENGTH];
     static int32_t label[SAMPLES * LENGTH];
@@ -324,8 +324,8 @@ TEST(exact_for_sequences) {
     gs_test_exact(settings_of(set, "cpu"));
 }
 
-/* A block of inference is GS_EVAL_BLOCK samples, or a half, a quarter, ... of them: the outputs of all layers have at
- * most GS_EVAL_BYTES. */
+/* Inference runs in blocks of GS_EVAL_BLOCK samples, or a half, a quarter, ... of that, so that all layers' outputs fit
+ * into GS_EVAL_BYTES. */
 TEST(blocks_of_large_outputs) {
     const struct {
         const char *model;

@@ -1,7 +1,7 @@
 #!/bin/sh
-# hand_ins.sh BUILD WORK: gradsum grade on folders of hand-ins, good ones and all kinds of bad ones: each gets a
-# sentence and 0 points, and no other's points change. Each format is read back by a program that knows it. Part of
-# tests/lessons/labs.sh.
+# hand_ins.sh BUILD WORK: gradsum grade on folders of hand-ins, good ones and all kinds of bad ones: each bad one gets a
+# message and 0 points, and the points of the others do not change. Each format is read back by a program that knows it.
+# Part of tests/lessons/labs.sh.
 set -u
 build=$1 work=$2
 solution=lessons/07-all-reduce/solution.c
@@ -31,7 +31,7 @@ check_all_kinds() {
     hand_in all/bob notes.txt 'my dog ate it'
     mkdir -p "$work/all/carol/07" && ln -s ../../alice/07/lab.c "$work/all/carol/07/lab.c"
     mkdir -p "$work/all/dave/07" && ln -s ../alice "$work/all/eve" && mkfifo "$work/all/dave/07/lab.c"
-    # A device needs the right to make one; without it a pipe takes its place.
+    # Making a device needs a permission; without it a pipe takes its place.
     mkdir -p "$work/all/frank" &&
         { mknod "$work/all/frank/lab-07.c" c 1 3 2>/dev/null || mkfifo "$work/all/frank/lab-07.c"; }
     mkdir -p "$work/all/gina" && truncate -s 100M "$work/all/gina/lab-07.c"
@@ -66,23 +66,23 @@ lisa,07,7.1=3 7.2=2 7.3=2 7.4=2 7.5=1,10,10,
 END
     "$build/gradsum" grade "$work/all" -o "$work/points.csv" 2>"$work/log" || { cat "$work/log"; fail "gradsum grade"; }
     grep -q "^Alice,07,.*it does not compile: .*error" "$work/points.csv" ||
-        fail "gradsum grade: the compiler's words"
+        fail "gradsum grade: the compiler's messages"
     compiler_left_out <"$work/points.csv" | diff "$work/wanted.csv" - ||
-        fail "gradsum grade: not the table that is wanted"
+        fail "gradsum grade: wrong table"
 }
 
-# A terminal sees whose lab is graded.
+# A terminal shows whose lab is being graded.
 check_shown() {
     COLUMNS=80 script -qec "$build/gradsum grade $work/all --labs 07" /dev/null </dev/null |
-        grep -q "] hand-in [0-9]* of [0-9]*: lab 07 of Alice" || fail "gradsum grade: a terminal sees nothing of it"
+        grep -q "] hand-in [0-9]* of [0-9]*: lab 07 of Alice" || fail "gradsum grade: a terminal does not show it"
 }
 
-# Of a note "it does not compile: ..." its beginning.
+# Keeps the start of a note "it does not compile: ...".
 compiler_left_out() {
     sed 's/"*\(it does not compile\): .*/\1/'
 }
 
-# As Canvas exports hand-ins, all in one folder: of two attempts the newest, with another system's ends of lines.
+# As Canvas exports hand-ins, all in one folder: the newest of two attempts counts, with another system's line ends.
 check_exported() {
     hand_in flat doeJane_4711_9987_lab-07.c 'int main'
     { printf '\357\273\277' && sed 's/$/\r/' $solution; } >"$work/flat/doeJane_LATE_4711_9988_lab-07-1.c"
@@ -97,10 +97,10 @@ END
     mkdir -p "$work/kernels/kim/submission" &&
         cp lessons/04-a-kernel/solution.cl "$work/kernels/kim/submission/LAB-04.CL"
     "$build/gradsum" grade "$work/kernels" 2>"$work/log" | grep -q '^kim,04,.*,10,10,$' ||
-        fail "gradsum grade: a folder within, in capitals"
+        fail "gradsum grade: an inner folder in capitals"
 }
 
-# Those who handed in nothing are asked for: 0 points, and of how many.
+# Students without a hand-in are included: 0 points, out of how many.
 check_nothing_handed_in() {
     { echo "student,lab,tasks,points,of,note" &&
         echo "alice,06,6.1=0 6.2=0 6.3=0 6.4=0,0,10,nothing handed in: wanted 06/lab.c or lab-06.c"; } \
@@ -108,15 +108,15 @@ check_nothing_handed_in() {
     "$build/gradsum" grade "$work/all/alice" --labs ' 6,' | diff "$work/nothing.csv" - || fail "gradsum grade --labs"
 }
 
-# Names that could break a format; none of these compiles.
+# Names that could break a format; none of these files compiles.
 check_formats() {
     bad='a
-b <"&> c' # and, as bytes: ESC, and one that is no UTF-8
+b <"&> c' # and, as bytes: ESC, and one that is not valid UTF-8
     hand_in "names/$bad" lab-07.c '#error "]]><&>"'
     hand_in "names/$(printf 'z\033[31m\377')" lab-07.c 'int main'
     grade="$build/gradsum grade $work/names --format"
     $grade junit -o "$work/points.xml" 2>"$work/log" || { cat "$work/log"; fail "--format junit"; }
-    xmllint --noout "$work/points.xml" || fail "--format junit is no XML"
+    xmllint --noout "$work/points.xml" || fail "--format junit is not XML"
     [ "$(xmllint --xpath 'count(//testcase/failure)' "$work/points.xml")" = 10 ] ||
         fail "--format junit: not 10 failures"
     [ "$(xmllint --xpath 'string(//testsuite/@name)' "$work/points.xml")" = 'a\nb <"&> c: lab 07' ] ||
@@ -138,24 +138,24 @@ END
             >/dev/null || fail "--format gradescope: $file"
     done
     grep -q 'hand-in' "$work/points.xml" "$work/gradescope/"* && fail "a message names the folder of the copy"
-    $grade csv >/dev/full 2>"$work/log" && fail "gradsum grade: a table that is lost is no success"
+    $grade csv >/dev/full 2>"$work/log" && fail "gradsum grade: a lost table must be a failure"
     grep -q "standard output could not be written" "$work/log" ||
         { cat "$work/log"; fail "gradsum grade: a lost table"; }
 }
 
-# Where a file system takes Alice.json and alice.json for one, neither is lost. Lab 4 is written in lab.cl.
+# Where a file system treats Alice.json and alice.json as one file, neither is lost. Lab 4 is written in lab.cl.
 check_names_and_kinds() {
     hand_in twins/alice lab-07.c 'int main'
     "$build/gradsum" grade "$work/all/Alice" "$work/twins/alice" --format gradescope -o "$work/twins.out" 2>"$work/log"
     [ "$(cd "$work/twins.out" && echo *)" = "Alice.json alice-2.json" ] ||
         { ls "$work/twins.out"; fail "gradescope: two names"; }
-    [ "$(jq -r .extra_data.student "$work/twins.out/alice-2.json")" = alice ] || fail "gradescope: whose file it is"
+    [ "$(jq -r .extra_data.student "$work/twins.out/alice-2.json")" = alice ] || fail "gradescope: the student"
     hand_in kinds/alice 04/lab.c 'int main'
     "$build/gradsum" grade "$work/kinds" | grep -q ',0,10,"lab 04 is written in lab.cl, and this is a lab.c"$' ||
         fail "gradsum grade: a lab.c for lab 04"
 }
 
-# One student's results.json may go to standard output, as Gradescope's machine wants it; those of several may not.
+# The results.json of one student may go to standard output, as Gradescope's machine expects; those of several may not.
 check_gradescope_alone() {
     "$build/gradsum" grade "$work/all/Alice" --format gradescope 2>"$work/log" | jq -e '.score == 0' >/dev/null ||
         fail "gradescope: one student"
@@ -166,7 +166,7 @@ check_gradescope_alone() {
     [ $? = 1 ] && grep -q "cannot write into the folder" "$work/no" || { cat "$work/no"; fail "gradescope: -o FILE"; }
 }
 
-# A signal ends it at once, while a hand-in runs that never would; the line below looks for its folder.
+# A signal ends it at once, while a hand-in runs that never ends; the line below looks for its folder.
 check_stopped() {
     mkdir -p "$work/stopped/mia/07"
     sed 's,^ *gs_sync_round(s);,    for (;;);,' $solution >"$work/stopped/mia/07/lab.c"
@@ -190,7 +190,7 @@ check_nothing_handed_in
 check_formats
 check_names_and_kinds
 check_gradescope_alone
-# Parts that run beside this one have folders of their own in test/.
+# Parts that run in parallel use separate folders in test/.
 [ -z "$(find "$build/lessons" -path "$build/lessons/test" -prune -o -name 'hand-in-*' -print)" ] ||
     fail "gradsum grade leaves folders behind"
 [ $failures = 0 ] && echo "hand-ins: good and bad ones, in each format"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # handout.sh BUILD: the sealed handout (`make handout`, lessons/sealed.list).
 #
-#   - no file of the list is in it, no line that only sealed files have, in text or in objects, and no line of an
-#     answer, nor its formula in a header
-#   - the lessons name no file that is not in it, unless they say so (handout_names.sh)
-#   - no object names a folder of this machine; those for the other processor define and want the same symbols
+#   - it contains no file of the list, no line that occurs only in sealed files, in text or in objects, and no line of
+#     an answer, nor its formula in a header
+#   - the lessons name no missing file, unless they say that it is missing (handout_names.sh)
+#   - no object names a folder of this machine; those for the other processor define and use the same symbols
 #   - it builds; each lab as handed out gets 0 points, and says "not written yet"; the solutions get all points
 #   - a training gives the same weights as with the whole source, on both kinds of device
 #
-# It is built with the objects of BUILD for what is not sealed. LABS="04 07" grades the solutions of these alone.
+# For unsealed files it is built with the objects of BUILD. LABS="04 07" grades only these labs' solutions.
 set -u
 build=$(realpath "$1")
 work=$build/lessons/test/handout
@@ -20,15 +20,15 @@ fail() {
     failures=$((failures + 1))
 }
 export LC_ALL=C LAB_SECONDS=60
-unset MAKEFLAGS MAKELEVEL MFLAGS # the settings of this tree are not those of the handout
+unset MAKEFLAGS MAKELEVEL MFLAGS # this tree's settings are not those of the handout
 
 make -s handout OUT="$work/h" >"$work/log" 2>&1 || { cat "$work/log"; fail "make handout"; exit 1; }
 cd "$work/h" || exit 1
 sed -n 's/^    //p' lessons/sealed/README.md >"$work/list"
 
-# ---- nothing of it can be read --------------------------------------------------------------------------------------
+# ---- nothing sealed can be read --------------------------------------------------------------------------------------
 
-# Lines of code of at least $1 characters, without their indent and a loop's head.
+# Lines of code of at least $1 characters, without indentation and loop heads.
 code() {
     sed 's/^[ \t]*//; s/[ \t]*$//; s/^for ([^;]*;[^;]*;[^)]*) *//' | awk -v least="$1" 'length >= least' |
         grep -v '^[/*#]' | sort -u
@@ -37,7 +37,7 @@ while read -r file; do
     [ ! -e "$file" ] || fail "$file is in the handout"
     code 40 <"$tree/$file"
 done <"$work/list" | sort -u >"$work/sealed.lines"
-(cd "$tree" && # of these lines, those that are elsewhere too
+(cd "$tree" && # those of these lines that also occur elsewhere
     find src cpu cl lessons -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.clh' \) ! -name 'solution.*' |
     grep -vxFf "$work/list" | xargs grep -hoFf "$work/sealed.lines" | sort -u) >"$work/open.lines"
 comm -23 "$work/sealed.lines" "$work/open.lines" >"$work/telling"
@@ -51,12 +51,12 @@ done >"$work/answers"
     fail "only $(wc -l <"$work/telling") and $(wc -l <"$work/answers") lines to look for"
 cat "$work/telling" "$work/answers" >"$work/wanted"
 grep -rFna -f "$work/wanted" . | cut -c 1-200 >"$work/found"
-[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has lines of sealed files or of answers"; }
+[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout contains lines of sealed files or of answers"; }
 grep -rnF -e 'p[i][k] -' -e '- (labels[i] == k)' --include='*.[ch]' --include='*.cl*' --include='*.md' . >"$work/found"
-[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout has the formula of task 2.3"; }
+[ ! -s "$work/found" ] || { cat "$work/found"; fail "the handout contains the formula of task 2.3"; }
 grep -q 'dx = the derivative of that loss by x (lesson 2)' src/backend.h ||
     fail "src/backend.h does not say what dx of the loss is"
-# What a page names is here, or the page says that it is not.
+# Everything that a page names exists, or the page says that it is missing.
 find . -name '*.md' ! -path './.github/*' ! -path './lessons/sealed/*' ! -path './build/*' | while read -r page; do
     folder=$(dirname "$page")
     # shellcheck disable=SC2013
@@ -74,7 +74,7 @@ done >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "pages name files that are not in the handout"; }
 for name in 'solution.*' answers.md rubric.md TEACHING.md check.c '*.patch' 'test_*.c'; do
     found=$(find . -name "$name")
-    [ -z "$found" ] || fail "the handout has $found"
+    [ -z "$found" ] || fail "the handout contains $found"
 done
 grep -rlFa -e "$tree" -e "$work" -e /tmp/ lessons/sealed >"$work/found"
 [ ! -s "$work/found" ] || { cat "$work/found"; fail "objects name a folder of this machine"; }
@@ -91,14 +91,14 @@ done
 # ---- both processors ------------------------------------------------------------------------------------------------
 here=$(uname -m) other=aarch64
 [ "$here" = x86_64 ] || other=x86_64
-# The compiler itself may call a function on one of them, and not on the other.
+# The compiler may itself call a function on one of them and not on the other.
 symbols() {
     "$1-linux-gnu-nm" -gP "$2" | awk '$2 != "U" || $1 ~ /^(gs|lab)_/ { print $1, ($2 == "U" ? "U" : "D") }' | sort
 }
 for object in $(cd "lessons/sealed/$here" && find . -name '*.o' ! -name '*_v[34].o'); do
     diff <(symbols "$here" "lessons/sealed/$here/$object") <(symbols "$other" "lessons/sealed/$other/$object") \
         >"$work/found" ||
-        { cat "$work/found"; fail "$object has other symbols for $other"; }
+        { cat "$work/found"; fail "the symbols of $object differ for $other"; }
 done
 
 # ---- it works -------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ for options in "--model lenet" "--model lenet --device cl" \
     train "$build/gradsum" open $options
     # shellcheck disable=SC2086
     train build/gradsum sealed $options
-    cmp -s "$work/open" "$work/sealed" || fail "other weights than with the whole source: train $options"
+    cmp -s "$work/open" "$work/sealed" || fail "the weights differ from those of the whole source: train $options"
 done
 make -s test >"$work/log" 2>&1 || { tail -n 20 "$work/log"; fail "make test in the handout"; }
 grep -q 'sealed handout' "$work/log" || fail "make test does not say that the handout is sealed"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# handout_names.sh HANDOUT LESSON...: every file that the texts of these lessons name is in this handout. Texts are
+# handout_names.sh HANDOUT LESSON...: this handout contains every file that the texts of these lessons name. Texts are
 # README.md, and the comments of tasks.h, given.c and lab.c (or .cl). A name may be a path from the top, from src, from
-# lessons or from the lesson's own folder; a name without a folder may also be in a folder that the paragraph names.
+# lessons or from the lesson's folder; a name without a folder may also be in a folder that the paragraph names.
 #
-# A paragraph that says "open source" may name what a sealed handout lacks, and so may one in which
-# lessons/handout.sh has put "not in this copy" behind a name.
+# A paragraph with "open source" may name files that a sealed handout lacks, and so may one in which lessons/handout.sh
+# has put "not in this copy" after a name.
 set -u
 cd "$1" || exit 1
 shift
@@ -38,7 +38,7 @@ for lesson in "$@"; do
             for folder in . src lessons "$(dirname "$file")" $folders; do
                 [ -e "$folder/$name" ] && found=yes
             done
-            [ -n "$found" ] || { echo "$file:$line: there is no $name in the handout"; wrong=1; }
+            [ -n "$found" ] || { echo "$file:$line: $name is not in the handout"; wrong=1; }
         done <"${TMPDIR:-/tmp}/names.$$"
         rm -f "${TMPDIR:-/tmp}/names.$$"
     done

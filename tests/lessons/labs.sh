@@ -1,22 +1,22 @@
 #!/bin/sh
-# labs.sh BUILD [PART...]: every lab, as its students and its teacher will meet it; or those parts that are named. A
-# part is a lab's number, "grader", "hand-ins", "predict" (tests/lessons/predict.sh) or "handout"
-# (tests/lessons/handout.sh). Three parts run at a time: a grading also spends time waiting.
+# labs.sh BUILD [PART...]: every lab as its students and its teacher use it, or only the named parts. A part is a lab's
+# number, "grader", "hand-ins", "predict" (tests/lessons/predict.sh) or "handout" (tests/lessons/handout.sh). Three
+# parts run at a time, since grading also waits.
 #
-#   - lab.c and solution.c (or .cl) are the same file but for the blanks, and each task has a blank
-#   - as handed out it compiles without a word, gets no points, and every task says "not written yet", and which
-#   - the solution gets all points, without a word
-#   - its program, with the solution in it, runs each line of tests/lessons/NN/commands with success, if there is one,
-#     and tests/lessons/NN/run.sh finds it right, if there is one
+#   - lab.c and solution.c (or .cl) are the same file except for the blanks, and each task has a blank
+#   - as handed out it compiles without a message, gets no points, and every task says "not written yet", by its number
+#   - the solution gets all points, without a message
+#   - its program, with the solution, runs each line of tests/lessons/NN/commands successfully, if that file exists,
+#     and passes tests/lessons/NN/run.sh, if that file exists
 #   - kernels are graded without Oclgrind too, and the grader says that it is missing
 #   - each wrong answer of tests/lessons/NN/*.patch, made from the solution, loses exactly the tasks that it names:
 #         loses: 7.1 7.2            the tasks
 #         says: writes 4 bytes      what the note of one of them contains (optional)
-#         seconds: 2                the limit on time, where it is to be reached (optional)
-#         how: --sandbox --unchecked    options of the grader (optional): as strangers' code is graded; without a look
-#                                   at what it contains, so that what it does is tried
-#     There are three of them at least for each lab; those of tests/lessons/grader are for the grader itself, and change
-#     the solution of lab 07.
+#         seconds: 2                the time limit, if it must be reached (optional)
+#         how: --sandbox --unchecked    options of the grader (optional): as for untrusted code; without the check of
+#                                   its source, so that it runs
+#     Each lab has at least three of them; those of tests/lessons/grader test the grader and change the solution of
+#     lab 07.
 set -u
 build=$1
 shift
@@ -30,21 +30,21 @@ if [ $# != 1 ]; then
         set -- handout grader hand-ins predict "$@" # the longest first
     fi
     printf '%s\n' "$@" | xargs -n 1 -P 3 "$0" "$build" || { echo "labs: failures, see above" >&2; exit 1; }
-    echo "labs: all as they should be"
+    echo "labs: all results are as expected"
     exit
 fi
 part=$1
 work=$build/lessons/test/$part
 rm -rf "$work" && mkdir -p "$work" || exit 1
 failures=0
-export LAB_SECONDS=60 # the machine may be busy: what is right may take its time
+export LAB_SECONDS=60 # the machine may be busy: correct code may take its time
 
 fail() {
     echo "  FAILED: $1" >&2
     failures=$((failures + 1))
 }
 
-# "7.1 3 3 note" for each task of a line of JSON; the first line is "problem messages points of".
+# "7.1 3 3 note" for each task in a line of JSON; the first line is "problem messages points of".
 tasks_of() {
     sed 's/{"task":/\n&/g' "$1" |
         sed -n 's/^{"task":"\([^"]*\)".*"points":\([0-9]*\),"of":\([0-9]*\),"note":"\(.*\)"}.*/\1 \2 \3 \4/p'
@@ -59,7 +59,7 @@ grade() {
     "$build/lessons/$lab/grade" "$text" "$work/$lab" --json "$@" >"$to" 2>"$to.err" || { cat "$to.err"; return 1; }
 }
 
-# Both files without what stands between the markers.
+# Both files without the text between the markers.
 outside() {
     awk '/\/\* end of task/ { blank = 0 }
          !blank { print }
@@ -71,18 +71,18 @@ check_blanks() {
     outside "$1" >"$work/lab.outside"
     outside "$2" >"$work/solution.outside"
     diff "$work/lab.outside" "$work/solution.outside" >"$work/diff" ||
-        { cat "$work/diff"; fail "$1 and $2 differ outside of the blanks"; }
+        { cat "$work/diff"; fail "$1 and $2 differ outside the blanks"; }
 }
 
 check_handed_out() { # NN FILE
     json=$work/$1.lab.json
     grade "$1" "$2" "$json" || { fail "$2 cannot be graded"; return; }
-    is_silent "$json" || { cat "$json"; fail "$2 does not compile in silence"; }
+    is_silent "$json" || { cat "$json"; fail "$2 compiles with messages"; }
     tasks_of "$json" | while read -r number points of note; do
         [ "$points" = 0 ] || echo "$2: task $number has $points points as handed out"
         case $note in
         "not written yet: task $number" | "not written yet: task $number ("*")") ;;
-        *) echo "$2: task $number says: $note" ;;
+        *) echo "$2: unexpected note of task $number: $note" ;;
         esac
         [ "$of" -gt 0 ] || echo "$2: task $number gives no points"
         grep -q "task $number:" "$2" || echo "$2: task $number has no blank"
@@ -96,14 +96,14 @@ check_handed_out() { # NN FILE
 check_solution() { # NN FILE
     json=$work/$1.solution.json
     grade "$1" "$2" "$json" || { fail "$2 cannot be graded"; return; }
-    is_silent "$json" || { cat "$json"; fail "$2 does not compile in silence"; }
+    is_silent "$json" || { cat "$json"; fail "$2 compiles with messages"; }
     tasks_of "$json" | while read -r number points of note; do
         [ "$points" = "$of" ] && [ -z "$note" ] || echo "$2: task $number: $points/$of $note"
     done >"$work/found"
     [ -s "$work/found" ] && { cat "$work/found"; fail "$2 does not get all points"; }
 }
 
-# What the solution is a part of works as a whole. Run after check_solution, which has built it.
+# The framework with the solution works as a whole. Runs after check_solution, which has built it.
 check_commands() { # NN
     [ ! -f "tests/lessons/$1/run.sh" ] || "tests/lessons/$1/run.sh" "$build" "$work/$1/gradsum" "$work" ||
         fail "lab $1, with its solution: tests/lessons/$1/run.sh"
@@ -115,7 +115,7 @@ check_commands() { # NN
     done <"tests/lessons/$1/commands"
 }
 
-# Where Oclgrind is missing, kernels still get their points, and the grader says what it could not check.
+# Without Oclgrind, kernels still get their points, and the grader says what it could not check.
 check_without_oclgrind() { # NN SOLUTION
     json=$work/$1.alone.json other=$work/without-oclgrind path=
     mkdir -p "$other" && ln -sf "$(dirname "$(command -v oclgrind)")"/* "$other" && rm "$other/oclgrind"
@@ -125,7 +125,7 @@ check_without_oclgrind() { # NN SOLUTION
     done
     PATH=${path#:} grade "$1" "$2" "$json" || { fail "$2 cannot be graded without Oclgrind"; return; }
     grep -q '"remark":"Oclgrind is not installed' "$json" ||
-        { cat "$json"; fail "$2: nobody says that Oclgrind is missing"; }
+        { cat "$json"; fail "$2: no message says that Oclgrind is missing"; }
     [ "$(total_of "$json")" = "$(total_of "$work/$1.solution.json")" ] || { cat "$json"; fail "$2 without Oclgrind"; }
 }
 
@@ -135,7 +135,7 @@ check_wrong() { # NN SOLUTION PATCH
     wanted=$(field loses "$3") says=$(field says "$3") seconds=$(field seconds "$3") how=$(field how "$3")
     file=$work/$1/wrong.${2##*.} json=$work/$1.$(basename "$3" .patch).json
     rm -rf "${work:?}/$1" && mkdir -p "$work/$1"
-    [ -n "$wanted" ] || { fail "$3 has no line 'loses: TASKS'"; return; }
+    [ -n "$wanted" ] || { fail "$3 lacks a line 'loses: TASKS'"; return; }
     patch -s -o "$file" "$2" <"$3" >"$work/patch" 2>&1 || { cat "$work/patch"; fail "$3 does not fit $2"; return; }
     # shellcheck disable=SC2086
     LAB_SECONDS=${seconds:-60} grade "$1" "$file" "$json" --no-program $how || { fail "$3 cannot be graded"; return; }
@@ -158,19 +158,19 @@ check_lab() { # NN
         check_wrong "$1" "$lesson/solution.$kind" "$patch"
         wrong=$((wrong + 1))
     done
-    [ $wrong -ge 3 ] || fail "lab $1 has $wrong wrong answers in tests/lessons/$1, wanted 3 at least"
+    [ $wrong -ge 3 ] || fail "lab $1 has $wrong wrong answers in tests/lessons/$1, wanted at least 3"
     [ $failures = 0 ] && echo "lab $1: handed out $(total_of "$work/$1.lab.json"), solution" \
         "$(total_of "$work/$1.solution.json"), $wrong wrong answers lose their points"
 }
 
-# What dies before main is started again, and is not the student's.
+# A hand-in that dies before main is started again, as that is not the student's fault.
 check_starts() {
     printf '#!/bin/sh\necho >>"$0.starts"\n[ $(wc -l <"$0.starts") -gt 3 ] || kill -SEGV $$\nexec "$@"\n' >"$work/start"
     chmod +x "$work/start"
     "$build/lessons/07/grade" lessons/07-all-reduce/solution.c "$work/starts" --json --no-program >"$work/starts.json"
     "$build/lessons/07/checker" 7.1 lab.c "$work/start" "$work/starts/hand-in" >"$work/starts.log" 2>&1 ||
         { cat "$work/starts.log"; fail "a hand-in whose first three starts die is not graded"; }
-    # A program with an address of the system's choice may not start (lessons.mk).
+    # A program whose address the system chooses may fail to start (lessons.mk).
     readelf -h "$work/starts/hand-in" | grep -q "EXEC" || fail "a hand-in has no fixed address"
 }
 

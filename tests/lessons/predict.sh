@@ -1,6 +1,6 @@
 #!/bin/sh
-# predict.sh BUILD FOLDER [LESSON...]: every experiment of the boxes "Predict before you run" gives an outcome, and
-# those whose outcome is known give it. No command runs before all boxes that ask about it. Predictions go into FOLDER.
+# predict.sh BUILD FOLDER [LESSON...]: every experiment of the boxes "Predict before you run" produces an outcome, and
+# those with a known outcome produce that one. No command appears before all boxes about it. FOLDER: for predictions.
 set -u
 build=$1 folder=$(realpath "$2")
 shift 2
@@ -11,7 +11,7 @@ known="$known 16a=1 16b=7 16c=2.5 16d=1.5 17a=1 17b=66.6 17c=0.99 17d=0.25"
 known="$known 20a=84.7 20b=3996 21a=11.7 21b=1.9 21c=yes"
 known="$known 18a=20 18c=2 19b=1"
 wrong=0
-export XDG_DATA_HOME=$folder # which must be an absolute path
+export XDG_DATA_HOME=$folder # it must be an absolute path
 known="$known 22a=2 22b=yes"
 fail() { echo "predict: $1" >&2; wrong=1; }
 
@@ -27,7 +27,7 @@ for lesson in "$@"; do
     for id in $ids; do
         answer=
         for k in $known; do [ "${k%%=*}" = "$id" ] && answer=$k; done
-        # Another: any number, or the first choice.
+        # A different answer: any number, or the first choice.
         [ -n "$answer" ] || answer=$id=$(sed -n "/\"id\": \"$id\"/,/\"as\"/s/.*\"choices\": \[\"\([^\"]*\)\".*/\1/p" \
             lessons/"$lesson"-*/predict.json)
         case $answer in *=) answer=${answer}1 ;; esac
@@ -35,7 +35,7 @@ for lesson in "$@"; do
     done
     "$build/gradsum" lesson "$lesson" --answer "$answers" >"$folder/$lesson.log" 2>&1 ||
         { tail -5 "$folder/$lesson.log"; fail "lesson $lesson --answer $answers"; }
-    # Of each command: is it shown after the questions of all boxes that have it?
+    # Whether each command is shown after the questions of all boxes that contain it.
     awk 'FNR == 1 { file++ }
          file == 1 && match($0, /"id": "[^"]*"/) { id = substr($0, RSTART + 7, RLENGTH - 8) }
          file == 1 && match($0, /\{"command": "[^"]*"/) { has[id SUBSEP substr($0, RSTART + 13, RLENGTH - 14)] }
@@ -50,18 +50,18 @@ for lesson in "$@"; do
                if (!pairs) print "no box has a command" }' lessons/"$lesson"-*/predict.json "$folder/$lesson.log" \
                    >"$folder/$lesson.order"
     [ ! -s "$folder/$lesson.order" ] ||
-        { cat "$folder/$lesson.order"; fail "lesson $lesson: what a box asks has been shown"; }
+        { cat "$folder/$lesson.order"; fail "lesson $lesson: a box asks about a command that was shown before"; }
     # shellcheck disable=SC2086
     count=$(echo $ids | wc -w)
     "$build/gradsum" lesson | grep -q "^ *${lesson#0}  $count of $count predicted " ||
-        fail "gradsum lesson: not $count of lesson $lesson"
+        fail "gradsum lesson: wanted $count predictions of lesson $lesson"
     line=$("$build/gradsum" lesson "$lesson" --export)
     for id in $ids; do
         one=$(echo "$line" | sed 's/{"id"/\n&/g' | grep "^{\"id\":\"$id\"")
         case $one in
         *'"right":true'*) ;;
         *'"right":false'*)
-            case " $known" in *" $id="*) fail "lesson $lesson: another outcome than is known: $one" ;; esac ;;
+            case " $known" in *" $id="*) fail "lesson $lesson: not the known outcome: $one" ;; esac ;;
         *) fail "lesson $lesson: no outcome of $id" ;;
         esac
     done

@@ -1,16 +1,16 @@
 #!/bin/sh
-# solutions.sh BUILD: what a teacher gets by `make solutions`, and students do not by `make handout`, in its open form
-# (tests/lessons/handout.sh looks at the sealed one).
+# solutions.sh BUILD: what `make solutions` gives to a teacher, and `make handout` in its open form does not give to
+# students (tests/lessons/handout.sh tests the sealed form).
 #
 #   - each lab's solution is laid out as a hand-in, and gets all points (lab 07 stands for all: labs.sh grades each)
-#   - the page has each lesson's questions, answers and marks; a folder that is in use is refused
-#   - TEACHING.md has the minutes that follow from the solutions
-#   - the handout has neither solutions, nor answers, nor marks, and no dead link
+#   - the page contains each lesson's questions, answers and marks; a folder in use is refused
+#   - TEACHING.md gives the minutes that follow from the solutions
+#   - the handout contains no solutions, answers, marks or dead links
 set -u
 build=$1
 work=$build/lessons/test/teacher
 rm -rf "$work" && mkdir -p "$work" || exit 1
-unset MAKEFLAGS MAKELEVEL MFLAGS # make -j tells its children of a job server that these do not have
+unset MAKEFLAGS MAKELEVEL MFLAGS # make -j tells its children about a job server that these do not use
 failures=0
 fail() {
     echo "  FAILED: $1" >&2
@@ -18,9 +18,9 @@ fail() {
 }
 
 make -s solutions OUT="$work/for-me" >"$work/log" 2>&1 || { cat "$work/log"; fail "make solutions"; }
-grep -v '^solutions: [0-9]* labs, ' "$work/log" && fail "make solutions says more than that it is done"
-make -s solutions OUT="$work/for-me" >"$work/log" 2>&1 && fail "make solutions takes a folder that is in use"
-grep -q "is there already" "$work/log" || { cat "$work/log"; fail "make solutions: a folder that is in use"; }
+grep -v '^solutions: [0-9]* labs, ' "$work/log" && fail "make solutions prints unexpected messages"
+make -s solutions OUT="$work/for-me" >"$work/log" 2>&1 && fail "make solutions accepts a folder in use"
+grep -q "is there already" "$work/log" || { cat "$work/log"; fail "make solutions: a folder in use"; }
 
 "$build/gradsum" grade "$work/for-me" --labs 07 >"$work/points.csv" 2>"$work/log" ||
     { cat "$work/log"; fail "the solutions cannot be graded"; }
@@ -41,7 +41,7 @@ done <"$work/for-me/minutes.md"
 make -s handout OPEN=1 OUT="$work/for-students" >"$work/log" 2>&1 || { cat "$work/log"; fail "make handout"; }
 for name in 'solution.*' answers.md rubric.md '*.patch'; do
     found=$(find "$work/for-students" -name "$name" -not -path '*/grader/*')
-    [ -z "$found" ] || fail "the handout has $found"
+    [ -z "$found" ] || fail "the handout contains $found"
 done
 [ -f "$work/for-students/lessons/TEACHING.md" ] || fail "the handout lacks lessons/TEACHING.md"
 (cd "$work/for-students" && tests/lint/readme.sh) || fail "the handout's README files"

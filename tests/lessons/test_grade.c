@@ -1,5 +1,5 @@
-/* gradsum grade without the labs' programs: what was handed in, which labs are asked for. Formats are in
- * test_grade_formats.c, whole runs in tests/lessons/labs.sh.
+/* gradsum grade without the labs' programs: which files were handed in, and which labs are graded. Formats are tested
+ * in test_grade_formats.c, whole runs in tests/lessons/labs.sh.
  */
 #include "lessons/grade/command.h"
 #include "lessons/grade/format.h"
@@ -35,7 +35,7 @@ static void free_hand_ins(void *all) {
     free(all);
 }
 
-/* So many; the test owns them. */
+/* This many hand-ins; the test owns them. */
 static gs_hand_ins *hand_ins_in(const char *folder, int count) {
     gs_hand_ins *all = gs_test_own(calloc(1, sizeof *all), free_hand_ins);
     assert_ok(gs_hand_ins_find(folder, all));
@@ -60,7 +60,7 @@ TEST(hand_ins_are_found_in_order) {
     make_folder(folder, "alice");
     write_file(folder, "alice/lab-06.c", 9);
     make_folder(folder, "alice/11");
-    make_link("lab.c", folder, "alice/11/lab.c"); /* to itself */
+    make_link("lab.c", folder, "alice/11/lab.c"); /* a link to itself */
     make_folder(folder, "carol");
     make_link("../bob/07", folder, "carol/07");
     make_link(".", folder, "carol/08");
@@ -157,19 +157,19 @@ TEST(only_a_small_file_is_copied) {
     assert_ok(gs_hand_in_copy(from, to));
     write_file(folder, "lab.c", GS_HAND_IN_MOST + 1);
     assert_fails(GS_E_FILE, "it has 1048577 bytes; a lab has at most 1048576", gs_hand_in_copy(from, to));
-    assert_int_equal(truncate(from, (off_t)1 << 40), 0); /* a terabyte of nothing */
+    assert_int_equal(truncate(from, (off_t)1 << 40), 0); /* a sparse file of a terabyte */
     assert_fails(GS_E_FILE, "it has 1099511627776 bytes", gs_hand_in_copy(from, to));
     assert_int_equal(remove(from), 0);
     assert_fails(GS_E_FILE, "No such file", gs_hand_in_copy(from, to));
     assert_int_equal(mkfifo(from, 0600), 0);
-    assert_fails(GS_E_FILE, "is not a file", gs_hand_in_copy(from, to)); /* and does not wait */
+    assert_fails(GS_E_FILE, "is not a file", gs_hand_in_copy(from, to)); /* and does not block */
     assert_int_equal(remove(from), 0);
     make_link("copy", folder, "lab.c");
     assert_fails(GS_E_FILE, "cannot read", gs_hand_in_copy(from, to));
     assert_fails(GS_E_FILE, "is not a file", gs_hand_in_copy(folder, to));
 }
 
-/* A full disk is the teacher's, and no student gets 0 points for it. */
+/* A full disk is the teacher's problem: no student gets 0 points for it. */
 TEST(a_full_disk) {
     const char *folder = gs_test_folder();
     const char *from = gs_test_format("%s/lab.c", folder);
@@ -234,7 +234,7 @@ TEST(names_that_course_systems_give) {
     assert_is(&all->list[4], "emil", "LAB-07.C", "lab-06-final.c");
 }
 
-/* Two students of one name; one's second attempt; one whose file is no lab's. */
+/* Two students with the same name; a second attempt of one of them; and a file that belongs to no lab. */
 TEST(all_in_one_folder) {
     const char *folder = gs_test_folder();
     static const char *const files[] = {"doeJane_4711_1_lab-07.c", "doeJane_5000_3_lab-07.c",
@@ -262,7 +262,7 @@ TEST(a_tree_is_a_hand_in_too) {
     assert_hand_in(&all->list[1], "alice", "07", "");
 }
 
-/* As another user where this one may read everything; in the folder, as those above it are closed to others. */
+/* As another user where this one may read everything; inside the folder, since its parents are closed to others. */
 TEST(what_may_not_be_read_is_in_the_list) {
     enum { NOBODY = 65534 };
     const char *folder = gs_test_folder();
@@ -289,11 +289,11 @@ TEST(what_may_not_be_read_is_in_the_list) {
     gs_hand_ins_free(&all);
 }
 
-/* An old EINTR in errno says nothing of a read that has come to the end. */
+/* An old EINTR in errno must not make a read at the end of the file repeat. */
 TEST(what_a_command_prints) {
     char output[8];
     bool worked = false;
-    alarm(200); /* ends the test where it goes on forever */
+    alarm(200); /* ends the test if it repeats forever */
     errno = EINTR;
     assert_ok(gs_command_run("/", (const char *[]){"sh", "-c", "pwd; printf ab", NULL}, output, sizeof output,
                              &worked));

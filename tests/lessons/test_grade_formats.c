@@ -1,9 +1,9 @@
-/* The formats of gradsum grade, of marks in which a student's name and notes hold what they should not. */
+/* The formats of gradsum grade, for marks whose names and notes contain forbidden characters. */
 #include "lessons/grade/format.h"
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
-/* A mark of which each text is as bad as a student can make it. */
+/* A mark whose texts are as bad as a student can make them. */
 static cJSON *bad_marks(const char *text) {
     cJSON *marks =
         gs_test_parse("[{\"student\": \"\", \"lab\": \"07\", \"title\": \"t\", \"points\": 3, \"of\": 10,"
@@ -18,7 +18,7 @@ static cJSON *bad_marks(const char *text) {
     return marks;
 }
 
-/* What a format writes of it. */
+/* The mark as a format writes it. */
 static char *written(const gs_format *f, const char *text) {
     const gs_labs labs = {.has = {[7] = true}};
     char *output;
@@ -54,7 +54,7 @@ TEST(a_name_is_no_formula) {
     char *output;
     size_t size;
     FILE *out = open_memstream(&output, &size);
-    gs_csv_field(out, "\r=1", true); /* which gs_mark_clean leaves in no mark */
+    gs_csv_field(out, "\r=1", true); /* gs_mark_clean removes this from all marks */
     fclose(out);
     assert_string_equal(gs_test_own(output, free), "\"' =1\"\n");
 }
@@ -75,7 +75,7 @@ TEST(csv_and_moodle_have_these_columns) {
                   hand_in, hand_in);
 }
 
-/* Names and notes that somebody may have made to break a format. tests/lessons/hand_ins.sh parses some. */
+/* Names and notes that try to break a format. tests/lessons/hand_ins.sh parses some of them. */
 static const char *const BAD[] = {"]]>&<\"'",     "a\x01\x1b[31mb", "\xff\xc3", "\xef\xbf\xbe\xef\xbf\xbf",
                                   "\xe2\x80\xae", "x\ty\nz"};
 
@@ -87,8 +87,7 @@ TEST(json_stays_json) {
         cJSON *o = cJSON_ParseWithOpts(output, &end, false);
         assert_non_null(o);
         assert_string_equal(end, "\n");
-        for (const unsigned char *c = (const unsigned char *)output; *c;
-             c++) /* no bytes but of UTF-8's text */
+        for (const unsigned char *c = (const unsigned char *)output; *c; c++) /* only bytes of valid UTF-8 */
             assert_true(*c == '\n' || *c == '\t' || (*c >= 0x20 && *c != 0xff && *c != 0x7f));
         cJSON_Delete(o);
     }
@@ -128,12 +127,12 @@ TEST(xml_has_only_characters_of_xml) {
     }
 }
 
-/* A note that is too long is cut between two characters. */
+/* A note that is too long is truncated between two characters. */
 TEST(a_long_note_stays_utf_8) {
     char text[9000] = "", note[4000];
     for (size_t i = 0; i + 4 < sizeof text; i += 3) memcpy(text + i, "\xe2\x82\xac", 3); /* the euro sign */
     cJSON *marks = bad_marks(text);
-    for (size_t less = 0; less < 3; less++) { /* each place in the character */
+    for (size_t less = 0; less < 3; less++) { /* each offset in the character */
         gs_mark_note(marks->child, note, sizeof note - less);
         assert_memory_equal(note + strlen(note) - 3, "\xe2\x82\xac", 3);
     }

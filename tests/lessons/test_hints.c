@@ -1,11 +1,11 @@
-/* What a student reads about a task that has failed: the note, and a hint that fits what has happened. */
+/* What a student reads about a failed task: the note, and a hint that fits the cause. */
 #include "tests/support/test.h"
 
 #include "lessons/grader.h"
 
 static const lab_task task = {"5.2", "an order for each epoch", 3, NULL, "the task's own hint"};
 
-/* The grader's words about a job. */
+/* The grader's verdict on a job. */
 static lab_outcome judge(lab_job job, const char *output) {
     lab_outcome o;
     lab_grading g = {.lab = "05", .folder = "build/lessons/05"};

@@ -1,5 +1,5 @@
-/* What labs stand on: the hooks by which a scheme or an operator is replaced. What the grader finds is tested by
- * tests/lessons/labs.sh, which needs the labs' programs.
+/* The basis of the labs: the hooks that replace a scheme or an operator. tests/lessons/labs.sh tests the grader, for
+ * which it needs the labs' programs.
  */
 #include "tests/support/training.h"
 
@@ -24,7 +24,7 @@ TEST(a_scheme_is_replaced_by_name) {
     assert_ok(gs_sync_find("ring", &found));
     assert_ptr_equal(found, &mine);
     assert_ptr_equal(gs_sync_schemes()[place], &mine);
-    assert_ok(gs_sync_replace("ring", &second)); /* also what is replaced already */
+    assert_ok(gs_sync_replace("ring", &second)); /* also one that is already replaced */
     assert_ptr_equal(gs_sync_schemes()[place], &second);
     assert_ok(gs_sync_find("tree", &found));
     assert_ptr_equal(found, &gs_sync_tree);
@@ -49,7 +49,7 @@ static gs_status counted_ring(gs_sync *s, float *data, size_t count) {
     return gs_sync_ring.sum(s, data, count);
 }
 
-/* A replaced scheme sums the gradients of a real training run, and the run does not change. */
+/* A replaced scheme sums the gradients of a real training run, and the run's result does not change. */
 TEST(training_sums_by_the_replaced_scheme) {
     static const gs_sync_scheme counted = {.name = "ring", .what = "a ring that counts", .sum = counted_ring};
     gs_settings settings = gs_test_settings("cpu,cpu --sync ring");
@@ -59,7 +59,7 @@ TEST(training_sums_by_the_replaced_scheme) {
     gs_result after = gs_test_train(&settings);
     assert_ok(gs_sync_replace("ring", NULL));
     assert_in_range(sums, 2 * GS_TEST_STEPS,
-                    2 * GS_TEST_STEPS + 8); /* each worker; and once at each epoch's end */
+                    2 * GS_TEST_STEPS + 8); /* each worker; plus once at the end of each epoch */
     assert_same_bits(&before, &after, "a replaced ring");
 }
 
@@ -71,7 +71,7 @@ TEST(schemes_are_timed_by_size) {
     assert_prints(2, "-n: '1' is not a whole number from 2 to 16", "schemes -n 1");
 }
 
-/* What is being measured is shown to a terminal alone (test_usage.c). */
+/* Only a terminal shows what is being measured (test_usage.c). */
 TEST(schemes_in_a_pipe_show_nothing_meanwhile) {
     assert_null(strstr(gs_test_output(0, "schemes -n 2 --seconds 0.6"), " of 5 sizes), turn "));
 }
@@ -116,7 +116,7 @@ TEST(an_operator_is_replaced_for_devices_opened_later) {
     gs_backend_replace(put_relu);
     assert_true(relu_of_new_device(-3) == 7);
     assert_true(relu_of(before, -3) == 0);
-    gs_backend_replace(put_nothing); /* begins from the library's own table */
+    gs_backend_replace(put_nothing); /* starts from the library's own table */
     assert_true(relu_of_new_device(-3) == 0);
     gs_backend_replace(put_relu);
     gs_backend_replace(NULL);

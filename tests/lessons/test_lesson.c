@@ -1,4 +1,4 @@
-/* Predictions (lessons/predict): the boxes, answers, what comes out, what is kept, and gradsum lesson. */
+/* Predictions (lessons/predict): the boxes, the answers, the results, the saved predictions, and gradsum lesson. */
 #include "lessons/predict/boxes.h"
 #include "lessons/predict/kept.h"
 #include "lessons/predict/outcome.h"
@@ -11,7 +11,7 @@
 
 /* ---- the boxes of the lessons ---- */
 
-/* Blanks become one; a quotation loses its marks, a command the backslashes that lead to its next line. */
+/* Joins blanks into one; removes a quotation's marks and the backslashes at a command's line ends. */
 static char *as_words(const char *text) {
     char *words = gs_test_malloc(strlen(text) + 1), *to = words;
     bool begins = true, blank = false;
@@ -31,7 +31,7 @@ static char *as_words(const char *text) {
     return words;
 }
 
-/* A command as a reader types it. */
+/* A command as a reader would type it. */
 static void append_typed(char *text, size_t size, const char *command) {
     char typed[600];
     const char *blank = strchr(command, ' ');
@@ -43,7 +43,7 @@ static void append_typed(char *text, size_t size, const char *command) {
     if (!strstr(text, typed)) strncat(text, typed, size - strlen(text) - 1);
 }
 
-/* Of one lesson; returns how many it has. */
+/* The boxes of one lesson; returns their number. */
 static int check_boxes(int number) {
     gs_boxes b;
     assert_ok(gs_boxes_read(gs_test_source("."), number, &b));
@@ -60,7 +60,7 @@ static int check_boxes(int number) {
     }
     int boxes = 0;
     for (const char *at = words; (at = strstr(at, "**Predict before you run** (")); at++) boxes++;
-    if (boxes != b.count) fail_msg("%s has %d boxes, its predict.json %d", path, boxes, b.count);
+    if (boxes != b.count) fail_msg("%s has %d boxes, its predict.json has %d", path, boxes, b.count);
     gs_boxes_free(&b);
     return boxes;
 }
@@ -104,7 +104,7 @@ TEST(wrong_questions_are_named) {
          "an expression with a group"},
         {BEGIN "\"as\": \"number\", \"runs\": [{\"command\": \"x\", \"find\": \"x\"}]}]",
          "an expression with a group"},
-        {BEGIN "\"as\": \"number\", " RUN "}, " /* twice */
+        {BEGIN "\"as\": \"number\", " RUN "}, " /* a second time */
                "{\"id\": \"7a\", \"question\": \"?\", \"because\": \".\", \"as\": \"number\", " RUN "}]",
          "two boxes are called 7a"},
     };
@@ -142,7 +142,7 @@ TEST(answers_are_numbers_or_choices) {
     assert_fails(GS_E_USAGE, "wanted ring or both alike", gs_box_answer(&word, "r", answer, sizeof answer));
 }
 
-/* ---- what comes out ---- */
+/* ---- outcomes ---- */
 
 static void check_outcome(const gs_box *box, const char *first, const char *second, const char *want) {
     char outcome[40];
@@ -210,7 +210,7 @@ TEST(a_prediction_is_compared) {
     }
 }
 
-/* ---- what is kept ---- */
+/* ---- saved predictions ---- */
 
 TEST(predictions_are_kept) {
     char path[PATH_MAX];
@@ -222,7 +222,7 @@ TEST(predictions_are_kept) {
     assert_int_equal(strlen(k.when), 20);
     snprintf(k.outcome, sizeof k.outcome, "8");
     assert_ok(gs_kept_put("07", "7b", &k));
-    assert_ok(gs_kept_get("07", "7a", &got)); /* it is still there */
+    assert_ok(gs_kept_get("07", "7a", &got)); /* the old prediction remains */
     assert_string_equal(got.prediction, "6");
     assert_string_equal(got.outcome, "");
     assert_ok(gs_kept_get("07", "7b", &got));
@@ -235,7 +235,7 @@ TEST(predictions_are_kept) {
     write_text(path, "{\"7a\": {\"predi");
     assert_fails(GS_E_FORMAT, "gradsum lesson 7 --forget", gs_kept_get("07", "7a", &got));
     assert_fails(GS_E_FORMAT, "is damaged", gs_kept_put("07", "7a", &k));
-    check_holds(path, "{\"7a\": {\"predi"); /* what a reader might still want from it */
+    check_holds(path, "{\"7a\": {\"predi"); /* the reader's file stays as it was */
     assert_ok(gs_kept_forget("07"));
     assert_ok(gs_kept_forget("07"));
     assert_ok(gs_kept_get("07", "7a", &got));
@@ -251,7 +251,7 @@ TEST(the_command_predicts_runs_and_compares) {
     assert_prints(2, "0a: 'many' is not a number of steps", "lesson 0 --answer 0a=many");
     assert_prints(2, "lesson 0 has no question '9'", "lesson 0 --answer 0a=47,9=1");
     assert_prints(2, "--answer is given twice", "lesson 0 --answer 0a=47 --answer=0b=no");
-    assert_prints(0, "0 of 3 predicted, 0 right", "lesson 0 --show"); /* one wrong: none is kept */
+    assert_prints(0, "0 of 3 predicted, 0 right", "lesson 0 --show"); /* one is invalid: none is saved */
     char *output = gs_test_output(0, "lesson 0 --answer 0a=48");
     assert_has(output, "done     47 steps", "\n0a   predicted  48 steps\n     outcome    47 steps\n",
                "too high by 1 steps. 6,000 / 128 is 46.9");
@@ -284,7 +284,7 @@ TEST(a_word_may_have_spaces_in_quotes) {
 
 TEST(it_asks_in_a_terminal) {
     setenv("XDG_DATA_HOME", gs_test_folder(), 1);
-    /* A wrong answer is asked for again; an empty one leaves a question open; then the input ends. */
+    /* A wrong answer is asked for again; an empty one leaves the question open; then the input ends. */
     char *output = gs_test_shell_output(
         0, "printf 'many\\n401,920\\n\\n' | script -qec '%s/gradsum lesson 2' /dev/null", GS_BUILD_DIR);
     assert_has(output, "'many' is not a number of parameters", "You were right.");

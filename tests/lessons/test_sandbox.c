@@ -1,5 +1,5 @@
-/* The room in which hand-ins run: what gets out of it is a mistake. The commands below are what an attacker would do
- * first. tests/lessons/labs.sh has whole hand-ins that try to cheat.
+/* The sandbox of the hand-ins: anything that escapes it is a bug. The commands below are what an attacker would try
+ * first. tests/lessons/labs.sh runs whole hand-ins that try to cheat.
  */
 #include "tests/support/files.h"
 
@@ -15,13 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- the room ---- */
+/* ---- the sandbox ---- */
 
 static lab_sandbox room;
 static char folder[4096], headers[4096];
 static const lab_limits LIMITS = {5, (size_t)256 << 20, 1 << 20};
 
-/* A sandbox with a folder of its own, or why there is none on this machine. */
+/* A sandbox with a new folder, or the reason why this machine has none. */
 static bool make_room(void) {
     if (*folder) return true;
     snprintf(folder, sizeof folder, "%s/hand-in", gs_test_folder());
@@ -40,7 +40,7 @@ static bool make_room(void) {
         }                                                                                                    \
     } while (0)
 
-/* A shell's script, inside or outside. Free with lab_job_free. */
+/* Runs a shell script inside or outside. Free with lab_job_free. */
 static lab_job run_script(const char *script, bool inside, bool writable) {
     const char *words[LAB_SANDBOX_WORDS + 4];
     int count = inside ? lab_sandbox_words(&room, writable, NULL, words) : 0;
@@ -68,7 +68,7 @@ TEST(programs_run) {
     assert_script("cd /work", true, true, "");
 }
 
-/* A file of ours that everybody may read and write. */
+/* A file of ours that anybody may read and write. */
 TEST(other_files_are_not_there) {
     need_room();
     const char *path = gs_test_format("%s/neighbour", gs_test_folder());
@@ -87,7 +87,7 @@ TEST(nothing_can_be_changed) {
     assert_script("touch /work/x", true, false, "");
     assert_script("rm -rf --no-preserve-root /usr/bin/env", true, false, "");
     assert_script("echo x >/tmp/x && cat /tmp/x", true, true, "x");
-    lab_job job = run_script("echo x >/work/x", true, true); /* where it is compiled */
+    lab_job job = run_script("echo x >/work/x", true, true); /* the folder for compiling */
     assert_int_equal(job.code, 0);
     lab_job_free(&job);
 }
@@ -98,7 +98,7 @@ TEST(temporary_files_have_a_limit) {
                   "No space left");
 }
 
-/* As another user's grader has it. Where root grades, these folders are root's, and closed anyway. */
+/* As another user's grader sees it. Where root grades, root owns these folders, and they are closed anyway. */
 TEST(no_other_folder_takes_files) {
     need_room();
     const unsigned user = room.user;
@@ -121,17 +121,17 @@ TEST(processes_have_a_limit) {
     room.user = 0;
     assert_script("ulimit -u", true, true, "4096\n");
     room.user = user;
-    assert_script("ulimit -Hn", true, true, "64\n"); /* open files, of each */
+    assert_script("ulimit -Hn", true, true, "64\n"); /* open files, per process */
 }
 
-/* Inside are bubblewrap's own process, the shell and ps's like: a few. Outside is at least this test. */
+/* Inside are only bubblewrap's process, the shell, and tools like ps. Outside is at least this test. */
 TEST(other_processes_are_not_there) {
     need_room();
     const char *script = gs_test_format("kill -9 %d %d", (int)getpid(), (int)getppid());
     assert_script(script, true, false, "No such process");
     assert_script("kill -9 -1; exit 1", true, false, "");
     assert_script("n=$(ls /proc | grep -c '^[0-9]'); test $n -lt 8 || echo $n", true, true, "");
-    assert_script("ls /proc/self/fd | wc -l", true, true, "4\n"); /* 0, 1, 2 and ls's own */
+    assert_script("ls /proc/self/fd | wc -l", true, true, "4\n"); /* 0, 1, 2 and the one of ls */
 }
 
 TEST(the_user_is_nobody) {
@@ -164,21 +164,20 @@ TEST(there_is_no_network) {
     close(listener);
 }
 
-/* What is left behind ends, also what has left its session and its parent, and holds the output open. */
+/* All leftover processes end, even one that has left its session and its parent and holds the output open. */
 TEST(children_end_with_it) {
     need_room();
     lab_job job = run_script(
         "setsid sleep 1000 & setsid bash -c 'trap \"\" TERM HUP; sleep 1000' & echo done", true, false);
     assert_int_equal(job.end, LAB_EXITED);
     assert_int_equal(job.code, 0);
-    assert_true(job.seconds < 5); /* the limit: else it would have been killed for it */
+    assert_true(job.seconds < 5); /* the limit: otherwise it was killed for exceeding it */
     lab_job_free(&job);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG),
-                     -1); /* no process of it is left, of which we would be the parent */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left that would be our child */
     assert_int_equal(errno, ECHILD);
 }
 
-/* Three programs that hold 120 MB each until their pipes are closed. */
+/* Three programs that hold 120 MB each until their pipes close. */
 #define HOLD_MEMORY                                                                                          \
     "for i in 1 2 3; do (head -c 120000000 /dev/zero; sleep 60) | tail -n 1 >/dev/null & done; wait"
 
@@ -189,7 +188,7 @@ TEST(memory_of_children_counts) {
     lab_job_free(&job);
 }
 
-/* A child of a child, and so on: what is deeper than the grader looks is refused, however little it has. */
+/* A child of a child, and so on: nesting deeper than the grader looks is refused, however little memory it uses. */
 TEST(memory_of_deep_children_counts) {
     need_room();
     lab_job job = run_script("deep() { if test $1 = 0; then " HOLD_MEMORY
@@ -203,7 +202,7 @@ TEST(memory_of_deep_children_counts) {
     lab_job_free(&job);
 }
 
-/* The children of a thread are not those of its process's first one. */
+/* A thread's children are not listed with those of its process's first thread. */
 TEST(memory_of_a_threads_children_counts) {
     need_room();
     lab_job job = run_script(
@@ -230,14 +229,14 @@ TEST(time_of_children_counts) {
     lab_job_free(&job);
 }
 
-/* Of a limit of 10 s. */
+/* For a limit of 10 s. */
 TEST(time_is_cpu_time_or_sleep) {
     static const struct {
         lab_time time;
         bool too_long;
     } cases[] = {
         {{9, 0, 9}, false},    {{11, 0, 11}, true},   {{0.1, 9, 9}, false},
-        {{0.1, 11, 11}, true}, {{0.1, 0, 99}, false}, /* the machine was busy with others */
+        {{0.1, 11, 11}, true}, {{0.1, 0, 99}, false}, /* other processes kept the machine busy */
         {{9, 5, 99}, false},   {{9, 0, 101}, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -263,7 +262,7 @@ TEST(sleep_ends) {
     assert_false(job.slept);
 }
 
-/* It sleeps for longer than three times its limit, but works in between. */
+/* It sleeps for more than three times its limit, but works in between. */
 TEST(naps_do_not_add_up) {
     lab_job job = run_for("for i in 1 2 3 4 5; do sleep 1; for k in {1..20000}; do :; done; done", 1.5);
     assert_int_equal(job.end, LAB_EXITED);

@@ -1,5 +1,5 @@
-/* What a hand-in may contain: words, files that it includes, symbols, and what its kernels say. What gets past these
- * checks is a mistake. tests/lessons/labs.sh has whole hand-ins that try to cheat.
+/* What a hand-in may contain: words, included files, symbols, and kernel code. Anything that gets past these checks is
+ * a bug. tests/lessons/labs.sh runs whole hand-ins that try to cheat.
  */
 #include "sync/scheme.h"
 #include "tests/support/test.h"
@@ -123,7 +123,7 @@ TEST(solutions_with_kernels) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         FILE *f = fopen(files[i], "r");
         if (!f) {
-            skip_because("%s is not here", files[i]);
+            skip_because("%s is missing", files[i]);
             return;
         }
         text[fread(text, 1, sizeof text - 1, f)] = '\0';

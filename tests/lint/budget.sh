@@ -1,8 +1,8 @@
 #!/bin/sh
 # budget.sh: the lines of each part of the tree are at most the limit in the table below. A limit is only ever lowered:
-# a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part.
-# Of src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh count; of lessons, those of all text. Training's own
-# folders, src/train, parallel, predict and persist, are one part.
+# a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part. In src,
+# cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh files count; in lessons, those of all text files. The
+# training folders, src/train, parallel, predict and persist, are one part.
 limits='
 training            18470
 src/comm            10859
@@ -30,7 +30,7 @@ src+cpu+cl $((train + comm + cli + explain + operators + rest))
 tests $(code tests)
 lessons $(grep -rIh '' lessons | wc -l)"
 
-# judge LIMITS: print each part's lines and limit; fail where there are more lines, or a part has no limit.
+# judge LIMITS: prints each part's lines and limit; fails if a part has more lines than its limit, or no limit.
 judge() {
     printf '%s\n--\n%s\n' "$1" "$lines" | awk '
         $1 == "--" { counted = 1 }
@@ -46,13 +46,13 @@ judge() {
         END { exit wrong }'
 }
 
-# The check itself: a limit that is one line too low fails, and so does a part without a limit.
-judge "$lines" >/dev/null || { echo "budget: as many lines as the limit are wrong to it; they are right"; exit 1; }
+# A test of the check: it fails for a limit that is one line too low, and for a part without a limit.
+judge "$lines" >/dev/null || { echo "budget: refuses as many lines as the limit; wanted success"; exit 1; }
 for part in $(echo "$lines" | cut -d ' ' -f 1); do
     low=$(echo "$lines" | awk -v part="$part" '{ print $1, $1 == part ? $2 - 1 : $2 }')
     none=$(echo "$lines" | grep -v "^$part ")
     judge "$low" | grep -q "^budget: $part has [0-9]* lines, 1 more than" && ! judge "$low" >/dev/null &&
         judge "$none" | grep -q "^budget: $part has no limit" && ! judge "$none" >/dev/null ||
-        { echo "budget: lets $part have too many lines"; exit 1; }
+        { echo "budget: accepts too many lines in $part"; exit 1; }
 done
 judge "$limits"

@@ -1,17 +1,17 @@
 #!/bin/sh
 # floors.sh: each #include "..." of src/, cpu/ and cl/ names a file of the same floor or of a lower one, and no file
-# includes itself by way of others. The floors are the rows of the table in src/README.md, the highest first: folders
+# includes itself through other files. The floors are the rows of the table in src/README.md, the highest first: folders
 # and single files.
 table=src/README.md
 find src cpu cl -name '*.[ch]' -o -name '*.cc' | sort | xargs awk -v table="$table" '
-    # src/train/run.c has a row of its own; else the row of src/train/, else that of src/
+    # the row of src/train/run.c, if there is one; else that of src/train/, else that of src/
     function floor(path, of) {
         for (of = path; of != ""; sub(/[^\/]*\/?$/, "", of)) if (of in row) return row[of]
         if (!(path in told)) print "floors: " path " has no row in " table
         told[path] = wrong = 1
         return 0
     }
-    # Includes from `file` on, depth first; `way`: those that led to it
+    # Follows includes from `file` on, depth first; `way`: the files that led to it
     function visit(file, way, n, i, to) {
         visited[file] = 1
         n = split(includes[file], to, " ")

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# readme.sh: the README files keep their word.
+# readme.sh: the README files keep their promises.
 #
-#   - every link in them leads to a file, and to a heading in it if it names one
-#   - every path in backquotes, such as `src/train/step.c`, is there: in this folder, in the file's own, or in src
-#   - the files of the reading order in README.md have at most 4,000 lines together, about as many as it says
+#   - every link leads to a file, and to a heading in it if it names one
+#   - every path in backquotes, such as `src/train/step.c`, exists: in this folder, in the file's folder, or in src
+#   - the files of the reading order in README.md total at most 4,000 lines, about as many as it says
 set -u
 most=4000 wrong=0
 say() { echo "readme: $1"; wrong=1; }
 
-# As GitHub makes them: lower case, words joined by hyphens, nothing but letters, digits, - and _
+# Anchors as GitHub makes them: lower case, words joined by hyphens, only letters, digits, - and _
 headings() { sed -n 's/^##* //p' "$1" | tr 'A-Z ' 'a-z-' | sed 's/[^a-z0-9_-]//g'; }
 
 for file in $(find . -name '*.md' -not -path './build/*' | sed 's|^\./||' | sort); do
@@ -18,20 +18,20 @@ for file in $(find . -name '*.md' -not -path './build/*' | sed 's|^\./||' | sort
         case $link in http*) continue ;; esac
         path=${link%%#*} to=$file
         [ -z "$path" ] || to=$folder/$path
-        [ -e "$to" ] || { say "$file: there is no $link"; continue; }
+        [ -e "$to" ] || { say "$file: $link does not exist"; continue; }
         [[ $link != *'#'* ]] || headings "$to" | grep -qx -- "${link#*#}" || say "$file: no heading for $link"
     done
-    [ "$file" != .github/CHANGELOG.md ] || continue # it tells of files that are gone
+    [ "$file" != .github/CHANGELOG.md ] || continue # it mentions files that no longer exist
     for path in $(grep -o '`[a-z][A-Za-z0-9_/.-]*/[A-Za-z0-9_.-]*\.\(c\|h\|cc\|cl\|clh\|sh\|py\)`' "$file" |
         tr -d '`'); do
-        [ -e "$path" ] || [ -e "$folder/$path" ] || [ -e "src/$path" ] || say "$file: there is no $path"
+        [ -e "$path" ] || [ -e "$folder/$path" ] || [ -e "src/$path" ] || say "$file: $path does not exist"
     done
 done
 
 order=$(sed -n '/^## Reading order/,/^## Figures/p' README.md)
 lines=$(grep -o '`[^` ]*/[^` ]*`' <<<"$order" | tr -d '`' | sort -u | xargs cat | wc -l)
 said=$(grep -o 'about [0-9,]* lines' <<<"$order" | tr -dc 0-9)
-[ "$lines" -le $most ] || say "the reading order has $lines lines; at most $most are wanted"
+[ "$lines" -le $most ] || say "the reading order has $lines lines; wanted at most $most"
 [ -n "$said" ] && [ $((lines - said)) -le 100 ] && [ $((said - lines)) -le 100 ] ||
     say "the reading order has $lines lines; README.md says ${said:-nothing}"
 exit $wrong

@@ -1,5 +1,5 @@
-/* train --log: its numbers are those that the run prints; event files are what TensorBoard's format says. Other readers
- * than ours: tests/system/interop.sh. */
+/* train --log: its numbers are those that the run prints; its event files follow TensorBoard's format.
+ * tests/system/interop.sh uses other readers than ours. */
 #include "tests/support/logs.h"
 
 #include <dirent.h>
@@ -53,10 +53,10 @@ TEST(lines_are_what_train_prints) {
     assert_int_equal(gs_test_number(run, "workers"), 2);
     assert_int_equal(gs_test_number(run, "host_cores"), gs_cpu_cores()); /* and not those of a bound worker */
     assert_int_equal(cJSON_GetArraySize(gs_test_field(run, "devices")), 2);
-    const int bytes = (4 * (7850 + 4) + 63) / 64 * 64; /* as allocated: whole lines of a cache */
+    const int bytes = (4 * (7850 + 4) + 63) / 64 * 64; /* as allocated: whole cache lines */
     assert_int_equal(gs_test_number(gs_test_field(run, "memory"), "weights"), bytes);
     assert_int_equal(gs_test_number(gs_test_field(run, "memory"), "gradients"), bytes);
-    /* the log changes nothing */
+    /* the log does not change the run */
     const char *wanted = strstr(plain, "\"weights_sha256\""), *got = strstr(output, "\"weights_sha256\"");
     assert_memory_equal(got, wanted, strlen("\"weights_sha256\":\"\"") + 64);
 }
@@ -79,7 +79,7 @@ TEST(fewer_lines_hold_means) {
 
 /* ---- event files ---- */
 
-/* Written down once more, bit by bit. */
+/* A second implementation, bit by bit. */
 static uint32_t crc32c(const unsigned char *p, size_t n) {
     uint32_t crc = ~0u;
     for (size_t i = 0; i < 8 * n; i++) {
@@ -93,7 +93,7 @@ static uint32_t number_of(const unsigned char *p) {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* With a parameter server of four workers three send B and one 3 B. Threads need no Gloo, processes meet over it. */
+/* With a parameter server, three of four workers send B bytes each and one sends 3 B. Only processes need Gloo. */
 TEST(what_was_sent_and_over_what) {
     const char *folder = gs_test_new_log();
     const double B = 4 * (7850 + 4);
@@ -107,8 +107,8 @@ TEST(what_was_sent_and_over_what) {
     assert_int_equal(gs_test_number(ended, "sent_bytes_a_step"), (3 + 1 + 1 + 1) * B / 4);
     assert_int_equal(gs_test_number(ended, "sent_bytes_a_step_most"), 3 * B);
     assert_null(cJSON_GetObjectItem(gs_test_field(four, "versions"), "gloo"));
-    assert_null(
-        cJSON_GetObjectItem(gs_test_field(two, "ended"), "sent_bytes_a_step")); /* shared memory's own sum */
+    assert_null(cJSON_GetObjectItem(gs_test_field(two, "ended"),
+                                    "sent_bytes_a_step")); /* shared memory has its own sum */
     int part[3], end = 0;
     const char *gloo = gs_test_text_of(gs_test_field(two, "versions"), "gloo");
     assert_int_equal(sscanf(gloo, "%d.%d.%d%n", &part[0], &part[1], &part[2], &end), 3);
@@ -199,7 +199,7 @@ TEST(histograms_hold_all_numbers) {
 
 /* ---- in another locale ---- */
 
-/* A program may have set one with a comma: every file is the same as in C, and is read. */
+/* A program may have set a locale with a decimal comma: every file is the same as in C, and is readable. */
 TEST(a_comma_of_the_locale_changes_no_file) {
     char command[1600], folder[600], *saved[2], *args[] = {"train"};
     size_t bytes[2];
@@ -241,7 +241,7 @@ TEST(a_comma_of_the_locale_changes_no_file) {
     for (int k = 0; k < 2; k++) gs_result_free(&result[k]);
 }
 
-/* What depends on the locale is called by its wrapper alone. */
+/* Functions that depend on the locale are called only through their wrappers. */
 TEST(nothing_else_asks_the_locale) {
     char line[300] = "";
     FILE *nm =
@@ -252,10 +252,10 @@ TEST(nothing_else_asks_the_locale) {
     assert_non_null(nm);
     const bool found = fgets(line, sizeof line, nm) != NULL;
     pclose(nm);
-    if (found) fail_msg("wanted a call by way of core/c_locale.h or io/json.h: %s", line);
+    if (found) fail_msg("wanted a call through core/c_locale.h or io/json.h: %s", line);
 }
 
-/* A byte of a path that is not UTF-8 is \\xNN, as in messages. */
+/* A byte of a path that is not valid UTF-8 becomes \\xNN, as in messages. */
 TEST(json_is_always_utf8) {
     cJSON *o = cJSON_CreateString("a\xff/\xc3\xa9\xc3");
     char *text = gs_test_keep(gs_json_to_text(o, false));

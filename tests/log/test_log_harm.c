@@ -1,4 +1,4 @@
-/* train --log: nothing that happens to the log harms the run, and nothing that happens to the run harms the log. */
+/* train --log: no damage to the log harms the run, and no failure of the run harms the log. */
 #include "tests/support/logs.h"
 
 #include <signal.h>
@@ -37,7 +37,7 @@ TEST(bad_targets_are_refused) {
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
 }
 
-/* A run that fails before its first step leaves no log behind, and the place can be used again. */
+/* A run that fails before its first step leaves no log behind, and its path can be used again. */
 TEST(a_run_that_never_began_leaves_nothing) {
     const char *folder = gs_test_folder();
     assert_prints(1, "no/such/data", "train --data no/such/data --log %s/log", folder);
@@ -46,8 +46,8 @@ TEST(a_run_that_never_began_leaves_nothing) {
     assert_true(gs_test_is_there(in_folder(folder, "log"), "run.json"));
 }
 
-/* The files may not grow beyond a few blocks, and a signal would be sent: as on a full disk, the log ends, and nothing
- * else does. Once lines do not fit, once the trace, once whatever comes first. */
+/* Files may not grow beyond a few blocks, and exceeding that raises a signal: as on a full disk, only the log ends.
+ * Three cases: the lines do not fit, the trace does not, or whichever comes first. */
 TEST(a_full_disk_ends_the_log_alone) {
     static const char args[] = "train --model 'flatten, linear 10' --batch 64 --epochs 4 --threads 1";
     static const struct {
@@ -70,11 +70,11 @@ TEST(a_full_disk_ends_the_log_alone) {
         assert_has(output, "epoch 4/4");
         assert_string_equal(strstr(output, "weights  sha256") ? "" : output, "");
         assert_int_equal(gs_test_shell(NULL, "cmp %s/a.safetensors %s/b.safetensors", folder, folder), 0);
-        cJSON *lines = gs_test_metrics(in_folder(folder, "log")); /* whole, except the last line */
+        cJSON *lines = gs_test_metrics(in_folder(folder, "log")); /* complete, except for the last line */
         if (i != 1) assert_true(cJSON_GetArraySize(lines) > 50);
         cJSON *run = gs_test_json(in_folder(folder, "log"), "run.json");
-        const cJSON *ended =
-            cJSON_GetObjectItem(run, "ended"); /* it says both: the run has, and the log before it */
+        const cJSON *ended = cJSON_GetObjectItem(
+            run, "ended"); /* it says both: that the run has ended, and the log before it */
         assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "why")), "done");
         assert_non_null(strstr(cJSON_GetStringValue(cJSON_GetObjectItem(ended, "log")), "File too large"));
         assert_prints(0, "", "report %s/log -o %s/x.html", folder, folder);
@@ -82,7 +82,7 @@ TEST(a_full_disk_ends_the_log_alone) {
     }
 }
 
-/* The disk itself is full: there is no room for a second run.json. */
+/* The disk itself is full: there is no space for a second run.json. */
 TEST(a_full_disk_is_told_all_the_same) {
     char *output;
     const char *folder = gs_test_folder();
@@ -129,11 +129,11 @@ TEST(an_interrupted_run_says_so) {
           *run = gs_test_json(in_folder(folder, "log"), "run.json");
     assert_string_equal(gs_test_text_of(gs_test_field(run, "ended"), "why"), "interrupted");
     assert_int_equal(gs_test_number(gs_test_field(run, "ended"), "steps"), gs_test_count_kind(lines, "step"));
-    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* of the steps that there were */
+    cJSON *trace = gs_test_json(in_folder(folder, "log"), "trace.json"); /* of the recorded steps */
     assert_true(cJSON_GetArraySize(gs_test_field(trace, "traceEvents")) > 2 * 7 * 8);
 }
 
-/* Processes that do not all run with a log would wait for each other. */
+/* Processes would wait for each other if only some of them had a log. */
 TEST(all_processes_log_or_none) {
     char *output;
     const char *folder = gs_test_folder();
@@ -162,7 +162,7 @@ static void tell_nobody(void *context, const char *problem) {
     fail_msg("the log failed: %s", problem);
 }
 
-/* A worker is lost in the middle of a recorded step: the run fails as without a log, and the log says how. */
+/* A worker is lost in the middle of a recorded step: the run fails as it would without a log, and the log says how. */
 TEST(a_failed_run_says_why) {
     char folder[600], *command[] = {"train"};
     snprintf(folder, sizeof folder, "%s", gs_test_new_log());

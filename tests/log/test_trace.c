@@ -1,4 +1,4 @@
-/* train --log: trace.json has what the steps did, and every message that the schemes' formulas count. */
+/* train --log: trace.json shows the work of the steps, and every message that the schemes' formulas count. */
 #include "tests/support/logs.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static void each_row_nests(const cJSON *events) {
         }
 }
 
-/* The only event of that phase and id. */
+/* The only event with this phase and id. */
 static const cJSON *end_of_arrow(const cJSON *events, const char *phase, double id) {
     const cJSON *e, *found = NULL;
     cJSON_ArrayForEach(e, events) {
@@ -50,7 +50,7 @@ static const cJSON *end_of_arrow(const cJSON *events, const char *phase, double 
     return found;
 }
 
-/* Every arrow has both ends, from the sender to the receiver; returns how many there are. */
+/* Every arrow has two ends and points from the sender to the receiver; returns the number of arrows. */
 static int arrows(const cJSON *events) {
     int n = 0, ends = 0;
     const cJSON *e;
@@ -66,7 +66,7 @@ static int arrows(const cJSON *events) {
     return n;
 }
 
-/* What each worker sent in one step, by the trace. */
+/* What each worker sent in one step, according to the trace. */
 static gs_sync_cost sent_by(const cJSON *events, int worker, int step) {
     gs_sync_cost cost = {0};
     const cJSON *e;
@@ -122,7 +122,7 @@ TEST(messages_are_those_of_the_formula) {
     }
 }
 
-/* How often worker 0 did something of this name in a step. */
+/* How many events with this name worker 0 recorded in a step. */
 static int times(const cJSON *events, const char *name, int step) {
     int n = 0;
     const cJSON *e;
@@ -154,19 +154,19 @@ TEST(every_layer_is_there) {
         assert_int_equal(times(events, "sync", 2), 1);
         assert_int_equal(times(events, "update", 2), 1);
         assert_int_equal(times(events, "step 2", 2), 1);
-        assert_int_equal(times(events, "load", 1), 0); /* only the steps that were asked for */
+        assert_int_equal(times(events, "load", 1), 0); /* only the requested steps */
         each_row_nests(events);
     }
 }
 
-/* Messages that are not a scheme's have arrows too, and threads of their own have rows. */
+/* Messages outside the schemes have arrows too, and additional threads have rows. */
 TEST(other_ways_to_make_a_step) {
     static const struct {
         const char *options, *row;
         int arrows;
     } ways[] = {
-        {"--exact", "compute", 2 * 4},                                /* one exchange a step */
-        {"--sync async --staleness 0", "server for worker 1", 2 * 4}, /* gradient there, weights back */
+        {"--exact", "compute", 2 * 4},                                /* one exchange per step */
+        {"--sync async --staleness 0", "server for worker 1", 2 * 4}, /* gradients out, weights back */
         {"--sync ring --bucket 8", "sync", 0},
         {"--sync local --every 2", "compute", 0},
     };
@@ -183,7 +183,7 @@ TEST(other_ways_to_make_a_step) {
         assert_true(has_row);
         int n = arrows(events);
         if (ways[i].arrows) assert_int_equal(n, ways[i].arrows);
-        if (strstr(ways[i].options, "bucket")) { /* the buckets lie in the sync row, with their messages */
+        if (strstr(ways[i].options, "bucket")) { /* the buckets are in the sync row, with their messages */
             assert_true(times(events, "sum of bucket 1", 4) == 1 && n > 4 * 4);
         }
         each_row_nests(events);

@@ -6,7 +6,7 @@
 
 enum { CONTEXT = 12, VOCABULARY = 7, TEXTS = 2 };
 
-/* Every layer that may stand in a language model. */
+/* Every layer that a language model may contain. */
 static const char MODEL[] =
     "embedding 7 12, positions, residual (layer_norm, linear 36, attention 3 causal, linear 12), "
     "residual (layer_norm, linear 24, gelu tanh, linear 12), dropout 0.3, linear 20 no_bias, "
@@ -23,7 +23,7 @@ static int token_at(size_t i) {
     return (int)(test_hash(i, SALT_X) % VOCABULARY);
 }
 
-/* y (texts, CONTEXT, VOCABULARY): the sequence in parts of these lengths, one after the other. */
+/* y (texts, CONTEXT, VOCABULARY): computes the sequence in consecutive parts of these lengths. */
 static void forward_parts(gs_model *m, const int *parts, float *y) {
     gs_mem x = gs_test_new_mem(m->device, NULL, TEXTS * CONTEXT), logits;
     float tokens[TEXTS * CONTEXT], got[TEXTS * CONTEXT * VOCABULARY];
@@ -55,16 +55,16 @@ static void parts_give_what_the_whole_gives_on(gs_device *d) {
     assert_ok(gs_model_forward(m, &(gs_pass){.n = TEXTS}, x, &logits));
     assert_ok(d->ops->read(d, want, logits, sizeof want));
     assert_ok(gs_model_cache(m));
-    assert_ok(gs_model_cache(m)); /* again: nothing more */
+    assert_ok(gs_model_cache(m)); /* again: nothing changes */
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         memset(got, 0, sizeof got);
         forward_parts(m, cuts[c], got);
         for (size_t i = 0; i < sizeof want / sizeof *want; i++)
             if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i]))))
-                fail_msg("%s, cut %zu: logit %zu is %.9g, of the whole sequence %.9g", d->name, c, i,
+                fail_msg("%s, cut %zu: logit %zu is %.9g, but %.9g from the whole sequence", d->name, c, i,
                          (double)got[i], (double)want[i]);
     }
-    /* whole samples as before, cache or not: the same bits */
+    /* whole samples as before, with or without the cache: the same bits */
     assert_ok(gs_model_forward(m, &(gs_pass){.n = TEXTS}, x, &logits));
     gs_test_check_floats(d, logits, want, sizeof want / sizeof *want, "the whole, again");
 }
@@ -103,7 +103,7 @@ TEST(the_likeliest_and_the_first_of_equals) {
     }
 }
 
-/* How often each token is drawn, beside softmax(x / T) over the top_k largest. */
+/* How often each token is drawn, compared with softmax(x / T) over the top_k largest. */
 static void check_shares(const float *x, int count, gs_sampling s, const double *share) {
     enum { DRAWS = 40000 };
     int drawn[8] = {0};
@@ -120,7 +120,7 @@ TEST(shares_are_those_of_softmax) {
     const float x[] = {0, 1, -2, 1, 0.5f};
     for (int temperature = 1; temperature <= 2; temperature++)
         for (int top_k = 0; top_k <= 5; top_k++) {
-            /* by size: 1 3 4 0 2, where 1 and 3 are equal */
+            /* by size: 1 3 4 0 2; 1 and 3 are equal */
             static const int rank[] = {3, 0, 4, 1, 2};
             double share[5], all = 0;
             for (size_t i = 0; i < sizeof rank / sizeof *rank; i++) {
@@ -132,7 +132,7 @@ TEST(shares_are_those_of_softmax) {
         }
 }
 
-/* Against sorting, with many equal numbers. */
+/* Compared with sorting, with many equal numbers. */
 TEST(top_k_of_many) {
     enum { COUNT = 400 };
     float x[COUNT];
@@ -143,7 +143,7 @@ TEST(top_k_of_many) {
             const gs_sampling hot = {1e6f, top_k, 2};
             for (uint64_t i = 0; i < 2000; i++) seen[gs_sample(&hot, x, COUNT, 0, i)] = true;
             for (int i = 0; i < COUNT; i++) {
-                int before = 0; /* tokens that are taken first */
+                int before = 0; /* tokens that rank higher */
                 for (int j = 0; j < COUNT; j++) before += x[j] > x[i] || (!(x[j] < x[i]) && j < i);
                 if (seen[i] && before >= top_k) fail_msg("%d levels, top_k %d: token %d", levels, top_k, i);
             }
@@ -159,7 +159,7 @@ TEST(extreme_logits) {
     assert_true(seen[0] && seen[1] && seen[2]);
 }
 
-/* The numbers are to stay what they are: a text is found again by its seed. */
+/* These numbers must not change: a seed reproduces its text. */
 TEST(the_same_seed_draws_the_same) {
     static const int want[] = {72, 13, 64, 7, 34, 33, 64, 38, 76, 96, 58, 84};
     float x[100];
@@ -170,8 +170,8 @@ TEST(the_same_seed_draws_the_same) {
 
 /* ---- texts ---- */
 
-/* `count` tokens for each text, by a model that sees whole sequences only: the window is filled up behind with zeros,
- * which causal attention does not look at. */
+/* `count` tokens for each text, from a model that only processes whole sequences: the end of the window is padded with
+ * zeros, which causal attention ignores. */
 static void texts_by_recomputation(gs_model *m, const gs_sampling *s, const int *prompt, size_t prompts,
                                    size_t count, int *tokens) {
     const size_t context = (size_t)gs_model_targets(m), outputs = (size_t)m->out.c, texts = m->max_batch;
@@ -215,7 +215,7 @@ static void texts_as_by_recomputation_on(gs_device *d) {
             gs_generator *g;
             texts_by_recomputation(m, &s, prompt, prompts, LENGTH, want);
             assert_ok(gs_generator_create(m, &s, &g));
-            assert_ok(gs_generator_feed(g, prompt, prompts / 2)); /* in two pieces */
+            assert_ok(gs_generator_feed(g, prompt, prompts / 2)); /* in two parts */
             assert_ok(gs_generator_feed(g, prompt + prompts / 2, prompts - prompts / 2));
             for (size_t i = 0; i < LENGTH; i++) {
                 assert_ok(gs_generator_next(g, got));
@@ -229,7 +229,7 @@ static void texts_as_by_recomputation_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(texts_as_by_recomputation)
 
-/* The same bits of the logits, not only the same text. */
+/* The logits have the same bits; not only is the text the same. */
 TEST(any_number_of_threads) {
     enum { LENGTH = 80, WIDE = 300 };
     static float want[LENGTH][WIDE];

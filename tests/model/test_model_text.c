@@ -12,7 +12,7 @@ static gs_status describe(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Each text, and the layers that come of it, described in the canonical way. */
+/* Each text, and the canonical description of the layers that it creates. */
 TEST(good_texts) {
     const struct {
         const char *text, *layers;
@@ -49,7 +49,7 @@ TEST(good_texts) {
          "sequential; linear 1; linear 2; linear 1; linear 2; linear 3; linear 4"},
         {"block inner N = linear N; block outer N M = inner M, inner N; outer 5 6",
          "sequential; linear 6; linear 5"},
-        {"block many N K S = N x conv 4 K stride S; many 2 3x1 2", /* a word need not be a number */
+        {"block many N K S = N x conv 4 K stride S; many 2 3x1 2", /* a parameter need not be a number */
          "sequential; conv 4 3x1 stride 2; conv 4 3x1 stride 2"},
         {"block act A = A; act relu, act tanh", "sequential; relu; tanh"},
         {"block same C = residual (conv C 3x3 pad 1 | conv C 1x1), relu; 2 x same 16",
@@ -64,7 +64,7 @@ TEST(good_texts) {
     }
 }
 
-/* What describe says is itself a text that gives the same layer. */
+/* A description is itself a text that creates the same layer. */
 TEST(descriptions_can_be_parsed) {
     gs_layer *layers[] = {gs_linear(3, false),
                           gs_conv2d(4, 3, 2, 1, 5, 0, 6, true),
@@ -232,7 +232,7 @@ TEST(bad_texts) {
         {"block a = relu = tanh; a", "'=' after word 3 (column 16): expected ',' or ';'"},
         {"block a = relu; tanh", "block a is not used"},
         {"block a = a; a",
-         "word 3 ('a', column 11): a block cannot use itself"}, /* no block holds itself ... */
+         "word 3 ('a', column 11): a block cannot use itself"}, /* no block contains itself ... */
         {"block a = b; block b = relu; a, b", "word 3 ('b', column 11): unknown layer"}, /* or a later one */
         {"relu; block a = relu; a", "';' after word 1 (column 5): expected ',' or the end"},
         {"relu, block a = relu; a", "word 2 ('block', column 7): blocks are defined before the model"},
@@ -272,7 +272,7 @@ TEST(nesting) {
     gs_layer *net;
     assert_fails(GS_E_MODEL, "nested more than 32 deep", gs_model_parse(open, &net));
 
-    /* Blocks in blocks, each twice the one before. */
+    /* Nested blocks, each twice as large as the one before. */
     char text[2048] = "block b0 = relu;";
     for (int i = 1; i <= 40; i++) {
         size_t used = strlen(text);
@@ -284,13 +284,13 @@ TEST(nesting) {
     assert_fails(GS_E_MODEL, "more than 10000 layers", gs_model_parse(text, &net));
 }
 
-/* The next of a sequence of numbers below `limit` that look random. */
+/* The next of a sequence of pseudo-random numbers below `limit`. */
 static size_t draw(size_t limit) {
     static uint32_t drawn;
     return test_hash(drawn++, 77) % limit;
 }
 
-/* Texts put together at random, some with a byte changed: never anything but success or GS_E_MODEL. */
+/* Random texts, some with one byte changed: the result is success or GS_E_MODEL, and nothing else. */
 TEST(random_texts) {
     static const char *const pieces[] = {"linear",     "conv ",
                                          "3 ",         "3x3",
@@ -327,5 +327,5 @@ TEST(random_texts) {
         good += st == GS_OK;
         gs_layer_free(net);
     }
-    assert_in_range(good, 100, 10000); /* both kinds came up */
+    assert_in_range(good, 100, 10000); /* both results occurred */
 }

@@ -1,4 +1,4 @@
-/* Whole models, trained for a few steps beside PyTorch. */
+/* Whole models, trained for a few steps and compared with PyTorch. */
 #include "layer/layer.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/golden.h"
@@ -25,7 +25,7 @@ typedef struct trainer {
     gs_device *device;
     gs_model *model;
     gs_optimizer *optimizer;
-    size_t part; /* samples in a micro-batch */
+    size_t part; /* samples per micro-batch */
     gs_mem x, labels;
     float *logits, *floats; /* (n, classes); params + GS_STATS */
 } trainer;
@@ -50,7 +50,7 @@ static void trainer_close(trainer *t) {
     gs_optimizer_free(t->optimizer);
 }
 
-/* Forward and backward of the batch of this step, in parts; `logits` are read back. */
+/* Forward and backward of this step's batch, in micro-batches; reads `logits` back. */
 static void trainer_gradients(trainer *t, uint32_t step) {
     size_t size = gs_shape_size(t->c->in), classes = gs_shape_size(t->model->out), n = t->c->n;
     float *x = gs_test_malloc(n * size * sizeof *x);
@@ -74,7 +74,7 @@ static void trainer_gradients(trainer *t, uint32_t step) {
     }
 }
 
-/* The first `count` tensors: the parameters, and then the state. */
+/* The first `count` tensors: the parameters, followed by the state. */
 static void check_tensors(const trainer *t, const char *prefix, int count) {
     for (int p = 0; p < count; p++) {
         const gs_param *param = t->model->param[p];
@@ -110,7 +110,7 @@ static bool is_of_batch(const model_case *c) {
     return found;
 }
 
-/* In one piece, and in micro-batches of which the last is ragged, where that comes to the same. */
+/* In one batch, and in micro-batches with a ragged last one, where the results agree. */
 TEST(training) {
     FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {
@@ -119,7 +119,7 @@ TEST(training) {
         }
 }
 
-/* No samples: a worker that has none in the last batch of an epoch still takes part in the step. */
+/* No samples: a worker without any in the last batch of an epoch still takes part in the step. */
 TEST(empty_batch) {
     FOR_EACH_DEVICE (d)
         for (int i = 0; i < CASES; i++) {

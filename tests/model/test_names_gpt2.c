@@ -1,5 +1,5 @@
-/* Weights with the names of Hugging Face's GPT-2 (model/names.h). A file is written here as transformers does it,
- * from the names and shapes in tests/golden/gpt2.txt (tests/torch/gpt2.py), with its logits. */
+/* Weights with the names of Hugging Face's GPT-2 (model/names.h). The test writes a file as transformers does, from the
+ * names and shapes in tests/golden/gpt2.txt (tests/torch/gpt2.py), and compares its logits. */
 #include "core/text.h"
 #include "tests/support/files.h"
 #include "tests/support/golden.h"
@@ -26,7 +26,7 @@ typedef struct part {
     size_t count;
 } part;
 
-/* Those of the golden file, in its order. */
+/* The tensors of the golden file, in its order. */
 static const part *tensors(void) {
     static part t[PARTS];
     char line[200];
@@ -47,18 +47,18 @@ static float value(int i, size_t k) {
     return test_value(k, 100 + (uint32_t)i) / 4;
 }
 
-/* What else a file may hold, and what is wrong with it. */
+/* Extra contents of a file, and its errors. */
 typedef struct extra {
     const char *prefix;
-    bool buffers;                       /* ones for which no tensor of the model exists */
+    bool buffers;                       /* buffers for which the model has no tensor */
     bool output;                        /* lm_head.weight */
-    const char *before_output, *shared; /* its prefix; what the metadata say of tensors that are one */
+    const char *before_output, *shared; /* its prefix; what the metadata say about shared tensors */
     bool as_ours;                       /* linear layers are not transposed, as in nanoGPT */
-    float difference;                   /* of its last number from the table's */
-    const char *drop;                   /* a tensor that is missing */
-    const char *reshape;                /* one whose dims are exchanged */
+    float difference;                   /* between its last number and the table's */
+    const char *drop;                   /* a missing tensor */
+    const char *reshape;                /* a tensor with exchanged dims */
     int more_places;                    /* rows of wpe.weight beyond the context */
-    bool bf16;                          /* the upper halves of the numbers alone */
+    bool bf16;                          /* only the upper halves of the numbers */
 } extra;
 
 static void put_header(char *header, size_t size, const char *prefix, const char *name, int ndim,
@@ -156,7 +156,7 @@ static void logits_of_transformers_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(logits_of_transformers)
 
-/* A file of BF16 gives the same weights, rounded towards 0. */
+/* A BF16 file gives the same weights, rounded towards 0. */
 TEST(bf16_loads) {
     static uint32_t whole[ALL], half[ALL];
     gs_model *m = plan("tied", CONTEXT);
@@ -165,8 +165,8 @@ TEST(bf16_loads) {
     for (int i = 0; i < ALL; i++) assert_int_equal(half[i], whole[i] & 0xffff0000);
 }
 
-/* What is saved with these names has the names, shapes and numbers that it was loaded from, and loads again; so does
- * what is saved with our own names. */
+/* Weights saved with these names have the names, shapes and numbers of the loaded file, and load again. So do weights
+ * saved with our own names. */
 TEST(saved_as_it_was) {
     static float w[ALL], back[ALL];
     const part *t = tensors();
@@ -200,7 +200,7 @@ TEST(saved_as_it_was) {
     }
 }
 
-/* A model that is planned for fewer tokens takes the first places of the table. */
+/* A model that is planned for fewer tokens takes the first rows of the position table. */
 TEST(a_shorter_context) {
     static float w[ALL];
     gs_model *m = plan("tied", 5);
@@ -210,7 +210,7 @@ TEST(a_shorter_context) {
     assert_true(w[m->param[2]->at + 1] == value(2, 1));
 }
 
-/* An output layer of its own is a tensor of the model. */
+/* A separate output layer is a tensor of the model. */
 TEST(an_output_of_its_own) {
     static float w[ALL + VOCABULARY * WIDTH];
     gs_model *m = plan("linear 40 no_bias", CONTEXT);
@@ -262,7 +262,7 @@ TEST(wrong_files) {
         gs_model *m = plan(wrong[i].end, wrong[i].context);
         assert_fails(GS_E_SHAPE, wrong[i].message, gs_safetensors_load(write_file(wrong[i].file), m, w));
     }
-    /* of other sizes: the first one that differs */
+    /* other sizes: the message names the first one that differs */
     gs_model *m = gs_test_plan("gpt", (gs_shape){1, 1, 1, CONTEXT});
     assert_fails(GS_E_SHAPE, "wte.weight is (40,32) in",
                  gs_safetensors_check(write_file((extra){.prefix = NULL}), m));
@@ -303,7 +303,7 @@ TEST(models_without_names) {
          "for layer 3.body.2, linear"},
         {"embedding 9 4, positions, layer_norm, tied, linear 2", "for layer 4, linear"},
         {"embedding 9 4, positions, relu, tanh, layer_norm", "for layer 2, relu"},
-        /* the names are there, but GPT-2 computes something else */
+        /* the names fit, but GPT-2 computes something else */
         {EMBEDDED ATTENTION("attention 2") MLP("gelu tanh") "layer_norm, tied",
          "layer 2.body.2, attention 2, "},
         {EMBEDDED ATTENTION("relu") MLP("gelu") "layer_norm, tied", "layer 2.body.2, relu, "},

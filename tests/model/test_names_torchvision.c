@@ -11,7 +11,7 @@ static const char *shape_of(const gs_param *p, char *text, size_t size) {
     return text;
 }
 
-/* The names and shapes of tests/golden/torchvision.txt, which torchvision has written. */
+/* The names and shapes of tests/golden/torchvision.txt, written by torchvision. */
 TEST(names_are_torchvisions) {
     static const char *const models[] = {"resnet18", "resnet50", "vgg11"};
     char line[200], model[20], name[100], shape[60], ours[60];
@@ -26,7 +26,7 @@ TEST(names_are_torchvisions) {
             if (strcmp(model, models[i]) != 0) continue;
             int at = 0;
             while (at < m->saved_count && strcmp(m->param[at]->name, name) != 0) at++;
-            if (at == m->saved_count) fail_msg("%s: no tensor is called %s", model, name);
+            if (at == m->saved_count) fail_msg("%s: no tensor is named %s", model, name);
             assert_string_equal(shape_of(m->param[at], ours, sizeof ours), shape);
             found++;
         }
@@ -74,7 +74,7 @@ TEST(stages_and_blocks) {
     for (int i = 0; i < m->param_count; i++) assert_string_equal(m->param[i]->name, want[i]);
 }
 
-/* A file with either names gives the model the same numbers, whatever stands in front of them. */
+/* A file with either set of names gives the model the same numbers, with any prefix. */
 TEST(either_names_load) {
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     float values[ROOM], back[ROOM];
@@ -94,7 +94,7 @@ TEST(either_names_load) {
     }
 }
 
-/* The counter that PyTorch keeps is no parameter; another unknown tensor is refused. */
+/* PyTorch's counter is not a parameter; any other unknown tensor is refused. */
 TEST(counters_of_pytorch) {
     const char *path = in_folder(gs_test_folder(), "w.safetensors");
     const struct {
@@ -122,7 +122,7 @@ TEST(counters_of_pytorch) {
     }
 }
 
-/* ---- models that have no such names ---- */
+/* ---- models without such names ---- */
 
 TEST(models_without_names) {
     static const char *const wrong[][2] = {

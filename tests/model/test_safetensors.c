@@ -1,4 +1,4 @@
-/* Files of weights, good ones: the bytes, and what other writers put there. Bad ones: test_safetensors_harm.c. */
+/* Valid files of weights: their bytes, and files by other writers. Invalid ones: test_safetensors_harm.c. */
 #include "tests/support/files.h"
 #include "tests/support/hand_made.h"
 
@@ -39,14 +39,13 @@ TEST(round_trip) {
     assert_int_equal(saved.in.w, 4);
     gs_weights_info_free(&saved);
 
-    float odd[16] = {NAN, INFINITY, -INFINITY,
-                     -0.0f}; /* weights of a training that went wrong are kept as they are */
+    float odd[16] = {NAN, INFINITY, -INFINITY, -0.0f}; /* weights of a failed training are saved unchanged */
     assert_ok(gs_safetensors_save(path, &hand_made, odd));
     assert_ok(gs_safetensors_load(path, &hand_made, back));
     assert_memory_equal(back, odd, sizeof odd);
 }
 
-/* Of colour images, each channel has its own; each float comes back to the bit. */
+/* For colour images each channel has separate numbers; each float is restored to the bit. */
 TEST(numbers_of_each_channel) {
     const char *path = hand_made_path();
     const gs_scaling grey = hand_made.scaling, colour = {{3, {0.1f, 1 / 3.0f, -2.5f}}, {3, {1e-8f, 0.7f, 3}}};
@@ -84,7 +83,7 @@ TEST(other_writers) {
     gs_weights_info_free(&saved);
 }
 
-/* F16 and BF16 become F32 exactly, also zeros with a sign, the smallest numbers, infinity and NaN. */
+/* F16 and BF16 are converted to F32 exactly, including signed zeros, the smallest numbers, infinity and NaN. */
 TEST(numbers_of_16_bits) {
     static const uint16_t f16[8] = {0x3c00, 0xbc00, 0x0001, 0x8000, 0x7c00, 0x7bff, 0x0400, 0x3555};
     static const uint16_t bf16[2] = {0x3f80, 0xc2f7};
@@ -108,7 +107,7 @@ TEST(numbers_of_16_bits) {
     assert_memory_equal(back + 8, wanted, sizeof wanted);
 }
 
-/* As a network that holds the layers in a member has it, or one that DistributedDataParallel has wrapped. */
+/* As written for a network that holds the layers in a member, or that DistributedDataParallel has wrapped. */
 TEST(names_with_a_prefix) {
     static const char *const prefixes[] = {"model.", "module.", "module.model.", "0.", "10.", "net.0."};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
@@ -125,7 +124,7 @@ TEST(names_with_a_prefix) {
         assert_memory_equal(back, hand_made_values, sizeof hand_made_values);
     }
     static const char *const wrong[][2] = {
-        /* not all names have it; what is there is none of the model's */
+        /* not all names have the prefix; none is a name of the model */
         {"{\"model.0.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]},"
          "\"0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[24,32]}}",
          "0.weight is missing in "},
@@ -136,7 +135,7 @@ TEST(names_with_a_prefix) {
          "0.bias is missing in "},
         {"{\"conv.weight\":{\"dtype\":\"F32\",\"shape\":[2,1,1,3],\"data_offsets\":[0,24]}}",
          "what is there begins with conv.weight (2,1,1,3)"},
-        /* of another model: its layers within layers are no prefixes */
+        /* of another model: its nested layers are not prefixes */
         {"{\"1.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
          "\"2.0.weight\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[8,24]}}",
          "0.weight is missing in "},
@@ -150,7 +149,7 @@ TEST(names_with_a_prefix) {
     }
 }
 
-/* Names in a file may hold anything; a terminal sees none of its orders. */
+/* Names in a file may contain anything; a terminal receives no control sequence from them. */
 TEST(names_stay_text) {
     const char *path = hand_made_path();
     hand_made_write(path, "{\"a\\u001b[2J\\n\\u009b1mb\\u00e9\":7}", 0);

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# The part `doctor` of tests/net/net.sh, which reads this file: its hosts look at each other, at a store of tcp.
+# The part `doctor` of tests/net/net.sh, which sources this file: its hosts check each other and a tcp store.
 
-examine() { # host options: in $work/doctor$h; in $work/timed$h each line with its time
+examine() { # host options: output in $work/doctor$h; in $work/timed$h each line with its time
     local h=$1
     shift
     ( on_host $h "$program" doctor --nodes $hosts --node-rank $h --meet "$place" "$@" ) 2>&1 |
@@ -18,7 +18,7 @@ examine_all() { # seconds options for host 1
     done
     finish
 }
-each_says() { # what it says, pattern, hosts
+each_says() { # its output, pattern, hosts
     local h
     for h in $3; do
         tr -s ' \n' ' ' <"$work/doctor$h" | grep -q "$2" || fail "doctor on host $h: $1: no '$2'" "$work/doctor$h"
@@ -26,13 +26,13 @@ each_says() { # what it says, pattern, hosts
     done
     echo "net: right: doctor at ${place%%:*}: $1$(first_told "$work/timed${3:0:1}" "$work"/timed?)"
 }
-first_told() { # one host's lines, all hosts' lines: when it names what is wrong, for a reader
+first_told() { # one host's lines, all hosts' lines: when it names the problem, for a reader
     awk '/The machines of the run/ && $1 > came { came = $1 }
         FILENAME == ARGV[1] && / (WRONG  (absent|closed)|note   waiting) / && !told { told = $1 }
         END { if (told) printf "; told %.1f s after the last had come", told - came }' "$@"
 }
 
-doctor_at() { # place, two hosts: from the one to the other the way is closed
+doctor_at() { # address, two hosts: the connection from the first to the second is blocked
     local place=$1 from=$2 to=$3
     examine_all 10
     [ "${status[*]}" = "0 0 0" ] || fail "doctor: exit statuses ${status[*]}" "$work"/doctor*
@@ -46,7 +46,7 @@ doctor_at() { # place, two hosts: from the one to the other the way is closed
     ip -n host$from route add blackhole "$(address $to)/32"
     examine_all 10
     ip -n host$from route delete blackhole "$(address $to)/32"
-    [ "${status[*]}" = "1 1 1" ] || fail "doctor: a closed way: exit statuses ${status[*]}" "$work"/doctor*
+    [ "${status[*]}" = "1 1 1" ] || fail "doctor: a blocked connection: exit statuses ${status[*]}" "$work"/doctor*
     each_says "a way from host $from to $to that is closed" \
         "node rank 2 cannot connect to node rank 1 at $(address 1) (lan7): .* open its ports" "0 1 2"
 

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2154
-# The part `links` of tests/net/net.sh, which reads this file: in the middle of a training with one rank on each host,
-# which meet in a folder, the link between two of them is cut, or a process is stopped. All ranks must end with status
-# 1, and all must name the link (its two ranks and their addresses) or the stopped rank. No living rank may be called
-# lost.
-#   LINKS_DRAWS=N   how many draws (8; "all": each combination once); LINKS_SEED=S of the draws; it is printed
-#   LINKS_ONLY=P    only combinations that hold the text P, such as "blackhole" or "3 --sync ring"
+# The part `links` of tests/net/net.sh, which sources this file: in the middle of a training with one rank per host,
+# with a rendezvous in a folder, the link between two hosts is cut, or a process is stopped. All ranks must end with
+# status 1, and all must name the link (its two ranks and their addresses) or the stopped rank. No living rank may be
+# called lost.
+#   LINKS_DRAWS=N   how many draws (8; "all": each combination once); LINKS_SEED=S their seed, which is printed
+#   LINKS_ONLY=P    only combinations that contain the text P, such as "blackhole" or "3 --sync ring"
 
 strike() { # how a b
     case "$1" in
@@ -15,13 +15,13 @@ strike() { # how a b
     esac
 }
 
-# Of a host that is cut off from all, a rank may say less than another: that it is cut off from one of them. TCP finds
-# out link by link, and the ranks do not give up at one moment.
+# When a host is cut off from all others, a rank may report less than another one: only that it is cut off from one of
+# them. TCP detects this link by link, and the ranks do not all give up at the same moment.
 is_a_part() { # how, what a rank says is cut
     [ "$1" != blackhole ] && [[ $2 != *"each of"* || $2 =~ between\ $with_address ]] && [[ $2 =~ $with_address ]]
 }
 
-# Prints what is wrong. `a` was struck; `b` is where a black hole leads.
+# Prints what is wrong. `a` is the affected host; `b` is the destination of a black hole.
 judge_links() { # how a b
     local r line cut first_cut= struck="(rank|process) $2" other="(rank|process) $3" named
     local with_address="$struck \\($(address $2)\\)" other_with="$other \\($(address $3)\\)"
@@ -39,16 +39,16 @@ judge_links() { # how a b
         [[ $line =~ $named ]] || echo "rank $r does not name it: $line"
         [[ $line != *" lost"* ]] || echo "rank $r says lost: $line"
         if [ "$1" = stop ]; then
-            [ -z "$cut" ] || echo "rank $r takes a stopped process for a cut link: $line"
+            [ -z "$cut" ] || echo "rank $r mistakes a stopped process for a cut link: $line"
         else
             [ -n "$cut" ] || echo "rank $r does not say that it is cut: $line"
             [ "$cut" = "$first_cut" ] || is_a_part "$1" "$cut" ||
-                echo "rank $r says something other than rank 0: $line"
+                echo "rank $r contradicts rank 0: $line"
         fi
     done
 }
 
-draw_link() { # how hosts options of train; fails where the training did not begin
+draw_link() { # how hosts options-of-train; fails if the training did not start
     local how=$1 r i a b begun=true wait_ms=$((RANDOM % 300))
     hosts=$2
     shift 2
@@ -94,16 +94,16 @@ links() {
         done
     done
     for one in "${all[@]}"; do case "$one" in *"${LINKS_ONLY:-}"*) wanted+=("$one") ;; esac; done
-    [ ${#wanted[@]} -gt 0 ] || fail "no combination holds '$LINKS_ONLY'"
+    [ ${#wanted[@]} -gt 0 ] || fail "no combination contains '$LINKS_ONLY'"
     for ((i = ${#wanted[@]} - 1; i > 0; i--)); do
         j=$((RANDOM % (i + 1))) one=${wanted[i]}
         wanted[i]=${wanted[j]} wanted[j]=$one
     done
     [ "$draws" != all ] || draws=${#wanted[@]}
     for ((k = 0; k < draws; k++)); do
-        for i in 1 2 3; do # a busy machine may be too slow for so short a time-out before the training has begun
+        for i in 1 2 3; do # a busy machine may exceed so short a timeout before the training has started
             draw_link ${wanted[k % ${#wanted[@]}]} && break
-            [ $i != 3 ] || fail "$what: it did not begin" "$work"/err*
+            [ $i != 3 ] || fail "$what: it did not start" "$work"/err*
         done
         [ ! -s "$work/wrong" ] || { cat "$work/wrong"; fail "$what" "$work"/err*; }
         echo "net: right: $what: $(grep -h '^gradsum train: ' "$work"/err* | tail -1)"

@@ -1,37 +1,37 @@
 #!/usr/bin/env bash
-# net.sh PROGRAM RELAY [PART...]: three hosts, each with a network, a name and processes of its own, and two ranks on
-# each. All schemes but MPI's give the weights of one worker, over good lines and bad ones; a cable is pulled and put
-# back; `gradsum doctor` names what is wrong. Without PART all of these:
+# net.sh PROGRAM RELAY [PART...]: three hosts, each with a separate network, name and process space, and two ranks on
+# each. All schemes except MPI's give the weights of one worker, over good lines and bad ones; a cable is unplugged and
+# plugged in again; `gradsum doctor` names the problems. Without PART all of these:
 #
 #   schemes   each --sync and --zero, over interfaces of different names and MTUs
 #   ipv6      the same hosts by IPv6
-#   loopback  rank 0 holds the store at 127.0.0.1 or 127.0.1.1, where the others cannot come: it says so, and where to
-#   doctor    all well; a rank that is absent, a wrong interface, a way that is closed
-#   ssh       launch --hosts, from the first of them
+#   loopback  rank 0 opens the store at 127.0.0.1 or 127.0.1.1, where the others cannot reach it: messages say so
+#   doctor    all is well; an absent rank, a wrong interface, a blocked connection
+#   ssh       launch --hosts, from the first host
 #   lines     delay, jitter, loss, reordering, corruption, a low rate: by the kernel's netem, else by RELAY
-#   cable     pulled, and put back before the time-out: the run goes on; not put back: all ranks say why they end; and a
-#             rank that is stopped beside another on its machine
-#   links     one rank on each host, and the link between two of them cut, in any of three ways (net/links.sh)
+#   cable     unplugged, and plugged in before the timeout: the run continues; left unplugged: all ranks say why they
+#             end; and a rank that is stopped next to another one on its machine
+#   links     one rank per host, and the link between two hosts cut in one of three ways (net/links.sh)
 #
-# The hosts are name spaces of Linux, made as root (or where users may make them). Elsewhere the test is skipped, and
-# says why; with GRADSUM_NET=required it fails. All is made in name spaces of the test's own, so nothing is left of it,
-# however it ends; that is looked at, too.
+# The hosts are Linux namespaces, created as root (or where users may create them). Elsewhere the test is skipped and
+# says why; with GRADSUM_NET=required it fails. Everything is in the test's own namespaces, so nothing is left of it,
+# however it ends; the test checks this too.
 set -u
 program=$(realpath "$1") relay=$(realpath "$2")
 if [ "${NET_INSIDE:-}" != 1 ]; then
     own=(--net --mount --pid --fork --mount-proc --kill-child)
     [ "$(id -u)" = 0 ] || own+=(--user --map-root-user)
     skip() { echo "net: skipped: $1"; [ "${GRADSUM_NET:-}" != required ]; exit; }
-    ip -V >/dev/null 2>&1 || skip "there is no ip (Debian: iproute2)"
+    ip -V >/dev/null 2>&1 || skip "ip is not installed (Debian: iproute2)"
     why=$(unshare "${own[@]}" sh -c 'mount -t tmpfs none /run && mkdir /run/netns && ip netns add try &&
         ip link add name one type veth peer name other && ip link add name bridge type bridge' 2>&1) ||
-        skip "no networks can be made here (${why%%$'\n'*})"
+        skip "no networks can be created here (${why%%$'\n'*})"
     around() { ip -o link | wc -l; ls /run/netns 2>/dev/null; }
     before=$(around) work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     NET_INSIDE=1 NET_WORK=$work unshare "${own[@]}" "$0" "$@"
     status=$?
-    [ "$before" = "$(around)" ] || { echo "net: something is left of the test: $(ip -o link; ls /run/netns)"; exit 1; }
+    [ "$before" = "$(around)" ] || { echo "net: left behind by the test: $(ip -o link; ls /run/netns)"; exit 1; }
     exit $status
 fi
 
@@ -57,7 +57,7 @@ new_hosts() {
     done
 }
 
-# Cables to a bridge; each host also has one that leads nowhere, "spare".
+# Cables to a bridge; each host also has one that is not connected, "spare".
 plug_in() {
     local h
     ip link add name switch type bridge && ip link set switch up mtu 9000
@@ -77,7 +77,7 @@ plug_in() {
 
 plug_into_relay() { # its options
     local h
-    : >"$work/relay" # or the last one's "ready" may still be read there
+    : >"$work/relay" # otherwise the previous "ready" may still be read there
     "$relay" "$@" host0 host1 host2 >"$work/relay" 2>&1 &
     relay_id=$!
     for ((h = 0; h < 6000; h++)); do
@@ -98,13 +98,13 @@ remove_hosts() {
     for ((h = 0; h < hosts; h++)); do ip link delete port$h 2>/dev/null; done
     [ -z "$relay_id" ] || { kill $relay_id; wait $relay_id; }
     relay_id=
-    for ((h = 0; h < 6000; h++)); do # the ends of its lines go with a host, a moment later
+    for ((h = 0; h < 6000; h++)); do # the ends of its lines disappear with a host, a moment later
         ip link show type veth | grep -q 'port[0-9]' || break
         sleep 0.02
     done
 }
 
-on_host() { # host command...: with the host's network, name and processes
+on_host() { # on_host host command...: runs with the host's network, name and processes
     local h=$1
     shift
     exec timeout -k 1 100 ip netns exec host$h unshare --uts --pid --fork --mount-proc --kill-child \
@@ -117,7 +117,7 @@ train="train --model softmax --batch 12 --threads 1 --lr 0.01"
 steps=3 timeout=20 port=29400
 base() { echo "tcp://$(address 0):$port"; }
 
-start() { # place options of train...
+start() { # address options-of-train...
     local h place=$1
     shift
     rm -rf "$work/run" "$work"/out* "$work"/err*
@@ -135,7 +135,7 @@ finish() { # -> status[h]
     for ((h = 0; h < hosts; h++)); do wait ${process[h]}; status[h]=$?; done
 }
 
-# The digests of each step, beside those of one worker.
+# The digests of each step, compared with those of one worker.
 one_worker() {
     [ -d "$work/one$steps" ] || "$program" $train --steps $steps --digest "$work/one$steps" >"$work/one.out" 2>&1 ||
         fail "one worker" "$work/one.out"
@@ -144,11 +144,11 @@ is_as_one_worker() { # what
     one_worker
     [ "${status[*]}" = "0 0 0" ] || fail "$1: exit statuses ${status[*]}" "$work"/err*
     "$program" explain "$work/one$steps" "$work/run" >"$work/explained" 2>&1 ||
-        fail "$1: other weights" "$work/explained"
+        fail "$1: the weights differ" "$work/explained"
     echo "net: right: $1: $(grep -h '^steps 1 to' "$work/explained")"
 }
 
-same() { # what place options of train...
+same() { # what address options-of-train...
     start "${@:2}"
     finish
     is_as_one_worker "$1"
@@ -160,7 +160,7 @@ schemes() {
     local s
     new_hosts && plug_in
     for s in $("$program" train --sync '?' 2>&1 | sed -n 's/.*choose one of: //p' | tr -d ',;'); do
-        case "$s" in async | local) continue ;; esac # they do not compute what one worker does
+        case "$s" in async | local) continue ;; esac # these do not compute what one worker computes
         same "--sync $s" "$(base)" --sync $s
     done
     grep -q "transport: two-level: shared memory in each" "$work/out0" ||
@@ -173,11 +173,11 @@ ipv6() {
     new_hosts && plug_in
     same "IPv6" "tcp://[$(address6 0)]:$port" --sync ring
     grep -q "listen at $(address6 1) (lan7)" "$work/err1" ||
-        fail "host 1 does not say its address of IPv6" "$work/err1"
+        fail "host 1 does not print its IPv6 address" "$work/err1"
     remove_hosts
 }
 
-only_here() { # what, host, sentence: said while it waits, so not in the last words
+only_here() { # what, host, sentence: printed while it waits, so not in the last lines
     for ((i = 0; i < 1200; i++)); do grep -q "^gradsum: $3" "$work/err$2" && break; sleep 0.05; done
     grep -q "^gradsum: $3" "$work/err$2" || fail "$1: host $2 does not say '$3'" "$work"/err*
     echo "net: right: $1: $(grep "^gradsum: $3" "$work/err$2")"
@@ -208,7 +208,7 @@ loopback() {
 . "$(dirname "$0")/doctor.sh"
 . "$(dirname "$0")/links.sh"
 
-# What the lines do, for tc's netem and for the relay.
+# The properties of the lines, for tc's netem and for the relay.
 bad_lines=("delay 3ms 1ms|--delay 3 --jitter 1" "loss 2%|--loss 2" "delay 2ms reorder 25%|--delay 2 --reorder 25"
            "corrupt 2%|--corrupt 2" "rate 20mbit|--rate 20")
 lines() {
@@ -239,11 +239,11 @@ lines() {
     remove_hosts
 }
 
-# The training has begun when a step's digest is there.
+# The training has started when a step's digest exists.
 await_training() {
     local i
     for ((i = 0; i < 6000; i++)); do [ -s "$work/run/rank-0.digest" ] && return; sleep 0.05; done
-    fail "the training did not begin" "$work"/err*
+    fail "the training did not start" "$work"/err*
 }
 
 process_of() { # rank
@@ -253,8 +253,8 @@ process_of() { # rank
     done
 }
 
-# All end within the time-out and 2 s; 2 s more for a busy machine.
-in_time() { # what, the second it began
+# All end within the timeout and 2 s; another 2 s for a busy machine.
+in_time() { # what, the second in which it started
     [ $((SECONDS - $2)) -le $((timeout + 4)) ] || fail "$1: it took $((SECONDS - $2)) s to end" "$work"/err*
 }
 
@@ -277,13 +277,13 @@ cable() {
         ip link set port1 down
         since=$SECONDS
         finish
-        in_time "a cable that stays out, $options" $since
-        [ "${status[*]}" = "1 1 1" ] || fail "a cable that stays out: exit statuses ${status[*]}" "$work"/err*
+        in_time "an unplugged cable, $options" $since
+        [ "${status[*]}" = "1 1 1" ] || fail "an unplugged cable: exit statuses ${status[*]}" "$work"/err*
         for ((h = 0; h < hosts; h++)); do
             grep -q "nothing gets through .*$(address 1).*the network is cut there" "$work/err$h" ||
-                fail "a cable that stays out: host $h does not say so" "$work"/err*
+                fail "an unplugged cable: host $h does not say so" "$work"/err*
         done
-        echo "net: right: a cable that stays out, $options: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
+        echo "net: right: an unplugged cable, $options: $(grep -h '^gradsum launch' "$work/err0" | tail -1)"
         ip link set port1 up
     done
 
@@ -306,7 +306,7 @@ cable() {
     remove_hosts
 }
 
-# launch --hosts, with an ssh that runs its command on one of the hosts here.
+# launch --hosts, with an ssh that runs its command on one of these hosts.
 ssh() {
     local starter i hosts_of="--hosts $(address 0),host1:1,host2:3"
     new_hosts && plug_in
@@ -316,7 +316,7 @@ while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 host=$1
 shift
 ip netns list | grep -q "^$host\b" || { echo "ssh: no route to $host" >&2; exit 255; }
-exec 3<&0 # what runs there is no child of ssh's that would end with it: it sees the end of its standard input
+exec 3<&0 # the command is not a child of ssh that would end with it: it notices the end of its standard input
 setsid ip netns exec "$host" unshare --uts --pid --fork --mount-proc --kill-child sh -c "hostname $host; $*" <&3 &
 exec 3<&- </dev/null
 wait $!
@@ -329,12 +329,12 @@ end
     status=($? 0 0)
     is_as_one_worker "launch --hosts with 2, 1 and 3 processes"
     grep -q "ssh host2 cd .* --node-rank 2 --ranks 2,1,3 " "$work/err0" ||
-        fail "it does not say what it runs" "$work/err0"
+        fail "it does not print what it runs" "$work/err0"
 
     ( from_host0 --hosts $(address 0),host7 -n 1 --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0" &&
-        fail "a machine that is not there" "$work/err0"
+        fail "a missing machine" "$work/err0"
     grep -q "node rank 1 (host7) failed with exit status 255: ssh could not reach it" "$work/err0" ||
-        fail "a machine that is not there is not named" "$work/err0"
+        fail "a missing machine is not named" "$work/err0"
     ( from_host0 --hosts $(address 0),host1 -n 1 --program /no/such --timeout 1 -- $train ) >"$work/out0" 2>"$work/err0"
     grep -q "gradsum could not be started there; --program" "$work/err0" || fail "no gradsum there" "$work/err0"
     echo "net: right: launch --hosts names a machine that cannot be reached, and one without gradsum"
@@ -343,7 +343,7 @@ end
     ( from_host0 $hosts_of -n 2 --bind none --timeout 60 -- $train --steps 1000000 --epochs 100000 --slow 0:5 \
         --digest "$work/run" ) >"$work/out0" 2>"$work/err0" &
     await_training
-    for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks do not run" "$work/err0"; done
+    for i in $(process_of 5) $(process_of 0); do [ -d /proc/$i ] || fail "the ranks are not running" "$work/err0"; done
     starter=$(pgrep -f "^$program launch --hosts" | head -1)
     kill -KILL $starter
     disown -a

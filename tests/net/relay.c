@@ -1,14 +1,14 @@
-/* relay [options] HOST...: a switch between hosts that are name spaces of Linux (ip netns), whose lines are as bad as
- * the options say. In each it makes a TAP device, eth0, and carries frames from one to the others until it is ended.
- * For tests/net/net.sh, where the kernel has no netem.
+/* relay [options] HOST...: a switch between hosts that are Linux network namespaces (ip netns), with lines as bad as
+ * the options say. In each namespace it creates a TAP device, eth0, and forwards frames from each device to all others
+ * until it is ended. tests/net/net.sh uses it where the kernel has no netem.
  *
- *     --delay MS --jitter MS     each frame arrives MS later, and up to +- MS later or sooner, in order
- *     --reorder P                P % of the frames are not delayed, and overtake the others
+ *     --delay MS --jitter MS     each frame arrives MS later, and up to another MS later or sooner, in order
+ *     --reorder P                P % of the frames are not delayed and overtake the others
  *     --loss P --corrupt P       P % of the frames are lost, or have one bit changed
- *     --rate MBIT                each line carries no more; what waits for longer than 100 ms is dropped
- *     --seed N                   of what is drawn
+ *     --rate MBIT                the limit of each line; frames that wait longer than 100 ms are dropped
+ *     --seed N                   of the random numbers
  *
- * Prints "ready", and when it is ended (SIGTERM) what it has done.
+ * Prints "ready", and when it is ended (SIGTERM) its counts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ typedef struct frame {
 static struct { double delay, jitter, reorder, loss, corrupt, rate, seed; } line = {.seed = 1};
 static int device[HOSTS], hosts;
 static double free_at[HOSTS] /* the line into a host */, last_due[HOSTS][HOSTS];
-static frame *queue; /* by the time when they are due */
+static frame *queue; /* ordered by due time */
 static long carried, lost, corrupted, overtook, dropped;
 static volatile sig_atomic_t ended;
 
@@ -97,14 +97,14 @@ static void send_to(int from, int to, const unsigned char *data, size_t bytes) {
         if (f->due < last_due[from][to]) f->due = last_due[from][to];
         last_due[from][to] = f->due;
     }
-    if (bytes > 14 && happens(line.corrupt)) { /* behind the Ethernet header */
+    if (bytes > 14 && happens(line.corrupt)) { /* after the Ethernet header */
         f->data[14 + (size_t)(draw() * (double)(bytes - 14))] ^= (unsigned char)(1 << (int)(draw() * 8));
         corrupted++;
     }
     put(f);
 }
 
-/* TAP devices of other hosts drop what is not for them, so all get all, as from a hub. */
+/* TAP devices of other hosts drop frames addressed elsewhere, so every host gets every frame, as from a hub. */
 static void take_from(int from) {
     static unsigned char data[FRAME];
     ssize_t n;
@@ -121,7 +121,7 @@ static void deliver(void) {
     }
 }
 
-/* The TAP device stays in the name space where it is made; its descriptor works in ours. */
+/* The TAP device stays in the namespace where it was created; its descriptor works in ours. */
 static int open_device(const char *host) {
     char path[256];
     struct ifreq r = {.ifr_flags = IFF_TAP | IFF_NO_PI};

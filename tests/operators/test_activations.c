@@ -1,5 +1,5 @@
-/* gelu, its form with tanh, and silu: how exact they are, on all kinds of floats, and that they have the same bits on
- * cpu and on OpenCL. And the exponential function that they are made of (cpu/exp.h). */
+/* gelu, its tanh form, and silu: their accuracy on all kinds of floats, and the same bits on cpu and OpenCL. Also the
+ * exponential function that they use (cpu/exp.h). */
 #include "tests/support/on_devices.h"
 
 #include <float.h>
@@ -8,7 +8,7 @@
 
 enum { BLOCK = 1 << 15 };
 
-/* How far y is from `want`, in the distance of floats around `size`. */
+/* The distance of y from `want`, in ulps of `size`. */
 static double ulps_off(double y, double want, double size) {
     int exponent;
     frexp(fabs(size), &exponent);
@@ -16,10 +16,10 @@ static double ulps_off(double y, double want, double size) {
     return fabs(y - want) / (ulp > (double)FLT_TRUE_MIN ? ulp : (double)FLT_TRUE_MIN);
 }
 
-/* y = f(x), and its derivative as a sum of two numbers: what is rounded is as large as the larger one. */
+/* y = f(x), and its derivative as a sum of two numbers: its rounding error is relative to the larger one. */
 typedef struct truth {
     double y, first, second;
-    double deep; /* how often an error in the exponent counts, beyond what is always allowed */
+    double deep; /* the weight of an error in the exponent, beyond the usual tolerance */
 } truth;
 
 static truth gelu(double x) {
@@ -38,7 +38,7 @@ static truth silu(double x) {
     return (truth){x * s, s, x * s * rest, 0};
 }
 
-/* Ulps that are allowed, and more of them for each unit of `deep`. */
+/* The ulps that are allowed, and further ones for each unit of `deep`. */
 typedef struct unit {
     const char *name;
     size_t forward, backward;
@@ -69,7 +69,7 @@ static void check(const gs_device *d, const unit *u, float x, float y, float dx)
     const truth t = u->f((double)x);
     const double deep = t.deep, slope = t.first + t.second;
     const double larger = fmax(fabs(t.first), fabs(t.second));
-    if (fabs(t.y) < 0x1p-118) return; /* becomes subnormal, or 0, at some step */
+    if (fabs(t.y) < 0x1p-118) return; /* some intermediate result becomes subnormal, or 0 */
     double off = ulps_off((double)y, t.y, t.y), slope_off = ulps_off((double)dx, slope, larger);
     if (!(off <= u->y_most + u->y_deep * deep))
         fail_msg("%s: %s(%a) is %a, %g ulp off", d->name, u->name, (double)x, (double)y, off);
@@ -78,7 +78,7 @@ static void check(const gs_device *d, const unit *u, float x, float y, float dx)
                  (double)dx, slope, slope_off);
 }
 
-/* Both signs of every STEP-th float of all 2^32, and of every DENSE-th between 2^-13 and 30. */
+/* Both signs of every STEP-th of the 2^32 floats, and of every DENSE-th between 2^-13 and 30. */
 static void exact_and_the_same_on_all_devices(void **state) {
     const unit *u = *state;
     enum { STEP = 65521, DENSE = 4051 };
@@ -106,7 +106,7 @@ static void exact_and_the_same_on_all_devices(void **state) {
     }
 }
 
-/* Far to the right x and 1, far to the left 0 and 0; a NaN stays one. */
+/* For large x the results are x and 1, for very negative x 0 and 0; a NaN stays NaN. */
 static void special_values(void **state) {
     const unit *u = *state;
     static const float x[] = {0, 20, 1e4f, 1e30f, FLT_MAX, INFINITY, -1e4f, -1e30f, -FLT_MAX, NAN, -NAN};

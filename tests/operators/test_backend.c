@@ -1,11 +1,11 @@
-/* The parts of a backend that are not in the table of operators: memory, data and dropout. */
+/* The parts of a backend outside the table of operators: memory, data and dropout. */
 #include <math.h>
 #include "cl/cl.h"
 #include "core/philox.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* But for host_memory, on OpenCL the sums that --exact needs, and on cpu numbers in 16 bits. */
+/* Except for host_memory, on OpenCL the sums for --exact, and on cpu 16-bit numbers. */
 static void no_slot_is_empty_on(gs_device *d) {
     const size_t first = offsetof(gs_backend, alloc), size = sizeof(void (*)(void));
     for (size_t at = first; at < sizeof(gs_backend); at += size) {
@@ -38,7 +38,7 @@ static void memory_on(gs_device *d) {
     numbers(a, COUNT, 1);
     assert_ok(ops->write(d, gs_at(m, 3), a, 20 * sizeof(float)));
     memcpy(want + 3, a, 20 * sizeof(float));
-    memset(a, 0, sizeof a); /* write has taken its copy */
+    memset(a, 0, sizeof a); /* write has copied it */
     gs_test_check_floats(d, m, want, COUNT, "write");
     gs_test_check_floats(d, gs_at(m, 7), want + 7, 11, "read from the middle");
 
@@ -59,7 +59,7 @@ static void memory_on(gs_device *d) {
     assert_ok(ops->read_begin(d, before, gs_at(m, 3), sizeof before));
     assert_ok(ops->fill(d, gs_at(m, 5), -1, 4));
     assert_ok(ops->read_end(d));
-    assert_memory_equal(before, want + 3, sizeof before); /* what came after it does not show */
+    assert_memory_equal(before, want + 3, sizeof before); /* later changes do not show */
     for (int i = 5; i < 9; i++) want[i] = -1;
     gs_test_check_floats(d, m, want, COUNT, "work between read_begin and read_end");
 
@@ -77,7 +77,7 @@ static void memory_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(memory)
 
-/* OpenCL on a CPU: the counter from which kernels take their tasks is never set back. Here it overflows. */
+/* OpenCL on a CPU: the counter that hands out tasks to kernels is never reset. Here it overflows. */
 static void task_counter_on(gs_device *d) {
     enum { N = 40, K = 3, M = 70, BEFORE = 2 };
     if (strcmp(d->ops->name, "cl") != 0 || gs_cl_of(d)->tiles.gpu) return;
@@ -109,7 +109,7 @@ static void map_on(gs_device *d) {
         assert_ok(ops->map(d, gs_at(m, 5), 10 * sizeof(float), (void **)&host));
         for (int i = 0; i < 10; i++) {
             assert_true(host[i] ==
-                        (round == 0 ? 4.0f : (float)i)); /* what the device wrote before, or we did */
+                        (round == 0 ? 4.0f : (float)i)); /* written earlier by the device or by the host */
             host[i] = (float)i;
         }
         assert_ok(ops->unmap(d, gs_at(m, 5), host));
@@ -150,8 +150,8 @@ static void bytes_to_float_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(bytes_to_float)
 
-/* Planes of every length, so that vectors lie in one channel, in two, or in many; and many pixels, so that several
- * threads take part. Each number as torchvision's Normalize states it. */
+/* Planes of every length, so that a vector covers one channel, two, or many; and enough pixels for several threads.
+ * Each number follows the formula of torchvision's Normalize. */
 static void channels_to_float_on(gs_device *d) {
     enum { MOST = 90000 };
     static unsigned char bytes[MOST];
@@ -199,7 +199,7 @@ static void one_hot_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(one_hot)
 
-/* The answer of a network is its largest output, the first on a tie; a NaN wins over numbers, as in PyTorch's
+/* The answer of a network is its largest output, on a tie the first one; a NaN beats numbers, as in PyTorch's
  * argmax. */
 static void right_answers_on(gs_device *d) {
     enum { N = 6, CLASSES = 4 };
@@ -239,10 +239,10 @@ static void add_on(gs_device *d) {
                z = gs_test_new_mem(d, NULL, n + 1);
         assert_ok(d->ops->add(d, gs_at(z, 1), x, y, n));
         gs_test_check_floats(d, gs_at(z, 1), sum, n, "add");
-        assert_ok(d->ops->add(d, x, x, y, n)); /* over its first */
+        assert_ok(d->ops->add(d, x, x, y, n)); /* into its first input */
         gs_test_check_floats(d, x, sum, n, "add over a");
         assert_ok(d->ops->write(d, x, a, n * sizeof(float)));
-        assert_ok(d->ops->add(d, y, x, y, n)); /* over its second */
+        assert_ok(d->ops->add(d, y, x, y, n)); /* into its second */
         gs_test_check_floats(d, y, sum, n, "add over b");
         free(a);
     }
@@ -251,7 +251,7 @@ ON_EVERY_DEVICE(add)
 
 /* ---- dropout ---- */
 
-/* What backend.h says, element by element. */
+/* The formula in backend.h, for one element. */
 static float dropped(float x, size_t i, gs_dropout_draw draw) {
     uint32_t word[4];
     gs_philox(draw.key, draw.hi, (draw.first + i) / 4, word);
@@ -278,7 +278,7 @@ static void check_dropout(gs_device *d, gs_dropout_draw draw, size_t count) {
             if ((got[i] == 0) != (want[i] == 0))
                 fail_msg("dropout on %s: element %zu of %zu (first %llu) is %g, wanted %g", d->name, i, count,
                          (unsigned long long)draw.first, (double)got[i], (double)want[i]);
-            assert_near(got[i], want[i], 0, 1e-6); /* 1 / (1 - p) may be rounded in another way */
+            assert_near(got[i], want[i], 0, 1e-6); /* 1 / (1 - p) may be rounded differently */
         }
     }
     if (count > 200) assert_near((double)zeros / (double)count, draw.p, 5 * sqrt(0.25 / (double)count), 0);

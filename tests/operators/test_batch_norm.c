@@ -1,4 +1,4 @@
-/* Batch normalisation: what the table of cases cannot see of its operators. */
+/* Batch normalisation: properties of its operators that the table of cases does not cover. */
 #include <math.h>
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
@@ -7,7 +7,7 @@ enum { N = 37, C = 5, PLANE = 41, COUNT = N * C * PLANE };
 
 /* ---- statistics ---- */
 
-/* The first channel lies far from 0, the second is all the same. */
+/* The first channel is far from 0, the second is constant. */
 static void make_input(float *x) {
     for (size_t i = 0; i < COUNT; i++) {
         size_t c = i / PLANE % C;
@@ -50,7 +50,7 @@ TEST(statistics_by_the_plain_loop) {
     check_statistics(plain);
 }
 
-/* The bits of forward do not depend on the number of threads. */
+/* The bits of forward are the same for any number of threads. */
 TEST(statistics_of_any_number_of_threads) {
     static float x[COUNT];
     float one[2 * C], more[2 * C];
@@ -67,16 +67,16 @@ TEST(statistics_of_any_number_of_threads) {
 /* Two channels; the numbers are short in binary. */
 static void check_running(gs_device *d) {
     const gs_batch_norm_sizes s = {2, 1, 0, 0.25f};
-    /* running mean and var, a batch's mean and var, what is added to */
+    /* running mean and var, a batch's mean and var, and the values that gradients are added to */
     const float given[10] = {1, 2, 4, 8, 5, 6, 12, 16, 100, 200};
     const struct {
         float m, samples;
         bool add;
         float want[4]; /* dmean, dvar */
     } cases[] = {
-        {4, 1, false, {2, 3, 7, 34.0f / 3}}, /* variances of 4 numbers count 4 / 3 times */
+        {4, 1, false, {2, 3, 7, 34.0f / 3}}, /* variances of 4 numbers are multiplied by 4 / 3 */
         {4, 3, false, {6, 9, 21, 34}},       {4, 3, true, {106, 209, 21, 34}},
-        {1, 1, false, {2, 3, 4, 8}}, /* one number has no variance: the running one stays */
+        {1, 1, false, {2, 3, 4, 8}}, /* one number has no variance: the running variance is kept */
         {4, 0, false, {0, 0, 0, 0}},         {4, 0, true, {100, 200, 0, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,10 +1,10 @@
-/* Kernels whose work-items compute with vectors are left as they are by a compiler that joins work-items to vectors of
- * its own (GS_OF_VECTORS in common.clh). Intel's says in its log what it did. */
+/* A compiler that combines work-items into vectors does not change kernels whose work-items already use vectors
+ * (GS_OF_VECTORS in common.clh). Intel's compiler reports in its log what it did. */
 #include "cl/cl.h"
 #include "tests/support/devices.h"
 #include "tests/support/test.h"
 
-/* The log of what was just compiled for cl/FILE.cl; to be freed. */
+/* The log of compiling cl/FILE.cl just now; free it. */
 static char *build_log(gs_device *d, const char *file) {
     const gs_cl *cl = d->state;
     cl_program program;
@@ -44,7 +44,7 @@ TEST(vectors_stay_as_they_are) {
                    {"peak", "triad"}};
     gs_device *d;
     char platform[100] = "";
-    setenv("GRADSUM_CACHE", "off", 1); /* what is loaded has no log */
+    setenv("GRADSUM_CACHE", "off", 1); /* a cached program has no log */
     assert_ok(gs_device_open("cl", 0, &d));
     gs_cl *cl = d->state;
     cl_platform_id id;
@@ -59,5 +59,5 @@ TEST(vectors_stay_as_they_are) {
     }
     gs_device_close(d);
     unsetenv("GRADSUM_CACHE");
-    if (!says_it) skip_because("the compiler of %s does not say what it did", platform);
+    if (!says_it) skip_because("the compiler of %s does not log what it did", platform);
 }

@@ -1,5 +1,5 @@
-/* Convolution, relu and max pooling as one operator: to the bit what the three do one after the other on the same
- * device, which test_operators.c compares with PyTorch. And that layers use it where they may, and nowhere else. */
+/* Convolution, relu and max pooling as one operator: the same bits as the three operators on the same device, which
+ * test_operators.c compares with PyTorch. Layers use it exactly where they may. */
 #include <math.h>
 #include "cl/cl.h"
 #include "layer/make.h"
@@ -21,13 +21,13 @@ static const sizes all_sizes[] = {
     {true, 2, 1, 4, 18, 3, 3, 1, 1, 1}, /* rows of 9 */
     {true, 3, 2, 4, 32, 1, 3, 1, 1, 1},      {false, 40, 1, 28, 28, 6, 5, 1, 2, 1},
     {false, 40, 6, 14, 14, 16, 5, 1, 0, 1},  {false, 7, 3, 12, 74, 33, 3, 1, 1, 1},
-    {false, 70, 16, 4, 32, 17, 3, 1, 1, 1},  /* cpu/winograd.h, and more images than are pooled at a time */
-    {false, 67, 16, 32, 32, 16, 3, 1, 1, 1}, /* cl/winograd.c, likewise */
+    {false, 70, 16, 4, 32, 17, 3, 1, 1, 1},  /* cpu/winograd.h, with more images than are pooled at a time */
+    {false, 67, 16, 32, 32, 16, 3, 1, 1, 1}, /* cl/winograd.c, with more images than are pooled at a time */
 };
 
 typedef enum values { PLAIN, TIES, NEGATIVE, NOT_NUMBERS, VALUES } values;
 
-/* An array on the device, between elements that nobody may touch. */
+/* An array on the device, between guard elements. */
 enum { GUARD = 24 };
 typedef struct array {
     size_t count;
@@ -61,7 +61,7 @@ static float *read_array(gs_device *d, const array *a) {
 enum { POOLED_Y, POOLED_INDEX, POOLED_DX, POOLED_DW, POOLED_DB, RESULTS };
 static const char *const result_names[RESULTS] = {"y", "index", "dx", "dw", "db"};
 
-/* What one forward and backward take and give. */
+/* Inputs and outputs of one forward and backward. */
 typedef struct run {
     gs_device *device;
     gs_conv2d_sizes conv;
@@ -155,7 +155,7 @@ TEST(one_operator_is_three) {
 
 enum { SAMPLES = 3 };
 
-/* A network that is planned and bound, with weights; one micro-batch after the other adds to its gradients. */
+/* A planned and bound network, with weights; every micro-batch adds to its gradients. */
 typedef struct network {
     gs_device *device;
     gs_layer *net;
@@ -175,18 +175,18 @@ static network network_open(gs_device *d, const char *text, gs_shape in) {
     return t;
 }
 
-/* Does the convolution do the pooling after its relu? */
+/* Whether the convolution also does the pooling after its relu. */
 static bool is_pooled(const gs_layer *conv) {
     return conv->epilogue.pool;
 }
 
-/* As a backend that leaves poolings to their own operator. */
+/* Acts as a backend that leaves poolings to their own operator. */
 static bool fuses_relu(gs_device *d, const gs_epilogue *then) {
     (void)d;
     return !then->pool;
 }
 
-/* The gradients after two micro-batches; to be freed. */
+/* The gradients after two micro-batches; free them. */
 static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fused) {
     network t = network_open(d, text, in);
     assert_true(is_pooled(t.net->child[0]) == fused);
@@ -200,7 +200,7 @@ static float *gradients_of(gs_device *d, const char *text, gs_shape in, bool fus
     return gradients;
 }
 
-/* What follows a pooling may want to write over its y, or read its dy for something else. */
+/* The layer after a pooling may overwrite its y, or use its dy for another purpose. */
 TEST(networks_learn_the_same) {
     static const char *const texts[] = {
         ("conv 3 3x3 pad 1, relu, max_pool 2, sigmoid, conv 4 3x3 pad 1, relu, max_pool 3x2, "
@@ -241,7 +241,7 @@ TEST(lenet_is_fused) {
             }
             assert_true(is_pooled(l[0]) && l[1]->fused && l[2]->fused);
             assert_int_equal(gs_shape_size(gs_layer_y_shape(l[0])), gs_shape_size(l[2]->out));
-            assert_true(l[1]->bytes == 0 && l[2]->bytes == 0); /* nobody needs these buffers */
+            assert_true(l[1]->bytes == 0 && l[2]->bytes == 0); /* no layer needs these buffers */
         }
     }
 }

@@ -1,4 +1,4 @@
-/* Numbers in 16 bits (half_storage.h), on the devices that can: the bits of operators that read them, the loss of
+/* 16-bit numbers (half_storage.h), on devices that support them: the bits of operators that read them, the loss of
  * whole runs, and their memory. */
 #include <math.h>
 #include "cpu/round16.h"
@@ -6,7 +6,7 @@
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
 
-/* ---- narrow ---- */
+/* ---- narrowing ---- */
 
 static float number_of(gs_precision p, uint16_t bits) {
     if (p == GS_PRECISION_BF16) return gs_float_of((uint32_t)bits << 16);
@@ -25,13 +25,13 @@ static void check_bits(gs_precision p, uint16_t got, float x, bool relu) {
         fail_msg("%a becomes %04x, which is %a; wanted %a", (double)x, got, (double)is, (double)want);
 }
 
-/* `count` numbers, between others that stay. */
+/* `count` numbers, between others that must not change. */
 static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t count, bool relu) {
     enum { OTHER = 0xabcd, AROUND = 8 };
     const size_t all = (count + 1) / 2 * 2 + 2 * (size_t)AROUND, bytes = all * sizeof(uint16_t);
     uint16_t *halves = gs_test_malloc(bytes);
     float *later =
-        gs_test_calloc(count + 3, sizeof *later); /* Oclgrind 21.10 loses count of writes to the middle */
+        gs_test_calloc(count + 3, sizeof *later); /* Oclgrind 21.10 loses track of writes into the middle */
     memcpy(later + 3, x, count * sizeof *x);
     for (size_t i = 0; i < all; i++) halves[i] = OTHER;
     gs_mem from = gs_test_put(d, later, (count + 3) * sizeof *x), to = gs_test_put(d, halves, bytes);
@@ -46,7 +46,7 @@ static void narrow_some(gs_device *d, gs_precision p, const float *x, size_t cou
             assert_int_equal(halves[i], OTHER);
 }
 
-/* Upper halves of a float, with lower halves at, beside and between ties; and all lengths of what is left over. */
+/* Every upper half of a float, with lower halves at, near and between ties; and all lengths of remainders. */
 static void as_rounded_on(gs_device *d, gs_precision p) {
     static const uint32_t lower[] = {0, 0x0fff, 0x1000, 0x1001, 0x3000, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { LOWER = sizeof lower / sizeof *lower };
@@ -75,8 +75,8 @@ static void same(const instance *a, const instance *b, tensor which) {
                      (double)b->host[which][i], (double)a->host[which][i]);
 }
 
-/* x in f32 beside x in 16 bits; with a relu its y, too, and of attention what backward reads of y. Of the layers that
- * normalise, gelu and silu backward alone reads x so. */
+/* Compares x in f32 with x in 16 bits; with relu, and in attention, also the y that backward reads. For gelu, silu and
+ * layers that normalise, only backward reads x in 16 bits. */
 static void one_case(gs_device *d, const operator_case *c, bool relu) {
     static const tensor gradients[] = {DX, DW, DB};
     instance a, b;
@@ -105,7 +105,7 @@ static void one_case(gs_device *d, const operator_case *c, bool relu) {
 static const char *operator_tried;
 
 static void same_operators_on(gs_device *d, gs_precision p) {
-    size_t number = p; /* under a slow checker each case in one precision, with or without relu */
+    size_t number = p; /* under a slow checker each case runs in one precision, with or without relu */
     const bool has_relu = strcmp(operator_tried, "linear") == 0 || strcmp(operator_tried, "conv2d") == 0;
     for (const operator_case *c = next_case(operator_tried, NULL); c; c = next_case(operator_tried, c)) {
         if (c->arg[0] == 0 || (gs_test_small() && number++ % 2)) continue;
@@ -119,7 +119,7 @@ static void operators_give_the_same_bits(void **state) {
     gs_test_on_each_with_16_bits(same_operators_on);
 }
 
-/* A positive y that 16 bits round to 0 passes dy; 0 and NaN do not. */
+/* A positive y that 16 bits round to 0 lets dy pass; 0 and NaN do not. */
 static void signs_of_a_relu_on(gs_device *d, gs_precision p) {
     enum { COUNT = 37 };
     static const float values[] = {0, 1e-30f, 0x1p-30f, NAN, 2, 0x1p-140f, INFINITY};
@@ -156,27 +156,26 @@ static const char gpt[] = "block layer = residual (layer_norm, linear 96, attent
 static gs_settings long_run(const char *model) {
     gs_settings s = gs_test_settings("cl --model '%s' --batch 48 --steps 60 --batch-norm local", model);
     s.lr = model == lenet ? 0.05f : 0.01f;
-    if (model == lenet)
-        s.momentum = 0.5f; /* with 0.9 runs part so early that their losses differ as two seeds' do */
+    if (model == lenet) s.momentum = 0.5f; /* with 0.9 the runs soon differ as much as runs with two seeds */
     if (model != gpt) return s;
     s = gs_test_with(s, "--context 16 --batch 12 --optimizer adamw --lr 0.003 --weight-decay 0");
     s.data = gs_test_format("text:%s", gs_test_text_file());
     return s;
 }
 
-/* ---- what it costs and saves ---- */
+/* ---- costs and savings ---- */
 
 static double activations_of(const gs_result *r) {
     return r->worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
 }
 
-/* All becomes half as large, but for the model's input and outputs, statistics, and places of poolings. */
+/* Memory halves, except for the model's input and outputs, statistics, and pooling indices. */
 TEST(near_the_loss_of_f32_in_less_memory) {
     gs_test_need_whole();
     static const struct {
         const char *model;
-        double memory; /* as a share of that in f32, at most */
-        double loss;   /* what it may differ by, as a share */
+        double memory; /* relative to f32, at most */
+        double loss;   /* the allowed relative difference */
     } runs[] = {{mlp, 0.6, 0.01}, {lenet, 0.7, 0.02}, {gpt, 0.55, 0.02}};
     gs_test_need_opencl();
     for (size_t m = 0; m < sizeof runs / sizeof *runs; m++) {

@@ -1,5 +1,5 @@
-/* One table of cases (operator_cases.h), every operator, every device: against PyTorch, against finite differences,
- * against the cpu device with one thread, and in all the ways in which an operator may be called. Against the plain
+/* One table of cases (operator_cases.h), for every operator and every device: compared with PyTorch, with finite
+ * differences, with the cpu device with one thread, and over all ways to call an operator. Compared with the plain
  * loop: test_operators_plain.c. */
 #include <float.h>
 #include <math.h>
@@ -12,8 +12,8 @@ static const double TOLERANCE = 1e-5;
 
 /* ---- against PyTorch ---- */
 
-/* A slow checker runs this alone: the other tests run the same kernels again and would tell it nothing new. The offset
- * lets it see what is touched before and after a tensor. */
+/* A slow checker runs only this test: the others run the same kernels and would tell it nothing new. The offset lets it
+ * detect accesses before and after a tensor. */
 
 static void golden(void **state) {
     const char *op = *state;
@@ -40,7 +40,7 @@ static void golden(void **state) {
 static double scalar(instance *t) {
     if (t->count[STATS]) assert_ok(t->device->ops->fill(t->device, t->place[STATS], 0, LOSS_STATS));
     instance_forward(t);
-    if (t->count[LABELS]) { /* from p, since the sum of all losses in f32 is too coarse to tell the difference
+    if (t->count[LABELS]) { /* from p, since the sum of all losses in f32 is too coarse for this difference
                              */
         instance_read(t, Y);
         const size_t classes = (size_t)t->c->arg[1];
@@ -64,9 +64,8 @@ static double scalar(instance *t) {
     return sum;
 }
 
-/* d scalar / d element i of an input, from four values around it: exact for polynomials up to the fourth
- * degree, so that the step can be large and rounding small. The steps of operators.c stay on one side of
- * every kink. */
+/* d scalar / d element i of an input, from four values around it. This is exact for polynomials up to the fourth
+ * degree, so that the step can be large and rounding small. The steps of operators.c do not cross a kink. */
 static double difference(instance *t, tensor input, size_t i) {
     float middle = t->host[input][i], h = t->op->step;
     double value[4];
@@ -80,7 +79,7 @@ static double difference(instance *t, tensor input, size_t i) {
 }
 
 static void check_gradient(instance *t, tensor input, tensor gradient) {
-    /* The difference of two results, each rounded to f32, has fewer digits than they have. */
+    /* The difference of two f32 results has fewer correct digits than each of them. */
     const double tolerance = 10 * TOLERANCE;
     size_t count = t->count[gradient], checks = t->count[Y] > 20000 ? 3 : 12;
     double rms = root_mean_square(t->host[gradient], count);
@@ -89,7 +88,7 @@ static void check_gradient(instance *t, tensor input, tensor gradient) {
         double want = difference(t, input, i), got = (double)t->host[gradient][i];
         double allowed = tolerance * (fabs(want) + rms);
         if (!(fabs(got - want) <= allowed))
-            fail_msg("%s on %s: %s[%zu] is %.9g, the difference quotient %.9g: off by %.2g, allowed are %.2g",
+            fail_msg("%s on %s: %s[%zu] is %.9g, the difference quotient %.9g: off by %.2g, tolerance %.2g",
                      operator_case_name(t->c), t->device->name, tensor_names[gradient], i, got, want,
                      fabs(got - want), allowed);
     }
@@ -108,9 +107,9 @@ static void finite_differences(void **state) {
         }
 }
 
-/* ---- against another way to call the same ---- */
+/* ---- compared with another way to call it ---- */
 
-/* Every output of t is `factor` (dw, db, stats) times, or once (all others), that of `want`. */
+/* Every output of t equals that of `want`; dw, db and stats equal `factor` times it. */
 static void check_same(const instance *t, const instance *want, float factor, const char *how) {
     for (int i = Y; i < TENSORS; i++) {
         if (!t->place[i].base) continue;
@@ -127,7 +126,7 @@ static void check_same(const instance *t, const instance *want, float factor, co
     }
 }
 
-/* On every device as on the cpu with one thread, and with so many that some find nothing to do. */
+/* Every device, compared with the cpu with one thread, and with so many threads that some get no work. */
 static void like_cpu(void **state) {
     gs_test_need_whole();
     int count;
@@ -146,7 +145,7 @@ static void like_cpu(void **state) {
     }
 }
 
-/* conv2d_groups cuts its work by the sizes alone: the same bits for any number of threads. */
+/* conv2d_groups divides its work by the sizes alone: the same bits for any number of threads. */
 static void same_bits_with_threads(void **state) {
     gs_test_need_whole();
     gs_device *one = gs_test_device("cpu", 1), *five = gs_test_device("cpu", 5);
@@ -158,7 +157,7 @@ static void same_bits_with_threads(void **state) {
         instance_run(&t);
         for (int i = Y; i < TENSORS; i++)
             if (t.count[i] && memcmp(t.host[i], want.host[i], t.count[i] * sizeof(float)) != 0)
-                fail_msg("%s: %s has other bits with 5 threads", operator_case_name(c), tensor_names[i]);
+                fail_msg("%s: the bits of %s differ with 5 threads", operator_case_name(c), tensor_names[i]);
     }
 }
 
@@ -169,7 +168,7 @@ static void check_offsets(const instance *want) {
     check_same(&t, want, 1, "5 elements into its memory");
 }
 
-/* With `add` dw and db are added to, stats always; the other outputs are written. */
+/* With `add` dw and db are added to, stats always are; the other outputs are overwritten. */
 static void check_adds_up(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 1);
@@ -179,7 +178,7 @@ static void check_adds_up(const instance *want) {
     check_same(&t, want, 2, "a second time");
 }
 
-/* A first layer: nobody wants dx. */
+/* A first layer, which needs no dx. */
 static void check_without_dx(const instance *want) {
     instance t;
     instance_open(&t, want->device, want->c, 3);
@@ -225,7 +224,7 @@ static void any_call(void **state) {
         }
 }
 
-/* Where a backend does a layer and the relu after it at once, the results are those of the two operators. */
+/* Where a backend fuses a layer with the relu after it, the results are those of the two operators. */
 static void with_relu(void **state) {
     FOR_EACH_DEVICE (d) {
         const gs_backend *ops = d->ops;
@@ -250,7 +249,7 @@ static void with_relu(void **state) {
     }
 }
 
-/* A case that no test takes up would seem to pass. */
+/* A case that no test runs would seem to pass. */
 TEST(each_case_is_tested) {
 #define NAME(op) #op,
     static const char *const tested[] = {TESTED_OPERATORS(NAME) "sgd_update"}; /* test_sgd.c */
@@ -262,7 +261,7 @@ TEST(each_case_is_tested) {
     }
 }
 
-/* Tests have a name for each operator, as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's. */
+/* Tests are named after operators, such as "golden conv2d": build/gradsum-test '*conv2d*' runs one operator's. */
 #define OPERATOR(op)                                                                                         \
     {"golden " #op, golden, NULL, NULL, #op},                                                                \
         {"finite differences " #op, finite_differences, NULL, NULL, #op},                                    \

@@ -3,16 +3,15 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* How far may two sums of the same m numbers lie apart that were added in different orders? An addition rounds by at
- * most u = 2^-24 of what is added up so far, up or down, so that m of them come to about sqrt(m) u of it. What is added
- * up so far is about as large as a typical element of the tensor: its root mean square. FACTOR is for the rarest of all
- * elements (seen: 3.1). */
+/* How far can two sums of the same m numbers in different orders differ? An addition rounds by at most u = 2^-24 of the
+ * partial sum, up or down, so that m of them add up to about sqrt(m) u of it. The partial sum is about as large as a
+ * typical element of the tensor: its root mean square. FACTOR covers the rarest elements (seen: 3.1). */
 static const double FACTOR = 8;
 
 static void check_beside_plain(const instance *t, const instance *want) {
     for (int i = Y; i < TENSORS; i++) {
-        /* the derivative of tanh and of sigmoid is dy times a difference of numbers up to 1: what is added is dy's
-         * size */
+        /* the derivative of tanh and of sigmoid is dy times a difference of numbers up to 1: the terms are as large as
+         * dy */
         int like = i == DX && t->op->element_wise ? DY : i;
         double rms = root_mean_square(want->host[like], i == INDEX ? 0 : t->count[like]);
         double summands = t->count[i] ? t->op->summands(t->c->arg, (tensor)i) : 0;
@@ -21,7 +20,7 @@ static void check_beside_plain(const instance *t, const instance *want) {
             double expected = (double)want->host[i][k], off = fabs((double)t->host[i][k] - expected);
             double allowed = FACTOR * sqrt(summands) * 0x1p-24 * (fabs(expected) + rms);
             if (i == INDEX || !(off <= allowed))
-                fail_msg("%s on %s: %s[%zu] is %.9g, by the plain loop %.9g: off by %.2g, allowed are %.2g",
+                fail_msg("%s on %s: %s[%zu] is %.9g, by the plain loop %.9g: off by %.2g, tolerance %.2g",
                          operator_case_name(t->c), t->device->name, tensor_names[i], k, (double)t->host[i][k],
                          expected, off, allowed);
         }
@@ -44,7 +43,7 @@ static void like_plain(void **state) {
     }
 }
 
-/* The two that are in no table of cases. */
+/* The two operators outside the table of cases. */
 TEST(like_plain_without_a_case) {
     enum { N = 1001 };
     int count;
@@ -66,7 +65,7 @@ TEST(like_plain_without_a_case) {
         assert_ok(ops->add(all[d], b, a, b, N));
         assert_ok(ops->read(all[d], got[1], b, sizeof x));
         if (d == 0) memcpy(want, got, sizeof got);
-        for (size_t i = 0; i < N; i++) { /* sums of two: a product and the shift, and one number more */
+        for (size_t i = 0; i < N; i++) { /* sums of two terms: a product and the shift, plus one more */
             assert_near(got[0][i], want[0][i], FACTOR * sqrt(2) * 0x1p-24, 0);
             assert_near(got[1][i], want[1][i], FACTOR * sqrt(3) * 0x1p-24, 0);
         }

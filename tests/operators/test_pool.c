@@ -5,16 +5,16 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* What the threads of a device's pool share out: every part once, however many threads and parts there are. */
+/* The pool of a device's threads runs every part exactly once, for any number of threads and parts. */
 
 enum { MOST_PARTS = 1000 };
 
 typedef struct counts {
     int done[MOST_PARTS];
-    int slow; /* this part takes long; -1: none */
+    int slow; /* this part is slow; -1: none */
 } counts;
 
-/* Which thread has which number in the pool: at most one each. */
+/* Which thread holds which number in the pool: each thread at most one. */
 enum { MOST_THREADS = 5 };
 
 typedef struct numbers {
@@ -48,7 +48,7 @@ static void run(gs_pool *pool, int parts, int slow) {
     gs_pool_run(pool, parts, count_part, &c);
     for (int part = 0; part < MOST_PARTS; part++)
         if (c.done[part] != (part < parts))
-            fail_msg("%d threads, %d parts: part %d was done %d times", gs_pool_threads(pool), parts, part,
+            fail_msg("%d threads, %d parts: part %d ran %d times", gs_pool_threads(pool), parts, part,
                      c.done[part]);
 }
 
@@ -60,7 +60,7 @@ TEST(every_part_once) {
         run(pool, MOST_PARTS, -1);
         for (int parts = 2; parts <= 7; parts++)
             run(pool, parts, parts - 1); /* the caller must wait, and sleeps */
-        sleep_ms(5); /* now most threads sleep; those that do not are woken all the same */
+        sleep_ms(5);                     /* now most threads sleep; those still awake receive a wake-up too */
         run(pool, 2 * threads, -1);
         gs_pool_free(pool);
     }
@@ -86,12 +86,12 @@ TEST(freed_unused) {
     gs_pool_free(NULL);
 }
 
-/* ---- jobs, one after the other in a thread beside ---- */
+/* ---- jobs, in order, in another thread ---- */
 
 typedef struct jobs_done {
     gs_jobs *jobs;
-    int done, wrong; /* by the jobs */
-    int fails;       /* this job does */
+    int done, wrong; /* set by the jobs */
+    int fails;       /* this job fails */
 } jobs_done;
 
 static gs_status note_job(void *context, const gs_job *job) {
@@ -101,8 +101,8 @@ static gs_status note_job(void *context, const gs_job *job) {
     return job->unit == d->fails ? gs_fail(GS_E_FILE, "job %d fails", job->unit) : GS_OK;
 }
 
-/* In their order, with as many waiting as there is room for, or without a thread; none is done after one that fails,
- * and its message reaches the owner. */
+/* Jobs run in order, with a full queue or without a thread. None runs after a failed one, whose message reaches the
+ * owner. */
 TEST(jobs_in_order) {
     enum { JOBS = 50, FAILS = 20 };
     for (int room = 0; room < 10; room += 3) {
@@ -128,7 +128,7 @@ TEST(jobs_in_order) {
     gs_jobs_free(NULL);
 }
 
-/* The first failure stays, and comes out whole past others. */
+/* The first error is kept, and its message survives later errors. */
 TEST(an_error_is_carried) {
     gs_error first = {0}, lost = {0};
     assert_ok(gs_error_keep(&first, GS_OK));

@@ -3,10 +3,10 @@
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 
-/* Operators in 16 bits (gs_precision), on every device: what f32 gives for rounded inputs, so as near to f32 as their
- * rounding allows (to_the_nearest in test_product16.c), and not f32 itself. */
+/* 16-bit operators (gs_precision) on every device: they give what f32 gives for rounded inputs, so they are as close to
+ * f32 as their rounding allows (to_the_nearest in test_product16.c), but not equal to it. */
 
-/* As in test_operators.c: what f32 may differ by, in parts of |wanted| + root mean square. */
+/* As in test_operators.c: the difference allowed in f32, relative to |wanted| + root mean square. */
 static const double TOLERANCE = 1e-5;
 
 /* Half a unit in the last place of 1. */
@@ -38,16 +38,15 @@ static void check(const instance *t, const instance *want, gs_precision p) {
             const double expected = (double)want->host[i][k], off = fabs((double)t->host[i][k] - expected),
                          allowed = TOLERANCE * (fabs(expected) + rms);
             if (!(off <= allowed))
-                fail_msg("%s on %s in %s, beside f32 of rounded inputs: %s[%zu] is %.9g, wanted %.9g: off by "
-                         "%.2g, "
-                         "allowed are %.2g",
+                fail_msg("%s on %s in %s, unlike f32 of rounded inputs: %s[%zu] is %.9g, wanted %.9g: off by "
+                         "%.2g, tolerance %.2g",
                          operator_case_name(t->c), t->device->name, name_of(p), tensor_names[i], k,
                          (double)t->host[i][k], expected, off, allowed);
         }
     }
 }
 
-/* Layers that normalise, gelu and silu: only their backward reads x rounded (backend.h). */
+/* gelu, silu and layers that normalise: only their backward rounds x (backend.h). */
 static bool rounds_backward_alone(const char *op) {
     return !strstr(op, "linear") && !strstr(op, "conv2d") && !strstr(op, "attention");
 }
@@ -59,7 +58,7 @@ static void keep_rounded(instance *t, gs_precision p) {
     t->kept[X] = gs_test_put(t->device, x, bytes);
 }
 
-/* Rounded inputs in f32 are the same sums of the same products. */
+/* Rounded inputs in f32 give the same sums of the same products. */
 static void like_f32_of_rounded(void **state) {
     gs_test_need_whole();
     int count;
@@ -89,7 +88,7 @@ static void like_f32_of_rounded(void **state) {
         }
 }
 
-/* The largest difference of a gradient in 16 bits from that in f32. What backward alone rounds has the same y. */
+/* The largest difference between gradients in 16 bits and in f32, for the same y where only backward rounds. */
 static double off_f32(gs_device *d, const operator_case *c, gs_precision p) {
     static const tensor gradients[] = {DX, DW};
     instance want, t;
@@ -110,7 +109,7 @@ static double off_f32(gs_device *d, const operator_case *c, gs_precision p) {
     return most;
 }
 
-/* It is not f32 with another name: somewhere it is off by a tenth of a unit at least. */
+/* It is not f32 under another name: somewhere it differs by at least a tenth of a unit. */
 static void is_rounded(void **state) {
     const bool few = !rounds_backward_alone(*state);
     FOR_EACH_DEVICE (d)
@@ -129,12 +128,12 @@ static void is_rounded(void **state) {
         }
 }
 
-/* ---- attention, in double, with what the rounding of p and ds may change ---- */
+/* ---- attention in double, and the effect of rounding p and ds ---- */
 
 typedef struct heads {
     int n, length, heads, d, width;
     bool causal;
-    const float *x, *dy; /* rounded */
+    const float *x, *dy; /* rounded inputs */
     double *y, *dx, *y_off, *dx_off;
 } heads;
 
@@ -194,7 +193,7 @@ static void check_attention(const instance *t, tensor which, const double *want,
     for (size_t k = 0; k < t->count[which]; k++) squares += want[k] * want[k];
     const double rms = sqrt(squares / (double)t->count[which]);
     for (size_t k = 0; k < t->count[which]; k++) {
-        /* p below 2^-14 is a multiple of 2^-24 in f16: off by half of that at most, for each token */
+        /* p below 2^-14 is a multiple of 2^-24 in f16: the error is at most half of that per token */
         const double allowed = off[k] + 2 * TOLERANCE * (fabs(want[k]) + rms) +
                                (p == GS_PRECISION_F16 ? ldexp(t->c->arg[1], -24) : 0);
         if (!(fabs((double)t->host[which][k] - want[k]) <= allowed))

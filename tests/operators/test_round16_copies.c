@@ -1,6 +1,6 @@
-/* In 16 bits convolutions, attention and gelu on OpenCL copy what lies in f32, of some samples or numbers at a time
- * (cl/round16.h): the bits are those of all at once, and of each alone, and the copies take no memory that grows with
- * the batch. */
+/* In 16 bits, convolutions, attention and gelu on OpenCL copy f32 arrays a few samples or numbers at a time
+ * (cl/round16.h): the bits are the same for all at once and for each alone, and the memory of the copies does not grow
+ * with the batch. */
 
 #include "cl/cl.h"
 #include "core/philox.h"
@@ -15,7 +15,7 @@ static gs_mem room(size_t floats) {
     return gs_test_alloc(device, floats * sizeof(float));
 }
 
-/* Numbers between -1 and 1 that 16 bits have. */
+/* Numbers between -1 and 1 that fit into 16 bits. */
 static gs_mem drawn(size_t floats, uint64_t stream) {
     float *x = gs_test_malloc(floats * sizeof *x);
     const gs_mem m = room(floats);
@@ -66,7 +66,7 @@ typedef struct outputs {
     gs_mem y, dx, dw, db;
 } outputs;
 
-/* y is read by backward in 16 bits where x is. */
+/* backward reads y in 16 bits where it reads x so */
 static outputs convolve(const gs_conv2d_sizes *s, size_t n, gs_mem x, gs_mem w, gs_mem b, gs_mem dy,
                         bool relu) {
     const size_t of_y = n * gs_conv2d_y(s, NULL);
@@ -81,7 +81,7 @@ static outputs convolve(const gs_conv2d_sizes *s, size_t n, gs_mem x, gs_mem w, 
     return o;
 }
 
-/* Beside f32, where nothing is copied, of the same numbers. */
+/* Compared with f32 for the same numbers, where nothing is copied. */
 static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
     const size_t of_x = n * gs_conv2d_x(s), of_y = n * gs_conv2d_y(s, NULL);
     const gs_mem x = drawn(of_x, 1), w = drawn(gs_conv2d_w(s), 2), dy = drawn(of_y, 3),
@@ -99,7 +99,7 @@ static void check_convolution(const gs_conv2d_sizes *s, size_t n, bool relu) {
     }
 }
 
-/* By Winograd's algorithm; and with images of odd sizes, which begin at halves of floats. */
+/* By Winograd's algorithm; and with images of odd sizes, which may start in the middle of a word. */
 static void winograd_on_device(void) {
     check_convolution(&(gs_conv2d_sizes){16, 32, 32, 16, 32, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1}, 37, false);
 }
@@ -146,7 +146,7 @@ TEST_AROUND(attention_of_some_samples, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- gelu ---- */
 
-/* More numbers than a CPU's devices copy at once, and an odd number of them. */
+/* More numbers than a CPU device copies at once, and an odd count. */
 static void gelu_on_device(void) {
     enum { N = (1 << 19) + 12345 };
     const gs_mem x = drawn(N, 1), dy = drawn(N, 2), from[] = {x, halved(x, N, false)},
@@ -162,7 +162,7 @@ TEST_AROUND(gelu_of_some_numbers, gs_test_to_f32, gs_test_to_f32) {
 
 /* ---- memory ---- */
 
-/* Four times the batch takes less than twice the workspace; and in f16 not much more than in f32. */
+/* Four times the batch needs less than twice the workspace; and f16 not much more than f32. */
 TEST(copies_do_not_grow_with_the_batch) {
     double workspace[3];
     gs_device *cl;
@@ -170,7 +170,7 @@ TEST(copies_do_not_grow_with_the_batch) {
     assert_ok(gs_device_open("cl", 0, &cl));
     const bool gpu = gs_cl_of(cl)->tiles.gpu; /* there backward of convolutions copies the whole batch */
     gs_device_close(cl);
-    if (gpu) skip_because("it is about the kernels of CPUs");
+    if (gpu) skip_because("this test is for CPU kernels");
     for (int i = 0; i < 3; i++) {
         gs_settings s = gs_test_settings("cl");
         gs_memory_plan plan;

@@ -1,4 +1,4 @@
-/* What all workers repeat gives the same bits on every device, or copies of the model would drift apart. */
+/* Computations that every worker repeats give the same bits on every device: model copies do not drift apart. */
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
@@ -6,9 +6,9 @@
 #include <float.h>
 #include <math.h>
 
-/* ---- operators: cpu's bits on each device ---- */
+/* ---- operators: cpu's bits on every device ---- */
 
-/* Which NaN it is may differ. */
+/* The kind of NaN may differ. */
 static void check_bits(const gs_device *d, const float *got, const float *want, size_t count,
                        const char *what) {
     for (size_t i = 0; i < count; i++)
@@ -17,8 +17,8 @@ static void check_bits(const gs_device *d, const float *got, const float *want, 
                      (double)want[i]);
 }
 
-/* Of any size from 2^-20 to 4 with all 24 bits; every seventh is one where arithmetic ends: zeros, subnormals, their
- * neighbours, infinities, NaN. */
+/* Magnitudes from 2^-20 to 4 with all 24 bits; every seventh is a special value: zeros, subnormals, their neighbours,
+ * infinities, NaN. */
 static float odd_value(size_t i, uint32_t salt) {
     static const float ends[] = {0,        -0.0f,     FLT_TRUE_MIN,   -3 * FLT_TRUE_MIN, FLT_MIN, -FLT_MIN,
                                  1e-38f,   -5e-39f,   1.00000012f,    0.99999994f,       FLT_MAX, -FLT_MAX,
@@ -29,7 +29,7 @@ static float odd_value(size_t i, uint32_t salt) {
     return h & 256 ? -x : x;
 }
 
-enum { MOST = 5000, BEFORE = 3 /* elements before the arrays, so that they begin at no vector's border */ };
+enum { MOST = 5000, BEFORE = 3 /* elements before the arrays, so that they are not aligned to vectors */ };
 
 static gs_mem values(gs_device *d, uint32_t salt) {
     static float x[BEFORE + MOST];
@@ -37,7 +37,7 @@ static gs_mem values(gs_device *d, uint32_t salt) {
     return gs_test_new_mem(d, x, BEFORE + MOST);
 }
 
-/* Two updates of `count` parameters, and what is before and behind them. */
+/* Two updates of `count` parameters, and the elements before and after them. */
 static void update_twice(gs_device *d, size_t count, const float rate[4], float *w_out, float *v_out) {
     gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), none = GS_NONE;
     for (int i = 0; i < 2; i++)
@@ -62,7 +62,7 @@ static gs_adam_step adam_step(const float rate[4], float beta2) {
 
 enum { OTHERS = 5 /* arrays */ };
 
-/* The other optimisers, as update_twice. The squares begin as those of a run do: not below 0. */
+/* The other optimisers, as in update_twice. Squares start at 0 or above, as in a run. */
 static void others_twice(gs_device *d, size_t count, const float rate[4], float out[OTHERS][BEFORE + MOST]) {
     gs_mem w = values(d, 1), v = values(d, 2), dw = values(d, 3), m = values(d, 4), square = values(d, 5);
     float *host;
@@ -138,7 +138,7 @@ TEST(operators_that_all_repeat) {
     }
 }
 
-/* The other kernels that a device may get: one work-item a float, and other lengths of vectors. */
+/* Other kernels for a device: one float per work-item, and other vector lengths. */
 TEST(with_all_tiles) {
     static const char *const tiles[] = {"gpu", "cpu4", "cpu8"};
     gs_test_need_opencl();
@@ -159,7 +159,7 @@ static gs_settings mixed(const char *devices, const char *options) {
     return gs_test_settings("%s --model 'flatten, linear 10' %s", devices, options);
 }
 
-/* After each step the weights of all workers are compared. */
+/* The weights of all workers are compared after each step. */
 TEST(no_worker_drifts_away) {
     gs_test_need_opencl();
     gs_settings s = mixed("cpu,cl", "--zero 1 --verify 1");

@@ -1,4 +1,4 @@
-/* Values that need care: ties, NaN, infinities and huge numbers. */
+/* Special values: ties, NaN, infinities and huge numbers. */
 #include <math.h>
 #include "tests/support/on_devices.h"
 #include "tests/support/operators.h"
@@ -22,8 +22,8 @@ static void max_pool2d_ties_and_nan_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(max_pool2d_ties_and_nan)
 
-/* Windows of 2x2 have loops of their own: widths that end inside of a vector, odd sizes, planes one behind the other,
- * ties (values are 0, 1, 2), at most one NaN in a window; and backward, which must write what no window covers. */
+/* Windows of 2x2 use separate loops. Tested: widths that end inside a vector, odd sizes, adjacent planes, ties (values
+ * are 0, 1, 2), at most one NaN per window; and backward, which must also write elements outside all windows. */
 enum {
     POOL_PLANES = 3,
     POOL_MOST_H = 6,
@@ -80,7 +80,7 @@ static void softmax_extremes_on(gs_device *d) {
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
     for (int i = 0; i < 12; i++) assert_near(got[i], want_p[i], 1e-7, 1e-6);
     assert_near(sums[GS_STAT_LOSS], 1000 + log(3), 0, 1e-6);
-    /* With smooth labels every class counts, also where p is 0: means of -log p are 1000, 1000, log(3), 20000 / 3. */
+    /* With smooth labels every class counts, even where p is 0: means of -log p are 1000, 1000, log(3), 20000 / 3. */
     assert_ok(d->ops->fill(d, stats, 0, LOSS_STATS));
     assert_ok(d->ops->softmax_cross_entropy_forward(d, p, stats, from, to, 4, 3, 0.25f));
     assert_ok(d->ops->read(d, sums, stats, sizeof sums));
@@ -93,8 +93,8 @@ static void softmax_extremes_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(softmax_extremes)
 
-/* Of many classes, the first of the largest numbers is found wherever it is; the last class is as large. A NaN wins
- * over larger numbers, and over a NaN after it. */
+/* Of many classes, the first of the largest numbers is found at any position; the last class is as large. A NaN beats
+ * larger numbers, and a later NaN. */
 static void largest_of_many_classes(gs_device *d, int classes, float largest, float last) {
     enum { MOST = 160 };
     static float x[MOST * MOST];

@@ -1,4 +1,4 @@
-/* tanh: how exact it is, on all kinds of floats, and that it is the same on cpu and on OpenCL. */
+/* tanh: its accuracy on all kinds of floats, and the same bits on cpu and OpenCL. */
 #include "tests/support/on_devices.h"
 
 #include <float.h>
@@ -6,7 +6,7 @@
 
 enum { BLOCK = 1 << 15 };
 
-/* How far y is from tanh(x), in the distance of floats around it. */
+/* The distance of y from tanh(x), in ulps. */
 static double ulps_off(float y, float x) {
     double want = tanh((double)x), size = fabs(want);
     int exponent;
@@ -21,7 +21,7 @@ static void forward(gs_device *d, float *y, const float *x, size_t n) {
     assert_ok(d->ops->read(d, y, to, n * sizeof *y));
 }
 
-/* Both signs of every STEP-th float of all 2^32, and of every DENSE-th where tanh(x) is neither x nor 1. */
+/* Both signs of every STEP-th of the 2^32 floats, and of every DENSE-th where tanh(x) is neither x nor 1. */
 TEST(within_2_ulp_and_the_same_on_all_devices) {
     enum { STEP = 65521, DENSE = 1009 };
     const uint32_t is_x_below = bits_of(0x1p-13f), is_1_from = bits_of(9.02f);
@@ -53,7 +53,7 @@ TEST(within_2_ulp_and_the_same_on_all_devices) {
             }
         }
     }
-    assert_true(worst > 0.4); /* the check has compared something that is rounded */
+    assert_true(worst > 0.4); /* some compared values were rounded */
 }
 
 static void special_values_on(gs_device *d) {
@@ -61,7 +61,7 @@ static void special_values_on(gs_device *d) {
                               FLT_MIN, FLT_MAX, -FLT_MAX, 20,        -1e30f,       NAN};
     static const float want[] = {0, -0.0f, 1, -1, FLT_TRUE_MIN, -FLT_TRUE_MIN, FLT_MIN, 1, -1, 1, -1, NAN};
     enum { N = sizeof x / sizeof *x };
-    for (size_t first = 0; first < N; first++) { /* each at the beginning too, and alone at the end */
+    for (size_t first = 0; first < N; first++) { /* each number also first, and alone at the end */
         float y[N];
         forward(d, y, x + first, N - first);
         for (size_t k = first; k < N; k++)
@@ -71,7 +71,7 @@ static void special_values_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(special_values)
 
-/* Where tanh is 1 its derivative is 0: what is saturated learns nothing from a gradient of any size. */
+/* Where tanh is 1 its derivative is 0: a saturated unit learns nothing from any gradient. */
 static void the_derivative_becomes_0_on(gs_device *d) {
     enum { N = 19 };
     float x[N], y[N], dy[N], dx[N];

@@ -1,4 +1,4 @@
-/* The norm of all gradients, with the same bits everywhere, and clipping by it. */
+/* The norm of all gradients, with the same bits everywhere, and clipping to it. */
 #include <float.h>
 #include <math.h>
 #include "optim/norm.h"
@@ -9,11 +9,11 @@
 
 /* ---- the operator ---- */
 
-enum { MOST = 9000, BEFORE = 3 /* elements before the array, so that it begins at no vector's border */ };
+enum { MOST = 9000, BEFORE = 3 /* elements before the array, so that it is not aligned to vectors */ };
 
 static float host[BEFORE + MOST];
 
-/* All 24 bits, of any size between 2^-exponents and 1; every ninth is a zero, a subnormal or its neighbour. */
+/* All 24 bits, magnitudes between 2^-exponents and 1; every ninth is a zero, a subnormal or its neighbour. */
 static void fill(int exponents, float times) {
     static const float ends[] = {0, -0.0f, FLT_TRUE_MIN, -3 * FLT_TRUE_MIN, FLT_MIN, -0.7f * FLT_MIN};
     for (size_t i = 0; i < BEFORE + MOST; i++) {
@@ -83,7 +83,7 @@ TEST(any_number_of_threads) {
     }
 }
 
-/* Parts with the largest `top` of all add up to the whole. */
+/* Parts that use the largest `top` of all parts add up to the whole. */
 TEST(parts_add_up) {
     fill(12, 1);
     host[BEFORE + 200] = 1000; /* in the second part */
@@ -119,13 +119,13 @@ TEST(not_finite) {
     }
 }
 
-/* The update beside PyTorch's: test_optimizers.c. */
+/* The update is compared with PyTorch's in test_optimizers.c. */
 
 /* ---- in a run ---- */
 
 static gs_settings settings_for(const char *devices) {
     gs_settings s = gs_test_settings("%s --batch 333", devices);
-    s.clip = 0.5f; /* shortens most of the first steps, and not the later ones */
+    s.clip = 0.5f; /* clips most of the first steps, and not the later ones */
     return s;
 }
 
@@ -144,7 +144,7 @@ TEST(some_steps_are_shortened) {
     s.test_hook = count_shortened;
     shortened = steps = 0;
     gs_result clipped = gs_test_train(&s);
-    assert_in_range(shortened, 1, steps - 1); /* or these tests would tell little */
+    assert_in_range(shortened, 1, steps - 1); /* otherwise these tests would show little */
     s.test_hook = NULL;
     s.clip = 1000;
     gs_result long_enough = gs_test_train(&s);
@@ -168,7 +168,7 @@ TEST(exact) {
     gs_test_exact(settings_for("cpu"));
 }
 
-/* Local SGD that averages after each step is not the synchronous step here: each worker shortens its own gradient. */
+/* Local SGD that averages after each step is not the synchronous step here: each worker clips its own gradient. */
 TEST(other_ways) {
     gs_test_need_whole();
     gs_settings s = gs_test_with(settings_for("cpu,cpu"), "--sync local --every 4 --verify 4");

@@ -1,10 +1,10 @@
-/* Learning rates that follow the batch: the formula, what a run makes of it, and that the number of workers does not
+/* Learning rates that follow the batch size: the formula, its use in a run, and that the number of workers does not
  * matter. */
 #include "tests/support/training.h"
 
 #include <math.h>
 
-/* Numbers that were computed elsewhere, in rational arithmetic. */
+/* The numbers were computed by another program, in rational arithmetic. */
 TEST(formula) {
     assert_near(gs_lr_scaled(GS_LR_NONE, 0.05, 2048, 128), 0.05, 0, 0);
     assert_near(gs_lr_scaled(GS_LR_LINEAR, 0.05, 2048, 128), 0.8, 0, 1e-15);
@@ -28,18 +28,18 @@ TEST(warm_up) {
 }
 
 TEST(ends_of_the_warm_up) {
-    /* a whole number of steps: the first step after it has the scaled rate */
+    /* a whole number of steps: the first step after it uses the scaled rate */
     gs_lr_plan p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 4);
     for (int t = 0; t < 8; t++) assert_near((double)gs_lr_at(&p, (uint64_t)t), 0.25 + 0.09375 * t, 0, 1e-7);
     assert_true(gs_lr_at(&p, 8) == 1.0f);
-    /* none */
+    /* no warm-up */
     p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 0, 4);
     assert_true(gs_lr_at(&p, 0) == 1.0f);
-    /* shorter than a step: only step 0 has the base rate */
+    /* shorter than a step: only step 0 uses the base rate */
     p = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 0.125, 4);
     assert_true(gs_lr_at(&p, 0) == 0.25f);
     assert_true(gs_lr_at(&p, 1) == 1.0f);
-    /* a smaller batch has a smaller rate, which needs no warm-up */
+    /* a smaller batch gets a smaller rate, which needs no warm-up */
     p = gs_lr_plan_of(GS_LR_SQRT, 0.25, 32, 128, 3, 4);
     assert_true(gs_lr_at(&p, 0) == 0.125f);
     assert_near(p.warmup, 0, 0, 0);
@@ -66,7 +66,7 @@ static void record_rate(gs_worker *w) {
     if (w->comm->rank == 0) rates[w->step - 1] = w->optimizer->lr;
 }
 
-/* Each step is made with the rate of the formula. */
+/* Each step uses the rate of the formula. */
 TEST(steps_use_the_rates) {
     gs_settings s = settings_for("cpu,cpu");
     s.test_hook = record_rate;
@@ -78,7 +78,7 @@ TEST(steps_use_the_rates) {
     }
 }
 
-/* A rule alone is --lr with the scaled rate. */
+/* A rule without warm-up acts like --lr with the scaled rate. */
 TEST(a_rule_is_another_lr) {
     gs_settings s = gs_test_with(settings_for("cpu"), "--warmup 0");
     s.batch = 400; /* x 4: the same float */
@@ -89,7 +89,7 @@ TEST(a_rule_is_another_lr) {
     assert_memory_equal(scaled.weights, plain.weights, plain.params * sizeof(float));
 }
 
-/* In all ways to train: test_lr_schedule.c. */
+/* For all strategies: test_lr_schedule.c. */
 
 /* ---- the program ---- */
 

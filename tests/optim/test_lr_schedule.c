@@ -1,5 +1,5 @@
-/* Learning rates in the course of a run: the formulas, by numbers that PyTorch's schedulers give and by the closed
- * forms; that every way to train follows them; and what is refused. */
+/* Learning rates in the course of a run: the formulas, compared with PyTorch's schedulers and with the closed forms;
+ * that every strategy follows them; and what is refused. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ TEST(as_pytorch) {
     check_rates(&c, steps, 8);
 }
 
-/* Beside libm's cosine, to the last bit of a float, over a run of every length; with a warm-up before. */
+/* Compared with libm's cosine to the last bit of a float, over runs of every length, with and without warm-up. */
 TEST(cosine_is_accurate) {
     for (int steps = 1; steps <= 400; steps += 7)
         for (int warmup = 0; warmup < steps; warmup += 1 + steps / 3) {
@@ -61,12 +61,12 @@ TEST(warm_up_without_a_rule) {
     gs_lr_rates c = course("constant", 1, 0, 4, 8);
     check_rates(&c, want, 7);
     c = course("linear", 1, 0, 4, 8);
-    check_rates(&c, then_linear, 10); /* behind the end it stays there */
+    check_rates(&c, then_linear, 10); /* after the end the rate is constant */
     c = course("constant", 1, 0, 1.5, 8);
     check_rates(&c, part, 4);
 }
 
-/* A schedule begins where the rule's warm-up has ended; what a rule gives is passed through to the bit. */
+/* A schedule starts where the rule's warm-up has ended; the rule's rate is passed through to the bit. */
 TEST(behind_a_rule) {
     gs_lr_rates c = course("cosine", 1, 0, 0, 12);
     c.plan = gs_lr_plan_of(GS_LR_LINEAR, 0.25, 512, 128, 2, 2);
@@ -109,18 +109,18 @@ TEST(text) {
     gs_lr_schedule s;
     char room[GS_LR_SCHEDULE_TEXT];
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        if (!gs_lr_schedule_read(right[i], &s)) fail_msg("'%s' was not taken", right[i]);
+        if (!gs_lr_schedule_read(right[i], &s)) fail_msg("'%s' was refused", right[i]);
         assert_string_equal(gs_lr_schedule_text(&s, room, sizeof room), right[i]);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (gs_lr_schedule_read(wrong[i], &s)) fail_msg("'%s' was taken", wrong[i]);
+        if (gs_lr_schedule_read(wrong[i], &s)) fail_msg("'%s' was accepted", wrong[i]);
 }
 
 /* ---- in a run ---- */
 
 enum { STEPS = 24 };
 
-/* 19 steps an epoch. */
+/* An epoch has 19 steps. */
 static gs_settings settings_for(const char *devices, const char *schedule) {
     gs_settings s = gs_test_options("--model 'flatten, linear 16, tanh, linear 10' --devices %s --batch 333 "
                                     "--steps %d --epochs 3 --threads 1 --lr 0.25",
@@ -159,7 +159,7 @@ static void record_epochs(gs_worker *w) {
     epoch_rates[w->step - 1] = w->optimizer->lr;
 }
 
-/* Without --steps the end is that of the last epoch; epochs of a warm-up are counted in steps. */
+/* Without --steps the end is that of the last epoch; the epochs of a warm-up are counted in steps. */
 TEST(epochs_end_it) {
     gs_settings s = gs_test_with(settings_for("cpu", "linear"), "--warmup 1");
     s.test_hook = record_epochs;
@@ -172,9 +172,9 @@ TEST(epochs_end_it) {
     assert_near((double)epoch_rates[56], 0.25 / 38, 0, 1e-6);
 }
 
-/* For any number of workers; and local SGD that averages after each step, a server that waits for everybody, and a
- * sharded update are the synchronous step. Rounding only: 2e-7 was seen. A schedule that one of them did not follow, or
- * that is one step off, would move the weights by 1e-2. */
+/* For any number of workers. Local SGD that averages after each step, a server that waits for every worker, and a
+ * sharded update equal the synchronous step. The only difference is rounding: 2e-7 was seen. A strategy that ignored
+ * the schedule, or was one step off, would change the weights by 1e-2. */
 TEST(all_ways_follow) {
     static const char *const courses[] = {"--schedule cosine --warmup-steps 3",
                                           "--lr 0.05 --lr-rule linear --base-batch 100 --warmup 1.1"};
@@ -197,7 +197,7 @@ TEST(all_ways_follow) {
             assert_near(gs_test_difference(&one, &r), 0, 2e-6, 0);
         }
         const gs_settings off =
-            gs_test_with(s, c ? "--warmup 1.152631" : "--warmup-steps 4"); /* a step more */
+            gs_test_with(s, c ? "--warmup 1.152631" : "--warmup-steps 4"); /* one step more */
         const gs_result later = gs_test_train(&off);
         assert_true(gs_test_difference(&one, &later) > 1e-3);
     }

@@ -1,5 +1,5 @@
-/* Optimisers that are more than sgd, and sgd with a clipped norm: five updates against PyTorch, on every device and by
- * the plain loops; the same bits everywhere; in every way to train. */
+/* Optimisers other than sgd, and sgd with a clipped norm: five updates compared with PyTorch, on every device and by
+ * the plain loops; the same bits everywhere; in every strategy. */
 #include <float.h>
 #include <math.h>
 #include "tests/support/on_devices.h"
@@ -19,8 +19,8 @@ typedef struct updates {
     const gs_optimizer_ops *ops;
     int in, out;
     double samples;
-    float lr, beta1, beta2, epsilon, weight_decay; /* beta1: or the momentum */
-    float clip;                                    /* then gradients grow from step to step */
+    float lr, beta1, beta2, epsilon, weight_decay; /* beta1, or the momentum */
+    float clip;                                    /* if set, gradients grow from step to step */
 } updates;
 
 #define NAME_OF(name, in, out, samples, ...) #name " " #in " " #out " " #samples
@@ -60,7 +60,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 /* ---- against PyTorch ---- */
 
-/* After sgd, which comes first. */
+/* Skips sgd, which comes first. */
 static const gs_optimizer_ops *const *const all = gs_optimizers + 1;
 
 static void write_values(gs_device *d, gs_mem to, size_t count, uint32_t salt, float times) {
@@ -75,7 +75,7 @@ static void check_values(gs_device *d, const updates *u, const char *tensor, gs_
     golden_check(u->file, u->name, tensor, x, count, TOLERANCE, d->name);
 }
 
-/* In two parts, cut where no vector ends, or whole. */
+/* In two parts, divided inside a vector, or as a whole. */
 static void update(gs_optimizer *o, double samples, bool parts) {
     size_t count = o->model->params, cut = count / 3;
     if (!parts) {
@@ -100,7 +100,7 @@ static void update_five_times(gs_device *d, const updates *u, bool parts) {
     }
     o->clip = u->clip;
     write_values(d, m->weights, m->params, SALT_W, 1);
-    assert_ok(gs_optimizer_warm_up(o)); /* changes nothing */
+    assert_ok(gs_optimizer_warm_up(o)); /* this must change nothing */
     for (uint32_t step = 0; step < STEPS; step++) {
         write_values(d, m->gradients, m->params, SALT_DY + 10 * step, u->clip > 0 ? (float)(step + 1) : 1);
         update(o, u->samples, parts);
@@ -132,9 +132,9 @@ TEST(as_pytorch) {
     }
 }
 
-/* ---- moments and velocities end at 0 ---- */
+/* ---- moments and velocities decay to 0 ---- */
 
-enum { N = 19 /* vectors and single ones */ };
+enum { N = 19 /* full vectors and a remainder */ };
 
 /* Just below FLT_MIN after a decay by 0.9, or just above it. */
 static float near_the_end(int i) {
@@ -189,7 +189,7 @@ static gs_settings settings_for(const gs_optimizer_ops *ops, const char *devices
     return s;
 }
 
-/* N workers against one: a root of tiny squares magnifies rounding, as in the gradients of seldom-used weights. */
+/* N workers against one: a root of tiny squares magnifies rounding, as for the gradients of rarely used weights. */
 TEST(several_workers) {
     gs_test_need_whole();
     for (int i = 0; all[i]; i++) {
@@ -211,7 +211,7 @@ TEST(exact) {
         assert_ways_have_the_bits(gs_test_format("--exact --optimizer %s", all[i]->name), ON_4);
 }
 
-/* Local SGD averages the optimiser's vectors too. */
+/* Local SGD also averages the optimiser's vectors. */
 TEST(local_and_async) {
     gs_test_need_whole();
     for (int i = 0; all[i]; i++) {
@@ -225,7 +225,7 @@ TEST(local_and_async) {
     }
 }
 
-/* All workers keep the same weights though each has another kind of device: --verify would stop the run. */
+/* All workers keep the same weights although their devices differ: otherwise --verify would stop the run. */
 TEST(mixed_devices) {
     gs_test_need_whole();
     gs_test_need_opencl();

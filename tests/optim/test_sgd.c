@@ -1,4 +1,4 @@
-/* The optimiser's step, which has no backward: against PyTorch, on every device and by the plain loop. */
+/* The optimiser's step, which has no backward: compared with PyTorch, on every device and by the plain loop. */
 #include <float.h>
 #include <math.h>
 #include "tests/support/on_devices.h"
@@ -18,8 +18,7 @@ static void update_three_times(gs_device *device, const operator_case *c, size_t
     float scale = (float)c->arg[1] / 1e3f, lr = (float)c->arg[2] / 1e3f, momentum = (float)c->arg[3] / 1e3f,
           decay = (float)c->arg[4] / 1e3f;
     gs_mem w, v = GS_NONE, dw;
-    float *all = new_floats(offset + count),
-          *host = all + offset; /* written in one piece: see write_guarded */
+    float *all = new_floats(offset + count), *host = all + offset; /* written at once: see write_guarded */
     dw = gs_test_alloc(device, bytes + offset * sizeof(float));
     if (momentum > 0) v = gs_test_alloc(device, bytes + offset * sizeof(float));
     gs_mem v_here = momentum > 0 ? gs_at(v, offset) : GS_NONE;
@@ -51,14 +50,14 @@ TEST(sgd_update) {
         update_three_times(plain, c, 3);
 }
 
-/* Without a gradient the velocity falls by a tenth each step, and ends: 19 elements, so vectors and single ones. */
+/* Without a gradient the velocity falls by a tenth per step to 0. 19 elements: full vectors and a remainder. */
 TEST(velocity_ends_at_zero) {
     enum { N = 19 };
     FOR_EACH_DEVICE (d) {
         const gs_backend *ops = d->ops;
         float x[N], y[N];
         for (int i = 0; i < N; i++) x[i] = (i % 2 ? -1.0f : 1.0f) * FLT_MIN * (i % 3 ? 1.05f : 1.25f);
-        x[N - 1] = NAN; /* is to be seen, not cleared */
+        x[N - 1] = NAN; /* must stay, not be cleared */
         gs_mem w = gs_test_alloc(d, sizeof x), dw = gs_test_alloc(d, sizeof x), v;
         assert_ok(ops->fill(d, w, 0, N));
         assert_ok(ops->fill(d, dw, 0, N));

@@ -1,5 +1,5 @@
-/* Pages: put together as written, self-contained, whole or not there. What a browser makes of them:
- * tests/browser/step.py. */
+/* Pages: put together as written, self-contained, complete or absent. tests/browser/step.py checks them in a
+ * browser. */
 #include "tests/support/files.h"
 #include "tests/support/program.h"
 
@@ -41,7 +41,7 @@ TEST(a_bad_target_is_explained) {
     for (int i = 0; i < 2; i++) assert_prints(0, "", "step -o %s/page.html", folder);
 }
 
-/* A file that may not grow is as a full disk: nothing is left, and an older page stays. */
+/* A file size limit acts like a full disk: nothing is left, and an older page stays. */
 TEST(a_full_disk_leaves_the_older_page) {
     const char *folder = gs_test_folder();
     write_times(in_folder(folder, "page.html"), "<!doctype html>older", 1);
@@ -54,21 +54,21 @@ TEST(a_full_disk_leaves_the_older_page) {
 
 /* ---- the page of gradsum step ---- */
 
-/* Write a page, and return its text; *data is what its script reads. */
+/* Writes a page and returns its text; *data is the data that its script reads. */
 static char *page(const char *options, cJSON **data) {
     const char *path = in_folder(gs_test_folder(), "step.html");
     gs_test_output(0, "step %s -o %s", options, path);
     return gs_test_page(path, data);
 }
 
-/* Nothing that a browser would fetch; the name of SVG's namespace is no address. */
+/* It contains nothing that a browser would fetch; the name of SVG's namespace is not an address. */
 TEST(the_page_needs_no_network) {
     static const char *const calls[] = {"https:", "src=",           "@import", "url(",
                                         "fetch(", "XMLHttpRequest", "import("};
     cJSON *data;
     char *text = page("--workers 16", &data);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strstr(text, calls[i])) fail_msg("the page has '%s'", calls[i]);
+        if (strstr(text, calls[i])) fail_msg("the page contains '%s'", calls[i]);
     for (const char *at = text; (at = strstr(at, "http:")); at++)
         assert_memory_equal(at, "http://www.w3.org/2000/svg", 26);
     for (const char *at = text; (at = strstr(at, "href=")); at++)
@@ -76,8 +76,8 @@ TEST(the_page_needs_no_network) {
     assert_null(strstr(text, "{{"));
 }
 
-/* The counts of samples are summed too, as elements of the last chunk: what each worker has there before, and all
- * have after, is what `gradsum train` says of its first step. */
+/* The sample counts are summed too, as elements of the last chunk. Each worker's values before the sum, and the values
+ * of all after it, match what `gradsum train` reports for its first step. */
 TEST(the_gradients_are_those_of_a_real_step) {
     cJSON *data, *line = NULL;
     page("--workers 3 --batch 32 --sync tree", &data);
@@ -98,7 +98,7 @@ TEST(the_gradients_are_those_of_a_real_step) {
     cJSON_Delete(line);
 }
 
-/* All schemes, with messages that are as counted, and an end in which all workers hold the same row. */
+/* All schemes: their messages match the counts, and at the end all workers hold the same row. */
 TEST(every_scheme_is_in_it) {
     const gs_sync_scheme *counted_by_formula[32];
     int count = 0;

@@ -1,5 +1,5 @@
-/* Pages of training logs: what is in them, what is kept of much, what is refused. What a browser makes
- * of them: tests/browser/report.py. */
+/* Pages of training logs: what they contain, how long logs are thinned, what is refused. tests/browser/report.py checks
+ * them in a browser. */
 #include "tests/support/files.h"
 #include "tests/support/made_log.h"
 
@@ -26,7 +26,7 @@ TEST(what_is_no_log_is_refused) {
                   folder, folder);
 }
 
-/* Nor any other file that is no page, under whatever name. */
+/* Nor any other file that is not a page, under any name. */
 TEST(a_page_replaces_no_file_of_its_log) {
     const char *folder = gs_made_log();
     assert_prints(2, "and the name says .json", "report %s/ -o %s/./run.json", folder, folder);
@@ -56,7 +56,7 @@ TEST(a_full_disk_leaves_the_older_page) {
 
 /* ---- pages ---- */
 
-/* Run a command that writes PAGE; the page's text, and the data that its script reads. */
+/* Runs a command that writes PAGE; returns the page's text, and the data that its script reads. */
 #define PAGE "page.html"
 static char *page_of(const char *folder, const char *command, cJSON **data, char **output) {
     char *said =
@@ -85,13 +85,13 @@ TEST(the_page_has_what_is_in_the_log) {
     assert_has(text, "[\"X\",1,0,20,5,\"forward\",\"forward 0.linear\",null,4]");
 }
 
-/* Nothing that a browser would fetch: the only addresses are those in the licence of Chart.js. */
+/* It contains nothing that a browser would fetch: its only addresses are in the licence of Chart.js. */
 TEST(the_page_needs_no_network) {
     static const char *const calls[] = {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("};
     cJSON *data;
     char *text = page_of(gs_made_log(), "report . -o " PAGE, &data, NULL);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strstr(text, calls[i])) fail_msg("the page has '%s'", calls[i]);
+        if (strstr(text, calls[i])) fail_msg("the page contains '%s'", calls[i]);
     for (const char *at = text; (at = strstr(at, "https:")); at++)
         assert_true(strncmp(at, "https://www.chartjs.org", 23) == 0 ||
                     strncmp(at, "https://github.com/kurkle/color", 31) == 0);
@@ -122,8 +122,8 @@ TEST(harm_stays_text) {
     assert_int_equal(scripts, ends);
 }
 
-/* All of run.json goes into the page; of one that is too large to be a run's the page says that it is left out. Texts
- * that are no UTF-8 become some that are. */
+/* The page contains all of run.json. A run.json that is too large is left out, and the page says so. Texts that are not
+ * valid UTF-8 are made valid. */
 TEST(a_huge_run_json_is_left_out) {
     enum { LARGE = 5 << 20 };
     static const char bytes[] = "{\"format\":\"gradsum-run\",\"version\":1,\"model\":\"\x80\x80\"}";
@@ -155,7 +155,7 @@ static void write_long(const char *folder, int steps) {
     fclose(f);
 }
 
-/* A peak of one step in 10,000 is there, and the means are those of the steps. */
+/* A peak of one step in 10,000 is kept, and the means are those of the steps. */
 TEST(much_is_thinned_and_extremes_stay) {
     const char *folder = gs_made_log();
     cJSON *data;
@@ -202,7 +202,7 @@ TEST(the_largest_page_is_small) {
     assert_int_equal(cJSON_GetArraySize(gs_test_field(last, "events")), 250);
 }
 
-/* ---- what training, comparing and sweeping write ---- */
+/* ---- pages of training, comparing and sweeping ---- */
 
 TEST(a_real_log_becomes_a_page) {
     const char *folder = gs_test_folder();
@@ -234,7 +234,7 @@ TEST(a_sweep_becomes_a_page) {
     assert_int_equal(gs_test_field(cJSON_GetArrayItem(rows, 1), "reached")->valueint, 0);
     const cJSON *curves = gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "epochs");
     assert_int_equal(cJSON_GetArraySize(gs_test_field(curves, "test_accuracy")),
-                     4); /* looks at the test set */
+                     4); /* evaluations of the test set */
     page_of(folder, "sweep --model softmax --batch 128,3000 --epochs 1 --target 70 --seeds 3 --report " PAGE,
             &data, NULL);
     assert_int_equal(gs_test_field(gs_test_field(data, "sweep"), "seeds")->valueint, 3);
@@ -245,7 +245,7 @@ TEST(a_sweep_becomes_a_page) {
     assert_int_equal(gs_test_field(row, "reached")->valueint, 3);
     assert_true(gs_test_field(steps, "least")->valuedouble <= gs_test_field(steps, "median")->valuedouble);
     assert_true(gs_test_field(steps, "most")->valuedouble >= gs_test_field(steps, "median")->valuedouble);
-    assert_int_equal(cJSON_GetArraySize(gs_test_field(data, "runs")), 2); /* a curve for each batch */
+    assert_int_equal(cJSON_GetArraySize(gs_test_field(data, "runs")), 2); /* one curve for each batch size */
     assert_non_null(
         strstr(gs_test_field(cJSON_GetArrayItem(gs_test_field(data, "runs"), 0), "name")->valuestring,
                "batch 128, seed "));

@@ -1,5 +1,5 @@
-/* gradsum step --pipeline, --zero, --tensor: a traced step, held to its schedule and to the formulas; and what a log
- * has of windows, fetches and memory. */
+/* gradsum step --pipeline, --zero, --tensor: a traced step, compared with its schedule and the formulas; and the
+ * windows, fetches and memory in a log. */
 #include "tests/support/devices.h"
 #include "tests/support/logs.h"
 
@@ -56,7 +56,7 @@ TEST(pictures_fit_80_columns) {
     }
 }
 
-/* Each stage does what its list of instructions says, in that order, and no micro-batch is ahead of itself. */
+/* Each stage follows its list of instructions, in order, and no micro-batch starts before its input exists. */
 TEST(a_pipeline_follows_its_schedule) {
     static span s[MOST];
     enum { STAGES = 2, MICRO = 4 };
@@ -88,7 +88,7 @@ TEST(a_pipeline_follows_its_schedule) {
                  bubble, 1e-9, 0, "the parts of the bubble", __FILE__, __LINE__);
 }
 
-/* Every unit is gathered twice and summed once, no window has two units at once, and the bytes are the formula's. */
+/* Every unit is gathered twice and summed once, no window holds two units at once, and the bytes match the formula. */
 TEST(zero_3_gathers_what_it_needs) {
     static span s[MOST];
     cJSON *o = step("--model lenet --zero 3");
@@ -113,7 +113,7 @@ TEST(zero_3_gathers_what_it_needs) {
         for (int k = 0; k < i && s[i].row >= GS_ROW_WEIGHTS; k++)
             if (s[i].worker == s[k].worker && s[i].row == s[k].row)
                 assert_true(s[i].start >= s[k].end || s[k].start >= s[i].end);
-    const double odd = 4.0 * 3 * units; /* of a unit with an odd number of floats, one is not sent so */
+    const double odd = 4.0 * 3 * units; /* if a unit has an odd number of floats, one of them is not sent */
     assert_true(gs_test_number(o, "measured") <= gs_test_number(o, "formula"));
     assert_true(gs_test_number(o, "measured") >= gs_test_number(o, "formula") - odd);
 }
@@ -125,7 +125,7 @@ TEST(a_group_sums_what_the_formula_says) {
     int sums = 0;
     const int n = spans_of(o, s);
     for (int i = 0; i < n; i++) sums += s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1;
-    assert_true(sums >= 4); /* y and dx of two pairs; and what the embedding takes */
+    assert_true(sums >= 4); /* y and dx of two pairs; plus the embedding's */
     const cJSON *rows = gs_test_field(o, "rows");
     assert_int_equal(cJSON_GetArraySize(rows), 2);
     for (int i = 0; i < 2; i++)
@@ -134,7 +134,7 @@ TEST(a_group_sums_what_the_formula_says) {
     assert_true(gs_test_number(o, "measured") == gs_test_number(o, "formula"));
 }
 
-/* And who has which tokens. */
+/* Also which worker holds which tokens. */
 TEST(a_group_divides_tokens) {
     static span s[MOST];
     for (int exact = 0; exact < 2; exact++) {
@@ -146,7 +146,7 @@ TEST(a_group_divides_tokens) {
         const int n = spans_of(o, s);
         for (int i = 0; i < n; i++)
             if (s[i].kind == GS_SPAN_TP_CALL && s[i].worker == 1) acts[s[i].index]++;
-        /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with an order has 4 more */
+        /* two pairs, the table, the last layer: 3 gathers, or 1, or 2; a norm with a fixed order has 4 more */
         const int passes = exact ? 4 : 1; /* with --exact one for each sample */
         assert_int_equal(acts[GS_TENSOR_ALL_GATHER], passes * (2 * 3 + 1 + 2 + 1 + (exact ? 3 * 4 : 0)));
         assert_int_equal(acts[GS_TENSOR_REDUCE_SCATTER], exact ? 0 : 2 * 2 + 1 + 1);
@@ -177,8 +177,8 @@ TEST(what_cannot_be_shown_is_said) {
     assert_prints(0, "dp2,zero1: step 3 of mlp", "step --zero 1 --batch 8");
 }
 
-/* Replicas of a stage have names of their own; what a worker does behind its update is an all-gather with ZeRO 1, and
- * nothing with ZeRO 3. */
+/* Replicas of a stage have distinct names. After its update a worker runs an all-gather with ZeRO 1, and nothing with
+ * ZeRO 3. */
 TEST(rows_say_what_they_are) {
     assert_prints(0, "\n3, s1 r1 ", "step --model mlp --layout dp2,pp2 --threads 1");
     for (int stage = 1; stage <= 3; stage += 2) {
@@ -192,7 +192,7 @@ TEST(rows_say_what_they_are) {
 
 /* ---- the log ---- */
 
-/* What is fetched and offloaded is there, of each kind, by the clock of the step. */
+/* The fetched and offloaded blocks are traced, of each kind, by the clock of the step. */
 TEST(what_is_offloaded_is_traced) {
     for (int cl = 0; cl < (gs_test_has_opencl() ? 2 : 1); cl++) {
         const char *folder = gs_test_new_log();
@@ -217,18 +217,18 @@ TEST(what_is_offloaded_is_traced) {
             if (!is_fetch && strncmp(name, "offload ", 8) != 0) continue;
             for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
                 (is_fetch ? fetched : put)[k] += strstr(name, kinds[k]) != NULL;
-            /* What a step offloads may be copied after its end, but not after the run. */
+            /* A step's offloaded blocks may be copied after its end, but not after the run. */
             assert_true(gs_test_number(e, "ts") >= begin - 1000);
             assert_true(gs_test_number(e, "ts") + gs_test_number(e, "dur") <= run);
         }
         for (int k = 0; k < 3; k++)
             if (fetched[k] == 0 || put[k] == 0)
-                fail_msg("%s: %d fetches and %d times offloaded %s", cl ? "cl" : "cpu", fetched[k], put[k],
+                fail_msg("%s: %d fetches and %d offloads %s", cl ? "cl" : "cpu", fetched[k], put[k],
                          kinds[k]);
     }
 }
 
-/* Activations grow in forward and are gone at the end; what is allocated stays the same. */
+/* Activations grow in forward and are gone at the end; the allocated memory stays constant. */
 TEST(memory_over_a_step) {
     const char *folder = gs_test_new_log();
     assert_prints(0, "done", "train --model lenet --threads 1 --steps 3 --log %s --trace-steps 3", folder);

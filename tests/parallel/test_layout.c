@@ -1,4 +1,4 @@
-/* --layout: one word for how the workers of a run share the work. */
+/* --layout: one word for how the workers of a run divide the work. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 #include "tests/support/tiny_set.h"
@@ -54,7 +54,7 @@ TEST(what_is_no_layout_is_told) {
     }
 }
 
-/* Tensor parts are neighbours, then replicas; each place has one rank. */
+/* Tensor parts are neighbours, then replicas; each coordinate has one rank. */
 TEST(ranks_are_places) {
     const gs_layout l = {3, 2, 4, 0};
     for (int rank = 0; rank < 24; rank++) {
@@ -64,7 +64,7 @@ TEST(ranks_are_places) {
     }
 }
 
-/* The weights are those of the same options one by one, to the bit. */
+/* The weights are those of the separate options, to the bit. */
 TEST(it_stands_for_other_options) {
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu --pipeline 2");
     gs_result apart = gs_test_train(&s);
@@ -107,7 +107,7 @@ TEST(it_must_fit_the_workers_and_the_model) {
         assert_prints(2, cases[i].says, "train %s", cases[i].run);
 }
 
-/* Each process finds it by itself: none takes another one for lost. */
+/* Each process finds the mistake itself: none is reported as lost. */
 TEST(bad_use_is_told_on_every_rank) {
     static const struct {
         int ranks;
@@ -132,7 +132,7 @@ TEST(bad_use_is_told_on_every_rank) {
     }
 }
 
-/* What a run says of the sum of its gradients is what its layout does. */
+/* A run's report of its gradient sums matches its layout. */
 TEST(sums_are_as_the_layout_has_them) {
     static const struct {
         const char *run, *says;
@@ -157,7 +157,7 @@ TEST(sums_are_as_the_layout_has_them) {
     }
 }
 
-/* Nothing is cut off, and a worker's share of the weights is that of its stage. */
+/* Nothing is truncated, and a worker's share of the weights is that of its stage. */
 TEST(what_tensor_says_is_whole) {
     static const char RUN[] = "train --model \"flatten, linear 24, relu, linear 10\" --batch 8 --steps 1 "
                               "--devices cpu,cpu";
@@ -174,7 +174,7 @@ TEST(each_device_is_named) {
 
 /* ---- gradsum layout ---- */
 
-/* Of each layout: the bytes that it sends are those of the formula, and its memory is as in the dry run. */
+/* For each layout, the bytes sent are those of the formula, and the memory is that of the dry run. */
 TEST(formulas_hold) {
     static const char devices[] = "cpu,cpu,cpu,cpu";
     gs_settings s = gs_settings_default();
@@ -205,7 +205,7 @@ TEST(formulas_hold) {
     gs_layout_plan_free(&plan);
 }
 
-/* The output of a command, and `says` is in it `times` times. */
+/* The output of a command; it contains `says` `times` times. */
 static void fits_80_columns(const char *command, const char *says, int times) {
     const char *output = gs_test_output(0, "%s", command);
     const int found = gs_test_count(output, says);

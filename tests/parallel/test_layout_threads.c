@@ -1,4 +1,4 @@
-/* Which of a layout's calls lie behind layers: a prediction says so where training has a thread, and nowhere else. */
+/* Which of a layout's calls run in the background: a prediction says so exactly where training uses a thread. */
 #include "tests/support/devices.h"
 #include "tests/support/tiny_set.h"
 #include "tests/support/training.h"
@@ -7,7 +7,7 @@
 #include "predict/dry_run.h"
 #include "train/timeline.h"
 
-/* The collectives of units in a run: how many, and how many of them by a thread beside the worker. */
+/* The number of collectives of units in a run, and how many of them run in a background thread. */
 typedef struct counted {
     int all, background;
 } counted;
@@ -35,7 +35,7 @@ static counted of_a_run(const gs_settings *settings) {
     return c;
 }
 
-/* The same of the dry run that a prediction adds up. */
+/* The same counts in the dry run that a prediction adds up. */
 static counted of_the_prediction(const gs_settings *s) {
     gs_memory_plan memory;
     gs_model *plan;
@@ -63,7 +63,7 @@ static counted of_the_prediction(const gs_settings *s) {
 static const char plain[] = "flatten, linear 16, relu, linear 16, relu, linear 4",
                   with_statistics[] = "conv 4 3x3 pad 1, batch_norm, relu, flatten, linear 4";
 
-/* In a run all are as the prediction says: beside the layers, or none. */
+/* In a run, the calls are in the background, or not, as the prediction says. */
 static void agree(const char *model, const char *devices, const char *layout, gs_batch_norm_over over,
                   bool background) {
     gs_settings s = gs_test_options("--model '%s' --devices %s --batch 16", model, devices);
@@ -74,8 +74,8 @@ static void agree(const char *model, const char *devices, const char *layout, gs
     if (predicted.all == 0 || run.all == 0) fail_msg("%s on %s: no call of a unit", layout, devices);
     if (predicted.background != (background ? predicted.all : 0) ||
         run.background != (background ? run.all : 0))
-        fail_msg("%s of %s on %s: %d of %d calls are predicted to be beside layers; in the run %d of %d are",
-                 layout, model, devices, predicted.background, predicted.all, run.background, run.all);
+        fail_msg("%s of %s on %s: predicted %d of %d calls in the background; the run has %d of %d", layout,
+                 model, devices, predicted.background, predicted.all, run.background, run.all);
 }
 
 TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
@@ -87,7 +87,7 @@ TEST(a_thread_beside_layers_is_predicted_where_a_run_has_it) {
     agree(plain, "cl,cl", "dp2,zero3", GS_BATCH_NORM_GLOBAL, false);
 }
 
-/* A call beside layers is measured as a run makes it, by such a thread: by itself, and once. */
+/* A background call is measured as in a run, in such a thread: alone, and once. */
 TEST(a_call_of_a_thread_is_measured_by_itself) {
     gs_settings s = gs_settings_default();
     gs_layout_plan plan;

@@ -1,5 +1,5 @@
-/* One hash: with --exact, however the work is divided, the weights have the bits of one worker, and the losses are its
- * own. `make test` tries the first layouts of each model, `make test-layouts` 200 drawn ones besides. */
+/* One hash: with --exact, any division of the work gives the bits of one worker's weights, and its losses. `make test`
+ * tries the first layouts of each model, `make test-layouts` 200 generated ones besides. */
 #include "tests/support/draw.h"
 #include "tests/support/some_text.h"
 #include "tests/support/tiny_set.h"
@@ -11,13 +11,13 @@
 typedef enum start {
     THREADS,   /* of one process */
     PROCESSES, /* one worker each */
-    MIXED      /* two processes, which have half of them each */
+    MIXED      /* two processes with half of the workers each */
 } start;
 
 typedef struct layout {
     start how;
     int workers;
-    const char *options; /* what is to follow: "--layout dp2,pp2" */
+    const char *options; /* the rest of the options: "--layout dp2,pp2" */
 } layout;
 
 static const layout first[] = {
@@ -58,16 +58,16 @@ static void command_of(const layout *l, const char *run, char *out, size_t size)
                  l->options, run);
 }
 
-/* ---- drawn layouts ---- */
+/* ---- random layouts ---- */
 
 static const char *draw_schedule(draw *d, int model, int stages, int micro_batches) {
     const gs_pipeline_schedule *s = ONE_OF(d, gs_pipeline_schedules());
-    /* A tied table goes round for each micro-batch: not with interleaved runs, which also want enough layers. */
+    /* A tied table is sent for each micro-batch: not with interleaved schedules, which also need enough layers. */
     if (s->chunked && (models[model].tied || stages > 2 || micro_batches % stages != 0)) return "";
     return gs_test_format(" --pipeline-schedule %s%s", s->name, s->chunked ? ":2" : "");
 }
 
-/* False: the numbers that were drawn are no layout of this model. */
+/* False: the generated numbers form no layout of this model. */
 static bool draw_layout(draw *d, int model, layout *l) {
     static const char *const again[] = {
         "", "", "", " --recompute all", " --recompute blocks", " --recompute 2"};
@@ -101,7 +101,7 @@ static bool draw_layout(draw *d, int model, layout *l) {
 
 /* ---- one hash ---- */
 
-/* What a run prints that must be the same: hash, and the losses of its epoch before the speed. */
+/* The output of a run that must not change: hash, and the losses of its epoch before the speed. */
 static char *result_of(const char *command) {
     const char *output = gs_test_output(0, "%s", command), *hash = strstr(output, "sha256 "),
                *loss = strstr(output, "train loss "), *end = loss ? strstr(loss, "/s\n") : NULL;
@@ -138,7 +138,7 @@ TEST(every_layout_gives_one_hash) {
     if (drawn) printf("layouts: %d drawn, of %d models, each with the hash of one worker\n", tried, MODELS);
 }
 
-/* ---- what cannot be made so ---- */
+/* ---- impossible layouts ---- */
 
 TEST(what_has_other_bits_is_refused) {
     static const struct {

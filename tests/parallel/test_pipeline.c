@@ -1,4 +1,4 @@
-/* --pipeline: the model in stages. The weights are those of one worker, up to rounding; with --exact, to the bit. */
+/* --pipeline: the model in stages. The weights equal those of one worker, up to rounding; with --exact, to the bit. */
 #include "tests/support/devices.h"
 #include "tests/support/logs.h"
 #include "tests/support/training.h"
@@ -15,7 +15,7 @@ typedef struct layout {
     int stages;
     const char *schedule;
     int micro_batches;
-    double least; /* the bubble in virtual time, whatever the stages take; 0: as the formula has it */
+    double least; /* the minimal bubble in virtual time for any stage times; 0: that of the formula */
 } layout;
 
 static gs_settings with_layout(gs_settings s, const layout *l) {
@@ -47,12 +47,12 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
         assert_true(r.bubble.measured > 0 && r.bubble.measured < 1);
         gs_test_near(r.bubble.fill + r.bubble.unequal + r.bubble.rest, r.bubble.measured, 1e-9, 0,
                      "the parts of the bubble", __FILE__, __LINE__);
-        /* Equal stages wait least, but not where micro-batches are few for how far ahead the first stages may be: of
-         * 3 stages that take 2, 2 and 1 and have 2 micro-batches the bubble is 4/9, of equal ones 1/2. The figures of
-         * such layouts are the least ones that a search over what the stages take has found. */
+        /* Equal stages wait least, unless there are few micro-batches for how far ahead the first stages may run: with
+         * 2 micro-batches, 3 stages that take 2, 2 and 1 have a bubble of 4/9, equal ones of 1/2. The minima for such
+         * layouts come from a search over stage times. */
         const double least = layouts[i].least > 0 ? layouts[i].least : r.bubble.formula;
         if (r.bubble.virtual_time < least - 1e-9)
-            fail_msg("%s, %d stages: %g in virtual time, %g at least",
+            fail_msg("%s, %d stages: %g in virtual time, the minimum is %g",
                      layouts[i].schedule ? layouts[i].schedule : "1f1b", layouts[i].stages,
                      r.bubble.virtual_time, least);
         gs_test_near(r.train_loss, one.train_loss, 1e-5, 0, "loss", __FILE__, __LINE__);
@@ -60,7 +60,7 @@ TEST(every_schedule_gives_the_weights_of_one_worker) {
     }
 }
 
-/* The same micro-batches as --accumulate: without --exact too the bits are the same, where only layers are split. */
+/* The same micro-batches as --accumulate: the bits are the same even without --exact, if only layers are divided. */
 TEST(micro_batches_are_passes) {
     gs_settings s = gs_test_settings("cpu --accumulate 6 --clip 0.5");
     gs_result one = gs_test_train(&s);
@@ -91,7 +91,7 @@ TEST(devices_may_be_mixed) {
 
 typedef struct exact_case {
     const char *name, *arguments;
-    const char *layouts[9]; /* beside one worker */
+    const char *layouts[9]; /* compared with one worker */
 } exact_case;
 
 static const exact_case cases[] = {
@@ -129,7 +129,7 @@ TEST(exact_gives_the_bits_of_one_worker) {
     }
 }
 
-/* Batches that nothing divides, the last with fewer samples than virtual shards; dropout; state, in the test loss. */
+/* Uneven batches, the last with fewer samples than virtual shards; dropout; state, which the test loss shows. */
 TEST(exact_holds_for_ragged_batches) {
     assert_ways_have_the_bits("--exact --batch-norm local --model 'dropout 0.1, " NORM "'",
                               ON_2 "--pipeline 2", ON_4 "--pipeline 2 --pipeline-schedule gpipe",
@@ -157,8 +157,8 @@ static double held(const gs_result *r, int worker, gs_memory_kind kind) {
     return r->worker[worker].memory[GS_ON_DEVICE].bytes[kind] / sizeof(float);
 }
 
-/* Of lenet's parameters the first stage has 156 (conv 6@5x5) and the second the rest; with zero1 a worker has half of
- * the vectors of its stage. An allocation takes up to SLACK floats more. (Weights: at the end they are gathered.) */
+/* Of lenet's parameters the first stage holds 156 (conv 6@5x5) and the second the rest; with zero1 a worker holds half
+ * of its stage's vectors. An allocation takes up to SLACK floats more. (Weights: they are gathered at the end.) */
 TEST(each_holds_its_own) {
     enum { FIRST = 156, SLACK = 32 };
     static const char *const layouts[] = {"dp2,pp2", "dp2,pp2,zero1"};
@@ -178,7 +178,7 @@ TEST(each_holds_its_own) {
     }
 }
 
-/* Of 8 equal layers each stage has 4, and with zero2 and zero3 two windows, for one layer each. */
+/* Of 8 equal layers each stage holds 4, and with zero2 and zero3 two windows for one layer each. */
 TEST(parts_and_windows_are_less_than_a_stage) {
     enum { LAYER = 64 * 64 + 64 };
     gs_settings s = gs_test_settings(four);
@@ -199,7 +199,7 @@ TEST(parts_and_windows_are_less_than_a_stage) {
     }
 }
 
-/* Without --exact: the same bits as without zero1, since a + b = b + a; zero3 has those of zero2. */
+/* Without --exact: the same bits as without zero1, since a + b = b + a; zero3 gives those of zero2. */
 TEST(zero_changes_no_bit) {
     static const char *const options[] = {"--clip 0.5", "--optimizer lamb",
                                           "--optimizer lars --precision f16",
@@ -220,7 +220,7 @@ TEST(zero_changes_no_bit) {
 TEST(weights_are_saved_whole) {
     const char *path = gs_test_format("%s/pipeline.safetensors", gs_test_folder());
     const char *before = gs_test_sha256("train --exact --model lenet --epochs 2 --optimizer adam");
-    /* the second epoch in other stages than the first */
+    /* the second epoch uses other stages than the first */
     gs_test_sha256("train --exact --model lenet --epochs 1 --optimizer adam " ON_3 "--pipeline 3 --save %s "
                    "--save-state",
                    path);

@@ -1,4 +1,4 @@
-/* A model cut into runs of layers (parallel/cut.h), and a model of which only a run is computed. */
+/* A model divided into runs of layers (parallel/cut.h), and a model of which only one run is computed. */
 #include "tests/support/on_devices.h"
 
 #include "parallel/cut.h"
@@ -12,7 +12,7 @@ static void cut(const char *text, gs_shape in, int runs, const int *wanted) {
     assert_ok(gs_pipeline_cut(plan->net, NULL, NULL, runs, first));
     for (int r = 0; r <= runs; r++)
         if (first[r] != wanted[r])
-            fail_msg("%s in %d: run %d begins at %d, wanted %d", text, runs, r, first[r], wanted[r]);
+            fail_msg("%s in %d: run %d starts at %d, wanted %d", text, runs, r, first[r], wanted[r]);
 }
 
 TEST(runs_are_balanced) {
@@ -37,7 +37,7 @@ static double most_of(const double *cost, const int *first, int runs) {
     return most;
 }
 
-/* No cut of a few layers is better than that which was found: by FLOPs, and by costs that are drawn. */
+/* No cut of a few layers beats the one that was found: by FLOPs, and by random costs. */
 TEST(no_cut_is_better) {
     int first[4];
     double cost[7];
@@ -110,7 +110,7 @@ TEST(tied_layers_are_found) {
 
 /* ---- a stage ---- */
 
-/* The whole and its stages, one after the other, on the same weights: logits, dx and gradients have the same bits. */
+/* The whole model and its stages, run sequentially on the same weights: logits, dx and gradients have the same bits. */
 TEST(stages_compute_what_the_whole_does) {
     static const char *const texts[] = {"lenet",
                                         "conv 3 3x3, relu, max_pool 2, dropout 0.5, conv 4 3x3, tanh, "
@@ -151,6 +151,6 @@ TEST(stages_compute_what_the_whole_does) {
         assert_ok(gs_model_backward_stage(stage[0], &pass, y, GS_NONE, dx, &dx));
         assert_null(dx.base);
         assert_ok(d->ops->read(d, got, whole->gradients, floats * sizeof *got));
-        if (memcmp(wanted, got, floats * sizeof *got) != 0) fail_msg("%s: other gradients", texts[t]);
+        if (memcmp(wanted, got, floats * sizeof *got) != 0) fail_msg("%s: the gradients differ", texts[t]);
     }
 }

@@ -1,4 +1,4 @@
-/* Pipeline schedules: lists of instructions (parallel/schedule.h), and in virtual time (parallel/virtual_time.h). */
+/* Pipeline schedules as lists of instructions (parallel/schedule.h), and in virtual time (parallel/virtual_time.h). */
 #include "tests/support/draw.h"
 #include "tests/support/test.h"
 
@@ -32,7 +32,7 @@ static int between(uint32_t word, int least, int most) {
     return least + (int)(word % (uint32_t)(most - least + 1));
 }
 
-/* p, m, v, and what becomes of a tied table. */
+/* p, m, v, and the handling of a tied table. */
 static void draw_pipeline(drawn *d, uint64_t i) {
     uint32_t a[4], b[4];
     gs_philox(7, 1, i, a);
@@ -53,9 +53,9 @@ static void explain(const drawn *d, int stage) {
                 d->pipeline.stages, d->pipeline.micro_batches, d->pipeline.chunks, d->pipeline.tied, stage);
 }
 
-/* ---- each micro-batch once forward and once backward, in a right order ---- */
+/* ---- each micro-batch once forward and once backward, in a valid order ---- */
 
-/* What must have happened to micro-batch k in a chunk of a stage before this instruction. */
+/* What must precede this instruction for micro-batch k in a chunk of a stage. */
 enum {
     RECEIVED = 1,
     FORWARD = 2,
@@ -107,7 +107,7 @@ static void assert_list_is_right(const drawn *d, int stage) {
     for (size_t n = 0; n < l->count; n++) {
         const gs_instruction *i = &l->list[n];
         bool right = in_order(d, stage, i, &done[i->chunk][i->micro_batch]);
-        /* a chunk's micro-batches come in their order, forward and backward */
+        /* a chunk's micro-batches are in order, forward and backward */
         if (i->action == GS_DO_FORWARD) right = right && i->micro_batch == forward[i->chunk]++;
         if (i->action == GS_DO_BACKWARD) right = right && i->micro_batch == backward[i->chunk]++;
         if (i->action == GS_DO_SUM) right = right && sums++ == 0;
@@ -117,7 +117,7 @@ static void assert_list_is_right(const drawn *d, int stage) {
         if (i->action > GS_DO_UPDATE) right = right && updates == 1;
         if (right) continue;
         explain(d, stage);
-        fail_msg("instruction %zu, '%s' of micro-batch %d, chunk %d, comes at a wrong time", n,
+        fail_msg("instruction %zu, '%s' of micro-batch %d, chunk %d, comes at the wrong time", n,
                  gs_action_names[i->action], i->micro_batch, i->chunk);
     }
     assert_int_equal(updates, 1);
@@ -134,7 +134,7 @@ static void assert_few_are_alive(const drawn *d, int stage) {
     int most = p->micro_batches * p->chunks;
     if (d->schedule == &gs_1f1b && p->stages - stage < most) most = p->stages - stage;
     if (d->schedule == &gs_eager && 2 * (p->stages - stage) - 1 < most) most = 2 * (p->stages - stage) - 1;
-    /* a multiple of p that is more than p: what schedule.h says of the first stage; later ones have less */
+    /* a multiple of p that is larger than p: the limit of the first stage in schedule.h; later stages have less */
     if (d->schedule == &gs_interleaved && p->micro_batches > p->stages && most >= (p->chunks + 1) * p->stages)
         most = (p->chunks + 1) * p->stages - 1 - 2 * stage;
     if (alive <= most && alive > 0) return;
@@ -142,7 +142,7 @@ static void assert_few_are_alive(const drawn *d, int stage) {
     fail_msg("%d activations are alive; wanted at most %d", alive, most);
 }
 
-/* Durations that have nothing to do with each other. */
+/* Independent random durations. */
 static void draw_times(double *times, size_t count, uint64_t i) {
     for (size_t r = 0; r < count; r++) {
         uint32_t words[4];
@@ -169,10 +169,10 @@ TEST(no_schedule_waits_for_ever) {
             explain(&d, -1);
             fail_msg("%s", gs_message());
         }
-        /* Only between two stages with chunks do activations and gradients go the same way. */
+        /* Activations and gradients share a direction only between two stages with chunks. */
         if (run.early > 0 && (d.pipeline.stages > 2 || d.pipeline.chunks == 1)) {
             explain(&d, -1);
-            fail_msg("%zu messages come early", run.early);
+            fail_msg("%zu messages arrive early", run.early);
         }
         free_lists(&d);
     }
@@ -180,7 +180,7 @@ TEST(no_schedule_waits_for_ever) {
 
 /* ---- the bubble ---- */
 
-/* Stages that take 1 and 2; a run of v chunks takes the v-th part. */
+/* Stages that take 1 forward and 2 backward; a run of v chunks takes a v-th of that. */
 static void assert_bubble(drawn *d) {
     const int p = d->pipeline.stages, m = d->pipeline.micro_batches, v = d->pipeline.chunks;
     double forward[MOST_STAGES * 4], backward[MOST_STAGES * 4], end[MOST_STAGES], busy[MOST_STAGES];
@@ -194,7 +194,7 @@ static void assert_bubble(drawn *d) {
         explain(d, -1);
         fail_msg("the bubble is %g, by the formula %g", run.bubble, wanted);
     }
-    /* the formula from the paper: waiting over work is (p - 1) / m, and with chunks a v-th of it */
+    /* the formula from the paper: waiting over work is (p - 1) / m, with chunks a v-th of it */
     gs_test_near(run.took / work - 1, (double)(p - 1) / m / v, 1e-9, 0, "waiting over work", __FILE__,
                  __LINE__);
     gs_test_near(end[0], run.took, 1e-9, 0, "the first stage ends last", __FILE__, __LINE__);
@@ -211,7 +211,7 @@ TEST(the_bubble_is_that_of_the_formula) {
             }
 }
 
-/* The same of drawn numbers up to 64 stages and 512 micro-batches, and of the largest ones. */
+/* The same for random sizes up to 64 stages and 512 micro-batches, and for the largest ones. */
 TEST(the_bubble_of_long_pipelines) {
     for (uint64_t i = 0; i < DRAWN_LONG; i++) {
         uint32_t a[4];
@@ -229,7 +229,7 @@ TEST(the_bubble_of_long_pipelines) {
     }
 }
 
-/* By hand: 1f1b with p = 2 and m = 2; stage 1 is slow. */
+/* Computed by hand: 1f1b with p = 2 and m = 2; stage 1 is slow. */
 TEST(virtual_time_by_hand) {
     drawn d = {.schedule = &gs_1f1b, .pipeline = {2, 2, 1, GS_TIED_NONE}};
     double end[2], busy[2];
@@ -247,7 +247,7 @@ TEST(virtual_time_by_hand) {
     free_lists(&d);
 }
 
-/* A list that sends three times before the other side receives: the third waits, and so do all. */
+/* A list that sends three times before the other side receives: the third send waits, and so do all. */
 TEST(a_deadlock_is_told) {
     const gs_pipeline p = {2, 3, 1, GS_TIED_NONE};
     gs_instruction first[] = {{GS_DO_SEND_ACTIVATION, 0, 0, 1},

@@ -1,4 +1,4 @@
-/* --pipeline as a user meets it: what is refused, where the model is cut, and what a run says of the bubble. */
+/* --pipeline for users: what is refused, where the model is divided, and how a run reports the bubble. */
 #include "tests/support/devices.h"
 #include "tests/support/logs.h"
 #include "tests/support/training.h"
@@ -10,7 +10,7 @@
     "causal, linear "                                                                                        \
     "16), dropout 0.1, residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied"
 
-/* ---- what cannot be ---- */
+/* ---- refused options ---- */
 
 TEST(bad_use_is_told) {
     assert_prints(2, "--pipeline 2: there is 1 worker; wanted a multiple of 2", "train --pipeline 2");
@@ -62,7 +62,7 @@ TEST(bad_use_is_told) {
                   "--pipeline-schedule interleaved");
 }
 
-/* Who computes which layers changes no bit, not even of a model with layers that draw at random. */
+/* The division of layers changes no bit, even for a model with layers that draw random numbers. */
 TEST(the_cut_changes_no_bit) {
     static const char *const cuts[] = {"3", "7", "9", "11", "flops", "measured"};
     static const char run[] =
@@ -70,17 +70,17 @@ TEST(the_cut_changes_no_bit) {
     const char *one = gs_test_sha256("train --exact --model lenet --batch 96 --steps 5");
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         const char *sha256 = gs_test_sha256("%s %s --exact", run, cuts[i]);
-        if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s gives other bits", cuts[i]);
+        if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s changes bits", cuts[i]);
     }
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         const char *sha256 = gs_test_sha256("%s %s --micro-batches 3", run, cuts[i]);
         if (i == 0) one = sha256;
-        if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s gives other bits without --exact", cuts[i]);
+        if (strcmp(one, sha256) != 0) fail_msg("--pipeline-cut %s changes bits without --exact", cuts[i]);
     }
 }
 
-/* Rank 0 measures, and all take its cut: the table of layers, the table of times and the record say the same. Again
- * with that cut, it is not measured again. */
+/* Rank 0 measures, and all ranks use its cut: the table of layers, the table of times and the record agree. A run with
+ * that cut given does not measure again. */
 TEST(a_measured_cut_is_told) {
     static const char *const runs[] = {"train --devices cpu,cpu", "launch -n 2 -- train"};
     for (int i = 0; i < 2; i++) {

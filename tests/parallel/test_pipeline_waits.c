@@ -1,12 +1,11 @@
-/* Why the stages of a pipeline wait (train/strategies/pipeline.c): of made-up times, and of a schedule that is
- * planted. */
+/* Why pipeline stages wait (train/strategies/pipeline.c): with made-up times, and with a deliberately bad schedule. */
 #include "tests/support/training.h"
 
 #include "train/strategies/pipeline.h"
 
 enum { MOST_STAGES = 9 };
 
-/* Passes that take so long, in a step that takes `took` (0: as long as they need in equal stages). */
+/* Passes with these times, in a step that takes `took` (0: as long as equal stages need). */
 static gs_bubble look(const gs_pipeline_schedule *schedule, const gs_pipeline *p, const double *forward,
                       const double *backward, double took) {
     gs_instructions list[MOST_STAGES];
@@ -26,7 +25,7 @@ static void assert_is(double found, double wanted, const char *what, int line) {
     gs_test_near(found, wanted, 1e-9, 1e-9, what, __FILE__, line);
 }
 
-/* Where all stages take equally long, fill and drain take what the formula says, with every schedule. */
+/* If all stages take equally long, fill and drain match the formula, for every schedule. */
 TEST(equal_stages_wait_as_the_formula_says) {
     for (int p = 1; p <= MOST_STAGES; p++)
         for (int m = 1; m <= 20; m++)
@@ -41,8 +40,8 @@ TEST(equal_stages_wait_as_the_formula_says) {
             }
 }
 
-/* p = 2, m = 8, the second stage takes 1.1 times as long. Alone the stages would compute for 24 and 26.4, and take
- * T_1 = 1 + 8 x 3.3 + 2 = 29.4; with passes of 1.05 and 2.1 T_0 = 9 x 3.15 = 28.35. It took 30. */
+/* p = 2, m = 8, and the second stage takes 1.1 times as long. Alone, the stages would compute for 24 and 26.4, and take
+ * T_1 = 1 + 8 x 3.3 + 2 = 29.4; with passes of 1.05 and 2.1 T_0 = 9 x 3.15 = 28.35. The step took 30. */
 TEST(a_slow_stage_by_hand) {
     const gs_pipeline p = {2, 8, 1, GS_TIED_NONE};
     const gs_bubble b = look(&gs_1f1b, &p, (double[]){1, 1.1}, (double[]){2, 2.2}, 30);
@@ -54,7 +53,7 @@ TEST(a_slow_stage_by_hand) {
     assert_is(b.virtual_time, 1 - 50.4 / 58.8, "in virtual time", __LINE__);
 }
 
-/* ---- schedules that wait where they need not ---- */
+/* ---- schedules with unnecessary waits ---- */
 
 static gs_status one_by_one(const gs_pipeline *p, int stage, gs_instructions *out) {
     for (int k = 0; k < p->micro_batches; k++) {
@@ -64,7 +63,7 @@ static gs_status one_by_one(const gs_pipeline *p, int stage, gs_instructions *ou
     return GS_OK;
 }
 
-/* 1F1B in which a stage goes ahead once less than it could: it waits in the middle. */
+/* 1F1B with a stage that runs ahead once less than it could: it waits in the middle. */
 static gs_status too_few_ahead(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int m = p->micro_batches, most = p->stages - 2 - stage, ahead = most < 0 ? 0 : most < m ? most : m;
     for (int k = 0; k < ahead; k++) gs_then_forward(out, p, stage, k, 0);
@@ -92,7 +91,7 @@ TEST(a_bad_schedule_has_more_fill_and_drain) {
             }
 }
 
-/* The same in a run, of all steps and of the last one; of one step too. */
+/* The same in a run: for all steps, for the last step, and for a run of one step. */
 TEST(a_bad_schedule_is_seen_in_a_run) {
     for (int steps = 1; steps <= 4; steps += 3) {
         gs_settings s = gs_test_settings("cpu,cpu --pipeline 2 --micro-batches 4 --pipeline-schedule gpipe");

@@ -1,4 +1,4 @@
-/* --tensor T --sequence: a group divides the tokens of what it does not divide otherwise (parallel/sequence.h). */
+/* --tensor T --sequence: a group divides tokens where it does not divide anything else (parallel/sequence.h). */
 #include <math.h>
 
 #include "layer/memory/recompute.h"
@@ -11,7 +11,7 @@
 
 static const char two[] = "cpu,cpu", four[] = "cpu,cpu,cpu,cpu";
 
-/* Dropout at all places where it can be; a table that is tied, and words of its own. */
+/* Dropout in all possible positions; a tied table, and separate words. */
 #define BLOCKS                                                                                               \
     "positions, dropout 0.1, 2 x residual (residual (layer_norm, linear 24, attention 4 causal, linear 8, "  \
     "dropout 0.2), residual (layer_norm, linear 32, gelu, linear 8, dropout 0.1)), layer_norm, "
@@ -34,7 +34,7 @@ TEST(the_weights_of_one_worker) {
                              ON_4 "--sequence --layout dp2,tp2,zero3", ON_4 "--sequence --layout pp2,tp2");
 }
 
-/* Whatever the group, with and without. */
+/* For any group, with and without --sequence. */
 TEST(exact_has_the_bits_of_one_worker) {
     static const char common[] = TEXT "--exact --optimizer adamw --lr 0.01";
     assert_ways_have_the_bits(gs_test_format(common, tied), ON_2 "--sequence --layout tp2",
@@ -67,9 +67,9 @@ static bool of_all(const gs_call *call) {
            call->operation == GS_REDUCE_SCATTER;
 }
 
-/* Of (T - 1) / T times a tensor of tokens x width: for a pair a reduce-scatter and an all-gather where there was an
- * all-reduce, and one all-gather more; the embedding's reduce-scatter and all-gather, or of a table that all have the
- * latter alone. The sums of gradients of each layer_norm, and the gather of those of positions; and the loss's sums. */
+/* (T - 1) / T times tensors of tokens x width: a pair replaces its all-reduce by a reduce-scatter and an all-gather,
+ * and adds an all-gather; the embedding needs both, or with a shared table only the all-gather. Plus the gradient sums
+ * of each layer_norm, the gather of those of positions, and the loss's sums. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, CONTEXT = 8, NORMS = 2 * BLOCKS_THERE + 1 };
     for (int i = 0; i < 4; i++) {
@@ -95,7 +95,7 @@ TEST(bytes_are_those_of_the_formula) {
 
 /* ---- memory ---- */
 
-/* It is foreseen, and less with --tensor than without, and with --sequence than without, above all the activations. */
+/* Memory is planned exactly. Each of --tensor and --sequence reduces it, mainly that of activations. */
 TEST(memory_is_foreseen) {
     static const char *const what[] = {"two replicas", "--tensor", "--sequence"};
     for (int exact = 0; exact < 2; exact++) {
@@ -104,21 +104,21 @@ TEST(memory_is_foreseen) {
             gs_settings s = gs_test_with(settings_of(tied), "--devices %s", two);
             s.exact = exact;
             s.tensor = i > 0 ? 2 : 0;
-            s.batch = i > 0 ? 96 : 192; /* as many samples for a worker */
+            s.batch = i > 0 ? 96 : 192; /* the same number of samples per worker */
             s.sequence = i == 2;
             const gs_result r = gs_test_train_as_planned(&s, what[i]);
             most[i] = gs_memory_total(&r.worker[0].memory[GS_ON_DEVICE]);
             activations[i] = r.worker[0].memory[GS_ON_DEVICE].bytes[GS_MEMORY_ACTIVATIONS];
             if (i > 0 && (most[i] >= most[i - 1] || activations[i] >= activations[i - 1]))
-                fail_msg("exact %d, %s: %g bytes, of activations %g; without %g, %g", exact, what[i], most[i],
+                fail_msg("exact %d, %s: %g bytes, activations %g; without it %g, %g", exact, what[i], most[i],
                          activations[i], most[i - 1], activations[i - 1]);
         }
     }
 }
 
-/* ---- elsewhere ---- */
+/* ---- other commands and options ---- */
 
-/* gradsum layout: of all layouts that have it the bytes are those of a run, and the memory is as in the dry run. */
+/* gradsum layout: with --sequence, every layout sends the bytes of a run and uses the memory of the dry run. */
 TEST(layouts_have_it) {
     static const gs_layout wanted[] = {{2, 2, 1, 0}, {2, 2, 1, 3}, {1, 2, 2, 0}, {1, 4, 1, 0}};
     gs_settings s = settings_of(words);
@@ -147,7 +147,7 @@ TEST(layouts_have_it) {
     gs_layout_plan_free(&plan);
 }
 
-/* Together with it: the same bits as without --offload. */
+/* With --offload: the same bits as without. */
 TEST(it_goes_with_offload) {
     static const char *const runs[] = {ON_2, ON_2 "--exact", "--devices cl,cl"};
     for (int i = 0; i < (gs_test_has_opencl() ? 3 : 2); i++) {
@@ -178,7 +178,7 @@ TEST(bad_use_is_told) {
                   "train --model \"embedding 155 8, linear 8, layer_norm, linear 16, gelu, linear 8, "
                   "linear 155\" %s --tensor 2 --sequence",
                   on);
-    for (int i = 0; i < 3; i++) /* what would give a worker the outputs for some tokens alone */
+    for (int i = 0; i < 3; i++) /* these would give a worker the outputs of some tokens only */
         assert_prints(2, "needs all; wanted a last layer tied, or linear that does not end a pair",
                       "train --model \"embedding 155 155, positions, %s\" %s --tensor 2 --sequence",
                       (const char *[]){"linear 16, gelu, linear 155", "linear 16, gelu, linear 155, tanh",
@@ -202,7 +202,7 @@ TEST(what_it_says) {
                   tied, gs_test_text_file());
 }
 
-/* A run that goes on with groups keeps it; one without them leaves it. */
+/* A resumed run with groups keeps --sequence; one without groups drops it. */
 TEST(resumed_with_another_layout) {
     static const struct {
         const char *more, *says;

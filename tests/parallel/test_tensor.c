@@ -1,5 +1,5 @@
-/* --tensor: workers that share linear layers. The weights are those of one worker, up to rounding; with --exact, to the
- * bit. */
+/* --tensor: workers that divide linear layers. The weights equal those of one worker, up to rounding; with --exact, to
+ * the bit. */
 #include <math.h>
 
 #include "layer/memory/recompute.h"
@@ -7,7 +7,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
-/* Two pairs, one without biases, and a linear layer in none. */
+/* Two pairs, one without biases, and a linear layer outside the pairs. */
 #define CHAIN                                                                                                \
     "flatten, linear 24, relu, linear 12, tanh, dropout 0.25, linear 12 no_bias, sigmoid, linear 36 "        \
     "no_bias, "                                                                                              \
@@ -18,7 +18,7 @@
     "residual (layer_norm, linear 32, gelu, linear 8)), layer_norm, tied"
 #define TEXT "--data text:@ --context 8 --batch 24 --steps 4 --model '" BLOCKS "' "
 
-/* Outputs that are not tied: of 43 words, which no group here divides evenly. */
+/* Outputs that are not tied: 43 words, which no group here divides evenly. */
 #define WORDS                                                                                                \
     "--model 'embedding 43 8, positions, residual (layer_norm, linear 16, gelu, linear 8), layer_norm, "     \
     "linear 43' "
@@ -43,12 +43,12 @@ TEST(other_updates) {
             gs_test_format("--optimizer %s --lr 0.001 --steps 4 --model '" CHAIN "'", optimizers[i]),
             ON_2 "--tensor 2", ON_6 "--tensor 3");
     gs_settings s = gs_test_settings("cpu --precision f16 --steps 6 --model '" CHAIN "'");
-    gs_settings divided = gs_test_with(s, ON_2 "--tensor 2"); /* of 16 bits a last one may round otherwise */
+    gs_settings divided = gs_test_with(s, ON_2 "--tensor 2"); /* the last of 16 bits may round differently */
     gs_result one = gs_test_train(&s), r = gs_test_train(&divided);
     if (!(gs_test_difference(&one, &r) < 1e-3)) fail_msg("f16: %g", gs_test_difference(&one, &r));
 }
 
-/* Statistics of the global batch are those of the samples, not of the samples times the workers of a group. */
+/* Statistics of the global batch count each sample once, not once per worker of a group. */
 TEST(with_batch_norm) {
     assert_ways_are_near(
         "--model 'conv 4 3x3 stride 2, batch_norm, tanh, flatten, linear 16, tanh, linear 10' "
@@ -56,7 +56,7 @@ TEST(with_batch_norm) {
         ON_2 "--tensor 2", ON_4 "--tensor 2");
 }
 
-/* Pairs of convolutions: with a pooling, with a bias that counts once, and in blocks with a batch_norm between them. 5
+/* Pairs of convolutions: with a pooling, with a bias that counts once, and in blocks with a batch_norm in between. 5
  * channels, and 10, which 2 and 3 ranks divide unevenly. */
 #define CONVOLUTIONS                                                                                         \
     "--batch 24 --steps 4 --lr 0.01 --verify 2 --clip 0.5 --model 'conv 5 3x3 stride 2, batch_norm, relu, "  \
@@ -109,13 +109,13 @@ TEST(between_processes) {
 
 /* ---- bytes ---- */
 
-/* Messages alone, but not those that collectives are made of. */
+/* Only messages that are not part of collectives. */
 static bool of_sums(const gs_call *call) {
     return call->operation == GS_SEND;
 }
 
-/* For each block of a transformer 4 all-reduces of tokens x width; for the vocabulary 2 more, and for the loss T + 3
- * numbers for each token. Each is sent 2 (T - 1) / T times; with --exact in 8 virtual shards, and log2 T times. */
+/* Each block of a transformer needs 4 all-reduces of tokens x width; the vocabulary 2 more, and the loss T + 3 numbers
+ * per token. Each is sent 2 (T - 1) / T times; with --exact in 8 virtual shards, and log2 T times. */
 TEST(bytes_are_those_of_the_formula) {
     enum { BLOCKS_THERE = 2, WIDTH = 8, TOKENS = 24 * 8, WORDS_THERE = 40 };
     gs_counted_run t = {.settings =
@@ -136,14 +136,14 @@ TEST(bytes_are_those_of_the_formula) {
         assert_near(t.result.sent, sent, 1e-6, 0);
         assert_near(t.result.tensor.sums, (4 * BLOCKS_THERE + 4) * (s->exact ? 8 : 1), 1e-9, 0);
         assert_near(t.result.tensor.bytes, all, 1e-6, 0);
-        /* qkv, projection, fc1 and fc2, and the biases of the first of each two; the table */
+        /* qkv, projection, fc1 and fc2, and the biases of the first of each pair; the table */
         const double shared = BLOCKS_THERE * (12 * WIDTH * WIDTH + 7 * WIDTH) + WORDS_THERE * WIDTH,
                      whole = t.result.tensor.model / sizeof(float);
         assert_near(t.result.tensor.held / sizeof(float), whole - shared * (n - 1) / n, 1e-6, 0);
     }
 }
 
-/* For each pair of convolutions its y, and the first one's dx where something before it learns. */
+/* For each pair of convolutions its y, and the first one's dx if an earlier layer has parameters. */
 TEST(bytes_of_convolutions) {
     enum { SAMPLES = 12, T = 2 };
     gs_counted_run t = {.settings = gs_test_settings("cpu"), .counts = of_sums};

@@ -1,5 +1,5 @@
-/* --tensor with --pipeline and --zero: up to rounding the weights of one worker (with --exact its bits:
- * test_layout_weights.c); copies stay alike. */
+/* --tensor with --pipeline and --zero: the weights of one worker up to rounding (with --exact its bits:
+ * test_layout_weights.c); copies stay equal. */
 #include "layer/layer.h"
 #include "tests/support/training.h"
 
@@ -8,8 +8,8 @@
 #define CONVOLUTIONS                                                                                         \
     "conv 5 3x3 pad 1, batch_norm, relu, max_pool 2, conv 6 3x3, relu, flatten, linear 16, tanh, linear 10"
 
-/* Of 43 words, which two do not divide: what all of a group hold lies at other places on each, and where three replicas
- * divide it, at other replicas. positions are in the middle. */
+/* 43 words, which two ranks do not divide evenly: data that the whole group holds has a different offset on each rank,
+ * and if three replicas divide it, on different replicas. positions are in the middle. */
 #define WORDS                                                                                                \
     "embedding 43 16, positions, residual (layer_norm, linear 48, attention 2 causal, linear 16), "          \
     "layer_norm, tied"
@@ -57,7 +57,7 @@ TEST(memory_is_as_planned) {
         ON_4 "--layout tp2,pp2 --pipeline-cut flops", ON_8 "--layout dp2,tp2,pp2,zero1 --pipeline-cut flops",
         ON_4 "--layout dp2,tp2,zero1", ON_4 "--layout dp2,tp2,zero3", ON_6 "--layout dp3,tp2,zero1"};
     for (int exact = 0; exact < 2; exact++)
-        for (int i = 0; i < 5 - exact; i++) { /* not of three replicas */
+        for (int i = 0; i < 5 - exact; i++) { /* not with three replicas */
             gs_settings s = gs_test_settings("cpu " TEXT "--data text:%s --optimizer adam --lr 0.001 %s %s",
                                              gs_test_text_file(), ways[i], exact ? "--exact" : "");
             gs_test_train_as_planned(&s, ways[i]);

@@ -1,4 +1,4 @@
-/* --tensor: what it does not go with. */
+/* --tensor: the options that it cannot be combined with. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 

@@ -1,4 +1,4 @@
-/* --zero 1, 2, 3: the weights of the other ways to train. Its memory and its bytes: test_zero_counts.c. */
+/* --zero 1, 2, 3: the weights equal those of the other strategies. Memory and bytes: test_zero_counts.c. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
@@ -10,8 +10,8 @@
 
 #define STAGES "--zero 1", "--zero 2", "--zero 3"
 
-/* 1 to 5 workers, whose parts leave a rest; the last batch of an epoch leaves some of them without samples. A worker
- * computes 256 samples at once: so one alone has one pass. */
+/* 1 to 5 workers, which do not divide the parameters evenly; some get no samples in the last batch of an epoch. A
+ * worker computes 256 samples at once, so a single worker has one pass. */
 TEST(the_same_bits_as_allreduce) {
     static const char common[] = "--weight-decay 0.01 --verify 7 --optimizer";
     static const char *const runs[] = {"sgd --lr 0.05 --batch 250", "adam --lr 0.001 --clip 0.5 " ON_2,
@@ -20,7 +20,7 @@ TEST(the_same_bits_as_allreduce) {
     for (int i = 0; i < 4; i++) assert_ways_have_the_bits(gs_test_format("%s %s", common, runs[i]), STAGES);
 }
 
-/* Their rates need the norms of whole tensors, of which each worker has a part. */
+/* Their rates need the norms of whole tensors, of which each worker holds a part. */
 TEST(rates_by_tensor) {
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++)
         if ((*o)->whole)
@@ -42,7 +42,7 @@ TEST(few_samples_and_few_parameters) {
         STAGES);
 }
 
-/* Statistics of the global batch, and of a worker's part. */
+/* Statistics of the global batch, and of a worker's part of it. */
 TEST(with_batch_norm) {
     static const char NORMED[] = ON_3
         "--batch 30 --steps 5 --model 'conv 4 3x3 stride 2, batch_norm, relu, residual(conv 4 3x3 pad 1, "
@@ -51,14 +51,14 @@ TEST(with_batch_norm) {
     assert_ways_have_the_bits(gs_test_format(NORMED, "local"), STAGES);
 }
 
-/* In several passes the table's gradient is begun anew. Adam divides by gradients, and makes much of the rounding of
- * small ones. */
+/* In several passes the table's gradient starts anew. Adam divides by gradients, and so magnifies the rounding of small
+ * ones. */
 TEST(a_tensor_of_two_layers) {
     assert_ways_have_the_bits(TIED ON_3 "--optimizer adamw", STAGES);
     assert_ways_are_near(TIED ON_3 "--optimizer sgd --micro-batch 3", STAGES);
 }
 
-/* Pieces of 20 samples: worker 0 has 41, and so one pass more than worker 1. */
+/* Micro-batches of 20 samples: worker 0 holds 41 samples, and so needs one pass more than worker 1. */
 TEST(several_passes) {
     assert_ways_are_near(ON_2 "--batch 81 --steps 6 --micro-batch 20", STAGES);
     assert_ways_are_near(ON_2 "--batch 81 --steps 6 --accumulate 3", STAGES);
@@ -90,7 +90,7 @@ TEST(between_processes) {
         for (int stage = 1; stage <= 3; stage++) {
             const char *divided =
                 gs_test_sha256("launch -n 2 %s -- %s --zero %d", transport[i], common, stage);
-            assert_string_equal(whole, divided); /* of two numbers there is one sum */
+            assert_string_equal(whole, divided); /* of two numbers there is only one sum */
         }
     }
 }
@@ -100,9 +100,9 @@ TEST(on_opencl_too) {
     assert_ways_have_the_bits("--devices cl,cpu,cl --steps 3", STAGES);
 }
 
-/* ---- weights that are kept ---- */
+/* ---- the weights of the best epoch ---- */
 
-/* Whole in the file, whoever writes and whoever reads it. */
+/* The file is complete, whichever worker writes or reads it. */
 TEST(the_best_epoch_is_kept) {
     static const char *const ways[] = {"", "--zero 3", "--tensor 2"};
     const char *path = gs_test_format("%s/best.safetensors", gs_test_folder());
@@ -125,7 +125,7 @@ TEST(the_best_epoch_is_kept) {
     }
 }
 
-/* ---- what it says, and what it does not go with ---- */
+/* ---- messages and refused options ---- */
 
 TEST(what_it_says) {
     static const char *const what[] = {"(ZeRO 1)", "(ZeRO 2)", "(ZeRO 3)"};

@@ -1,4 +1,4 @@
-/* --zero 1, 2, 3: less memory, and the bytes that theory states. */
+/* --zero 1, 2, 3: less memory, and the bytes that the theory predicts. */
 #include <math.h>
 #include <stdatomic.h>
 
@@ -24,8 +24,8 @@ static double measure(gs_settings s, int zero, gs_result *r) {
     return (double)atomic_load(&bytes_in_step) - (double)before;
 }
 
-/* Bytes on the heap during a step, of N workers together: they fall by what ZeRO says, and a worker reports what it
- * holds. Activations are small beside the weights, of 480 KB; what else differs is less than 3 % of these. */
+/* Bytes on the heap during a step, of N workers together: they fall as ZeRO predicts, and a worker reports what it
+ * holds. Activations are small compared with the weights of 480 KB; other differences are less than 3 % of these. */
 TEST(memory_falls) {
     enum { WORKERS = 4, PARAMS = 4 * (784 + 784 * 38 + 38) + 7850 };
     gs_settings s = gs_test_settings("cpu,cpu,cpu,cpu");
@@ -38,7 +38,7 @@ TEST(memory_falls) {
     for (int stage = 1; stage <= 3; stage++) {
         const double held = measure(s, stage, &divided);
         const gs_zero_report *z = &divided.zero;
-        /* and an all-reduce by a scheme has a copy of all gradients: */
+        /* and an all-reduce by a scheme copies all gradients: */
         const double saved = 2 * p - z->vectors + p - z->gradients + p - z->weights + p;
         assert_near(z->vectors, 2 * p / n, 64, 0);
         const double windows = 2 * (784.0 * 38 + 784) * sizeof(float) + 10000;
@@ -50,7 +50,7 @@ TEST(memory_falls) {
 }
 #else
 TEST(memory_falls) {
-    skip_because("a sanitizer, or a C library that is not glibc, counts its memory otherwise");
+    skip_because("a sanitizer, or a C library that is not glibc, counts its memory differently");
 }
 #endif
 
@@ -62,8 +62,8 @@ static bool of_units(const gs_call *call) {
            (call->operation == GS_ALL_GATHER && call->type == GS_F32);
 }
 
-/* 2, 2 and 3 times the weights, times (N - 1) / N: on each worker, in real messages, and what the run says. Nothing is
- * left over, so that the formula holds to the byte; with --exact and one virtual shard each too. */
+/* 2, 2 and 3 times the weights, times (N - 1) / N: on each worker, in real messages, and in the run's report. The sizes
+ * divide evenly, so that the formula holds to the byte; with --exact and one virtual shard each too. */
 TEST(bytes_are_those_of_the_formula) {
     float x[64 * 8];
     int32_t label[64];

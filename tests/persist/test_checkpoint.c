@@ -1,5 +1,5 @@
-/* --checkpoint and --resume DIR: a run that goes on from a checkpoint gives the bits of one that never stopped, in each
- * way to train; and what is wrong with a folder is said. */
+/* --checkpoint and --resume DIR: a run resumed from a checkpoint gives the bits of one that never stopped, with every
+ * strategy; and errors in a folder are reported. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -8,7 +8,7 @@
 
 #include "persist/folder.h"
 
-/* The step of the first checkpoint in the folder, by its name. */
+/* The step of the folder's first checkpoint, by its name. */
 static uint64_t first_step(const char *folder) {
     uint64_t first = UINT64_MAX;
     DIR *d = opendir(folder);
@@ -24,7 +24,7 @@ static const char *file_of(const char *folder, uint64_t step) {
     return gs_test_format("%s/step-%09llu.safetensors", folder, (unsigned long long)step);
 }
 
-/* From `every` on; a later one, while an earlier one is still being written, is late. */
+/* From step `every` on; a later checkpoint waits while an earlier one is still being written. */
 static gs_result train_with_checkpoints(gs_settings s, uint64_t every, const char *folder) {
     s.checkpoint = folder;
     s.checkpoint_every.steps = every;
@@ -37,7 +37,7 @@ static gs_result train_with_checkpoints(gs_settings s, uint64_t every, const cha
 
 static gs_result go_on(gs_settings s, const char *folder, const char *devices, uint64_t every) {
     const uint64_t step = first_step(folder);
-    if (step < every || step >= s.steps) fail_msg("the first checkpoint is of step %d", (int)step);
+    if (step < every || step >= s.steps) fail_msg("the first checkpoint is from step %d", (int)step);
     s.resume = file_of(folder, step);
     if (devices) s.devices = devices;
     return gs_test_train(&s);
@@ -90,7 +90,7 @@ TEST(each_way) {
     }
 }
 
-/* In the weights' own names and shapes, whoever held them: any other layout can go on. */
+/* Tensors have the weights' names and shapes, whichever worker held them: any other layout can resume. */
 TEST(another_layout) {
 #define WORDS                                                                                                \
     "--data text:%s --context 32 --batch 24 --model 'embedding 43 16, positions, residual (layer_norm, "     \
@@ -138,7 +138,7 @@ TEST(on_an_opencl_device) {
 
 /* ---- by the program ---- */
 
-/* The run keeps the way in which it was begun, and its folder may be the one that it goes on in. */
+/* The run keeps its strategy, and may resume in the folder that it writes to. */
 TEST(by_the_program) {
     static const char *const runs[][2] = {
         {"launch -n 2 -- train --pipeline 2 --micro-batches 3 --pipeline-schedule gpipe",
@@ -172,7 +172,7 @@ TEST(by_the_program) {
                   folder, folder);
 }
 
-/* The same command each time: it begins, also with weights of its own, and goes on. */
+/* The same command each time: it starts, even with given weights, and resumes. */
 TEST(resume_auto) {
 #define SMALL "train --model softmax --threads 1 --batch 600 --epochs 9"
     const char *f = gs_test_folder();
@@ -193,7 +193,7 @@ TEST(resume_auto) {
     assert_prints(2, "add --checkpoint DIR", "train --resume auto");
 }
 
-/* A run may be killed after its last checkpoint, before the old ones are removed: nothing else is left to do. */
+/* A run may be killed after its last checkpoint, before the old ones are removed: only that removal is left to do. */
 TEST(old_ones_are_removed_before_a_run) {
     const char *folder = gs_test_format("%s/old", gs_test_folder());
     static const char run[] = "train --model \"flatten, linear 8, tanh, linear 10\" --threads 1";

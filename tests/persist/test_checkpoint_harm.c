@@ -1,4 +1,4 @@
-/* What may happen to checkpoints: damage, signals, SIGKILL in the middle of a write, a full disk. */
+/* Harm to checkpoints: damage, signals, SIGKILL in the middle of a write, a full disk. */
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
@@ -81,7 +81,7 @@ TEST(damaged) {
         const char *both = gs_test_sha256("%s", arguments);
         assert_string_equal(whole, both);
     }
-    flip(path_in(folder, 12, "safetensors")); /* a file that is named is checked too, but not replaced */
+    flip(path_in(folder, 12, "safetensors")); /* a named file is checked too, but not replaced */
     assert_prints(1, "is damaged: its SHA-256 is ", "train --resume %s", path_in(folder, 12, "safetensors"));
     empty(path_in(folder, 10, "safetensors"));
     cut(path_in(folder, 5, "safetensors"));
@@ -92,7 +92,7 @@ TEST(damaged) {
     assert_int_equal(entries(folder), 6);
 }
 
-/* Manifests are damaged, and the files beside them are not: they stay. */
+/* If only manifests are damaged, the files next to them stay. */
 TEST(what_can_be_read_is_not_lost) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);
@@ -107,7 +107,7 @@ TEST(what_can_be_read_is_not_lost) {
     assert_int_equal(entries(folder), 3);
 }
 
-/* What a dead process has left is removed; what a living one writes is not (io/file.c). */
+/* Leftovers of a dead process are removed; files of a living one are not (io/file.c). */
 TEST(left_by_the_dead) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);
@@ -122,9 +122,9 @@ TEST(left_by_the_dead) {
     assert_int_equal(entries(folder), 10);
     assert_prints(0, "000000098.safetensors, which has no manifest",
                   "train --resume %s --steps 13 --epochs 2 --checkpoint %s", folder, folder);
-    assert_int_equal(entries(folder), 7); /* three checkpoints, and what is no one's */
+    assert_int_equal(entries(folder), 7); /* three checkpoints, and unrelated files */
     check_holds(in_folder(folder, "notes.txt"), "other\n");
-    gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves that */
+    gs_test_shell(&output, "rm %s/*.json", folder); /* no killed run leaves this state */
     assert_prints(2, "has 3 files step-N.safetensors without their manifests step-N.json",
                   "train --resume auto --checkpoint %s", folder);
     assert_int_equal(entries(folder), 4);
@@ -132,7 +132,7 @@ TEST(left_by_the_dead) {
 
 /* ---- signals ---- */
 
-/* `do` is what happens to the process $p whose folder is $d; then it has ended. */
+/* `act` signals the process $p, whose folder is $d; then it has ended. */
 static void assert_signalled(const char *start, const char *act, const char *status, const char *sentence) {
     char *output;
     const char *folder = gs_test_format("%s/c", gs_test_folder());
@@ -166,7 +166,7 @@ TEST(signals) {
                      ", the last of step ");
     assert_signalled("launch -n 2 -- train", "kill -USR1 $p; wait_for; kill -TERM $p", "status 143",
                      ", the last of step ");
-    /* a rank that writes none asks rank 0 for one */
+    /* a rank that writes none requests one from rank 0 */
     assert_signalled("train --devices cpu,cpu --sync local --every 7",
                      "kill -USR1 $p; wait_for; kill -HUP $p", "status 129", ", the last of step ");
     assert_signalled("launch -n 2 -- train", "kill -USR1 $(pgrep -P $p | tail -1); wait_for; kill -TERM $p",
@@ -180,7 +180,7 @@ TEST(killed_while_writing) {
 
 /* ---- a full disk ---- */
 
-/* A limit on the size of a file hinders a write in its middle, as a full disk does. */
+/* A file size limit stops a write in the middle, as a full disk does. */
 TEST(a_full_disk) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     const char *whole = gs_test_sha256(RUN "--steps 16 --epochs 2");
@@ -196,7 +196,7 @@ TEST(a_full_disk) {
                                         GS_BUILD_DIR, folder, folder);
     assert_has(output, whole, "gradsum: no checkpoint of step 16: cannot write ",
                "File too large; the older ones stay", "the last checkpoint could not be written");
-    assert_int_equal(entries(folder), 6); /* no part of one */
+    assert_int_equal(entries(folder), 6); /* no fragment of a checkpoint */
     const char *both =
         gs_test_sha256("train --threads 1 --resume %s --steps 16 --epochs 2 --checkpoint %s", folder, folder);
     assert_string_equal(whole, both);
@@ -204,7 +204,7 @@ TEST(a_full_disk) {
     assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));
 }
 
-/* The second run is refused, whatever it is; the lock ends with its process, even a killed one. */
+/* The second run is refused, of any kind; the lock ends with its process, killed or not. */
 TEST(two_runs_with_one_folder) {
     char *output;
     gs_test_shell(

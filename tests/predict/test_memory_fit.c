@@ -1,4 +1,4 @@
-/* A limit of memory: what would help, what --fit chooses, and what theory says (predict/memory.h). */
+/* A memory limit: what would help, what --fit chooses, and what the theory says (predict/memory.h). */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
@@ -21,7 +21,7 @@ static double most_with(const gs_settings *s) {
 
 /* ---- --fit ---- */
 
-/* The settings that --fit makes of these. */
+/* What --fit makes of these settings. */
 static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size) {
     gs_memory_plan plan;
     s.max_memory = max_memory;
@@ -29,14 +29,14 @@ static gs_settings fitted(gs_settings s, int max_memory, char *why, size_t size)
     assert_ok(gs_memory_plan_create(&s, &plan));
     assert_true(gs_memory_most(&plan, NULL) > max_memory * 1e6);
     assert_ok(gs_memory_check(&s, &plan, why, size));
-    assert_true(gs_memory_most(&plan, NULL) <= max_memory * 1e6); /* the plan is that of the new settings */
+    assert_true(gs_memory_most(&plan, NULL) <= max_memory * 1e6); /* the plan matches the new settings */
     assert_near(gs_memory_most(&plan, NULL), most_with(&s), 0, 0);
     gs_memory_plan_free(&plan);
     return s;
 }
 
-/* Smaller micro-batches first, halved no more often than they must be; then ZeRO too; and the run keeps to it. How much
- * operators need as scratch memory depends on the CPU: about 16 MB, 13.1 with micro-batches of 1 sample, 9.3 with these
+/* Smaller micro-batches first, halved no more often than necessary; then ZeRO too; and the run stays within the limit.
+ * The scratch memory of operators depends on the CPU: about 16 MB, 13.1 with micro-batches of 1 sample, 9.3 with these
  * and --zero 1. */
 TEST(the_cheapest_that_fits_is_chosen) {
     static const struct {
@@ -68,7 +68,7 @@ TEST(the_cheapest_that_fits_is_chosen) {
     }
 }
 
-/* However much it is: the sentence is not cut short. */
+/* For any length, the sentence is not truncated. */
 TEST(all_that_did_not_suffice_is_told) {
     char *text = gs_test_output(0, "memory --model gpt --data text:LICENSE --devices cpu,cpu --batch 12 "
                                    "--threads 1 --max-memory 40 --fit");
@@ -76,7 +76,7 @@ TEST(all_that_did_not_suffice_is_told) {
     if (!end || strncmp(end - 3, " MB", 3) != 0 || !strstr(line, "--zero 3 --offload ")) fail_msg("%s", text);
 }
 
-/* A pipeline's batch is cut into more micro-batches. Where groups of batch_norm allow only some sizes, one of these. */
+/* A pipeline's batch is divided into more micro-batches, of a size that batch_norm's groups allow. */
 TEST(other_runs_have_other_options) {
     char why[GS_FIT_TEXT];
     gs_settings s = gs_test_settings("cpu,cpu --model 'conv 16 3x3 pad 1, relu, conv 16 3x3 pad 1, relu, "
@@ -90,7 +90,7 @@ TEST(other_runs_have_other_options) {
     assert_int_equal(ghost.micro_batch, 128);
 }
 
-/* Of several pipelines the replicas of a stage can divide what it holds; a layout says so in its word. */
+/* With several pipelines, the replicas of a stage can divide what it holds; with a layout, its word says so. */
 #define EIGHT_LAYERS                                                                                         \
     "linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, linear 99, "
 TEST(stages_have_zero_too) {
@@ -105,7 +105,7 @@ TEST(stages_have_zero_too) {
     assert_prints(0, "with ZeRO 1: 8 + 8/2 bytes\n", "%s --layout dp2,pp2,zero1", RUN);
 }
 
-/* Processes find the same, though rank 0 takes more. */
+/* All processes reach the same result, though rank 0 needs more. */
 TEST(processes_choose_the_same) {
     assert_prints(0, "--micro-batch ",
                   "launch -n 2 -- train --model lenet --max-memory 5 --fit --steps 3 --threads 1 "
@@ -127,7 +127,7 @@ TEST(what_does_not_fit_is_refused_or_made_to_fit) {
     assert_prints(1, "--fit finds nothing that makes it fit", "train %s --max-memory 1 --fit", RUN);
 }
 
-/* A virtual shard in more passes would have other bits than --exact has where there is no limit. */
+/* Dividing a virtual shard into more passes would change the bits of --exact. */
 TEST(exact_runs_keep_their_bits) {
     char why[300];
     gs_settings s = gs_test_settings("cpu,cpu --model 'flatten, linear 100, relu, linear 100, relu, linear "
@@ -136,7 +136,7 @@ TEST(exact_runs_keep_their_bits) {
     if (chosen.micro_batch != 0) fail_msg("chosen: %s", why);
 }
 
-/* With the peak of each; and where no option suffices alone, those that do together. */
+/* With the peak of each option; and if no single option suffices, those that do together. */
 TEST(a_refusal_says_what_would_help) {
     static const char RUN[] = "--model \"flatten, linear 400, linear 400, linear 10\" --optimizer adam "
                               "--batch 512 --devices cpu,cpu --steps 2 --threads 1";
@@ -154,7 +154,7 @@ TEST(bytes_of_a_parameter_follow_from_the_stage) {
     static const struct {
         const char *sync;
         int zero;
-        double each; /* bytes a parameter, of 2 workers with Adam */
+        double each; /* bytes per parameter, of 2 workers with Adam */
         const char *sum;
     } runs[] = {{"allreduce", 0, 16, "16"},
                 {"ring", 0, 16, "16"},
@@ -174,7 +174,7 @@ TEST(bytes_of_a_parameter_follow_from_the_stage) {
     }
 }
 
-/* Each option of the list is what a plan with it takes; cheapest in time first. */
+/* Each option of the list needs what a plan with it needs; the option that costs least time comes first. */
 TEST(the_list_is_of_plans) {
     gs_memory_plan plan;
     gs_memory_options list;
@@ -197,7 +197,7 @@ TEST(the_list_is_of_plans) {
     gs_memory_plan_free(&plan);
 }
 
-/* ---- predicted beside measured ---- */
+/* ---- predicted and measured ---- */
 
 TEST(train_shows_both) {
     static const char RUN[] = "train --model lenet --devices cpu,cpu --zero 2 --steps 2 --threads 1";

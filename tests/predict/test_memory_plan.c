@@ -1,4 +1,4 @@
-/* What `gradsum memory` says a run will take, against what the run took (predict/memory.h). */
+/* The prediction of `gradsum memory`, compared with what the run used (predict/memory.h). */
 #include "tests/support/devices.h"
 #include "tests/support/draw.h"
 #include "tests/support/heap.h"
@@ -11,13 +11,13 @@
 #include "parallel/schedule.h"
 #include "train/settings.h"
 
-/* ---- drawn runs ---- */
+/* ---- random runs ---- */
 
 typedef struct run {
     gs_settings settings;
     gs_dataset *train, *test;
-    int slices;    /* into how many stages the model can be cut, at least */
-    bool has_pair; /* of linear layers that two workers can share */
+    int slices;    /* the model can be divided into at least this many stages */
+    bool has_pair; /* whether it has linear layers that two workers can divide */
     char model[300], what[1000], file[400];
 } run;
 
@@ -93,7 +93,7 @@ static void draw_options(draw *d, run *r) {
     if (s->exact && !s->micro_batch && one_of(d, 2)) s->batch_norm.over = GS_BATCH_NORM_GLOBAL;
 }
 
-/* --tensor, where the model has a pair that divides. */
+/* --tensor, if the model has a pair that divides evenly. */
 static void draw_tensor(draw *d, run *r) {
     gs_settings *s = &r->settings;
     const int workers = gs_devices_count(s->devices);
@@ -107,13 +107,13 @@ static void draw_tensor(draw *d, run *r) {
         s->zero = s->pipeline = s->micro_batches = 0;
         s->pipeline_schedule = s->pipeline_cut = NULL;
     } else if (s->pipeline) {
-        s->zero = 0; /* there is one pipeline, of four workers */
+        s->zero = 0; /* four workers form one pipeline */
     }
     s->wire = GS_WIRE_F32;
     s->sync = "allreduce";
 }
 
-/* Not all models have the layers for several chunks in a stage. */
+/* Not all models have enough layers for several chunks per stage. */
 static const char *draw_schedule(draw *d, bool chunked) {
     const int all = list_length((const void *const *)gs_pipeline_schedules());
     const gs_pipeline_schedule *drawn;
@@ -122,7 +122,7 @@ static const char *draw_schedule(draw *d, bool chunked) {
     return drawn->name;
 }
 
-/* What several workers divide: --zero 1, 2, 3, or the model itself. */
+/* What several workers divide: --zero 1, 2, 3, or the model. */
 static void draw_division(draw *d, run *r) {
     gs_settings *s = &r->settings;
     const int workers = gs_devices_count(s->devices), kind = one_of(d, 6),
@@ -136,7 +136,7 @@ static void draw_division(draw *d, run *r) {
     if (s->exact) s->micro_batch = 0;
     if (kind < 3 || r->slices < stages) return;
     s->pipeline = stages;
-    s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
+    s->pipeline_cut = "flops"; /* a measured cut may differ from the plan's */
     const bool each =
         s->exact && strstr(r->model, "tied"); /* a table for each micro-batch: not interleaved */
     s->pipeline_schedule = draw_schedule(d, 2 * stages <= r->slices && s->batch >= 8 && !each);
@@ -185,7 +185,7 @@ static void draw_run(int number, run *r) {
         s->epochs, s->tests, s->keep.best ? " --keep best" : "", r->model, r->train->count, r->test->count);
 }
 
-/* Each kind, too: errors of two kinds must not hide each other. seen: how many runs had --zero 0 to 3, --pipeline,
+/* Each kind separately: errors of two kinds must not cancel. seen: how many runs had --zero 0 to 3, --pipeline,
  * --tensor. */
 static void compare_with_plan(int number, int seen[6]) {
     run r;
@@ -215,7 +215,7 @@ TEST(a_run_takes_what_its_plan_says) {
 }
 
 #ifdef GS_TEST_HEAP
-/* A run of some MB, on the CPU, in one of all layouts of up to four workers. */
+/* A run of some MB, on the CPU, in any layout of up to four workers. */
 static const char *draw_large(int number, gs_settings *s) {
     static const char *const models[] = {
         "mlp", "lenet", "flatten, 6 x (linear 700, relu), linear 10",
@@ -256,10 +256,10 @@ static const char *draw_large(int number, gs_settings *s) {
     s->offload = (unsigned)one_of(&d, GS_OFFLOADS + 1);
     if (s->layout) s->offload &= GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_ACTIVATIONS;
     const char *stages = s->layout ? strstr(s->layout, "pp") : NULL;
-    if (s->layout && strstr(s->layout, "tp")) model = model / 2 * 2; /* they have a pair of linear layers */
-    if (stages && stages[2] == '4') model = 2;                       /* the one with many layers */
+    if (s->layout && strstr(s->layout, "tp")) model = model / 2 * 2; /* with a pair of linear layers */
+    if (stages && stages[2] == '4') model = 2;                       /* the model with many layers */
     if (stages) {
-        s->pipeline_cut = "flops"; /* measured, it may be another one than the plan's */
+        s->pipeline_cut = "flops"; /* a measured cut may differ from the plan's */
         s->pipeline_schedule = draw_schedule(&d, model == 2 && stages[2] == '2');
         s->micro_batches = 4 << one_of(&d, 2);
     }
@@ -274,8 +274,8 @@ static const char *draw_large(int number, gs_settings *s) {
         stages ? s->pipeline_schedule : "-", s->micro_batches, s->recompute, s->offload);
 }
 
-/* Not the ledger's word for it, but what the C library gave out. Beside the plan it has some objects and names, and the
- * copies of messages, which gs_test_heap_most leaves out. */
+/* Not what the ledger says, but what the C library allocated. In addition to the plan it contains some objects and
+ * names, and the copies of messages, which gs_test_heap_most leaves out. */
 static double compare_with_malloc(int number) {
     enum { OBJECTS = 300000 };
     gs_memory_plan plan;
@@ -284,7 +284,7 @@ static double compare_with_malloc(int number) {
     const char *what = draw_large(number, &s);
     if (gs_memory_plan_create(&s, &plan) != GS_OK) fail_msg("%s: %s", what, gs_message());
     double planned = plan.set_bytes,
-           mapped = 0; /* of what is offloaded to a file some is in memory, without malloc */
+           mapped = 0; /* some of what is offloaded to a file is in memory, without malloc */
     for (int i = 0; i < plan.workers; i++) {
         planned += gs_memory_total(&plan.worker[i].use[GS_ON_DEVICE]);
         planned += gs_memory_total(&plan.worker[i].use[GS_ON_HOST]);
@@ -297,7 +297,7 @@ static double compare_with_malloc(int number) {
     const double given = (double)(gs_test_heap_most() - before), error = (given - planned) / planned;
     gs_result_free(&result);
     if (given > 1.05 * planned + OBJECTS || given < 0.95 * planned - mapped)
-        fail_msg("%s: malloc gave %.0f bytes, and the plan was %.0f", what, given, planned);
+        fail_msg("%s: malloc allocated %.0f bytes, but the plan was %.0f", what, given, planned);
     return mapped > 0 ? 0 : error;
 }
 
@@ -310,8 +310,8 @@ TEST(malloc_gives_what_a_plan_says) {
 }
 #endif
 
-/* The loss scale of f16 needs the largest gradient, for which OpenCL has scratch memory, and a small model no other.
- * With and without --zero. */
+/* The loss scale of f16 needs the largest gradient; for this OpenCL uses scratch memory, which a small model does not
+ * need otherwise. With and without --zero. */
 TEST(a_loss_scale_is_planned) {
     int seen[6] = {0};
     gs_test_need_opencl();
@@ -320,7 +320,7 @@ TEST(a_loss_scale_is_planned) {
     assert_true(seen[0] == 1 && seen[2] == 1);
 }
 
-/* ---- what is no plan ---- */
+/* ---- refused plans ---- */
 
 TEST(bad_use_gets_a_sentence) {
     assert_prints(2, "--fit says what to do at a limit: it needs --max-memory MB",
@@ -336,8 +336,8 @@ TEST(bad_use_gets_a_sentence) {
     assert_prints(2, "device 'gpu'", "memory --device gpu");
 }
 
-/* Models that would need 5 to 60 GB are planned on any machine, in a moment: nothing is computed, not even what a
- * kernel prepares for its threads. */
+/* Models that would need 5 to 60 GB are planned in a moment on any machine: nothing is computed, not even what a kernel
+ * prepares for its threads. */
 TEST(a_plan_takes_no_memory) {
     static const char WIDE[] = "flatten, linear 40000, linear 40000, linear 10";
     static const struct {

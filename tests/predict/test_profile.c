@@ -1,12 +1,12 @@
-/* gradsum profile: the device's limits as operators, what follows from them, and the table. Nothing here asks how long
- * anything took. */
+/* gradsum profile: operators that measure the device's limits, what follows from them, and the table. No test here
+ * depends on how long anything took. */
 #include "predict/profile.h"
 #include "tests/support/training.h"
 
 #include <math.h>
 #include "tests/support/on_devices.h"
 
-/* ---- the operators that measure ---- */
+/* ---- the measuring operators ---- */
 
 static void fill_random(float *x, size_t count, unsigned seed) {
     for (size_t i = 0; i < count; i++) {
@@ -17,7 +17,7 @@ static void fill_random(float *x, size_t count, unsigned seed) {
 
 enum { MOST = 5000 };
 
-/* Counts around every block of every build (16 to 192 floats), several threads' parts, an unaligned place. */
+/* Counts around every block of every build (16 to 192 floats), parts of several threads, an unaligned address. */
 static const size_t counts[] = {0, 1, 15, 16, 31, 33, 80, 129, 191, 192, 193, 1000, 4097};
 
 TEST(fma_loop_computes) {
@@ -62,12 +62,12 @@ static const gs_roofline ROOF = {
     .flops = 1e12, .bytes = {1e5, 1e6, 1e7, 1e8}, .rate = {400e9, 200e9, 100e9, 20e9}};
 
 TEST(a_roofline_has_two_sides) {
-    assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* beyond the ends as at the ends */
+    assert_near(gs_roofline_rate(&ROOF, 10), 400e9, 0, 1e-12); /* beyond the ends, the same as at the ends */
     assert_near(gs_roofline_rate(&ROOF, 1e5), 400e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, 1e6), 200e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, sqrt(1e6 * 1e7)), 150e9, 0, 1e-12);
     assert_near(gs_roofline_rate(&ROOF, 1e12), 20e9, 0, 1e-12);
-    assert_near(gs_roofline_seconds(&ROOF, 1e12, 1e6), 1, 0, 1e-12);       /* bound by computing */
+    assert_near(gs_roofline_seconds(&ROOF, 1e12, 1e6), 1, 0, 1e-12);       /* bound by computation */
     assert_near(gs_roofline_seconds(&ROOF, 1e3, 1e9), 1.0 / 20, 0, 1e-12); /* by memory */
     assert_near(gs_roofline_seconds(&ROOF, 0, 0), 0, 0, 0);
 }
@@ -85,7 +85,7 @@ TEST(a_measured_roofline_is_in_order) {
     }
 }
 
-/* ---- what follows from two speeds ---- */
+/* ---- what follows from two rates ---- */
 
 TEST(the_verdict_names_the_slower_one) {
     char text[400];
@@ -124,7 +124,7 @@ TEST(rows_count_operations_and_bytes) {
     assert_int_equal(p.row_count, 6); /* data, 1, 2, 3, loss, update */
     double w1 = IN * H, b1 = H, w3 = H * OUT, b3 = OUT;
     const gs_profile_cell *c = row_of(&p, "1")->cell;
-    double forward = N * (2.0 * IN * H + H) + N * H; /* with the relu after it, which the cpu does there */
+    double forward = N * (2.0 * IN * H + H) + N * H; /* with the relu after it, which cpu fuses */
     assert_near(c[0].flops, forward, 0, 1e-9);
     assert_near(c[0].bytes, 4 * (N * (double)(IN + H) + PIECES * (w1 + b1)), 0, 1e-9);
     assert_near(c[1].flops, forward, 0, 1e-9); /* dw and db, no dx: the first layer */
@@ -152,8 +152,8 @@ TEST(rows_count_operations_and_bytes) {
     gs_profile_free(&p);
 }
 
-/* Where a device does convolution, relu and pooling at once, they count as one, which moves fewer bytes; else each as
- * its own. */
+/* Where a device fuses convolution, relu and pooling, they count as one operator, which moves fewer bytes; otherwise
+ * each counts separately. */
 TEST(a_fused_pooling_counts_once) {
     enum { N = 20, IN = 784, FULL = 3 * 784, OUT = 3 * 196, W = 27, B = 3 };
     const double conv = FULL * (2.0 * 9 + 1), pool = OUT * 4;
@@ -177,7 +177,7 @@ TEST(a_fused_pooling_counts_once) {
     }
 }
 
-/* Containers inside of containers, on both devices: each layer has its own row, and no time is counted twice. */
+/* Nested containers, on both devices: each layer is a row, and no time is counted twice. */
 TEST(every_layer_has_a_row) {
     FOR_EACH_DEVICE (d) {
         gs_profile p = profile_of("conv 4 3x3 stride 2 pad 1, residual (conv 4 3x3 pad 1, relu), max_pool 2, "
@@ -191,10 +191,10 @@ TEST(every_layer_has_a_row) {
             for (int j = 0; j < GS_DIRECTIONS; j++) {
                 bool none = ((i == 0 || i == p.row_count - 2) && j == GS_BACKWARD) ||
                             (i == p.row_count - 1 && j == GS_FORWARD);
-                /* a relu that its convolution does */
+                /* a relu that is fused into its convolution */
                 if (strcmp(names[i], "1.body.1") == 0) none = d->ops->fuses(d, &(gs_epilogue){.relu = true});
                 assert_true(none || (p.rows[i].cell[j].bytes > 0 && p.rows[i].cell[j].least > 0));
-                assert_true(p.rows[i].cell[j].seconds > -1e-3); /* differences of times may be 0 and less */
+                assert_true(p.rows[i].cell[j].seconds > -1e-3); /* time differences may be negative */
             }
         }
         gs_profile_free(&p);
@@ -207,7 +207,7 @@ TEST(the_program_profiles) {
     gs_test_fits(output, 80);
     output = gs_test_output(0, "profile --model softmax --throttle 3 --json 2>/dev/null");
     cJSON *o = gs_test_parse(output);
-    /* one piece a 33 ms and not sooner, whatever the machine */
+    /* one micro-batch per 33 ms and no faster, on any machine */
     assert_true(cJSON_GetObjectItem(o, "loader_samples_per_s")->valuedouble <= 3e6 / 785);
     assert_string_equal(cJSON_GetObjectItem(o, "bound")->valuestring, "loader");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(o, "layers")), 4);
@@ -217,7 +217,7 @@ TEST(the_program_profiles) {
                   "profile --seconds 0.05 --model softmax --batch 16 --threads 1 --precision f16 --json");
 }
 
-/* Every layer has a plain time, and what one layer does of those after it counts there. */
+/* Every layer has the time of its plain loops; a layer that is fused into another counts there. */
 TEST(plain_loops_are_beside_the_layers) {
     gs_settings s = gs_settings_default();
     gs_profile p;
@@ -237,7 +237,7 @@ TEST(plain_loops_are_beside_the_layers) {
     for (size_t i = 0; i < sizeof learn / sizeof *learn; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) assert_true(row_of(&p, learn[i])->plain[k] > 0);
     gs_profile_free(&p);
-    gs_device *cpu = gs_test_device("cpu", 1); /* later devices have the library's own operators again */
+    gs_device *cpu = gs_test_device("cpu", 1); /* devices opened later use the library's operators again */
     assert_true(cpu->ops->fuses(cpu, &(gs_epilogue){.relu = true}));
 }
 

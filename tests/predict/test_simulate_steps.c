@@ -1,4 +1,4 @@
-/* Steps of training in virtual time: sums that are hidden, layouts. No clock is in it. */
+/* Training steps in virtual time: hidden sums, and layouts. No clock is involved. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -44,11 +44,11 @@ TEST(a_sum_during_backward_is_hidden) {
     assert_true(overlapped.buckets > 1);
     assert_true(overlapped.step < plain.step);
     assert_true(gs_simulated_hidden(&overlapped) > 0.5);
-    assert_true(gs_simulated_hidden(&plain) < 0.01); /* worker 0's wait, of the sum of the slowest */
+    assert_true(gs_simulated_hidden(&plain) < 0.01); /* the wait of worker 0, in the sum of the slowest */
     assert_near(overlapped.between, plain.between, 0, 0);
 }
 
-/* A server gets the gradients of a step while the last sums still go out, so its line is busy all the time. */
+/* A server receives a step's gradients while the last sums are still being sent, so its line is always busy. */
 TEST(the_line_of_a_server_is_named) {
     gs_simulation s = lenet(128, fabric);
     s.flops = 1e13;
@@ -59,7 +59,7 @@ TEST(the_line_of_a_server_is_named) {
     assert_non_null(strstr(r.bottleneck, "the line"));
 }
 
-/* A worker that pauses in every step holds up all; the pauses are those of `train`. */
+/* A worker that pauses in every step delays all; the pauses are those of `train`. */
 TEST(pauses_hold_up_all) {
     gs_simulation s = lenet(4, fabric);
     const double without = simulated(s).step;
@@ -82,15 +82,15 @@ TEST(layouts_send_what_their_formulas_say) {
     s.settings.link = none;
     s.settings.micro_batches = 8;
     const gs_simulated pipeline = simulated(s);
-    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages that take unequal times wait longer */
+    assert_true(pipeline.efficiency < 8.0 / (8 + 3)); /* stages of unequal length wait longer */
     assert_true(pipeline.efficiency > 0.2);
 }
 
 static const char text[] = "embedding 40 16, positions, residual (layer_norm, linear 48, attention 2 causal, "
                            "linear 16), residual (layer_norm, linear 32, gelu, linear 16), layer_norm, tied";
 
-/* All together: the worker with most sends what it sends in train, but for what train does not count: barriers, who
- * wishes to stop, and the counts of all workers. And no worker waits forever. */
+/* All together: the worker that sends most sends the same as in train, except for what train does not count: barriers,
+ * requests to stop, and the counts of all workers. And no worker waits forever. */
 TEST(layouts_together_send_what_train_sends) {
     static const struct {
         const char *layout, *devices, *schedule;
@@ -121,12 +121,12 @@ TEST(layouts_together_send_what_train_sends) {
         const gs_simulated virtual = simulated(s);
         gs_result r = gs_test_train(&run);
         assert_near(virtual.sent_most, r.sent_most, 4 * GS_STATS * sizeof(float), 0);
-        /* a group shares the work, stages and groups wait: less than all of it at once */
+        /* a group divides the work; stages and groups wait: less than all of it at once */
         assert_true(virtual.efficiency > 0 && virtual.efficiency < 1);
     }
 }
 
-/* What a worker waits for is computed by its thread that works; the other one has the messages. */
+/* A worker's computing thread does the work that another worker waits for; its second thread handles the messages. */
 TEST(two_threads_wait_for_each_other) {
     enum { ITEMS = 11 };
     const gs_virtual_cluster cluster = {
@@ -139,7 +139,7 @@ TEST(two_threads_wait_for_each_other) {
         {.op = GS_VIRTUAL_AWAIT, .slot = 1},
         {.op = GS_VIRTUAL_LAYERS, .seconds = 7}, /* 10 .. 17 */
         {.op = GS_VIRTUAL_ASK},
-        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 17, as it has come at 10 */
+        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 17, though it arrived at 10 */
         {.op = GS_VIRTUAL_NOTE, .slot = 2},
         {.op = GS_VIRTUAL_LAYERS, .seconds = 2}, /* 17 .. 19 */
         {.op = GS_VIRTUAL_JOIN},
@@ -154,8 +154,8 @@ TEST(two_threads_wait_for_each_other) {
     gs_virtual_free(v);
 }
 
-/* With links so fast that they cost nothing, sums beside the work take no time either; with slow ones a step is as long
- * as its messages, and stage 3 has half as many again. */
+/* With links so fast that they cost nothing, background sums take no time either; with slow ones a step takes as long
+ * as its messages, and with ZeRO 3 half as long again. */
 TEST(zero_hides_what_it_can) {
     gs_simulation s = lenet(4, none);
     for (int stage = 1; stage <= 3; stage++) {
@@ -176,8 +176,8 @@ TEST(zero_hides_what_it_can) {
     assert_true(simulated(s).step < one);
 }
 
-/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer has
- * no dx to compute. */
+/* The bubble of equal stages is (p - 1) / (v m + p - 1): 1/5, then 1/9. These are not quite equal: the first layer
+ * computes no dx. */
 TEST(interleaved_pipelines_wait_less) {
     gs_simulation s = lenet(2, none);
     s.settings.model = "linear 64, relu, linear 64, relu, linear 64, relu, linear 64";
@@ -203,7 +203,7 @@ static void hear(void *context, int workers, int step, double share) {
     h->times++;
 }
 
-/* A ring of 1,024 has 4 million messages in a step: enough to tell how far it is, several times. */
+/* A ring of 1,024 ranks sends 4 million messages per step: enough to report progress several times. */
 TEST(progress_is_told) {
     heard h = {0};
     gs_simulation s = lenet(1024, fabric);

@@ -3,7 +3,7 @@
  *
  *    IN, OUT, samples, lr, momentum, weight decay, norm
  *
- * No include guard: whoever includes it defines what CLIP becomes.
+ * No include guard: the including file defines CLIP.
  */
 CLIP(1, 1, 1, 0.1, 0, 0, 0.5)
 CLIP(5, 7, 8, 0.05, 0.9, 0.01, 1.75)

@@ -21,8 +21,8 @@ gs_device *const *gs_test_devices(int *count) {
                 continue;
             }
             gs_test_close_devices(
-                NULL); /* so that the next test fails too, and does not pass with fewer devices */
-            fail_msg("%s (GRADSUM_TEST_DEVICES=cpu would test the cpu alone)", gs_message());
+                NULL); /* so that the next test fails too, instead of passing with fewer devices */
+            fail_msg("%s (GRADSUM_TEST_DEVICES=cpu tests only the cpu)", gs_message());
         }
     }
     if (count) *count = device_count;
@@ -55,7 +55,7 @@ bool gs_test_has_opencl(void) {
 
 void gs_test_need_opencl(void) {
     if (gs_test_has_opencl()) return;
-    skip_because("no OpenCL device is among GRADSUM_TEST_DEVICES=%s", getenv("GRADSUM_TEST_DEVICES"));
+    skip_because("GRADSUM_TEST_DEVICES=%s contains no OpenCL device", getenv("GRADSUM_TEST_DEVICES"));
 }
 
 void gs_test_need_whole(void) {
@@ -67,7 +67,7 @@ bool gs_test_small(void) {
     return small && strcmp(small, "1") == 0;
 }
 
-/* ---- what a test owns ---- */
+/* ---- owned by a test ---- */
 
 static void close_device(void *device) {
     gs_device_close(device);

@@ -47,10 +47,10 @@ void gs_test_disturbed_wait(const char *path, const char *part) {
         found = strstr(text, part) != NULL;
         free(text);
     }
-    if (!found) fail_msg("'%s' never came into %s: %s", part, path, gs_test_text(path, NULL));
+    if (!found) fail_msg("'%s' never appeared in %s: %s", part, path, gs_test_text(path, NULL));
 }
 
-/* The step of the newest checkpoint; 0: there is none yet. */
+/* The step of the newest checkpoint; 0 before the first one. */
 static uint64_t newest(const disturbed *d) {
     char *file = NULL, note[GS_CHECKPOINT_NOTE];
     uint64_t step = 0;
@@ -62,7 +62,7 @@ static uint64_t newest(const disturbed *d) {
 
 void gs_test_disturbed_wait_for_step(const disturbed *d, uint64_t step) {
     for (int i = 0; i < 30000 && newest(d) < step; i++) usleep(10000);
-    if (newest(d) < step) fail_msg("no step %d: %s", (int)step, gs_test_text(d->err, NULL));
+    if (newest(d) < step) fail_msg("step %d was never reached: %s", (int)step, gs_test_text(d->err, NULL));
 }
 
 void gs_test_disturbed_send(const disturbed *d, int rank, int number) {

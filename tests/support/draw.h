@@ -1,4 +1,4 @@
-/* Numbers for drawn cases, which follow from the case's own number alone. */
+/* Random numbers for generated cases. They depend only on the case's number. */
 #pragma once
 
 #include "core/philox.h"
@@ -19,5 +19,5 @@ static inline int list_length(const void *const *list) {
     return length;
 }
 
-/* One of a list of pointers that NULL ends. */
+/* One element of a NULL-terminated list of pointers. */
 #define ONE_OF(d, list) ((list)[one_of((d), list_length((const void *const *)(list)))])

@@ -46,14 +46,14 @@ void golden_check(const char *file, const char *name, const char *tensor, const 
     for (size_t i = 0; i < g.stored; i++) {
         double off = fabs(got[i * g.stride] - g.value[i]), allowed = tolerance * (fabs(g.value[i]) + rms);
         if (!(off <= allowed))
-            fail_msg("%s on %s: %s[%zu] is %.9g, PyTorch has %.9g: off by %.2g, allowed are %.2g", name,
-                     device, tensor, i * g.stride, (double)got[i * g.stride], g.value[i], off, allowed);
+            fail_msg("%s on %s: %s[%zu] is %.9g, PyTorch has %.9g: off by %.2g, tolerance %.2g", name, device,
+                     tensor, i * g.stride, (double)got[i * g.stride], g.value[i], off, allowed);
     }
     for (size_t i = 0; i < count; i++) checksum += (double)got[i] * (double)test_value(i, SALT_CHECK);
     double allowed = tolerance * rms * (1 + sqrt((double)count));
     if (!(fabs(checksum - g.checksum) <= allowed))
-        fail_msg("%s on %s: %s has the checksum %.9g, PyTorch's has %.9g: off by %.2g, allowed are %.2g",
-                 name, device, tensor, checksum, g.checksum, fabs(checksum - g.checksum), allowed);
+        fail_msg("%s on %s: %s has the checksum %.9g, PyTorch's has %.9g: off by %.2g, tolerance %.2g", name,
+                 device, tensor, checksum, g.checksum, fabs(checksum - g.checksum), allowed);
 }
 
 void golden_check_int(const char *file, const char *name, const char *tensor, const int *got, size_t count,
@@ -67,7 +67,7 @@ void golden_check_int(const char *file, const char *name, const char *tensor, co
         if (got[i * g.stride] != (int)g.value[i])
             fail_msg("%s on %s: %s[%zu] is %d, PyTorch has %d", name, device, tensor, i * g.stride,
                      got[i * g.stride], (int)g.value[i]);
-    /* The file's checksum has 9 digits. */
+    /* The file's checksum is printed with 9 digits. */
     if (fabs(checksum - g.checksum) > 1e-8 * fabs(g.checksum))
         fail_msg("%s on %s: %s has the checksum %.9g, PyTorch's has %.9g", name, device, tensor, checksum,
                  g.checksum);

@@ -1,12 +1,11 @@
-/* Golden values: what PyTorch gave, in f64 (tests/golden/make.py says how the files look). */
+/* Golden values: PyTorch's results in f64 (tests/golden/make.py describes the files). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Compare a tensor with the golden one of that name in "tests/golden/FILE.txt", below the line "case NAME";
- * the test fails if there is none. Elements may differ by tolerance * (|wanted| + root mean square of all
- * wanted). */
+/* Compares a tensor with the golden one of that name in "tests/golden/FILE.txt", below the line "case NAME"; the test
+ * fails if there is none. Elements may differ by tolerance * (|wanted| + root mean square of all wanted). */
 void golden_check(const char *file, const char *name, const char *tensor, const float *got, size_t count,
                   double tolerance, const char *device);
 /* The same for integers, which must be equal. */

@@ -1,4 +1,4 @@
-/* A model made by hand, as far as a file of weights needs one, and such files with headers made by hand. */
+/* A model built by hand, with only what a weights file needs, and weights files whose headers are written by hand. */
 #pragma once
 
 #include "tests/support/test.h"
@@ -7,7 +7,7 @@
 extern gs_model hand_made;
 extern const float hand_made_values[16];
 
-/* Parts of its header. */
+/* Fragments of its header. */
 #define METADATA                                                                                             \
     "\"__metadata__\":{\"format\":\"pt\",\"input\":\"1x1x4\",\"mean\":\"0.25\",\"std\":\"0.100000001\","     \
     "\"model\":\"conv 2 1x3, flatten, linear 2 "                                                             \
@@ -17,7 +17,7 @@ extern const float hand_made_values[16];
 #define LINEAR_W "\"2.weight\":{\"dtype\":\"F32\",\"shape\":[2,4],\"data_offsets\":[32,64]}"
 #define GOOD "{" METADATA "," CONV_W "," CONV_B "," LINEAR_W "}"
 
-/* Of a file in a new folder. */
+/* The path of a file in a new folder. */
 const char *hand_made_path(void);
 
 /* A file with this header and the first `count` bytes of the values. */

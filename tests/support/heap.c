@@ -40,7 +40,7 @@ static void take_back(void *memory) {
     atomic_fetch_sub_explicit(&in_use, malloc_usable_size(memory), memory_order_relaxed);
 }
 
-/* Libraries shall call these too. */
+/* Libraries must call these too. */
 #pragma GCC visibility push(default)
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -62,7 +62,7 @@ void *realloc(void *memory, size_t bytes) {
     count_one(bytes, __builtin_return_address(0));
     const size_t before = malloc_usable_size(memory);
     void *moved = __libc_realloc(memory, bytes);
-    if (!moved && bytes > 0) return NULL; /* `memory` stays as it was */
+    if (!moved && bytes > 0) return NULL; /* `memory` is unchanged */
     atomic_fetch_sub_explicit(&in_use, before, memory_order_relaxed);
     return given(moved);
 }

@@ -25,7 +25,7 @@ bool gs_test_variable_of(pid_t pid, const char *name, char *value, size_t size) 
     return false;
 }
 
-/* The process whose folder in /proc this is, if `parent` is its parent; else 0. */
+/* The process of this folder of /proc, if its parent is `parent`; else 0. */
 static pid_t child_of(pid_t parent, const char *name) {
     char path[300];
     int pid, its;
@@ -86,9 +86,9 @@ int gs_test_launcher_end(pid_t launcher) {
     return status;
 }
 
-/* Nobody else's, as long as this process lives: the name of a socket is free again when its process has ended. */
+/* Claims the port for as long as this process lives: when a process ends, the name of its socket becomes free again. */
 static bool keep_for_us(int port) {
-    struct sockaddr_un name = {.sun_family = AF_UNIX}; /* an abstract name, which begins with a zero */
+    struct sockaddr_un name = {.sun_family = AF_UNIX}; /* an abstract name: it starts with a zero byte */
     snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "gradsum-test port %d", port);
     const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(s >= 0);
@@ -110,7 +110,7 @@ static bool is_free(int port) {
 int gs_test_free_port(void) {
     enum { FIRST = 12000, COUNT = 4000 };
     static int next = -1;
-    if (next < 0) next = (int)(getpid() % (COUNT / 40)) * 40; /* others begin elsewhere */
+    if (next < 0) next = (int)(getpid() % (COUNT / 40)) * 40; /* other processes start elsewhere */
     for (int i = 0; i < COUNT; i++) {
         const int port = FIRST + next++ % COUNT;
         if (keep_for_us(port) && is_free(port)) return port;

@@ -1,4 +1,4 @@
-/* Reading what train --log has written. Anything that is missing, or is not JSON, fails the test. */
+/* Reads what train --log has written. Anything that is missing or is not JSON fails the test. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -7,10 +7,10 @@
 
 bool gs_test_is_there(const char *folder, const char *name);
 
-/* A new place for a log, which is not there yet. */
+/* A path for a new log, which does not exist yet. */
 const char *gs_test_new_log(void);
 
-/* Kept. metrics.jsonl as an array; half a last line is left out. */
+/* metrics.jsonl as an array, without an incomplete last line. The result is kept. */
 cJSON *gs_test_json(const char *folder, const char *name);
 cJSON *gs_test_metrics(const char *folder);
 

@@ -1,10 +1,10 @@
-/* Small models whose training is compared with PyTorch's (test_model_training.c). Together they hold every layer in
- * every place that matters: at the start and the end of a branch, before and after layers that own their buffers, so
- * that a wrong overlap in memory shows. tests/golden/make.py reads this file too.
+/* Small models whose training is compared with PyTorch's (test_model_training.c). Together they contain every layer in
+ * every position that matters: at the start and the end of a branch, before and after layers that own their buffers. A
+ * wrong overlap in memory then shows. tests/golden/make.py reads this file too.
  *
  *    name, batch, input (c, h, w), loss, text
  *
- * No include guard: whoever includes it defines what MODEL becomes.
+ * No include guard: the including file defines MODEL.
  */
 MODEL(softmax, 7, 1, 4, 4, GS_SOFTMAX_CROSS_ENTROPY, "flatten, linear 5")
 MODEL(mlp, 5, 1, 3, 3, GS_SOFTMAX_CROSS_ENTROPY, "flatten, linear 8, relu, linear 7 no_bias, tanh, linear 4")

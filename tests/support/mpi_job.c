@@ -1,8 +1,8 @@
 /* What each process of a job of test_mpi.c does, when mpirun has started this program again:
  *
- * GS_TEST_MPI     the job
- * GS_TEST_MPI_LOCAL   workers of each process, a digit each: "13"
- * GS_TEST_FOLDER  where they wait for each other, without MPI */
+ * GS_TEST_MPI        the job
+ * GS_TEST_MPI_LOCAL  workers of each process, a digit each: "13"
+ * GS_TEST_FOLDER     a folder in which they wait for each other without MPI */
 #include "tests/support/ranks.h"
 
 #include <signal.h>
@@ -68,8 +68,8 @@ static void wait_until_done(int rank) {
     for (int i = 0; i < 30000 && access(place_of(rank), F_OK) != 0; i++) usleep(10000);
 }
 
-/* What a rank does when it is not the last one: it fails, and then at once again with the same message. The
- * reader of a gather or a reduce may be needed by none, so that its failure is only seen by what comes next. */
+/* Every rank except the last fails, and fails again at once with the same message. Possibly no rank needs the reader of
+ * a gather or a reduce, so that only the next call notices its failure. */
 static gs_status fails_twice(gs_comm *c, gs_operation operation) {
     static _Thread_local float in[100 * GS_TEST_RANKS], out[100 * GS_TEST_RANKS];
     char first[1024];
@@ -93,7 +93,7 @@ static gs_status abort_body(gs_comm *c, void *context) {
     return gs_comm_barrier(c);
 }
 
-/* The last rank does not come before the others have given up. */
+/* The last rank arrives only after the others have given up. */
 static gs_status late_body(gs_comm *c, void *context) {
     const gs_operation *operation = context;
     if (c->rank == c->size - 1) {
@@ -122,8 +122,8 @@ static gs_status killed_body(gs_comm *c, void *context) {
     }
 }
 
-/* A job that must fail: each rank says how, in a file: mpirun may not read all that was printed. None ends before all
- * have said it, since mpirun ends the others. */
+/* A job that must fail. Each rank writes how it failed to a file, because mpirun may not read all of the output. No
+ * rank ends before all have written, since mpirun then ends the others. */
 static gs_status job_fails(job *j, gs_test_body body, double timeout) {
     gs_operation operation = (gs_operation)atoi(environment("GS_TEST_OPERATION", "0"));
     GS_TRY(run(j, timeout, false, body, &operation));

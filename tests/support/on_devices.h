@@ -1,10 +1,10 @@
-/* Tests of one operation, written for one device and run on every one. */
+/* Tests of one operation, written for one device and run on all devices. */
 #pragma once
 
 #include "tests/support/devices.h"
 #include "tests/support/test.h"
 
-/* Run a test on every device. */
+/* Run a test on all devices. */
 static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
     FOR_EACH_DEVICE (d) test(d);
 }
@@ -14,12 +14,11 @@ static inline void gs_test_on_every_device(void (*test)(gs_device *)) {
         gs_test_on_every_device(name##_on);                                                                  \
     }
 
-/* A device, and memory of one, which the test owns. */
+/* A device, and memory on it; the test owns both. */
 gs_device *gs_test_device(const char *name, int threads);
 gs_mem gs_test_alloc(gs_device *, size_t bytes);
 gs_mem gs_test_put(gs_device *, const void *data, size_t bytes);
-gs_mem gs_test_new_mem(gs_device *, const void *data,
-                       size_t count); /* numbers of 32 bits; data may be NULL */
+gs_mem gs_test_new_mem(gs_device *, const void *data, size_t count); /* 32-bit numbers; data may be NULL */
 
 static inline void gs_test_check_floats(gs_device *d, gs_mem m, const float *want, size_t count,
                                         const char *what) {

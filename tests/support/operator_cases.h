@@ -1,11 +1,10 @@
-/* The table of operator cases. Every backend must do all of them right: against PyTorch, against finite differences,
- * and like the cpu backend (test_operators.c). tests/golden/make.py reads this file too, to ask PyTorch.
+/* The table of operator cases. On every backend each case must agree with PyTorch, with finite differences and with the
+ * cpu backend (test_operators.c). tests/golden/make.py reads this file too, to ask PyTorch.
  *
- * SMALL cases reach every kernel and every branch; under a checker that is a hundred times slower they run alone, and
- * only against PyTorch (GRADSUM_TEST_SMALL=1). CASE adds sizes that are odd, prime or a little more than a power of
- * two.
+ * SMALL cases reach every kernel and every branch; under a checker that slows them a hundredfold, only these run, and
+ * only against PyTorch (GRADSUM_TEST_SMALL=1). CASE adds odd sizes, primes, and sizes slightly above a power of two.
  *
- * No include guard: whoever includes it defines what SMALL and CASE become.
+ * No include guard: the including file defines SMALL and CASE.
  */
 
 /*    linear  n, in, out, bias */
@@ -78,7 +77,7 @@ CASE(conv2d, 1, 20, 5, 64, 24, 3, 3, 1, 1, 1, 1, 1)
 CASE(conv2d, 3, 16, 35, 34, 16, 3, 3, 1, 1, 1, 1, 0)
 CASE(conv2d, 2, 32, 9, 6, 16, 3, 3, 1, 1, 1, 1, 1)
 
-/*    conv2d_groups  as conv2d, then groups, dilation_h, dilation_w, bias; conv2d itself, in files of its own */
+/*    conv2d_groups  as conv2d, then groups, dilation_h, dilation_w, bias; conv2d with separate golden files */
 SMALL(conv2d_groups, 1, 2, 1, 1, 2, 1, 1, 1, 1, 0, 0, 2, 1, 1, 1)
 SMALL(conv2d_groups, 2, 3, 5, 6, 3, 3, 3, 1, 1, 1, 1, 3, 1, 1, 1)
 SMALL(conv2d_groups, 1, 2, 7, 6, 6, 3, 2, 2, 1, 1, 0, 2, 1, 1, 0)
@@ -200,7 +199,7 @@ CASE(attention_cached, 1, 7, 190, 200, 65, 1)
 CASE(attention_cached, 5, 16, 64, 333, 128, 4)
 CASE(attention_cached, 1, 1, 1000, 1024, 24, 1)
 
-/*    element-wise, each row of GS_ELEMENT_WISE  count, and the number of those that take one */
+/*    element-wise, each row of GS_ELEMENT_WISE  count, and the operator's parameter if it takes one */
 #define ELEMENT_WISE_CASES(of, name, ...)                                                                    \
     SMALL(name, 1, 1) SMALL(name, 7, 2) SMALL(name, 33, 3) SMALL(name, 0, 1) CASE(name, 257, 2)              \
     CASE(name, 40003, 1)

@@ -1,4 +1,4 @@
-/* The operators of sequences, with cases: rows of the table in operator_table.c. */
+/* The sequence operators that have cases: rows of the table in operator_table.c. */
 #include <math.h>
 
 #include "tests/support/operators.h"

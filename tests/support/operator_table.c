@@ -86,7 +86,7 @@ static gs_status conv2d_backward(const instance *t) {
                                            (size_t)t->c->arg[0], &s, t->add, t->relu ? &relu : NULL);
 }
 
-/* The same operator with other sizes, which are other files. */
+/* The same operator with other sizes and separate golden files. */
 static gs_conv2d_sizes conv2d_groups_sizes(const int *a) {
     gs_conv2d_sizes s = conv2d_sizes(a);
     s.groups = a[11], s.dilation_h = a[12], s.dilation_w = a[13];
@@ -176,7 +176,7 @@ static gs_status avg_pool2d_backward(const instance *t) {
                                                &s);
 }
 
-/* The statistics of x, or, in evaluation, some that do not follow from x; and the sums of backward. */
+/* The statistics of x, or in evaluation some that do not follow from x, and the sums of backward. */
 typedef struct norm_test {
     gs_batch_norm_sizes sizes;
     gs_mem all, mean, var, sums;
@@ -204,7 +204,7 @@ static void batch_norm_counts(const int *a, size_t *count) {
 
 static int batch_norm_summands(const int *a, tensor output) {
     (void)output;
-    return a[0] * a[2] + 1; /* of the statistics, and of dw and db; in backward of the means of these */
+    return a[0] * a[2] + 1; /* of the statistics, and of dw and db; in backward, of their means */
 }
 
 static gs_status batch_norm_forward(const instance *t) {
@@ -244,7 +244,7 @@ static int one_summand(const int *a, tensor output) {
     return 1;
 }
 
-/* What backward reads besides dy, and the number of those that take one. */
+/* What backward reads besides dy, and the operator's parameter if it takes one. */
 #define TENSOR_x X
 #define TENSOR_y Y
 #define RUN_BOTH(forward, backward, reads, ...)                                                              \
@@ -286,7 +286,7 @@ static gs_status softmax_cross_entropy_backward(const instance *t) {
         t->device, p[DX], p[Y], p[LABELS], (size_t)t->c->arg[0], t->c->arg[1], smoothing_of(t));
 }
 
-/* The target is called w here; nothing asks for its gradient. */
+/* The target is called w here; no test asks for its gradient. */
 static void mean_squared_error_counts(const int *a, size_t *count) {
     count[X] = count[DX] = count[W] = (size_t)(a[0] * a[1]);
     count[STATS] = LOSS_STATS;
@@ -304,8 +304,7 @@ static gs_status mean_squared_error_backward(const instance *t) {
                                                        t->c->arg[1]);
 }
 
-/* Linear operators are differentiated with a step of 1, which is exact but for rounding; see
- * test_operators.c. */
+/* Linear operators are differentiated with a step of 1, which is exact up to rounding; see test_operators.c. */
 #define ROW_OF(args, name, forward, backward, reads)                                                         \
     {name,      args, element_counts, forward,     backward,           AWAY_FROM_0,                          \
      1 / 32.0f, true, false,          one_summand, TENSOR_##reads == X},
@@ -331,7 +330,7 @@ static const operator_test operators[] = {
      softmax_cross_entropy_backward, WIDE, 1 / 16.0f, false, true, loss_summands, false},
     {"mean_squared_error", 2, mean_squared_error_counts, mean_squared_error_forward,
      mean_squared_error_backward, ANYWHERE, 4, false, true, loss_summands, false},
-    {"sgd_update", 5, NULL, NULL, NULL, ANYWHERE, 0, false, false, NULL, false}, /* has a test of its own */
+    {"sgd_update", 5, NULL, NULL, NULL, ANYWHERE, 0, false, false, NULL, false}, /* has a separate test */
 };
 
 const operator_test *operator_of_name(const char *name) {

@@ -21,7 +21,7 @@ const char *operator_of_case(size_t i) {
 }
 
 const operator_case *next_case(const char *op, const operator_case *c) {
-    static const void *before; /* what the test owns besides its cases */
+    static const void *before; /* what the test owns in addition to its cases */
     const operator_case *end = all_cases + sizeof all_cases / sizeof *all_cases;
     if (c) gs_test_free_since(before);
     before = gs_test_mark();
@@ -84,7 +84,7 @@ static void set_inputs(instance *t) {
 
 static const float guard = 12345.0f;
 
-/* The tensor's values with guards before and after them, in one piece: after a write into the middle of a buffer
+/* The tensor's values with guards before and after them, in one write: after a write into the middle of a buffer,
  * Oclgrind 21.10 takes another part of it for initialised. */
 static void write_guarded(instance *t, tensor which) {
     size_t total = t->count[which] + 2 * t->offset;
@@ -103,7 +103,7 @@ void instance_open(instance *t, gs_device *device, const operator_case *c, size_
         size_t total = t->count[i] + 2 * offset;
         t->base[i] = gs_test_alloc(device, total * sizeof(float));
         t->place[i] = gs_at(t->base[i], offset);
-        bool garbage = i != STATS; /* to be written, not read or added to: NaN would show */
+        bool garbage = i != STATS; /* must be written, not read or added to: NaN would show */
         if (i < INPUTS) {
             write_guarded(t, (tensor)i);
         } else {
@@ -131,11 +131,11 @@ void instance_read(instance *t, tensor which) {
     assert_ok(ops->read(t->device, all, t->base[which], total * sizeof(float)));
     for (size_t i = 0; i < t->offset; i++)
         if (all[i] != guard || all[total - 1 - i] != guard)
-            fail_msg("%s on %s: something was written %zu elements %s %s", operator_case_name(t->c),
+            fail_msg("%s on %s: an element %zu places %s %s was overwritten", operator_case_name(t->c),
                      t->device->name, t->offset - i, all[i] != guard ? "before" : "after",
                      tensor_names[which]);
     memcpy(t->host[which], all + t->offset, t->count[which] * sizeof(float));
-    gs_test_free(all); /* differences of outputs read them many times */
+    gs_test_free(all); /* finite differences read them many times */
 }
 
 gs_mem test_narrowed(gs_device *d, gs_mem x, size_t count, bool relu) {

@@ -3,15 +3,15 @@
 
 #include "backend.h"
 
-/* Every tensor that some operator has. */
+/* All tensors that an operator may use. */
 typedef enum tensor { X, W, B, LABELS, DY, Y, INDEX, STATS, DX, DW, DB, TENSORS } tensor;
 enum { INPUTS = Y };                       /* the tensors before Y are inputs */
-enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* a loss adds to these and leaves the others alone */
+enum { LOSS_STATS = GS_STAT_SAMPLES + 1 }; /* losses add to these and leave the other tensors alone */
 
 extern const char *const tensor_names[TENSORS]; /* as in the golden files */
 
-/* The operators with cases. A new one is a name here, a row of `operators` (operator_table.c) and cases; those of
- * GS_ELEMENT_WISE have all that already. */
+/* The operators with cases. A new one needs a name here, a row of `operators` (operator_table.c) and cases. The
+ * operators of GS_ELEMENT_WISE need none of these. */
 #define TESTED_ELEMENT_WISE(of, name, ...) of(name)
 #define TESTED_OPERATORS(of)                                                                                 \
     of(linear) of(conv2d) of(conv2d_groups) of(max_pool2d) of(avg_pool2d) of(batch_norm) of(layer_norm)      \
@@ -33,72 +33,71 @@ typedef struct operator_test {
     void (*counts)(const int *arg, size_t *count);
     gs_status (*forward)(const instance *);
     gs_status (*backward)(const instance *); /* NULL: there is none */
-    /* What x must avoid, so that results and finite differences are well defined. */
+    /* Values that x must avoid, so that results and finite differences are well defined. */
     enum { ANYWHERE, WIDE, AWAY_FROM_0, DISTINCT, TOKENS } x;
     float step;        /* of finite differences, see test_operators.c */
     bool element_wise; /* y may be x, dx may be dy */
-    bool is_loss;      /* the scalar to differentiate is the loss itself, and there is no dy */
+    bool is_loss;      /* differentiates the loss itself; there is no dy */
     /* An element of this output is a sum of this many numbers. */
     int (*summands)(const int *arg, tensor output);
-    bool reads_x; /* element-wise, and backward reads x instead of y */
+    bool reads_x; /* element-wise; backward reads x instead of y */
 } operator_test;
 
 struct instance {
     const operator_test *op;
     const operator_case *c;
     gs_device *device;
-    bool relu;     /* linear, conv2d: with the relu that follows, as one operator */
+    bool relu;     /* linear, conv2d: fused with the following relu */
     bool add;      /* backward adds to dw and db */
-    size_t offset; /* elements before and after each tensor that nobody may touch */
+    size_t offset; /* elements before and after each tensor that must not change */
     size_t count[TENSORS];
-    float *host[TENSORS];  /* inputs, and what instance_read got; INDEX and LABELS are int32_t in truth */
+    float *host[TENSORS];  /* inputs, and what instance_read received; INDEX and LABELS really hold int32_t */
     gs_mem base[TENSORS];  /* allocations */
-    gs_mem place[TENSORS]; /* what the operator is called with; a test may change it */
-    gs_mem kept[TENSORS];  /* what backward reads instead of x, or y; GS_NONE: place */
+    gs_mem place[TENSORS]; /* the operator's arguments; a test may change them */
+    gs_mem kept[TENSORS];  /* what backward reads instead of x or y; GS_NONE: `place` */
 };
 
 static inline gs_mem instance_kept(const instance *t, tensor which) {
     return t->kept[which].base ? t->kept[which] : t->place[which];
 }
 
-/* A copy in 16 bits, on a device that can (backend.h); which the test owns. */
+/* A 16-bit copy, on a device that stores such numbers (backend.h). The test owns it. */
 gs_mem test_narrowed(gs_device *, gs_mem x, size_t count, bool relu);
 
 /* The end of that table, in operator_sequences.c; a row without a name ends it. */
 extern const operator_test sequence_operators[];
 
-/* Its row of the table in operator_table.c; a name that is not there is a bug. */
+/* Its row of the table in operator_table.c; an unknown name is a bug. */
 const operator_test *operator_of_name(const char *);
 
 /* The operator of case `i` of operator_cases.h; NULL after the last case. */
 const char *operator_of_case(size_t i);
 
-/* The next case of operator `op` that is to be run, after `c` (NULL: the first); NULL at the end. What the test has got
- * to own for `c` is freed. */
+/* The next case of operator `op` to run, after `c` (NULL: the first); NULL at the end. Frees what the test has come to
+ * own for `c`. */
 const operator_case *next_case(const char *op, const operator_case *c);
 
 /* "conv2d 7 1 28 28 6 5 5 1 1 2 2 1", as in the golden files. Static buffer. */
 const char *operator_case_name(const operator_case *);
 
-/* Allocate all tensors `offset` elements into allocations of their own, write the inputs; outputs begin
- * as garbage, but stats, which are added to, as zeros. The test owns them. */
+/* Allocates all tensors, each `offset` elements into its own allocation, and writes the inputs. Outputs start as
+ * garbage, except for stats, which are added to and start as zeros. The test owns them. */
 void instance_open(instance *, gs_device *, const operator_case *, size_t offset);
 
 void instance_forward(const instance *);
 void instance_backward(const instance *);
 
-/* Forward, backward, and all outputs to host. */
+/* Runs forward and backward, then copies all outputs to host. */
 void instance_run(instance *);
 
 double root_mean_square(const float *v, size_t count);
 
-/* Copy a tensor to host[which], and see that nothing around it was touched. */
+/* Copies a tensor to host[which] and checks that nothing around it changed. */
 void instance_read(instance *, tensor which);
 /* Write one element of an input. */
 void instance_poke(instance *, tensor which, size_t i, float value);
 
-/* The inputs' formula, which golden/make.py has in Python: a hash of (i, salt); a multiple of 2^-15 in [-1,
- * 1). */
+/* The formula of the inputs, the same as in golden/make.py: a hash of (i, salt); a multiple of 2^-15 in [-1, 1). */
 uint32_t test_hash(size_t i, uint32_t salt);
 float test_value(size_t i, uint32_t salt);
 

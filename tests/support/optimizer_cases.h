@@ -1,10 +1,10 @@
-/* Five updates by each optimiser, compared with PyTorch's, or for lars, lamb and lion with the papers' formulas on PyTorch's
- * tensors (test_optimizers.c). tests/golden/make.py reads this file too.
- * The weights are those of "flatten, linear OUT, linear 3" with IN inputs.
+/* Five updates by each optimiser, compared with PyTorch's, or, for lars, lamb and lion, with the papers' formulas
+ * computed on PyTorch's tensors (test_optimizers.c). tests/golden/make.py reads this file too. The weights are those of
+ * "flatten, linear OUT, linear 3" with IN inputs.
  *
  *    small, name, IN, OUT, samples, lr, momentum or beta1, beta2, epsilon, weight decay
  *
- * No include guard: whoever includes it defines what UPDATES becomes.
+ * No include guard: the including file defines UPDATES.
  */
 UPDATES(1, nesterov, 1, 1, 1, 0.1, 0.9, 0, 0, 0)
 UPDATES(1, nesterov, 5, 7, 8, 0.05, 0.5, 0, 0, 0.01)

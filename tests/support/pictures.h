@@ -1,4 +1,4 @@
-/* Pictures of the tests, written by the libraries themselves. */
+/* Test pictures, written by the image libraries themselves. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,10 +9,10 @@ typedef struct jpeg_form {
     int quality;    /* 0: 90 */
     int components; /* 1: grey, 3: RGB, 4: CMYK; 0: 3 */
     bool progressive;
-    int subsampling; /* of colour: 2 is half in both directions; 0: 1 */
+    int subsampling; /* chroma subsampling: 2 halves both directions; 0: 1 */
 } jpeg_form;
 
-/* x[h][w][components] as a file in memory; to be freed. */
+/* x[h][w][components] as a file in memory; free it. */
 unsigned char *make_jpeg(const unsigned char *x, int w, int h, jpeg_form, size_t *bytes);
 
 /* How a PNG is written: the colour type and the bit depth of libpng. */
@@ -21,14 +21,14 @@ typedef struct png_form {
     bool interlaced;
 } png_form;
 
-/* rows[h] with the bytes of that form; a palette has the colours (i, 2 i, 255 - i). To be freed. */
+/* rows[h] hold bytes of that form; a palette holds the colours (i, 2 i, 255 - i). Free the result. */
 unsigned char *make_png(const unsigned char *rows, size_t row_bytes, int w, int h, png_form, size_t *bytes);
 
-/* A picture of smooth colours that depend on `id`: x[h][w][3], with a byte behind it; to be freed. */
+/* A picture of smooth colours that depend on `id`: x[h][w][3], followed by one more byte; free it. */
 unsigned char *make_colours(int id, int w, int h);
 
-/* Write these bytes to folder/name, whose folders are made. */
+/* Writes these bytes to folder/name; creates the folders. */
 void write_bytes(const char *folder, const char *name, const void *data, size_t bytes);
 
-/* The picture `id` as folder/name, a PNG where the name says so, else a JPEG. */
+/* Writes the picture `id` to folder/name: a PNG if the name says so, else a JPEG. */
 void write_picture(const char *folder, const char *name, int id, int w, int h);

@@ -26,7 +26,7 @@ static char *run_to(int wanted, const char *command) {
     return output;
 }
 
-/* `begin` and what the caller's format and arguments give. */
+/* Formats `begin`, then the caller's format and arguments. */
 #define COMMAND(text, begin, format)                                                                         \
     char text[COMMAND_SIZE];                                                                                 \
     do {                                                                                                     \
@@ -68,7 +68,7 @@ void gs_test_fits(const char *output, size_t columns) {
         if (strcspn(line, "\n") > columns) fail_msg("more than %zu columns: %.200s", columns, line);
 }
 
-/* Where a fact that names a file goes on in the next line depends on the length of TMPDIR. */
+/* The length of TMPDIR decides where a line that names a file is wrapped. */
 static const char *unwrap(char *text) {
     static const char wrap[] = "\n         ";
     for (char *at; (at = strstr(text, wrap)); *at = ' ')

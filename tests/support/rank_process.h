@@ -1,5 +1,5 @@
-/* Ranks that are processes: this program, started again. Each comes to the rendezvous in the folder, is connected, says
- * how it went, and ends.
+/* Ranks that are processes: this program, started again. Each one comes to the rendezvous in the folder, connects,
+ * reports the outcome, and ends.
  */
 #pragma once
 
@@ -11,22 +11,22 @@ typedef struct gs_test_rank {
     char log[400];
 } gs_test_rank;
 
-/* A folder to meet in. */
+/* A folder for the rendezvous. */
 void gs_test_new_folder(char folder[400]);
 
 gs_test_rank gs_test_start_rank(int rank, int size, const char *folder, double timeout);
 
-/* It kills itself with this signal as soon as it is connected, before Gloo begins. For 3 ranks or more. */
+/* It kills itself with this signal as soon as it is connected, before Gloo starts. Needs at least 3 ranks. */
 gs_test_rank gs_test_start_ill_rank(int rank, int size, const char *folder, double timeout, int signal);
 
-/* Until the rank has come to the folder, with a file that only its user reads: the secret is in it. */
+/* Waits until the rank has come to the folder. Its file there holds the secret, so only its user may read it. */
 void gs_test_await_rank(const char *folder, int rank);
 
-/* Its wait status; it is killed, and the test fails, if it has not ended after 300 s. */
+/* Its wait status. After 300 s it is killed and the test fails. */
 int gs_test_rank_end(const gs_test_rank *);
 
-/* After its end: what it has printed. */
+/* After its end: its output. */
 const char *gs_test_rank_said(const gs_test_rank *);
 
-/* After its end: what it has printed contains `part`. */
+/* After its end: its output contains `part`. */
 void gs_test_rank_says(const gs_test_rank *, const char *part);

@@ -16,8 +16,8 @@ typedef struct world_test {
     gs_test_outcome *outcome;
     const char *folder;
     bool checked;
-    atomic_int ready;   /* comms that are made */
-    atomic_bool unmade; /* one could not be */
+    atomic_int ready;   /* comms created so far */
+    atomic_bool unmade; /* one failed */
 } world_test;
 
 typedef struct worker {
@@ -86,7 +86,8 @@ gs_status gs_test_run_process(gs_comm *processes, int local, double timeout, boo
     return GS_OK;
 }
 
-/* No body begins before all comms are made: a rank that fails at once would make that fail in other processes. */
+/* No body starts before all comms exist: a rank that failed at once would make comm creation fail in other
+ * processes. */
 static gs_status begin_together(gs_comm *c, void *context) {
     world_test *t = context;
     atomic_fetch_add(&t->ready, 1);
@@ -94,7 +95,7 @@ static gs_status begin_together(gs_comm *c, void *context) {
     return t->body(c, t->context);
 }
 
-/* "two-level": as if there were two processes on each machine. */
+/* "two-level": as if each machine ran two processes. */
 static gs_status connect_processes(gs_rendezvous *r, gs_comm **out) {
     gs_comm *gloo;
     char machine[20];
@@ -148,7 +149,7 @@ static void run_ranks(const gs_test_layout *layout, double timeout, bool checked
         if (processes[p].status != GS_OK)
             fail_msg("%s: process %d: %s", layout->name, p, processes[p].message);
     if (layout->processes > 0 && access(folder, F_OK) == 0)
-        fail_msg("%s: the folder %s is still there", layout->name, folder);
+        fail_msg("%s: the folder %s still exists", layout->name, folder);
 }
 
 void gs_test_run_ranks(const gs_test_layout *layout, double timeout, gs_test_body body, void *context,

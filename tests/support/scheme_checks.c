@@ -37,7 +37,7 @@ static gs_status check_same(gs_comm *c, const char *scheme, const float *data, f
     return GS_OK;
 }
 
-/* Whole numbers whose sums no float rounds: every order of additions gives the same. */
+/* Whole numbers whose sums are exact in floats: every order of additions gives the same sum. */
 static gs_status check_exact(gs_sync *s, float *x, size_t count) {
     int ranks = s->comm->size;
     for (size_t i = 0; i < count; i++) x[i] = (float)(i % 1000 * 16) + (float)s->comm->rank;
@@ -57,7 +57,7 @@ static gs_status sums(gs_sync *s, float *x, float *other) {
         size_t count = counts[n];
         GS_TRY(check_exact(s, x, count));
         for (size_t i = 0; i < count; i++) x[i] = number(c->rank, i);
-        x[count] = 4711; /* behind the end */
+        x[count] = 4711; /* after the end */
         GS_TRY(gs_sync_run(s, x, count));
         RANK_CHECK(x[count] == 4711, "%s of %zu writes behind the end", s->scheme->name, count);
         GS_TRY(check_sum(c, s->scheme->name, x, count));
@@ -77,7 +77,7 @@ gs_status gs_check_scheme_sums(gs_sync *s, float *last) {
 
 /* ---- rounds, messages and bytes ---- */
 
-/* What was counted is what the formula says, and the messages that are told are those that are counted. */
+/* The counts match the formula, and the observer sees exactly the counted messages. */
 typedef struct watched {
     size_t messages, bytes;
     int rounds, last_round;
@@ -123,7 +123,7 @@ gs_status gs_check_scheme_counts(gs_sync *s) {
     const gs_sync_observer observer = {&seen, see_message, see_round, NULL};
     float *x = calloc(1003, sizeof *x);
     gs_status status = x ? GS_OK : no_memory();
-    s->observer = &observer; /* cppcheck-suppress autoVariables ; gone again below */
+    s->observer = &observer; /* cppcheck-suppress autoVariables ; cleared again below */
     for (size_t n = 0; status == GS_OK && n < sizeof counts / sizeof *counts; n++)
         status = check_count(s, x, counts[n]);
     s->observer = NULL;

@@ -1,4 +1,4 @@
-/* A small text of the tests, with characters of one to four bytes. */
+/* A small text for tests, with characters of one to four bytes. */
 #pragma once
 
 #include "tests/support/test.h"
@@ -6,13 +6,13 @@
 /* In Python: "".join(chr(97 + (i * i + i // 7) % 23) if i % 5 else " é\n€𝄞"[i // 5 % 5] for i in range(700)) */
 enum { LENGTH = 700, BYTES = 868, KINDS = 28, TEST = 70, CONTEXT = 10 };
 
-/* The text, with a 0 behind it: room for 4 LENGTH + 1 bytes. Returns BYTES. */
+/* The text, followed by a 0: needs 4 LENGTH + 1 bytes. Returns BYTES. */
 size_t make_text(char *text);
 
-/* "text:" and a new file with it. */
+/* "text:" and the path of a new file that holds it. */
 const char *text_file(void);
 
-/* A file with these bytes. */
+/* Writes a file of these bytes. */
 void write_file(const char *path, const void *data, size_t bytes);
 
 gs_dataset *load_text(const char *where, gs_split, gs_text_options);
@@ -20,9 +20,9 @@ gs_dataset *load_text(const char *where, gs_split, gs_text_options);
 /* Its characters, in windows of CONTEXT. */
 extern const gs_text_options SMALL;
 
-/* To train on it: the last token alone says what comes next, by a row of the table for each. */
+/* For training on it: the last token alone determines the next one, through one table row per token. */
 enum { BATCH = 7, EPOCHS = 3 };
 gs_settings text_settings(const char *where, const char *devices);
 
-/* A model with attention and layer_norm, whose sums go over many tokens. */
+/* A model with attention and layer_norm, which sum over many tokens. */
 extern const char TRANSFORMER[];

@@ -68,7 +68,7 @@ void gs_test_catch_stderr(void) {
     caught = tmpfile();
     stderr_before = dup(STDERR_FILENO);
     if (!caught || stderr_before < 0 || dup2(fileno(caught), STDERR_FILENO) < 0)
-        gs_bug("standard error cannot be caught");
+        gs_bug("cannot catch standard error");
 }
 
 char *gs_test_caught(void) {
@@ -79,8 +79,7 @@ char *gs_test_caught(void) {
     const long size = ftell(caught);
     char *text = calloc(1, (size_t)size + 1);
     rewind(caught);
-    if (!text || fread(text, 1, (size_t)size, caught) != (size_t)size)
-        gs_bug("what was caught cannot be read");
+    if (!text || fread(text, 1, (size_t)size, caught) != (size_t)size) gs_bug("cannot read the caught text");
     fclose(caught);
     return gs_test_keep(text);
 }
@@ -89,7 +88,7 @@ static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 static struct kept {
     struct kept *before;
     void *memory;
-} * kept; /* here what looks for leaks finds it */
+} * kept; /* here the leak checker finds it */
 
 void *gs_test_keep(void *memory) {
     struct kept *k = malloc(sizeof *k);
@@ -125,11 +124,11 @@ void *gs_test_calloc(size_t count, size_t bytes) {
     return gs_test_own(calloc(count + !count, bytes), free);
 }
 
-/* The first one from here on that is this, or with NULL any. */
+/* The first element from here on that equals this; NULL: the first of all. */
 static void end_one(struct owned **at, const void *thing) {
     while (*at && thing && (*at)->thing != thing) at = &(*at)->before;
     struct owned *o = *at;
-    if (!o) gs_bug("a test frees what it does not own");
+    if (!o) gs_bug("a test frees a thing that it does not own");
     *at = o->before;
     o->end(o->thing);
     free(o);
@@ -214,11 +213,11 @@ const char *gs_test_folder(void) {
     if (!folder[0]) {
         const char *tmp = getenv("TMPDIR");
         snprintf(folder, sizeof folder, "%s/gradsum-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(folder)) gs_bug("cannot make %s", folder);
+        if (!mkdtemp(folder)) gs_bug("cannot create %s", folder);
         atexit(remove_folder);
     }
     const char *path = gs_test_format("%s/%d", folder, folders++);
-    if (mkdir(path, 0700) != 0) gs_bug("cannot make %s", path);
+    if (mkdir(path, 0700) != 0) gs_bug("cannot create %s", path);
     return path;
 }
 

@@ -1,10 +1,10 @@
-/* Tests: cmocka, one program. A test is a function that begins so:
+/* Tests: cmocka, one program. A test is a function that starts like this:
  *
  *     TEST(known_answers) {
  *
- * The tests of a file are a group that has the file's name, without test_: in core/test_philox.c, philox.
- * `build/gradsum-test` runs all, `build/gradsum-test philox` that group, `build/gradsum-test core/` those of a
- * folder, `build/gradsum-test '*known*'` tests by their names.
+ * The tests of a file form a group, named after the file without test_: those of core/test_philox.c form philox.
+ * `build/gradsum-test` runs all groups, `build/gradsum-test philox` this group, `build/gradsum-test core/` a folder's
+ * groups, `build/gradsum-test '*known*'` the tests whose names match.
  */
 #pragma once
 
@@ -26,7 +26,7 @@
 
 #define TEST(name) TEST_AROUND(name, NULL, NULL)
 
-/* The same, with what cmocka calls before and after it: int setup(void **state), or NULL. And in another group. */
+/* The same with cmocka's setup and teardown, int setup(void **state), or NULL; and the same in another group. */
 #define TEST_AROUND(name, setup, teardown) GS_TEST_OF(NULL, name, setup, teardown)
 #define TEST_IN(group, name) GS_TEST_OF(#group, name, NULL, NULL)
 
@@ -37,7 +37,7 @@
     }                                                                                                        \
     static void name(__attribute__((unused)) void **state)
 
-/* Tests of one function with several arguments. */
+/* Tests that call one function with different arguments. */
 #define GS_TESTS(group, ...)                                                                                 \
     __attribute__((constructor)) static void gs_register_##group(void) {                                     \
         const struct CMUnitTest tests[] = {__VA_ARGS__};                                                     \
@@ -45,13 +45,13 @@
             gs_test_register(__FILE__, #group, __LINE__, tests[i]);                                          \
     }
 
-/* cmocka's teardown of each test. */
+/* The teardown of each test. */
 int gs_test_end(void **state);
 
-/* group NULL: that of the file. In a group the tests run in the order of their lines. */
+/* group NULL: the file's. Within a group the tests run in line order. */
 void gs_test_register(const char *file, const char *group, int line, struct CMUnitTest test);
 
-/* The call succeeds; if not, its message is shown. */
+/* The call succeeds; if not, the failure shows its message. */
 #define assert_ok(call)                                                                                      \
     do {                                                                                                     \
         gs_status gs_test_status = (call);                                                                   \
@@ -67,23 +67,23 @@ void gs_test_register(const char *file, const char *group, int line, struct CMUn
                      gs_status_name(gs_test_status), gs_test_status ? gs_message() : "");                    \
     } while (0)
 
-/* What a test has until it ends: then `end` frees it. And memory from malloc and calloc of which this is true. Any
- * thread may call these. */
+/* gs_test_own: the test owns the thing, and calls `end` on it when the test ends. The other two allocate memory that
+ * the test owns. Any thread may call all three. */
 void *gs_test_own(void *thing, void (*end)(void *thing));
 void *gs_test_malloc(size_t bytes);
 void *gs_test_calloc(size_t count, size_t bytes);
 
-/* What gs_test_own has, freed now: this, and all that it has got since a call of gs_test_mark. */
+/* Frees early what the test owns: this thing, or everything since a call of gs_test_mark. */
 void gs_test_free(void *thing);
 const void *gs_test_mark(void);
 void gs_test_free_since(const void *mark);
 
-/* A model of this config: gs_test_model(d, .text = "lenet", .in = image). d NULL: a plan. The test owns it. */
+/* A model of this config: gs_test_model(d, .text = "lenet", .in = image). d NULL: only a plan. The test owns it. */
 #define gs_test_model(d, ...) gs_test_model_of((d), &(gs_model_config){__VA_ARGS__})
 gs_model *gs_test_model_of(gs_device *d, const gs_model_config *config);
 gs_layer *gs_test_net(const char *text); /* not yet planned */
 
-/* Sets, which the test owns too: that `made` has made, and gs_dataset_load. */
+/* Data sets that the test owns: the one that a call `made`, and one of gs_dataset_load. */
 gs_dataset *gs_test_set(gs_status made, gs_dataset **);
 gs_dataset *gs_test_load(const char *where, gs_split);
 
@@ -91,7 +91,7 @@ static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
     return gs_test_model(NULL, .text = text, .in = in);
 }
 
-/* There cannot be such a model: assert_fails. */
+/* Creating such a model fails (assert_fails). */
 #define assert_no_model(code, part, d, ...)                                                                  \
     do {                                                                                                     \
         gs_model *gs_test_none;                                                                              \
@@ -105,25 +105,25 @@ static inline gs_model *gs_test_plan(const char *text, gs_shape in) {
 void gs_test_near(double got, double want, double absolute, double relative, const char *what,
                   const char *file, int line);
 
-/* The text has each of these parts. */
+/* The text contains each of these parts. */
 #define assert_has(text, ...)                                                                                \
     gs_test_has((text), (const char *const[]){__VA_ARGS__, NULL}, __FILE__, __LINE__)
 void gs_test_has(const char *text, const char *const *part, const char *file, int line);
 
-/* How many times the text has this part; the number that follows it, which must be there. */
+/* The number of times the text contains this part; the number that follows the part, which must exist. */
 int gs_test_count(const char *text, const char *part);
 double gs_test_number_after(const char *text, const char *part);
 
-/* Skip this test, and say what is missing. */
+/* Skip this test and say what is missing. */
 #define skip_because(...) (gs_test_say_skipped(__VA_ARGS__), _skip(__FILE__, __LINE__))
 void gs_test_say_skipped(const char *format, ...) GS_PRINTF(1, 2);
 
-/* For a time-out that must pass, and is short for that reason. What goes wrong may be a living rank that a busy
- * machine held up for as long: then `wrong` is asked again with four times as long, up to minutes. It returns NULL:
- * all is right; or what is wrong, which fails the test in the end. */
+/* For timeouts that must expire, and are short for that reason. A busy machine may delay a living rank that long, so
+ * the failure may be false: `wrong` is called again with four times the timeout, up to minutes. It returns NULL if all
+ * is right, else what is wrong; the last answer fails the test. */
 void gs_test_patiently(double first, const char *(*wrong)(double timeout, void *context), void *context);
 
-/* What `wrong` of gs_test_patiently returns; it is overwritten by the next. */
+/* A text for `wrong` of gs_test_patiently to return; the next call overwrites it. */
 const char *gs_test_wrong(const char *format, ...) GS_PRINTF(1, 2);
 
 static inline uint32_t bits_of(float x) {
@@ -138,20 +138,20 @@ static inline float float_of(uint32_t bits) {
     return x;
 }
 
-/* Between these, standard error is caught: for calls that are meant to fail and say so. Do not assert in between: a
- * failed assertion could leave it caught. The second one returns what was written; kept. */
+/* Standard error is caught between these calls, for code that is meant to fail with a message. Do not assert in
+ * between: a failed assertion could leave it caught. The second call returns what was written; the text is kept. */
 void gs_test_catch_stderr(void);
 char *gs_test_caught(void);
 
-/* Memory from malloc, which is the tests' until they all end: nobody frees it. Any thread may call these. */
+/* Keeps memory from malloc until all tests have ended: do not free it. Any thread may call these. */
 void *gs_test_keep(void *memory);
 char *gs_test_format(const char *format, ...) GS_PRINTF(1, 2); /* a kept text */
 
-/* A file, which can be opened. */
+/* Opens a file; a failure to open it fails the test. */
 FILE *gs_test_open(const char *path, const char *mode);
 
-/* A new folder that is removed, with all in it, when the program ends. */
+/* A new folder. It is removed with its contents when the program ends. */
 const char *gs_test_folder(void);
 
-/* Path of a file of the source tree: "tests/golden/linear.txt". */
+/* The path of a file in the source tree: "tests/golden/linear.txt". */
 const char *gs_test_source(const char *relative);

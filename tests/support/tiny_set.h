@@ -1,4 +1,4 @@
-/* A data set so small and so easy that every run is over in a moment. */
+/* A data set so small and easy that every run ends in a moment. */
 #pragma once
 
 #include "tests/support/test.h"

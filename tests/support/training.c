@@ -5,21 +5,21 @@
 
 #include <math.h>
 
-/* No kinks (test_train.c says why), dropout whose mask must follow the sample, and batches that nothing divides. 6000
- * samples in batches of 333: step 19 has 6 samples (fewer than virtual shards), step 20 begins epoch 2. */
+/* No kinks (test_train.c says why), dropout whose mask must follow the sample, and uneven batches: 6000 samples in
+ * batches of 333. Step 19 has 6 samples, fewer than virtual shards; step 20 starts epoch 2. */
 static const char MODEL[] =
     "conv 4 3x3 stride 2 pad 1, tanh, avg_pool 2, flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333 };
 
-/* Under a slow checker: a tenth of the samples, in batches of a tenth. There are as many steps, and step 19 has 6
- * samples then too. A run that needs all says so: --batch 333. */
+/* Under a slow checker: a tenth of the samples in batches of a tenth. The number of steps is the same, and step 19
+ * again has 6 samples. A run that needs all samples sets --batch 333. */
 static bool tenth(void) {
     const char *value = getenv("GRADSUM_TEST_TENTH");
     return value && strcmp(value, "1") == 0;
 }
 
-/* Rounding only: after these 20 steps the weights (up to 1) were seen to differ by at most 9e-8. One sample that is
- * left out of one step changes them by 1e-4. */
+/* Only rounding: after these 20 steps the weights (up to 1) differed by at most 9e-8. Leaving one sample out of one
+ * step changes them by 1e-4. */
 static const double TOLERANCE = 1e-6;
 
 static gs_settings changed(gs_settings s, const char *options, va_list args) {
@@ -71,7 +71,7 @@ gs_settings gs_test_options(const char *options, ...) {
     return s;
 }
 
-/* The data that runs have by default, unpacked once for all. */
+/* The default data set of the runs, unpacked once. */
 static void keep_data(gs_settings *s) {
     static gs_dataset *set[2], few[2];
     for (gs_split i = GS_TRAIN; i <= GS_TEST && !set[i]; i++) {
@@ -88,7 +88,8 @@ gs_result gs_test_train(const gs_settings *settings) {
     gs_settings s = *settings;
     gs_result *r = gs_test_keep(calloc(1, sizeof *r));
     if (s.data == gs_settings_default().data && !s.train_set) keep_data(&s);
-    /* The others wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no cache. */
+    /* The other workers wait while a worker on OpenCL compiles its kernels: 15 s of CPU time with PoCL 5.0 and no
+     * cache. */
     if (strstr(s.devices, "cl")) s.timeout = fmax(s.timeout, 300);
     assert_ok(gs_train(&s, NULL, r));
     if (s.steps && !r->interrupted) assert_int_equal(r->steps, s.steps);
@@ -125,7 +126,7 @@ double gs_test_difference(const gs_result *a, const gs_result *b) {
 
 void assert_same_bits(const gs_result *a, const gs_result *b, const char *what) {
     if (memcmp(a->weights, b->weights, a->params * sizeof(float)) != 0)
-        fail_msg("%s: other bits; the weights differ by up to %g", what, gs_test_difference(a, b));
+        fail_msg("%s: the bits differ; the weights differ by up to %g", what, gs_test_difference(a, b));
 }
 
 void assert_trains_to(const gs_result *wanted, const gs_settings *s, const char *what) {
@@ -200,7 +201,7 @@ void assert_same_memory(const gs_memory_plan *plan, const gs_result *r, const ch
             for (int k = 0; k < GS_MEMORY_KINDS; k++) {
                 const double said = plan->worker[i].use[p].bytes[k], took = r->worker[i].memory[p].bytes[k];
                 if (fabs(said - took) > 0.5)
-                    fail_msg("%s: worker %d takes %.0f bytes of %s in place %d, and the plan was %.0f", what,
+                    fail_msg("%s: worker %d uses %.0f bytes of %s in place %d, but the plan was %.0f", what,
                              i, took, gs_memory_word((gs_memory_kind)k), p, said);
             }
 }

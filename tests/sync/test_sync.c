@@ -1,4 +1,4 @@
-/* The schemes: each gives the sum, on every rank the same bits, over every transport. */
+/* The schemes: each gives the sum, with the same bits on every rank, over every transport. */
 #include "core/text.h"
 #include "tests/support/ranks.h"
 
@@ -16,7 +16,7 @@ static const gs_test_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts, MOST = GS_CHECK_MOST };
 
-/* These add in the order of the ranks where all are threads of one process. */
+/* These add in rank order if all ranks are threads of one process. */
 static bool adds_in_order(const gs_sync_scheme *s) {
     return s == &gs_sync_allreduce || s == &gs_sync_gloo || s == &gs_sync_hierarchical || s == &gs_sync_ps ||
            s == &gs_sync_sharded_ps;
@@ -35,8 +35,8 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
         GS_TRY(status);
         if (i == 0) memcpy(first, x, MOST * sizeof *x);
         if (layout->processes == 0 && adds_in_order(scheme))
-            RANK_CHECK(memcmp(x, first, MOST * sizeof *x) == 0, "%s gives other bits than %s", scheme->name,
-                       gs_sync_schemes()[0]->name);
+            RANK_CHECK(memcmp(x, first, MOST * sizeof *x) == 0, "the bits of %s differ from those of %s",
+                       scheme->name, gs_sync_schemes()[0]->name);
     }
     return GS_OK;
 }
@@ -50,7 +50,7 @@ TEST(schemes_are_found_by_name) {
     for (int i = 0; gs_sync_schemes()[i]; i++) {
         assert_ok(gs_sync_find(gs_sync_schemes()[i]->name, &scheme));
         assert_ptr_equal(scheme, gs_sync_schemes()[i]);
-        assert_in_range(strlen(scheme->what), 20, 55); /* a line of --help */
+        assert_in_range(strlen(scheme->what), 20, 55); /* one line of --help */
     }
     char wanted[400] = "'rnig'; choose one of";
     for (int i = 0; gs_sync_schemes()[i]; i++)
@@ -87,7 +87,7 @@ static gs_sync_cost cost_of(const gs_sync_scheme *s, int ranks, int rank, size_t
 
 static void assert_cost(const gs_sync_scheme *s, int ranks, int rank, size_t rounds, double messages,
                         double arrays) {
-    enum { COUNT = 5040 }; /* every number up to 10 divides it */
+    enum { COUNT = 5040 }; /* divisible by every number up to 10 */
     gs_sync_cost cost = cost_of(s, ranks, rank, COUNT);
     if (cost.rounds != rounds || (double)cost.messages != messages ||
         fabs((double)cost.bytes - arrays * COUNT * sizeof(float)) > 1e-6)
@@ -96,14 +96,14 @@ static void assert_cost(const gs_sync_scheme *s, int ranks, int rank, size_t rou
                  arrays * COUNT * sizeof(float));
 }
 
-/* The formulas as textbooks have them, for arrays that the ranks divide; arrays: bytes / B. */
+/* The textbook formulas, for arrays that the ranks divide evenly; arrays: bytes / B. */
 TEST(formulas_are_those_of_the_textbook) {
     for (int n = 2; n <= 9; n++) {
         int up = (int)ceil(log2(n)), down = (int)floor(log2(n)), p = 1 << down, extra = n - p;
         size_t fold = extra > 0 ? 2 : 0;
         size_t tree_messages = 0;
         for (int r = 0; r < n; r++) {
-            double folded = r < 2 * extra; /* this one hands in, or back */
+            double folded = r < 2 * extra; /* this rank folds its array in, or gets the sum back */
             bool waits = folded && r % 2 == 1;
             assert_cost(&gs_sync_ps, n, r, 2, r == 0 ? n - 1 : 1, r == 0 ? n - 1 : 1);
             assert_cost(&gs_sync_sharded_ps, n, r, 2, 2 * (n - 1), 2.0 * (n - 1) / n);
@@ -123,7 +123,7 @@ TEST(formulas_are_those_of_the_textbook) {
     assert_int_equal(none.rounds, 0);
 }
 
-/* Few rounds win where a message costs much, few bytes where a byte does. */
+/* Few rounds win where messages are expensive, few bytes where bytes are. */
 TEST(the_model_prefers_what_the_theory_does) {
     const gs_sync_model m = {.alpha = 1e-5, .beta = 1e-9, .gamma = 1e-10};
     for (int n = 4; n <= 64; n *= 2) {
@@ -144,7 +144,7 @@ TEST(the_model_prefers_what_the_theory_does) {
     assert_near(gs_sync_ps.time(3, 1e6, &m), 4 * (1e-5 + 1e-3) + 2e-4, 1e-12, 0);
 }
 
-/* All ranks make the same choice, and say why. */
+/* All ranks make the same choice and say why. */
 static gs_status same_choice(gs_comm *c, void *context) {
     (void)context;
     char mine[sizeof((gs_sync *)0)->why + 40], first[sizeof mine];
@@ -154,7 +154,7 @@ static gs_status same_choice(gs_comm *c, void *context) {
         memset(mine, 0, sizeof mine);
         snprintf(mine, sizeof mine, "%s: %s", s->scheme->name, s->why);
         bool chosen = s->scheme != &gs_sync_auto;
-        /* two ranks over Gloo exchange their arrays, without its ring */
+        /* two ranks over Gloo exchange their arrays without its ring */
         chosen = chosen && (s->scheme != &gs_sync_gloo || c->size > 2);
         gs_sync_free(s);
         memcpy(first, mine, sizeof mine);
@@ -169,7 +169,7 @@ TEST(auto_chooses_the_same_everywhere) {
     for (int i = 1; i < LAYOUTS; i += 3) gs_test_ranks_ok(&layouts[i], same_choice, NULL);
 }
 
-/* ---- gs_sync_sum: the memory of a device ---- */
+/* ---- gs_sync_sum: device memory ---- */
 
 typedef struct fake_memory {
     float data[8];
@@ -178,7 +178,7 @@ typedef struct fake_memory {
 
 static gs_status fake_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
     fake_memory *memory = d->state;
-    RANK_CHECK(m.at + bytes / sizeof(float) <= 8, "%zu bytes at %zu are mapped, of 8 floats", bytes, m.at);
+    RANK_CHECK(m.at + bytes / sizeof(float) <= 8, "%zu bytes at %zu of 8 floats are mapped", bytes, m.at);
     memory->maps++;
     *host = memory->data + m.at;
     return GS_OK;
@@ -186,7 +186,7 @@ static gs_status fake_map(gs_device *d, gs_mem m, size_t bytes, void **host) {
 
 static gs_status fake_unmap(gs_device *d, gs_mem m, void *host) {
     fake_memory *memory = d->state;
-    RANK_CHECK(host == memory->data + m.at, "not what was mapped");
+    RANK_CHECK(host == memory->data + m.at, "not the mapped memory");
     memory->unmaps++;
     return gs_fail(GS_E_OPENCL, "unmapping failed too");
 }
@@ -226,7 +226,7 @@ static gs_status failing_sum(gs_sync *s, float *data, size_t count) {
     return gs_fail(GS_E_PEER, "rank 1 was lost");
 }
 
-/* What is mapped is unmapped again when the sum fails, and the message is the sum's. */
+/* Mapped memory is unmapped again when the sum fails, and the message is that of the sum. */
 TEST(a_failed_sum_is_unmapped) {
     static const gs_backend ops = {.map = fake_map, .unmap = fake_unmap};
     static const gs_sync_scheme failing = {.name = "failing", .sum = failing_sum};

@@ -1,4 +1,4 @@
-/* Values that travel as 16 bits: the conversions, bit by bit; every scheme with them; training with them. */
+/* Values sent as 16 bits: the conversions, bit by bit; every scheme with them; training with them. */
 #include "core/philox.h"
 #include "tests/support/training.h"
 #include "tests/support/ranks.h"
@@ -17,7 +17,7 @@ static uint32_t infinity_of(gs_wire wire) {
     return wire == GS_WIRE_F16 ? 0x7c00 : 0x7f80;
 }
 
-/* What 15 bits without a sign mean, by the textbook; infinity's are taken for the number that would come next. */
+/* The value of 15 unsigned bits, by the textbook; infinity's bits count as the next larger number. */
 static double meaning(gs_wire wire, uint32_t size) {
     int p = fraction_bits(wire), bias = wire == GS_WIRE_F16 ? 15 : 127;
     int exponent = (int)(size >> p), fraction = (int)(size & ((1u << p) - 1));
@@ -25,7 +25,7 @@ static double meaning(gs_wire wire, uint32_t size) {
     return ldexp((1 << p) + fraction, exponent - bias - p);
 }
 
-/* The nearest of all numbers that there are, by search; of two equally near ones the even one. */
+/* The nearest of all representable numbers, by search; on a tie the even one. */
 static uint16_t nearest(gs_wire wire, float x) {
     uint32_t low = 0, high = infinity_of(wire), sign = signbit(x) ? 0x8000 : 0;
     double size = fabs((double)x);
@@ -39,7 +39,7 @@ static uint16_t nearest(gs_wire wire, float x) {
     return (uint16_t)(sign | (up ? high : low));
 }
 
-/* Alone a value is converted by the code for the rest of an array, among others by the code for vectors. */
+/* Converts a single value, and checks that the code for vectors gives the same bits in an array. */
 static uint16_t narrow(gs_wire wire, float x, float *kept) {
     uint16_t alone, among[16];
     float data[16];
@@ -49,7 +49,7 @@ static uint16_t narrow(gs_wire wire, float x, float *kept) {
     gs_wire_narrow(wire, among, data, 16);
     for (int i = 0; i < 16; i++)
         if (among[i] != alone || bits_of(data[i]) != bits_of(*kept))
-            fail_msg("%s: %a alone gives %04x, among others %04x", gs_wire_name(wire), (double)x, alone,
+            fail_msg("%s: %a alone gives %04x, in an array %04x", gs_wire_name(wire), (double)x, alone,
                      among[i]);
     return alone;
 }
@@ -76,13 +76,13 @@ TEST(every_pattern_means_what_it_should) {
             uint32_t size = i & 0x7fff;
             float x = wide[i], kept, one;
             gs_wire_widen(wire, &one, &all[i], 1);
-            if (size > infinity_of(wire)) { /* what kind of NaN it is does not matter, but it must stay one */
+            if (size > infinity_of(wire)) { /* the kind of NaN may change, but it must stay a NaN */
                 float add = 0.75f;
                 gs_wire_widen_add(wire, &add, &all[i], 1);
-                if (!isnan(x) || !isnan(one) || !isnan(sum[i]) || !isnan(add)) fail_msg("%04x is no NaN", i);
+                if (!isnan(x) || !isnan(one) || !isnan(sum[i]) || !isnan(add)) fail_msg("not a NaN: %04x", i);
                 uint16_t back = narrow(wire, x, &kept);
                 if (!isnan(kept) || (back & 0x7fff) <= infinity_of(wire)) fail_msg("NaN %04x is lost", i);
-                /* what was sent is sent on as it is */
+                /* a value that was sent can be sent on unchanged */
                 assert_int_equal(narrow(wire, kept, &one), back);
                 assert_int_equal(bits_of(one), bits_of(kept));
                 continue;
@@ -97,13 +97,13 @@ TEST(every_pattern_means_what_it_should) {
     }
 }
 
-/* Each number, the middle between it and the next, and what lies just beside these. */
+/* Each number, the midpoint to the next number, and the neighbours of both. */
 TEST(rounding_is_to_nearest_even) {
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
         gs_wire wire = formats[f];
         for (uint32_t size = 0; size < infinity_of(wire); size++) {
             double low = meaning(wire, size), high = meaning(wire, size + 1);
-            float middle = (float)((low + high) / 2); /* exact: it has one bit more */
+            float middle = (float)((low + high) / 2); /* exact: it needs one more bit */
             for (int step = -1; step <= 1; step++) {
                 assert_nearest(wire, float_of(bits_of(middle) + (uint32_t)step));
                 assert_nearest(wire, -float_of(bits_of(middle) + (uint32_t)step));
@@ -139,16 +139,16 @@ static float number(int rank, size_t i) {
     return sinf((float)(i % 1009) + 0.37f * (float)rank) * (float)(1 + i % 13);
 }
 
-/* Each rank rounds its numbers, and after each addition the sum may be rounded: half a unit of the last place,
- * relative to the largest sum of sizes on the way. */
+/* Each rank rounds its numbers, and the sum may be rounded after each addition: by half a unit in the last place,
+ * relative to the largest partial sum of magnitudes. */
 static double tolerance(gs_wire wire, int ranks, double sizes) {
     return ldexp(sizes, -fraction_bits(wire) - 1) * (ranks + 1);
 }
 
 typedef struct seen {
     gs_wire wire;
-    size_t narrow; /* elements from here on are of the tail */
-    bool rounded;  /* each value that was sent could be sent */
+    size_t narrow; /* elements from here on belong to the tail */
+    bool rounded;  /* each value must be one that can be sent */
 } seen;
 
 static void see_message(void *context, const gs_sync_message *m) {
@@ -173,7 +173,7 @@ static gs_status check_sum(const gs_sync *s, const float *x, size_t count, size_
             sum += (double)number(r, i);
             sizes += fabs((double)number(r, i));
         }
-        if (i >= count - tail) { /* 257, 258, ...: bf16 would make 256 and 258 of them */
+        if (i >= count - tail) { /* 257, 258, ...: bf16 would round them to 256 and 258 */
             float wanted = 0;
             for (int r = 0; r < ranks; r++) wanted += (float)(257 + i % 7 + (size_t)r);
             RANK_CHECK(x[i] == wanted, "%s as %s: %g in the tail, wanted %g", s->scheme->name,
@@ -203,14 +203,14 @@ static gs_status check_count(gs_sync *s, float *x, float *first, size_t count, s
     const gs_sync_observer observer = {&seen_by_me, see_message, see_round, NULL};
     for (size_t i = 0; i < count; i++)
         x[i] = i < count - tail ? number(c->rank, i) : (float)(257 + i % 7 + (size_t)c->rank);
-    x[count] = 4711; /* behind the end */
+    x[count] = 4711; /* after the end */
     s->tail = tail;
     s->observer = &observer;
     gs_status status = gs_sync_run(s, x, count);
     s->observer = NULL;
     GS_TRY(status);
-    RANK_CHECK(x[count] == 4711, "%s writes behind the end", name);
-    RANK_CHECK(seen_by_me.rounded, "%s: an observer saw a value that is no %s", name, gs_wire_name(s->wire));
+    RANK_CHECK(x[count] == 4711, "%s writes past the end", name);
+    RANK_CHECK(seen_by_me.rounded, "%s: an observer saw a value not in %s", name, gs_wire_name(s->wire));
     GS_TRY(check_sum(s, x, count, tail));
     GS_TRY(check_same(c, name, x, first, count));
     return GS_OK;
@@ -231,7 +231,7 @@ static gs_status schemes_sum(gs_comm *c, void *context) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
             gs_sync *s;
-            /* `auto` measures for a while, and becomes one of the others */
+            /* `auto` measures for a while, then becomes one of the others */
             if (gs_sync_schemes()[i] == &gs_sync_auto && layout->processes > 0) continue;
             GS_TRY(gs_sync_create_wire(gs_sync_schemes()[i], c, (gs_sync_array){MOST, formats[f], TAIL}, &s));
             gs_status status = check_scheme(s, x, first);
@@ -251,7 +251,7 @@ TEST(every_scheme_gives_all_ranks_the_same_bits) {
         gs_test_ranks_checked_ok(&layouts[i], schemes_sum, (void *)&layouts[i]);
 }
 
-/* A sum that f16 cannot hold becomes infinity, on every rank; no other value is harmed. */
+/* A sum that exceeds f16 becomes infinity on every rank; other values are not affected. */
 static gs_status overflow(gs_comm *c, void *context) {
     (void)context;
     for (int i = 0; gs_sync_schemes()[i]; i++) {
@@ -260,7 +260,7 @@ static gs_status overflow(gs_comm *c, void *context) {
         GS_TRY(gs_sync_create_wire(gs_sync_schemes()[i], c, (gs_sync_array){3, GS_WIRE_F16, 1}, &s));
         gs_status status = gs_sync_run(s, x, 3);
         const char *name = s->scheme->name;
-        bool exchange = s->scheme == &gs_sync_recursive_doubling; /* the last addition is not sent any more */
+        bool exchange = s->scheme == &gs_sync_recursive_doubling; /* the last sum is not sent */
         gs_sync_free(s);
         GS_TRY(status);
         RANK_CHECK(isinf(x[0]) || (exchange && x[0] == 120000), "%s: 2 * 60000 = %g as f16", name, x[0]);
@@ -282,19 +282,19 @@ static gs_settings settings_for(const char *devices, const char *sync, gs_wire w
     gs_settings s = gs_test_options("--devices %s --model '%s'", devices, MODEL);
     s.sync = sync;
     s.wire = wire;
-    s.batch = 333; /* step 19 has 6 samples, step 20 begins epoch 2 */
+    s.batch = 333; /* step 19 has 6 samples, step 20 starts epoch 2 */
     s = gs_test_with(s, "--steps 20 --threads 1");
     return s;
 }
 
-/* bf16 has no 333: between 256 and 512 it has the even numbers alone. */
+/* bf16 cannot represent 333: between 256 and 512 it has only the even numbers. */
 static void counts_are_whole(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     (void)of;
     if (score->samples != (epoch == 1 && done == 19 ? 6 : 333) || score->correct != floor(score->correct))
         *(bool *)context = false;
 }
 
-/* The weights are near those of f32, not the same; all workers keep the same ones in each step. */
+/* The weights are close to those of f32, not equal; in each step all workers hold the same ones. */
 TEST(training_stays_near_f32) {
     /* seen: at most 1.7e-4 and 3.7e-4, of weights up to 1 */
     const double near[] = {[GS_WIRE_F16] = 5e-4, [GS_WIRE_BF16] = 1.2e-3};

@@ -1,10 +1,10 @@
-/* How many bytes travel with 16 bits: what is counted, what the formulas say, and what the transport is handed. */
+/* The bytes sent with 16 bits: the counts, the formulas, and what reaches the transport. */
 #include "tests/support/training.h"
 #include "tests/support/ranks.h"
 
 static const gs_wire formats[] = {GS_WIRE_F16, GS_WIRE_BF16};
 
-/* 2 bytes for each value, 4 for those of the tail: by the textbook's formulas, for arrays that ranks divide. */
+/* 2 bytes for each value, 4 for those of the tail: the textbook's formulas, for arrays that ranks divide evenly. */
 TEST(bytes_are_halved) {
     enum { COUNT = 5040 };
     for (int i = 0; gs_sync_schemes()[i]; i++) {
@@ -24,8 +24,8 @@ TEST(bytes_are_halved) {
     assert_int_equal(cost.bytes, 999 * 2 + 4 * 4);
 }
 
-/* The transport's all_reduce in two exchanges: each rank sends 1/N of the array to each of N - 1 others, twice; of the
- * tail all, once. In f32 nobody knows. */
+/* The transport's all_reduce as two exchanges: each rank sends 1/N of the array to each of N - 1 others, twice; of the
+ * tail all, once. In f32 the count is unknown. */
 TEST(an_all_reduce_is_two_exchanges) {
     enum { COUNT = 5040, TAIL = 4 };
     for (int ranks = 2; ranks <= 9; ranks++)
@@ -33,7 +33,7 @@ TEST(an_all_reduce_is_two_exchanges) {
             size_t others = (size_t)ranks - 1;
             gs_sync_cost cost;
             gs_sync_array a = {COUNT + TAIL, GS_WIRE_BF16, TAIL};
-            if (COUNT % ranks != 0) fail_msg("%d does not divide %d", ranks, COUNT);
+            if (COUNT % ranks != 0) fail_msg("%d does not divide %d evenly", ranks, COUNT);
             assert_true(gs_sync_cost_of(&gs_sync_hierarchical, ranks, r, a, &cost));
             assert_int_equal(cost.rounds, 2);
             assert_int_equal(cost.messages, 2 * others);
@@ -45,7 +45,7 @@ TEST(an_all_reduce_is_two_exchanges) {
 
 /* ---- against the transport ---- */
 
-/* A transport that hands all on to another one, and counts what it is told to send. Each rank is a thread. */
+/* A transport that forwards everything to another one and counts what it is asked to send. Each rank is a thread. */
 static _Thread_local gs_comm *inside;
 static _Thread_local gs_sync_cost handed;
 
@@ -65,7 +65,7 @@ static gs_status inner_recv(gs_comm *c, const gs_envelope *e, void *data, size_t
     return inside->ops->recv(inside, e, data, bytes);
 }
 
-/* Only all_to_all and all_gather: no scheme may count on others. */
+/* Only all_to_all and all_gather: no scheme may rely on others. */
 static gs_status counted_collective(gs_comm *c, const gs_call *call, const void *in, void *out) {
     RANK_CHECK(call->operation == GS_ALL_TO_ALL || call->operation == GS_ALL_GATHER, "a scheme calls %s",
                gs_operation_name(call->operation));
@@ -110,7 +110,7 @@ static gs_status counts_of_all(gs_comm *c, void *context) {
         for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
             gs_sync *s;
             gs_status status = GS_OK;
-            if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* one of the others */
+            if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* chooses one of the others */
             GS_TRY(gs_sync_create_wire(gs_sync_schemes()[i], &outer, (gs_sync_array){MOST, formats[f], TAIL},
                                        &s));
             for (size_t n = 0; n < sizeof counts / sizeof *counts && status == GS_OK; n++) {
@@ -129,16 +129,15 @@ TEST(counted_is_what_is_sent) {
     gs_test_ranks_ok(&(gs_test_layout){"processes of 1 and 2 threads", 2, {1, 2}}, counts_of_all, NULL);
 }
 
-/* ---- told by train and compare ---- */
+/* ---- reported by train and compare ---- */
 
-static const char MODEL[] =
-    "flatten, linear 16, tanh, linear 10"; /* 12,730 parameters: 3 does not divide them */
+static const char MODEL[] = "flatten, linear 16, tanh, linear 10"; /* 12,730 parameters, not divisible by 3 */
 
-/* By all schemes that --sync knows: in the mean what their formulas say. */
+/* For all schemes that --sync knows: the mean matches their formulas. */
 TEST(train_tells_what_the_formula_says) {
     for (int i = 0; gs_sync_schemes()[i]; i++)
         for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
-            if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* one of the others */
+            if (gs_sync_schemes()[i] == &gs_sync_auto) continue; /* chooses one of the others */
             gs_settings s = gs_settings_default();
             double sum = 0, most = 0;
             s = gs_test_with(s, "--devices cpu,cpu,cpu --steps 3 --threads 1 --model '%s'", MODEL);
@@ -157,7 +156,7 @@ TEST(train_tells_what_the_formula_says) {
         }
 }
 
-/* The messages of the transport's own sum are not counted. */
+/* Messages of the transport's own sum are not counted. */
 TEST(an_own_sum_tells_nothing) {
     gs_settings s =
         gs_test_options("--devices cpu,cpu,cpu --steps 3 --threads 1 --sync allreduce --model '%s'", MODEL);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# checkpoint.sh PROGRAM: runs that write checkpoints as often as they can are killed (SIGKILL) at random moments, and go
-# on from their folder, until they have done all steps. Each must end with the weights of a run that was never killed,
-# and leave nothing in its folder but checkpoints.
-#   KILL_DRAWS=N   how many runs (8; "all": 24); KILL_SEED=S of the draws; it is printed
+# checkpoint.sh PROGRAM: runs that write checkpoints as often as possible are killed (SIGKILL) at random times and
+# resume from their folder until all steps are done. Each must end with the weights of a run that was never killed, and
+# leave only checkpoints in its folder.
+#   KILL_DRAWS=N   how many runs (8; "all": 24); KILL_SEED=S their seed, which is printed
 set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-8} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
@@ -19,7 +19,7 @@ ways=("train --threads 1 --optimizer adam" "launch -n 2 -- train --zero 2" "trai
 wrong() { echo "checkpoint: WRONG: $*"; exit 1; }
 sha256_of() { sed -n 's/^weights *sha256 *//p' "$1"; }
 
-# The process that writes: of a launch the one with rank 0.
+# The process that writes: in a launch, rank 0's.
 writer_of() {
     local pid
     for pid in $(pgrep -P "$1") "$1"; do
@@ -44,8 +44,8 @@ for ((k = 0; k < draws; k++)); do
         wait $pid 2>/dev/null && break
         [ "$try" -lt 3 ] || wrong "run $k, try $try: $(cat "$work/err")"
     done
-    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k (${run[*]}): other weights"
-    ls "$folder" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' && wrong "run $k: in its folder"
+    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k (${run[*]}): the weights differ"
+    ls "$folder" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' && wrong "run $k: unexpected files in its folder"
     [ "$(ls "$folder" | wc -l)" -le 4 ] || wrong "run $k: more than two checkpoints: $(ls "$folder")"
 done
-echo "checkpoint: $draws runs, killed $kills times, all went on to the same weights"
+echo "checkpoint: $draws runs, killed $kills times, all ended with the same weights"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# engines.sh PROGRAM: other programs start processes of gradsum, the real ones: Slurm's srun on two simulated nodes,
-# torchrun on two, Open MPI's mpirun, MPICH's mpiexec. Each training must end with the weights of `gradsum launch -n 4`;
-# also where rank 1 is killed at a drawn place, and Slurm or torchrun starts the ranks again. What is not installed is
-# left out, and said (with GRADSUM_ENGINES=required: fails, except for MPICH and torchrun: TORCHRUN=/path/to/torchrun
-# names it).
+# engines.sh PROGRAM: real engines start the processes of gradsum: Slurm's srun on two simulated nodes, torchrun on two
+# nodes, Open MPI's mpirun, MPICH's mpiexec. Each training must end with the weights of `gradsum launch -n 4`, even if
+# rank 1 is killed at a random operation and Slurm or torchrun restarts the ranks. A missing engine is skipped with a
+# message (with GRADSUM_ENGINES=required it is an error, except for MPICH and torchrun; TORCHRUN=/path/to/torchrun names
+# torchrun).
 set -u
 program=$(realpath "$1")
-if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with names of hosts, and processes, of its own: nothing is left of either
+if [ "${ENGINES_INSIDE:-}" != 1 ]; then # with separate host names and processes: nothing is left of either
     own=(--mount --pid --fork --mount-proc --kill-child)
     if unshare "${own[@]}" true 2>/dev/null; then ENGINES_INSIDE=1 exec unshare "${own[@]}" "$0" "$@"; fi
 fi
@@ -34,8 +34,8 @@ check() { # name output
     fi
 }
 
-# A training whose rank 1 is killed when it begins for the first time; the engine starts it again. With what is drawn
-# from GRADSUM_ENGINES_SEED: operations 30 to 79 of about 87. Before, it waits until step 3's checkpoint is written.
+# A training whose rank 1 is killed in its first attempt; the engine restarts it. GRADSUM_ENGINES_SEED determines the
+# draws: operations 30 to 79 of about 87. Before that, rank 1 waits until step 3's checkpoint is written.
 RANDOM=${GRADSUM_ENGINES_SEED:-20261128}
 struck=(sh "$work/struck" "$program" "${training[@]}" --checkpoint-every 3 --resume auto --checkpoint)
 cat >"$work/struck" <<'END'
@@ -45,12 +45,12 @@ exec "$@"
 END
 draw() { export ENGINES_OPERATION=$((30 + RANDOM % 50)); }
 
-# It was struck, went on from a checkpoint, and has the weights of the undisturbed run.
+# It was killed, resumed from a checkpoint, and has the weights of the undisturbed run.
 check_struck() { # name output
     if grep -q 'kill at operation' "$2" && grep -q 'resume  .*safetensors' "$2"; then
         check "$1, struck at operation $ENGINES_OPERATION" "$2"
     else
-        echo "engines: $1: WRONG: not struck, or not resumed:" && sed 's/^/    /' "$2"
+        echo "engines: $1: WRONG: not killed, or not resumed:" && sed 's/^/    /' "$2"
         wrong=$((wrong + 1))
     fi
 }
@@ -65,7 +65,7 @@ start_slurm() {
     local s=$work/slurm
     mkdir -p "$s/state" "$s/n1" "$s/n2"
     { cat /etc/hosts; echo "127.0.0.1 engine1 engine2"; } >"$s/hosts"
-    mount --bind "$s/hosts" /etc/hosts 2>/dev/null || { echo "the names of hosts cannot be changed here"; return; }
+    mount --bind "$s/hosts" /etc/hosts 2>/dev/null || { echo "host names cannot be changed here"; return; }
     head -c 1024 /dev/urandom >"$s/key" && chmod 600 "$s/key" && chown munge "$s/key" 2>/dev/null
     chmod 755 "$work" "$s"
     munged --force --key-file="$s/key" --socket="$s/munge" --pid-file="$s/munge.pid" --log-file="$s/munge.log" \
@@ -126,8 +126,8 @@ else
         printf '#!/bin/sh\nsrun -K %s || scontrol requeue $SLURM_JOB_ID\n' \
             "$(printf "'%s' " "${struck[@]}" "$work/slurm-checkpoints")" >"$work/job"
         job=$(sbatch --parsable --requeue --open-mode=append -N 2 -n 4 -o "$work/again" "$work/job")
-        # A job that is put back waits for two minutes, for within the second in which its credential was revoked Slurm
-        # kills it ("Job credential revoked"). Five seconds are enough.
+        # A requeued job waits for two minutes, because Slurm kills it within the second in which its credential was
+        # revoked ("Job credential revoked"). Five seconds are enough.
         put_back= end=$((SECONDS + 300))
         while [ $SECONDS -lt $end ]; do
             state=$(squeue -h -j "$job" -o %T 2>/dev/null) && [ -z "$state" ] && break
@@ -136,16 +136,16 @@ else
             fi
             sleep 0.3
         done
-        grep -h "JobId=$job" "$work/slurm/slurmctld.log" >>"$work/again" # read where it goes wrong
+        grep -h "JobId=$job" "$work/slurm/slurmctld.log" >>"$work/again" # printed if it fails
         check_struck "Slurm, requeued" "$work/again"
     fi
 fi
 
 # ---- torchrun, one and two nodes ----
 
-# With underscores, as versions before 2 know its options; later ones take both. PyTorch 1.13, which Debian 12 has,
-# makes None of its own defaults --redirects 0 and --tee 0, since Python 3.11 leaves 0 out when it lists such an
-# enumeration, and ends with "AttributeError: 'NoneType' object has no attribute 'get'". It reads 1 for both.
+# With underscores, as versions before 2 name the options; later versions accept both. PyTorch 1.13 (Debian 12) turns
+# its own defaults --redirects 0 and --tee 0 into None, since Python 3.11 omits 0 when it lists such an enumeration, and
+# ends with "AttributeError: 'NoneType' object has no attribute 'get'". It accepts 1 for both.
 torchrun=${TORCHRUN:-$(command -v torchrun)}
 redirects=()
 [ -z "$torchrun" ] || timeout 60 "$torchrun" --no_python --nproc_per_node 1 true >/dev/null 2>&1 ||

@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# failures.sh PROGRAM: draws a run (workers, transport, way to train), a fault, a rank and an operation, has the program
-# make that fault there (GRADSUM_FAULT, src/comm/inject/inject.h), and checks what must hold of every run:
-#   - where it can finish, it ends with the weights of the undisturbed run;
-#   - else with exit status 1 and the right sentence: which rank, on which host, in which operation;
-#   - in time: after a kill nobody waits for a time-out, which is long there; after a rank hangs,
-#     is slow or is cut off, nobody waits for twice the time-out;
-#   - nothing is left: no process, no folder, no file in /dev/shm;
-#   - what has failed goes on from its checkpoints, and ends with the weights of the undisturbed run.
-# Over MPI less can hold, because mpirun ends all as soon as one fails, and the ranks have no other place to tell each
-# other for whom they wait: the exit status is mpirun's (137 after a kill), and of a slow or cut-off rank the one that
-# waits for it may not come to speak.
+# failures.sh PROGRAM: draws a run (workers, transport, strategy), a fault, a rank and an operation, injects the fault
+# there (GRADSUM_FAULT, src/comm/inject/inject.h), and checks what must hold for every run:
+#   - if it can finish, it ends with the weights of the undisturbed run;
+#   - else with exit status 1 and the right message: which rank, on which host, in which operation;
+#   - in time: after a kill no rank waits for the timeout, which is long there; if a rank hangs,
+#     is slow or is cut off, no rank waits for twice the timeout;
+#   - nothing is left behind: no process, no folder, no file in /dev/shm;
+#   - a failed run resumes from its checkpoints and ends with the weights of the undisturbed run.
+# Over MPI less holds, because mpirun ends all ranks as soon as one fails, and the ranks have no other channel to tell
+# each other for which rank they wait: the exit status is mpirun's (137 after a kill), and the rank that waits for a
+# slow or cut-off one may be ended before it reports this.
 #
-# Where a time-out must come, it is short, and on a busy machine a living rank may miss it too. So what that can explain
-# (nothing was struck, another rank is named, it took long) is judged again, with a time-out that is four times as long.
+# A timeout that must expire is short, and on a busy machine a living rank may exceed it too. So failures that this can
+# explain (no fault occurred, another rank is named, it took too long) are tested again with four times the timeout.
 #   DRAWS=N           how many draws (200)
-#   FAILURES_SEED=S   of the draws; it is printed
-#   FAILURES_ONLY=P   only draws that hold the text P, such as "stop" or "gloo:3 --zero"
-#   FAILURES_COUNT=1  count wrong draws and go on, instead of ending at the first
-#   FAILURES_JOBS=1   all draws one after the other; else half of them at a time, with a seed of their own
+#   FAILURES_SEED=S   their seed, which is printed
+#   FAILURES_ONLY=P   only draws that contain the text P, such as "stop" or "gloo:3 --zero"
+#   FAILURES_COUNT=1  count wrong draws and continue, instead of ending at the first
+#   FAILURES_JOBS=1   all draws in sequence; otherwise two halves in parallel, each with a separate seed
 set -u
 program=$(realpath "$1")
 draws=${DRAWS:-200} seed=${FAILURES_SEED:-$((RANDOM * 32768 + RANDOM))} only=${FAILURES_ONLY:-}
-if [ "${FAILURES_JOBS:-2}" != 1 ]; then # who waits for a time-out needs no core: two halves at once
+if [ "${FAILURES_JOBS:-2}" != 1 ]; then # waiting for a timeout needs no core: two halves at once
     FAILURES_JOBS=1 DRAWS=$((draws / 2)) FAILURES_SEED=$seed "$0" "$@" &
     FAILURES_JOBS=1 DRAWS=$((draws - draws / 2)) FAILURES_SEED=$((seed + 7919)) "$0" "$@"
     half=$?
@@ -37,7 +37,7 @@ RANDOM=$((seed % 32768))
 host=$(uname -n)
 echo "failures: seed $seed (FAILURES_SEED)"
 
-# ---- what is drawn ----
+# ---- the draws ----
 
 kinds=(kill kill kill delay delay stop slow drop)
 places=(shm:2 shm:3 shm:4 gloo:2 gloo:3 gloo:4 threads:2 threads:3 threads:4 shm:2x2 gloo:2x2)
@@ -49,16 +49,16 @@ else
     echo "failures: over MPI: left out: there is no mpirun, or this gradsum was built without MPI"
 fi
 schemes=$("$program" train --sync ? --steps 1 2>&1 | sed -n 's/.*choose one of: //p' | tr -d ,)
-[ -n "$schemes" ] || { echo "failures: no schemes are known"; exit 1; }
+[ -n "$schemes" ] || { echo "failures: it knows no schemes"; exit 1; }
 ways=("--sync ring --bucket 1" "--sync ring --wire bf16" "--sync halving_doubling --wire bf16"
       "--sync allreduce --verify 1" "--sync tree --verify 1" "--sync allreduce --accumulate 3" "--zero 1" "--zero 2"
       "--zero 3" "--sync local --every 2" "--sync async --staleness 2" "--exact" "--tensor 2" "--tensor 2 --exact"
       "--pipeline 2 --pipeline-cut flops" "--pipeline 2 --pipeline-cut flops --exact")
 for way in $schemes; do
-    case $way in auto | local | async) ;; *) ways+=("--sync $way") ;; esac # a choice among others; two ways above
+    case $way in auto | local | async) ;; *) ways+=("--sync $way") ;; esac # a choice among others; two strategies above
 done
 
-# Into `run`: the words of a run; `size`: how many workers it has.
+# Sets `run`, the words of a run, and `size`, its number of workers.
 make_run() { # place way
     local transport=${1%:*} shape=${1#*:} processes threads devices=cpu i
     processes=${shape%x*} threads=1
@@ -81,7 +81,7 @@ make_run() { # place way
 
 sha256_of() { sed -n 's/^weights *sha256 *//p' "$1"; }
 
-# Run with the value of GRADSUM_FAULT and further options: $work/out, and $work/err, where each line has its time.
+# Runs with the value of GRADSUM_FAULT and further options: writes $work/out, and $work/err with the time of each line.
 start() { # fault options
     local fault=$1
     shift
@@ -92,7 +92,7 @@ start() { # fault options
     status=${PIPESTATUS[0]} ended=$EPOCHREALTIME
 }
 
-# The undisturbed run: once for each of its kind. It counts each rank's operations, up to which no fault comes.
+# The undisturbed run: once for each kind of run. It counts each rank's operations, which limits where faults occur.
 declare -A hash_of=() operations_of=()
 undisturbed() { # key kind
     local counting= r
@@ -106,15 +106,15 @@ undisturbed() { # key kind
     [ $status = 0 ] && [ -n "${hash_of[$1]}" ]
 }
 
-# ---- judging: each prints what is wrong ----
+# ---- checks: each prints what is wrong ----
 
 is_mpi() { [[ $place == mpi:* ]]; }
 says() { sed -n -E 's/^[0-9.]+ (gradsum train: )/\1/p' "$work/err"; }
 
-# Every message of a rank names one of the victim's names, and holds the pattern; one at least must be there.
+# Every rank's message names the victim by one of its names and contains the pattern; at least one message must exist.
 each_says() { # pattern
     local line
-    [ -n "$(says)" ] || echo "no rank says anything"
+    [ -n "$(says)" ] || echo "no rank prints a message"
     says | while read -r line; do
         [[ $line =~ $named ]] || [ "$named" = anybody ] || echo "does not name the rank: $line"
         [[ $line =~ $1 ]] || echo "does not say '$1': $line"
@@ -125,7 +125,7 @@ last_line() { tail -1 "$work/err" | cut -d' ' -f2-; }
 
 judge_time() { # limit in s
     local took limit=$1
-    ! is_mpi || limit=$((limit + 1)) # mpirun ends those that do not end by themselves
+    ! is_mpi || limit=$((limit + 1)) # mpirun ends processes that do not end by themselves
     took=$(awk -v end="$ended" -v kind="$kind" '
         / GRADSUM_FAULT: / && !struck { struck = $1 }
         / gradsum train: / { last = $1 }
@@ -137,13 +137,13 @@ judge_time() { # limit in s
 
 judge_finished() {
     [ "$status" = 0 ] || { echo "exit status $status"; cat "$work/err"; }
-    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || [[ $way == *async* ]] || echo "other weights"
+    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || [[ $way == *async* ]] || echo "the weights differ"
 }
 
 judge_killed() {
     judge_time $((LONG / 4))
     if is_mpi; then
-        named="$named|ranks [0-9, and]*$rank([^0-9]|\$)" # mpirun may have ended others before anyone looked
+        named="$named|ranks [0-9, and]*$rank([^0-9]|\$)" # mpirun may have ended others before the check
         [ $status = 137 ] || echo "exit status $status of mpirun"
         grep -q "rank $rank with PID .* on node $host exited on signal 9" "$work/err" || echo "mpirun names no signal"
         [ -z "$(says)" ] || each_says "(lost|no answer within|has ended) .*on host $host"
@@ -170,8 +170,8 @@ judge() {
     local process="(rank $rank|process $((rank / per)))([^0-9]|\$)" named finished=false by_signal=false
     named=$process
     [ "$status" != 0 ] || finished=true
-    [ $kind != kill ] || { [ $per != "$size" ] && ! is_mpi; } || by_signal=true # no launcher says 1 in its place
-    [ $status != 124 ] && [ $status != 137 ] || $by_signal || echo "it did not end by itself"
+    [ $kind != kill ] || { [ $per != "$size" ] && ! is_mpi; } || by_signal=true # no launcher replaces it by 1
+    [ $status != 124 ] && [ $status != 137 ] || $by_signal || echo "the run did not end by itself"
     case $kind in
         delay) judge_finished ;;
         kill) judge_killed ;;
@@ -195,11 +195,11 @@ processes_left() {
     for one in $(grep -lsz "^FAILURES_DRAW=$work\$" /proc/[0-9]*/environ); do
         pid=${one#/proc/} pid=${pid%/environ}
         [ "$pid" = $$ ] || [ "$pid" = $BASHPID ] || [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" = $$ ] ||
-            ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left"
+            ! grep -qsa gradsum "/proc/$pid/cmdline" || echo "process $pid is left behind"
     done
 }
 
-# When mpirun ends, the ranks that it has killed may be on their way out still.
+# When mpirun ends, the ranks that it has killed may still be ending.
 left_behind() {
     local tries=0
     while [[ $place == mpi* ]] && [ -n "$(processes_left)" ] && ((tries++ < 600)); do sleep 0.1; done
@@ -208,16 +208,16 @@ left_behind() {
     comm -13 "$work/shm" <(ls -A /dev/shm | grep -i gradsum | grep -v fuzz | sort) | sed 's,^,in /dev/shm: ,'
 }
 
-# From the checkpoints, without a fault, to the weights of the undisturbed run.
+# Resumes from the checkpoints, without a fault, to the weights of the undisturbed run.
 judge_resumed() {
     local never=
     [[ $way != *async* ]] || return
-    # Collectives made of messages may add in another order: so here too (src/comm/inject/inject.h).
+    # Collectives made of messages may add in another order: so use them here too (src/comm/inject/inject.h).
     [ $kind != drop ] || never=drop:rank=0,operation=1000000000
-    timeout=$LONG && make_run "$place" "$way" # nothing is struck now
+    timeout=$LONG && make_run "$place" "$way" # no fault occurs now
     start "$never" --checkpoint "$work/kept" --resume "$work/kept"
     [ $status = 0 ] || { echo "the resumed run has exit status $status: $(says | tail -1) $(last_line)"; return; }
-    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the resumed run has other weights"
+    [ "$(sha256_of "$work/out")" = "${hash_of[$key]}" ] || echo "the weights of the resumed run differ"
     ls "$work/kept" | grep -vE '^step-[0-9]{9}\.(json|safetensors)$' | sed 's/^/in the folder of checkpoints: /'
 }
 
@@ -225,7 +225,7 @@ judge_resumed() {
 
 one_of() { local -n from=$1; drawn=${from[RANDOM % ${#from[@]}]}; }
 
-# Runs to be struck, each way to train once before one comes again: an undisturbed run of each is made for comparison.
+# Runs to disturb; all strategies are used before one repeats. Each run is first made undisturbed, for comparison.
 runs=()
 while [ ${#runs[@]} -lt $((draws < 30 ? draws : draws < 600 ? 30 : draws / 20)) ]; do
     one_of places && place=$drawn
@@ -242,7 +242,7 @@ draw() {
     while :; do
         one_of kinds && kind=$drawn
         one_of runs && place=${drawn%% *} way=${drawn#* }
-        case "$kind $place" in "stop threads"*) continue ;; esac # nobody is left who could tell
+        case "$kind $place" in "stop threads"*) continue ;; esac # no rank is left that could report it
         [[ "$kind $place $way" == *"$only"* ]] || continue
         break
     done
@@ -257,7 +257,7 @@ draw() {
     what+=" of $size, operation $operation of ${operations_of[$key $rank]}"
 }
 
-strike() { # time-out
+strike() { # timeout
     local fault=$kind seconds= keep=(--checkpoint "$work/kept" --checkpoint-every 1 --keep 2)
     timeout=$1 && make_run "$place" "$way"
     case $kind in
@@ -278,7 +278,7 @@ strike() { # time-out
     [ $status = 0 ] || judge_resumed >>"$work/wrong"
 }
 
-# Of a time-out that is too short for a busy machine.
+# A timeout that may be too short for a busy machine.
 may_be_too_short() { ! grep -qvE '^(nothing was struck|it took|last:|does not (say|name)) ?' "$work/wrong"; }
 
 draw_and_strike() {
@@ -289,7 +289,7 @@ draw_and_strike() {
     for seconds in "${more[@]}"; do
         [ -s "$work/wrong" ] && may_be_too_short || break
         again=$((again + 1))
-        echo "failures: again, with a time-out of $seconds s: $what"
+        echo "failures: again, with a timeout of $seconds s: $what"
         sed 's/^/    /' "$work/wrong"
         strike $seconds
     done
@@ -311,6 +311,6 @@ done
 for kind in kill stop slow drop delay; do printf '%s %d, ' $kind "${right[$kind]:-0}"; done >"$work/counts"
 counts=$(sed 's/, $//' "$work/counts")
 longest=$(sort -n "$work/took-kill" 2>/dev/null | tail -1)
-echo "failures: $((draws - wrong)) of $draws draws were met as they should be ($counts; $again again); at most" \
+echo "failures: $((draws - wrong)) of $draws draws gave the expected result ($counts; $again again); at most" \
     "${longest:-0} s from a kill to the end of all; $((SECONDS - began)) s"
 [ $wrong -eq 0 ]

@@ -1,11 +1,11 @@
 #!/bin/sh
-# install.sh BUILD: install into a new folder, then use what is there as a stranger would: the program (its kernels and
-# its data must be found), and the library from lessons/examples, built by pkg-config. Then uninstall.
+# install.sh BUILD: installs into a new folder, then uses the result as a new user would: the program (which must find
+# its kernels and data), and the library from lessons/examples, built by pkg-config. Then uninstalls.
 set -eu
 build=$(cd "$1" && pwd)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-prefix=$root/opt/gradsum # where it is to be used; it is put together in another place, as packagers do
+prefix=$root/opt/gradsum # the final location; packagers assemble it elsewhere
 fail() { echo "install: $*"; exit 1; }
 do_make() { MAKEFLAGS="" ${MAKE:-make} --no-print-directory -s "$@" B="$build" PREFIX="$prefix"; }
 do_make install DESTDIR="$root/stage" >"$root/log" || { cat "$root/log"; exit 1; }
@@ -21,13 +21,13 @@ cd "$root"
 "$prefix/bin/gradsum" train --model softmax --steps 5 --threads 1 --log run >log
 "$prefix/bin/gradsum" report run -o report.html >log && grep -q 'Chart.js v' report.html
 
-# ---- a build folder outside of the tree, and a program started far from both ----
+# ---- a build folder outside the tree, and a program started elsewhere ----
 (cd "$tree" && MAKEFLAGS="" ${MAKE:-make} -s B="$root/elsewhere" "$root/elsewhere/source-tree")
 cp "$build/gradsum" elsewhere/
 (cd / && "$root/elsewhere/gradsum" train --model softmax --steps 5 --threads 1 >"$root/log") ||
     fail "a build elsewhere fails"
 
-# ---- the headers: gradsum.h, those that it names, all that these include, and no other ----
+# ---- the headers: gradsum.h, those that it names, all that these include, and no others ----
 include=$prefix/include/gradsum
 (cd "$include" && find . -name '*.h' | sort) >installed
 sed -n 's|^ \*     \(\([a-z_/]*\.h,* *\)*\) .*|\1|p' "$include/gradsum.h" | tr -s ', ' '\n\n' | grep / >named
@@ -42,7 +42,7 @@ while read -r header; do
     g++ -std=c++17 -Wall -Wextra -Werror -I"$include" -fsyntax-only -x c++ one.c || fail "$header is not for C++"
 done <installed
 
-# ---- what the shared library exports: what they mark GS_API, and nothing else ----
+# ---- the exports of the shared library: exactly what the headers mark GS_API ----
 sed 's/.*/#include <&>/' installed >all.c
 echo 'int main(void) { return 0; }' >>all.c
 gcc -I"$include" -E -P all.c | tr '\n' ' ' | tr ';' '\n' | grep 'visibility("default")' >api
@@ -63,7 +63,7 @@ readelf -d "$prefix/lib/libgradsum.so" | grep -q "SONAME.*\[libgradsum.so.${vers
     fail "the soname is another"
 grep -q "^Version: $version\$" "$prefix/lib/pkgconfig/gradsum.pc" || fail "pkg-config has another version"
 
-# ---- the library: lessons/examples, compiled as their first lines say, linked both ways, and what they print ----
+# ---- the library: lessons/examples, compiled as their first lines say, linked both ways, and their output ----
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 # works NAME 'awk program that exits 0 if the output is right' [ARGUMENT]
 works() {
@@ -103,7 +103,7 @@ if "$prefix/bin/gradsum" devices | grep -q '^cl:'; then
 fi
 lines two_workers 60
 
-# ---- manual pages: one of each command, with the text of its help ----
+# ---- manual pages: one per command, with the text of its help ----
 man=$prefix/share/man/man1
 "$prefix/bin/gradsum" help | sed -n 's/^  \([a-z]*\)  .*/\1/p' | grep -v '^help$' >commands
 test "$(find "$man" -name '*.1' | wc -l)" = "$(($(wc -l <commands) + 1))" || fail "not one manual page for each command"
@@ -120,7 +120,7 @@ else
     echo "install: skipped: the manual pages are not checked: there is no mandoc"
 fi
 
-# ---- completion: the same words, by the shells' own means ----
+# ---- completion: the same words, through the shells' own mechanisms ----
 export PATH="$prefix/bin:$PATH"
 cat >try.bash <<'END'
 source "$1"
@@ -129,7 +129,7 @@ COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 _gradsum
 echo "${COMPREPLY[*]}"
 END
-completes() { # completes 'words that are found' WORD...: the last word is the one at the cursor
+completes() { # completes 'expected words' WORD...: the last word is the one at the cursor
     wanted=$1 && shift
     found=$(bash try.bash "$prefix/share/bash-completion/completions/gradsum" "$@")
     test "$found" = "$wanted" || fail "bash completes '$*' with '$found', not '$wanted'"
@@ -162,7 +162,7 @@ else
     echo "install: skipped: completion for zsh is not tried: there is no zsh"
 fi
 
-# ---- nothing stays behind ----
+# ---- nothing is left behind ----
 (cd "$tree" && do_make uninstall >"$root/log") || { cat log; exit 1; }
 left=$(find "$prefix" ! -type d)
 test -z "$left" || fail "uninstall leaves $left"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# interop.sh PROGRAM FOLDER: other programs read logs of `gradsum train --log`. A JSON schema's validator (Debian's
-# python3-jsonschema) reads run.json, metrics.jsonl and the trace; TensorBoard itself (a Python package, which pip
-# brings into FOLDER/venv) reads event files. What is not available is skipped, and the script says so; with
-# GRADSUM_INTEROP=required that is a failure.
+# interop.sh PROGRAM FOLDER: other programs read logs of `gradsum train --log`. A JSON schema validator (Debian's
+# python3-jsonschema) reads run.json, metrics.jsonl and the trace; TensorBoard (a Python package, which pip installs
+# into FOLDER/venv) reads event files. A missing program is skipped with a message; with GRADSUM_INTEROP=required that
+# is a failure.
 set -eu
 gradsum=$(realpath "$1") folder=$2 here=$(dirname "$0") python=/usr/bin/python3
 mkdir -p "$folder"
@@ -14,7 +14,7 @@ skip() {
     [ "${GRADSUM_INTEROP:-}" != required ] || exit 1
 }
 
-# log NAME ARGUMENTS...: a short run; LAUNCH may stand before it
+# log NAME ARGUMENTS...: a short run, optionally with LAUNCH in front of it
 log() {
     name=$1
     shift

@@ -1,7 +1,8 @@
-"""interop_log.py GRADSUM FOLDER...: logs of `gradsum train --log`, checked by readers that we did not write.
+"""interop_log.py GRADSUM FOLDER...: logs of `gradsum train --log`, checked by other projects' readers.
 
-run.json, each line of metrics.jsonl and trace.json against the JSON schemas beside this file (python3-jsonschema); then
-what a schema cannot say: rows nest, arrows have two ends, messages are those of the formula, layers are those of the model.
+It checks run.json, each line of metrics.jsonl and trace.json against the JSON schemas in this folder
+(python3-jsonschema), and what no schema can express: rows nest, arrows have two ends, messages match the formula, and
+layers match the model.
 """
 import json
 import os
@@ -62,7 +63,7 @@ def check_metrics(folder, run):
     check(len(epochs) == epochs[-1]["epoch"], "each epoch has its line")
     check(sum(line["kind"] == "worker" for line in lines) == run["workers"] * len(epochs), "and each worker in it")
     check(epochs[-1]["test_accuracy"] == run["ended"]["test_accuracy"], "the last accuracy")
-    if "worker" not in steps[0]:  # the mean of the steps' losses, by samples, is the epoch's
+    if "worker" not in steps[0]:  # the epoch's loss is the mean of the steps' losses, weighted by samples
         left, batch, sums = run["train_samples"], run["global_batch"], 0
         first = steps[: epochs[0]["step"]]
         for s in first:
@@ -74,8 +75,8 @@ def check_metrics(folder, run):
 
 
 def layers_of(run):
-    """Names of the model's layers: those that must be seen at work, and those that may be a part of another one's: a relu,
-    and a pooling right after the relu of a convolution."""
+    """Names of the model's layers: those that must appear in the trace, and those that may be fused into another one: a
+    relu, and a pooling right after the relu of a convolution."""
     text = subprocess.run([gradsum, "model", run["model_text"]], check=True, capture_output=True, text=True).stdout
     rows = [line.split()[:2] for line in text.splitlines() if line[:1].isdigit()]
     kinds = [what for _, what in rows]
@@ -85,7 +86,7 @@ def layers_of(run):
 
 
 def spans_nest(row):
-    """Spans of one row either lie in one another or do not meet."""
+    """Spans of one row are either nested or disjoint."""
     open_ends = []
     for start, end, name in sorted(row, key=lambda s: (s[0], -s[1])):
         while open_ends and open_ends[-1][0] <= start:
@@ -122,7 +123,7 @@ def check_trace(folder, run):
             done = [e["name"] for e in mine if e["args"]["step"] == step]
             for name in ["load", "forward", "backward", "sync", "update", f"step {step}"]:
                 if name == "update" and run["sync"] == "async" or name == "sync" and run["sync"] == "local":
-                    continue  # the server makes the update; workers meet in some steps only
+                    continue  # the server runs the update; workers meet in some steps only
                 check(name in done, f"worker {worker}, step {step}: no {name}")
             for direction in ("forward", "backward"):
                 got = {n.split(" ")[1].rpartition(".")[0] for n in done if n.startswith(direction + " ")}
@@ -157,7 +158,7 @@ def check_trace(folder, run):
 
 
 def check_formula(run, sent, first, last):
-    """Messages and bytes of a step, by the table of the README, for an array of the gradients and four counts."""
+    """Messages and bytes per step, by the table in the README, for an array of the gradients and four counts."""
     n, b = run["workers"], 4 * (run["parameters"] + 4)
     wanted = {"ring": (2 * n * (n - 1), 2 * (n - 1) * b), "ps": (2 * (n - 1), 2 * (n - 1) * b),
               "tree": (2 * (n - 1), 2 * (n - 1) * b), "async": (2 * (n - 1), 2 * (n - 1) * b),

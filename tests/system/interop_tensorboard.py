@@ -1,6 +1,6 @@
 """interop_tensorboard.py FOLDER WEIGHTS: the event file of a log, read by TensorBoard's own reader.
 
-Its curves are those of metrics.jsonl, and its last histograms of weights those of the weights that the run has saved.
+Its curves match metrics.jsonl, and its last weight histograms match the weights that the run has saved.
 """
 import json
 import math

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# oclgrind.sh TEST-PROGRAM [few]: every kernel under Oclgrind, which goes on after a finding, and reports races between
-# work-items, reads of uninitialised memory, accesses out of bounds and wrong use of the API. Any finding fails.
-# few: narrow vectors and large products for linear alone; on tiles for GPUs, whose products take longest, no finite
-# differences, no comparisons of a kernel with itself, and conv2d and linear only where a relu after them runs, too.
+# oclgrind.sh TEST-PROGRAM [few]: runs every kernel under Oclgrind, which continues after a finding and reports races
+# between work-items, reads of uninitialised memory, accesses out of bounds and wrong use of the API. Any finding is a
+# failure.
+# few: narrow vectors and large products only for linear; with GPU tiles, whose products take longest, no finite
+# differences, no comparisons of a kernel with itself, and conv2d and linear only with a fused relu.
 set -euo pipefail
 program=$1 few=${2:-}
 folder=$(mktemp -d)
@@ -26,12 +27,12 @@ check() {
 }
 export -f check
 
-# Without a device each fails, or is skipped: that is all the same here.
+# Without a device each test fails or is skipped, which does not matter here.
 tests_called() { { GRADSUM_TEST_DEVICES=none "$program" "$1" 2>&1 || true; } | sed -n 's/^\[ RUN *\] //p'; }
 
 # All families of tiles: those for CPUs, with narrow and wide vectors; those for GPUs; and the kernels for large
-# products (pack=0). What has no products knows only whether the device is a GPU. Two checks at a time, the longest
-# first; each operator on its own, so that none of them keeps the others waiting.
+# products (pack=0). Operators without products depend only on whether the device is a GPU. Two checks at a time, the
+# longest first; each operator is a separate check, so that none delays the others.
 jobs() {
     local tiles group operators
     operators=$(tests_called operators | sed -n 's/^golden //p')
@@ -41,7 +42,7 @@ jobs() {
         for tiles in gpu cpu4 cpu16 "cpu8 pack=0"; do
             case $few,$group,$tiles in
             few,*,gpu)
-                tests_called "* $group" | sed "s/.*/gpu '*&'/" | # without a * it would be a group
+                tests_called "* $group" | sed "s/.*/gpu '*&'/" | # without a * it would name a group
                     grep -v 'finite differences\|same_bits\|like plain\|is_rounded' |
                     grep -v 'golden conv2d.$\|golden linear.$' ;;
             few,linear,* | few,*,cpu16 | ,*) echo "'$tiles' '* $group'" ;;
@@ -59,8 +60,8 @@ jobs() {
         for tiles in cpu16 gpu; do echo "$tiles $group"; done
     done
     echo "cpu16 half_storage_operators" # numbers in 16 bits
-    [ -n "$few" ] || echo "cpu16 half_storage" # of what goes from layer to layer
-    echo "cpu16 precision" # the kernels are those of the groups above, after one that rounds
+    [ -n "$few" ] || echo "cpu16 half_storage" # of activations between layers
+    echo "cpu16 precision" # these kernels are those of the groups above, after a rounding one
 }
 jobs >"$folder/jobs"
 # shellcheck disable=SC2016

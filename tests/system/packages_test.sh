@@ -1,6 +1,5 @@
 #!/bin/sh
-# packages_test.sh: what make does where packages are missing, tried with stand-ins for apt-get, dpkg-query, id and
-# sudo.
+# packages_test.sh: how make handles missing packages, tested with stand-ins for apt-get, dpkg-query, id and sudo.
 set -eu
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -42,13 +41,13 @@ calls() { grep -q -- "$1" "$root/called" || fail "no '$1' is called"; }
 calls_nothing() { test ! -s "$root/called" || fail "something is called"; }
 small() { tried "$1" "$2" "$3" "${MAKE:-make}" -s B="$root/build" ${4:+"$4"} "$root/build/mpi"; }
 
-# ---- a user gets the list and the command; sudo is not called ----
+# ---- a user is shown the list and the command; sudo is not called ----
 small 2 1000 "libgloo-dev zlib1g-dev"
 says '^gradsum: these packages are missing: libgloo-dev zlib1g-dev'
 says '^    sudo apt-get install --no-install-recommends libgloo-dev zlib1g-dev'
 says 'make INSTALL=1'
 calls_nothing
-small 2 1000 libgloo-dev INSTALL=/usr/bin/install # what other Makefiles call their install program
+small 2 1000 libgloo-dev INSTALL=/usr/bin/install # other Makefiles use this name for their install program
 calls_nothing
 
 # ---- with INSTALL=1, and as root, make installs them ----
@@ -67,10 +66,10 @@ calls_nothing
 tried 0 0 "" "${MAKE:-make}" -n B="$root/build" lint INSTALL=1
 says '^INSTALL=1 tests/packages.sh'
 
-# ---- nothing is missing; only what is not needed is missing ----
+# ---- nothing is missing; only optional packages are missing ----
 small 0 1000 ""
 calls_nothing
-test ! -s "$root/said" || fail "something is said"
+test ! -s "$root/said" || fail "something is printed"
 tried 0 1000 openmpi-bin tests/packages.sh libgloo-dev openmpi-bin
 says 'continuing without openmpi-bin'
 calls_nothing

@@ -1,8 +1,8 @@
 #!/bin/sh
-# portable.sh BUILD [PART ...]: the project with another compiler (clang), without optimisation (O0), its header in C++
-# (header), for another processor (arm64, which qemu emulates), and on another OpenCL (opencl). What is not available is
-# skipped, and the script says so; with GRADSUM_PORTABLE=required that is a failure. Needs no root: what belongs to
-# another processor or another OpenCL is unpacked in BUILD/portable.
+# portable.sh BUILD [PART ...]: the project with another compiler (clang), without optimisation (O0), with its header in
+# C++ (header), for another processor (arm64, emulated by qemu), and on another OpenCL (opencl). A missing part is
+# skipped with a message; with GRADSUM_PORTABLE=required that is a failure. It works without root: the files of the
+# other processor and of the other OpenCL are unpacked in BUILD/portable.
 set -eu
 build=$(realpath "$1") out=$(realpath "$1")/portable
 shift
@@ -17,7 +17,7 @@ leave_out() {
 }
 need() { command -v "$1" >/dev/null || { leave_out "there is no $1"; return 1; }; }
 
-# run GROUPS COMMAND ...: each group of tests on its own, two at a time; its output is shown only if it fails.
+# run GROUPS COMMAND ...: runs each group of tests separately, two at a time; shows a group's output only if it fails.
 run() {
     groups=$1
     shift
@@ -36,7 +36,7 @@ run() {
         fi' run GROUP "$@"
 }
 
-# The whole library through its header, with each C++ compiler, in the oldest standard that it is to support.
+# The whole library through its header, with each C++ compiler, in the oldest supported standard.
 part_header() {
     cat >"$out/header.cc" <<'END'
 #include "model/model.h"
@@ -68,7 +68,7 @@ part_clang() {
     need clang && need clang++ || return 0
     $make B="$out/clang" CC=clang CXX=clang++ "$out/clang/gradsum" "$out/clang/gradsum-test"
     run "philox operators operators_plain sgd optimizers fused wire sync $formats model train" "$out/clang/gradsum-test"
-    # A lab too, with its sanitizers; here the compilers come from the environment.
+    # Also a lab with its sanitizers; here the compilers come from the environment.
     CC=clang CXX=clang++ $make B="$out/clang" SOLUTIONS=1 lab-07 >"$out/clang.log" 2>&1 || true
     if ! grep -q '^  total 10/10$' "$out/clang.log"; then
         cat "$out/clang.log"
@@ -85,7 +85,7 @@ part_O0() {
 
 # ---- arm64 -----------------------------------------------------------------------------------------------------------
 
-# The packages of another processor, with all that they need, unpacked in $root: as if nothing were installed.
+# The packages of the other processor with all dependencies, unpacked in $root as if nothing were installed.
 arm64_packages() {
     [ ! -e "$root/done" ] || return 0
     apt=$out/arm64/apt
@@ -117,8 +117,8 @@ arm64_packages() {
     touch "$root/done"
 }
 
-# A sealed handout with its objects for arm64, which were compiled without the packages of arm64 (lessons/handout.sh).
-# What is not sealed has been compiled already.
+# A sealed handout with its objects for arm64, which were compiled without arm64 packages (lessons/handout.sh). Unsealed
+# files have been compiled already.
 sealed_arm64() {
     handout=$out/arm64/handout
     rm -rf "$handout"
@@ -150,7 +150,7 @@ part_arm64() {
     $make B="$out/arm64" ISAS=base CC="aarch64-linux-gnu-gcc --sysroot=$root" \
         CXX="aarch64-linux-gnu-g++ --sysroot=$root" \
         "$out/arm64/gradsum" "$out/arm64/gradsum-test"
-    # Tests start the program too, which this machine cannot run: a script of that name starts it under qemu.
+    # Some tests start the program, which this machine cannot run: a script with its name starts it under qemu.
     if ! head -c 2 "$out/arm64/gradsum" | grep -q '#!'; then
         mv "$out/arm64/gradsum" "$out/arm64/gradsum-arm64"
         printf '#!/bin/sh\nexec %s -L %s %s/arm64/gradsum-arm64 "$@"\n' "$qemu" "$root" "$out" >"$out/arm64/gradsum"
@@ -183,7 +183,7 @@ part_opencl() {
         done
         echo "$home/lib/libintelocl.so" >"$home/icd/intel.icd"
     fi
-    # What is compiled is kept away from what other platforms have compiled.
+    # A separate cache keeps its compiled kernels apart from those of other platforms.
     export OCL_ICD_VENDORS="$home/icd" LD_LIBRARY_PATH="$home/lib" GRADSUM_CACHE="$home/cache"
     "$build/gradsum" devices | grep -q 'Intel(R) OpenCL' ||
         { "$build/gradsum" devices; echo "test-portable: no Intel" >&2; exit 1; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# restarts.sh PROGRAM: launches with --restarts and with --elastic, in each way to train. Twice in a run one process,
-# drawn at random, is killed, or stopped for longer than the time-out, at a random moment. Each run must end with the
-# weights of one that was never disturbed, and leave nothing: no process, no folder, no file in /dev/shm.
-#   KILL_DRAWS=N   how many runs (6; "all": 24); KILL_SEED=S of the draws; it is printed
+# restarts.sh PROGRAM: launches with --restarts and with --elastic, with each strategy. Twice in a run a random process
+# is killed, or stopped for longer than the timeout, at a random time. Each run must end with the weights of an
+# undisturbed one and leave nothing behind: no process, no folder, no file in /dev/shm.
+#   KILL_DRAWS=N   how many runs (6; "all": 24); KILL_SEED=S their seed, which is printed
 set -u
 program=$(realpath "$1")
 draws=${KILL_DRAWS:-6} seed=${KILL_SEED:-$((RANDOM * 32768 + RANDOM))}
@@ -13,7 +13,7 @@ work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 RANDOM=$((seed % 32768))
 echo "restarts: seed $seed (KILL_SEED)"
 
-# --restarts with checkpoints, or from the beginning (again), or --elastic; what happens; launch's options; train's
+# --restarts with checkpoints, or from the start (again), or --elastic; the fault; launch's options; train's
 ways=("checkpoint kill -n2 --zero 2 --optimizer adam" "1:3 kill -n3 --optimizer adam" "again stop -n2 --exact"
       "2:4 stop -n4 --exact" "1 kill -n4 --exact" "checkpoint stop -n4 --exact --tensor 2"
       "checkpoint kill -n2 --sync local --every 3" "checkpoint stop -n2 --pipeline 2" "1:2 kill -n2 --exact --clip 1"
@@ -29,7 +29,7 @@ for ((k = 0; k < draws; k++)); do
     run=(train $way --threads 1 --model "flatten, linear 64, tanh, linear 10" --batch 600 --epochs 9 --steps $STEPS)
     "$program" launch $size -- "${run[@]}" >"$work/whole" 2>"$work/err" || wrong "$way"
     mkdir "$work/tmp" && segments >"$work/shm"
-    timeout=30 && [ $how = kill ] || timeout=2 # nobody may wait for it after a kill
+    timeout=30 && [ $how = kill ] || timeout=2 # after a kill no rank may wait for it
     : >"$work/out"
     slow=(--slow 0:25) again=(--restarts 5) said="restart 1 of 5: it"
     case $from in
@@ -40,21 +40,21 @@ for ((k = 0; k < draws; k++)); do
         >"$work/out" 2>"$work/err" &
     launcher=$! all=
     for ((i = 0; i < 2; i++)); do
-        for ((j = 0; j < 600; j++)); do # until the attempt trains
+        for ((j = 0; j < 600; j++)); do # until this attempt trains
             [ "$(grep -c '^step ' "$work/out")" -le $i ] || break
             kill -0 $launcher 2>/dev/null || break
             sleep 0.05
         done
         sleep "0.$(printf %03d $((50 + RANDOM % 400)))"
         pids=($(pgrep -P $launcher)) && all="$all ${pids[*]}"
-        [ ${#pids[@]} -gt 0 ] || break # it was faster
+        [ ${#pids[@]} -gt 0 ] || break # the run was faster
         signal=KILL && [ $how = kill ] || signal=STOP
         kill -$signal "${pids[RANDOM % ${#pids[@]}]}" 2>/dev/null && disturbances=$((disturbances + 1))
     done
     wait $launcher || wrong "run $k ($from $how $size $way): exit status $?"
-    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k ($from $how $way): other weights"
-    grep -q "$said" "$work/err" || wrong "run $k ($from $how $way): nothing went on"
-    for pid in $all; do [ ! -d "/proc/$pid" ] || wrong "run $k ($way): process $pid is left"; done
+    [ "$(sha256_of "$work/out")" = "$(sha256_of "$work/whole")" ] || wrong "run $k ($from $how $way): wrong weights"
+    grep -q "$said" "$work/err" || wrong "run $k ($from $how $way): it did not continue"
+    for pid in $all; do [ ! -d "/proc/$pid" ] || wrong "run $k ($way): process $pid is left behind"; done
     rmdir "$work/tmp" || wrong "run $k ($way): in TMPDIR: $(ls -A "$work/tmp")"
     [ "$(segments)" = "$(cat "$work/shm")" ] || wrong "run $k ($way): in /dev/shm: $(segments)"
 done

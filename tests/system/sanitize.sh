@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# sanitize.sh asan|tsan TEST-PROGRAM: the tests under AddressSanitizer and UBSan, or under ThreadSanitizer.
+# sanitize.sh asan|tsan TEST-PROGRAM: runs the tests under AddressSanitizer and UBSan, or under ThreadSanitizer.
 set -euo pipefail
-# Where Linux may put a program anywhere (vm.mmap_rnd_bits=32), a sanitizer may find its own addresses taken, and ends
-# before main. Without random addresses it does not.
+# With full address randomisation (vm.mmap_rnd_bits=32) a sanitizer may find its own addresses taken, and end before
+# main. Without randomisation it works.
 grep -q '4....$' /proc/self/personality || ! setarch -R true 2>/dev/null || exec setarch -R "$0" "$@"
 here=$(dirname "$(realpath "$0")")
 kind=$1 program=$2
-# Runs of 20 steps have these with a tenth of the samples too.
+# Runs of 20 steps keep this number with a tenth of the samples.
 export GRADSUM_TEST_TENTH=1
 
-# Each group of tests in a process of its own, four at a time: many wait more than they compute. Prints the whole output
-# of a group that fails, and the summary of the others.
+# Each group of tests runs in a separate process, four at a time: many of them mostly wait. Prints the whole output of a
+# failing group, and the summary of the others.
 check_groups() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
@@ -20,7 +20,7 @@ check_groups() {
         for try in 1 2 3; do
             failed=0
             "$program" "$1" >"$output" 2>&1 </dev/null || failed=1
-            # LeakSanitizer dies at times while PoCL's threads end. That says nothing about leaks: once more.
+            # LeakSanitizer sometimes dies while PoCL's threads end. That says nothing about leaks: try again.
             grep -q 'LeakSanitizer has encountered a fatal error' "$output" || break
             echo "$kind: $1: LeakSanitizer itself failed, try $try of 3"
         done
@@ -42,16 +42,16 @@ check_groups() {
 
 case $kind in
 asan)
-    # LLVM, inside PoCL, installs a signal stack of its own in each thread, which AddressSanitizer's would collide with.
+    # LLVM, inside PoCL, installs a signal stack in each thread, which would collide with AddressSanitizer's.
     export ASAN_OPTIONS=detect_leaks=1:use_sigaltstack=0
     export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-    list=$("$program" no-group 2>&1 || true) # "... the groups are:" and lines of FOLDER/ and names
+    list=$("$program" no-group 2>&1 || true) # "... the groups are:", then lines of FOLDER/ and names
     read -rd '' -a groups <<<"${list##*the groups are:}" || true
     [ ${#groups[@]} -gt 50 ] || { echo "sanitize.sh: only ${#groups[@]} groups: $list" >&2; exit 1; }
-    # The longest first, so that none of them is the last.
+    # The longest first, so that none of them ends last.
     first=(split pipeline layout collectives offload train checkpoint step_layouts in_one_file usage resume comm killed)
-    # Not those that are long runs of what the others run too.
+    # Leaves out long runs of code that the others run too.
     but=(accuracy bucket offload_memory)
     for group in "${groups[@]}"; do
         [[ $group = */ || " ${first[*]} ${but[*]} " = *" $group "* ]] || first+=("$group")
@@ -59,12 +59,12 @@ asan)
     check_groups "${first[@]}"
     ;;
 tsan)
-    # PoCL is not built with ThreadSanitizer, which would take its locks for races: the cpu backend only. Only the parts
+    # PoCL is not built with ThreadSanitizer, which would take its locks for races: only the cpu backend. Only the parts
     # with threads: communication, schemes, training.
     export TSAN_OPTIONS=suppressions=$here/tsan.supp:halt_on_error=0:exitcode=66
     export GRADSUM_TEST_DEVICES=cpu GRADSUM_TEST_SMALL=1
     check_groups zero collectives train in_one_file async sync wire comm overlap trace pool gloo rendezvous \
-        mismatched_calls shm wire_bytes loader zero_counts # the longest first, so that none of them is the last
+        mismatched_calls shm wire_bytes loader zero_counts # the longest first, so that none of them ends last
     ;;
 *)
     echo "sanitize.sh: '$kind' is neither asan nor tsan" >&2

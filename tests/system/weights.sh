@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weights.sh PROGRAM [FILE]: train in every way that promises the same bits twice, and print the SHA-256 of each run's
-# weights. A change that must not alter results, such as a refactoring, is checked on one machine:
+# weights.sh PROGRAM [FILE]: trains in every way that promises the same bits each time, and prints the SHA-256 of each
+# run's weights. To check on one machine that a change, such as a refactoring, alters no results:
 #   tests/system/weights.sh build/gradsum >before        then the change, make, and
 #   tests/system/weights.sh build/gradsum before
 # With FILE the sums are compared with those in it; any difference fails.
@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export GRADSUM_CACHE=$folder/cache
 
-# run NAME COMMAND...: the SHA-256 of the weights that it saves.
+# run NAME COMMAND...: the SHA-256 of the saved weights.
 run() {
     local name=$1
     shift
@@ -23,7 +23,7 @@ run() {
 options=(--threads 1 --seed 3 --batch 60)
 weights() { run "$1" train "${options[@]}" --steps 20 "${@:2}"; }
 
-# layout NAME WORKERS OPTIONS...: a few steps of workers that are threads, then of as many processes.
+# layout NAME WORKERS OPTIONS...: a few steps of workers that are threads, then of the same number of processes.
 layout() {
     local few=("${options[@]}" --steps 3 --tests 0 "${@:3}") devices
     devices=$(printf ',cpu%.0s' $(seq "$2"))

@@ -1,4 +1,4 @@
-"""What the comparisons of weights share: files of safetensors, and runs of gradsum."""
+"""Shared by the comparisons of weights: safetensors files, and runs of gradsum."""
 import json, os, struct, subprocess, sys
 
 import numpy as np
@@ -8,7 +8,7 @@ KINDS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", tor
 
 
 def save_tensors(path, tensors, metadata={"format": "pt"}):
-    """Tensors by name, each in the type that it has. No metadata: None."""
+    """Tensors by name, each in its type. No metadata: None."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for k, v in tensors.items():
         numbers = v.detach().contiguous()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tokens a second of gradsum and of PyTorch, in eager mode, with keys and values kept by both: the same model with the
-same random weights, the same prompt, the likeliest token each time, so that both must write the same text.
+"""Tokens per second of gradsum and of PyTorch in eager mode, both with a cache of keys and values: the same model with
+the same random weights, the same prompt, and always the likeliest token, so that both must write the same text.
 
     tests/torch/generate.py GRADSUM [--layers 4 --heads 4 --width 128 --context 64 --vocabulary 65]
                             [--length N] [--threads T] [--rounds R]
 
-Prints a line with the medians of R rounds, in which the two take turns, and their ratio. Exit status 1: the texts
+Prints a line with the medians of R rounds, in which the two alternate, and their ratio. Exit status 1 if the texts
 differ."""
 import argparse
 import json
@@ -88,7 +88,7 @@ class Model(nn.Module):
                          [f"layer_norm, linear {o.vocabulary}"])
 
     def named(self):
-        """The parameters by gradsum's names."""
+        """The parameters under gradsum's names."""
         parts = {"0": self.embedding, "1": self.positions}
         for i, b in enumerate(self.blocks):
             parts.update({f"{2 + 2 * i}.body.0": b.norm1, f"{2 + 2 * i}.body.1": b.attention.qkv,
@@ -105,20 +105,20 @@ def save(model, path):
 
 
 def character(token):
-    """Beyond the halves of pairs of UTF-16, which are no characters."""
+    """Skips the surrogates of UTF-16, which are not characters."""
     return chr(0x100 + token + (0x800 if 0x100 + token >= 0xd800 else 0))
 
 
 @torch.no_grad()
 def torch_text(model):
-    """The tokens, and their number a second after the first."""
+    """The tokens, and the rate in tokens per second after the first one."""
     window, past, text = list(PROMPT), 0, []
     for i in range(o.length):
         if i == 1:
             begin = time.perf_counter()
         logits = model(torch.tensor([window[past:]]), past)
         past = len(window)
-        if past == o.context:  # as gradsum: the last half is run again
+        if past == o.context:  # as in gradsum: the last half is computed again
             window, past = window[o.context - o.context // 2:], 0
         window.append(int(logits.argmax()))
         text.append(window[-1])
@@ -137,7 +137,7 @@ def gradsum_text(path):
 
 torch.manual_seed(1)
 net = Model().eval()
-with torch.no_grad():  # random weights repeat themselves less if they are larger
+with torch.no_grad():  # larger random weights repeat less
     for p in net.parameters():
         if p.dim() > 1:
             p.mul_(2)

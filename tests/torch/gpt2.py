@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """GPT-2 of Hugging Face's transformers: a part of `make test-torch`.
 
-    gpt2.py GRADSUM FOLDER            random weights of transformers, loaded by gradsum, and what it saves loaded by
-                                      transformers: the same logits
+    gpt2.py GRADSUM FOLDER            gradsum loads random weights of transformers, and transformers loads what gradsum
+                                      saves: the same logits
     gpt2.py --golden                  write tests/golden/gpt2.txt: the names and shapes of a small GPT-2 of
                                       transformers, and its logits (made with transformers 5.24)
 
-Debian has PyTorch, but not transformers: there tests/model/test_names_gpt2.c compares with these golden numbers alone.
-Allowed is 1e-4 of the largest logit. Seen: 7e-7.
+Debian has PyTorch, but not transformers: there tests/model/test_names_gpt2.c compares only with these golden numbers.
+The tolerance is 1e-4 of the largest logit. Seen: 7e-7.
 """
 import os, sys
 
@@ -37,7 +37,7 @@ def transformers_gpt2():
 
 
 def golden():
-    """Weights by the formula of make.py, in the shapes of transformers; tokens likewise."""
+    """Weights from the formula of make.py, in the shapes of transformers, and tokens from the same formula."""
     from make import hashed, values, write
     model = transformers_gpt2().double()
     parameters = dict(model.transformer.named_parameters())
@@ -74,7 +74,7 @@ class Comparison:
             sys.exit("gpt2.py: %s: logits differ by %g of the largest, allowed is %g" % (what, error, TOLERANCE))
 
     def saved(self, path):
-        """A rate of 0: what is saved is what was loaded."""
+        """With a rate of 0 the saved weights are the loaded ones."""
         again = self.folder + "/ours.safetensors"
         gradsum(self.program, "train", *self.options(path), "--lr", "0", "--momentum", "0", "--steps", "1", "--batch",
                 "3", "--save", again, "--names", "huggingface")

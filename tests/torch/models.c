@@ -1,5 +1,5 @@
-/* torch-models DEVICE CASES INPUT OUTPUT: train the models of a file of cases, for tests/torch/models.py, which draws
- * them and compares what comes out with PyTorch's.
+/* torch-models DEVICE CASES INPUT OUTPUT: trains the models of a file of cases, for tests/torch/models.py, which
+ * generates them and compares the results with PyTorch's.
  *
  * A line of CASES: batch, micro-batch, c, h, w, loss (0: cross-entropy, 1: squared error), fresh (1: the first backward
  * of a step writes the gradients; 0: all add to zeros), steps, lr, momentum, weight decay, and the text of the model.
@@ -22,14 +22,14 @@ typedef struct test_case {
     char text[2000];
 } test_case;
 
-/* What a case holds while it runs. */
+/* The state of a running case. */
 typedef struct run {
     const test_case *c;
     gs_device *device;
     gs_model *model;
     gs_optimizer *optimizer;
     gs_mem x, labels;
-    float *host; /* room for the largest array of the case */
+    float *host; /* space for the largest array of the case */
     FILE *in, *out;
 } run;
 
@@ -67,7 +67,7 @@ static gs_status open_case(run *r) {
     return gs_model_write_weights(r->model, r->host);
 }
 
-/* Forward and backward over the batch, in parts. */
+/* Forward and backward over the batch, in micro-batches. */
 static gs_status gradient(run *r, bool first_step) {
     const test_case *c = r->c;
     size_t batch = (size_t)c->batch, each = gs_shape_size(c->in), classes = gs_shape_size(r->model->out);

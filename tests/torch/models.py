@@ -3,28 +3,28 @@
 
     models.py PROGRAM FOLDER [--models 60] [--seed N] [--devices cpu,cl]
 
-Drawn are the text of a model, the loss, batch and micro-batch, learning rate, momentum and weight decay. PROGRAM
-(tests/torch/models.c) trains them all in one process for each device, PyTorch once, in double precision. Compared
-are, of the first step, the logits and all gradients; of every step the loss, the number of correct answers and all
-weights.
+A case is a random model text, loss, batch and micro-batch, learning rate, momentum and weight decay. PROGRAM
+(tests/torch/models.c) trains all cases in one process for each device, PyTorch once, in double precision. They compare
+the logits and all gradients of the first step, and the loss, the number of correct answers and all weights of every
+step.
 
 The error of a tensor is the largest difference divided by the largest element of PyTorch's tensor: a sum of many
-terms that nearly cancel each other has the rounding of its terms, not of its own size. For the same reason a gradient
-is measured by the sum of what its samples add to it, all taken as positive, and a tensor that is small beside its like
-in the same model (a bias of one element, say) by FLOOR of the largest of those.
+terms that nearly cancel each other has the rounding error of its terms, not of its own size. For the same reason a
+gradient is measured relative to the sum of its samples' contributions, all taken as positive, and a tensor that is
+small compared with similar ones in the same model (a bias of one element, say) relative to FLOOR of the largest.
 
-A loss is the difference of numbers as large as the logits, and is measured by them where it is smaller.
+A loss is the difference of numbers as large as the logits; if it is smaller than they are, it is measured by them.
 
-Allowed is TOLERANCE: f32 rounds to 6e-8, sums of K terms in any order differ by about sqrt(K) of that, and K is at
-most some thousands here, so 4e-6; and up to 10 layers and 4 updates add to it. Where a model multiplies such
-differences, it does so in PyTorch too, by chance more in one tensor or in another: so allowed is also AS_TORCH times
-the largest error of PyTorch's own f32 anywhere in this model, and never more than MOST. An operator that is wrong is
-wrong by 1e-2 and more: with all gradients of biases 1 % too large 54 of 60 models are found to be wrong. Of 2,400
-models the worst was 6.6e-6 on cpu and 5.9e-6 on cl; none of 101,260 tensors was above TOLERANCE. Learning rates at
-which the loss grows are made smaller.
+The limit is TOLERANCE: f32 rounds to 6e-8, sums of K terms in any order differ by about sqrt(K) of that, and K is at
+most some thousands here, which gives 4e-6; up to 10 layers and 4 updates add to it. A model that magnifies such
+differences does so in PyTorch too, by chance more in one tensor than in another: so the limit is at least AS_TORCH
+times the largest error of PyTorch's own f32 anywhere in this model, and never more than MOST. A wrong operator is off
+by 1e-2 or more: with all gradients of biases 1 % too large, 54 of 60 models fail. In 2,400 models the worst error was
+6.6e-6 on cpu and 5.9e-6 on cl; none of 101,260 tensors exceeded TOLERANCE. Learning rates at which the loss grows are
+reduced.
 
-At the kinks of relu and max_pool a difference of one bit in the input is one of 100 % in the gradient, which says
-nothing of either program. So inputs where PyTorch passes nearer to a kink than MARGIN are drawn again.
+At the kinks of relu and max_pool one different bit in the input changes the gradient by 100 %, which says nothing
+about either program. So inputs for which PyTorch comes closer to a kink than MARGIN are drawn again.
 """
 import argparse, os, random, subprocess, sys, time
 
@@ -40,10 +40,10 @@ except ImportError as error:
 
 FLOOR, TOLERANCE, AS_TORCH, MOST, MARGIN = 0.01, 1e-5, 10, 1e-3, 2e-6
 STEPS = 4
-MOST_NUMBERS = 40000  # of a layer's output for the whole batch
+MOST_NUMBERS = 40000  # limit of a layer's output for the whole batch
 
 
-# ---- drawing -------------------------------------------------------------------------------------------------------
+# ---- random cases --------------------------------------------------------------------------------------------------
 def sized(h, w):
     return str(h) if h == w and random.random() < 0.7 else "%dx%d" % (h, w)
 
@@ -53,7 +53,7 @@ def outputs(size, kernel, stride, pad):
 
 
 class Drawing:
-    """A model that grows: the texts of its layers, and the shape that the last one gives."""
+    """A growing model: the texts of its layers, and the shape of the last one's output."""
 
     def __init__(self, shape, batch):
         self.shape, self.batch, self.layers, self.tensors = shape, batch, [], 0
@@ -161,7 +161,7 @@ class Case:
 
 # ---- PyTorch -----------------------------------------------------------------------------------------------------
 class Kinks:
-    """How near the inputs of relu and max_pool come to where their gradient jumps, as a part of their size."""
+    """The relative distance of the inputs of relu and max_pool from the points where their gradient jumps."""
 
     def __init__(self, net):
         self.nearest = 1.0
@@ -170,7 +170,7 @@ class Kinks:
                 layer.register_forward_hook(self.look)
 
     def distance(self, gaps, x):
-        gaps = gaps[gaps > 0]  # what is equal is so in both programs: zeros, or the bias alone
+        gaps = gaps[gaps > 0]  # equal numbers are equal in both programs: zeros, or only the bias
         if gaps.numel():
             self.nearest = min(self.nearest, float(gaps.min() / x.abs().max()))
 
@@ -206,7 +206,7 @@ def sums_of_magnitudes(case, x, labels):
 
 
 def reference(case, initial, steps, number):
-    """What PyTorch gives for these inputs, in groups of (name, array), and how near to a kink it came."""
+    """PyTorch's results for these inputs, in groups of (name, array), and their distance from a kink."""
     case.net.to(number)
     with torch.no_grad():
         for p, start in zip(case.net.parameters(), initial):
@@ -240,8 +240,8 @@ def reference(case, initial, steps, number):
 
 
 def draw_inputs(case):
-    """Weights as PyTorch begins with, exact in f32; inputs and labels of each step; PyTorch's results in f64 and in f32. Drawn
-    again where they lie at a kink."""
+    """PyTorch's initial weights, exact in f32; inputs and labels of each step; its results in f64 and f32. Drawn
+    again if they are at a kink."""
     for attempt in range(30):
         initial = [p.detach().float().double() for p in case.net.parameters()]
         steps = [(torch.randn(case.batch, *case.shape), torch.randint(0, case.out[0], (case.batch,))) for _ in range(STEPS)]
@@ -257,32 +257,32 @@ def draw_inputs(case):
     return None
 
 
-# ---- comparing -----------------------------------------------------------------------------------------------------
+# ---- comparison ----------------------------------------------------------------------------------------------------
 def error_of(got, want, size):
-    """The largest difference as a part of `size`; infinite for a NaN."""
+    """The largest difference relative to `size`; infinite for a NaN."""
     error = np.abs(got.astype(np.float64).reshape(want.shape) - want).max() / size
     return error if np.isfinite(error) else float("inf")
 
 
 def size_of(tensor, group):
-    """What the error of a tensor is measured by."""
+    """The scale for the error of a tensor."""
     name, want, *least = tensor
     return max(np.abs(want).max(), FLOOR * max(np.abs(other[1]).max() for other in group), 1e-30, *least)
 
 
 def is_whole(name):
-    """Numbers that rounding does not reach."""
+    """Numbers that rounding does not affect."""
     return name.startswith(("correct", "samples"))
 
 
 def largest_error(exact, single):
-    """Of PyTorch's f32."""
+    """The error of PyTorch's f32."""
     return max(error_of(torchs[1], tensor[1], size_of(tensor, group)) for group, group32 in zip(exact, single)
                for tensor, torchs in zip(group, group32) if not is_whole(tensor[0]))
 
 
 def errors(group, numbers, at):
-    """Yields (name, error) of the tensors of a group, which lie in `numbers` from `at` on."""
+    """Yields (name, error) for the tensors of a group, stored in `numbers` from `at` on."""
     for tensor in group:
         name, want, *_ = tensor
         yield name, error_of(numbers[at:at + want.size], want, size_of(tensor, group))
@@ -290,7 +290,7 @@ def errors(group, numbers, at):
 
 
 def run(program, device, folder, cases, results):
-    """How many models are wrong on this device."""
+    """Returns the number of wrong models on this device."""
     out = os.path.join(folder, "out-" + device)
     command = [program, device, os.path.join(folder, "cases"), os.path.join(folder, "in"), out]
     begin = time.time()

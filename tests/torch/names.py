@@ -5,9 +5,9 @@
                                        logits, and the same tensors back
     names.py --golden                  write tests/golden/torchvision.txt: the names and shapes of torchvision's tensors
 
-Running statistics are random too, so that each tensor counts. Images are 32 x 32, in CIFAR-10's binary format: ResNets
-take any size. Weights and images are the same in both programs, so logits differ by rounding: allowed is 1e-4 of the
-largest. Seen: 1.5e-6.
+Running statistics are random too, so that each tensor matters. Images are 32 x 32, in CIFAR-10's binary format:
+ResNets accept any size. Weights and images are the same in both programs, so logits differ only by rounding: the
+tolerance is 1e-4 of the largest. Seen: 1.5e-6.
 """
 import os, sys
 
@@ -54,16 +54,16 @@ def compare(program, folder, name, images):
         wanted = model(torch.tensor(images) / 255).numpy()
     error = np.abs(np.load(ours) - wanted).max() / np.abs(wanted).max()
     if not error < TOLERANCE:
-        sys.exit("names.py: %s: logits differ by %g of the largest, allowed is %g" % (name, error, TOLERANCE))
-    # A rate of 0: what is saved is what was loaded, but for the running statistics.
+        sys.exit("names.py: %s: logits differ by %g of the largest, tolerance %g" % (name, error, TOLERANCE))
+    # With a rate of 0 the saved weights are the loaded ones, except for the running statistics.
     gradsum(program, "train", *options, "--lr", "0", "--steps", "1", "--batch", "8", "--save", again, "--names",
             "torchvision")
     saved = load_tensors(again)
     if set(saved) != set(tensors_of(model)):
-        sys.exit("names.py: %s: other names: %s" % (name, sorted(set(saved) ^ set(tensors_of(model)))[:4]))
+        sys.exit("names.py: %s: the names differ: %s" % (name, sorted(set(saved) ^ set(tensors_of(model)))[:4]))
     for k, v in tensors_of(model).items():
         if saved[k].shape != tuple(v.shape) or ("running" not in k and not np.array_equal(saved[k], v.numpy())):
-            sys.exit("names.py: %s: %s is not what was loaded" % (name, k))
+            sys.exit("names.py: %s: %s differs from what was loaded" % (name, k))
     print("test-torch: names: %s: %d tensors; logits of %d images differ by at most %.1e of the largest"
           % (name, len(saved), len(images), error))
 

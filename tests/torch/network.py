@@ -1,4 +1,4 @@
-"""A model's text (src/model/model_text.h) as a network of PyTorch."""
+"""Turns a model's text (src/model/model_text.h) into a PyTorch network."""
 import re
 
 import torch
@@ -17,7 +17,7 @@ class Residual(nn.Module):
 
 
 class Embedding(nn.Embedding):
-    """Token numbers come as floats."""
+    """Token numbers arrive as floats."""
 
     def forward(self, x):
         return super().forward(x.reshape(len(x), -1).long())
@@ -33,7 +33,7 @@ class Positions(nn.Module):
 
 
 class Tied(nn.Module):
-    """The list hides the embedding, whose parameter it is."""
+    """The list hides the embedding, which owns the parameter."""
 
     def __init__(self, embedding):
         super().__init__()
@@ -58,7 +58,7 @@ class Attention(nn.Module):
 
 
 def module(words, shape, embedding):
-    """The layer that a list of words describes, for an input of this shape, in a model that begins with `embedding`."""
+    """The layer that a list of words describes, for an input of this shape, in a model that starts with `embedding`."""
     def pair(word):
         h, _, w = word.partition("x")
         return int(h), int(w or h)
@@ -77,7 +77,7 @@ def module(words, shape, embedding):
     if op == "avg_pool":
         return nn.AvgPool2d(pair(words[1]), option("stride", pair(words[1])), option("pad", 0))
     if op == "global_avg_pool":
-        # PyTorch keeps (c, 1, 1); to us that is a vector
+        # PyTorch keeps (c, 1, 1); gradsum treats that as a vector
         return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
     if op == "gelu":
         return nn.GELU(approximate="tanh" if "tanh" in words else "none")
@@ -103,7 +103,7 @@ def module(words, shape, embedding):
 
 
 def parse(tokens, shape, embedding=None):
-    """A model text, up to its end, '|' or ')'. Uses up the tokens. The network and the shape of its output."""
+    """Consumes the tokens of a model text up to its end, '|' or ')'. Returns the network and its output's shape."""
     layers = []
     while tokens and tokens[0] not in "|)":
         if tokens[0] == ",":
@@ -123,13 +123,13 @@ def parse(tokens, shape, embedding=None):
             if words[0] == "embedding":
                 embedding = layers[-1]
         with torch.no_grad():
-            # not in training, where batch_norm would take the zeros for samples
+            # not in training mode, where batch_norm would treat the zeros as samples
             shape = tuple(layers[-1].eval()(torch.zeros(1, *shape)).shape[1:])
             layers[-1].train()
     return nn.Sequential(*layers), shape
 
 
 def network(text, shape):
-    """The network of a whole text, in double precision, and the shape of its output."""
+    """Returns the network of a whole text, in double precision, and the shape of its output."""
     net, shape = parse(re.findall(r"[\w.]+|[,|()]", text), shape)
     return net.double(), shape

@@ -11,7 +11,7 @@ SHAPE = {"mlp": (1, 28, 28), "lenet": (1, 28, 28), "cnn": (1, 28, 28), "resnet20
 CONTEXT, VOCABULARY = 64, 96  # of gpt
 
 
-# ---- from their texts ----
+# ---- models from their texts ----
 def normed(outputs, size, stride):
     return "conv %d %dx%d stride %d pad %d no_bias, batch_norm" % (outputs, size, size, stride, size // 2)
 
@@ -44,12 +44,12 @@ TEXTS = {"mlp": "flatten, linear 512, relu, linear 256, relu, linear 10",
          "resnet20": resnet20(), "resnet50": resnet50()}
 
 
-# ---- GPT, as nanoGPT has it ----
+# ---- GPT as in nanoGPT ----
 class Attention(nn.Module):
     def __init__(self, width, heads, context):
         super().__init__()
         self.qkv, self.out, self.heads = nn.Linear(width, 3 * width), nn.Linear(width, width), heads
-        self.mask = torch.tril(torch.ones(context, context)).bool()  # no buffer: Gloo cannot broadcast booleans
+        self.mask = torch.tril(torch.ones(context, context)).bool()  # not a buffer: Gloo cannot broadcast booleans
 
     def forward(self, x):
         n, t, width = x.shape

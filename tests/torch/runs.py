@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Whole runs of `gradsum train` and `gradsum eval` beside PyTorch: a part of `make test-torch`.
+"""Whole runs of `gradsum train` and `gradsum eval` compared with PyTorch: a part of `make test-torch`.
 
     runs.py PROGRAM FOLDER [--runs 15] [--seed N]
 
-Every run begins with weights in a safetensors file as PyTorch's users write it: F32, F16 and BF16 tensors, names with
+Every run starts from weights in a safetensors file as PyTorch's users write it: F32, F16 and BF16 tensors, names with
 or without a prefix, with or without metadata. Its data are random images in IDX files.
 
 Training: random models, losses, optimisers, devices and schemes, over two epochs, mostly with a ragged last batch.
-PyTorch takes the same samples in the same order (src/data/order.h), in double precision. Compared are the losses and
-accuracies of both epochs, and the weights at the end; models.py says how errors are measured, and how much is
-allowed. Every update carries the rounding of each tensor to all others, and a run in which it grows makes it grow in
-all, by chance more in one or in another. So allowed is TOLERANCE or, if that is more, AS_TORCH times the largest error
-that PyTorch's own f32 makes anywhere in this run. Of 700 runs that was more than TOLERANCE in three; the worst error
-was 2.3e-4, in one of these. Runs that diverge are drawn again: there rounding says nothing of either program.
+PyTorch trains on the same samples in the same order (src/data/order.h), in double precision. The losses and accuracies
+of both epochs, and the weights at the end are compared; models.py describes the measure and the limit of errors.
+Every update carries the rounding error of each tensor to all others. If the errors of a run grow, they grow in all
+tensors, by chance more in one than in another. So the limit is TOLERANCE or, if that is more, AS_TORCH times the
+largest error of PyTorch's own f32 anywhere in this run. In three of 700 runs that was more than TOLERANCE; the worst
+error was 2.3e-4, in one of these. Runs that diverge are drawn again: there rounding says nothing about either program.
 
-Evaluation: weights with infinities and NaN, so that the logits of some samples have them too. Compared are the classes
-that the samples are taken for (argmax, where a NaN is the largest), as a confusion matrix, and the loss.
+Evaluation: weights with infinities and NaN, so that the logits of some samples contain them too. The predicted classes
+(argmax, where a NaN is the largest), as a confusion matrix, and the loss are compared.
 """
 import argparse, json, os, random, struct, subprocess, sys
 
@@ -36,9 +36,9 @@ def save_idx(folder, split, images, labels):
             f.write(struct.pack(">4B%dI" % array.ndim, 0, 0, 8, array.ndim, *array.shape) + array.numpy().tobytes())
 
 
-# ---- drawing -------------------------------------------------------------------------------------------------------
+# ---- random cases --------------------------------------------------------------------------------------------------
 class Case:
-    """A model, its first weights as PyTorch's file has them, and data."""
+    """A model, its initial weights in PyTorch's file format, and data."""
 
     def __init__(self, folder, text, shape, samples, tests):
         self.folder, self.text, self.shape = folder, text, shape
@@ -49,13 +49,13 @@ class Case:
         self.mean, self.std = random.uniform(-0.2, 0.8), random.uniform(0.1, 1.5)
 
     def draw(self, count):
-        """Images of which some pixels are 0, and labels."""
+        """Images, some of whose pixels are 0, and labels."""
         size = count, *self.shape[1:]
         images = torch.randint(0, 256, size).byte() * (torch.rand(size) < 0.7)
         return images, torch.randint(0, self.classes, (count,)).byte()
 
     def write(self):
-        """Files and options; the network gets the weights as the file has them."""
+        """Writes files and options; the network gets the weights as the file stores them."""
         prefix = random.choice(["", "model.", "module.", "module.model.", "net.0."])
         told = random.choice(["by file", "by options", "nowhere"])
         tensors = {}
@@ -80,7 +80,7 @@ class Case:
         return ((x - np.float32(self.mean)) / np.float32(self.std)).reshape(len(images), *self.shape)
 
     def losses(self, logits, labels):
-        """Of each sample."""
+        """The loss of each sample."""
         if self.loss == "cross_entropy":
             return F.cross_entropy(logits, labels.long(), reduction="none")
         target = F.one_hot(labels.long(), self.classes).to(logits.dtype)
@@ -116,7 +116,7 @@ class Training(Case):
             " ".join(self.way))
 
     def reference(self, initial, number):
-        """What PyTorch gives: of each epoch the losses and accuracies; all weights; how near to a kink it came."""
+        """PyTorch's results: losses and accuracies of each epoch, all weights, and the distance from a kink."""
         self.net.to(number)
         with torch.no_grad():
             for p, start in zip(self.net.parameters(), initial):
@@ -149,7 +149,7 @@ class Training(Case):
         return scores, {n: p.detach().numpy().copy() for n, p in self.net.named_parameters()}, kinks.nearest
 
     def errors(self, scores, weights, exact):
-        """Yields (name, error), exact: as PyTorch gives it in f64."""
+        """Yields (name, error) compared with `exact`, PyTorch's results in f64."""
         for epoch, (got, want) in enumerate(zip(scores, exact[0])):
             for name, g, w in zip(SCORES, got, want):
                 yield "%s of epoch %d" % (name, epoch + 1), abs(g - w) / max(abs(w), 1)
@@ -158,11 +158,11 @@ class Training(Case):
             yield name, error_of(weights[name], want, max(np.abs(want).max(), FLOOR * largest))
 
     def diverges(self, scores):
-        """The training loss or the test loss has grown."""
+        """Whether the training loss or the test loss has grown."""
         return any(not scores[-1][i] < 2 * scores[0][i] + 1 for i in (0, 2))
 
     def run(self, program):
-        """What is wrong, or ""; None: the drawing lies at a kink, or diverges."""
+        """What is wrong, or ""; None: the case is at a kink, or diverges."""
         options = self.write()
         initial = [p.detach().clone() for p in self.net.parameters()]
         exact, single = (self.reference(initial, number) for number in (torch.float64, torch.float32))
@@ -194,14 +194,14 @@ Training.worst, Training.as_torch = 0.0, 0
 
 # ---- evaluation ----------------------------------------------------------------------------------------------------
 class Evaluation(Case):
-    """A classifier of some pixels: an infinite weight makes its logit infinite, and NaN where it meets a 0."""
+    """A classifier of some pixels: an infinite weight makes its logit infinite, or NaN if the pixel is 0."""
 
     def __init__(self, folder):
         side, hidden = random.randint(1, 4), random.choice(["", "", "linear 6, tanh, "])
         text = "flatten, %slinear %d" % (hidden, random.choice([2, 3, 10, 17]))
         super().__init__(folder, text, (1, side, side), 3, random.randint(20, 300))
         self.devices = random.choice(["cpu", "cl", "cpu,cpu", "cpu,cl"])
-        self.mean = random.choice([0, self.mean])  # with 0 a black pixel is a 0
+        self.mean = random.choice([0, self.mean])  # with 0 a black pixel becomes 0
         with torch.no_grad():
             last = list(self.net.parameters())[-2:]
             for _ in range(random.choice([0, 1, 2, 4])):

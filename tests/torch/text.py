@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""The loss of a small transformer on a text, as PyTorch trains it: to hold gradsum's beside.
+"""The loss of a small transformer on a text, trained by PyTorch, to compare with gradsum's.
 
     text.py [--text FILE] [--seed 1] [--steps 2000] [--threads 1] [--init gradsum|nanogpt]
 
-Prints a line in each 200 steps, and in the end the loss on the test windows. The same with gradsum:
+Prints a line every 200 steps, and at the end the loss on the test windows. The same with gradsum:
 
     gradsum train --data jargon --model "$(python3 tests/torch/text.py --print-model)" --batch 12 --epochs 9 \\
         --steps 2000 --optimizer adamw --lr 1e-3 --beta2 0.99 --weight-decay 0.1 --clip 1 --warmup-steps 100 \\
         --schedule cosine --final-lr 1e-4 --threads 1 --seed 1
 
 Bytes, vocabulary, windows, shift and order of the windows, rates, and decay of all weights are gradsum's
-(src/data/text_set.h, src/data/order.h, src/optim/lr_schedule.h); PyTorch's are the model, its gradients, the clipping
-and AdamW. The settings are nanoGPT's for a CPU: 4 layers, 4 heads, width 128, context 64, batch 12, 2,000 steps. First
-weights are drawn as gradsum draws them, uniform in +-1 / sqrt(inputs), but with other numbers; or as nanoGPT does.
+(src/data/text_set.h, src/data/order.h, src/optim/lr_schedule.h); the model, its gradients, the clipping and AdamW are
+PyTorch's. The settings are nanoGPT's for a CPU: 4 layers, 4 heads, width 128, context 64, batch 12, 2,000 steps.
+Initial weights have gradsum's distribution, uniform in +-1 / sqrt(inputs), but other values; or nanoGPT's.
 """
 import argparse, gzip, math, time
 
@@ -24,7 +24,7 @@ LR, FINAL_LR, WARMUP, DECAY, BETAS, CLIP = 1e-3, 1e-4, 100, 0.1, (0.9, 0.99), 1.
 ORDER, WINDOWS = 2, 7  # streams of src/core/philox.h
 
 
-# ---- the order and the shift of an epoch, as gradsum draws them ----------------------------------------------------
+# ---- the order and the shift of an epoch, as in gradsum ------------------------------------------------------------
 def philox(key, high, blocks):
     """Philox4x32-10: four words for each block number."""
     low = np.asarray(blocks, np.uint64)
@@ -66,7 +66,7 @@ def transformer(vocabulary, init):
     for name, w in net.named_parameters():
         if id(w) in norms:
             continue  # 1 and 0
-        if init == "gradsum":  # that of a bias is as nn.Linear has it
+        if init == "gradsum":  # for a bias, as in nn.Linear
             if w.dim() == 2:
                 nn.init.uniform_(w, -1 / math.sqrt(w.shape[1]), 1 / math.sqrt(w.shape[1]))
         elif w.dim() == 1:

@@ -1,5 +1,5 @@
-/* --sync async: nobody waits for everybody.
- * The group async is short enough for ThreadSanitizer too; accuracy is not. */
+/* --sync async: no worker waits for all the others. The group async is short enough for ThreadSanitizer too; accuracy
+ * is not. */
 #include "tests/support/training.h"
 
 /* ---- --sync async ---- */
@@ -10,7 +10,7 @@ static uint64_t sum_of(const uint64_t *count, size_t n) {
     return sum;
 }
 
-/* K = 0 is the synchronous parameter server, to the bit: momentum, weight decay, ragged batches, empty parts. */
+/* K = 0 equals the synchronous parameter server, to the bit: momentum, weight decay, ragged batches, empty parts. */
 TEST(async_with_k_0_is_synchronous) {
     static const char *const devices[] = {"cpu", "cpu,cpu", "cpu,cpu,cpu", "cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu"};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
@@ -26,7 +26,7 @@ TEST(async_with_k_0_is_synchronous) {
     }
 }
 
-/* Alone there is nobody to be late for, whatever K is. */
+/* A single worker is never late, for any K. */
 TEST(async_of_one_worker_is_synchronous) {
     assert_ways_have_the_bits("", "--sync async --staleness 3");
 }
@@ -41,7 +41,7 @@ TEST(async_with_k_0_between_processes) {
     }
 }
 
-/* The bound holds where it is reached: with a slow worker the others run K ahead of it, and not further. */
+/* The bound holds when it is reached: a slow worker lets the others run K steps ahead, and no further. */
 TEST(async_keeps_its_bound) {
     for (int k = 1; k <= 3; k += 2) {
         gs_settings s = gs_test_settings("cpu,cpu,cpu --model 'flatten, linear 10' --sync async --slow 2:20");
@@ -53,14 +53,14 @@ TEST(async_keeps_its_bound) {
         assert_true(seen->counts <= 2 * (2 * (size_t)k + 1) + 1);
         assert_int_equal(seen->leads, k + 1);
         assert_true(seen->lead[k] > 0);
-        /* each worker begins all steps but the first of each of the two epochs after an answer */
+        /* in both epochs, each worker starts all steps except the first after an answer */
         assert_int_equal(sum_of(seen->lead, seen->leads), 3 * (GS_TEST_STEPS - 2));
     }
 }
 
-/* No matter in which order gradients come, training is as good. Plain SGD, in which a gradient moves the weights
- * once: momentum at its usual rate is near the limit of stability, and staleness takes some of it away. The rate falls
- * to 0, since with large last steps the test result depends on which gradient came last. */
+/* Training is as accurate for any order of gradients. It uses plain SGD, where a gradient moves the weights once:
+ * momentum at its usual rate is near the limit of stability, which staleness lowers. The rate falls to 0, since with
+ * large last steps the test result depends on which gradient came last. */
 TEST_IN(accuracy, async_is_as_accurate) {
     gs_settings s = gs_test_options("--model 'flatten, linear 64, relu, linear 10' --devices cpu,cpu,cpu,cpu "
                                     "--threads 1 --momentum 0 --lr 0.1 --schedule cosine --epochs 8");
@@ -87,7 +87,7 @@ TEST(async_tells_its_staleness) {
     assert_prints(2, "local, async", "train --sync nobody --steps 1");
 }
 
-/* One worker fails: all end, with its message, also those that wait at the server. */
+/* One worker fails: all end with its message, including those that wait at the server. */
 static int failing_rank;
 
 static void fail_at_step_5(gs_worker *w) {

@@ -1,9 +1,9 @@
-/* --batch-norm: statistics over the samples of all workers, of each worker, of each few. */
+/* --batch-norm: statistics over the samples of all workers, of one worker, or of a few samples. */
 #include <math.h>
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
-/* The last of its 28 batches of 222 has 6 of 6000 samples, so that of 8 workers two have none; then epoch 2 begins. */
+/* The last of its 28 batches of 222 has 6 of 6000 samples, so that two of 8 workers get none; then epoch 2 starts. */
 enum { BATCH = 222, STEPS = 30, PARAMS = 4 * 9 + 8 + (4 * 49 + 1) * 8 + 16 + 90, STATE = 2 * (4 + 8) };
 static const char MODEL[] = "conv 4 3x3 stride 2 pad 1 no_bias, batch_norm, tanh, avg_pool 2 stride 2 pad 0, "
                             "flatten, linear 8, batch_norm, tanh, linear 10";
@@ -14,7 +14,7 @@ static gs_settings settings(const char *devices) {
     return s;
 }
 
-/* Of weights and running statistics. */
+/* The largest difference of weights and running statistics. */
 static double difference(const gs_result *a, const gs_result *b) {
     double largest = 0;
     for (size_t i = 0; i < a->params + STATE; i++) {
@@ -38,7 +38,7 @@ static void assert_apart(const gs_result *a, const gs_result *b, const char *wha
 /* Rounding. Seen: 7e-7. */
 static const double ROUNDING = 1e-5;
 
-/* A run with these options, and then with each of `ways` besides. */
+/* A run with these options, and one with each of `ways` in addition. */
 static void ways(double most, const char *options, const char *const *ways) {
     const gs_settings s = gs_test_with(settings("cpu"), "%s", options);
     const gs_result one = gs_test_train(&s);
@@ -51,7 +51,7 @@ static void ways(double most, const char *options, const char *const *ways) {
 }
 #define ASSERT_WITHIN(most, options, ...) ways(most, options, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Without batch_norm, a worker would compute 1000 samples in micro-batches of 256. */
+/* Without batch_norm, a worker would compute its 1000 samples in micro-batches of 256. */
 TEST(global_is_that_of_one_worker) {
     ASSERT_WITHIN(ROUNDING, "", ON_2, ON_3, ON_8, ON_3 "--zero 1");
     ASSERT_WITHIN(ROUNDING, "--steps 7 --batch 1000", ON_3);
@@ -66,7 +66,7 @@ TEST(local_is_that_of_each_worker) {
     assert_apart(&two, &one, "two workers, local");
 }
 
-/* Groups of 10 samples: batches of 240, cut for workers, passes and micro-batches; two steps of the second epoch. */
+/* Groups of 10 samples: batches of 240, divided over workers, passes and micro-batches; two steps of epoch 2. */
 TEST(ghosts_do_not_depend_on_the_cut) {
     ASSERT_WITHIN(0, "--steps 27 --batch 240", "--batch-norm ghost:240");
     ASSERT_WITHIN(ROUNDING, "--steps 27 --batch 240 --batch-norm ghost:10", ON_2, ON_3 "--accumulate 2",
@@ -77,7 +77,7 @@ TEST(ghosts_do_not_depend_on_the_cut) {
     assert_apart(&ghosts, &global, "groups of 10");
 }
 
-/* Groups of 16 of a batch of 330, of which the last has 10; the last batch of the epoch, the 19th, has 60 samples, in 4
+/* Groups of 16 in batches of 330, the last group with 10; the last batch of the epoch, the 19th, has 60 samples in 4
  * groups. */
 TEST(groups_are_dealt_out_whole) {
     ASSERT_WITHIN(ROUNDING, "--steps 20 --batch 330 --batch-norm ghost:16", ON_3,
@@ -85,14 +85,14 @@ TEST(groups_are_dealt_out_whole) {
                   ON_2 "--exact");
 }
 
-/* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards have none. */
+/* With each kind of statistics. The last batch has 6 samples: two of the 8 virtual shards are empty. */
 TEST(exact_to_the_bit) {
     ASSERT_WITHIN(0, "--exact --steps 5 --batch-norm local", ON_2, ON_4, ON_8);
     ASSERT_WITHIN(0, "--exact --steps 5 --batch 240 --batch-norm ghost:10", ON_2, ON_4, ON_8);
     ASSERT_WITHIN(0, "--exact", ON_2, ON_4, ON_8);
 }
 
-/* The same as without --exact, but for rounding, also where layers lie in others; and between processes. */
+/* The same as without --exact, up to rounding, even for layers inside containers; and between processes. */
 TEST(exact_is_that_of_one_worker) {
     static const char *const runs[] = {"train", "train --devices cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu",
                                        "launch -n 2 -- train", "launch -n 2 -- train --devices cpu,cpu"};
@@ -114,7 +114,7 @@ TEST(exact_is_that_of_one_worker) {
     }
 }
 
-/* Shards that wait for a sum end, too, when another worker is lost. */
+/* Shards that wait for a sum also end when another worker is lost. */
 TEST(exact_with_a_worker_that_hangs) {
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--exact --timeout 0.5 --slow 1:3000");
     assert_train_fails(GS_E_PEER, "", &s);
@@ -151,7 +151,7 @@ TEST(what_cannot_be_is_refused) {
     assert_refused(t, "--batch 6000 gives a worker 6000 samples, which it computes in micro-batches of 4096");
     t = gs_test_with(s, "--bucket 8");
     assert_refused(t, "wanted --batch-norm ghost:G (statistics of each G samples) or local, or no --bucket");
-    t.devices = "cpu"; /* alone nothing is summed */
+    t.devices = "cpu"; /* with one worker nothing is summed */
     gs_test_train(&t);
 
     t = gs_test_with(s, "--batch-norm ghost:200 --accumulate 2");
@@ -176,13 +176,13 @@ TEST(what_a_user_types) {
                        "train --model softmax --steps 3 --threads 1", "", "--batch-norm local");
 }
 
-/* What was saved gives the same loss again, which needs the running statistics. */
+/* The saved weights give the same loss again, which requires the running statistics. */
 TEST(saved_with_the_weights) {
     const char *path = gs_test_format("%s/norm.safetensors", gs_test_folder());
     gs_settings s = gs_test_with(settings("cpu,cpu"), "--save %s", path);
     gs_result trained = gs_test_train(&s);
     assert_int_equal(trained.params, PARAMS);
-    for (size_t i = 0; i < 4; i++) { /* of the first layer: far from 0 and 1, where they began */
+    for (size_t i = 0; i < 4; i++) { /* of the first layer: far from their initial values 0 and 1 */
         assert_true(fabsf(trained.weights[PARAMS + i]) > 0);
         assert_true(trained.weights[PARAMS + 4 + i] > 0 &&
                     fabsf(trained.weights[PARAMS + 4 + i] - 1) > 1e-3f);

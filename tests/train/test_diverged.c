@@ -1,4 +1,4 @@
-/* Training that diverges: all workers end together and say so, and no file of weights is lost. */
+/* Training that diverges: all workers end together with a message, and no file of weights is lost. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static gs_settings wild(const char *devices, const char *sync) {
 static void diverges(const char *devices, const char *sync) {
     const gs_settings s = wild(devices, sync);
     assert_train_fails(GS_E_DIVERGED, "diverged at step ", &s);
-    /* It passes inf on the way to nan: asynchronous workers may see either first. */
+    /* The loss passes inf before nan: asynchronous workers may see either one first. */
     if (!strstr(gs_message(), ": the loss is nan; wanted a finite number") &&
         !strstr(gs_message(), ": the loss is inf; wanted a finite number"))
         fail_msg("%s on %s: %s", sync, devices, gs_message());
@@ -42,7 +42,7 @@ static void harm_last_worker(gs_worker *w) {
                                     sizeof harm));
 }
 
-/* Where workers do not meet in each step, one alone knows at first; all end, and name its step. */
+/* If workers do not meet in each step, only one knows at first; all end, and name its step. */
 TEST(what_one_worker_sees_ends_all) {
     static const char *const ways[] = {"", "--sync local --every 5", "--sync async --staleness 0"};
     harm_after = 2;
@@ -56,7 +56,7 @@ TEST(what_one_worker_sees_ends_all) {
     }
 }
 
-/* A unit that is minus infinity before its relu is 0 behind it: no loss shows it, but such a file is no good one. */
+/* A unit that is minus infinity before its relu is 0 after it: no loss shows it, but the weights are not valid. */
 TEST(weights_are_looked_at) {
     harm_after = 4;
     harm = -INFINITY;
@@ -65,14 +65,14 @@ TEST(weights_are_looked_at) {
     assert_train_fails(GS_E_DIVERGED, "diverged at step 4: a value in 1.bias is -inf", &s);
 }
 
-/* --keep best has a good epoch before, which is not lost. */
+/* --keep best saves the weights of an earlier good epoch. */
 TEST(the_best_epoch_is_saved) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     harm_after = GS_TEST_STEPS;
     harm = NAN;
     gs_settings s = gs_test_with(wild("cpu,cpu", ""), "--lr 0.01");
     gs_result r;
-    s.steps = GS_TEST_STEPS + 2; /* epoch 2 began with the last but two */
+    s.steps = GS_TEST_STEPS + 2; /* epoch 2 starts with the third step from the end */
     s = gs_test_with(s, "--save %s --keep best", path);
     s.test_hook = harm_last_worker;
     assert_fails(GS_E_DIVERGED, "(the weights of epoch 1 are in ", gs_train(&s, NULL, &r));
@@ -111,7 +111,7 @@ TEST(a_good_file_is_kept) {
     assert_prints(0, "loss nan", "eval --keep-going --load %s", path);
 }
 
-/* Inference with such weights is no result, unless that is wanted; an older file of logits stays. */
+/* Inference with such weights fails unless requested; an older file of logits is kept. */
 TEST(inference_fails_too) {
     char *output;
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
@@ -130,7 +130,7 @@ TEST(inference_fails_too) {
     assert_prints(1, "the other 1 ended too", "launch -n 2 -- eval --load %s", path);
 }
 
-/* Of a comparison and a sweep too; and once, on the last line. */
+/* The same for a comparison and a sweep; the message appears once, in the last line. */
 TEST(the_last_event_says_why_it_failed) {
     static const char *const runs[] = {"compare --devices-list cpu,nothing", "compare --load no-such-file",
                                        "sweep --batch 32 --data nothing",
@@ -147,7 +147,7 @@ TEST(the_last_event_says_why_it_failed) {
     }
 }
 
-/* Who reads the events of --json learns how the run ended. */
+/* The events of --json end with how the run ended. */
 TEST(the_last_event_says_how_it_ended) {
     static const struct {
         const char *arguments, *end;
@@ -172,7 +172,7 @@ TEST(the_last_event_says_how_it_ended) {
     }
 }
 
-/* None is taken for lost. */
+/* No process is reported as lost. */
 TEST(between_processes) {
     static const char *const ways[] = {"", "--sync local --every 4", "--sync async --staleness 1"};
     for (int i = 0; i < 6; i++) {
@@ -191,7 +191,7 @@ TEST(one_process_speaks) {
         fail_msg("%s", output);
 }
 
-/* Under a rule --lr is not the rate: batch 512 of 128 makes it four times as high, at the end of the warm-up. */
+/* With a rule, --lr is not the rate: batch 512 instead of 128 makes it four times as high after the warm-up. */
 TEST(the_rate_of_the_step_is_named) {
     assert_prints(1, "this step's rate was 4e+06, from --lr 1e+06: try a smaller one",
                   "train " WILD " --batch 512 --lr-rule linear");

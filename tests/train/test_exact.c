@@ -1,4 +1,4 @@
-/* --exact and --verify: the same weights to the bit, and the look whether they are. */
+/* --exact and --verify: the same weights to the bit, and the check that they are. */
 #include "tests/support/training.h"
 
 TEST(exact_gives_one_sha256) {
@@ -19,13 +19,13 @@ TEST(exact_gives_one_sha256) {
     }
 }
 
-/* Empty virtual shards, dropout, weight decay, micro-batches inside of a virtual shard; and what it computes
- * is what plain training computes. */
+/* Empty virtual shards, dropout, weight decay, and micro-batches within a virtual shard; the result also equals that of
+ * plain training up to rounding. */
 TEST(exact_holds_for_ragged_batches) {
     gs_test_exact(gs_test_settings("cpu"));
 }
 
-/* Virtual shards of 188 samples in micro-batches of 130: the cut must not depend on the number of workers. */
+/* Virtual shards of 188 samples in micro-batches of 130: the division must not depend on the number of workers. */
 TEST(exact_cuts_micro_batches_alike) {
     gs_settings s = gs_test_settings("cpu --model 'flatten, linear 10' --batch 1500 --micro-batch 130 "
                                      "--steps 4");
@@ -45,7 +45,7 @@ TEST(exact_refuses_what_it_cannot_hold) {
 typedef struct harm {
     const char *options;
     int rank;
-    const char *tensor; /* its first float is changed by one bit */
+    const char *tensor; /* one bit of its first float is changed */
     uint64_t step;
     const char *wanted;
 } harm;
@@ -65,13 +65,13 @@ static void do_harm(gs_worker *w) {
         if (w->device->ops->write(w->device, first, &bits, sizeof bits) != GS_OK) gs_bug("%s", gs_message());
         return;
     }
-    gs_bug("no tensor of worker %d is called %s", w->comm->rank, done->tensor);
+    gs_bug("no tensor of worker %d is named %s", w->comm->rank, done->tensor);
 }
 
-/* Harm between two looks is found at the next one; where most workers agree, rank 0 can be the one, and of two workers
- * nobody can say which one is right. Of stages and groups, those that hold the same are compared: of three replicas of
- * two stages of lenet, ranks 0 to 2 and 3 to 5; of a divided tensor, the same part of the other replica; of another
- * one, all of them. */
+/* A change between two checks is found by the next check. If most workers agree, the deviating one is named, even rank
+ * 0; of two workers no one can say which is right. In stages and groups, ranks that hold the same data are compared:
+ * for three replicas of two stages of lenet, ranks 0 to 2 and 3 to 5; for a divided tensor, the same part in the other
+ * replica; for any other tensor, all ranks. */
 TEST(verify_names_step_worker_and_layer) {
 #define STAGES                                                                                               \
     ON_6 "--model lenet --pipeline 2 --pipeline-cut 3 --batch 96 --steps 5 --micro-batches 2 --verify 1"
@@ -94,7 +94,7 @@ TEST(verify_names_step_worker_and_layer) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gs_settings s = gs_test_base(cases[i].options);
-        gs_test_train(&s); /* sound, it passes */
+        gs_test_train(&s); /* undamaged, it passes */
         s.test_hook = do_harm;
         done = &cases[i];
         assert_train_fails(GS_E_DIFFER, cases[i].wanted, &s);

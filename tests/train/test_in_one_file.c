@@ -1,5 +1,5 @@
-/* lessons/in-one-file/train.c is an independent witness: it shares no line with the library, and computes the same
- * weights. build/in-one-file is that file, compiled; build/fashion-mnist-small has the unpacked images. */
+/* lessons/in-one-file/train.c is an independent reference: it shares no line with the library and computes the same
+ * weights. build/in-one-file is that file, compiled; build/fashion-mnist-small contains the unpacked images. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -10,11 +10,10 @@ enum { STEPS = 3 }; /* plain loops are slow enough without a sanitizer */
 enum { STEPS = 5 };
 #endif
 
-/* Where the input of a relu, or the difference of two numbers that a max_pool compares, lies within rounding of 0, one
- * of the two may let a gradient through that the other stops. That is no error, and 20 steps met it now and then. What
- * it changes is in proportion to the learning rate: weights of mlp were seen to differ by 1.4e-5 with 0.005 (seed 3),
- * so by 3e-6 with 0.001. Errors are larger: with 0.001 a sample left out of one step changes weights of either model by
- * 5e-5. */
+/* If the input of a relu, or the difference of two numbers that a max_pool compares, is within rounding of 0, one
+ * program may pass a gradient that the other one stops. That is no error, and 20 steps sometimes met it. The effect is
+ * proportional to the learning rate: weights of mlp differed by 1.4e-5 with 0.005 (seed 3), so by 3e-6 with 0.001.
+ * Errors are larger: with 0.001, leaving a sample out of one step changes weights of either model by 5e-5. */
 static const float LEARNING_RATE = 0.001f;
 static const double TOLERANCE = 1e-5;
 
@@ -51,7 +50,7 @@ static void the_library_has_the_same_weights(const char *model, int workers, con
                      model, workers, scheme, (int)STEPS, i, (double)weights[i], (double)r.weights[i]);
 }
 
-/* One worker alone sends nothing, whatever the scheme. */
+/* A single worker sends nothing, for any scheme. */
 static void one_worker(void **state) {
     the_library_has_the_same_weights(*state, 1, "ps");
 }
@@ -81,7 +80,7 @@ TEST(wrong_use_is_explained) {
     fails("compressed", text);
 }
 
-/* It is read in an hour. */
+/* It can be read in an hour. */
 TEST(it_is_short) {
     FILE *file = fopen(gs_test_source("lessons/in-one-file/train.c"), "r");
     int lines = 0;

@@ -1,4 +1,4 @@
-/* --jitter: which steps a worker pauses in is a function of the seed; nothing but time changes. */
+/* --jitter: the seed determines in which steps a worker pauses; only time changes. */
 #include "tests/support/training.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ TEST(jitter_is_read_and_printed) {
         assert_string_equal(gs_jitter_text(&j, text, sizeof text), right[i][1]);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (gs_jitter_read(wrong[i], &j)) fail_msg("'%s' was taken", wrong[i]);
+        if (gs_jitter_read(wrong[i], &j)) fail_msg("'%s' was accepted", wrong[i]);
     assert_prints(2, "--jitter: '3:20' is not RANK:TIME@SHARE%, such as 3:20ms@5%", "train --jitter 3:20");
     assert_prints(2, "--jitter: there is no worker 2; workers are 0 to 1",
                   "train --model softmax --devices cpu,cpu --jitter 1:1ms@5%%,2:1ms@5%%");
@@ -39,7 +39,7 @@ TEST(jitter_is_read_and_printed) {
 
 enum { STEPS = 20000 };
 
-/* In how many steps two of them agree. */
+/* The number of steps in which two workers agree. */
 static int agree(const gs_jitter *j, uint64_t seed, int rank, uint64_t other_seed, int other) {
     int same = 0;
     for (uint64_t step = 0; step < STEPS; step++)
@@ -58,7 +58,7 @@ TEST(pauses_are_drawn_from_the_seed) {
             double seconds = gs_jitter_seconds(&j, 7, 3, step);
             assert_true(seconds == 0 || seconds == 0.5);
             pauses += seconds > 0;
-            assert_true(gs_jitter_seconds(&j, 7, 2, step) == 0); /* it is not named */
+            assert_true(gs_jitter_seconds(&j, 7, 2, step) == 0); /* no pause was given for it */
         }
         /* 5 standard deviations of a binomial distribution; these draws are always the same */
         assert_near(pauses, shares[s] * STEPS, 5 * sqrt(STEPS * shares[s] * (1 - shares[s])), 0);
@@ -70,7 +70,7 @@ TEST(pauses_are_drawn_from_the_seed) {
     assert_near(agree(&j, 7, 3, 7, 1), 0.68 * STEPS, 5 * sqrt(STEPS * 0.68 * 0.32), 0);
 }
 
-/* In every way to train the worker pauses as often as it should: time has this lower bound. */
+/* With every strategy the worker pauses as often as it should: the time has this lower bound. */
 TEST(a_run_pauses) {
     static const char *const syncs[] = {"ps", "async", "local"};
     for (size_t i = 0; i < sizeof syncs / sizeof *syncs; i++) {

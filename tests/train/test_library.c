@@ -1,4 +1,4 @@
-/* What a program needs that uses the library and not the command line: a model of layers, data from memory, targets. */
+/* What a program that uses the library directly needs: a model of layers, data from memory, targets. */
 #include <math.h>
 #include "layer/make.h"
 #include "model/model_text.h"
@@ -10,7 +10,7 @@
 
 static const gs_shape image = {2, 8, 8, 0};
 
-/* Parsed, written, parsed: the same text, the same parameters. */
+/* Parsed, written, and parsed again: the same text, the same parameters. */
 TEST(text_of_a_net) {
     const char *texts[] = {
         "linear 10",
@@ -47,7 +47,7 @@ TEST(model_of_layers_is_that_of_the_text) {
     for (int p = 0; p < a->param_count; p++) assert_string_equal(a->param[p]->name, b->param[p]->name);
 }
 
-/* The net is the model's also where it fails: under the address sanitizer a leak ends this test. */
+/* The model owns the net even when its creation fails: a leak ends this test under AddressSanitizer. */
 TEST(nets_that_cannot_be) {
     gs_device *cpu = gs_test_devices(NULL)[0];
     assert_no_model(GS_E_MEMORY, "layers of a model", NULL, .net = NULL, .in = image);
@@ -83,7 +83,7 @@ static void fit_open(fit *f, gs_device *d) {
     f->targets = gs_test_put(d, targets, sizeof targets);
 }
 
-/* Forward and loss; the outputs are read back, and the sum of losses is computed here once more, in double. */
+/* Forward and loss. The outputs are read back, and the sum of losses is computed again here, in double. */
 static double loss_of(fit *f, gs_mem *logits) {
     float y[FIT_SAMPLES * FIT_OUTPUTS], stats[GS_STATS];
     double sum = 0;
@@ -132,7 +132,7 @@ TEST(targets_by_finite_differences) {
 
 enum { LINE = 200, LINE_INPUTS = 2 };
 
-/* Points of the plane t = 3 a - 2 b + 1, and of a second one t = a + b. */
+/* Points of the plane t = 3 a - 2 b + 1, and of a second plane t = a + b. */
 static gs_dataset *plane(int outputs, size_t count, uint32_t salt) {
     float x[LINE * LINE_INPUTS], t[LINE * 2];
     for (size_t i = 0; i < count; i++) {
@@ -171,7 +171,7 @@ TEST(gs_train_finds_the_plane) {
     }
 }
 
-/* Two clouds that a line divides. */
+/* Two clouds that a line separates. */
 TEST(labels_from_memory) {
     float x[LINE * LINE_INPUTS];
     int32_t labels[LINE];

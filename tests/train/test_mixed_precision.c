@@ -1,10 +1,10 @@
-/* --precision: whole runs whose products are in 16 bits, and the loss scale of those in f16. */
+/* --precision: whole runs whose products are in 16 bits, and the loss scale of f16. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
 #include <math.h>
 
-/* ---- the scale itself ---- */
+/* ---- the loss scale ---- */
 
 TEST(halved_and_doubled) {
     gs_loss_scale s = {.scale = GS_LOSS_SCALE_FIRST};
@@ -15,7 +15,7 @@ TEST(halved_and_doubled) {
     gs_loss_scale_step(&s, true);
     assert_true(s.used == 64 && s.scale == 128);
     for (int i = 0; i < GS_LOSS_SCALE_STEPS - 1; i++) gs_loss_scale_step(&s, true);
-    gs_loss_scale_step(&s, false); /* the count begins anew */
+    gs_loss_scale_step(&s, false); /* the count restarts */
     for (int i = 0; i < GS_LOSS_SCALE_STEPS - 1; i++) gs_loss_scale_step(&s, true);
     assert_true(s.scale == 64);
     for (int i = 0; i < 100; i++) gs_loss_scale_step(&s, false);
@@ -46,7 +46,7 @@ typedef struct updated {
     double norm;
 } updated;
 
-/* Two updates by gradients of about 1e-3, times the scale, of which the second has `spoiled` in one place. */
+/* Two updates with gradients of about 1e-3 times the scale; the second has `spoiled` as one element. */
 static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float scale, float clip,
                             float spoiled) {
     updated u;
@@ -71,7 +71,7 @@ static updated update_twice(gs_device *d, const gs_optimizer_ops *ops, float sca
     return u;
 }
 
-/* A power of two changes no bit of what it is divided out of. */
+/* Dividing by a power of two changes no bit of the result. */
 TEST(scaled_gradients_give_the_same_update) {
     FOR_EACH_DEVICE (d)
         for (int i = 0; gs_optimizers[i]; i++)
@@ -85,7 +85,7 @@ TEST(scaled_gradients_give_the_same_update) {
             }
 }
 
-/* Neither the weights nor the vectors, nor Adam's count of updates. */
+/* The weights, the vectors and Adam's count of updates all stay unchanged. */
 TEST(nothing_is_updated_by_infinity) {
     static const gs_optimizer_ops *const all[] = {&gs_sgd, &gs_adam};
     const float bad[] = {INFINITY, -INFINITY, NAN};
@@ -96,13 +96,13 @@ TEST(nothing_is_updated_by_infinity) {
                 assert_true(u.scale.skipped && u.scale.skips == 1 && u.scale.scale == 2048 && u.updates == 1);
                 for (int k = 0; k < PARAMS; k++) assert_true(isfinite(u.weights[k]) && isfinite(u.vector[k]));
                 const updated without = update_twice(d, all[i], 0, 0, bad[b]);
-                assert_false(isfinite(without.weights[5])); /* it would have been */
+                assert_false(isfinite(without.weights[5])); /* without the check it would have been updated */
             }
 }
 
 /* ---- whole runs ---- */
 
-/* The gradients that the first scale makes infinite come at once: the first logits are far apart. */
+/* The first scale makes the gradients infinite at once: the first logits are far apart. */
 static const char FAR_APART[] = "flatten, linear 16 std 2, tanh, linear 16 std 50, linear 10 std 50";
 
 static gs_settings settings_of(gs_precision p, const char *devices) {
@@ -120,7 +120,7 @@ static void look(gs_worker *w) {
     scale = w->optimizer->loss_scale.scale;
 }
 
-/* --verify compares the weights after each step, so a step that one worker alone left out would fail. */
+/* --verify compares the weights after each step: it would detect a step that only one worker skipped. */
 TEST(all_workers_skip_the_same) {
     static const char *const ways[] = {"cpu",
                                        "cpu,cpu,cpu --sync ring --wire f16",
@@ -138,13 +138,13 @@ TEST(all_workers_skip_the_same) {
         skips = 0;
         gs_test_train(&s);
         if (skips == 0 || skips >= s.steps || scale != ldexpf(GS_LOSS_SCALE_FIRST, -(int)skips))
-            fail_msg("%s: %d of 12 steps made no update, and the scale is %g", ways[i], (int)skips,
+            fail_msg("%s: %d of 12 steps ran no update, and the scale is %g", ways[i], (int)skips,
                      (double)scale);
     }
 }
 
-/* The same as in f32 but for what rounding does to numbers of this size: 12 steps of rate 0.05, products that are off
- * by 2 units of 1 at most, gradients of at most 1 in size. */
+/* The same as in f32 up to the rounding of numbers of this size: 12 steps of rate 0.05, products with errors of at most
+ * 2 units at 1, gradients of magnitude at most 1. */
 static void near_to_f32_on(const char *device) {
     gs_settings s = settings_of(GS_PRECISION_F32, device);
     const gs_result f32 = gs_test_train(&s);
@@ -155,7 +155,7 @@ static void near_to_f32_on(const char *device) {
         gs_result r = gs_test_train(&s);
         const double off = gs_test_difference(&f32, &r), most = 12 * 0.05 * 2 * unit[p] / (1 - 0.9);
         if (off == 0 || !(off <= most))
-            fail_msg("precision %d on %s: the weights are off by %g, at most %g", p, device, off, most);
+            fail_msg("precision %d on %s: the weights are off by %g, tolerance %g", p, device, off, most);
     }
 }
 
@@ -164,7 +164,7 @@ TEST(near_to_f32) {
     if (gs_test_has_opencl()) near_to_f32_on("cl");
 }
 
-/* The products' bits follow from the sizes alone, so --exact holds in 16 bits too; and for any number of threads. */
+/* The bits of products depend only on the sizes, so --exact also holds in 16 bits; and for any number of threads. */
 TEST(the_same_bits) {
     static const char *const precisions[] = {"bf16", "f16"};
     for (int p = 0; p < 2; p++) {
@@ -183,10 +183,10 @@ TEST(on_opencl_too) {
         gs_result both = gs_test_train(&s);
         s.devices = "cpu,cpu";
         gs_result cpu = gs_test_train(&s);
-        /* a number near a tie is rounded up here and down there: a unit of it, in 4 steps */
+        /* a number near a tie is rounded up in one run and down in the other: by one unit, in 4 steps */
         const double most = 4 * 0.05 * (p == GS_PRECISION_BF16 ? ldexp(1, -8) : ldexp(1, -11)) / (1 - 0.9);
         const double off = gs_test_difference(&both, &cpu);
-        if (!(off <= most)) fail_msg("precision %d: the weights differ by %g, at most %g", p, off, most);
+        if (!(off <= most)) fail_msg("precision %d: the weights differ by %g, tolerance %g", p, off, most);
     }
 }
 
@@ -237,7 +237,7 @@ TEST(what_it_says) {
     assert_prints(0, "done", "train --model softmax --sync local --every 2 --precision bf16 --steps 3");
 }
 
-/* One pixel in each sample, of 1e8: infinite in f16, and so is its gradient with any scale; the loss is finite. */
+/* One pixel of 1e8 in each sample: it and its gradient are infinite in f16 with any scale; the loss is finite. */
 TEST(no_scale_will_do) {
     enum { N = 40, PIXELS = 16 };
     static float x[N * PIXELS];
@@ -254,7 +254,7 @@ TEST(no_scale_will_do) {
     s.steps = 0;
     assert_train_fails(GS_E_DIVERGED,
                        "diverged at step 63: gradients in f16 are not finite with the least loss scale", &s);
-    s.steps = 3; /* in fewer steps than the least scale takes */
+    s.steps = 3; /* in fewer steps than it takes to reach the least scale */
     assert_train_fails(GS_E_DIVERGED, "not finite with a loss scale of 32 (updates left out: all 3)", &s);
     s.steps = 0;
     s.keep_going = true;

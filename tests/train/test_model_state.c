@@ -1,4 +1,4 @@
-/* State that is not learned, in every way to train: the same on all workers, and the mean over the samples of all. */
+/* State that is not learned, with every strategy: the same on all workers, and the mean over all samples. */
 #include <math.h>
 #include "data/order.h"
 #include "layer/make.h"
@@ -7,7 +7,7 @@
 
 enum { WIDTH = 3, SAMPLES = 60, BATCH = 7, EPOCHS = 2, CLASSES = 4, WORKERS = 3, LABELS = SAMPLES };
 
-/* ---- a layer with a running mean: y = x - mean, and then mean = mean / 2 + x / 2, averaged over all tokens ---- */
+/* ---- a layer with a running mean: y = x - mean, then mean = mean / 2 + x / 2, averaged over all tokens ---- */
 
 static gs_status centre_plan(gs_layer *l, gs_shape in) {
     l->out = in;
@@ -53,7 +53,7 @@ static const gs_layer_ops centre = {.name = "centre",
                                     .backward = centre_backward,
                                     .describe = centre_describe};
 
-/* ---- a run of workers that have this layer ---- */
+/* ---- a run of workers with this layer ---- */
 
 typedef struct training {
     gs_settings settings;
@@ -65,7 +65,7 @@ static float input(size_t i) {
     return sinf((float)i) + 0.1f * (float)(i % WIDTH);
 }
 
-/* SAMPLES tokens, so many in each sample. */
+/* SAMPLES tokens, this many per sample. */
 static gs_dataset *make_set(int tokens) {
     float x[SAMPLES * WIDTH];
     int32_t labels[LABELS];
@@ -77,7 +77,7 @@ static gs_dataset *make_set(int tokens) {
     return gs_test_set(gs_dataset_from_token_labels("waves", count, in, x, tokens, labels, &set), &set);
 }
 
-/* A worker whose model is another than the settings can say. */
+/* A worker whose model no settings can express. */
 static gs_status change_model(gs_worker *w) {
     gs_layer *const layers[] = {gs_linear(WIDTH, true), gs_layer_new(&centre, sizeof(gs_layer), 0),
                                 gs_linear(CLASSES, true)};
@@ -115,7 +115,7 @@ static gs_settings plain(void) {
 
 enum { PARAMS = WIDTH * WIDTH + WIDTH + CLASSES * WIDTH + CLASSES, SAVED = PARAMS + 2 * WIDTH };
 
-/* The weights, and behind them the state: the same on all workers. */
+/* The weights, followed by the state: the same on all workers. */
 static void run_tokens(gs_settings settings, int workers, int tokens, float weights[SAVED]) {
     training t = {.settings = settings, .set = make_set(tokens)};
     gs_test_layout layout = {.name = "threads", .workers = {workers}};
@@ -132,7 +132,7 @@ static void run(gs_settings settings, int workers, float weights[SAVED]) {
     run_tokens(settings, workers, 1, weights);
 }
 
-/* The first layer's state, by a loop of the test's own. */
+/* The first layer's state, computed by a loop in the test. */
 static void expect(size_t tokens, float mean[WIDTH]) {
     const size_t samples = SAMPLES / tokens;
     uint32_t order[SAMPLES];

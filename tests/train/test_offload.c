@@ -1,4 +1,4 @@
-/* --offload: files without names, the thread that fetches, and what users meet. */
+/* --offload: unnamed files, the thread that fetches, and what users see. */
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -13,7 +13,7 @@
 #include "layer/memory/recompute.h"
 #include "train/offload.h"
 
-/* ---- a file without a name, and the thread that fetches ---- */
+/* ---- an unnamed file, and the thread that fetches ---- */
 
 TEST(a_file_has_no_name) {
     const char *folder = gs_test_folder();
@@ -22,11 +22,11 @@ TEST(a_file_has_no_name) {
     assert_ok(gs_mapped_create(folder, 5000 * sizeof *x, &memory));
     x = memory;
     for (int i = 0; i < 5000; i++) assert_true(x[i] == 0);
-    assert_int_equal(entries(folder), 0); /* a process that is killed now leaves nothing */
+    assert_int_equal(entries(folder), 0); /* a process that is killed now leaves nothing behind */
     gs_mapped_free(memory, 5000 * sizeof *x);
 }
 
-/* Whatever is dropped, at any moment, it holds the same numbers. */
+/* Data that is dropped at any moment comes back with the same numbers. */
 TEST(what_is_dropped_comes_back) {
     enum { COUNT = 100000, PIECE = 7001 };
     gs_device *cpu = gs_test_device("cpu", 1);
@@ -58,7 +58,7 @@ static struct {
     atomic_int moved, copied;
 } copies;
 
-/* Called in the thread that fetches, which is as slow as it may be: nothing is done before the owner waits for it. */
+/* Called in the thread that fetches, which is as slow as possible: nothing is done before the owner waits for it. */
 static void move(void *context, uint64_t step, const gs_offload_transfer *moved) {
     (void)context, (void)step, (void)moved;
     while (!copies.waits) sched_yield();
@@ -72,7 +72,7 @@ static gs_status settle(gs_device *d) {
     return status;
 }
 
-/* By now its block has come, and those before it have gone. */
+/* By now its block has been fetched, and those before it have been dropped. */
 static gs_status read_block(gs_device *d, void *to, gs_mem from, size_t bytes) {
     if (copies.moved != 2 * copies.copied++ + 1) copies.early = copies.waits = true;
     return copies.inner->read(d, to, from, bytes);
@@ -92,7 +92,7 @@ TEST(a_block_of_weights_goes_before_the_next_is_copied) {
     cpu->offload_watcher.moved = move;
     assert_ok(gs_model_read_weights(m, host));
     const int moved = copies.moved;
-    copies.waits = true; /* what is left may go on */
+    copies.waits = true; /* the rest may continue */
     assert_true(!copies.early && copies.copied == 3 && moved == 6);
     cpu->ops = copies.inner;
 }
@@ -123,7 +123,7 @@ TEST(a_vector_that_stays_is_copied_once) {
     for (int i = 0; i < 7; i++) assert_true(to[i] == (i >= 1 && i < 6 ? (float)i : 0));
 }
 
-/* There nothing lies behind an address. */
+/* In a dry run addresses point to nothing. */
 TEST(a_dry_run_copies_no_vector) {
     gs_device *cpu = gs_test_device("cpu", 1);
     cpu->offload = GS_OFFLOAD_OPTIMIZER;
@@ -141,9 +141,9 @@ TEST(a_dry_run_copies_no_vector) {
     assert_true(x == 5);
 }
 
-/* ---- runs (that the bits are the same in each way to train: test_offload_bits.c) ---- */
+/* ---- runs (the bits with every strategy: test_offload_bits.c) ---- */
 
-/* The update has three blocks, the last one smaller, and the model eight layers. */
+/* The update consists of three blocks, the last one smaller, and the model of eight layers. */
 static gs_settings settings(const char *options) {
     return gs_test_settings(
         "cpu --model 'flatten, linear 512, relu, linear 512, dropout 0.2, tanh, linear 60, linear "
@@ -151,7 +151,7 @@ static gs_settings settings(const char *options) {
         options);
 }
 
-/* A record reads vectors wherever they lie: what each step computed is the same. */
+/* A record reads offloaded vectors too: every step computed the same. */
 TEST(a_record_is_the_same) {
     const char *devices[] = {"cpu", "cl"}, *folder = gs_test_folder();
     for (int i = 0; i < (gs_test_has_opencl() ? 2 : 1); i++) {
@@ -165,8 +165,8 @@ TEST(a_record_is_the_same) {
     }
 }
 
-/* Their files have no names, so two runs that share a folder at the same time do not meet. The second
- * begins while the first, whose steps wait, is at work. */
+/* Their files have no names, so two runs can share a folder at the same time. The second run starts while the first
+ * one, whose steps wait, is running. */
 TEST(two_runs_share_a_folder) {
     static const char RUN[] =
         "train --model lenet --threads 1 --batch 32 --steps 20 --optimizer adam --slow 0:20";
@@ -183,7 +183,7 @@ TEST(two_runs_share_a_folder) {
         fail_msg("exit status %d, wanted %s and %s: %s", status, one, other, output);
 }
 
-/* A run goes on where another one stopped, either of them with its vectors elsewhere. */
+/* A run resumes another one; either of them may offload its vectors. */
 TEST(a_run_is_resumed) {
     static const char *const runs[] = {"--devices cpu",
                                        "--devices cpu,cpu --tensor 2",
@@ -209,7 +209,7 @@ TEST(a_run_is_resumed) {
     }
 }
 
-/* Saved, resumed, recorded, shown in histograms: all find the weights where they are. */
+/* Saved, resumed, recorded, shown in histograms: all readers find the weights. */
 TEST(whoever_reads_weights_finds_them) {
     gs_test_need_opencl();
     const char *folder = gs_test_folder();
@@ -225,7 +225,7 @@ TEST(whoever_reads_weights_finds_them) {
                                               folder, folder, OFF));
 }
 
-/* ---- no file ---- */
+/* ---- failing files ---- */
 
 TEST(a_full_disk_ends_the_run) {
     struct rlimit limit, small;
@@ -238,7 +238,7 @@ TEST(a_full_disk_ends_the_run) {
     small = limit;
     small.rlim_cur = 1 << 20;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    const gs_status status = gs_train(&s, NULL, &r); /* no assertion before the limit is back */
+    const gs_status status = gs_train(&s, NULL, &r); /* no assertion before the limit is restored */
     const char *message = gs_test_format("%s", gs_message());
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     signal(SIGXFSZ, handler);
@@ -250,7 +250,7 @@ TEST(a_full_disk_ends_the_run) {
     assert_int_equal(entries(s.offload_dir), 0);
 }
 
-/* The program says so too, with several workers, and what was saved before is as it was. */
+/* The program reports it too, with several workers, and an older saved file is unchanged. */
 TEST(the_program_ends_in_order) {
     const char *saved = in_folder(gs_test_folder(), "saved");
     char *output =
@@ -268,7 +268,7 @@ TEST(the_program_ends_in_order) {
                   "train --steps 1 --offload optimizer --offload-dir /proc");
 }
 
-/* ---- what it goes with ---- */
+/* ---- combinations ---- */
 
 TEST(lists_are_read) {
     static const struct {
@@ -318,7 +318,7 @@ TEST(bad_use_gets_a_sentence) {
     assert_prints(0, "+ offloaded", "memory --optimizer adam --offload optimizer");
 }
 
-/* As few kinds as suffice. */
+/* It offloads as few kinds as suffice. */
 TEST(fit_offloads) {
     static const char RUN[] = "memory --model \"flatten, linear 1000, 7 x linear 1000, linear 10\" "
                               "--optimizer adam --batch 2 --micro-batch 1 --max-memory %d --fit --device %s";

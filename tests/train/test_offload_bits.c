@@ -1,17 +1,17 @@
-/* --offload: the same bits with what is needed now and then in a file, or in the host's memory. */
+/* --offload: the same bits with rarely needed data in a file, or in the host's memory. */
 #include "tests/support/devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
 
 #include "train/offload.h"
 
-/* The update has three blocks, the last one smaller, and the model nine units. */
+/* The update consists of three blocks, the last one smaller, and the model of nine units. */
 #define RUN                                                                                                  \
     "--batch 60 --steps 5 --epochs 1 --threads 1 --optimizer adam --model 'flatten, linear 512, relu, "      \
     "linear 512, dropout 0.2, tanh, linear 60, layer_norm, linear 50, gelu, linear 40, tanh, linear 30, "    \
     "linear 10' "
 
-/* A network with pooling, a residual and running statistics; one with a block that has a shortcut. */
+/* A network with pooling, a residual and running statistics; and one with a block that contains a shortcut. */
 #define POOLED                                                                                               \
     "--batch-norm local --model 'conv 4 3x3 pad 1, batch_norm, relu, max_pool 2, residual (conv 4 3x3 pad "  \
     "1, batch_norm | conv 4 1x1), relu, global_avg_pool, flatten, linear 10' "
@@ -21,7 +21,7 @@
     "batch_norm, relu, max_pool 2, 2 x down 6, conv 6 3x3 pad 1, relu, global_avg_pool, flatten, dropout "   \
     "0.1, linear 10' "
 
-/* On OpenCL the plan is what the run takes, kind by kind, too. */
+/* On OpenCL the run also uses exactly the planned memory, kind by kind. */
 static void assert_same_with(const char *options, const char *offload) {
     const gs_settings s = gs_test_base(gs_test_format(RUN "%s", options));
     const gs_settings off = gs_test_with(s, "--offload %s --offload-dir %s", offload, gs_test_folder());
@@ -35,7 +35,7 @@ static void assert_same_with(const char *options, const char *offload) {
     assert_int_equal(entries(off.offload_dir), 0);
 }
 
-/* Of a group, each worker offloads what it has of the divided layers. */
+/* In a group, each worker offloads its part of the divided layers. */
 TEST(each_list_of_what_is_offloaded) {
     static const char *const runs[] = {"", ON_2 "--tensor 2 --clip 0.1", "--devices cl"},
                              *const optimizers[] = {"adam", "adamw", "sgd", "nesterov"};
@@ -59,7 +59,7 @@ static void assert_all_same(const run *runs, size_t count) {
             assert_same_with(runs[i].options, runs[i].offload);
 }
 
-/* Several passes in a step, the last one smaller; a table that two layers share; several workers. */
+/* Several passes per step, the last one smaller; a table that two layers share; several workers. */
 TEST(layers_passes_and_workers) {
     static const run runs[] = {
         {POOLED "--threads 2", ALL},
@@ -119,7 +119,7 @@ TEST(workers_that_hold_parts) {
     assert_all_same(runs, sizeof runs / sizeof *runs);
 }
 
-/* Segments of several layers, of one, and those that have nothing to offload. */
+/* Segments of several layers, of one layer, and segments with nothing to offload. */
 TEST(segments_that_are_computed_again) {
     static const char *const models[] = {"", BLOCKS}, *const segments[] = {"all", "blocks " ON_2, "2",
                                                                            "3 " ON_2};

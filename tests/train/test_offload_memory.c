@@ -1,4 +1,4 @@
-/* --offload in the ledger: what is elsewhere, and what is here (test_offload.c: the same bits). */
+/* --offload in the ledger: the offloaded and the remaining memory (test_offload.c: the same bits). */
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -9,7 +9,7 @@
 #include "layer/watch.h"
 #include "optim/offload.h"
 
-/* What is elsewhere is all of it, and here is less. */
+/* The offloaded memory is all of its kind, and less remains on the device. */
 TEST(the_ledger_says_what_is_elsewhere) {
     static const gs_memory_kind kinds[] = {GS_MEMORY_OPTIMIZER, GS_MEMORY_ACTIVATIONS, GS_MEMORY_WEIGHTS};
     gs_settings s = gs_test_settings("cpu --batch 60 --steps 2 --epochs 1 --optimizer adam");
@@ -24,10 +24,10 @@ TEST(the_ledger_says_what_is_elsewhere) {
                      before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[i]],
                      there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[i]];
         if (!(before - here > 0.2 * there) || !(there > 0) || (i != 1 && there < model * (i == 0 ? 2 : 1)))
-            fail_msg("%s: %.0f bytes here instead of %.0f, and %.0f elsewhere", gs_memory_word(kinds[i]),
-                     here, before, there);
+            fail_msg("%s: %.0f bytes on the device instead of %.0f, and %.0f offloaded",
+                     gs_memory_word(kinds[i]), here, before, there);
     }
-    double places[2][GS_MEMORY_PLACES]; /* what backward makes again is not offloaded */
+    double places[2][GS_MEMORY_PLACES]; /* what backward recomputes is not offloaded */
     for (int again = 0; again < 2; again++) {
         s.model = "flatten, linear 600, 9 x residual (linear 600, tanh, linear 600), linear 10";
         s.offload = GS_OFFLOAD_ACTIVATIONS;
@@ -44,7 +44,7 @@ TEST(the_ledger_says_what_is_elsewhere) {
     for (s.tensor = 0; s.tensor <= 2; s.tensor += 2) gs_test_train_as_planned(&s, "all, with --recompute 3");
 }
 
-/* The last chunk of a worker's weights has 178 floats. A dry run reads it to nowhere (run it under ASan). */
+/* The last chunk of a worker's weights has 178 floats. A dry run must not read them (run it under ASan). */
 TEST(a_dry_run_reads_no_small_last_chunk) {
     gs_settings s = gs_test_options("--devices cpu,cpu --tensor 2 --offload weights --threads 1 --batch 8 "
                                     "--model 'flatten, linear 1520, tanh, linear 10'");
@@ -54,7 +54,7 @@ TEST(a_dry_run_reads_no_small_last_chunk) {
     gs_memory_plan_free(&plan);
 }
 
-/* Three of ten layers are there at once, and a few of their weights. */
+/* Three of ten layers are present at once, and a few of their weights. */
 TEST(it_takes_less) {
     gs_test_need_opencl();
     static const struct {
@@ -80,7 +80,7 @@ TEST(it_takes_less) {
     }
 }
 
-/* Where workers hold parts: a stage's micro-batches keep their y elsewhere, and so do the passes of ZeRO. */
+/* Workers that hold parts: a stage's micro-batches offload their y, and so do the passes of ZeRO. */
 TEST(parts_take_what_is_planned_and_less) {
     static const char *const layouts[] = {"dp2,zero1", "dp2,zero2", "dp2,zero3",
                                           "pp2,dp1 --pipeline-cut flops"};
@@ -99,13 +99,13 @@ TEST(parts_take_what_is_planned_and_less) {
                          before = plain.worker[0].memory[GS_ON_DEVICE].bytes[kinds[k]],
                          there = r.worker[0].memory[GS_OFFLOADED].bytes[kinds[k]];
             if (!(before - here > 0.3 * before) || !(there > 0))
-                fail_msg("%s, %s: %.0f bytes here instead of %.0f, and %.0f elsewhere", layouts[i],
+                fail_msg("%s, %s: %.0f bytes on the device instead of %.0f, and %.0f offloaded", layouts[i],
                          gs_memory_word(kinds[k]), here, before, there);
         }
     }
 }
 
-/* A part of a vector comes for the host, and goes. */
+/* Part of a vector is mapped for the host, and unmapped. */
 TEST(a_mapped_vector_is_booked) {
     enum { PAGE = 4096 / sizeof(float) };
     gs_device *cpu = gs_test_device("cpu", 1);
@@ -160,7 +160,7 @@ TEST(vectors_are_sent_in_blocks) {
     gs_result_free(&r);
 }
 
-/* To the byte: neighbours share pages, and a step finds those that a step or a test has left. */
+/* To the byte: neighbours share pages, and a step finds pages that an earlier step or test has left. */
 TEST(models_take_what_is_planned) {
     static const char *const models[] = {"mlp", "lenet", "gpt"}, *const data[] = {"fashion-mnist-small",
                                                                                   "jargon"};
@@ -186,10 +186,10 @@ TEST(models_take_what_is_planned) {
     }
 }
 
-/* The process's memory falls by what the plan says, but for a tenth. */
+/* The process's memory falls by the planned amount, within a tenth. */
 TEST(the_process_takes_less) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip_because("a sanitizer has memory of its own");
+    skip_because("a sanitizer uses additional memory");
 #endif
     gs_test_need_whole();
     static const char RUN[] = "--model \"flatten, 10 x linear 1000, linear 10\" --steps 2 --batch 10 "
@@ -202,7 +202,7 @@ TEST(the_process_takes_less) {
         output = gs_test_output(0, "memory %s %s", RUN, levers[i]);
         planned[i] = gs_test_number_after(output, "\"total\":");
         if (took[0] - took[i] < 0.9 * (planned[0] - planned[i]))
-            fail_msg("%s: the process takes %.1f MB instead of %.1f MB, and the plans are %.1f and %.1f MB",
+            fail_msg("%s: the process uses %.1f MB instead of %.1f MB, and the plans are %.1f and %.1f MB",
                      levers[i], took[i] / 1e6, took[0] / 1e6, planned[i] / 1e6, planned[0] / 1e6);
     }
     assert_true(planned[0] - planned[2] > 80e6);
@@ -212,7 +212,7 @@ typedef struct watch {
     gs_device *device;
     gs_layer_hooks hooks;
     gs_memory_kind kind;
-    double first, worst, most; /* its error at first, the largest change since, and the most it holds */
+    double first, worst, most; /* its initial error, the largest change since, and the maximum memory */
     int calls;
 } watch;
 
@@ -240,7 +240,7 @@ static void add_hooks(void *context, const gs_worker *w) {
     gs_layer_add_hooks(w->model->net, &x->hooks);
 }
 
-/* Before each layer, forward and backward. A fault may map some pages around the one that was wanted: 64 kB. */
+/* Compared before each layer, forward and backward. A page fault may map some pages around the requested one: 64 kB. */
 TEST(the_ledger_holds_what_the_process_holds) {
     gs_test_need_whole();
     for (int i = 0; i < 2; i++) {
@@ -252,7 +252,7 @@ TEST(the_ledger_holds_what_the_process_holds) {
         assert_ok(gs_train(&s, &(gs_observer){.context = &x, .start = add_hooks}, &r));
         gs_result_free(&r);
         if (x.calls < 50 || x.most < 6e6 || x.worst > 0.05 * x.most)
-            fail_msg("%s: of at most %.0f bytes in memory the ledger is off by %.0f in one of %d looks",
+            fail_msg("%s: with at most %.0f bytes in memory the ledger is off by %.0f in one of %d checks",
                      gs_memory_word(x.kind), x.most, x.worst, x.calls);
     }
 }

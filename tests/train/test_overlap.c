@@ -1,4 +1,4 @@
-/* --bucket: sums that begin during backward. The weights are those of one sum after it, whatever is summed when.
+/* --bucket: sums that start during backward. The weights are those of one sum after it, for any division into buckets.
  * The group overlap is short enough for ThreadSanitizer too; bucket is not. */
 #include "layer/layer.h"
 #include "tests/support/on_devices.h"
@@ -6,12 +6,12 @@
 
 #include <math.h>
 
-/* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples (so of 8 workers two have none), step
- * 20 begins epoch 2. Buckets of 1 KB: the last layer alone is smaller, the linear one before it is larger. */
+/* As in test_train.c: 6000 samples in batches of 333; step 19 has 6 samples (so two of 8 workers have none), step 20
+ * starts epoch 2. Buckets of 1 KB: the last layer is smaller, and the linear layer before it is larger. */
 static const char MODEL[] = "conv 4 3x3 stride 2 pad 1, relu, max_pool 2, residual (conv 4 3x3 pad 1, relu | "
                             "conv 4 1x1), flatten, dropout 0.25, linear 16, tanh, linear 10";
 enum { BATCH = 333, STEPS = GS_TEST_STEPS, BUCKETS = 2 };
-static const double TOLERANCE = 1e-6; /* rounding only: see test_train.c */
+static const double TOLERANCE = 1e-6; /* only rounding: see test_train.c */
 
 static gs_settings settings_for(const char *devices, const char *sync) {
     gs_settings s = gs_test_settings("%s --model '%s'", devices, MODEL);
@@ -45,7 +45,7 @@ TEST_IN(bucket, every_scheme_gives_the_same_weights) {
             compare(settings_for(several[k], gs_sync_schemes()[i]->name), BUCKETS);
 }
 
-/* Several passes a step, micro-batches within a pass, workers without samples: only the end of a step's last pass
+/* Several passes per step, micro-batches within a pass, workers without samples: only the end of a step's last pass
  * releases buckets. */
 TEST(passes_and_ragged_batches) {
     gs_settings s = settings_for("cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "ps");
@@ -55,13 +55,13 @@ TEST(passes_and_ragged_batches) {
     s = gs_test_with(settings_for("cpu,cpu", "allreduce"), "--accumulate 4");
     compare(s, BUCKETS);
     s.accumulate = 1;
-    s.batch = 800; /* a worker's 400 in micro-batches of 128 */
+    s.batch = 800; /* a worker's 400 samples in micro-batches of 128 */
     s.micro_batch = 128;
     s.steps = 9; /* the eighth has 400 samples */
     compare(s, BUCKETS);
 }
 
-/* With 16 bits on the wire too: by ps each element is rounded on its own. The counts are not rounded. */
+/* It also works with 16 bits on the wire: ps rounds each element separately. The counts are not rounded. */
 TEST_IN(bucket, buckets_go_with_wire) {
     gs_settings s = gs_test_with(settings_for("cpu,cpu,cpu", "ps"), "--wire bf16 --verify 1");
     compare(s, BUCKETS);
@@ -80,7 +80,7 @@ TEST_IN(bucket, opencl_devices_too) {
     compare(s, BUCKETS);
 }
 
-/* Where buckets end; one bucket is one sum, behind which there is nothing to hide. */
+/* Where buckets end. A single bucket is one sum, with nothing left to overlap it. */
 TEST_IN(bucket, buckets_end_at_layers) {
     static const struct {
         const char *model;
@@ -89,7 +89,7 @@ TEST_IN(bucket, buckets_end_at_layers) {
         {MODEL, 1, 2},
         {MODEL, 1000000, 1},
         {"flatten, linear 10", 1, 1},
-        {"mlp", 1, 3},   /* one for each layer: none is cut, not even the first, of 1.6 MB */
+        {"mlp", 1, 3},   /* one bucket for each layer: none is divided, not even the first, of 1.6 MB */
         {"mlp", 100, 2}, /* 256 x 10 and 512 x 256 floats, then 784 x 512 */
         {"mlp", 1000, 1},
         {"residual (conv 4 3x3 pad 1 | conv 4 1x1), flatten, linear 10", 1, 2},
@@ -105,13 +105,13 @@ TEST_IN(bucket, buckets_end_at_layers) {
     }
 }
 
-/* ---- what backward tells ---- */
+/* ---- what backward reports ---- */
 
 typedef struct told {
     gs_model *model;
     size_t last;
     int calls;
-    float *final; /* the gradients as they were when they were called final */
+    float *final; /* the gradients when they were reported final */
 } told;
 
 static gs_status take_final(void *context, size_t first) {
@@ -125,7 +125,7 @@ static gs_status take_final(void *context, size_t first) {
     return GS_OK;
 }
 
-/* What was called final does not change any more; at the end all is. */
+/* Gradients that were reported final do not change any more; at the end all are final. */
 TEST(what_is_final_stays) {
     FOR_EACH_DEVICE (d) {
         enum { N = 3 };
@@ -143,7 +143,7 @@ TEST(what_is_final_stays) {
         assert_ok(gs_model_loss(t.model, &pass, logits, labels));
         assert_ok(gs_model_backward(t.model, &pass, logits, labels));
         assert_int_equal(t.last, 0);
-        int own = 0; /* layers whose work is not done by the one before */
+        int own = 0; /* layers that are not fused into the previous one */
         for (int k = 0; k < t.model->net->children; k++) own += !t.model->net->child[k]->fused;
         assert_true(own >= 7 && t.calls >= own);
         assert_ok(d->ops->read(d, after, t.model->gradients, all * sizeof *after));
@@ -202,7 +202,7 @@ static void fail_at_step_5(gs_worker *w) {
     if (w->comm->rank == failing_rank && w->step == 5) gs_comm_abort(w->comm, "lost on purpose");
 }
 
-/* What fails in the thread is told by the step, with its message; nothing waits on. */
+/* A failure in the thread is reported by the step, with its message; nothing is left waiting. */
 TEST(a_failed_sum_ends_the_run) {
     for (failing_rank = 0; failing_rank < 3; failing_rank++) {
         gs_settings s = settings_for("cpu,cpu,cpu", failing_rank == 2 ? "ring" : "allreduce");
@@ -216,7 +216,7 @@ TEST(a_failed_sum_ends_the_run) {
     assert_train_fails(GS_E_PEER, "no answer within 0.3 s from ", &s);
 }
 
-/* Rank 1 is killed in the middle of its training: rank 0 says so, and ends. */
+/* Rank 1 is killed in the middle of its training: rank 0 reports it and ends. */
 TEST_IN(bucket, a_killed_process_is_told) {
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++) {
         char *output;
@@ -229,14 +229,14 @@ TEST_IN(bucket, a_killed_process_is_told) {
             "GRADSUM_RANK=1 $G & V=$!; GRADSUM_RANK=0 $G >out & " GS_TEST_AWAIT(
                 "epoch 1/") "kill -KILL $V; wait $!; S=$?; cat out; exit $S",
             folder, GS_BUILD_DIR, (*s)->name);
-        const char *told = strstr(output, "gradsum train: "); /* in a step, or in a look at the test set */
+        const char *told = strstr(output, "gradsum train: "); /* in a step, or in an evaluation */
         if (status != 1 || !told || !strstr(told, "rank 1") ||
             !(strstr(told, "epoch ") || strstr(told, "test after step ")))
             fail_msg("exit %d: %s", status, output);
     }
 }
 
-/* The wish to stop travels with the first bucket: all workers end after the same step. */
+/* The request to stop travels with the first bucket: all workers end after the same step. */
 TEST_IN(bucket, a_signal_ends_all_workers) {
     char *output;
     gs_test_shell(&output,
@@ -246,12 +246,12 @@ TEST_IN(bucket, a_signal_ends_all_workers) {
     assert_has(output, "stopped by a signal after step", "sha256");
 }
 
-/* ---- what is shown ---- */
+/* ---- the report ---- */
 
 TEST(the_hidden_share) {
     assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 1}), 0.75, 1e-12, 0);
     assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 0}), 1, 1e-12, 0);
-    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 5}), 0, 1e-12, 0); /* the thread came late */
+    assert_near(gs_overlap_hidden((gs_overlap_times){2, 4, 5}), 0, 1e-12, 0); /* the thread started late */
     assert_near(gs_overlap_hidden((gs_overlap_times){0}), 0, 1e-12, 0);
 }
 
@@ -262,7 +262,7 @@ TEST_IN(bucket, it_is_shown) {
     assert_prints(0, "\"hidden\":", "train %s --devices cpu,cpu --bucket 16 --json", args);
     assert_prints(0, "overlap  3 buckets; ", "launch -n 2 -- train %s --bucket 16", args);
     char *output = gs_test_output(0, "train %s --bucket 16", args);
-    assert_null(strstr(output, "overlap")); /* one worker has nothing to sum */
+    assert_null(strstr(output, "overlap")); /* one worker sums nothing */
     for (int bucket = 0; bucket <= 16; bucket += 16) {
         output = gs_test_output(
             0, "compare %s --devices-list 'cpu; cpu,cpu; cpu,cpu,cpu,cpu,cpu' --bucket %d", args, bucket);

@@ -1,12 +1,12 @@
-/* An optimiser and a layer that the library does not have: three vectors, three parameters, state. What is built on
- * them must count neither two parameters for each layer nor one velocity. */
+/* An optimiser and a layer that are not in the library: three vectors, three parameters, state. Code that handles them
+ * must not assume two parameters per layer, or one velocity. */
 #include <inttypes.h>
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/on_devices.h"
 #include "tests/support/training.h"
 
-/* ---- an optimiser of its own ---- */
+/* ---- a custom optimiser ---- */
 
 enum { MEAN, SQUARES, SEEN, ARRAYS, WEIGHTS = ARRAYS, GRADIENTS };
 
@@ -79,7 +79,7 @@ static gs_status own_plan(gs_layer *l, gs_shape in) {
     return gs_layer_parameter_filled(l, "c", 1, (int[]){1}, 0.75f);
 }
 
-/* y = x; training doubles the first state, and keeps the second: dw = n s. */
+/* y = x; training doubles the first state and keeps the second: dw = n s. */
 static gs_status own_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_backend *ops = l->device->ops;
     const gs_param *doublings = &l->param[0], *mean = &l->param[3];
@@ -91,7 +91,7 @@ static gs_status own_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem 
     return ops->add(l->device, doublings->dw, doublings->dw, doublings->dw, 1);
 }
 
-/* The gradient of each parameter is 1, of each sample. */
+/* The gradient of each parameter is 1 per sample. */
 static gs_status own_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = 0; i < l->params; i++) {
@@ -139,7 +139,7 @@ static void state_lies_behind_the_parameters(gs_model *m, const float *initial) 
     for (int i = 1; i <= WIDTH; i++) assert_true(initial[PARAMS + i] == 0.5f);
 }
 
-/* One step: parameters move by -lr, state by what the layer does, nothing else touches it. */
+/* One step: parameters move by -lr, state changes as the layer defines, and nothing else touches the state. */
 static void step(gs_device *d, gs_model *m) {
     gs_optimizer *optimizer;
     gs_pass pass = {.n = 2, .training = true, .fresh = true};
@@ -206,7 +206,7 @@ static gs_status add_state(gs_layer *l, const wrong_tensor *t) {
 static gs_status (*const adders[])(gs_layer *, const wrong_tensor *) = {add_parameter, add_filled, add_state};
 enum { ADDERS = sizeof adders / sizeof *adders };
 
-/* A parameter w, and then what the test wants. */
+/* A parameter w, followed by the tensor that the test wants. */
 static gs_status wrong_plan(gs_layer *l, gs_shape in) {
     const wrong_layer *me = (const wrong_layer *)l;
     l->out = in;
@@ -220,7 +220,7 @@ static const gs_layer_ops wrong_ops = {.name = "wrong",
                                        .forward = own_forward,
                                        .backward = own_backward};
 
-/* The plan of a model whose layer 1 adds this tensor in the way `how`. */
+/* The plan of a model whose layer 1 adds this tensor by method `how`. */
 static gs_status plan_with(const wrong_tensor *t, int how, gs_model **m) {
     wrong_layer *l = (wrong_layer *)gs_layer_new(&wrong_ops, sizeof *l, 0);
     assert_non_null(l);

@@ -1,4 +1,4 @@
-/* What a run says at its end: nothing that it has not measured. */
+/* The summary at the end of a run: it reports only what was measured. */
 #include "tests/support/program.h"
 
 static cJSON *last_line(char *output) {
@@ -9,7 +9,7 @@ static cJSON *last_line(char *output) {
     return o;
 }
 
-/* `gradsum train` with these options, stopped when its output has `line`, however long that takes. */
+/* Runs `gradsum train` with these options, and stops it when its output contains `line`, no matter how late. */
 static void stopped(char **output, const char *options, const char *line) {
     gs_test_shell(output,
                   "out=$(mktemp); %s/gradsum train --threads 1 %s >\"$out\" 2>/dev/null & "
@@ -52,7 +52,7 @@ TEST(stopped_after_a_test) {
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.3);
 }
 
-/* One worker too; but of a single step none is measured. */
+/* Also with one worker; but a run of a single step measures none. */
 TEST(shares_are_measured_or_null) {
     char *output;
     gs_test_program(&output, "train --model softmax --threads 1 --epochs 1 --json 2>/dev/null");
@@ -74,7 +74,7 @@ TEST(shares_are_measured_or_null) {
     }
 }
 
-/* One worker has no more threads than each of two, or it would be compared with half of itself. */
+/* A single worker gets no more threads than each of two, or it would be compared with half of itself. */
 TEST(sets_have_equal_threads) {
     char *output, text[40];
     int most = gs_cpu_cores() / 2 > 0 ? gs_cpu_cores() / 2 : 1;
@@ -90,7 +90,7 @@ TEST(sets_have_equal_threads) {
     assert_prints(0, text, "compare --model softmax --steps 9");
 }
 
-/* What a training has computed is told, though its weights cannot be written (here: files of 4 KB at most). */
+/* The results of a training run are printed even if its weights cannot be written (here: files of 4 KB at most). */
 TEST(a_full_disk_takes_no_result) {
     char *output;
     int status = gs_test_shell(&output,
@@ -101,7 +101,7 @@ TEST(a_full_disk_takes_no_result) {
     const char *done = strstr(output, "\ndone     9 steps, test accuracy"),
                *hash = strstr(output, "weights  sha256");
     if (!done || !hash || !strstr(output, "gradsum train: cannot write ")) fail_msg("%s", output);
-    if (strstr(output, "saved ")) fail_msg("it is not saved: %s", output);
+    if (strstr(output, "saved ")) fail_msg("the weights are not saved: %s", output);
     gs_test_shell(&output,
                   "ulimit -f 8; %s/gradsum train --model softmax --steps 9 --json --save %s/w.st 2>/dev/null",
                   GS_BUILD_DIR, gs_test_folder());
@@ -111,7 +111,7 @@ TEST(a_full_disk_takes_no_result) {
     assert_true(gs_test_field(o, "test_accuracy")->valuedouble > 0.1);
 }
 
-/* And how a run ended is in its run.json, though the lines of its steps could not all be written. */
+/* run.json also records how a run ended when some lines of its steps could not be written. */
 TEST(a_log_that_fails_has_an_end) {
     char *output = gs_test_shell_output(
         0,

@@ -1,4 +1,4 @@
-/* A program's settings are checked as the command line checks its options. */
+/* Settings from a program are checked as the command line checks its options. */
 #include <limits.h>
 #include <math.h>
 #include "tests/support/training.h"
@@ -7,7 +7,7 @@
 #include "train/settings.h"
 #include "train/options/options.h"
 
-/* All functions that take settings refuse them, with the sentence of the command line. */
+/* All functions that take settings refuse them, with the command line's message. */
 static void refuse(const gs_settings *s, const char *says) {
     gs_result r;
     gs_profile p;
@@ -48,7 +48,7 @@ TEST(numbers_out_of_range) {
     REFUSED(timeout, NAN, "the timeout is nan s");
 }
 
-/* Below the least number of each option, and above its most. None of these numbers is a default that means off. */
+/* Below the minimum of each option, and above its maximum. None of these numbers is a default that means off. */
 TEST(numbers_beyond_the_range_of_each_option) {
     int refused = 0;
     for (const gs_run_option *o = gs_run_table; o->name; o++)
@@ -59,7 +59,7 @@ TEST(numbers_beyond_the_range_of_each_option) {
             if (above ? !isfinite(o->max) : has_no_sign) continue;
             gs_option_set_number(o->kind, gs_run_option_of(o, &s).value, above ? 2 * o->max + 1 : o->min - 3);
             const char *says = gs_test_format("--%s: '", o->name);
-            if (gs_check_each_setting(&s) != GS_E_USAGE) fail_msg("--%s is taken, above %d", o->name, above);
+            if (gs_check_each_setting(&s) != GS_E_USAGE) fail_msg("--%s is unchecked: %d", o->name, above);
             assert_non_null(strstr(gs_message(), says));
             refused++;
         }
@@ -83,7 +83,7 @@ TEST(values_that_are_none) {
     REFUSED(trace, ((gs_step_range){7, 4}), "--trace-steps: '7-4' is not FIRST-LAST");
 }
 
-/* What a value holds is told, also where its text could be taken for another's, such as the default's. */
+/* The message shows the value, even where its text resembles another's, such as the default's. */
 TEST(values_that_look_like_others) {
     const gs_by_channel nan = GS_ALL_CHANNELS(NAN);
     REFUSED(mean, nan, "--mean: 'nan' is not a number");
@@ -104,7 +104,7 @@ TEST(values_that_look_like_others) {
             "'step of 9 drops' is not constant");
 }
 
-/* What the command line takes is taken from a program too, and its text stands for the same value. */
+/* Values that the command line accepts are also accepted from a program, and their text gives the same value. */
 TEST(accepted_values_read_back) {
     static const struct {
         const char *option, *value[6];
@@ -142,7 +142,7 @@ TEST(accepted_values_read_back) {
         }
 }
 
-/* What the command line cannot say, and defaults that mean off: both may be set. */
+/* Values that the command line cannot express, and defaults that mean off: both may be set. */
 TEST(values_that_only_a_program_sets) {
     gs_settings s = gs_test_settings("cpu --steps 2 --model softmax");
     s.accumulate = s.bucket = s.every = s.tests = 0;
@@ -151,7 +151,7 @@ TEST(values_that_only_a_program_sets) {
     s.staleness = -1;
     s.mean = s.std = (gs_by_channel){0};
     s.batch = 0;
-    s.timeout = 1e6; /* as GRADSUM_TIMEOUT may be */
+    s.timeout = 1e6; /* as large as GRADSUM_TIMEOUT may be */
     gs_result r = gs_test_train(&s);
     assert_int_equal(r.steps, 2);
     gs_sweep none = {.settings = s, .seeds = 1};
@@ -161,12 +161,12 @@ TEST(values_that_only_a_program_sets) {
     assert_fails(GS_E_USAGE, "--seeds: '65' is not a whole number from 1 to 64", gs_sweep_prepare(&none));
 }
 
-/* Without a file to save, the best epoch's weights are those of the result. */
+/* Without a file to save to, the result holds the best epoch's weights. */
 TEST(the_best_weights_in_memory) {
     gs_settings s = gs_test_settings("cpu,cpu --model softmax --batch 128 --lr 0.5 --keep best");
     s.steps = 0;
     gs_result best = gs_test_train(&s);
-    assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* or this test would tell nothing */
+    assert_in_range(best.kept_epoch, 1, s.epochs - 1); /* otherwise this test would show nothing */
     s.keep.best = false;
     s.epochs = best.kept_epoch;
     gs_result same = gs_test_train(&s);
@@ -174,10 +174,10 @@ TEST(the_best_weights_in_memory) {
     assert_near(same.test_accuracy, best.kept_accuracy, 0, 0);
 }
 
-/* All pairs of the table, by their options, are refused with the table's words. */
+/* All pairs of the table are refused, by their options, with the table's words. */
 TEST(what_does_not_go_together_is_refused) {
     static const struct {
-        const char *option, *given; /* NULL: the option itself is enough */
+        const char *option, *given; /* NULL: the option itself is sufficient */
     } all[] = {{"--tensor", "--tensor 2"},
                {"--pipeline", "--pipeline 2"},
                {"--zero", "--zero 1"},
@@ -216,7 +216,7 @@ TEST(what_does_not_go_together_is_refused) {
     }
     assert_true(pairs > 20);
     assert_prints(0, "lars, lamb   not with --offload optimizer ", "layout --pairs");
-    for (int zero = 1; zero <= 3; zero++) /* what is given is not recommended */
+    for (int zero = 1; zero <= 3; zero++) /* an option that was given is not recommended */
         assert_prints(2, zero < 3 ? "--offload weights; --zero 3 divides them" : "--offload weights\n",
                       "train --devices cpu,cpu --zero %d --offload weights", zero);
 }

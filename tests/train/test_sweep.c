@@ -1,4 +1,4 @@
-/* A sweep: the list of batches, runs that reach their target and runs that do not, side by side and in turn. */
+/* A sweep: the list of batches, and runs that reach their target or do not, in parallel and sequentially. */
 #include "tests/support/training.h"
 #include "tests/support/tiny_set.h"
 
@@ -22,9 +22,9 @@ TEST(lists_of_batches) {
     assert_batches("32,64,...,2048", 6000, (size_t[]){32, 64, 128, 256, 512, 1024, 2048}, 7);
     assert_batches("7", 6000, (size_t[]){7}, 1);
     assert_batches("1,10,...,1000,all", 6000, (size_t[]){1, 10, 100, 1000, 6000}, 5);
-    assert_batches("32,48,...,162", 6000, (size_t[]){32, 48, 72, 108, 162}, 5); /* by 3/2 */
+    assert_batches("32,48,...,162", 6000, (size_t[]){32, 48, 72, 108, 162}, 5); /* by a factor of 3/2 */
     assert_batches("1,2,...,8,16,64,...,1024", 6000, (size_t[]){1, 2, 4, 8, 16, 64, 256, 1024}, 8);
-    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* nothing in between is fine */
+    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* no number in between is allowed */
     assert_batches("3000,4000,all", 6000, (size_t[]){3000, 4000, 6000}, 3);
     gs_sweep s = sweep_of((size_t)1 << 32);
     assert_ok(gs_sweep_batches(&s, "2,4,...,4294967296"));
@@ -92,7 +92,7 @@ static gs_sweep trained(const char *batches, double target) {
     return s;
 }
 
-/* The target is seen at the first look that shows it; every look is in the curve. */
+/* The first evaluation that reaches the target detects it; every evaluation is in the curve. */
 TEST(targets_are_seen) {
     gs_sweep s = trained("10,20,...,80", 0.99);
     for (int i = 0; i < s.count; i++) {
@@ -101,7 +101,7 @@ TEST(targets_are_seen) {
         assert_true(r->ran);
         assert_false(r->diverged);
         assert_int_equal(r->result.steps, 4 * an_epoch);
-        /* 24, 12, 6 steps an epoch give 4 looks each; of 3 each is looked at */
+        /* 24, 12, 6 steps per epoch give 4 evaluations each; with 3 steps, each is evaluated */
         assert_int_equal(r->count, an_epoch >= 4 ? 16 : 12);
         assert_int_equal(r->tests[r->count - 1].step, r->result.steps);
         assert_true(r->tests[r->count - 1].accuracy == r->result.test_accuracy);
@@ -144,7 +144,7 @@ TEST(divergence_is_seen) {
     gs_sweep_free(&s);
 }
 
-/* Looking at the test set changes nothing in the training. */
+/* Evaluating on the test set does not change the training. */
 TEST(looks_change_nothing) {
     gs_settings s = gs_test_options("--model 'conv 4 3x3 stride 2 pad 1, relu, flatten, dropout 0.25, linear "
                                     "10' --devices cpu,cpu --threads 1 --batch 333 --steps 25");
@@ -156,7 +156,7 @@ TEST(looks_change_nothing) {
     assert_true(plain.test_accuracy == looked.test_accuracy);
 }
 
-/* Several workers reach the target after as many steps as one. */
+/* Several workers reach the target after the same number of steps as one. */
 TEST(workers_equal_one) {
     gs_sweep one = trained("16,32,64", 0.9), more = tiny_sweep("16,32,64", 0.9);
     more.settings.devices = "cpu,cpu,cpu";
@@ -190,7 +190,7 @@ TEST(failures_are_told) {
     gs_sweep_free(&s);
 }
 
-/* The runs that were whole are shown. */
+/* The completed runs are shown. */
 static void stop_after_second(void *context, const gs_sweep *s, const gs_sweep_run *r) {
     (void)context;
     if (r == &s->run[1]) gs_stop_requested = 1;
@@ -209,7 +209,7 @@ TEST(what_is_done_stays) {
 
 /* ---- several seeds ---- */
 
-/* Each seed's run is the one that a sweep of that seed alone gives. */
+/* Each seed's run equals the run of a sweep with only that seed. */
 TEST(each_seed_is_a_run) {
     gs_sweep all = tiny_sweep("20,40", 0.9);
     all.settings.seed = 5;
@@ -251,7 +251,7 @@ TEST(a_spread_counts_never_as_slowest) {
     assert_spread((double[]){INFINITY, NAN}, 2, NAN, INFINITY, NAN);
 }
 
-/* Runs made by hand: 3 of 5 seeds of the first batch reached the target, 1 of the 3 that were whole of the second. */
+/* Runs made by hand: for the first batch 3 of 5 seeds reached the target, for the second 1 of the 3 completed runs. */
 TEST(a_line_of_seeds) {
     gs_sweep s = {.samples = 100, .seeds = 5, .batch = {10, 30}, .batches = 2, .count = 10};
     gs_sweep_run run[10] = {0};

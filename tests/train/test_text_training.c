@@ -1,15 +1,15 @@
-/* Training on the windows of a text: against a loop of the test's own, and by any number of workers. */
+/* Training on the windows of a text: compared with a loop in this test, for any number of workers. */
 #include <math.h>
 #include "data/order.h"
 #include "data/text_set.h"
 #include "tests/support/some_text.h"
 #include "tests/support/training.h"
 
-/* What comes next, by the last token alone: a row of the table for each, and softmax. */
+/* Predicts the next token from the last one alone: a row of the table for each, and softmax. */
 enum { WEIGHTS = KINDS * KINDS };
 
 typedef struct plain {
-    double w[WEIGHTS], v[WEIGHTS], loss; /* of the test windows, a token */
+    double w[WEIGHTS], v[WEIGHTS], loss; /* of the test windows, per token */
 } plain;
 
 static double softmax(const double *row, double *p, int wanted) {
@@ -28,7 +28,7 @@ static void test_plain(plain *m, const gs_dataset *test) {
 }
 
 static void train_plain(plain *m, const gs_settings *s, const gs_dataset *train) {
-    static const int shift[] = {6, 7, 1}; /* Python's, of seed 1 */
+    static const int shift[] = {6, 7, 1}; /* from Python, for seed 1 */
     uint32_t order[100];
     double p[KINDS];
     const gs_hyperparameters number = gs_settings_numbers(s);
@@ -78,7 +78,7 @@ TEST(the_same_for_all_numbers_of_workers) {
     gs_settings s = gs_test_with(text_settings(text_file(), "cpu"), "--optimizer sgd --lr 0.05 --model '%s'",
                                  TRANSFORMER);
     gs_test_ways(false, s, WAYS(ON_2, ON_4, ON_3));
-    gs_test_ways(true, gs_test_with(s, "--exact"), WAYS(ON_2, ON_4)); /* 3 do not divide 8 shards */
+    gs_test_ways(true, gs_test_with(s, "--exact"), WAYS(ON_2, ON_4)); /* 8 shards are not divisible by 3 */
 }
 
 static double losses[20], accuracies[20];
@@ -89,7 +89,7 @@ static void note_epoch(void *context, const gs_epoch_report *r) {
     accuracies[r->epoch] = r->test_accuracy;
 }
 
-/* By the loss: the first epoch with the highest accuracy is another one. */
+/* By the loss: the first epoch with the highest accuracy is a different one. */
 TEST(keeps_the_lowest_loss) {
     gs_settings s = text_settings(text_file(), "cpu");
     const gs_observer observer = {.epoch = note_epoch};

@@ -1,4 +1,4 @@
-/* Samples with several labels each, one for each token, in every way to train: against a loop of the test's own. */
+/* Samples with several labels, one for each token, with every strategy: compared with a loop in this test. */
 #include <math.h>
 #include "data/order.h"
 #include "tests/support/training.h"
@@ -32,7 +32,7 @@ static gs_settings settings_of(const gs_dataset *set, const char *devices) {
 /* ---- the plain loop: softmax regression of each token, with momentum ---- */
 
 typedef struct plain {
-    double w[PARAMS], v[PARAMS], loss, correct; /* of the weights now, over all labels: means */
+    double w[PARAMS], v[PARAMS], loss, correct; /* with the current weights, over all labels: means */
 } plain;
 
 static int largest(const double *p) {
@@ -130,7 +130,7 @@ TEST(many_labels_in_every_way_to_train) {
     gs_test_ways(true, gs_test_with(settings_of(set, "cpu"), "--exact"), WAYS(ON_2));
 }
 
-/* Accuracy and confusion count labels; the file says the shape. */
+/* Accuracy and confusion count labels; the weights file stores the shape. */
 TEST(many_labels_are_tested_and_saved) {
     gs_weights_info saved;
     gs_dataset *set = make_set();

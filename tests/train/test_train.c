@@ -1,13 +1,13 @@
-/* Data-parallel training is the same algorithm as training on one worker: the weights after some steps agree
- * but for rounding, for threads and processes, every scheme, and both backends. */
+/* Data-parallel training is the same algorithm as training on one worker: after some steps the weights agree up to
+ * rounding, for threads and processes, every scheme, and both backends. */
 #include "tests/support/devices.h"
 #include "tests/support/training.h"
 
-/* All traps of gs_test_settings: convolution, pooling, dropout (whose mask must follow the sample, not the worker), a
- * batch that nothing divides. 6000 samples in batches of 333: step 19 has 6 samples, step 20 begins epoch 2.
- * No relu and no max_pool: these 20 steps see some 1e6 windows, and where the two largest numbers of one differ by
- * 1e-8 rounding decides which of them gets the gradient, rightly (seen: 4e-5 in one weight). Kinks are for
- * --exact, which test_exact.c holds to the bit with lenet. */
+/* All difficulties of gs_test_settings: convolution, pooling, dropout (whose mask must follow the sample, not the
+ * worker), uneven batches. 6000 samples in batches of 333: step 19 has 6 samples, step 20 starts epoch 2. No relu and
+ * no max_pool: these 20 steps compute some 1e6 windows; where the two largest numbers of a window differ by 1e-8,
+ * rounding decides which of them gets the gradient, correctly (seen: 4e-5 in one weight). Networks with kinks run with
+ * --exact, which test_exact.c checks to the bit with lenet. */
 static gs_settings settings_for(const char *devices, const char *sync) {
     return gs_test_settings("%s --batch 333 --sync %s", devices, sync);
 }
@@ -17,7 +17,7 @@ static gs_result train(const char *devices, const char *sync) {
     return gs_test_train(&s);
 }
 
-/* The same by every scheme: the gradients are what the sum was given, whatever way they went. */
+/* The same for every scheme: the gradients are those that were summed, on any route. */
 static void compare_threads(const char *one, const char *const *several) {
     gs_result alone = train(one, "allreduce");
     for (; *several; several++)
@@ -88,7 +88,7 @@ TEST(processes_equal_one_on_opencl) {
     compare_processes(&alone, 2, "cpu,cl", "allreduce");
 }
 
-/* Twice the same gives the same bits; another seed gives others. */
+/* Repeating a run gives the same bits; another seed gives others. */
 TEST(a_run_repeats_to_the_bit) {
     gs_result a = train("cpu,cpu", "allreduce"), b = train("cpu,cpu", "allreduce");
     assert_same_bits(&a, &b, "a second run");
@@ -96,12 +96,12 @@ TEST(a_run_repeats_to_the_bit) {
     assert_true(gs_test_difference(&a, &c) > 1e-3);
 }
 
-/* The micro-batch bounds memory, not the result: gradients of parts are summed. 333 = 130 + 130 + 73. */
+/* The micro-batch limits memory without changing the result: gradients of parts are summed. 333 = 130 + 130 + 73. */
 TEST(micro_batches_change_nothing) {
     assert_ways_are_near("--batch 333", "--micro-batch 130");
 }
 
-/* --batch all is one step an epoch, over all samples. */
+/* --batch all is one step per epoch, over all samples. */
 TEST(batch_all_is_gradient_descent) {
     static const char run[] = "--batch all --epochs 2 --model 'flatten, linear 10'";
     gs_settings s = gs_test_settings("cpu %s", run);
@@ -110,7 +110,7 @@ TEST(batch_all_is_gradient_descent) {
     assert_ways_are_near(gs_test_format("%s --steps 2", run), ON_3);
 }
 
-/* Squared error learns too, on several workers as on one. */
+/* Squared error also trains, on several workers as on one. */
 TEST(squared_error_trains) {
     static const char run[] = "--batch 333 --loss squared_error --lr 0.2 --steps 19";
     gs_settings s = gs_test_settings("cpu %s", run);
@@ -118,7 +118,7 @@ TEST(squared_error_trains) {
     assert_ways_are_near(run, ON_2);
 }
 
-/* Smooth labels: in training alone, and the same on several workers and with --exact. */
+/* Smooth labels: only in training, and the same on several workers and with --exact. */
 TEST(label_smoothing_is_for_training) {
     const char *path = gs_test_format("%s/w.safetensors", gs_test_folder());
     gs_settings s = settings_for("cpu", "allreduce");
@@ -130,7 +130,7 @@ TEST(label_smoothing_is_for_training) {
                 plain.train_loss + 0.1); /* by e times the mean of -log p over the wrong classes */
     assert_ways_are_near("--batch 333 --label-smoothing 0.3", ON_2);
     assert_ways_have_the_bits("--batch 333 --label-smoothing 0.3 --exact", ON_2);
-    s.label_smoothing = 0; /* the test loss is the same whether it is set or not */
+    s.label_smoothing = 0; /* the test loss does not depend on it */
     s.load = path;
     assert_true(gs_test_eval(&s).test_loss == one.test_loss);
 }

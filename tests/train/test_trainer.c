@@ -1,4 +1,4 @@
-/* Trainers (gradsum.h): their steps are those of a run, and their mistakes a status. */
+/* Trainers (gradsum.h): their steps are those of a run, and their errors are returned as a status. */
 #include <math.h>
 #include "layer/make.h"
 #include "tests/support/files.h"
@@ -6,7 +6,7 @@
 #include "tests/support/operators.h"
 #include "tests/support/training.h"
 
-char *openblas_get_corename(void); /* of OpenBLAS: its kernels */
+char *openblas_get_corename(void); /* of OpenBLAS: the name of its kernels */
 
 enum { STEPS = 7, POINTS = 60, CLASSES = 3 };
 
@@ -41,14 +41,14 @@ static float *weights_of(gs_trainer *trainer) {
 
 static void assert_weights(gs_trainer *trainer, const float *want, const char *what) {
     if (memcmp(weights_of(trainer), want, gs_trainer_weights(trainer) * sizeof *want) != 0)
-        fail_msg("%s: other weights", what);
+        fail_msg("%s: the weights differ", what);
 }
 
 static void make_steps(gs_trainer *trainer, int steps) {
     for (int i = 0; i < steps; i++) assert_ok(gs_trainer_step(trainer, NULL));
 }
 
-/* Points in three clouds, and their labels. */
+/* Points in three clouds, with labels. */
 static gs_dataset *clouds(int32_t first_label) {
     float x[POINTS * 2];
     int32_t labels[POINTS];
@@ -65,14 +65,14 @@ static gs_dataset *clouds(int32_t first_label) {
 
 /* ---- the same bits as a run ---- */
 
-/* The program's weights, from its file. */
+/* The weights of the program, from its file. */
 TEST(steps_are_those_of_the_program) {
     gs_dataset *set = images(GS_TRAIN);
     const char *devices[] = {"cpu", "cpu,cpu"};
     for (int i = 0; i < 2; i++) {
         const char *file = in_folder(gs_test_folder(), "run.safetensors");
         setenv("OPENBLAS_CORETYPE", openblas_get_corename(),
-               1); /* else it would start again with a better one */
+               1); /* otherwise it would start again with a better one */
         gs_test_output(0, "train --model lenet --devices %s --threads 1 --batch 100 --steps %d --save %s",
                        devices[i], STEPS, file);
         unsetenv("OPENBLAS_CORETYPE");
@@ -142,7 +142,7 @@ TEST(a_word_for_a_layer) {
     assert_fails(GS_E_USAGE, "'2nd' is no word", gs_model_add_layer("2nd", own_word));
 }
 
-/* ---- what a step, an evaluation and a prediction give ---- */
+/* ---- the results of a step, an evaluation and a prediction ---- */
 
 TEST(metrics) {
     gs_dataset *set = clouds(0);
@@ -161,7 +161,7 @@ TEST(metrics) {
     make_steps(trainer, 1);
 }
 
-/* An evaluation and a reading in between change nothing. */
+/* An evaluation or a read in between changes nothing. */
 TEST(looking_changes_nothing) {
     gs_dataset *set = clouds(0);
     float y[POINTS * CLASSES];
@@ -181,7 +181,7 @@ TEST(looking_changes_nothing) {
     assert_weights(b, weights_of(a), "looking");
 }
 
-/* The outputs give the loss and the accuracy of an evaluation; any number of workers gives the same. */
+/* The outputs give an evaluation's loss and accuracy; any number of workers gives the same. */
 TEST(predictions) {
     gs_dataset *test = images(GS_TEST), *train = images(GS_TRAIN);
     const size_t count = 300, pixels = gs_shape_size(test->shape);
@@ -228,7 +228,7 @@ TEST(predictions_on_every_device) {
 
 /* ---- files and weights ---- */
 
-/* One trainer that goes on; one that stops in the midst of an epoch, and another that loads what it has saved. */
+/* One trainer that continues; another that stops in the middle of an epoch, and a third that loads what it saved. */
 TEST(saved_and_loaded) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "trainer.safetensors");
@@ -251,7 +251,7 @@ TEST(saved_and_loaded) {
     make_steps(first, 5);
     assert_weights(first, weights_of(whole), "saved");
 
-    /* Another file, which is no such one, or none, leaves the trainer as it is. */
+    /* A file of another kind, or a missing one, leaves the trainer unchanged. */
     const char *other = in_folder(gs_test_folder(), "other.safetensors");
     assert_fails(GS_E_FILE, "no/such/file", gs_trainer_load(then, "no/such/file"));
     assert_ok(gs_trainer_save(made_trainer(.model = "linear 3", .data = set), other));
@@ -264,7 +264,7 @@ TEST(saved_and_loaded) {
     make_steps(slower, 1);
 }
 
-/* Without --epochs a trainer has no end, and its file says none: to the program its usual one. */
+/* Without --epochs a trainer has no end, and its file states none: the program uses its default. */
 TEST(the_program_goes_on) {
     const char *file = in_folder(gs_test_folder(), "endless.safetensors");
     const char *more[] = {NULL, "--epochs 2", "--steps 40"}, *epochs[] = {NULL, "2", "1000000"};
@@ -283,7 +283,7 @@ TEST(the_program_goes_on) {
                "epoch 5/5");
 }
 
-/* Weights alone are the beginning of another training. */
+/* Loading only weights starts a new training. */
 TEST(weights_alone) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "weights.safetensors");
@@ -301,7 +301,7 @@ TEST(weights_alone) {
     assert_weights(trainer, w, "loaded");
 }
 
-/* ---- mistakes ---- */
+/* ---- misuse ---- */
 
 TEST(trainers_that_cannot_be) {
     gs_dataset *set = clouds(0), *wrong = clouds(CLASSES);
@@ -357,7 +357,7 @@ TEST(the_last_step) {
     assert_fails(GS_E_USAGE, "has made 3 steps, all that --steps asked for", gs_trainer_step(trainer, NULL));
 }
 
-/* The loss is infinite: from there on every call fails so, until weights are loaded. */
+/* The loss is infinite: from here on every call fails with this error, until weights are loaded. */
 TEST(a_trainer_that_diverges) {
     gs_dataset *set = clouds(0);
     const char *file = in_folder(gs_test_folder(), "good.safetensors");

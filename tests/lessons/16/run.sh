@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BUILD PROGRAM FOLDER: the step of task 16.2 in the running framework leaves the weights of the library's stage
-# 1, to the bit, also where the workers do not divide the model.
+# run.sh BUILD PROGRAM FOLDER: with the step of task 16.2, the running framework produces the weights of the library's
+# stage 1, to the bit, even if the workers do not divide the model evenly.
 set -u
 build=$1 program=$2 work=$3/zero wrong=0
 fingerprint() { sed -n 's/^weights *sha256 //p' "$1"; }

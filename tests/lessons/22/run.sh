@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh BUILD PROGRAM FOLDER: lesson 22 as a whole. PROGRAM is gradsum with the solution in it.
 #
-#   - gradsum explain names each exhibit of the museum, and the student's explain those that the lab is about
-#   - of a right run neither says anything
-#   - --draw hangs the same exhibits in another order
+#   - gradsum explain names each exhibit of the museum, and the student's explain names those of the lab
+#   - neither reports anything about a correct run
+#   - --draw shows the same exhibits in another order
 #   - with --even, exhibits 5 and 8 show no difference, and the others do
 set -u
 build=$1 program=$2 work=$3/museum wrong=0
@@ -20,7 +20,7 @@ check() { # EXHIBIT, THEIR NAME, THE STUDENT'S
     [ "$(cause "$build/gradsum" "$1")" = "$2" ] || fail "exhibit $1 is called $(cause "$build/gradsum" "$1"), wanted $2"
     [ "$(cause "$program" "$1")" = "$3" ] || fail "the solution calls exhibit $1 $(cause "$program" "$1"), wanted $3"
     for one in "$build/gradsum" "$program"; do
-        "$one" explain "$work/$1/right" "$work/$1/right" >"$work.log" || fail "$one explain: right run of exhibit $1"
+        "$one" explain "$work/$1/right" "$work/$1/right" >"$work.log" || fail "$one explain: correct run of exhibit $1"
     done
 }
 check 0 "bucket missed" "it is no sum of what the ranks have to add"
@@ -41,10 +41,10 @@ for n in 1 2 3 4 5 6 7 8 9 10; do
     "$museum" $n "$work/drawn" --draw 5 >"$work.log" 2>&1 || fail "exhibit $n with --draw"
     cause "$build/gradsum" drawn >&3
 done >"$work.usual" 3>"$work.drawn"
-cmp -s "$work.usual" "$work.drawn" && fail "--draw 5 changes no place"
+cmp -s "$work.usual" "$work.drawn" && fail "--draw 5 does not change the order"
 sort "$work.usual" >"$work.a" && sort "$work.drawn" >"$work.b" && cmp -s "$work.a" "$work.b" ||
-    fail "--draw 5 hangs other exhibits"
-# Where everything divides, two mistakes change nothing.
+    fail "--draw 5 shows other exhibits"
+# If everything divides evenly, two mistakes change nothing.
 for n in 1 2 3 4 5 6 7 8 9 10; do
     "$museum" $n "$work/even" --even >"$work.log" 2>&1 || fail "exhibit $n with --even"
     grep -q '^no difference$' "$work.log" && echo $n
@@ -53,6 +53,6 @@ done >"$work.even"
 for bad in "1 $work/x --eve" "11 $work/x" "x $work/x" "1" "--draw 3 4" "1 $work/x --draw 0"; do
     # shellcheck disable=SC2086
     "$museum" $bad >"$work.log" 2>&1 && fail "museum $bad is accepted"
-    grep -q '^museum: wanted' "$work.log" || fail "museum $bad: no sentence says what was wanted"
+    grep -q '^museum: wanted' "$work.log" || fail "museum $bad: no message says what was wanted"
 done
 exit $wrong
