@@ -29,8 +29,8 @@ gs_status gs_fail_descriptor(int error, const char *what, ...) GS_PRINTF(2, 3);
 
 enum { GS_MESH_WHY = 160 };
 
-/* Connect over one line with the ranks that are present[rank], as far as possible. A rank that cannot be reached within
- * the timeout has the socket -1, and why[rank] gives the reason; otherwise why[rank] is "". After a failure there are
- * no connections. */
-gs_status gs_mesh_connect_some(const gs_rendezvous *, const gs_rank_info *all, int listener,
-                               const bool *present, int *socket, char (*why)[GS_MESH_WHY]);
+/* Connect over one line with the ranks whose roll[rank] is '1', as far as possible. A rank that cannot be reached
+ * within the timeout has the socket -1, and why[rank] gives the reason; otherwise why[rank] is "". After a failure
+ * there are no connections. */
+gs_status gs_mesh_connect_some(const gs_rendezvous *, const gs_rank_info *all, int listener, const char *roll,
+                               int *socket, char (*why)[GS_MESH_WHY]);
