@@ -333,8 +333,6 @@ static void wait_for_the_end_of_one(const gs_comm *c) {
 static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, const wait_notes *notes,
                          char *message, size_t size) {
     const gs_gloo_state *s = c->state;
-    uint64_t *last = calloc((size_t)(unsigned)c->size, sizeof *last);
-    for (int r = 0; last && r < c->size; r++) last[r] = atomic_load(&s->heard[r]);
     gs_waits late = {.noun = s->noun, .size = c->size, .rank = c->rank, .timeout = c->timeout};
     late.awaited = awaited;
     late.one_of = one_of;
@@ -343,10 +341,9 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     late.silent = notes->silent;
     late.address = (const char(*)[GS_ADDRESS])s->address;
     late.host = (const char(*)[GS_HOST])s->host;
-    late.last = last;
+    late.last = s->heard;
     late.did = "was last heard of in";
     if (notes->age && notes->silent) gs_waits_explain(&late, message, size);
-    free(last);
 }
 
 /* The message for the failure of `what` with this code and Gloo's sentence `how`. peer: the other rank of the

@@ -19,6 +19,7 @@
  * copies (N - 1) / N B in.
  */
 #include "core/process.h"
+#include "comm/gloo/state.h"
 #include "comm/rank_info.h"
 #include "comm/shm/shm.h"
 #include "comm/transports.h"
@@ -27,7 +28,6 @@
 #include "core/memory.h"
 #include "core/shard.h"
 #include "core/text.h"
-#include "core/usable.h"
 #include "core/wait.h"
 
 #include <errno.h>
@@ -76,11 +76,10 @@ static gs_status map(gs_segment *s, int file) {
 
 /* Make one, filled with zeros. */
 static gs_status create_segment(gs_segment *s) {
-    int file = memfd_create("gradsum", MFD_CLOEXEC);
-    if (file < 0) return gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
-    if (ftruncate(file, (off_t)SEGMENT_BYTES) == 0) return map(s, file);
-    gs_status status = gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
-    close(file);
+    const int file = memfd_create("gradsum", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, (off_t)SEGMENT_BYTES) == 0) return map(s, file);
+    const gs_status status = gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
+    if (file >= 0) close(file);
     return status;
 }
 
@@ -218,7 +217,7 @@ static void hide_waits(const shm_wait *w) {
 static void explain_late(const shm_wait *w, const bool *awaited, char *message, size_t size) {
     const gs_shm *m = w->shm;
     size_t pairs = (size_t)m->size * (size_t)m->size;
-    uint64_t last[GS_SHM_RANKS];
+    _Atomic uint64_t last[GS_SHM_RANKS];
     double now = gs_seconds(), *age = calloc(pairs, sizeof *age);
     for (size_t i = 0; age && i < pairs; i++) {
         uint64_t since = atomic_load(&m->waits[i]);
@@ -246,14 +245,14 @@ static bool is_late(const shm_wait *w, double waited, bool *told) {
     bool stopped = false;
     int awaited[GS_SHM_RANKS], count = 0;
     if (waited < w->timeout && waited < m->comm.timeout) return false;
-    for (int r = 0; r < m->size && m->late; r++) {
+    for (int r = 0; r < m->size && m->all; r++) {
         if (!is_awaited(w, r)) continue;
         stopped = stopped || gs_process_is_stopped(m->pid[r]);
         awaited[count++] = m->first + r;
     }
-    if (!*told && count > 0) m->late(m->all, awaited, count);
+    if (!*told && count > 0) gs_gloo_tell_wait(m->all, awaited, count);
     *told = true;
-    if (m->check_peers && m->check_peers(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
+    if (m->all && gs_gloo_check_peers(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
     return stopped || waited >= w->timeout + m->grace;
 }
 
@@ -646,17 +645,10 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
  *     3. all        open it, and tell whether they could
  */
 
-enum { HALF = 256 * 1024, MACHINE = 256, TEXT = 200 };
-
-typedef struct process_info {
-    char machine[MACHINE];
-    int64_t pid;
-    cpu_set_t cpus; /* that it may use */
-    double quota;   /* of CPU time (core/usable.h) */
-} process_info;
+enum { HALF = 256 * 1024, TEXT = 200 };
 
 /* Is there a CPU for each process? Then a spinning process does not slow the others. */
-static bool has_a_cpu_each(const process_info *all, int size) {
+static bool has_a_cpu_each(const gs_process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
     for (int r = 0; r < size; r++)
@@ -665,15 +657,11 @@ static bool has_a_cpu_each(const process_info *all, int size) {
 }
 
 static gs_status learn_machines(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
-    process_info mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the machines of %d processes", gloo->size);
-    mine.quota = gs_usable_here().quota;
-    gs_machine_id(mine.machine, sizeof mine.machine);
-    if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
-    gs_status status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
+    gs_process_info *all;
+    const gs_status status = gs_processes_learn(gloo, NULL, &all);
     for (int r = 0; status == GS_OK && r < gloo->size; r++) {
         m->pid[r] = (long)all[r].pid;
-        if (strncmp(all[r].machine, all[0].machine, MACHINE) != 0 && !why[0])
+        if (!gs_is_same_machine(&all[r], &all[0]) && !why[0])
             snprintf(why, size, "rank %d and rank 0 run on different machines, or in different containers",
                      r);
     }
