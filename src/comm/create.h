@@ -46,13 +46,9 @@ typedef struct gs_rendezvous {
  * invalid, or only some are set. The strings belong to the environment. */
 GS_API gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
-/* Meet the other processes. Each puts a file into the folder, or an entry into the store (rendezvous/rendezvous.h), and
- * waits until all have done so. A missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived". The
- * files hold secrets that only their owner can read; with a store, the secrets are derived from the run's secret
- * (rendezvous/secret.h). With them the ranks prove to each other that they belong to the run; any other caller is
- * turned away (handshake.h). Ranks with different transports or versions fail with a message that names both sides.
- * Once all are connected, each rank renames its file, and the last one removes the folder. From now on SIGPIPE is
- * ignored; the set of blocked signals is unchanged. */
+/* Meet the other processes (rendezvous/rendezvous.h), and connect to all (mesh.h). A missing rank is named: "rank 0
+ * waited 30 s for rank 2 of 4, which never arrived". Ranks with different transports or versions fail with a message
+ * that names both sides. From now on SIGPIPE is ignored; the set of blocked signals is unchanged. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
 /* This process has failed with `status`, because of `why`, before it met the others. They fail with the same status as
