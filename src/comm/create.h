@@ -38,9 +38,7 @@ typedef struct gs_rendezvous {
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
 } gs_rendezvous;
 
-/* Read the environment that `gradsum launch` or the user has set: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS
- * (the folder, or tcp://HOST:PORT), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE, GRADSUM_ADDRESS and
- * GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if launch has bound this process. If neither rank nor size is set, they are
+/* Read the variables that `gradsum launch` or the user has set (README.md). If neither rank nor size is set, they are
  * those of mpirun (then the transport is "mpi"), torchrun, Slurm's srun or another engine that started this process
  * (rendezvous/environment.c); without an engine this is a lone process: size 1, no folder. GS_E_USAGE: a value is
  * invalid, or only some are set. The strings belong to the environment. */

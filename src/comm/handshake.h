@@ -46,7 +46,7 @@ gs_status gs_secret_make(unsigned char *secret, int bytes);
 
 gs_status gs_hello_make(uint32_t from, uint32_t to, uint32_t line, gs_hello *);
 
-/* Is it a valid hello to rank `to`? */
+/* True: it is a valid hello to rank `to`. */
 bool gs_hello_fits(const gs_hello *, uint32_t to);
 
 /* `low`, `high`: the secrets of the two ranks.

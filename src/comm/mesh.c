@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +18,12 @@
 enum { GUESTS = 64 /* strangers at a time */, TICK_MS = 50 };
 static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
 
-gs_status gs_fail_descriptor(int error, const char *what, ...) {
-    char text[300];
-    va_list rest;
+gs_status gs_fail_descriptor(int error) {
     struct rlimit limit;
-    va_start(rest, what);
-    vsnprintf(text, sizeof text, what, rest);
-    va_end(rest);
-    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return gs_fail(GS_E_FILE, "%s: too many open files: RLIMIT_NOFILE is %llu (ulimit -n)", text,
-                       (unsigned long long)limit.rlim_cur);
-    return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
+    if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return gs_fail(GS_E_FILE, "%s", strerror(error));
+    return gs_fail(GS_E_FILE, "too many open files: RLIMIT_NOFILE is %llu (ulimit -n)",
+                   (unsigned long long)limit.rlim_cur);
 }
 
 /* ---- a handshake ---- */
@@ -198,7 +192,8 @@ static gs_status call(mesh *m, talk *t) {
     if (error != 0) hang_up(m, t, error);
     freeaddrinfo(a);
     if (is_own_want(error))
-        return gs_fail_descriptor(error, "rank %d cannot connect to rank %d", m->r->rank, t->peer);
+        return gs_context(gs_fail_descriptor(error), "rank %d cannot connect to rank %d", m->r->rank,
+                          t->peer);
     return GS_OK;
 }
 
@@ -230,7 +225,7 @@ static gs_status receive_guests(mesh *m, int listener) {
     for (int i = 0; i < m->guests; i++) {
         int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (s < 0 && is_own_want(errno))
-            return gs_fail_descriptor(errno, "rank %d cannot accept connections", m->r->rank);
+            return gs_context(gs_fail_descriptor(errno), "rank %d cannot accept connections", m->r->rank);
         if (s < 0) return GS_OK;
         talk *t = place_for_guest(m);
         *t = (talk){.stage = WANTS_HELLO, .socket = s, .since = gs_awake_seconds()};
@@ -345,9 +340,9 @@ static gs_status connect_all(mesh *m, int listener, const int *process, struct p
         const nfds_t waits = list_waits(m, listener, process, p);
         const int ready = poll(p, waits, TICK_MS);
         if (ready < 0 && errno != EINTR)
-            return gs_fail_descriptor(errno == EINVAL ? EMFILE : errno,
-                                      "rank %d cannot wait for the other ranks with %d descriptors",
-                                      m->r->rank, (int)waits);
+            return gs_context(gs_fail_descriptor(errno == EINVAL ? EMFILE : errno),
+                              "rank %d cannot wait for the other ranks with %d descriptors", m->r->rank,
+                              (int)waits);
         if (ready <= 0) continue;
         go_on_with_talks(m, p + 1 + m->r->size);
         if (p[0].revents) GS_TRY(receive_guests(m, listener));
@@ -390,7 +385,7 @@ gs_status gs_mesh_listen(const char *address, gs_rank_info *mine, int *listener)
     const int s = gs_route_listen(found, 0, &error);
     freeaddrinfo(found);
     if (s < 0 && error == EMFILE)
-        return gs_fail_descriptor(error, "cannot open a socket for the other processes");
+        return gs_context(gs_fail_descriptor(error), "cannot open a socket for the other processes");
     if (s < 0)
         return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
                        strerror(error));

@@ -54,10 +54,9 @@ gs_status gs_rank_info_create(const gs_rendezvous *r, gs_rank_info *p) {
 }
 
 void gs_rank_info_derive(gs_rank_info *p, const unsigned char key[GS_SECRET]) {
-    unsigned char what[4 + GS_NONCE] = {(unsigned char)(p->rank >> 24), (unsigned char)(p->rank >> 16),
-                                        (unsigned char)(p->rank >> 8), (unsigned char)p->rank};
-    memcpy(what + 4, p->nonce, GS_NONCE);
-    gs_key_derive(key, "secret of a rank", what, sizeof what, p->secret);
+    char label[32];
+    snprintf(label, sizeof label, "secret of rank %d", p->rank);
+    gs_key_derive(key, label, p->nonce, GS_NONCE, p->secret);
 }
 
 gs_status gs_processes_learn(gs_comm *c, const char *machine, gs_process_info **all) {

@@ -169,11 +169,6 @@ static const gs_transport transport_injected = {
 
 /* ---- making them ---- */
 
-static const char *value(void) {
-    const char *text = getenv("GRADSUM_FAULT");
-    return text ? text : "";
-}
-
 /* An elastic launch sets the variable; any other launch has one generation. */
 static int generation(void) {
     const char *text = getenv("GRADSUM_GENERATION");
@@ -184,8 +179,9 @@ static int generation(void) {
 /* The faults of this generation. */
 static gs_status read_faults(gs_faults *out) {
     gs_faults all;
+    const char *text = getenv("GRADSUM_FAULT");
     const int now = generation();
-    GS_TRY(gs_faults_read(value(), &all));
+    GS_TRY(gs_faults_read(text ? text : "", &all));
     out->count = 0;
     for (int i = 0; i < all.count; i++)
         if (all.fault[i].generation == 0 || all.fault[i].generation == now)

@@ -15,8 +15,7 @@
  * Operation 0 is before the processes of a training meet; `rank` is then the number of the process. kill, usage, stop
  * and delay may strike there.
  *
- * In a launch with --elastic a fault strikes in the first generation, unless `generation` names another one, or
- * "all"; ranks and operations are those of that generation. With --restarts each attempt has one generation.
+ * `generation` is that of a launch with --elastic: by default 1, or "all". Ranks and operations are those of it.
  *
  * Each fault that strikes says so on standard error; each other one says at the end how many operations its rank made.
  * inject.c wraps the transport, below everything else; without the variable it is absent. */

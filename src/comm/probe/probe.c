@@ -154,7 +154,7 @@ static bool is_on_roll(const probing *x, int rank) {
     return x->roll[rank] == '1';
 }
 
-/* Is the info of a rank on the roll still missing? */
+/* True if the info of a rank on the roll is still missing. */
 static bool lacks_somebody(const probing *x) {
     for (int i = 0; i < x->p->size && x->roll[i]; i++)
         if (is_on_roll(x, i) && !x->p->host[i].came) return true;

@@ -167,7 +167,7 @@ static gs_status see(void *context, const char *key, const char *value) {
     return GS_OK;
 }
 
-/* May ranks of other machines still be missing? */
+/* True if ranks of other machines may still be missing. */
 static bool spans_machines(const gs_rendezvous_state *m) {
     return m->by_store && m->r->nodes != 1;
 }

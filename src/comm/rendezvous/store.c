@@ -252,26 +252,28 @@ static outcome try_port(gs_store *t, const gs_endpoint *p, int port, const gs_re
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_endpoint *p, int ports, outcome last,
                                 int error, const char *why) {
-    char place[GS_STORE_HOST + 60], source[300], who[40], here[GS_STORE_HOST + 100] = "", text[300];
-    snprintf(who, sizeof who, "rank %d", r->rank);
+    char place[GS_STORE_HOST + 60], source[300], here[GS_STORE_HOST + 100] = "", text[300];
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
     if (last == NO_SUCH_HOST)
-        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host, why);
+        return gs_fail(GS_E_PEER, "rank %d cannot resolve '%s', where the ranks meet: %s", r->rank, p->host,
+                       why);
     if (last == NOT_OF_THIS_RUN)
-        return gs_fail(GS_E_PEER,
-                       "%s: what answers at %s does not belong to this run: it is another program, or it has "
-                       "another secret (this one's is that of %s; it must be the same on all machines)",
-                       who, place, gs_secret_source(source, sizeof source));
+        return gs_fail(
+            GS_E_PEER,
+            "rank %d: what answers at %s does not belong to this run: it is another program, or it has "
+            "another secret (this one's is that of %s; it must be the same on all machines)",
+            r->rank, place, gs_secret_source(source, sizeof source));
     if (r->nodes != 1 && *gs_route_only_here(p->host, p->port, false, text, sizeof text))
         snprintf(here, sizeof here, "; %s is this machine, so rank 0 must run here", p->host);
     else if (r->nodes != 1 && p->host[strspn(p->host, "0123456789.")])
         snprintf(here, sizeof here, ", and that %s does not resolve to 127.0.0.1 there", p->host);
     return gs_fail(
         GS_E_PEER,
-        "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
+        "rank %d: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
         "that no firewall closes the port%s",
-        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
+        r->rank, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0",
+        here);
 }
 
 static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoint *p,

@@ -24,7 +24,7 @@ typedef struct gs_endpoint {
  * none of these. */
 gs_status gs_endpoint_read(const char *text, gs_endpoint *);
 
-/* Is the text the name of a folder, or "file:DIR"? */
+/* True for the name of a folder, and for "file:DIR". */
 bool gs_endpoint_is_folder(const char *text);
 
 /* ---- sockets ---- */

@@ -164,7 +164,7 @@ static bool go_on(gs_store_server *s, client *v) {
                                    : kind == GS_FRAME_COUNT && tell_strangers(s, v);
 }
 
-/* Has its whole next message arrived? Until then poll does not return for it (SO_RCVLOWAT), and nothing waits for
+/* True once its whole next message has arrived. Until then poll does not return for it (SO_RCVLOWAT), and nothing waits for
  * it. */
 static bool has_come(const client *v) {
     const int socket = v->frames.socket;

@@ -208,12 +208,6 @@ static void show_waits(const shm_wait *w, double begin) {
     }
 }
 
-static void hide_waits(const shm_wait *w) {
-    const gs_shm *m = w->shm;
-    for (int r = 0; r < m->size; r++)
-        if (w->from < 0 || w->from == r) atomic_store(&m->waits[m->rank * m->size + r], 0);
-}
-
 static void explain_late(const shm_wait *w, const bool *awaited, char *message, size_t size) {
     const gs_shm *m = w->shm;
     size_t pairs = (size_t)m->size * (size_t)m->size;
@@ -238,7 +232,7 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
     free(age);
 }
 
-/* Does it give up? *told: it has told the others that it waits. It does so after the comm's timeout, even if this
+/* True: it gives up. *told: it has told the others that it waits. It does so after the comm's timeout, even if this
  * wait may take longer. */
 static bool is_late(const shm_wait *w, double waited, bool *told) {
     gs_shm *m = w->shm;
@@ -292,7 +286,8 @@ static void look_for_losses(const shm_wait *w, bool late) {
 
 /* Wait. If a rank was lost, does not arrive within the timeout, or has failed, all ranks fail. */
 static gs_status wait_for(const shm_wait *w) {
-    gs_wait wait = gs_wait_begin(!w->shm->spins);
+    const gs_shm *m = w->shm;
+    gs_wait wait = gs_wait_begin(!m->spins);
     bool told = false;
     do {
         if (is_over(w)) goto over;
@@ -304,9 +299,10 @@ static gs_status wait_for(const shm_wait *w) {
         waited = gs_awake_seconds() - begin;
         if (!is_over(w)) look_for_losses(w, is_late(w, waited, &told));
     }
-    hide_waits(w);
+    for (int r = 0; r < m->size; r++)
+        if (w->from < 0 || w->from == r) atomic_store(&m->waits[m->rank * m->size + r], 0);
 over:
-    return is_there(w) ? GS_OK : failure(w->shm);
+    return is_there(w) ? GS_OK : failure(m);
 }
 
 /* ---- barrier ---- */
@@ -647,7 +643,7 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
 
 enum { HALF = 256 * 1024, TEXT = 200 };
 
-/* Is there a CPU for each process? Then a spinning process does not slow the others. */
+/* True if each process has a CPU: then a spinning process does not slow the others. */
 static bool has_a_cpu_each(const gs_process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
