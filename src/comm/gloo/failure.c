@@ -228,8 +228,9 @@ static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
     }
 }
 
-/* Take the notes that arrive in time: the others give up at about the same time. Stop if a rank has gone, because its failure message says more; a stopped rank
- * needs no notes. A wait for a note closes no connection, because the watchdog ends it. */
+/* Take the notes that arrive in time: the others give up at about the same time. Stop if a rank has gone, because its
+ * failure message says more; a stopped rank needs no notes. A wait for a note closes no connection, because the
+ * watchdog ends it. */
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
     const double end = gs_awake_seconds() + fmin(fmax(c->timeout / 2, 0.2), 2);

@@ -164,8 +164,8 @@ static bool go_on(gs_store_server *s, client *v) {
                                    : kind == GS_FRAME_COUNT && tell_strangers(s, v);
 }
 
-/* True once its whole next message has arrived. Until then poll does not return for it (SO_RCVLOWAT), and nothing waits for
- * it. */
+/* True once its whole next message has arrived. Until then poll does not return for it (SO_RCVLOWAT), and nothing
+ * waits for it. */
 static bool has_come(const client *v) {
     const int socket = v->frames.socket;
     uint32_t head[2];
