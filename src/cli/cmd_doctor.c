@@ -350,7 +350,7 @@ static gs_status check(doctor *d) {
     GS_TRY(gs_context(gs_endpoint_read(d->meet, &endpoint), "--meet"));
     if (strlen(d->meet) >= sizeof((gs_rendezvous *)NULL)->endpoint)
         return gs_fail(GS_E_USAGE, "--meet: it is too long");
-    if (endpoint.kind != GS_ENDPOINT_TCP || endpoint.port == 0)
+    if (endpoint.folder || endpoint.port == 0)
         return gs_fail(GS_E_USAGE, "--meet needs a port that all machines know: tcp://HOST:PORT");
     if (d->nodes < 2)
         return gs_fail(GS_E_USAGE, "--meet needs --nodes N, how many machines there are: 2 or more");

@@ -100,10 +100,6 @@ const char *gs_operation_name(gs_operation operation) {
     return operations[operation].name;
 }
 
-bool gs_operation_reduces(gs_operation operation) {
-    return operations[operation].reduces;
-}
-
 bool gs_operation_has_root(gs_operation operation) {
     return operations[operation].root != NULL;
 }

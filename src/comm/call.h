@@ -47,7 +47,6 @@ typedef struct gs_call {
 } gs_call;
 
 GS_API const char *gs_operation_name(gs_operation); /* "all_reduce" */
-bool gs_operation_reduces(gs_operation);
 bool gs_operation_has_root(gs_operation);
 bool gs_operation_is_in_place(gs_operation); /* broadcast, reduce, all_reduce: all is `out` */
 

@@ -1,19 +1,8 @@
-/* Communication between workers: one table of functions, filled by each transport.
+/* Communication between workers: one table of functions, filled by each transport (README.md lists them).
  *
- * A worker is a rank, 0 .. size-1, with its own gs_comm. The transports:
- *
- *     threads/   workers are threads of one process: shared memory
- *     shm/       workers are processes of one machine, one rank each: shared memory
- *     gloo/      workers are processes, one rank each: Gloo over TCP (gloo/gloo_c.cc wraps it for C)
- *     two_level/ gloo/ between machines, shm/ within each machine
- *     mpi/       workers are processes that mpirun starts, one rank each: MPI, if the build finds it
- *     threads_in_processes/
- *                processes of several threads each: threads/ inside, one of the others between
- *
- *     virtual/   no workers: messages are recorded, and executed in virtual time
- *
- * Any of them can be wrapped: by linked.c, which makes messages slow; by checked.c, which finds mismatched calls; by
- * inject/, which injects faults for tests. create.h creates comms; split.h makes one of some ranks of another.
+ * A worker is a rank, 0 .. size-1, with its own gs_comm. create.h creates comms; split.h makes one of some ranks of
+ * another. Any comm can be wrapped: by linked.c, which makes messages slow; by checked.c, which finds mismatched calls;
+ * by inject/, which injects faults for tests.
  *
  * Buffers are host memory; a device's buffer is mapped first (device.h). All ranks call the same collectives in the
  * same order with the same counts, types, reductions and roots. Reductions use a fixed order: every rank gets the same

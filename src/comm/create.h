@@ -38,21 +38,15 @@ typedef struct gs_rendezvous {
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
 } gs_rendezvous;
 
-/* Read the environment that `gradsum launch` or the user has set: GRADSUM_RANK, GRADSUM_WORLD_SIZE, GRADSUM_RENDEZVOUS
- * (the folder, or tcp://HOST:PORT), and if set GRADSUM_TIMEOUT, GRADSUM_INTERFACE, GRADSUM_ADDRESS and
- * GRADSUM_TRANSPORT; GRADSUM_OWN_CPUS=1 if launch has bound this process. If neither rank nor size is set, they are
+/* Read the variables that `gradsum launch` or the user has set (README.md). If neither rank nor size is set, they are
  * those of mpirun (then the transport is "mpi"), torchrun, Slurm's srun or another engine that started this process
  * (rendezvous/environment.c); without an engine this is a lone process: size 1, no folder. GS_E_USAGE: a value is
  * invalid, or only some are set. The strings belong to the environment. */
 GS_API gs_status gs_rendezvous_from_environment(gs_rendezvous *);
 
-/* Meet the other processes. Each puts a file into the folder, or an entry into the store (rendezvous/rendezvous.h), and
- * waits until all have done so. A missing rank is named: "rank 0 waited 30 s for rank 2 of 4, which never arrived". The
- * files hold secrets that only their owner can read; with a store, the secrets are derived from the run's secret
- * (rendezvous/secret.h). With them the ranks prove to each other that they belong to the run; any other caller is
- * turned away (handshake.h). Ranks with different transports or versions fail with a message that names both sides.
- * Once all are connected, each rank renames its file, and the last one removes the folder. From now on SIGPIPE is
- * ignored; the set of blocked signals is unchanged. */
+/* Meet the other processes (rendezvous/rendezvous.h), and connect to all (mesh.h). A missing rank is named: "rank 0
+ * waited 30 s for rank 2 of 4, which never arrived". Ranks with different transports or versions fail with a message
+ * that names both sides. From now on SIGPIPE is ignored; the set of blocked signals is unchanged. */
 gs_status gs_comm_gloo_create(const gs_rendezvous *, gs_comm **out);
 
 /* This process has failed with `status`, because of `why`, before it met the others. They fail with the same status as

@@ -46,10 +46,17 @@ gs_status gs_secret_make(unsigned char *secret, int bytes);
 
 gs_status gs_hello_make(uint32_t from, uint32_t to, uint32_t line, gs_hello *);
 
-/* Is it a valid hello to rank `to`? */
+/* True: it is a valid hello to rank `to`. */
 bool gs_hello_fits(const gs_hello *, uint32_t to);
 
-/* `low`, `high`: the secrets of the two ranks. */
-void gs_handshake_proof(const unsigned char *low, const unsigned char *high, uint32_t prover,
-                        const gs_hello *caller, const gs_hello *listener, unsigned char proof[GS_MAC]);
+/* `low`, `high`: the secrets of the two ranks.
+ *
+ * The listener's side: the answer to a valid hello, and the proof that the caller must send then. False: the system
+ * provides no random bytes. */
+bool gs_handshake_answer(const gs_hello *caller, const unsigned char *low, const unsigned char *high,
+                         gs_hello_answer *, unsigned char wanted[GS_MAC]);
+
+/* The caller's side: its proof, after the answer to its hello. False: what answers is not this rank of this run. */
+bool gs_handshake_prove(const gs_hello *caller, const gs_hello_answer *, const unsigned char *low,
+                        const unsigned char *high, unsigned char proof[GS_MAC]);
 bool gs_mac_equal(const unsigned char *a, const unsigned char *b);

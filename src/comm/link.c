@@ -61,7 +61,7 @@ double gs_port_free(const gs_port *p) {
 
 double gs_port_take(gs_port *p, double earliest, double seconds) {
     double begin = earliest > p->before ? earliest : p->before;
-    int at = gs_port_free(p) <= begin ? p->count : 0; /* mostly it comes after all others */
+    int at = gs_port_free(p) <= begin ? p->count : 0; /* mostly it follows all others */
     while (at < p->count && p->from[at_place(p, at)] < begin + seconds) {
         if (p->to[at_place(p, at)] > begin) begin = p->to[at_place(p, at)];
         at++;

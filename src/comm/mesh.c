@@ -8,7 +8,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +18,12 @@
 enum { GUESTS = 64 /* strangers at a time */, TICK_MS = 50 };
 static const double patience = 2 /* s with a caller */, pause_s = 0.05 /* before calling again */;
 
-gs_status gs_fail_descriptor(int error, const char *what, ...) {
-    char text[300];
-    va_list rest;
+gs_status gs_fail_descriptor(int error) {
     struct rlimit limit;
-    va_start(rest, what);
-    vsnprintf(text, sizeof text, what, rest);
-    va_end(rest);
-    if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return gs_fail(GS_E_FILE, "%s: too many open files: RLIMIT_NOFILE is %llu (ulimit -n)", text,
-                       (unsigned long long)limit.rlim_cur);
-    return gs_fail(GS_E_FILE, "%s: %s", text, strerror(error));
+    if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return gs_fail(GS_E_FILE, "%s", strerror(error));
+    return gs_fail(GS_E_FILE, "too many open files: RLIMIT_NOFILE is %llu (ulimit -n)",
+                   (unsigned long long)limit.rlim_cur);
 }
 
 /* ---- a handshake ---- */
@@ -48,10 +42,11 @@ enum { GONE = -1, WRONG = -2 };
 typedef struct talk {
     stage stage;
     int socket, peer, line;
-    double since; /* its beginning; if NOBODY: when to call again */
-    int error;    /* why the last call failed: an errno, GONE or WRONG; 0: it did not fail */
-    gs_hello mine, theirs;
-    size_t got; /* bytes of the next message */
+    double since;                /* its beginning; if NOBODY: when to call again */
+    int error;                   /* why the last call failed: an errno, GONE or WRONG; 0: it did not fail */
+    gs_hello mine;               /* if this rank calls */
+    unsigned char proof[GS_MAC]; /* that the caller must send */
+    size_t got;                  /* bytes of the next message */
     unsigned char in[sizeof(gs_hello_answer)];
 } talk;
 
@@ -63,7 +58,7 @@ typedef struct mesh {
     int callees, guests; /* talk[0 .. callees-1] are with those that this rank calls, then come its guests */
     talk *talk;
     int turned_away;          /* guests without a proof */
-    const bool *present;      /* ranks to connect with; NULL: all */
+    const char *roll;         /* roll[rank] is '1' for the ranks to connect with; NULL: all */
     char (*why)[GS_MESH_WHY]; /* [rank] why it has no connection; NULL: then all fail */
 } mesh;
 
@@ -106,19 +101,6 @@ static bool say(const talk *t, const void *words, size_t bytes) {
     return send(t->socket, words, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
-static void proof_of(const mesh *m, const talk *t, int prover, unsigned char proof[GS_MAC]) {
-    int me = m->r->rank, low = me < t->peer ? me : t->peer, high = me < t->peer ? t->peer : me;
-    bool called = t->stage >= WANTS_HELLO;
-    gs_handshake_proof(m->all[low].secret, m->all[high].secret, (uint32_t)prover,
-                       called ? &t->theirs : &t->mine, called ? &t->mine : &t->theirs, proof);
-}
-
-static bool proves(const mesh *m, const talk *t, const unsigned char *proof) {
-    unsigned char wanted[GS_MAC];
-    proof_of(m, t, t->peer, wanted);
-    return gs_mac_equal(wanted, proof);
-}
-
 static size_t wanted_bytes(stage s) {
     return s == WANTS_ANSWER  ? sizeof(gs_hello_answer)
            : s == WANTS_HELLO ? sizeof(gs_hello)
@@ -127,45 +109,40 @@ static size_t wanted_bytes(stage s) {
 }
 
 static bool is_wanted(const mesh *m, int rank) {
-    return rank != m->r->rank && (!m->present || m->present[rank]);
+    return rank != m->r->rank && (!m->roll || m->roll[rank] == '1');
 }
 
 /* ---- answers to complete messages; false: the caller does not belong to this run ---- */
 
 static bool answer_hello(mesh *m, talk *t) {
     gs_hello_answer answer;
-    memcpy(&t->theirs, t->in, sizeof t->theirs);
-    const gs_hello *h = &t->theirs;
-    uint32_t me = (uint32_t)m->r->rank;
-    if (!gs_hello_fits(h, me) || h->from <= me || h->from >= (uint32_t)m->r->size ||
-        h->line >= (uint32_t)m->lines || !is_wanted(m, (int)h->from) ||
-        gs_hello_make(me, h->from, h->line, &t->mine) != GS_OK)
+    gs_hello h;
+    const uint32_t me = (uint32_t)m->r->rank;
+    memcpy(&h, t->in, sizeof h);
+    if (!gs_hello_fits(&h, me) || h.from <= me || h.from >= (uint32_t)m->r->size ||
+        h.line >= (uint32_t)m->lines || !is_wanted(m, (int)h.from))
         return false;
-    t->peer = (int)h->from;
-    t->line = (int)h->line;
-    answer.hello = t->mine;
-    proof_of(m, t, m->r->rank, answer.proof);
+    t->peer = (int)h.from;
+    t->line = (int)h.line;
     t->stage = WANTS_PROOF;
-    return say(t, &answer, sizeof answer);
+    return gs_handshake_answer(&h, m->all[me].secret, m->all[h.from].secret, &answer, t->proof) &&
+           say(t, &answer, sizeof answer);
 }
 
 static bool answer_proof(mesh *m, talk *t) {
     static const char ok = GS_HANDSHAKE_OK;
-    if (!proves(m, t, t->in) || !say(t, &ok, 1)) return false;
+    if (!gs_mac_equal(t->proof, t->in) || !say(t, &ok, 1)) return false;
     keep(m, t);
     return true;
 }
 
 static bool prove_too(const mesh *m, talk *t) {
+    gs_hello_answer answer;
     unsigned char proof[GS_MAC];
-    memcpy(&t->theirs, t->in, sizeof t->theirs);
-    const gs_hello *h = &t->theirs;
-    if (!gs_hello_fits(h, (uint32_t)m->r->rank) || h->from != (uint32_t)t->peer ||
-        h->line != (uint32_t)t->line || !proves(m, t, t->in + sizeof *h))
-        return false;
-    proof_of(m, t, m->r->rank, proof);
+    memcpy(&answer, t->in, sizeof answer);
     t->stage = WANTS_OK;
-    return say(t, proof, sizeof proof);
+    return gs_handshake_prove(&t->mine, &answer, m->all[t->peer].secret, m->all[m->r->rank].secret, proof) &&
+           say(t, proof, sizeof proof);
 }
 
 static bool go_on(mesh *m, talk *t) {
@@ -215,7 +192,8 @@ static gs_status call(mesh *m, talk *t) {
     if (error != 0) hang_up(m, t, error);
     freeaddrinfo(a);
     if (is_own_want(error))
-        return gs_fail_descriptor(error, "rank %d cannot connect to rank %d", m->r->rank, t->peer);
+        return gs_context(gs_fail_descriptor(error), "rank %d cannot connect to rank %d", m->r->rank,
+                          t->peer);
     return GS_OK;
 }
 
@@ -247,7 +225,7 @@ static gs_status receive_guests(mesh *m, int listener) {
     for (int i = 0; i < m->guests; i++) {
         int s = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (s < 0 && is_own_want(errno))
-            return gs_fail_descriptor(errno, "rank %d cannot accept connections", m->r->rank);
+            return gs_context(gs_fail_descriptor(errno), "rank %d cannot accept connections", m->r->rank);
         if (s < 0) return GS_OK;
         talk *t = place_for_guest(m);
         *t = (talk){.stage = WANTS_HELLO, .socket = s, .since = gs_awake_seconds()};
@@ -362,9 +340,9 @@ static gs_status connect_all(mesh *m, int listener, const int *process, struct p
         const nfds_t waits = list_waits(m, listener, process, p);
         const int ready = poll(p, waits, TICK_MS);
         if (ready < 0 && errno != EINTR)
-            return gs_fail_descriptor(errno == EINVAL ? EMFILE : errno,
-                                      "rank %d cannot wait for the other ranks with %d descriptors",
-                                      m->r->rank, (int)waits);
+            return gs_context(gs_fail_descriptor(errno == EINVAL ? EMFILE : errno),
+                              "rank %d cannot wait for the other ranks with %d descriptors", m->r->rank,
+                              (int)waits);
         if (ready <= 0) continue;
         go_on_with_talks(m, p + 1 + m->r->size);
         if (p[0].revents) GS_TRY(receive_guests(m, listener));
@@ -407,7 +385,7 @@ gs_status gs_mesh_listen(const char *address, gs_rank_info *mine, int *listener)
     const int s = gs_route_listen(found, 0, &error);
     freeaddrinfo(found);
     if (s < 0 && error == EMFILE)
-        return gs_fail_descriptor(error, "cannot open a socket for the other processes");
+        return gs_context(gs_fail_descriptor(error), "cannot open a socket for the other processes");
     if (s < 0)
         return gs_fail(GS_E_USAGE, "this machine cannot be reached at the address '%s': %s", address,
                        strerror(error));
@@ -433,8 +411,8 @@ gs_status gs_mesh_connect(const gs_rendezvous *r, const gs_rank_info *all, int l
 }
 
 gs_status gs_mesh_connect_some(const gs_rendezvous *r, const gs_rank_info *all, int listener,
-                               const bool *present, int *socket, char (*why)[GS_MESH_WHY]) {
-    mesh m = {.r = r, .all = all, .lines = 1, .socket = socket, .present = present, .why = why};
+                               const char *roll, int *socket, char (*why)[GS_MESH_WHY]) {
+    mesh m = {.r = r, .all = all, .lines = 1, .socket = socket, .roll = roll, .why = why};
     for (int i = 0; i < r->size; i++) why[i][0] = '\0';
     gs_status status = connect_mesh(&m, listener, NULL);
     if (status != GS_OK) gs_mesh_close(r->size, socket);

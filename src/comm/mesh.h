@@ -23,14 +23,14 @@ gs_status gs_mesh_connect(const gs_rendezvous *, const gs_rank_info *all, int li
 
 void gs_mesh_close(int count, const int *socket);
 
-/* GS_E_FILE, for a call that failed with the errno `error`: for EMFILE "`what`: too many open files: RLIMIT_NOFILE is
- * 64 (ulimit -n)", as only a higher limit helps; else the system's text. */
-gs_status gs_fail_descriptor(int error, const char *what, ...) GS_PRINTF(2, 3);
+/* GS_E_FILE, for a call that failed with this errno. For EMFILE "too many open files: RLIMIT_NOFILE is 64 (ulimit -n)",
+ * as only a higher limit helps; else the system's text. */
+gs_status gs_fail_descriptor(int error);
 
 enum { GS_MESH_WHY = 160 };
 
-/* Connect over one line with the ranks that are present[rank], as far as possible. A rank that cannot be reached within
- * the timeout has the socket -1, and why[rank] gives the reason; otherwise why[rank] is "". After a failure there are
- * no connections. */
-gs_status gs_mesh_connect_some(const gs_rendezvous *, const gs_rank_info *all, int listener,
-                               const bool *present, int *socket, char (*why)[GS_MESH_WHY]);
+/* Connect over one line with the ranks whose roll[rank] is '1', as far as possible. A rank that cannot be reached
+ * within the timeout has the socket -1, and why[rank] gives the reason; otherwise why[rank] is "". After a failure
+ * there are no connections. */
+gs_status gs_mesh_connect_some(const gs_rendezvous *, const gs_rank_info *all, int listener, const char *roll,
+                               int *socket, char (*why)[GS_MESH_WHY]);

@@ -23,39 +23,49 @@
 
 #include "core/shard.h"
 
-/* Where the part of rank r begins, in bytes. */
-static size_t begin_of(const gs_comm *c, const gs_call *call, const int *first, int r) {
+/* Where the part of rank r begins in an array of `count` elements, in bytes. */
+static size_t begin_of(const gs_comm *c, const gs_call *call, size_t count, const int *first, int r) {
     size_t width = gs_type_size(call->type);
-    if (r == c->size) return call->count * width;
-    return gs_shard_of(call->count, first ? first[r] : r, first ? first[c->size] : c->size).first * width;
+    if (r == c->size) return count * width;
+    return gs_shard_of(count, first ? first[r] : r, first ? first[c->size] : c->size).first * width;
 }
 
 gs_status gs_pairwise_reduce_scatter(gs_comm *c, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received) {
     const unsigned char *whole = all;
-    size_t at = begin_of(c, call, first, c->rank), bytes = begin_of(c, call, first, c->rank + 1) - at;
+    const size_t count = call->count, at = begin_of(c, call, count, first, c->rank);
+    const size_t bytes = begin_of(c, call, count, first, c->rank + 1) - at;
     gs_copy_unless_there(mine, whole + at, bytes);
     if (c->size == 1) return GS_OK;
     GS_TRY(gs_scratch_for(received, call, bytes));
     for (int k = 1; k < c->size; k++) {
         int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
-        size_t theirs = begin_of(c, call, first, to);
-        GS_TRY(gs_collective_send(c, call, whole + theirs, begin_of(c, call, first, to + 1) - theirs, to));
+        const size_t theirs = begin_of(c, call, count, first, to);
+        GS_TRY(gs_collective_send(c, call, whole + theirs, begin_of(c, call, count, first, to + 1) - theirs,
+                                  to));
         GS_TRY(gs_collective_recv(c, call, received->memory, bytes, from));
         GS_TRY(gs_collective_combine(c, call, mine, received->memory, bytes));
     }
     return GS_OK;
 }
 
-gs_status gs_all_reduce_in_parts(gs_comm *c, const gs_call *call, void *data, gs_scratch *received) {
+gs_status gs_pairwise_all_gather(gs_comm *c, const gs_call *call, void *data, size_t count,
+                                 const int *first) {
     unsigned char *whole = data;
-    const size_t at = begin_of(c, call, NULL, c->rank), bytes = begin_of(c, call, NULL, c->rank + 1) - at;
-    GS_TRY(gs_pairwise_reduce_scatter(c, call, whole, whole + at, NULL, received));
+    const size_t at = begin_of(c, call, count, first, c->rank);
+    const size_t bytes = begin_of(c, call, count, first, c->rank + 1) - at;
     for (int k = 1; k < c->size; k++) {
         const int to = (c->rank + k) % c->size, from = (c->rank - k + c->size) % c->size;
-        const size_t theirs = begin_of(c, call, NULL, from);
+        const size_t theirs = begin_of(c, call, count, first, from);
         GS_TRY(gs_collective_send(c, call, whole + at, bytes, to));
-        GS_TRY(gs_collective_recv(c, call, whole + theirs, begin_of(c, call, NULL, from + 1) - theirs, from));
+        GS_TRY(gs_collective_recv(c, call, whole + theirs, begin_of(c, call, count, first, from + 1) - theirs,
+                                  from));
     }
     return GS_OK;
+}
+
+gs_status gs_all_reduce_in_parts(gs_comm *c, const gs_call *call, void *data, gs_scratch *received) {
+    unsigned char *own = (unsigned char *)data + begin_of(c, call, call->count, NULL, c->rank);
+    GS_TRY(gs_pairwise_reduce_scatter(c, call, data, own, NULL, received));
+    return gs_pairwise_all_gather(c, call, data, call->count, NULL);
 }

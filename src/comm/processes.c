@@ -12,20 +12,18 @@
 #include <sys/resource.h>
 
 static gs_status create_shared(const gs_rendezvous *r, gs_comm **out) {
-    gs_comm *gloo, *shared;
+    gs_comm *gloo;
     char why[256];
     const bool wanted = r->transport && strcmp(r->transport, "shm") == 0;
     GS_TRY(gs_comm_gloo_create(r, &gloo));
-    gs_status status = gs_comm_shm_create(gloo, &shared, why, sizeof why);
-    if (status == GS_OK && !shared && wanted)
+    gs_status status = gs_comm_shm_create(gloo, out, why, sizeof why);
+    if (status == GS_OK && !*out && wanted)
         status = gs_fail(GS_E_USAGE, "the processes cannot talk over shm (shared memory): %s", why);
-    if (status == GS_OK && !shared) {
+    if (status == GS_OK && !*out) {
         status = gs_comm_two_level_create(gloo, NULL, out);
         if (status == GS_OK && !*out) *out = gloo;
-        if (status != GS_OK) gs_comm_free(gloo);
-        return status;
+        if (status == GS_OK) return GS_OK; /* gloo is taken over */
     }
-    *out = shared;
     gs_comm_free(gloo);
     return status;
 }

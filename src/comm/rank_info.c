@@ -3,6 +3,7 @@
 #include "comm/rendezvous/secret.h"
 #include "core/shard.h"
 #include "core/text.h"
+#include "core/usable.h"
 #include "core/version.h"
 
 #include <stdio.h>
@@ -49,40 +50,52 @@ gs_status gs_rank_info_create(const gs_rendezvous *r, gs_rank_info *p) {
     snprintf(p->purpose, sizeof p->purpose, "%s", r->purpose && *r->purpose ? r->purpose : "work");
     snprintf(p->transport, sizeof p->transport, "%.40s%s", r->transport ? r->transport : "auto",
              r->gloo_all_reduce ? " (for --sync gloo)" : "");
-    GS_TRY(gs_secret_make(p->nonce, GS_NONCE));
-    return gs_secret_make(p->secret, GS_SECRET);
+    return gs_secret_make(p->nonce, GS_NONCE);
 }
 
 void gs_rank_info_derive(gs_rank_info *p, const unsigned char key[GS_SECRET]) {
-    unsigned char what[4 + GS_NONCE] = {(unsigned char)(p->rank >> 24), (unsigned char)(p->rank >> 16),
-                                        (unsigned char)(p->rank >> 8), (unsigned char)p->rank};
-    memcpy(what + 4, p->nonce, GS_NONCE);
-    gs_key_derive(key, "secret of a rank", what, sizeof what, p->secret);
+    char label[32];
+    snprintf(label, sizeof label, "secret of rank %d", p->rank);
+    gs_key_derive(key, label, p->nonce, GS_NONCE, p->secret);
+}
+
+gs_status gs_processes_learn(gs_comm *c, const char *machine, gs_process_info **all) {
+    gs_process_info mine = {.pid = getpid(), .quota = gs_usable_here().quota};
+    GS_TRY(GS_NEW(*all, c->size, "the machines of %d processes", c->size));
+    if (machine)
+        snprintf(mine.machine, sizeof mine.machine, "%s", machine);
+    else
+        gs_machine_id(mine.machine, sizeof mine.machine);
+    if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
+    return gs_comm_all_gather(c, &mine, *all, sizeof mine, GS_U8);
+}
+
+bool gs_is_same_machine(const gs_process_info *a, const gs_process_info *b) {
+    return strncmp(a->machine, b->machine, sizeof a->machine) == 0;
 }
 
 /* ---- writing ---- */
 
-void gs_rank_info_text(const gs_rank_info *p, bool secret, char *text, size_t size) {
+void gs_rank_info_text(const gs_rank_info *p, char *text, size_t size) {
     snprintf(text, size,
-             "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\n%s ",
+             "rank %d of %d, process %ld on %s\ngradsum %s to %s over %s\nnetwork %s, port %d at %s\nnonce ",
              p->rank, p->size, p->pid, p->machine, p->version, p->purpose, p->transport, p->network, p->port,
-             p->address[0] ? p->address : "nowhere", secret ? "secret" : "nonce");
-    for (int i = 0; i < GS_SECRET; i++) gs_append(text, size, "%02x", secret ? p->secret[i] : p->nonce[i]);
+             p->address[0] ? p->address : "nowhere");
+    for (int i = 0; i < GS_NONCE; i++) gs_append(text, size, "%02x", p->nonce[i]);
     gs_append(text, size, "\n");
 }
 
 /* ---- reading ---- */
 
-static bool read_secret(const char *hex, unsigned char secret[GS_SECRET]) {
-    const size_t digits = (size_t)2 * GS_SECRET;
+static bool read_nonce(const char *hex, unsigned char nonce[GS_NONCE]) {
+    const size_t digits = (size_t)2 * GS_NONCE;
     if (strspn(hex, "0123456789abcdef") != digits || hex[digits] != '\n') return false;
-    for (int i = 0; i < GS_SECRET; i++) sscanf(hex + (size_t)2 * (size_t)i, "%2hhx", &secret[i]);
+    for (int i = 0; i < GS_NONCE; i++) sscanf(hex + (size_t)2 * (size_t)i, "%2hhx", &nonce[i]);
     return true;
 }
 
 gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *words, const char *source,
                              gs_rank_info *p) {
-    char kind[8] = "";
     int first = 0, rest = 0;
     sscanf(words, "rank %d of %d, process %ld on %255[^\n]%n", &p->rank, &p->size, &p->pid, p->machine,
            &first);
@@ -93,12 +106,9 @@ gs_status gs_rank_info_parse(const gs_rank_info *mine, int rank, const char *wor
         return gs_fail(GS_E_PEER, "rank %d is one of %d process%s, but rank %d is one of %d", mine->rank,
                        mine->size, gs_es(mine->size), rank, p->size);
     sscanf(words + first,
-           "\ngradsum %31s to %15s over %63[^\n]\nnetwork %127[^,\n], port %d at %63s\n%7[a-z] %n",
-           p->version, p->purpose, p->transport, p->network, &p->port, p->address, kind, &rest);
-    const bool nonce = strcmp(kind, "nonce") == 0;
-    if (rest > 0 && (nonce || strcmp(kind, "secret") == 0) &&
-        read_secret(words + first + rest, nonce ? p->nonce : p->secret))
-        return GS_OK;
+           "\ngradsum %31s to %15s over %63[^\n]\nnetwork %127[^,\n], port %d at %63s\nnonce %n", p->version,
+           p->purpose, p->transport, p->network, &p->port, p->address, &rest);
+    if (rest > 0 && read_nonce(words + first + rest, p->nonce)) return GS_OK;
     return gs_fail(GS_E_FILE, "%s is not a rank's file of gradsum %s", source, mine->version);
 }
 

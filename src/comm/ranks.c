@@ -23,9 +23,9 @@ static void *rank_main(void *argument) {
     if (gs_error_keep(&r->error, r->work(r->context, r->number, &r->comm)) == GS_OK) {
         gs_comm_free(r->comm);
         r->comm = NULL;
-        return NULL;
+    } else if (r->comm) {
+        gs_comm_abort(r->comm, r->error.message);
     }
-    if (r->comm) gs_comm_abort(r->comm, r->error.message);
     return NULL;
 }
 

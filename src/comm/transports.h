@@ -149,6 +149,9 @@ gs_status gs_threads_take_from_first(gs_comm *, const gs_call *call, void *share
 gs_status gs_pairwise_reduce_scatter(gs_comm *, const gs_call *call, const void *all, void *mine,
                                      const int *first, gs_scratch *received);
 
+/* Each rank sends its part of data[0 .. count - 1], an array of the call's type, to all others. first: as above. */
+gs_status gs_pairwise_all_gather(gs_comm *, const gs_call *call, void *data, size_t count, const int *first);
+
 /* all_reduce of long arrays: each rank sums its part, and sends it to the others. */
 gs_status gs_all_reduce_in_parts(gs_comm *, const gs_call *call, void *data, gs_scratch *received);
 

@@ -10,16 +10,19 @@
 
 enum { TOLD = 4 /* processes whose state a message gives */ };
 
+static int count_of(const bool *mark, int size) {
+    int count = 0;
+    for (int r = 0; r < size; r++) count += mark[r];
+    return count;
+}
+
 /* ---- the ranks to blame ---- */
 
 static int mark_gone(const gs_waits *w, bool *mark) {
-    int count = 0;
-    for (int r = 0; r < w->size; r++) {
+    for (int r = 0; r < w->size; r++)
         mark[r] = r != w->rank && w->pid && w->pid[r] > 0 &&
                   (gs_process_is_stopped(w->pid[r]) || gs_process_has_ended(w->pid[r]));
-        count += mark[r];
-    }
-    return count;
+    return count_of(mark, w->size);
 }
 
 /* A wait much shorter than the timeout is not its cause: that rank itself began late. */
@@ -29,7 +32,6 @@ static bool waits(const gs_waits *w, int from, int to) {
 
 /* Follow the waits from the `reached` ranks, and blame those that wait for no one. Returns how many. */
 static int follow(const gs_waits *w, bool *reached, bool *blamed) {
-    int count = 0;
     for (bool more = true; more;) {
         more = false;
         for (int from = 0; from < w->size; from++)
@@ -39,9 +41,8 @@ static int follow(const gs_waits *w, bool *reached, bool *blamed) {
     for (int r = 0; r < w->size; r++) {
         blamed[r] = reached[r] && r != w->rank;
         for (int to = 0; to < w->size; to++) blamed[r] = blamed[r] && !waits(w, r, to);
-        count += blamed[r];
     }
-    return count;
+    return count_of(blamed, w->size);
 }
 
 /* If no process has gone: mark the ranks to blame in blamed[size], and return how many. 0: the waits form a cycle, so a
@@ -110,12 +111,6 @@ static void append_all(const gs_waits *w, char *text, size_t size) {
     if (told > 0) gs_append(text, size, "%s)", pairs > told ? ", and so on" : "");
 }
 
-static int count_of(const gs_waits *w, const bool *mark) {
-    int count = 0;
-    for (int r = 0; r < w->size; r++) count += mark[r];
-    return count;
-}
-
 /* " (process 4711 is stopped, process 4712 computes)" */
 static void append_states(const gs_waits *w, const bool *blamed, char *text, size_t size) {
     int told = 0;
@@ -156,12 +151,12 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
     for (int r = 0; r < w->size && count > 0; r++) among = among && (!blamed[r] || w->awaited[r]);
     const bool exact = count > 0 && among;
     gs_append(text, size, "no answer within %g s from %s", w->timeout,
-              w->one_of && count_of(w, w->awaited) > 1 && (!exact || count > 1) ? "one of " : "");
+              w->one_of && count_of(w->awaited, w->size) > 1 && (!exact || count > 1) ? "one of " : "");
     gs_append_ranks(text, size, w->noun, w->first, w->size, exact ? blamed : w->awaited);
     if (hub >= 0) {
         append_cut(w, hub, text, size);
     } else if (count > 0 && !among) {
-        gs_append(text, size, ", which wait%s for ", count_of(w, w->awaited) > 1 ? "" : "s");
+        gs_append(text, size, ", which wait%s for ", count_of(w->awaited, w->size) > 1 ? "" : "s");
         gs_append_ranks(text, size, w->noun, w->first, w->size, blamed);
     } else if (count == 0 && blamed) {
         gs_append(text, size, "; all are alive and waiting for others: %sthey call different operations",
@@ -179,8 +174,8 @@ void gs_waits_explain(const gs_waits *w, char *text, size_t size) {
 /* ---- ranks in messages ---- */
 
 void gs_append_ranks(char *text, size_t size, const char *noun, int first, int count, const bool *mark) {
-    int marked = 0, nth = 0;
-    for (int i = 0; i < count; i++) marked += mark[i];
+    const int marked = count_of(mark, count);
+    int nth = 0;
     const char *plural = marked == 1 ? "" : noun[strlen(noun) - 1] == 's' ? "es" : "s";
     gs_append(text, size, "%s%s", noun, plural);
     for (int i = 0; i < count; i++) {

@@ -33,8 +33,9 @@ typedef struct gs_waits {
     const bool *silent; /* [size * size] nothing that rank a sends reaches rank b; NULL: unknown */
     const char (*address)[GS_ADDRESS]; /* [size]; NULL only if `silent` is */
     const char (*host)[GS_HOST];       /* [size] where each rank runs; NULL: known only of those in pid */
-    const uint64_t *last; /* [size] the last known call of each rank (gs_call_pack); 0: none; may be NULL */
-    const char *did;      /* how it is known: "last began" */
+    /* [size] the last known call of each rank (gs_call_pack); 0: none; may be NULL */
+    const _Atomic uint64_t *last;
+    const char *did; /* how it is known: "last began" */
 } gs_waits;
 
 /* Append "no answer within 2 s from rank 1, which waits for rank 2 (process 4711 is stopped) on host anna; rank 2 last

@@ -39,7 +39,9 @@ static gs_status run_one(gs_comm *c, const gs_call *call, unsigned char *in, uns
 static gs_status run_all(gs_comm *c, gs_operation operation, size_t count, bool pairs, unsigned char *in,
                          unsigned char *out) {
     gs_call call = {.operation = operation, .count = count, .root = (int)(count % (size_t)c->size)};
-    int reductions = gs_operation_reduces(operation) ? GS_REDUCTIONS : 1;
+    const bool reduces =
+        operation == GS_ALL_REDUCE || operation == GS_REDUCE || operation == GS_REDUCE_SCATTER;
+    int reductions = reduces ? GS_REDUCTIONS : 1;
     for (int type = 0; type < GS_TYPES; type++) {
         for (int reduction = 0; reduction < reductions; reduction++) {
             /* the division does not depend on the types: try every pair only once, with the largest count */

@@ -97,7 +97,7 @@ TEST(a_machine_of_the_same_name_is_another) {
     if (!clone) fail_msg("no '%s' in '%s'", boot, other.machine);
     *clone = *clone == '0' ? '1' : '0';
     other.pid = 1 << 30; /* no process here has this id */
-    gs_rank_info_text(&other, true, text, sizeof text);
+    gs_rank_info_text(&other, text, sizeof text);
     write_file(folder, "rank-1", gs_test_format("%s\n", text));
     r.rank = 0;
     assert_ok(gs_rendezvous_open(&r, &m));

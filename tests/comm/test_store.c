@@ -49,7 +49,7 @@ static gs_status join(const gs_store_server *server, int rank, const unsigned ch
     gs_rendezvous r = {.rank = rank, .size = 3, .timeout = seconds};
     assert_ok(gs_endpoint_read("tcp", &p));
     p.port = gs_store_server_port(server);
-    return gs_store_open(&r, &p, key, gs_awake_seconds() + seconds, out);
+    return gs_store_open(&r, &p, key, out);
 }
 
 static void put(gs_store *s, const char *key, const char *text, const char *is_there) {
@@ -181,7 +181,7 @@ TEST(a_crowd_pushes_out_no_member) {
     assert_int_equal(send(member, &mine, sizeof mine, MSG_NOSIGNAL), sizeof mine);
     take(member, &answer, sizeof answer);
     for (int i = 0; i < MANY; i++) crowd[i] = call(gs_store_server_port(server));
-    gs_handshake_proof(key, key, 1, &mine, &answer.hello, proof);
+    assert_true(gs_handshake_prove(&mine, &answer, key, key, proof));
     assert_int_equal(send(member, proof, sizeof proof, MSG_NOSIGNAL), sizeof proof);
     take(member, &ok, 1);
     assert_int_equal(ok, GS_HANDSHAKE_OK);
@@ -265,9 +265,7 @@ TEST(what_was_overheard_is_useless) {
         char value[GS_STORE_VALUE] = "overheard";
         gs_status status = gs_endpoint_read("tcp", &p);
         p.port = ntohs(at.sin_port);
-        if (status == GS_OK)
-            status = gs_store_open(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key,
-                                   gs_awake_seconds() + 10, &s);
+        if (status == GS_OK) status = gs_store_open(&(gs_rendezvous){.rank = 1, .timeout = 10}, &p, key, &s);
         if (status == GS_OK) status = gs_store_put(s, "rank-1", value, &there);
         if (status == GS_OK) gs_store_leave(s, true);
         _exit(status != GS_OK);

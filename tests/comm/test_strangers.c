@@ -262,7 +262,7 @@ TEST(a_file_of_another_user_is_refused) {
     const gs_rendezvous r[] = {{.rank = 0, .size = 2, .directory = folder},
                                {.rank = 1, .size = 2, .directory = folder}};
     gs_store *s[2];
-    for (size_t i = 0; i < sizeof r / sizeof *r; i++) assert_ok(gs_store_open(&r[i], NULL, NULL, 0, &s[i]));
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++) assert_ok(gs_store_open(&r[i], NULL, NULL, &s[i]));
     assert_ok(gs_store_put(s[1], "rank-1", value, &there));
     const char *path = gs_test_format("%s/rank-1", folder);
     assert_int_equal(chown(path, 65534, 65534), 0);

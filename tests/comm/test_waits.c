@@ -115,7 +115,7 @@ TEST(a_message_says_where_it_ran_and_what_it_did_last) {
     const long pid[RANKS] = {0, 0, 0x7ffffff0};
     const char host[RANKS][GS_HOST] = {"anna", "anna", "bert", "anna"};
     const gs_call sum = {GS_ALL_REDUCE, 8, GS_F32, GS_SUM, 0}, sent = {GS_SEND, 400, GS_U8, GS_SUM, 3};
-    const uint64_t last[RANKS] = {0, gs_call_pack(&sent), gs_call_pack(&sum)};
+    const _Atomic uint64_t last[RANKS] = {0, gs_call_pack(&sent), gs_call_pack(&sum)};
     gs_waits w = {
         .noun = "rank", .size = RANKS, .timeout = TIMEOUT, .awaited = awaited, .age = age, .pid = pid};
     w.host = host;

@@ -97,7 +97,7 @@ TEST(old_word_is_not_believed) {
     struct timespec times[2] = {{0}, {0}};
     gs_test_new_folder(folder);
     fail_early(1, folder);
-    snprintf(path, sizeof path, "%s/absent-1", folder);
+    snprintf(path, sizeof path, "%s/fault", folder);
     times[0].tv_sec = times[1].tv_sec = time(NULL) - 60;
     assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
     assert_fails(GS_E_PEER, "rank 0 waited 0.2 s for ranks 1 and 2 of 3", meet(0, folder, 0.2));

@@ -6,14 +6,16 @@ enum { RANKS = 3, LINES = 2 };
 
 /* The peer sends the right hello, reads the answer, and proves its identity, with one byte changed by `wrong`. */
 static void speak_as_guest(mesh *m, talk *t, int end, uint8_t line, uint8_t at, uint8_t wrong) {
-    gs_hello hello, answer;
+    gs_hello hello;
+    gs_hello_answer answer;
     unsigned char proof[GS_MAC];
     gs_hello_make(2, 1, line % LINES, &hello);
     if (write(end, &hello, sizeof hello) < 0) fuzz_wrong("the peer cannot write");
     hear(m, t);
     if (t->stage != WANTS_PROOF || read(end, &answer, sizeof answer) != sizeof answer)
         fuzz_wrong("the right hello is not answered");
-    gs_handshake_proof(m->all[1].secret, m->all[2].secret, 2, &hello, &answer, proof);
+    if (!gs_handshake_prove(&hello, &answer, m->all[1].secret, m->all[2].secret, proof))
+        fuzz_wrong("the answer proves nothing");
     proof[at % GS_MAC] ^= wrong;
     if (write(end, proof, sizeof proof) < 0) fuzz_wrong("the peer cannot write");
     hear(m, t);

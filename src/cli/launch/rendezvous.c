@@ -103,7 +103,7 @@ gs_status gs_launch_rendezvous_create(const gs_launch *l, gs_launch_rendezvous *
     *r = (gs_launch_rendezvous){.own_folder = !l->meet};
     if (!l->meet) return gs_temporary_folder("gradsum-XXXXXX", r->where, sizeof r->where);
     GS_TRY(gs_endpoint_read(l->meet, &m));
-    return m.kind == GS_ENDPOINT_FILE ? use_folder(m.folder, r) : use_store(l, &m, r);
+    return m.folder ? use_folder(m.folder, r) : use_store(l, &m, r);
 }
 
 static void end_store(gs_store_server *server, int members) {

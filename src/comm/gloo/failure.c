@@ -195,11 +195,6 @@ static void close_all(const gs_comm *c, const char *failure) {
 
 enum { LATE = 1, SILENT = 2 }; /* bits of a note, which has a byte for each rank */
 
-/* Seconds to wait for the notes of the others, which give up at about the same time. */
-static double grace(double timeout) {
-    return timeout / 2 < 0.2 ? 0.2 : timeout / 2 > 2 ? 2 : timeout / 2;
-}
-
 void gs_gloo_tell_wait(gs_comm *c, const int *peers, int count) {
     gs_gloo_state *s = c->state;
     const size_t size = (size_t)c->size;
@@ -233,19 +228,14 @@ static void take_note(const gs_comm *c, int from, const wait_notes *notes) {
     }
 }
 
-static bool one_is_stopped(const gs_comm *c) {
-    const gs_gloo_state *s = c->state;
-    for (int r = 0; r < c->size; r++)
-        if (r != c->rank && s->pid[r] > 0 && gs_process_is_stopped(s->pid[r])) return true;
-    return false;
-}
-
-/* Take the notes that arrive in time. Stop if a rank has gone, because its failure message says more; a stopped rank
- * needs no notes. A wait for a note closes no connection, because the watchdog ends it. */
+/* Take the notes that arrive in time: the others give up at about the same time. Stop if a rank has gone, because its
+ * failure message says more; a stopped rank needs no notes. A wait for a note closes no connection, because the
+ * watchdog ends it. */
 static void take_notes(const gs_comm *c, const wait_notes *notes) {
     const gs_gloo_state *s = c->state;
-    const double end = gs_awake_seconds() + grace(c->timeout);
-    if (one_is_stopped(c)) return;
+    const double end = gs_awake_seconds() + fmin(fmax(c->timeout / 2, 0.2), 2);
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank && s->pid[r] > 0 && gs_process_is_stopped(s->pid[r])) return;
     for (int r = 0; r < c->size; r++) {
         const double left = end - gs_awake_seconds();
         if (r == c->rank || is_silent(s, r)) continue;
@@ -333,8 +323,6 @@ static void wait_for_the_end_of_one(const gs_comm *c) {
 static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, const wait_notes *notes,
                          char *message, size_t size) {
     const gs_gloo_state *s = c->state;
-    uint64_t *last = calloc((size_t)(unsigned)c->size, sizeof *last);
-    for (int r = 0; last && r < c->size; r++) last[r] = atomic_load(&s->heard[r]);
     gs_waits late = {.noun = s->noun, .size = c->size, .rank = c->rank, .timeout = c->timeout};
     late.awaited = awaited;
     late.one_of = one_of;
@@ -343,10 +331,9 @@ static void explain_late(const gs_comm *c, const bool *awaited, bool one_of, con
     late.silent = notes->silent;
     late.address = (const char(*)[GS_ADDRESS])s->address;
     late.host = (const char(*)[GS_HOST])s->host;
-    late.last = last;
+    late.last = s->heard;
     late.did = "was last heard of in";
     if (notes->age && notes->silent) gs_waits_explain(&late, message, size);
-    free(last);
 }
 
 /* The message for the failure of `what` with this code and Gloo's sentence `how`. peer: the other rank of the

@@ -62,8 +62,8 @@ static gs_status explain(gs_comm *c, gs_gloo_code code) {
     char start[40];
     if (code == GS_GLOO_MEMORY) return gs_fail(GS_E_MEMORY, "rank %d: no memory for Gloo", c->rank);
     if (strstr(gs_gloo_error_text(), strerror(EMFILE))) /* only Gloo's text tells this */
-        return gs_fail_descriptor(EMFILE, "rank %d: all %d ranks are connected, but Gloo cannot start",
-                                  c->rank, c->size);
+        return gs_context(gs_fail_descriptor(EMFILE),
+                          "rank %d: all %d ranks are connected, but Gloo cannot start", c->rank, c->size);
     snprintf(start, sizeof start, "the start of %d ranks", c->size);
     if (code == GS_GLOO_LOST || code == GS_GLOO_TIMEOUT) return gs_gloo_diagnose(c, code, -1, start);
     return gs_fail(GS_E_PEER, "rank %d: all %d ranks are connected, but Gloo cannot start: %s", c->rank,

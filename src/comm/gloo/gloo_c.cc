@@ -356,11 +356,6 @@ void gs_gloo_free(gs_gloo *g) {
 
 // ---- collectives ----
 
-// Gloo only reads its inputs, but asks for more.
-static char *input(const void *data) {
-    return static_cast<char *>(const_cast<void *>(data));
-}
-
 // Gloo takes the size of an element from a C++ type.
 template <typename Options> static void set_elements(Options &options, const gs_call *call, void *data) {
     if (gs_type_size(call->type) == 1)
@@ -402,7 +397,7 @@ static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const vo
         });
     case GS_ALL_TO_ALL:
         return with<gloo::AlltoallOptions>(mesh, ms, [&](auto &options) {
-            options.setInput(input(in), all);
+            options.setInput(static_cast<char *>(const_cast<void *>(in)), all); // which Gloo only reads
             options.setOutput(to, all);
             gloo::alltoall(options);
         });

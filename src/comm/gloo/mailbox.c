@@ -23,6 +23,7 @@
  */
 #include "comm/gloo/state.h"
 #include "comm/transports.h"
+#include "core/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +54,8 @@ typedef struct spare_piece {
 /* The spares for one sender, on one slot. For one thread at a time. */
 typedef struct spares_of_sender {
     spare_piece *first, *last; /* requested, in the order of the requests */
+    size_t requested;
     spare_piece *idle;
-    size_t count, idles;
 } spares_of_sender;
 
 /* Add an idle spare. */
@@ -63,16 +64,12 @@ static gs_gloo_code add_spare(spares_of_sender *s, gs_gloo *g) {
     if (!spare) return gs_gloo_explain(GS_GLOO_MEMORY, "out of memory");
     spare->buffer = NULL;
     spare->next = s->idle;
-    const gs_gloo_code code =
-        gs_gloo_buffer_create(g, spare->piece, sizeof spare->piece, true, &spare->buffer);
-    if (code != GS_GLOO_OK) {
+    const gs_gloo_code code = gs_gloo_buffer_create(g, spare->piece, PIECE, true, &spare->buffer);
+    if (code == GS_GLOO_OK)
+        s->idle = spare;
+    else
         free(spare);
-        return code;
-    }
-    s->idle = spare;
-    s->idles++;
-    s->count++;
-    return GS_GLOO_OK;
+    return code;
 }
 
 static void free_list(spare_piece *spare) {
@@ -84,41 +81,29 @@ static void free_list(spare_piece *spare) {
     }
 }
 
-static void free_spares(spares_of_sender *s) {
-    free_list(s->first);
-    free_list(s->idle);
-    *s = (spares_of_sender){0};
-}
-
-/* Request idle spares, until `wanted` are requested. */
-static gs_gloo_code ask(spares_of_sender *s, size_t wanted, int from, uint64_t slot) {
-    while (s->idle && s->count - s->idles < wanted) {
+/* Request spares until `wanted` are requested. */
+static gs_gloo_code ask(spares_of_sender *s, gs_gloo *g, size_t wanted, int from, uint64_t slot) {
+    gs_gloo_code code = GS_GLOO_OK;
+    for (; s->requested < wanted; s->requested++) {
+        if (!s->idle) code = add_spare(s, g);
+        if (code == GS_GLOO_OK) code = gs_gloo_begin_recv(s->idle->buffer, from, slot);
+        if (code != GS_GLOO_OK) break;
         spare_piece *spare = s->idle;
-        gs_gloo_code code = gs_gloo_begin_recv(spare->buffer, from, slot);
-        if (code != GS_GLOO_OK) return code;
         s->idle = spare->next;
-        s->idles--;
         spare->next = NULL;
         *(s->first ? &s->last->next : &s->first) = spare;
         s->last = spare;
     }
-    return GS_GLOO_OK;
-}
-
-/* Have `wanted` spares, or at least one. */
-static gs_gloo_code make(spares_of_sender *s, gs_gloo *g, size_t wanted) {
-    gs_gloo_code code = GS_GLOO_OK;
-    while (code == GS_GLOO_OK && s->count < wanted && s->count < SPARES) code = add_spare(s, g);
-    return s->count == 0 ? code : GS_GLOO_OK;
+    return code;
 }
 
 /* The first spare has been emptied. */
 static void retire_first(spares_of_sender *s) {
     spare_piece *spare = s->first;
     s->first = spare->next;
+    s->requested--;
     spare->next = s->idle;
     s->idle = spare;
-    s->idles++;
 }
 
 static gs_gloo_code check_length(const spare_piece *spare, int from, size_t bytes) {
@@ -131,19 +116,18 @@ static gs_gloo_code check_length(const spare_piece *spare, int from, size_t byte
 }
 
 /* The next receive requests the emptied spares again; in the middle of a long message many at once, because each
- * request takes the lock of the connection, for which Gloo's thread polls while data arrive. If the sender has gone and
- * no more can be requested, filled spares are still read.
+ * request takes the lock of the connection, for which Gloo's thread polls while data arrive. If no more can be
+ * requested, because the sender has gone or memory is exhausted, those that were are still read.
  *
  * ahead: request two messages, and the notes before them (linked.c). */
 static gs_gloo_code receive_in_spares(spares_of_sender *s, gs_gloo *g, bool ahead, int from, uint64_t slot,
                                       void *data, size_t bytes, int timeout_ms) {
     unsigned char *to = data;
-    const size_t pieces = pieces_of(bytes), wanted = ahead ? 2 * (pieces + 1) : pieces;
-    gs_gloo_code code = make(s, g, wanted);
-    if (code == GS_GLOO_OK) code = ask(s, wanted, from, slot);
+    const size_t pieces = pieces_of(bytes), wanted = 2 * (pieces + 1);
+    gs_gloo_code code = GS_GLOO_OK;
     for (size_t i = 0; i < pieces; i++) {
-        if (i > 0 && (!s->first || s->idles >= SPARES / 4))
-            code = ask(s, ahead ? wanted : pieces - i, from, slot);
+        const size_t most = gs_smaller(ahead ? wanted : pieces - i, SPARES);
+        if (i == 0 || !s->first || s->requested + SPARES / 4 <= most) code = ask(s, g, most, from, slot);
         if (!s->first) return code;
         code = gs_gloo_wait_recv(s->first->buffer, timeout_ms);
         if (code == GS_GLOO_OK) code = check_length(s->first, from, bytes);
@@ -181,7 +165,8 @@ void gs_gloo_free_mailboxes(gs_gloo_state *s) {
         mailbox *box = (mailbox *)s->mailboxes;
         s->mailboxes = box->box.next;
         for (int i = 0; i < GS_COPIES; i++) empty(&box->copies[i]);
-        free_spares(&box->spares);
+        free_list(box->spares.first);
+        free_list(box->spares.idle);
         free(box);
     }
 }

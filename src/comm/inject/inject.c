@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,6 @@ typedef struct injected {
     /* Several threads may send and receive at once, each with its own peer (async.c). */
     _Atomic uint64_t operations;
     atomic_bool cut;
-    atomic_bool struck[GS_FAULTS]; /* of each fault */
 } injected;
 
 /* ---- reading ----
@@ -103,44 +101,28 @@ static void tell(const char *sentence) {
 
 void (*gs_faults_tell)(const char *sentence) = tell;
 
-static void say(int rank, const char *format, ...) GS_PRINTF(2, 3);
-
-static void say(int rank, const char *format, ...) {
-    char text[500];
-    va_list args;
-    va_start(args, format);
-    const int used = snprintf(text, sizeof text, "GRADSUM_FAULT: rank %d", rank);
-    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
-    va_end(args);
-    gs_faults_tell(text);
-}
-
 /* doing: what the rank was about to do */
-static void say_struck(const gs_fault *f, const char *doing) {
-    say(f->rank, ": %s at operation %" PRIu64 ", %s", names[f->kind], f->operation, doing);
-}
-
-static void strike_process(const gs_fault *f) {
+static void strike(const gs_fault *f, const char *doing) {
+    char text[300];
+    snprintf(text, sizeof text, "GRADSUM_FAULT: rank %d: %s at operation %" PRIu64 ", %s", f->rank,
+             names[f->kind], f->operation, doing);
+    gs_faults_tell(text);
     if (f->kind == GS_FAULT_KILL) raise(SIGKILL);
     if (f->kind == GS_FAULT_USAGE) _exit(USAGE);
     if (f->kind == GS_FAULT_STOP) raise(SIGSTOP);
     if (f->kind == GS_FAULT_DELAY) gs_sleep_until(gs_seconds() + f->seconds);
 }
 
-static void strike(injected *k, int i, const gs_call *call) {
-    const gs_fault *f = &k->faults.fault[i];
-    atomic_store(&k->struck[i], true);
-    say_struck(f, gs_call_text(call, true));
-    strike_process(f);
-    if (f->kind == GS_FAULT_DROP) atomic_store(&k->cut, true);
-}
-
 /* Every operation of the rank begins here. */
 static void begin(const gs_comm *c, const gs_call *call) {
     injected *k = c->state;
     const uint64_t operation = atomic_fetch_add(&k->operations, 1) + 1;
-    for (int i = 0; i < k->faults.count; i++)
-        if (k->faults.fault[i].operation == operation) strike(k, i, call);
+    for (int i = 0; i < k->faults.count; i++) {
+        const gs_fault *f = &k->faults.fault[i];
+        if (f->operation != operation) continue;
+        strike(f, gs_call_text(call, true));
+        if (f->kind == GS_FAULT_DROP) atomic_store(&k->cut, true);
+    }
 }
 
 /* ---- operations ---- */
@@ -163,11 +145,15 @@ static gs_status injected_collective(gs_comm *c, const gs_call *call, const void
 
 static void injected_free(gs_comm *c) {
     injected *k = c->state;
+    const uint64_t operations = atomic_load(&k->operations);
+    char text[300];
     for (int i = 0; i < k->faults.count; i++) {
         const gs_fault *f = &k->faults.fault[i];
-        if (atomic_load(&k->struck[i])) continue;
-        say(f->rank, " made %" PRIu64 " operations: no %s at operation %" PRIu64, atomic_load(&k->operations),
-            names[f->kind], f->operation);
+        if (f->operation <= operations) continue; /* it has struck */
+        snprintf(text, sizeof text,
+                 "GRADSUM_FAULT: rank %d made %" PRIu64 " operations: no %s at operation %" PRIu64, f->rank,
+                 operations, names[f->kind], f->operation);
+        gs_faults_tell(text);
     }
     gs_comm_free(k->wrapper.inner);
     free(k);
@@ -183,11 +169,6 @@ static const gs_transport transport_injected = {
 
 /* ---- making them ---- */
 
-static const char *value(void) {
-    const char *text = getenv("GRADSUM_FAULT");
-    return text ? text : "";
-}
-
 /* An elastic launch sets the variable; any other launch has one generation. */
 static int generation(void) {
     const char *text = getenv("GRADSUM_GENERATION");
@@ -198,8 +179,9 @@ static int generation(void) {
 /* The faults of this generation. */
 static gs_status read_faults(gs_faults *out) {
     gs_faults all;
+    const char *text = getenv("GRADSUM_FAULT");
     const int now = generation();
-    GS_TRY(gs_faults_read(value(), &all));
+    GS_TRY(gs_faults_read(text ? text : "", &all));
     out->count = 0;
     for (int i = 0; i < all.count; i++)
         if (all.fault[i].generation == 0 || all.fault[i].generation == now)
@@ -212,9 +194,7 @@ void gs_inject_before_rendezvous(int rank) {
     if (read_faults(&all) != GS_OK) return;
     for (int i = 0; i < all.count; i++) {
         const gs_fault *f = &all.fault[i];
-        if (f->rank != rank || f->operation > 0) continue;
-        say_struck(f, "before the processes meet");
-        strike_process(f);
+        if (f->rank == rank && f->operation == 0) strike(f, "before the processes meet");
     }
 }
 

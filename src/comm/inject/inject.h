@@ -1,8 +1,6 @@
 /* Injected faults, for tests only: a rank is killed, hangs, is slow or is cut off, at the same operation in each run.
  *
- *     GRADSUM_FAULT="kill:rank=1,operation=57"
- *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;drop:rank=2,operation=40"
- *     GRADSUM_FAULT="kill:rank=2,operation=60,generation=2"
+ *     GRADSUM_FAULT="delay:rank=0,operation=3,seconds=0.5;kill:rank=2,operation=60,generation=2"
  *
  *     kill      SIGKILL to the rank's process
  *     usage     the process ends as after wrong usage, with exit status 2
@@ -17,15 +15,9 @@
  * Operation 0 is before the processes of a training meet; `rank` is then the number of the process. kill, usage, stop
  * and delay may strike there.
  *
- * In a launch with --elastic a fault strikes in the first generation, unless `generation` names another one, or
- * "all"; ranks and operations are those of that generation. With --restarts each attempt has one generation.
+ * `generation` is that of a launch with --elastic: by default 1, or "all". Ranks and operations are those of it.
  *
- * Each fault that strikes says so on standard error. At the end each other fault says how many operations its rank
- * made:
- *
- *     gradsum: GRADSUM_FAULT: rank 1: kill at operation 57, all_reduce of 5000 f32
- *     gradsum: GRADSUM_FAULT: rank 1 made 40 operations: no kill at operation 57
- *
+ * Each fault that strikes says so on standard error; each other one says at the end how many operations its rank made.
  * inject.c wraps the transport, below everything else; without the variable it is absent. */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "comm/waits.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/thread.h"
+#include "core/jobs.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -32,8 +32,7 @@ enum { MESSAGES, COLLECTIVES, OF_FAILURES, CHANNELS };
 
 /* A message that was sent, and is kept until the peer has it. */
 typedef struct copy {
-    unsigned char *data;
-    size_t room;
+    gs_scratch data;
     bool under_way;
     MPI_Request request;
 } copy;
@@ -54,8 +53,8 @@ typedef struct mpi_state {
     gs_error error;
     MPI_Request inbox; /* where the failure message of any rank arrives */
     char heard[GS_FAILURE_TEXT];
-    gs_mailbox **mailboxes; /* [size] mailbox, a list for each peer */
-    gs_scratch scratch;     /* of the collective under way */
+    gs_mailbox *mailboxes;
+    gs_scratch scratch; /* of the collective under way */
 } mpi_state;
 
 /* ---- MPI in this process: initialised once, finalised once ---- */
@@ -63,97 +62,64 @@ typedef struct mpi_state {
 /* MPI_Init_thread and MPI_Finalize wait for the other processes without a limit. Therefore one thread makes both calls
  * (MPI requires the same thread for both), and the others wait for that thread with a timeout. */
 
-static const double LOOK = 0.2; /* seconds between two looks at the clock */
-
-typedef enum phase { NOT_BEGUN, BEGINNING, BEGUN, ENDING, ENDED } phase;
+enum { INIT = 1 /* the ticket of the thread's first job */ };
 
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    phase phase;
-    bool broken;
-    int error, level; /* level: the thread support that MPI provides to its caller */
+    gs_jobs *thread; /* NULL: not begun */
+    int level;       /* the thread support that MPI provides to its caller */
     double timeout;
-} session = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    atomic_bool broken;
+} session;
 
-static void set_phase_locked(phase now) {
-    session.phase = now;
-    pthread_cond_broadcast(&session.changed);
-}
-
-/* Wait until the phase is `wanted`; false after the timeout. */
-static bool wait_locked(phase wanted) {
-    const double until = gs_awake_seconds() + session.timeout;
-    while (session.phase != wanted && gs_awake_seconds() < until) {
-        const struct timespec look = gs_timespec(gs_seconds() + LOOK);
-        pthread_cond_clockwait(&session.changed, &session.lock, CLOCK_MONOTONIC, &look);
-    }
-    return session.phase == wanted;
-}
-
-static void *run_session(void *argument) {
-    int level = MPI_THREAD_SINGLE, error = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+static gs_status init(void *context, const gs_job *job) {
+    (void)context, (void)job;
+    int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &session.level);
     if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    pthread_mutex_lock(&session.lock);
-    session.level = level;
-    session.error = error;
-    set_phase_locked(BEGUN);
-    while (session.phase != ENDING) pthread_cond_wait(&session.changed, &session.lock);
-    pthread_mutex_unlock(&session.lock);
+    return error == MPI_SUCCESS ? GS_OK : gs_fail(GS_E_PEER, "MPI_Init_thread failed with error %d", error);
+}
+
+static gs_status finalize(void *context, const gs_job *job) {
+    (void)context, (void)job;
     MPI_Finalize();
-    pthread_mutex_lock(&session.lock);
-    set_phase_locked(ENDED);
-    pthread_mutex_unlock(&session.lock);
-    return argument;
+    return GS_OK;
+}
+
+static bool is_done_in_time(uint64_t ticket) {
+    const double until = gs_awake_seconds() + session.timeout;
+    while (!gs_jobs_is_done(session.thread, ticket) && gs_awake_seconds() < until) gs_sleep(1e-3);
+    return gs_jobs_is_done(session.thread, ticket);
 }
 
 static void end_session(void) {
-    pthread_mutex_lock(&session.lock);
-    if (session.phase == BEGUN && session.error == MPI_SUCCESS && !session.broken) {
-        set_phase_locked(ENDING);
-        wait_locked(ENDED);
-    }
-    pthread_mutex_unlock(&session.lock);
-}
-
-static gs_status begin_locked(double timeout) {
-    pthread_t thread;
-    session.timeout = timeout;
-    if (session.phase == NOT_BEGUN) {
-        if (gs_thread_start(&thread, run_session, NULL) != 0)
-            return gs_fail(GS_E_MEMORY, "cannot start a thread for MPI");
-        pthread_detach(thread);
-        atexit(end_session);
-        session.phase = BEGINNING;
-    }
-    if (session.broken) return gs_fail(GS_E_PEER, "MPI has already failed in this process");
-    if (session.phase != BEGUN && !wait_locked(BEGUN))
-        return gs_fail(GS_E_PEER,
-                       "MPI_Init waited %g s for the other processes of mpirun; it does not say for which",
-                       timeout);
-    if (session.error != MPI_SUCCESS)
-        return gs_fail(GS_E_PEER, "MPI_Init_thread failed with error %d", session.error);
-    return GS_OK;
+    uint64_t ticket;
+    if (!atomic_load(&session.broken) && gs_jobs_is_done(session.thread, INIT) &&
+        gs_jobs_give(session.thread, (gs_job){.run = finalize}, &ticket) == GS_OK)
+        is_done_in_time(ticket);
 }
 
 /* Initialise MPI, with MPI_THREAD_MULTIPLE requested, and wait for all processes that mpirun started; later calls
  * return at once. MPI is finalised when the process ends, unless mpi_break was called. GS_E_PEER: the others did not
  * begin within `timeout` seconds, or MPI was broken before. */
 static gs_status mpi_begin(double timeout) {
-    pthread_mutex_lock(&session.lock);
-    gs_status status = begin_locked(timeout);
-    pthread_mutex_unlock(&session.lock);
-    return status;
+    session.timeout = timeout;
+    if (!session.thread) {
+        GS_TRY(gs_jobs_create(1, &session.thread));
+        GS_TRY(gs_jobs_give(session.thread, (gs_job){.run = init}, NULL));
+        atexit(end_session);
+    }
+    if (atomic_load(&session.broken)) return gs_fail(GS_E_PEER, "MPI has already failed in this process");
+    if (is_done_in_time(INIT)) return gs_jobs_wait(session.thread, INIT);
+    return gs_fail(GS_E_PEER,
+                   "MPI_Init waited %g s for the other processes of mpirun; it does not say for which",
+                   timeout);
 }
 
 /* An operation has failed: from now on MPI is neither used nor finalised. MPI_Finalize would continue pending
  * operations in freed memory, and wait for lost ranks. If a process exits without MPI_Finalize and with a nonzero
  * status, Open MPI's mpirun ends the others, and exits with the status of the first failed process. */
 static void mpi_break(void) {
-    pthread_mutex_lock(&session.lock);
-    session.broken = true;
-    pthread_mutex_unlock(&session.lock);
+    atomic_store(&session.broken, true);
 }
 
 /* Waiting for MPI, never longer than the timeout; and how a failure spreads.
@@ -319,15 +285,6 @@ static int tag_of(const gs_envelope *e) {
     return (e->from & mask) << TAG_BITS | (e->to & mask);
 }
 
-/* Room for a message of that many bytes, above 0; false: no memory. */
-static bool make_room(copy *k, size_t bytes) {
-    if (bytes <= k->room) return true;
-    free(k->data);
-    k->data = malloc(bytes);
-    k->room = k->data ? bytes : 0;
-    return k->room > 0;
-}
-
 /* MPI counts bytes with int. */
 static gs_status check_length(gs_comm *c, const gs_call *call, size_t bytes) {
     return bytes <= INT_MAX ? GS_OK : mpi_fail_call(c, call, "MPI sends less than 2 GiB in one message");
@@ -358,15 +315,14 @@ static gs_status mpi_send(gs_comm *c, const gs_envelope *e, const void *data, si
     GS_TRY(look(c));
     if (bytes == 0) return GS_OK;
     GS_TRY(check_length(c, e->call, bytes));
-    mailbox *box = gs_mailbox_of(&s->mailboxes[e->peer], &s->lock, e, sizeof *box);
+    mailbox *box = gs_mailbox_of(&s->mailboxes, &s->lock, e, sizeof *box);
     if (!box) return gs_fail(GS_E_MEMORY, "no memory for messages to %s %d", s->noun, e->peer);
     copy *k = &box->copies[gs_mailbox_turn(&box->box, bytes)];
     GS_TRY(wait_for_copy(c, e->call, blamed(e), k));
-    if (!make_room(k, bytes))
-        return gs_fail(GS_E_MEMORY, "no memory for a copy of a message of %zu bytes", bytes);
-    memcpy(k->data, data, bytes);
-    const int error =
-        MPI_Isend(k->data, (int)bytes, MPI_BYTE, e->peer, tag_of(e), s->channel[channel_of(e)], &k->request);
+    GS_TRY(gs_scratch_for(&k->data, e->call, bytes));
+    memcpy(k->data.memory, data, bytes);
+    const int error = MPI_Isend(k->data.memory, (int)bytes, MPI_BYTE, e->peer, tag_of(e),
+                                s->channel[channel_of(e)], &k->request);
     k->under_way = error == MPI_SUCCESS;
     return mpi_check(c, e->call, error);
 }
@@ -390,23 +346,20 @@ static gs_status mpi_recv(gs_comm *c, const gs_envelope *e, void *data, size_t b
 /* Wait until all that was sent has left. */
 static gs_status mpi_flush(gs_comm *c) {
     mpi_state *s = c->state;
-    for (int r = 0; r < c->size; r++)
-        for (gs_mailbox *box = s->mailboxes[r]; box; box = box->next)
-            for (int i = 0; i < GS_COPIES; i++)
-                GS_TRY(
-                    wait_for_copy(c, &(gs_call){GS_SEND, 0, GS_U8, 0, r}, r, &((mailbox *)box)->copies[i]));
+    for (gs_mailbox *box = s->mailboxes; box; box = box->next)
+        for (int i = 0; i < GS_COPIES; i++)
+            GS_TRY(wait_for_copy(c, &(gs_call){GS_SEND, 0, GS_U8, 0, box->peer}, box->peer,
+                                 &((mailbox *)box)->copies[i]));
     return GS_OK;
 }
 
 static void free_state(mpi_state *s) {
-    for (int r = 0; s->mailboxes && r < s->comm.size; r++)
-        while (s->mailboxes[r]) {
-            mailbox *box = (mailbox *)s->mailboxes[r];
-            s->mailboxes[r] = box->box.next;
-            for (int i = 0; i < GS_COPIES; i++) free(box->copies[i].data);
-            free(box);
-        }
-    free(s->mailboxes);
+    while (s->mailboxes) {
+        mailbox *box = (mailbox *)s->mailboxes;
+        s->mailboxes = box->box.next;
+        for (int i = 0; i < GS_COPIES; i++) gs_scratch_free(&box->copies[i].data);
+        free(box);
+    }
     pthread_mutex_destroy(&s->lock);
     gs_scratch_free(&s->scratch);
     free(s->pid);
@@ -500,17 +453,13 @@ static gs_status agree_with(const gs_rendezvous *r) {
     return GS_OK;
 }
 
-/* Learn the process ids of all ranks; 0: on another machine. Machines are compared by a hash of their ids. */
+/* Learn the process ids of all ranks; 0: on another machine. */
 static gs_status learn_processes(gs_comm *c) {
     mpi_state *s = c->state;
-    char place[512];
-    uint64_t mine[2] = {(uint64_t)getpid(), 14695981039346656037u},
-             *all = calloc((size_t)c->size, sizeof mine);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the numbers of %d processes", c->size);
-    gs_machine_id(place, sizeof place);
-    for (const char *at = place; *at; at++) mine[1] = (mine[1] ^ (unsigned char)*at) * 1099511628211u;
-    GS_TRY(gs_comm_all_gather(c, mine, all, 2, GS_I64)); /* after a failure MPI may still write to `all` */
-    for (int r = 0; r < c->size; r++) s->pid[r] = all[2 * r + 1] == mine[1] ? (long)all[2 * r] : 0;
+    gs_process_info *all;
+    GS_TRY(gs_processes_learn(c, NULL, &all)); /* after a failure MPI may still write to `all` */
+    for (int r = 0; r < c->size; r++)
+        s->pid[r] = gs_is_same_machine(&all[r], &all[c->rank]) ? (long)all[r].pid : 0;
     free(all);
     return GS_OK;
 }
@@ -541,7 +490,6 @@ gs_status gs_comm_mpi_create(const gs_rendezvous *r, gs_comm **out) {
     s->noun = "rank";
     s->inbox = MPI_REQUEST_NULL;
     gs_status status = GS_NEW(s->pid, r->size, "the numbers of %d processes", r->size);
-    if (status == GS_OK) status = GS_NEW(s->mailboxes, r->size, "messages of %d processes", r->size);
     if (status == GS_OK && r->size > 1) status = open_communicators(&s->comm);
     if (status != GS_OK) {
         if (!atomic_load(&s->failed)) free_state(s);

@@ -30,7 +30,6 @@ typedef struct probing {
     gs_rendezvous_state *m;
     double end; /* of the wait for missing machines */
     int *socket;
-    bool *present;
     char (*why)[GS_MESH_WHY];
     char roll[ROLL + 1]; /* '1' for each rank that takes part, else '0'; "": not yet decided */
 } probing;
@@ -129,7 +128,7 @@ static gs_status put_host(const probing *x, const char *facts) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE], interface[40];
     bool there;
     snprintf(key, sizeof key, "rank-%d", p->rank);
-    gs_rank_info_text(&x->m->all[p->rank], false, value, sizeof value);
+    gs_rank_info_text(&x->m->all[p->rank], value, sizeof value);
     const size_t used = strlen(value);
     snprintf(value + used, sizeof value - used, "route %s\ninterface %s\n%s", gs_store_address(x->m->store),
              gs_route_interface(x->m->all[p->rank].address, interface, sizeof interface), facts);
@@ -151,10 +150,14 @@ static gs_status put_link(const probing *x, int peer, const gs_probe_link *l) {
 
 /* ---- the roll ---- */
 
-/* Is the info of a rank on the roll still missing? */
+static bool is_on_roll(const probing *x, int rank) {
+    return x->roll[rank] == '1';
+}
+
+/* True if the info of a rank on the roll is still missing. */
 static bool lacks_somebody(const probing *x) {
     for (int i = 0; i < x->p->size && x->roll[i]; i++)
-        if (x->roll[i] == '1' && !x->p->host[i].came) return true;
+        if (is_on_roll(x, i) && !x->p->host[i].came) return true;
     return false;
 }
 
@@ -180,8 +183,8 @@ static gs_status wait_for_all(probing *x) {
     }
     if ((int)strlen(x->roll) != x->p->size)
         return gs_fail(GS_E_FORMAT, "the store holds the roll of another run: choose another place to meet");
-    for (int i = 0; i < x->p->size; i++) x->present[i] = x->p->host[i].came = x->roll[i] == '1';
-    if (!x->present[x->p->rank])
+    for (int i = 0; i < x->p->size; i++) x->p->host[i].came = is_on_roll(x, i);
+    if (!is_on_roll(x, x->p->rank))
         return gs_fail(
             GS_E_PEER,
             "node rank %d came when the others had begun; start all again, with a longer --timeout",
@@ -209,13 +212,13 @@ static gs_status tell_and_measure(const probing *x) {
     const int size = x->p->size, me = x->p->rank;
     gs_probe_link closed = {.known = true};
     for (int peer = 0; peer < me; peer++) {
-        if (!x->present[peer] || x->socket[peer] >= 0) continue;
+        if (!is_on_roll(x, peer) || x->socket[peer] >= 0) continue;
         snprintf(closed.why, sizeof closed.why, "%s", x->why[peer]);
         GS_TRY(put_link(x, peer, &closed));
     }
     for (int k = 0; k < size; k++) {
         const int peer = (k - me + size) % size;
-        if (peer != me && x->present[peer]) GS_TRY(measure_with(x, peer));
+        if (peer != me && is_on_roll(x, peer)) GS_TRY(measure_with(x, peer));
     }
     return GS_OK;
 }
@@ -223,14 +226,14 @@ static gs_status tell_and_measure(const probing *x) {
 static bool lacks_a_link(const probing *x) {
     for (int b = 0; b < x->p->size; b++)
         for (int a = 0; a < b; a++)
-            if (x->present[a] && x->present[b] && !link_of(x->p, a, b)->known) return true;
+            if (is_on_roll(x, a) && is_on_roll(x, b) && !link_of(x->p, a, b)->known) return true;
     return false;
 }
 
 static gs_status connect_and_measure(probing *x) {
     gs_rendezvous quick = *x->r;
     quick.timeout = CONNECT;
-    GS_TRY(gs_mesh_connect_some(&quick, x->m->all, x->m->listener, x->present, x->socket, x->why));
+    GS_TRY(gs_mesh_connect_some(&quick, x->m->all, x->m->listener, x->roll, x->socket, x->why));
     gs_status status = tell_and_measure(x);
     const double end = gs_seconds() + SETTLE + x->p->size;
     while (status == GS_OK && lacks_a_link(x) && gs_seconds() < end) status = look(x);
@@ -240,20 +243,12 @@ static gs_status connect_and_measure(probing *x) {
 
 /* ---- all of it ---- */
 
-static gs_status look_around(probing *x, const char *facts) {
-    x->m->met = true;
-    GS_TRY(put_host(x, facts));
-    GS_TRY(wait_for_all(x));
-    return connect_and_measure(x);
-}
-
 static gs_status make(const gs_rendezvous *r, gs_probe *p, probing *x) {
     const size_t n = (size_t)r->size;
     *p = (gs_probe){.size = r->size, .rank = r->rank};
     GS_TRY(GS_NEW(p->host, n, "%d machines", r->size));
     GS_TRY(GS_NEW(p->link, n * n, "%d machines", r->size));
     GS_TRY(GS_NEW(x->socket, n, "%d machines", r->size));
-    GS_TRY(GS_NEW(x->present, n, "%d machines", r->size));
     return GS_NEW(x->why, n, "%d machines", r->size);
 }
 
@@ -263,10 +258,12 @@ gs_status gs_probe_run(const gs_rendezvous *r, const char *facts, gs_probe_waits
     probing x = {.r = r, .waits = waits, .context = context, .p = p, .end = gs_seconds() + r->timeout};
     gs_status status = p ? make(r, p, &x) : gs_fail(GS_E_MEMORY, "no memory for %d machines", r->size);
     if (status == GS_OK) status = gs_rendezvous_open(r, &x.m);
-    if (status == GS_OK) status = look_around(&x, facts);
+    if (status == GS_OK) x.m->met = true;
+    if (status == GS_OK) status = put_host(&x, facts);
+    if (status == GS_OK) status = wait_for_all(&x);
+    if (status == GS_OK) status = connect_and_measure(&x);
     gs_rendezvous_close(x.m);
     free(x.socket);
-    free(x.present);
     free(x.why);
     *out = status == GS_OK ? p : NULL;
     if (status != GS_OK) gs_probe_free(p);

@@ -139,7 +139,9 @@ static const engine engines[] = {
 /* What an engine has set; -1: no number. */
 typedef struct seen {
     const engine *engine;
-    const char *size_name, *missing; /* variables; NULL: none */
+    const char *size_name; /* the variable; NULL: none */
+    const char
+        *missing; /* the first variable that is not set; NULL: all are, and tell where the ranks meet */
     int rank, size;
 } seen;
 
@@ -148,8 +150,11 @@ static seen look_at(const engine *e) {
     for (int i = 1; i >= 0; i--)
         if (e->size[i] && getenv(e->size[i])) s.size_name = e->size[i];
     if (s.size_name) s.size = number_or(s.size_name, 1, 1 << 30, -1);
-    for (const char *const *v = e->needs; *v && !s.missing; v++)
-        if (!getenv(*v)) s.missing = *v;
+    if (!e->take) s.missing = "GRADSUM_RENDEZVOUS";
+    for (int i = 2; i >= 0; i--)
+        if (e->needs[i] && !getenv(e->needs[i])) s.missing = e->needs[i];
+    if (!s.size_name) s.missing = e->size[0] ? e->size[0] : "GRADSUM_WORLD_SIZE";
+    if (!getenv(e->rank)) s.missing = e->rank;
     return s;
 }
 
@@ -161,39 +166,29 @@ static bool is_one_of_several(const seen *s) {
     return s->size != 1 && !script;
 }
 
-static bool is_whole(const seen *s) {
-    return s->engine->take && getenv(s->engine->rank) && s->size_name && !s->missing;
-}
-
 static gs_status take(const seen *s, gs_rendezvous *r) {
     const engine *e = s->engine;
     r->engine = e->name;
     GS_TRY(whole_number(s->size_name, text_of(s->size_name), 1, PROCESSES, &r->size));
     GS_TRY(whole_number(e->rank, text_of(e->rank), 0, r->size - 1, &r->rank));
     r->local_rank = number_or(e->local, 0, PROCESSES, -1);
-    return is_whole(s) ? e->take(r) : GS_OK;
+    return s->missing ? GS_OK : e->take(r);
 }
 
 /* Refuse to run: otherwise each process would train alone, and all would write the same files. */
 static gs_status refuse(const seen *s) {
     const engine *e = s->engine;
     const bool knows_all = s->rank >= 0 && s->size >= 0;
-    const char *set = s->rank >= 0 ? e->rank : s->size_name, *missing = s->missing;
+    const char *set = s->rank >= 0 ? e->rank : s->size_name;
     int number;
     if (s->size_name) GS_TRY(whole_number(s->size_name, text_of(s->size_name), 1, PROCESSES, &number));
     if (s->size > 0 && getenv(e->rank))
         GS_TRY(whole_number(e->rank, text_of(e->rank), 0, s->size - 1, &number));
-    if (s->rank < 0)
-        missing = e->rank;
-    else if (s->size < 0)
-        missing = e->size[0] ? e->size[0] : "GRADSUM_WORLD_SIZE";
-    else if (!missing)
-        missing = "GRADSUM_RENDEZVOUS";
     return gs_fail(
         GS_E_USAGE,
         "%s is %d, as %s sets it, but %s is not set: set GRADSUM_RENDEZVOUS=tcp://HOST:PORT for all, "
         "HOST being rank 0's%s, or use gradsum launch; to train alone, unset %s",
-        set, s->rank >= 0 ? s->rank : s->size, e->name, missing,
+        set, s->rank >= 0 ? s->rank : s->size, e->name, s->missing ? s->missing : "GRADSUM_RENDEZVOUS",
         knows_all ? "" : ", and GRADSUM_RANK and GRADSUM_WORLD_SIZE", set);
 }
 
@@ -206,7 +201,7 @@ static gs_status look_for_engine(gs_rendezvous *r) {
         /* Under Slurm, MPICH starts its ranks from one task per node, and they inherit that task's Slurm rank. */
         const bool other = half.engine && !half.engine->common && half.size > 0 &&
                            (half.rank != s.rank || half.size != s.size);
-        if (is_whole(&s) && !other) return take(&s, r);
+        if (!s.missing && !other) return take(&s, r);
         if ((half.size < 0 || half.rank < 0) && is_one_of_several(&s)) half = s;
     }
     if (!half.engine) return GS_OK;

@@ -1,9 +1,8 @@
 /* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key.
  *
- *     rank-1      the info of rank 1 (rank_info.h), with its secret: only its owner can read it
+ *     rank-1      the info of rank 1 (rank_info.h), which only its owner can read
  *     fault       the message of the first rank that failed
- *     absent-2    the message of rank 2, which failed before it arrived
- *     left-1      rank 1 was here and is done
+ *     left-1      rank 1 is done, or has failed
  *
  * Therefore several faults are named at once, without a timeout: a folder left from an earlier run, two runs in one
  * folder, ranks that were started differently, and a rank that arrived and died.
@@ -14,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +26,7 @@ struct gs_folder_store {
     const gs_rendezvous *r;
     long owner;   /* of this rank's files, as the file system reports it: only files of this user are valid */
     double since; /* when this rank arrived, by the clock of that file system */
-    char *seen;   /* "/rank-1/left-0/": names; NULL: none */
+    bool looked;  /* at the folder, at least once */
 };
 
 int gs_rank_of_key(const char *name, const char *what, int size) {
@@ -61,8 +59,7 @@ static gs_status check_folder(const gs_rendezvous *r) {
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         if (gs_rank_of_key(e->d_name, "rank", r->size) >= 0 ||
-            gs_rank_of_key(e->d_name, "absent", r->size) >= 0 ||
-            gs_rank_of_key(e->d_name, "left", r->size) >= 0)
+            gs_rank_of_key(e->d_name, "left", r->size) >= 0 || strcmp(e->d_name, "fault") == 0)
             continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
@@ -73,27 +70,10 @@ static gs_status check_folder(const gs_rendezvous *r) {
     return status;
 }
 
-gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
-    GS_TRY(check_folder(r));
-    gs_folder_store *f = *out = calloc(1, sizeof *f);
-    if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
-    f->r = r;
-    f->owner = (long)geteuid();
-    remove_file(r, "absent", r->rank); /* it has arrived after all */
-    remove_file(r, "left", r->rank);
-    return GS_OK;
-}
-
-void gs_folder_store_free(gs_folder_store *f) {
-    if (!f) return;
-    free(f->seen);
-    free(f);
-}
-
 /* ---- files: a value, and a newline ---- */
 
-/* *whole: the file exists, and its writer has finished. A message of early failure older than the timeout is ignored:
- * it was left from an earlier run. */
+/* *whole: the file exists, and its writer has finished. A fault older than the timeout is ignored: it was left from an
+ * earlier run. */
 static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE],
                            bool *whole) {
     char path[PATH];
@@ -114,8 +94,7 @@ static gs_status read_file(const gs_folder_store *f, const char *name, char valu
     else if ((n = read(file, text, sizeof text)) < 0)
         status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     close(file);
-    const bool old =
-        gs_rank_of_key(name, "absent", f->r->size) >= 0 && f->since - (double)s.st_mtime > f->r->timeout;
+    const bool old = strcmp(name, "fault") == 0 && f->since - (double)s.st_mtime > f->r->timeout;
     *whole = n > 0 && text[n - 1] == '\n' && !old;
     if (*whole) snprintf(value, GS_STORE_VALUE, "%.*s", (int)n - 1, text);
     return status;
@@ -150,39 +129,38 @@ gs_status gs_folder_store_put(gs_folder_store *f, const char *key, char *value, 
 
 /* ---- looking ---- */
 
-static bool is_seen(const gs_folder_store *f, const char *name) {
-    char whole[NAME_MAX + 3];
-    snprintf(whole, sizeof whole, "/%s/", name);
-    return f->seen && strstr(f->seen, whole);
-}
-
-static gs_status note_seen(gs_folder_store *f, const char *name) {
-    char *more;
-    if (asprintf(&more, "%s%s/", f->seen ? f->seen : "/", name) < 0)
-        return gs_fail(GS_E_MEMORY, "no memory for what the ranks tell");
-    free(f->seen);
-    f->seen = more;
-    return GS_OK;
-}
-
 gs_status gs_folder_store_poll(gs_folder_store *f, double seconds, gs_store_seen *seen, void *context) {
     char value[GS_STORE_VALUE];
+    if (f->looked) gs_sleep(seconds < LOOK ? seconds : LOOK);
+    f->looked = true;
     DIR *folder = opendir(f->r->directory);
     if (!folder)
         return gs_fail(GS_E_FILE, "rank %d: rendezvous folder %s is gone", f->r->rank, f->r->directory);
     gs_status status = GS_OK;
-    bool whole, any = false;
+    bool whole;
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
-        if (e->d_name[0] == '.' || is_seen(f, e->d_name)) continue;
+        if (e->d_name[0] == '.') continue;
         status = read_file(f, e->d_name, value, &whole);
-        if (status != GS_OK || !whole) continue;
-        any = true;
-        status = note_seen(f, e->d_name);
-        if (status == GS_OK) status = seen(context, e->d_name, value);
+        if (status == GS_OK && whole) status = seen(context, e->d_name, value);
     }
     closedir(folder);
-    if (!any && status == GS_OK) gs_sleep(seconds < LOOK ? seconds : LOOK);
     return status;
+}
+
+/* ---- opening, leaving ---- */
+
+gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
+    char value[GS_STORE_VALUE];
+    bool failed;
+    GS_TRY(check_folder(r));
+    gs_folder_store *f = *out = calloc(1, sizeof *f);
+    if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
+    f->r = r;
+    f->owner = (long)geteuid();
+    remove_file(r, "left", r->rank);
+    if (read_file(f, "fault", value, &failed) == GS_OK && failed && atoi(value) == r->rank)
+        remove_file(r, "fault", -1); /* it failed early, and has arrived after all */
+    return GS_OK;
 }
 
 static bool holds(const gs_rendezvous *r, const char *what, int rank) {
@@ -190,41 +168,32 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     return access(path_of(r, what, rank, path), F_OK) == 0;
 }
 
-/* Remove everything once each rank has been here. A message of early failure stays until all others have read it;
- * without one (word false), or if all have met, no other rank is awaited. */
-static void tidy(const gs_rendezvous *r, bool met, bool word) {
-    bool unread = false;
+/* Remove everything, unless a rank is still here, or has yet to arrive and read the fault. Once all have met, no rank
+ * is awaited. */
+static void tidy(const gs_rendezvous *r, bool met) {
+    bool unread = !met && holds(r, "fault", -1), all_left = true;
     for (int k = 0; k < r->size; k++) {
         if (holds(r, "rank", k)) return;
-        const bool early = holds(r, "absent", k);
-        word |= early;
-        unread |= !early && !holds(r, "left", k);
+        all_left &= holds(r, "left", k);
     }
-    if (!met && word && unread) return;
-    for (int k = 0; k < r->size; k++) {
-        remove_file(r, "absent", k);
-        remove_file(r, "left", k);
-    }
+    if (unread && !all_left) return;
+    for (int k = 0; k < r->size; k++) remove_file(r, "left", k);
     remove_file(r, "fault", -1);
     rmdir(r->directory);
 }
 
-static bool mark_left(const gs_rendezvous *r, int rank, char left[PATH]) {
-    char path[PATH];
-    return rename(path_of(r, "rank", rank, path), path_of(r, "left", rank, left)) == 0;
+static void leave(const gs_rendezvous *r, int first, int count, bool met) {
+    char here[PATH], left[PATH];
+    for (int k = first; k < first + count; k++)
+        if (rename(path_of(r, "rank", k, here), path_of(r, "left", k, left)) != 0)
+            close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    tidy(r, met);
 }
 
 void gs_folder_store_leave(const gs_folder_store *f, bool met) {
-    char left[PATH];
-    mark_left(f->r, f->r->rank, left);
-    tidy(f->r, met, false);
+    leave(f->r, f->r->rank, 1, met);
 }
 
 void gs_store_leave_folder(const char *folder, int size, int first, int count) {
-    const gs_rendezvous r = {.directory = folder, .size = size};
-    char left[PATH];
-    for (int k = first; k < first + count; k++)
-        if (!mark_left(&r, k, left) && !holds(&r, "absent", k))
-            close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    tidy(&r, false, true);
+    leave(&(gs_rendezvous){.directory = folder, .size = size}, first, count, false);
 }

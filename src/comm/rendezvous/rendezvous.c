@@ -52,9 +52,8 @@ static gs_status choose_address(gs_rendezvous_state *m) {
 
 static gs_status open_store(gs_rendezvous_state *m) {
     const gs_rendezvous *r = m->r;
-    const double until = gs_awake_seconds() + r->timeout;
     m->by_store = r->endpoint[0] && r->size > 1;
-    if (!r->endpoint[0]) return gs_store_open(r, NULL, NULL, 0, &m->store);
+    if (!r->endpoint[0]) return gs_store_open(r, NULL, NULL, &m->store);
     if (!m->by_store) return GS_OK;
     GS_TRY(gs_endpoint_read(r->endpoint, &m->endpoint));
     GS_TRY(gs_run_key(r->run, m->key));
@@ -62,7 +61,7 @@ static gs_status open_store(gs_rendezvous_state *m) {
         GS_TRY(gs_store_server_create(&m->endpoint, r->ports, m->key, &m->server));
         GS_TRY(gs_store_server_start(m->server));
     }
-    return gs_store_open(r, &m->endpoint, m->key, until, &m->store);
+    return gs_store_open(r, &m->endpoint, m->key, &m->store);
 }
 
 static void tell_place(const gs_rendezvous_state *m) {
@@ -81,7 +80,7 @@ static gs_status prepare(gs_rendezvous_state *m) {
     GS_TRY(choose_address(m));
     tell_place(m);
     GS_TRY(gs_rank_info_create(m->r, mine));
-    if (m->by_store) gs_rank_info_derive(mine, m->key);
+    gs_rank_info_derive(mine, m->key);
     return gs_mesh_listen(m->address, mine, &m->listener);
 }
 
@@ -110,11 +109,6 @@ gs_status gs_rendezvous_open(const gs_rendezvous *r, gs_rendezvous_state **out) 
 
 /* ---- waiting for all ---- */
 
-static const char *key_of(const char *what, int rank, char key[GS_STORE_KEY]) {
-    snprintf(key, GS_STORE_KEY, "%s-%d", what, rank);
-    return key;
-}
-
 static const char *place_of(const gs_rendezvous_state *m) {
     return m->by_store ? m->r->endpoint : m->r->directory;
 }
@@ -133,7 +127,7 @@ static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *va
                        "rank %d (process %ld) has already ended: it failed, or the folder %s is left from an "
                        "earlier run; use a new one for each run",
                        rank, its.pid, place_of(m));
-    if (m->by_store) gs_rank_info_derive(&its, m->key);
+    gs_rank_info_derive(&its, m->key);
     GS_TRY(gs_rank_info_compare(mine, &its));
     if (!here) its.pid = 0;
     m->all[rank] = its;
@@ -142,14 +136,23 @@ static gs_status take_rank_info(gs_rendezvous_state *m, int rank, const char *va
     return GS_OK;
 }
 
-/* Fail like the rank that left this text; `early`: it failed before it joined. */
-static gs_status fail_as(const gs_rendezvous *r, const char *text, bool early) {
-    int from = -1, status = GS_E_PEER, used = 0;
-    sscanf(text, "%d %d %n", &from, &status, &used);
+/* Fail as another rank has: `fault` is its number if it failed before it joined, else -1; its status; and why. */
+static gs_status fail_as(const gs_rendezvous *r, const char *fault) {
+    int early = -1, status = GS_E_PEER, used = 0;
+    sscanf(fault, "%d %d %n", &early, &status, &used);
     const bool known = status > GS_OK && status <= GS_E_DIVERGED;
     const gs_status code = known ? (gs_status)status : GS_E_PEER;
-    if (!early) return gs_fail(code, "%s", text + used);
-    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, from, text + used);
+    if (early < 0) return gs_fail(code, "%s", fault + used);
+    return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, early, fault + used);
+}
+
+/* The first fault stays, and all ranks fail as it says. */
+static gs_status put_fault(const gs_rendezvous_state *m, int early, gs_status status, const char *why) {
+    char value[GS_STORE_VALUE];
+    bool there;
+    snprintf(value, sizeof value, "%d %d %s", early, (int)status, why);
+    gs_store_put(m->store, "fault", value, &there);
+    return fail_as(m->r, value);
 }
 
 static gs_status see(void *context, const char *key, const char *value) {
@@ -157,15 +160,14 @@ static gs_status see(void *context, const char *key, const char *value) {
     const int size = m->r->size;
     int rank = gs_rank_of_key(key, "rank", size);
     if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_rank_info(m, rank, value) : GS_OK;
-    if (strcmp(key, "fault") == 0) return fail_as(m->r, value, false);
-    if (gs_rank_of_key(key, "absent", size) >= 0) return fail_as(m->r, value, true);
+    if (strcmp(key, "fault") == 0) return fail_as(m->r, value);
     rank = gs_rank_of_key(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
         return gs_fail(GS_E_PEER, "rank %d has ended while the ranks waited for others", rank);
     return GS_OK;
 }
 
-/* May ranks of other machines still be missing? */
+/* True if ranks of other machines may still be missing. */
 static bool spans_machines(const gs_rendezvous_state *m) {
     return m->by_store && m->r->nodes != 1;
 }
@@ -218,18 +220,14 @@ static gs_status came_twice(const gs_rendezvous_state *m, const char *value) {
 static gs_status put_rank_info(const gs_rendezvous_state *m) {
     char key[GS_STORE_KEY], value[GS_STORE_VALUE];
     bool there = false;
-    gs_rank_info_text(&m->all[m->r->rank], !m->by_store, value, sizeof value);
-    GS_TRY(gs_store_put(m->store, key_of("rank", m->r->rank, key), value, &there));
+    snprintf(key, sizeof key, "rank-%d", m->r->rank);
+    gs_rank_info_text(&m->all[m->r->rank], value, sizeof value);
+    GS_TRY(gs_store_put(m->store, key, value, &there));
     return there ? came_twice(m, value) : GS_OK;
 }
 
 gs_status gs_rendezvous_fail(const gs_rendezvous_state *m, gs_status status) {
-    char value[GS_STORE_VALUE];
-    bool there;
-    if (!m->store || status == GS_OK) return status;
-    snprintf(value, sizeof value, "%d %d %s", m->r->rank, (int)status, gs_message());
-    gs_store_put(m->store, "fault", value, &there);
-    return fail_as(m->r, value, false);
+    return m->store && status != GS_OK ? put_fault(m, -1, status, gs_message()) : status;
 }
 
 static gs_status put_and_wait(gs_rendezvous_state *m) {
@@ -257,7 +255,8 @@ void gs_rendezvous_close(gs_rendezvous_state *m) {
     if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store, m->met);
     gs_store_free(m->store);
     /* The others may still have to read from the store that this process holds. */
-    if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
+    if (m->server && (m->met || m->failed))
+        gs_store_server_linger(m->server, m->r->size, m->here ? LINGER : LINGER_EARLY);
     gs_store_server_free(m->server);
     if (m->listener >= 0) close(m->listener);
     free(m->all);
@@ -270,18 +269,15 @@ void gs_rendezvous_close(gs_rendezvous_state *m) {
 void gs_comm_fail_early(const gs_rendezvous *r, gs_status status, const char *why) {
     gs_rendezvous brief = *r;
     gs_rendezvous_state *m;
-    char key[GS_STORE_KEY], value[GS_STORE_VALUE], message[1200];
-    bool there;
+    char message[1200];
     if (r->size < 2 || atomic_load(&reached) || !(r->endpoint[0] || r->directory)) return;
     if (brief.timeout > 2) brief.timeout = 2;
     brief.tell = NULL;
     snprintf(message, sizeof message, "%s", why);
     if (make(&brief, &m) == GS_OK) {
-        snprintf(value, sizeof value, "%d %d %s", r->rank, (int)status, message);
-        gs_store_put(m->store, key_of("absent", r->rank, key), value, &there);
-        gs_store_free(m->store);
-        m->store = NULL;
-        if (m->server) gs_store_server_linger(m->server, r->size, LINGER_EARLY);
+        put_fault(m, r->rank, status, message);
+        gs_store_leave(m->store, false);
+        m->failed = true;
     }
     gs_rendezvous_close(m);
     gs_fail(status, "%s", message);

@@ -15,7 +15,7 @@
 typedef struct gs_rendezvous_state {
     const gs_rendezvous *r;
     char address[256];
-    unsigned char key[GS_SECRET];   /* of the run, where the store is no folder */
+    unsigned char key[GS_SECRET];   /* of the run; all 0 in a folder */
     gs_endpoint endpoint;           /* of the store, if it is no folder */
     struct gs_store_server *server; /* if this process holds the store */
     gs_store *store;                /* NULL: a lone process without a folder */

@@ -22,7 +22,7 @@ int gs_route_listen(const struct addrinfo *found, int port, int *error);
 /* " (eth0)" for an address of this machine, else ""; returns `text`. */
 const char *gs_route_interface(const char *address, char *text, size_t size);
 
-/* Does the address mean the local machine on every machine? */
+/* True if the address means the local machine on every machine. */
 bool gs_route_is_local(const char *address);
 
 /* "127.0.1.1 (anna), where the ranks meet, is only this machine: ..." if that is true of `host`; else "". holds: the

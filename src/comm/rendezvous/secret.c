@@ -86,11 +86,8 @@ static gs_status read_file(char text[MOST + 1]) {
     if (!find_file(folder, path, &own))
         return gs_fail(GS_E_FILE,
                        "no place for the run's secret: set GRADSUM_SECRET, GRADSUM_SECRET_FILE or HOME");
-    int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (f < 0 && errno == ENOENT && own) {
-        GS_TRY(make_file(folder, path));
-        f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    }
+    if (own && access(path, F_OK) != 0 && errno == ENOENT) GS_TRY(make_file(folder, path));
+    const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (f < 0) return gs_fail(GS_E_FILE, "cannot read the run's secret from %s: %s", path, strerror(errno));
     gs_status status = check_private(f, path);
     ssize_t n = status == GS_OK ? read(f, text, MOST) : 0;

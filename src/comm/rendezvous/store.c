@@ -17,35 +17,26 @@
 
 /* ---- addresses ---- */
 
-/* "HOST:PORT" */
+/* "HOST:PORT" or "[HOST]:PORT"; a "/" may follow. */
 static bool read_host(const char *text, gs_endpoint *p) {
-    const char *end = *text == '[' ? strchr(text, ']') : strchr(text, ':'), *rest;
-    char *after;
-    if (!end) return false;
-    const char *host = *text == '[' ? text + 1 : text;
-    rest = *text == '[' ? end + 1 : end;
-    size_t length = (size_t)(end - host);
-    if (length == 0 || length >= sizeof p->host || *rest != ':') return false;
-    memcpy(p->host, host, length);
-    p->host[length] = '\0';
-    if (rest[1] < '0' || rest[1] > '9') return false;
-    long port = strtol(rest + 1, &after, 10);
-    if (port < 0 || port > 65535) return false;
-    p->port = (int)port;
-    return *after == '\0' || (strcmp(after, "/") == 0);
+    char port[6];
+    int used = 0;
+    if (*text == '[')
+        sscanf(text, "[%255[^]]]:%5[0-9]%n", p->host, port, &used);
+    else
+        sscanf(text, "%255[^:]:%5[0-9]%n", p->host, port, &used);
+    if (used == 0 || (p->port = atoi(port)) > 65535) return false;
+    return text[used] == '\0' || strcmp(text + used, "/") == 0;
 }
 
 gs_status gs_endpoint_read(const char *text, gs_endpoint *p) {
-    *p = (gs_endpoint){.kind = GS_ENDPOINT_FILE};
+    *p = (gs_endpoint){0};
     if (strcmp(text, "tcp") == 0) text = "tcp://127.0.0.1:0";
     if (strncmp(text, "file:", 5) == 0 && text[5]) {
         p->folder = text + 5;
         return GS_OK;
     }
-    if (strncmp(text, "tcp://", 6) == 0) {
-        p->kind = GS_ENDPOINT_TCP;
-        if (read_host(text + 6, p)) return GS_OK;
-    }
+    if (strncmp(text, "tcp://", 6) == 0 && read_host(text + 6, p)) return GS_OK;
     return gs_fail(
         GS_E_USAGE,
         "the place to meet is '%.200s'; it must be one of these two: tcp://HOST:PORT, with the address "
@@ -136,7 +127,7 @@ static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned cha
     const double until = gs_awake_seconds() + patience;
     gs_hello_answer answer;
     gs_hello mine;
-    unsigned char wanted[GS_MAC];
+    unsigned char proof[GS_MAC];
     char ok = 0;
     if (gs_hello_make(rank, GS_STORE_NUMBER, GS_STORE_LINE, &mine) != GS_OK ||
         !gs_socket_move(socket, true, &mine, sizeof mine, until))
@@ -145,15 +136,10 @@ static bool handshake(gs_store *t, int socket, uint32_t rank, const unsigned cha
         *silent = gs_awake_seconds() >= until;
         return false;
     }
-    gs_handshake_proof(key, key, GS_STORE_NUMBER, &mine, &answer.hello, wanted);
-    if (!gs_hello_fits(&answer.hello, rank) || answer.hello.from != GS_STORE_NUMBER ||
-        !gs_mac_equal(wanted, answer.proof))
+    if (!gs_handshake_prove(&mine, &answer, key, key, proof) ||
+        !gs_socket_move(socket, true, proof, sizeof proof, until) ||
+        !gs_socket_move(socket, false, &ok, 1, until) || ok != GS_HANDSHAKE_OK)
         return false;
-    gs_handshake_proof(key, key, rank, &mine, &answer.hello, wanted);
-    if (!gs_socket_move(socket, true, wanted, sizeof wanted, until) ||
-        !gs_socket_move(socket, false, &ok, 1, until))
-        return false;
-    if (ok != GS_HANDSHAKE_OK) return false;
     t->frames.socket = socket;
     gs_frames_begin(&t->frames, key, &mine, &answer.hello, true);
     return true;
@@ -188,14 +174,14 @@ gs_status gs_store_put(gs_store *t, const char *key, char *value, bool *there) {
 }
 
 gs_status gs_store_poll(gs_store *t, double seconds, gs_store_seen *seen, void *context) {
-    char body[40], pairs[GS_FRAME_BODY];
+    char body[40];
     size_t bytes = 1;
     if (t->folder) return gs_folder_store_poll(t->folder, seconds, seen, context);
     while (bytes > 0) { /* all new pairs: a member that rarely looks must not fall behind */
         snprintf(body, sizeof body, "%d %d", t->shown, (int)(seconds * 1000));
         GS_TRY(ask(t, GS_FRAME_NEWS, body, strlen(body) + 1));
-        memcpy(pairs, t->frames.body, bytes = t->frames.bytes); /* `seen` may ask the store for more */
-        for (const char *key = pairs, *end = pairs + bytes, *value; key < end;
+        bytes = t->frames.bytes;
+        for (const char *key = t->frames.body, *end = key + bytes, *value; key < end;
              key = value + strlen(value) + 1) {
             value = key + strlen(key) + 1;
             if (value >= end) break;
@@ -222,7 +208,7 @@ void gs_store_leave(gs_store *t, bool met) {
 
 void gs_store_free(gs_store *t) {
     if (!t) return;
-    gs_folder_store_free(t->folder);
+    free(t->folder);
     if (t->frames.socket >= 0) close(t->frames.socket);
     free(t);
 }
@@ -266,30 +252,33 @@ static outcome try_port(gs_store *t, const gs_endpoint *p, int port, const gs_re
 
 static gs_status cannot_connect(const gs_rendezvous *r, const gs_endpoint *p, int ports, outcome last,
                                 int error, const char *why) {
-    char place[GS_STORE_HOST + 60], source[300], who[40], here[GS_STORE_HOST + 100] = "", text[300];
-    snprintf(who, sizeof who, "rank %d", r->rank);
+    char place[GS_STORE_HOST + 60], source[300], here[GS_STORE_HOST + 100] = "", text[300];
     snprintf(place, sizeof place, ports > 1 ? "%s, ports %d to %d" : "%s port %d", p->host, p->port,
              p->port + ports - 1);
     if (last == NO_SUCH_HOST)
-        return gs_fail(GS_E_PEER, "%s cannot resolve '%s', where the ranks meet: %s", who, p->host, why);
+        return gs_fail(GS_E_PEER, "rank %d cannot resolve '%s', where the ranks meet: %s", r->rank, p->host,
+                       why);
     if (last == NOT_OF_THIS_RUN)
-        return gs_fail(GS_E_PEER,
-                       "%s: what answers at %s does not belong to this run: it is another program, or it has "
-                       "another secret (this one's is that of %s; it must be the same on all machines)",
-                       who, place, gs_secret_source(source, sizeof source));
+        return gs_fail(
+            GS_E_PEER,
+            "rank %d: what answers at %s does not belong to this run: it is another program, or it has "
+            "another secret (this one's is that of %s; it must be the same on all machines)",
+            r->rank, place, gs_secret_source(source, sizeof source));
     if (r->nodes != 1 && *gs_route_only_here(p->host, p->port, false, text, sizeof text))
         snprintf(here, sizeof here, "; %s is this machine, so rank 0 must run here", p->host);
     else if (r->nodes != 1 && p->host[strspn(p->host, "0123456789.")])
         snprintf(here, sizeof here, ", and that %s does not resolve to 127.0.0.1 there", p->host);
     return gs_fail(
         GS_E_PEER,
-        "%s: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
+        "rank %d: nobody could be reached at %s within %g s (%s), where the ranks meet: start %s, and see "
         "that no firewall closes the port%s",
-        who, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0", here);
+        r->rank, place, r->timeout, strerror(error), r->engine ? "rank 0" : "the launch of node rank 0",
+        here);
 }
 
 static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoint *p,
-                            const unsigned char key[GS_SECRET], double until) {
+                            const unsigned char key[GS_SECRET]) {
+    const double until = gs_awake_seconds() + r->timeout;
     const int ports = r->ports > 0 ? r->ports : 1;
     int error = 0;
     const char *why = NULL;
@@ -316,11 +305,11 @@ static gs_status connect_to(gs_store *t, const gs_rendezvous *r, const gs_endpoi
 }
 
 gs_status gs_store_open(const gs_rendezvous *r, const gs_endpoint *p, const unsigned char key[GS_SECRET],
-                        double until, gs_store **out) {
+                        gs_store **out) {
     gs_store *t = *out = calloc(1, sizeof *t);
     if (!t) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     t->frames.socket = -1;
-    const gs_status status = p ? connect_to(t, r, p, key, until) : gs_folder_store_open(r, &t->folder);
+    const gs_status status = p ? connect_to(t, r, p, key) : gs_folder_store_open(r, &t->folder);
     if (status == GS_OK) return GS_OK;
     gs_store_free(t);
     *out = NULL;

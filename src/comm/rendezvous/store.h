@@ -14,20 +14,17 @@ enum { GS_STORE_KEY = 32, GS_STORE_VALUE = 2000 /* bytes, with the 0 at the end 
 
 /* ---- addresses ---- */
 
-typedef enum gs_endpoint_kind { GS_ENDPOINT_FILE, GS_ENDPOINT_TCP } gs_endpoint_kind;
-
 typedef struct gs_endpoint {
-    gs_endpoint_kind kind;
     char host[GS_STORE_HOST]; /* without the brackets of IPv6 */
     int port;                 /* 0: any that is free */
-    const char *folder;       /* of file:DIR; points into the text */
+    const char *folder;       /* of file:DIR; points into the text; NULL: a store at host and port */
 } gs_endpoint;
 
 /* "tcp://node7:29400", "tcp://[fd00::1]:29400", "tcp" (this machine, any port), "file:DIR". GS_E_USAGE: it is
  * none of these. */
 gs_status gs_endpoint_read(const char *text, gs_endpoint *);
 
-/* Is the text the name of a folder, or "file:DIR"? */
+/* True for the name of a folder, and for "file:DIR". */
 bool gs_endpoint_is_folder(const char *text);
 
 /* ---- sockets ---- */
@@ -39,19 +36,19 @@ bool gs_socket_move(int socket, bool out, void *data, size_t bytes, double until
 
 typedef struct gs_store gs_store;
 
-/* Connect to a store, with retries until `until` (gs_awake_seconds). NULL as endpoint: the folder of the rendezvous.
+/* Connect to a store, with retries for the rendezvous's timeout. NULL as endpoint: the folder of the rendezvous.
  * GS_E_PEER: no store of this run answers. GS_E_INTERRUPTED. GS_E_FILE: the folder cannot be used, or is not new. */
 gs_status gs_store_open(const gs_rendezvous *, const gs_endpoint *, const unsigned char key[GS_SECRET],
-                        double until, gs_store **out);
+                        gs_store **out);
 
 /* *there: the key existed, `value` (GS_STORE_VALUE bytes) becomes its value, and the store is unchanged. GS_E_PEER: the
  * store cannot be reached. GS_E_FILE: the file cannot be written. */
 gs_status gs_store_put(gs_store *, const char *key, char *value, bool *there);
 
-/* Called for each new entry. */
+/* Called for each entry at least once. It must not use the store. */
 typedef gs_status gs_store_seen(void *context, const char *key, const char *value);
 
-/* Call `seen` for new entries; wait at most `seconds` for them. */
+/* Call `seen` for new entries, in a folder for all; wait at most `seconds` for new ones. */
 gs_status gs_store_poll(gs_store *, double seconds, gs_store_seen *seen, void *context);
 
 /* The store's rejected callers: "; 3 strangers were turned away there"; "" if there were none. */
@@ -72,11 +69,10 @@ void gs_store_free(gs_store *); /* NULL is allowed */
 /* The rank in "rank-1", if `what` is "rank"; -1: another name, or no rank of this run. */
 int gs_rank_of_key(const char *name, const char *what, int size);
 
-/* ---- folder_store.c: these functions for a folder, for store.c ---- */
+/* ---- folder_store.c: these functions for a folder, for store.c, which frees it ---- */
 
 typedef struct gs_folder_store gs_folder_store;
 gs_status gs_folder_store_open(const gs_rendezvous *, gs_folder_store **out);
 gs_status gs_folder_store_put(gs_folder_store *, const char *key, char *value, bool *there);
 gs_status gs_folder_store_poll(gs_folder_store *, double seconds, gs_store_seen *seen, void *context);
 void gs_folder_store_leave(const gs_folder_store *, bool met);
-void gs_folder_store_free(gs_folder_store *);

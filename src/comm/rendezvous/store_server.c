@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum { STRANGERS = 256, TICK_MS = 100, WHERE = 160, WAIT_MS = 250 /* most that a request for news waits */ };
+enum { CLIENTS = 8192 /* at most */ };
 static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a member to read */;
 
 typedef enum stage { WANTS_HELLO, WANTS_PROOF, MEMBER } stage;
@@ -45,11 +46,11 @@ struct gs_store_server {
     atomic_long strangers;    /* turned away, */
     atomic_int came, present; /* members: so far, and now */
     /* Only of the thread: */
-    long unknowing;      /* turned away after a valid hello: gradsum with another secret */
-    client **client;     /* [clients] */
-    struct pollfd *poll; /* [1 + clients] the listener's, and theirs */
+    long unknowing; /* turned away after a valid hello: gradsum with another secret */
     int clients, pairs;
-    char **pair; /* [pairs] key, 0, value, 0: in order of arrival */
+    client *client[CLIENTS];
+    struct pollfd poll[1 + CLIENTS]; /* the listener's, and theirs */
+    char **pair;                     /* [pairs] key, 0, value, 0: in order of arrival */
 };
 
 /* ---- pairs ---- */
@@ -134,11 +135,9 @@ static bool answer_hello(const gs_store_server *s, client *v) {
     gs_hello theirs;
     if (!gs_socket_move(v->frames.socket, false, &theirs, sizeof theirs, 0) ||
         !gs_hello_fits(&theirs, GS_STORE_NUMBER) || theirs.line != GS_STORE_LINE ||
-        gs_hello_make(GS_STORE_NUMBER, theirs.from, GS_STORE_LINE, &mine.hello) != GS_OK)
+        !gs_handshake_answer(&theirs, s->key, s->key, &mine, v->proof))
         return false;
     v->stage = WANTS_PROOF;
-    gs_handshake_proof(s->key, s->key, GS_STORE_NUMBER, &theirs, &mine.hello, mine.proof);
-    gs_handshake_proof(s->key, s->key, theirs.from, &theirs, &mine.hello, v->proof);
     gs_frames_begin(&v->frames, s->key, &theirs, &mine.hello, false);
     return gs_socket_move(v->frames.socket, true, &mine, sizeof mine, 0);
 }
@@ -165,8 +164,8 @@ static bool go_on(gs_store_server *s, client *v) {
                                    : kind == GS_FRAME_COUNT && tell_strangers(s, v);
 }
 
-/* Has its whole next message arrived? Until then poll does not return for it (SO_RCVLOWAT), and nothing waits for
- * it. */
+/* True once its whole next message has arrived. Until then poll does not return for it (SO_RCVLOWAT), and nothing
+ * waits for it. */
 static bool has_come(const client *v) {
     const int socket = v->frames.socket;
     uint32_t head[2];
@@ -219,14 +218,9 @@ static void welcome(gs_store_server *s) {
         if (strangers++ == 0 || s->client[i]->since < s->client[first]->since) first = i;
     }
     if (strangers >= STRANGERS) part(s, first);
-    const size_t room = (size_t)s->clients + 1;
-    client **clients = realloc(s->client, room * sizeof(client *)), *v = calloc(1, sizeof *v);
-    struct pollfd *polls = realloc(s->poll, (room + 1) * sizeof *polls);
-    if (clients) s->client = clients;
-    if (polls) s->poll = polls;
-    const int socket =
-        clients && polls && v ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
-    if (socket < 0) { /* no memory or descriptor is left: callers stay queued */
+    client *v = s->clients < CLIENTS ? calloc(1, sizeof *v) : NULL;
+    const int socket = v ? accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    if (socket < 0) { /* no room or descriptor is left: callers stay queued */
         free(v);
         gs_sleep(1e-3);
         return;
@@ -311,8 +305,7 @@ gs_status gs_store_server_create(const gs_endpoint *p, int ports, const unsigned
     if (!s) return gs_fail(GS_E_MEMORY, "no memory for the place where the ranks meet");
     s->listener = -1;
     memcpy(s->key, key, GS_SECRET);
-    gs_status status = GS_NEW(s->poll, 1, "the place where the ranks meet");
-    if (status == GS_OK) status = open_listener(p, ports > 0 ? ports : 1, &s->listener);
+    const gs_status status = open_listener(p, ports > 0 ? ports : 1, &s->listener);
     if (status != GS_OK) {
         gs_store_server_free(s);
         return status;
@@ -355,7 +348,5 @@ void gs_store_server_free(gs_store_server *s) {
     if (s->listener >= 0) close(s->listener);
     for (int i = 0; i < s->pairs; i++) free(s->pair[i]);
     free(s->pair);
-    free(s->client);
-    free(s->poll);
     free(s);
 }

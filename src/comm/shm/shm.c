@@ -19,6 +19,7 @@
  * copies (N - 1) / N B in.
  */
 #include "core/process.h"
+#include "comm/gloo/state.h"
 #include "comm/rank_info.h"
 #include "comm/shm/shm.h"
 #include "comm/transports.h"
@@ -27,7 +28,6 @@
 #include "core/memory.h"
 #include "core/shard.h"
 #include "core/text.h"
-#include "core/usable.h"
 #include "core/wait.h"
 
 #include <errno.h>
@@ -76,11 +76,10 @@ static gs_status map(gs_segment *s, int file) {
 
 /* Make one, filled with zeros. */
 static gs_status create_segment(gs_segment *s) {
-    int file = memfd_create("gradsum", MFD_CLOEXEC);
-    if (file < 0) return gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
-    if (ftruncate(file, (off_t)SEGMENT_BYTES) == 0) return map(s, file);
-    gs_status status = gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
-    close(file);
+    const int file = memfd_create("gradsum", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, (off_t)SEGMENT_BYTES) == 0) return map(s, file);
+    const gs_status status = gs_fail(GS_E_MEMORY, "cannot make shared memory: %s", strerror(errno));
+    if (file >= 0) close(file);
     return status;
 }
 
@@ -209,16 +208,10 @@ static void show_waits(const shm_wait *w, double begin) {
     }
 }
 
-static void hide_waits(const shm_wait *w) {
-    const gs_shm *m = w->shm;
-    for (int r = 0; r < m->size; r++)
-        if (w->from < 0 || w->from == r) atomic_store(&m->waits[m->rank * m->size + r], 0);
-}
-
 static void explain_late(const shm_wait *w, const bool *awaited, char *message, size_t size) {
     const gs_shm *m = w->shm;
     size_t pairs = (size_t)m->size * (size_t)m->size;
-    uint64_t last[GS_SHM_RANKS];
+    _Atomic uint64_t last[GS_SHM_RANKS];
     double now = gs_seconds(), *age = calloc(pairs, sizeof *age);
     for (size_t i = 0; age && i < pairs; i++) {
         uint64_t since = atomic_load(&m->waits[i]);
@@ -239,21 +232,21 @@ static void explain_late(const shm_wait *w, const bool *awaited, char *message, 
     free(age);
 }
 
-/* Does it give up? *told: it has told the others that it waits. It does so after the comm's timeout, even if this
+/* True: it gives up. *told: it has told the others that it waits. It does so after the comm's timeout, even if this
  * wait may take longer. */
 static bool is_late(const shm_wait *w, double waited, bool *told) {
     gs_shm *m = w->shm;
     bool stopped = false;
     int awaited[GS_SHM_RANKS], count = 0;
     if (waited < w->timeout && waited < m->comm.timeout) return false;
-    for (int r = 0; r < m->size && m->late; r++) {
+    for (int r = 0; r < m->size && m->all; r++) {
         if (!is_awaited(w, r)) continue;
         stopped = stopped || gs_process_is_stopped(m->pid[r]);
         awaited[count++] = m->first + r;
     }
-    if (!*told && count > 0) m->late(m->all, awaited, count);
+    if (!*told && count > 0) gs_gloo_tell_wait(m->all, awaited, count);
     *told = true;
-    if (m->check_peers && m->check_peers(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
+    if (m->all && gs_gloo_check_peers(m->all) != GS_OK) fail(m, GS_E_PEER, gs_message());
     return stopped || waited >= w->timeout + m->grace;
 }
 
@@ -293,7 +286,8 @@ static void look_for_losses(const shm_wait *w, bool late) {
 
 /* Wait. If a rank was lost, does not arrive within the timeout, or has failed, all ranks fail. */
 static gs_status wait_for(const shm_wait *w) {
-    gs_wait wait = gs_wait_begin(!w->shm->spins);
+    const gs_shm *m = w->shm;
+    gs_wait wait = gs_wait_begin(!m->spins);
     bool told = false;
     do {
         if (is_over(w)) goto over;
@@ -305,9 +299,10 @@ static gs_status wait_for(const shm_wait *w) {
         waited = gs_awake_seconds() - begin;
         if (!is_over(w)) look_for_losses(w, is_late(w, waited, &told));
     }
-    hide_waits(w);
+    for (int r = 0; r < m->size; r++)
+        if (w->from < 0 || w->from == r) atomic_store(&m->waits[m->rank * m->size + r], 0);
 over:
-    return is_there(w) ? GS_OK : failure(w->shm);
+    return is_there(w) ? GS_OK : failure(m);
 }
 
 /* ---- barrier ---- */
@@ -646,17 +641,10 @@ static gs_status shm_collective(gs_comm *c, const gs_call *call, const void *in,
  *     3. all        open it, and tell whether they could
  */
 
-enum { HALF = 256 * 1024, MACHINE = 256, TEXT = 200 };
+enum { HALF = 256 * 1024, TEXT = 200 };
 
-typedef struct process_info {
-    char machine[MACHINE];
-    int64_t pid;
-    cpu_set_t cpus; /* that it may use */
-    double quota;   /* of CPU time (core/usable.h) */
-} process_info;
-
-/* Is there a CPU for each process? Then a spinning process does not slow the others. */
-static bool has_a_cpu_each(const process_info *all, int size) {
+/* True if each process has a CPU: then a spinning process does not slow the others. */
+static bool has_a_cpu_each(const gs_process_info *all, int size) {
     cpu_set_t together = all[0].cpus;
     for (int r = 1; r < size; r++) CPU_OR(&together, &together, &all[r].cpus);
     for (int r = 0; r < size; r++)
@@ -665,15 +653,11 @@ static bool has_a_cpu_each(const process_info *all, int size) {
 }
 
 static gs_status learn_machines(gs_comm *gloo, gs_shm *m, char *why, size_t size) {
-    process_info mine = {.pid = getpid()}, *all = calloc((size_t)gloo->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the machines of %d processes", gloo->size);
-    mine.quota = gs_usable_here().quota;
-    gs_machine_id(mine.machine, sizeof mine.machine);
-    if (sched_getaffinity(0, sizeof mine.cpus, &mine.cpus) != 0) CPU_ZERO(&mine.cpus);
-    gs_status status = gs_comm_all_gather(gloo, &mine, all, sizeof mine, GS_U8);
+    gs_process_info *all;
+    const gs_status status = gs_processes_learn(gloo, NULL, &all);
     for (int r = 0; status == GS_OK && r < gloo->size; r++) {
         m->pid[r] = (long)all[r].pid;
-        if (strncmp(all[r].machine, all[0].machine, MACHINE) != 0 && !why[0])
+        if (!gs_is_same_machine(&all[r], &all[0]) && !why[0])
             snprintf(why, size, "rank %d and rank 0 run on different machines, or in different containers",
                      r);
     }

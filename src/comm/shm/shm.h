@@ -74,12 +74,10 @@ typedef struct gs_shm {
     int rank, size;
     int first; /* the number of rank 0 in messages; not 0 only in two_level/ */
     /* In two_level/ a rank here may itself wait for one on another machine. Therefore a rank that waits too long tells
-     * the others (late), and waits `grace` seconds more, unless an awaited rank is stopped, or the run has failed on
-     * another machine (check_peers). */
+     * all others, and waits `grace` seconds more, unless an awaited rank is stopped, or the run has failed on another
+     * machine. */
     double grace;
-    void (*late)(gs_comm *all, const int *ranks, int count); /* ranks: with `first` added */
-    gs_status (*check_peers)(gs_comm *all);
-    gs_comm *all;      /* of all machines */
+    gs_comm *all;      /* of all machines, over Gloo; else NULL */
     const char *noun;  /* what messages call a rank: "rank" or "process" */
     bool spins;        /* there is a core for each process */
     int *watch;        /* [size] descriptors that tell when a process has ended */

@@ -557,15 +557,6 @@ static const gs_transport transport_threads = {
     .free = threads_free,
 };
 
-static void create_lock(team *t) {
-    pthread_mutexattr_t adaptive; /* spin before sleeping: it is held only briefly */
-    pthread_mutexattr_init(&adaptive);
-    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&t->lock, &adaptive);
-    pthread_mutexattr_destroy(&adaptive);
-    pthread_cond_init(&t->changed, NULL);
-}
-
 /* Zeroed memory, in separate cache lines. */
 static void *lines(size_t bytes) {
     void *memory = aligned_alloc(LINE, bytes); /* a multiple of the alignment, as every sizeof here is */
@@ -581,7 +572,8 @@ static team *create_team(int size, int first_rank) {
     t->first_rank = first_rank;
     t->members = size;
     t->crowded = gs_wait_is_crowded(size);
-    create_lock(t);
+    t->lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP; /* spins: it is held only briefly */
+    pthread_cond_init(&t->changed, NULL);
     t->slots = lines(n * sizeof *t->slots);
     t->mailboxes = lines(2 * n * n * sizeof *t->mailboxes);
     t->since = calloc(n * n, sizeof *t->since);

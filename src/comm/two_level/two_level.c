@@ -13,17 +13,14 @@
  * threads_in_processes/ may be built on this one. If the ranks of a machine are not consecutive (as some job schedulers
  * number them), the run uses only Gloo.
  */
-#include "comm/gloo/state.h"
 #include "comm/rank_info.h"
 #include "comm/shm/shm.h"
 #include "comm/split.h"
 #include "comm/transports.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { MACHINE = 256, SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
+enum { SHORT = 16 * 1024 /* bytes of an array that one leader sums */ };
 
 /* After a timeout the ranks tell each other for whom they wait (gloo/failure.c), also within a machine, so as not to
  * blame a rank that itself waits for the lost one. A rank that waits for another machine finds the cause within 2 s,
@@ -105,15 +102,15 @@ static const gs_transport transport_two_level = {
 /* ---- making ---- */
 
 /* Fill in `first`. False: the ranks of a machine are not consecutive, or no machine has two. */
-static bool divide(const char (*machine)[MACHINE], int size, two_level *h) {
+static bool divide(const gs_process_info *all, int size, two_level *h) {
     bool shares = false;
     h->machines = 0;
     for (int r = 0; r < size; r++) {
-        const bool same = r > 0 && strncmp(machine[r], machine[r - 1], MACHINE) == 0;
+        const bool same = r > 0 && gs_is_same_machine(&all[r], &all[r - 1]);
         shares = shares || same;
         if (same) continue;
         for (int m = 0; m < h->machines; m++)
-            if (strncmp(machine[r], machine[h->levels.first[m]], MACHINE) == 0) return false;
+            if (gs_is_same_machine(&all[r], &all[h->levels.first[m]])) return false;
         h->levels.first[h->machines++] = r;
     }
     h->levels.first[h->machines] = size;
@@ -121,15 +118,9 @@ static bool divide(const char (*machine)[MACHINE], int size, two_level *h) {
 }
 
 static gs_status learn_machines(two_level *h, const char *machine, bool *fits) {
-    gs_comm *gloo = h->levels.outside;
-    char mine[MACHINE] = "", (*all)[MACHINE] = calloc((size_t)gloo->size, sizeof *all);
-    if (!all) return gs_fail(GS_E_MEMORY, "no memory for the machines of %d processes", gloo->size);
-    if (machine)
-        snprintf(mine, sizeof mine, "%s", machine);
-    else
-        gs_machine_id(mine, sizeof mine);
-    const gs_status status = gs_comm_all_gather(gloo, mine, all, MACHINE, GS_U8);
-    *fits = status == GS_OK && divide((const char(*)[MACHINE])all, gloo->size, h);
+    gs_process_info *all;
+    const gs_status status = gs_processes_learn(h->levels.outside, machine, &all);
+    *fits = status == GS_OK && divide(all, h->levels.outside->size, h);
     free(all);
     return status;
 }
@@ -149,17 +140,8 @@ static gs_status share_memory(two_level *h, int32_t *can) {
     gs_shm *shm = h->levels.inside->state;
     shm->first = h->levels.first[mine];
     shm->grace = gs_levels_patience(h->levels.outside->timeout);
-    shm->late = gs_gloo_tell_wait;
-    shm->check_peers = gs_gloo_check_peers;
     shm->all = h->levels.outside;
     return status;
-}
-
-static gs_status find_leaders(two_level *h) {
-    if (h->levels.inside) h->levels.patient = *h->levels.inside;
-    h->levels.patient.timeout =
-        h->levels.outside->timeout + 2 * gs_levels_patience(h->levels.outside->timeout);
-    return gs_comm_split_ranks(h->levels.outside, h->levels.first, h->machines, &h->levels.leaders);
 }
 
 gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm **out) {
@@ -173,11 +155,14 @@ gs_status gs_comm_two_level_create(gs_comm *gloo, const char *machine, gs_comm *
     if (status == GS_OK) status = learn_machines(h, machine, &fits);
     if (status == GS_OK && fits) status = share_memory(h, &can);
     if (status == GS_OK && fits) status = gs_comm_all_reduce(gloo, &can, 1, GS_I32, GS_MIN); /* can all? */
-    if (status == GS_OK && can) status = find_leaders(h);
+    if (status == GS_OK && can)
+        status = gs_comm_split_ranks(gloo, h->levels.first, h->machines, &h->levels.leaders);
     if (status != GS_OK || !can) {
         free_all_but_gloo(h);
         return status;
     }
+    if (h->levels.inside) h->levels.patient = *h->levels.inside;
+    h->levels.patient.timeout = gloo->timeout + 2 * gs_levels_patience(gloo->timeout);
     h->levels.comm = (gs_comm){&transport_two_level, gloo->rank, gloo->size, gloo->timeout, h};
     *out = &h->levels.comm;
     return GS_OK;
