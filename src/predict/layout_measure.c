@@ -17,6 +17,7 @@
 #include "core/median.h"
 #include "core/memory.h"
 #include "train/run.h"
+#include "train/settings.h"
 #include "predict/layout_plan.h"
 #include "train/tensor.h"
 #include "predict/profile.h"

@@ -18,36 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the list of devices ---- */
-
-int gs_devices_count(const char *list) {
-    int count = 1;
-    for (; *list; list++) count += *list == ',';
-    return count;
-}
-
-gs_status gs_devices_name(const char *list, int i, char name[48]) {
-    const char *from = list;
-    for (; i > 0 && from; i--) from = strchr(from, ',') ? strchr(from, ',') + 1 : NULL;
-    if (!from) gs_bug("gs_devices_name: '%s' has fewer names", list);
-    from += strspn(from, " ");
-    size_t length = strcspn(from, ",");
-    while (length > 0 && from[length - 1] == ' ') length--;
-    if (length == 0) return gs_fail(GS_E_USAGE, "the list of devices '%s' has an empty name", list);
-    if (length >= 48) return gs_fail(GS_E_USAGE, "device '%.40s...': the name is too long", from);
-    memcpy(name, from, length);
-    name[length] = 0;
-    return GS_OK;
-}
-
 /* ---- binding to cores (core/usable.h says why) ---- */
-
-bool gs_devices_are_cpu(const char *devices) {
-    char name[48];
-    for (int i = 0; i < gs_devices_count(devices); i++)
-        if (gs_devices_name(devices, i, name) != GS_OK || strcmp(name, "cpu") != 0) return false;
-    return true;
-}
 
 int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
     bool several = s->processes && s->processes->size > 1, bound = several && s->processes->own_cpus;

@@ -68,9 +68,6 @@ gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* ---- run.c: with workers ---- */
 
-/* Whether every device of the list is cpu. */
-bool gs_devices_are_cpu(const char *devices);
-
 /* The CPUs to which worker i of the `local` workers of this process is bound. Returns how many; 0: it is not bound. To
  * be called before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each
  * has a CPU for each of its threads. Two kinds are not: workers on OpenCL devices, which have threads of their own, and

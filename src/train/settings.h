@@ -32,6 +32,9 @@ typedef struct gs_conflict {
 bool gs_conflict_of(int i, gs_conflict *);
 gs_status gs_check_pairs(const gs_settings *);
 
+/* Whether every device of the list is cpu. */
+bool gs_devices_are_cpu(const char *devices);
+
 /* ---- the layout ---- */
 
 /* Set pipeline, tensor and zero from the settings' layout, if any; a second call changes nothing. GS_E_USAGE: as
