@@ -55,7 +55,7 @@ static bool wait_for_room(gs_loader *l) {
     return !l->quit;
 }
 
-static gs_status gather(gs_loader *l, const gs_micro_batch *micro_batch, uint64_t *epoch) {
+static gs_status fill(gs_loader *l, const gs_micro_batch *micro_batch, uint64_t *epoch) {
     size_t slot = l->filled % l->slots; /* only this thread changes `filled` */
     unsigned char *inputs = l->inputs + slot * l->schedule.most * gs_dataset_input_bytes(l->set);
     unsigned char *targets = l->targets + slot * l->schedule.most * gs_dataset_target_bytes(l->set);
@@ -77,7 +77,7 @@ static void *loader_main(void *argument) {
         double bytes = (double)micro_batch.n * (double)gs_sample_bytes(l->set);
         double start = gs_seconds();
         double through = l->throttle.rate > 0 ? gs_throttle_until(&l->throttle, start, bytes) : 0;
-        const gs_status status = gather(l, &micro_batch, &epoch);
+        const gs_status status = fill(l, &micro_batch, &epoch);
         double end = gs_seconds();
         pthread_mutex_lock(&l->lock);
         if (gs_error_keep(&l->error, status) != GS_OK) break;

@@ -18,7 +18,7 @@ static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, except with --exact */
         /* dw of this worker's samples; virtual_shards: of all leaves together, for batch_norm */
         GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
-        GS_TRY(sum->add(w, k));
+        GS_TRY(sum->add(w, k)); /* with --exact: sums this leaf with those before it; otherwise nothing */
     }
     GS_TRY(sum->finish(w));          /* dw of all workers, and their counts */
     GS_TRY(gs_read_score(w, score)); /* loss, correct predictions and samples */

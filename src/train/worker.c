@@ -230,8 +230,8 @@ gs_status gs_worker_write(gs_worker *w, const void *inputs, const void *targets,
     return ops->bytes_to_float(w->device, w->input.x, from, &scale, count);
 }
 
-gs_status gs_worker_load(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
-    if (n > w->input.most) gs_bug("gs_worker_load: %zu samples, room for %zu", n, w->input.most);
+gs_status gs_worker_load_range(gs_worker *w, const gs_dataset *set, size_t first, size_t n) {
+    if (n > w->input.most) gs_bug("gs_worker_load_range: %zu samples, room for %zu", n, w->input.most);
     if (!w->device->dry)
         GS_TRY(gs_dataset_gather(set, NULL, first, n, w->input.host_inputs, w->input.host_targets));
     return gs_worker_write(w, w->input.host_inputs, w->input.host_targets, n);

@@ -121,10 +121,10 @@ void gs_worker_free(gs_worker *);
 /* Copy n samples and their targets, as gathered by gs_dataset_gather, to the device; bytes are scaled. */
 gs_status gs_worker_write(gs_worker *, const void *inputs, const void *targets, size_t n);
 
-/* Copy samples first .. first + n - 1 of a set, in their order. */
-gs_status gs_worker_load(gs_worker *, const gs_dataset *, size_t first, size_t n);
+/* Copy samples first .. first + n - 1 of a set, in their order: for evaluation. */
+gs_status gs_worker_load_range(gs_worker *, const gs_dataset *, size_t first, size_t n);
 
-/* Copy the next samples of this worker's schedule, worker->micro_batch; *pass is their pass. */
+/* Copy the next samples of this worker's schedule, worker->micro_batch; *pass is their pass, with `fresh` as given. */
 gs_status gs_worker_next(gs_worker *, gs_pass *);
 
 /* The training pass of a micro-batch. */

@@ -169,7 +169,7 @@ static gs_status does_not_come(gs_comm *c, void *context) {
     float x = 1;
     GS_TRY(pair_of(c, &half));
     if (c->rank == 2) {
-        half->timeout = 0.3;
+        c->timeout = half->timeout = 0.3;
         gs_status status = gs_comm_all_reduce(half, &x, 1, GS_F32, GS_SUM);
         atomic_store(ended, true);
         gs_comm_free(half);

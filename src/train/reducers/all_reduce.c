@@ -60,6 +60,8 @@ gs_status gs_sum_states(gs_worker *w) {
     return has_counts ? sum_range(w, own->counts, GS_STATS) : GS_OK;
 }
 
+/* ---- in any run ---- */
+
 static gs_status finish(gs_worker *w) {
     if (w->reducer_state) return gs_overlap_finish(w->reducer_state); /* most of it is done by now */
     if (!gs_has_stages(w)) return sum_whole(w);
