@@ -29,14 +29,15 @@ typedef struct written {
 typedef struct gs_checkpoints {
     uint64_t last;      /* the step of the last checkpoint that was begun; 0 in a new run */
     sig_atomic_t seen;  /* gs_checkpoint_requested at that time */
-    bool asked;         /* rank 0: a worker has received a request since then */
+    bool asked;         /* rank 0: a worker was asked for one since then */
     double moment;      /* when the last one was copied */
     double copied;      /* seconds of all copies */
     double longest;     /* of one copy */
     int copies, failed; /* failed: the failures reported to the observer */
     float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
     const gs_settings *settings;
-    gs_model *plan; /* describes the weights; this and the next are rank 0's */
+    uint64_t per_epoch; /* steps */
+    gs_model *plan;     /* describes the weights; this and the next are rank 0's */
     gs_state *state;
     gs_jobs *writer; /* NULL on other ranks */
     uint64_t ticket; /* of the last write */
@@ -64,7 +65,7 @@ static gs_status write_one(void *checkpoints, const gs_job *job) {
     const double start = gs_seconds();
     gs_status status = check_values(c);
     if (status == GS_OK)
-        status = gs_checkpoint_write(s->checkpoint, c->plan, s->optimizer, c->weights, c->state,
+        status = gs_checkpoint_write(s->checkpoint, c->plan, s->optimizer, c->weights, c->state, c->per_epoch,
                                      gs_checkpoints_kept(s), &bytes);
     d->seconds += gs_seconds() - start;
     d->report.lost = status != GS_OK;
@@ -98,7 +99,7 @@ static float wish(const gs_worker *w, uint64_t done) {
     return due && gs_jobs_is_done(c->writer, c->ticket) ? GS_SAYS_CHECKPOINT : 0;
 }
 
-/* ---- creation ---- */
+/* ---- made ---- */
 
 static gs_status make_plan(const gs_worker *w, gs_model **plan) {
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = w->settings->model, .in = w->model->in}, plan));
@@ -118,6 +119,7 @@ static gs_status book(gs_worker *w) {
     GS_TRY(GS_NEW(w->checkpoints, 1, "--checkpoint"));
     gs_checkpoints *c = w->checkpoints;
     c->settings = w->settings;
+    c->per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     c->seen = gs_checkpoint_requested;
     c->last = w->step;
     c->moment = gs_seconds();
@@ -141,7 +143,7 @@ static void free_checkpoints(gs_worker *w) {
     w->checkpoints = NULL;
 }
 
-/* ---- a checkpoint ---- */
+/* ---- taken ---- */
 
 static gs_status copy(gs_worker *w, gs_checkpoints *c) {
     GS_TRY(gs_state_fill(w, c->state));
@@ -172,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* Where workers differ between steps, it acts after an epoch's steps. Elsewhere an epoch's score requests nothing. */
+/* If workers differ between steps, it acts after an epoch's steps; elsewhere an epoch's score asks for none. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sched.h>
-#include <dirent.h>
+#include <stdio.h>
 #include "model/safetensors.h"
 #include "parallel/cut.h"
 #include "train/hooks.h"
@@ -16,7 +16,7 @@ typedef struct gs_run {
     char *model;           /* settings.model, where it was adapted to the data; else NULL */
     gs_weights_info saved; /* metadata of the file settings.load */
     gs_state *state;       /* read from settings.resume */
-    DIR *lock;             /* rank 0's, on the folder settings.checkpoint; else NULL */
+    FILE *lock;            /* rank 0's, on the folder settings.checkpoint; else NULL */
     char *resume;          /* the file found where settings.resume was a folder; else NULL */
     gs_scaling scaling;    /* of the set that the weights are, or were, trained on */
     const gs_observer *observer;
