@@ -15,8 +15,8 @@
 typedef struct gs_linear_task {
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
-    const float *
-        relu_y; /* backward, the y of the layer and its relu: dy counts where this is above 0; NULL: everywhere */
+    /* Backward, the y of the layer and its relu: dy counts where this is above 0; NULL: everywhere. */
+    const float *relu_y;
     bool relu; /* forward: y = max(y, 0) */
     bool add;  /* backward: to what dw and db hold */
     int n, in, out;

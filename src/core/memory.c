@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 double gs_peak_memory(void) {
     char line[128];
@@ -11,7 +12,10 @@ double gs_peak_memory(void) {
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "VmHWM: %lf kB", &kilobytes) == 1) break;
     if (f) fclose(f);
-    return kilobytes * 1024;
+    if (kilobytes > 0) return kilobytes * 1024;
+    struct rusage usage; /* without /proc */
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss * 1024;
 }
 
 enum { PIECE = 1024 /* bytes: less than any threshold of the library's */ };

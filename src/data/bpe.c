@@ -6,7 +6,6 @@
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +85,8 @@ int gs_bpe_byte(uint32_t character) {
 /* A gs_bpe under construction. Tokens are found by their text in the alphabet of files. */
 typedef struct maker {
     gs_bpe *bpe;
-    const char *const *token;    /* by number, not owned */
-    struct hsearch_data numbers; /* by text */
+    const char *const *token;   /* by number, not owned */
+    const char *const **sorted; /* addresses in token[], by text */
 } maker;
 
 /* The fewest bits for a table that is at most half full. */
@@ -97,11 +96,16 @@ static int bits_for(size_t count) {
     return bits;
 }
 
+static int by_text(const void *a, const void *b) {
+    const char *const *const *x = a, *const *const *y = b;
+    return strcmp(**x, **y);
+}
+
 /* The number of a token; -1: there is none. */
-static int find(maker *m, const char *text) {
-    ENTRY *found;
-    const ENTRY wanted = {.key = (char *)(uintptr_t)text}; /* not written to */
-    return hsearch_r(wanted, FIND, &found, &m->numbers) ? (int)(uintptr_t)found->data : -1;
+static int find(const maker *m, const char *text) {
+    const char *const *const wanted = &text;
+    const char *const **found = bsearch(&wanted, m->sorted, (size_t)m->bpe->size, sizeof wanted, by_text);
+    return found ? (int)(*found - m->token) : -1;
 }
 
 /* ---- tokens ---- */
@@ -110,14 +114,8 @@ static int find(maker *m, const char *text) {
 static gs_status add_token(maker *m, const char *where, size_t i) {
     gs_bpe *b = m->bpe;
     const char *token = m->token[i];
-    const ENTRY entry = {(char *)(uintptr_t)token, (void *)(uintptr_t)i};
     uint32_t used = b->begin[i];
-    ENTRY *there;
     if (!*token) return gs_fail(GS_E_FORMAT, "%s: token %zu is empty", where, i);
-    if (!hsearch_r(entry, ENTER, &there, &m->numbers)) gs_bug("no room for token %zu", i);
-    if (there->data != entry.data)
-        return gs_fail(GS_E_FORMAT, "%s: tokens %zu and %zu are both '%s'", where, (size_t)there->data, i,
-                       gs_printable(token));
     for (const char *at = token; *at;) {
         uint32_t code;
         const int length = gs_utf8_read(at, &code), byte = length ? gs_bpe_byte(code) : GS_BPE_NONE;
@@ -134,9 +132,23 @@ static gs_status add_token(maker *m, const char *where, size_t i) {
     return GS_OK;
 }
 
+static gs_status sort_tokens(maker *m, const char *where) {
+    const size_t size = (size_t)m->bpe->size;
+    for (size_t i = 0; i < size; i++) m->sorted[i] = &m->token[i];
+    qsort(m->sorted, size, sizeof *m->sorted, by_text);
+    for (size_t i = 1; i < size; i++) {
+        const ptrdiff_t one = m->sorted[i - 1] - m->token, other = m->sorted[i] - m->token;
+        if (strcmp(m->token[one], m->token[other]) == 0)
+            return gs_fail(GS_E_FORMAT, "%s: tokens %td and %td are both '%s'", where,
+                           one < other ? one : other, one < other ? other : one, gs_printable(m->token[one]));
+    }
+    return GS_OK;
+}
+
 static gs_status add_tokens(maker *m, const char *where) {
     gs_bpe *b = m->bpe;
     for (size_t i = 0; i < (size_t)b->size; i++) GS_TRY(add_token(m, where, i));
+    GS_TRY(sort_tokens(m, where));
     for (unsigned byte = 0; byte <= LAST; byte++) {
         char text[5];
         gs_utf8_write(gs_bpe_character((unsigned char)byte), text);
@@ -162,8 +174,7 @@ static gs_status maker_begin(maker *m, const char *where, const char *const *tok
         if (!token[i]) gs_bug("%s: no token %zu", where, i);
         bytes += strlen(token[i]);
     }
-    if (!hcreate_r(2 * size, &m->numbers))
-        return gs_fail(GS_E_MEMORY, "no memory for %s: %zu tokens", where, size);
+    GS_TRY(GS_NEW(m->sorted, size, "%s: %zu tokens", where, size));
     GS_TRY(GS_NEW(m->bpe, 1, "%s", where));
     gs_bpe *b = m->bpe;
     *b = (gs_bpe){.users = 1, .size = (int)size, .bits = bits_for(merges)};
@@ -292,7 +303,7 @@ static gs_status make(const char *const *token, size_t size, const char *tokens_
                        lines, LINES_MOST);
     gs_status status = maker_begin(&m, tokens_where, token, size, lines);
     if (status == GS_OK) status = add_lines(&m, merges_where, merges, merges_bytes);
-    hdestroy_r(&m.numbers);
+    free(m.sorted);
     *out = status == GS_OK ? m.bpe : NULL;
     if (status != GS_OK) gs_bpe_free(m.bpe);
     return status;

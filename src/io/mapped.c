@@ -21,7 +21,7 @@ bool gs_mapped_is_memory(const char *folder) {
     return statfs(gs_mapped_folder(folder), &at) == 0 && at.f_type == TMPFS;
 }
 
-static int open_unnamed(const char *folder) {
+static int open_unlinked(const char *folder) {
     char name[4096];
     if (snprintf(name, sizeof name, "%s/gradsum-XXXXXX", folder) >= (int)sizeof name) {
         errno = ENAMETOOLONG;
@@ -43,7 +43,7 @@ gs_status gs_mapped_create(const char *folder, size_t bytes, void **out) {
     const size_t whole = bytes ? bytes : 1;
     *out = NULL;
     folder = gs_mapped_folder(folder);
-    const int fd = open_unnamed(folder);
+    const int fd = open_unlinked(folder);
     if (fd < 0)
         return gs_fail(GS_E_FILE,
                        "--offload: cannot make a file in %s: %s; --offload-dir takes another folder", folder,

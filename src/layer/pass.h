@@ -24,8 +24,7 @@ typedef struct gs_param {
     int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
     float initial; /* ... this */
     bool state;
-    gs_cut
-        cut; /* the part that a rank of a tensor group holds (parallel/tensor.h); dims and count are its own */
+    gs_cut cut;      /* the part that a rank of a tensor group holds; dims and count are its own */
     int cut_blocks;  /* then: this many equal parts of dims[0] are each cut: 3 for q, k and v */
     int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
     bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */

@@ -124,7 +124,8 @@ static gs_status update_one(gs_optimizer *o, double samples, const gs_held_shard
     gs_model *m = o->model;
     const gs_mem weights = m->weights, gradients = m->gradients;
     const gs_optimizer kept = *o;
-    if (p->count == 0 && o->watcher && o->watcher->before) /* it still gets the scale */
+    /* The watcher needs the scale even for an empty part. */
+    if (p->count == 0 && o->watcher && o->watcher->before)
         return o->watcher->before(o->watcher->context, o, p->first, 0,
                                   (float)(o->clip_factor / divisor(o, samples)));
     if (p->count == 0) return GS_OK;

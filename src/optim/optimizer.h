@@ -72,16 +72,15 @@ struct gs_optimizer {
     float clip;
     double norm;              /* with clip: that of the last update's gradient, before it was made shorter */
     gs_loss_scale loss_scale; /* of the gradients; its scale is 0, unless the caller sets it */
-    double
-        clip_factor; /* what the gradients of this update are multiplied by: 1, or less if they were too long */
-    uint64_t updates; /* done so far */
-    int vectors;      /* how many it keeps; 0 where it needs none */
-    size_t held;      /* floats in each */
+    double clip_factor;       /* multiplies the gradients of this update: 1, or less if they were too long */
+    uint64_t updates;         /* done so far */
+    int vectors;              /* how many it keeps; 0 where it needs none */
+    size_t held;              /* floats in each */
     gs_mem vector[GS_OPTIMIZER_VECTORS];
-    struct gs_optimizer_offload
-        *offload;              /* where they lie outside of the device's memory (offload.h), else NULL */
-    const gs_held *divided;    /* during an update of parts, else NULL */
-    const gs_held_shard *part; /* during the update of one of them, else NULL */
+    /* Where they are stored outside of the device's memory (offload.h), else NULL. */
+    struct gs_optimizer_offload *offload;
+    const gs_held *divided;           /* during an update of parts, else NULL */
+    const gs_held_shard *part;        /* during the update of one of them, else NULL */
     const gs_update_watcher *watcher; /* not owned; may be NULL */
     double *norms;                    /* of `whole`: two for each of model->param, */
     int64_t *squares;                 /* and three */

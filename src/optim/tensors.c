@@ -38,8 +38,8 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     return false;
 }
 
-/* The squares of each tensor's parts: the largest, and for a tensor in one piece their sum. With `sums` only the sum,
- * in units that suit the largest of all workers. Parts that several workers hold count once. */
+/* Finds the largest square of each tensor. Undivided tensors also get their sum at once; divided ones in a second call
+ * with `sums`, in units that suit the largest of all workers. Parts that several workers hold count once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;

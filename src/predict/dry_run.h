@@ -22,8 +22,8 @@ typedef struct gs_dry_run_item {
     size_t samples;
     size_t params; /* of UPDATE: parameters that this rank updates */
     gs_axis axis;  /* of LIST: a collective or a scheme of all ranks of this axis */
-    gs_message_lists_key
-        key;         /* of LIST; of SEND_ONE and RECV_ONE: key.call, whose root is a rank of the world */
+    /* Of LIST; of SEND_ONE and RECV_ONE: key.call, whose root is a rank of the world. */
+    gs_message_lists_key key;
     uint64_t ticket; /* of NOTE and AWAIT: the job's number */
 } gs_dry_run_item;
 
@@ -37,8 +37,8 @@ typedef struct gs_dry_run {
     size_t items, room;
     double sent; /* bytes, as a run counts them */
     bool writes; /* it records items; else it is a dry run for its memory */
-    bool on;     /* it records now, */
-    bool in_job; /* a job */
+    bool on;     /* it is recording */
+    bool in_job; /* between ASK and NOTE */
     gs_status failed;
     struct gs_worker *worker;
     gs_layer_watcher layers;

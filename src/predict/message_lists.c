@@ -24,8 +24,8 @@ typedef struct recorder {
     size_t room;
     char *array; /* addresses only: it is never read, and only a scheme that copies touches its memory */
     size_t count, width; /* of the array: elements, of so many bytes */
-    int sent,
-        came;     /* of a shared list: the part sent last and the one received last, counted from the rank */
+    /* Of a shared list: the part sent last and the one received last, counted from the rank. */
+    int sent, came;
     bool differs; /* the rank did something that a shared list cannot express */
 } recorder;
 

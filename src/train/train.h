@@ -206,8 +206,8 @@ gs_status gs_step(gs_worker *, gs_score *);
 
 /* How the model ranks the classes. */
 typedef struct gs_ranking {
-    double
-        *confusion;  /* (classes, classes), zeroed: samples by label and predicted class; NULL: not wanted */
+    /* (classes, classes), zeroed: samples by label and predicted class; NULL: not wanted. */
+    double *confusion;
     double top;      /* samples with their label among the GS_TOP largest logits */
     gs_worst *worst; /* empty at first, and always if a sample has several targets; NULL: not wanted */
 } gs_ranking;

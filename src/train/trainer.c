@@ -49,8 +49,8 @@ static const gs_worker *first_worker(const gs_trainer *t) {
 static bool is_refused(const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
-    return strstr(" model data labels tokens tokenizer context size loaders cache skip-broken device devices "
-                  "load save save-state names keep checkpoint checkpoint-every resume log trace-steps "
+    return strstr(" model data labels tokens tokenizer context size loaders skip-broken device devices load "
+                  " save save-state names keep checkpoint checkpoint-every resume log trace-steps "
                   "confusion digest tests max-memory fit ",
                   word) != NULL;
 }

@@ -66,13 +66,6 @@ gs_status gs_report_devices(gs_worker *w, gs_device_report **out) {
     return GS_OK;
 }
 
-/* The mean over all workers of each of these numbers. */
-static gs_status average(gs_worker *w, double *x, size_t count) {
-    GS_TRY(gs_comm_all_reduce(w->comm, x, count, GS_F64, GS_SUM));
-    for (size_t i = 0; i < count; i++) x[i] /= w->comm->size;
-    return GS_OK;
-}
-
 gs_status gs_report_steps(gs_worker *w, gs_result *r) {
     const gs_measured *m = &w->measured;
     const double steps = (double)(w->step - w->begun_at);
@@ -93,8 +86,14 @@ gs_status gs_report_steps(gs_worker *w, gs_result *r) {
                               &r->offload.in_step.bytes,
                               &r->offload.in_step.busy,
                               &r->offload.in_step.waited};
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++) GS_TRY(average(w, number[i], 1));
-    return average(w, r->phase, GS_PHASES);
+    enum { NUMBERS = sizeof number / sizeof *number };
+    double sum[NUMBERS + GS_PHASES];
+    for (int i = 0; i < NUMBERS; i++) sum[i] = *number[i];
+    memcpy(sum + NUMBERS, r->phase, sizeof r->phase);
+    GS_TRY(gs_comm_all_reduce(w->comm, sum, NUMBERS + GS_PHASES, GS_F64, GS_SUM));
+    for (int i = 0; i < NUMBERS; i++) *number[i] = sum[i] / w->comm->size; /* means over all workers */
+    for (int p = 0; p < GS_PHASES; p++) r->phase[p] = sum[NUMBERS + p] / w->comm->size;
+    return GS_OK;
 }
 
 /* ---- results ---- */

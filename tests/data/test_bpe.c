@@ -252,34 +252,6 @@ TEST(long_words) {
     assert_int_equal(count, BYTES);
 }
 
-/* More distinct words than the cache holds, each of them twice. */
-TEST(many_words) {
-    enum { WORDS = 200000, BYTES = 6 };
-    char *text = gs_test_malloc(WORDS * BYTES + 1);
-    uint16_t *tokens = gs_test_malloc(WORDS * BYTES * sizeof *tokens);
-    size_t count, at = 0;
-    for (uint32_t i = 0; i < WORDS; i++) {
-        const uint32_t word = (i % 2 ? i : i / 3) * 2654435761u;
-        text[i * BYTES] = ' ';
-        for (int k = 0; k < BYTES - 1; k++)
-            text[i * BYTES + 1 + (uint32_t)k] = (char)('a' + (word >> (5 * k) & 3));
-    }
-    gs_bpe *b = made_of("ab abab dd \xc4\xa0"
-                        "a \xc4\xa0"
-                        "aab",
-                        "a b\nab ab\nd d\n\xc4\xa0 a\n\xc4\xa0"
-                        "a ab\n");
-    assert_ok(gs_bpe_encode(b, text, WORDS * BYTES, tokens, &count));
-    for (size_t i = 0; i < WORDS; i++) {
-        uint16_t want[BYTES];
-        const size_t each = plainly(b, text + i * BYTES, BYTES, want);
-        assert_true(at + each <= count);
-        assert_memory_equal(tokens + at, want, each * sizeof *want);
-        at += each;
-    }
-    assert_int_equal(at, count);
-}
-
 /* ---- the alphabet, and the same list in different files ---- */
 
 TEST(an_alphabet_of_256) {

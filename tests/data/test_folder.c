@@ -210,9 +210,13 @@ TEST(broken_files) {
             load(folder, GS_TRAIN, (gs_folder_options){.skip_broken = true, .loaders = 1 + k % 3});
         unsigned char x[2 * PIXELS];
         int32_t y[2];
-        assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
-        assert_memory_equal(x, x + PIXELS, PIXELS); /* the next picture has taken its place */
-        assert_int_equal(y[0], 2);
+        for (int again = 0; again < 2; again++) { /* then its place is known */
+            memset(x, 7, PIXELS);
+            y[0] = 0;
+            assert_ok(gs_dataset_gather(d, (uint32_t[]){9, 10}, 0, 2, x, y));
+            assert_memory_equal(x, x + PIXELS, PIXELS); /* the next picture has taken its place */
+            assert_int_equal(y[0], 2);
+        }
     }
 }
 
@@ -256,7 +260,7 @@ TEST(loader_ends) {
 TEST(runs) {
     const char *folder = make_set();
     char *one, *other;
-    static const char *const ways[] = {"--loaders 3", "--loaders 2", "--devices cpu,cpu --exact", "--exact"};
+    static const char *const ways[] = {"--loaders 3", "--loaders 1", "--devices cpu,cpu --exact", "--exact"};
     char sums[4][80];
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         const char *command = gs_test_format(RUN "%s %s", folder, ways[k]);

@@ -16,7 +16,7 @@ FUZZ(in) {
         unsigned sum = 0;
         for (size_t i = 0; i < d.count * 3072; i++) sum += d.images[i];
         for (size_t i = 0; i < d.count; i++) sum += d.labels[i];
-        if (sum > 255 * d.count * 3073) fuzz_wrong("there is no sum of bytes");
+        if (sum > 255 * d.count * 3073) fuzz_wrong("the bytes add up to more than 255 each");
     }
     free(d.images);
     free(d.labels);

@@ -223,7 +223,7 @@ TEST(processes_share_the_cache) {
     assert_string_equal(output, "");
 }
 
-/* If the folder is read-only or full, PoCL gets a temporary folder, which is removed at the end. */
+/* If the folder cannot be written to, or is full, PoCL gets a temporary folder, which is removed at the end. */
 TEST(pocl_gets_a_folder_that_it_can_write_to) {
     gs_test_need_opencl();
     static const char *const places[] = {"HOME=/dev/null", "POCL_CACHE_DIR=$TMPDIR/full"};

@@ -21,6 +21,23 @@ static void no_slot_is_empty_on(gs_device *d) {
 }
 ON_EVERY_DEVICE(no_slot_is_empty)
 
+/* The ends of the lists: a word too many or too few moves all names behind it. */
+TEST(errors_of_opencl_have_names) {
+    static const struct {
+        cl_int error;
+        const char *says;
+    } all[] = {{-1, "x: CL_DEVICE_NOT_FOUND (-1)"},
+               {-18, "x: CL_DEVICE_PARTITION_FAILED (-18)"},
+               {-20, "x: an OpenCL error without a name (-20)"},
+               {-29, "x: an OpenCL error without a name (-29)"},
+               {-30, "x: CL_INVALID_VALUE (-30)"},
+               {-68, "x: CL_INVALID_DEVICE_PARTITION_COUNT (-68)"},
+               {-69, "x: an OpenCL error without a name (-69)"},
+               {-1001, "x: CL_PLATFORM_NOT_FOUND_KHR (-1001)"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        assert_fails(GS_E_OPENCL, all[i].says, gs_cl_check(all[i].error, "x"));
+}
+
 /* ---- memory ---- */
 
 enum { COUNT = 57 };

@@ -128,29 +128,40 @@ TEST(layouts_together_send_what_train_sends) {
 
 /* A worker's computing thread does the work that another worker waits for; its second thread handles the messages. */
 TEST(two_threads_wait_for_each_other) {
-    enum { ITEMS = 11 };
+    enum { ITEMS = 19 };
     const gs_virtual_cluster cluster = {
         .ranks = 2, .hosts = 2, .between = {10, 1e12}}; /* every message takes 10 s */
     gs_virtual_item mine[ITEMS] = {
         {.op = GS_VIRTUAL_ASK},
-        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 0 .. 10 */
+        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 0 .. 13: it is sent at 3, after a pause */
         {.op = GS_VIRTUAL_NOTE, .slot = 1},
         {.op = GS_VIRTUAL_LAYERS, .seconds = 4}, /* 0 .. 4 */
         {.op = GS_VIRTUAL_AWAIT, .slot = 1},
-        {.op = GS_VIRTUAL_LAYERS, .seconds = 7}, /* 10 .. 17 */
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 7}, /* 13 .. 20 */
         {.op = GS_VIRTUAL_ASK},
-        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 17, though it arrived at 10 */
+        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1}, /* 20, though it arrived at 13 */
         {.op = GS_VIRTUAL_NOTE, .slot = 2},
-        {.op = GS_VIRTUAL_LAYERS, .seconds = 2}, /* 17 .. 19 */
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 2}, /* 20 .. 22 */
         {.op = GS_VIRTUAL_JOIN},
+        {.op = GS_VIRTUAL_ASK},
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 5}, /* 22 .. 27, on the second thread */
+        {.op = GS_VIRTUAL_NOTE, .slot = 3},
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 1}, /* 22 .. 23 */
+        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1},  /* 27: outside of jobs it waits for all of them */
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 2}, /* 27 .. 29 */
+        {.op = GS_VIRTUAL_RECV_ONE, .peer = 1},  /* 29 .. 43 */
+        {.op = GS_VIRTUAL_LAYERS, .seconds = 2}, /* 43 .. 45: the first thread has waited too */
     };
-    const gs_virtual_item its[2] = {{.op = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4},
-                                    {.op = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4}};
-    const gs_virtual_script scripts[] = {{mine, ITEMS, 0}, {its, 2, 0}};
+    enum { ITS = 5 };
+    gs_virtual_item its[ITS];
+    for (int i = 0; i < ITS; i++)
+        its[i] = (gs_virtual_item){.op = GS_VIRTUAL_SEND_ONE, .peer = -1, .bytes = 4};
+    its[3] = (gs_virtual_item){.op = GS_VIRTUAL_LAYERS, .seconds = 30}; /* 3 .. 33 */
+    const gs_virtual_script scripts[] = {{mine, ITEMS, 0}, {its, ITS, 3}};
     gs_virtual *v;
     assert_ok(gs_virtual_create(&cluster, (gs_virtual_watch){0}, &v));
     assert_ok(gs_virtual_play(v, scripts));
-    assert_near(gs_virtual_accounts(v)[0].ended, 19, 0, 1e-9);
+    assert_near(gs_virtual_accounts(v)[0].ended, 45, 0, 1e-9);
     gs_virtual_free(v);
 }
 

@@ -1,4 +1,4 @@
-/* --offload: unnamed files, the thread that fetches, and what users see. */
+/* --offload: unlinked files, the thread that fetches, and what users see. */
 #include "tests/support/on_devices.h"
 #include "tests/support/files.h"
 #include "tests/support/training.h"
@@ -13,7 +13,7 @@
 #include "layer/memory/recompute.h"
 #include "train/offload.h"
 
-/* ---- an unnamed file, and the thread that fetches ---- */
+/* ---- an unlinked file, and the thread that fetches ---- */
 
 TEST(a_file_has_no_name) {
     const char *folder = gs_test_folder();

@@ -24,7 +24,7 @@ TEST(lists_of_batches) {
     assert_batches("1,10,...,1000,all", 6000, (size_t[]){1, 10, 100, 1000, 6000}, 5);
     assert_batches("32,48,...,162", 6000, (size_t[]){32, 48, 72, 108, 162}, 5); /* by a factor of 3/2 */
     assert_batches("1,2,...,8,16,64,...,1024", 6000, (size_t[]){1, 2, 4, 8, 16, 64, 256, 1024}, 8);
-    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* no number in between is allowed */
+    assert_batches("2,4,...,8", 6000, (size_t[]){2, 4, 8}, 3); /* There may be no number in between. */
     assert_batches("3000,4000,all", 6000, (size_t[]){3000, 4000, 6000}, 3);
     gs_sweep s = sweep_of((size_t)1 << 32);
     assert_ok(gs_sweep_batches(&s, "2,4,...,4294967296"));

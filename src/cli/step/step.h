@@ -46,8 +46,8 @@ typedef struct gs_step_record {
     gs_sync_cost counted[GS_STEP_WORKERS];
     gs_step_event *events; /* sorted by round, messages first, then by worker */
     int count;
-    size_t
-        *bounds; /* chunk c is bounds[c] .. bounds[c + 1] - 1: no message or part begins or ends within it */
+    /* Chunk c is bounds[c] .. bounds[c + 1] - 1: no message or part begins or ends within it. */
+    size_t *bounds;
     int chunks;
 } gs_step_record;
 

@@ -66,8 +66,8 @@ typedef struct gs_virtual_cluster {
 } gs_virtual_cluster;
 
 typedef enum gs_virtual_op {
-    GS_VIRTUAL_LAYERS, /* `seconds` pass */
-    GS_VIRTUAL_UPDATE, /* `seconds` pass */
+    GS_VIRTUAL_LAYERS, /* forward or backward of layers takes `seconds` */
+    GS_VIRTUAL_UPDATE, /* the update takes `seconds` */
     /* Jobs of a rank's second thread, done in the order in which the first one gives them. Lists and messages outside
      * of jobs wait until all jobs are done. */
     GS_VIRTUAL_ASK,   /* a job: the items up to its NOTE. It begins no earlier than it is given */

@@ -342,7 +342,7 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
-/* Of the y in d->room. An output of 0 counts as masked, though its input may have been 0. */
+/* Of the y in d->room, which add_on_device has fetched. An output of 0 counts as masked, though its input may have been 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) d->room[i] = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
@@ -378,7 +378,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     if (gs_layer_is_view(l)) return GS_OK;
     const vector *y = &d->layer[l->number].y;
     GS_TRY(add_on_device(d, GS_DIGEST_y, l->number, out, y, pass));
-    if (strcmp(l->ops->name, "dropout") == 0) add_mask(d, l->number, pass->n, y);
+    if (strcmp(l->ops->name, "dropout") == 0 && !y->elsewhere) add_mask(d, l->number, pass->n, y);
     return GS_OK;
 }
 

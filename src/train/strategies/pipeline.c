@@ -3,10 +3,10 @@
  *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, its y goes to the next stage
  *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, its dx goes to the previous one
  *
- * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order:
- * it never asks how far another stage is. The model is cut so that the slowest stage is as fast as
- * possible (parallel/cut.h). Each micro-batch between its forward and its backward needs its own activations of the
- * stage's layers: gs_model_config.
+ * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order: it
+ * never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
+ * (parallel/cut.h). Each micro-batch between its forward and its backward needs its own activations of the stage's
+ * layers: gs_model_config.
  *
  * With more workers than stages there are several pipelines. Of N pipelines worker r is stage r / N of pipeline r % N
  * (parallel/layout.h), and each pipeline computes its part of the batch:
@@ -251,9 +251,16 @@ static gs_status make_sums(gs_worker *w, pipeline_worker *p) {
 }
 
 /* Messages have 16 bits if all devices of the pipeline store activations so. A dry run has no other worker to ask: the
- * names of all devices decide. */
+ * names of their devices decide. */
 static gs_status ask_for_halves(gs_worker *w) {
-    int64_t all = w->device->ops->narrow && !(w->device->dry && strstr(w->settings->devices, "cpu"));
+    const char *devices = w->settings->devices;
+    const int pipelines = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
+    int64_t all = w->device->ops->narrow ? 1 : 0;
+    char name[48];
+    for (int r = w->comm->rank % pipelines; w->device->dry && r < w->comm->size; r += pipelines) {
+        GS_TRY(gs_devices_name(devices, r % count, name));
+        all &= strcmp(name, "cpu") != 0;
+    }
     GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
     w->model->net->half_ends = all != 0;
     return GS_OK;
