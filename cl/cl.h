@@ -98,11 +98,10 @@ typedef struct gs_cl_offloaded {
     cl_mem buffer; /* NULL: ordinary memory */
 } gs_cl_offloaded;
 typedef struct gs_cl_transfer {
-    cl_event done;  /* NULL: no copy, or it has been seen to finish */
+    cl_event done;  /* NULL: no copy, or one known to be done */
     size_t fetched; /* bytes fetched by this copy */
     gs_offload_watcher watch;
-    gs_offload_transfer
-        move; /* passed to watch when the copy is done; until then, start is when it was enqueued */
+    gs_offload_transfer move; /* passed to watch when done; until then, start is the time of enqueuing */
 } gs_cl_transfer;
 
 /* What device->state points to. */
@@ -150,7 +149,7 @@ static inline gs_cl *gs_cl_of(gs_device *device) {
 }
 
 /* Held while a thread opens, closes or lists devices, or compiles. Without it, workers that open their devices at the
- * same time would enter OpenCL's first call, which sets up everything, together (PoCL 3.1 then crashes). */
+ * same time would collide in OpenCL's first call, which sets up everything (PoCL 3.1 then crashes). */
 void gs_cl_lock(void);
 void gs_cl_unlock(void); /* both: platforms.c */
 

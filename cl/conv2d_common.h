@@ -14,7 +14,7 @@ gs_status gs_cl_conv2d_table(gs_device *, const gs_conv2d_sizes *, size_t count,
 gs_status gs_cl_conv2d_weights_sum(gs_device *, const char *file, gs_mem dw, gs_mem db, gs_mem part,
                                    size_t groups, const gs_conv2d_sizes *, bool add);
 
-/* *groups = the number of work-groups that share `tasks` tasks, each with `memory` floats: one per core, or fewer if
+/* *groups = the number of work-groups, each with `memory` floats, that share `tasks` tasks: one per core, or fewer if
  * there are fewer tasks or too little memory. GS_E_MEMORY: not even one fits. */
 gs_status gs_cl_conv2d_sharers(gs_device *, const gs_conv2d_sizes *, size_t tasks, size_t memory,
                                size_t *groups);

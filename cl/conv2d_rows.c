@@ -46,7 +46,7 @@ static size_t table_size(const gs_conv2d_sizes *s) {
 }
 
 /* For each kernel position, the table holds where its row of X starts and its index in a row of w, in the order (c, v,
- * u), in which neighbours share a plane. Then come the rows of w, and then those of w^T, which are (c, v). For each
+ * u), in which neighbours share a plane. Then come the rows of w, and then those of w^T, indexed by (c, v). For each
  * phase of dX it holds the columns (o, u) of w^T: where they start in the copy of dy, and their index in w. */
 static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
     const conv_rows r = shape_of(s);
@@ -117,7 +117,7 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
                            GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
-/* Backward: the largest number of partial sums of dw, of `floats` floats each. Several tasks per core keep cores from
+/* Backward: the largest number of partial dw sums, each of `floats` floats. Several tasks per core keep cores from
  * waiting long for one another, but the sums must fit in the device's memory. */
 static size_t most_sums(const gs_cl *cl, size_t floats) {
     enum { PER_CORE = 8 };

@@ -64,7 +64,7 @@ static size_t packed_size(const gs_cl *cl, const gs_cl_gemm_sizes *s, gemm_cut c
     return cut.is_packed ? gs_cl_parts(s->m, rows) * rows * s->k : 0;
 }
 
-/* Copy *a to `to` and let *a be the copy, if the cut says so. */
+/* If the cut says so, copy *a to `to` and set *a to the copy. */
 static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes *s, gemm_cut cut) {
     if (!cut.is_packed) return GS_OK;
     const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
@@ -74,7 +74,7 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     return GS_OK;
 }
 
-/* Both products in one launch, without bias. Only p may have a bias, and only if q has no elements. */
+/* Both products in one launch. p may have a bias, but only if q has no elements. */
 static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
     const gs_cl *cl = gs_cl_of(d);
     const gemm_cut p_cut = cut_of(cl, &p.s, p.a.half), q_cut = cut_of(cl, &q.s, q.a.half);
@@ -101,8 +101,8 @@ static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU, products of more than GS_PACK terms keep partial sums in C, so a 16-bit C needs floats first, for some rows
- * at a time. */
+/* On a CPU, products of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in floats, some
+ * rows at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
     return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }

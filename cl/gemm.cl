@@ -114,10 +114,10 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
 }
 
 /* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh).
- * `block` values of k at a time, at most GS_PACK: these rows of B's columns are copied, so that they are contiguous in
- * the L1 cache and each tile reads them in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB
- * apart map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large,
- * transposed, or in 16 bits, a is also a copy (gemm_pack). */
+ * `block` values of k at a time, at most GS_PACK: that part of B's columns is copied, so that it is contiguous in the
+ * L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB apart
+ * map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large, transposed, or
+ * in 16 bits, a is also a copy (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {

@@ -18,7 +18,7 @@
 #define GS_CL_ALL(d, FILE) ((d)->precision == GS_PRECISION_BF16 ? "all_bf16/" FILE : "all_f16/" FILE)
 
 typedef struct gs_cl_operand {
-    gs_mem *place; /* becomes the copy's */
+    gs_mem *place; /* replaced by the copy */
     size_t count;
     bool relu_y; /* a relu's y, of which only the sign is read: the copy preserves it (see narrow) */
 } gs_cl_operand;

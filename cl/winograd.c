@@ -16,7 +16,7 @@ typedef struct winograd {
 enum { PLACES = 16, CHANNELS = 16 /* a multiple of any vector width */ };
 
 bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
-    /* More weights have 16 matrices too large for a core's L2 cache. */
+    /* With more weights, their 16 matrices would not fit in a core's L2 cache. */
     enum { MOST = 128 * 128 };
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     return !t->gpu && !gs_conv2d_is_grouped(s) && s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 &&

@@ -1,7 +1,7 @@
 /* Attention; cpu/plain/attention.c shows the formulas.
  *
- * The scores of all queries and keys would be length^2 numbers per head. They are never stored: the scores of TILE
- * queries and TILE keys are computed at a time, and used at once, while they are in the cache.
+ * The scores of all queries and keys would be length^2 numbers per head. They are never stored: TILE queries are
+ * multiplied with TILE keys at a time, and the scores are used at once, while they are cached.
  *
  *               queries                   In a tile of scores the queries are adjacent, so that one vector
  *              i i i i i i                instruction handles sixteen queries: largest, sum, exp.
@@ -212,7 +212,7 @@ static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, 
         }
 }
 
-/* TILE queries from i on: their dq, and their share of all dk and dv. The first tile writes dk and dv, later ones
+/* TILE queries from i on: their dq, and their share of all dk and dv. The first tile writes these two, later ones
  * add. */
 static void backward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),

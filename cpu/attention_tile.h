@@ -86,7 +86,7 @@ static void tile_of(const head *h, float *tile, const float *keys, size_t row, i
     }
 }
 
-/* to[i] = row i times column i of t: the diagonal of tile_of, bitwise identical. */
+/* to[i] = row i times column i of t: the diagonal of tile_of, bit for bit. */
 static void dots(const head *h, float *to, const float *rows, size_t row, int count, const float *t,
                  float *room) {
     for (int i = 0; i < count; i += SIDE) {

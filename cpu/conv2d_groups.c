@@ -53,7 +53,7 @@ typedef struct group_windows {
         wide; /* distances between rows of x, and between planes of `wide` memory laid out like x's */
 } group_windows;
 
-/* One output plane from few inputs: sums one vector of up to four rows in registers. */
+/* For one output plane with few inputs: the sums of one vector in each of up to four rows, in registers. */
 ALWAYS_INLINE void gs_windows_rows(const gs_product *p, const int rows, gs_vector *sum, const float *x,
                                    size_t grid_w) {
     const gs_vector bias = (gs_vector){0} + (p->bias ? p->bias[0] : 0.0f);
@@ -90,7 +90,7 @@ static inline void windows_one_plane(const group_windows *w, const float *x) {
     }
 }
 
-/* Compute row by row, if that wastes less than computing all rows with the gaps between them, via `wide`. */
+/* Compute row by row if that wastes less; otherwise compute all rows with the gaps between them, in `wide`. */
 static inline void windows_product(group_windows *w, const float *x, float *wide) {
     gs_product *p = &w->product;
     const size_t grid_w = w->grid_w, width = (size_t)w->width, height = (size_t)w->height;
@@ -198,7 +198,7 @@ static void split_row(const group_work *t, float *to, const float *x) {
     }
 }
 
-/* The planes of one image's group; the zeros around them are already there. */
+/* The planes of one group of an image; they are already surrounded by zeros. */
 static void planes_from_image(const group_work *t, float *planes, const float *x) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t phase = (size_t)s->stride_w * t->plane, width = (size_t)s->in_w, grid_w = (size_t)t->grid_w;
@@ -389,7 +389,7 @@ static void backward_task(const group_work *t, float *scratch, int group, int ch
     float *dy = scratch, *planes = dy + some * t->dy_planes, *memory = planes + some * t->x_planes;
     float *sums = t->sums + (size_t)chunk * (t->weights + (size_t)s->out_c);
     float *dw = sums + g * out_c * (size_t)t->depth, *db = sums + t->weights + g * out_c;
-    /* if rows waste nothing at their ends, but much is between them, each row is a sample */
+    /* if rows waste nothing at their ends, but the gaps between them are wide, each row is a sample */
     const size_t width = (size_t)s->out_w, grid_w = (size_t)t->grid_w;
     const bool by_rows = width == gs_round_up(width) && 16 * (grid_w - width) > width;
     gs_dots dots = {.rows = t->out_c,

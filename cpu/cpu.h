@@ -53,8 +53,7 @@ static inline int gs_token_row(float x, int rows) {
     return (float)row == x ? row : -1;
 }
 
-/* Part `part` of `parts` of 0 .. count - 1, in blocks of 16 elements, so that no two threads write to one cache
- * line. */
+/* Part `part` of `parts` of 0 .. count - 1, in blocks of 16 elements, so no two threads write to one cache line. */
 typedef struct gs_range {
     size_t begin, end;
 } gs_range;

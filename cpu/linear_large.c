@@ -142,7 +142,8 @@ static void dx_part(const large_work *t, int part) {
 }
 
 /* Each thread starts with its share of dw's parts and continues with its share of dx's: they are independent, so no
- * thread waits in between. The preceding layer will give it the same rows of dx, which are then in its core's cache. */
+ * thread waits in between. The preceding layer will give each thread the same rows of dx, which are then in its core's
+ * cache. */
 static void product_part(void *context, int part) {
     const large_work *t = context;
     const int dw_each = t->dw_parts / t->shares, dx_each = t->dx_parts / t->shares;

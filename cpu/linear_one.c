@@ -2,7 +2,7 @@
 #include "cpu/product.h"
 
 /* A linear layer for one sample: a matrix-vector product. Only x is reused, so the speed is limited by reading the
- * weights from memory, which all threads do once and in order.
+ * weights from memory. All threads share that, and each weight is read once, in order.
  *
  *     y[o] = b[o] + sum_k w[o][k] x[k]
  *
@@ -50,7 +50,7 @@ static void rows_at(const one_work *t, size_t o) {
     }
 }
 
-/* Output o, one of the fewer than GS_VECTOR remaining outputs. */
+/* One of the last outputs, if fewer than GS_VECTOR are left. */
 static void row_at(const one_work *t, size_t o) {
     const float *w = t->l.w + o * t->in;
     gs_vector sum = {0};

@@ -33,8 +33,7 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-/* Add to x, the sum of leaf `leaf`, all sums that it completes. Keep the result in `sums`, unless it is the last
- * one. */
+/* Add to x, the sum of leaf `leaf`, all sums that it completes. Keep the result in `sums`, unless it is the last. */
 static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
     for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
         for (size_t i = 0; i < count; i++) x[i] += sums[i];

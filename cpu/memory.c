@@ -43,8 +43,7 @@ gs_status gs_cpu_write(gs_device *d, gs_mem to, const void *from, size_t bytes) 
 }
 
 gs_mem gs_cpu_host_memory(const void *host) {
-    return (gs_mem){.base =
-                        (void *)(uintptr_t)host}; /* never written to (see backend.h), although not const */
+    return (gs_mem){.base = (void *)(uintptr_t)host}; /* written to only where backend.h allows it */
 }
 
 gs_status gs_cpu_read(gs_device *d, void *to, gs_mem from, size_t bytes) {

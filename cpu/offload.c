@@ -31,7 +31,7 @@ struct gs_cpu_offloader {
     size_t page;
     range range[RANGES]; /* job n is at n % RANGES */
     uint64_t given;
-    gs_offload_times times; /* waited: the worker's; the others: the thread's */
+    gs_offload_times times; /* waited is the worker's time, the rest the thread's */
 };
 
 #ifndef MADV_POPULATE_WRITE

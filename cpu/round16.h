@@ -45,7 +45,7 @@ static inline void gs_round16(gs_precision precision, float *to, const float *fr
 
 /* Copies of an operator's inputs, rounded to the device's precision, on which it then computes as usual. */
 typedef struct gs_operand {
-    gs_mem *place; /* becomes the copy's */
+    gs_mem *place; /* replaced by the copy */
     size_t count;
 } gs_operand;
 

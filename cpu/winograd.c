@@ -19,7 +19,7 @@ typedef struct tile_grid {
 /* About this many floats of v fit in a core's L2 cache, together with m. */
 enum { CACHED_FLOATS = 104 << 10, BLOCK = 2 * GS_TILE_ROWS };
 
-/* With fewer vectors of tiles than this, reading u does not pay; used if there are enough images. */
+/* Use at least this many vectors of tiles, if there are enough images: with fewer, reading u does not pay. */
 enum { LEAST_VECTORS = 6 };
 
 enum { CACHE_LINE = 16 /* floats */ };
@@ -58,7 +58,7 @@ static size_t table_floats(const gs_winograd *t) {
     return gs_round_up((size_t)t->in_c * sizeof(size_t) / sizeof(float));
 }
 
-/* One image padded with zeros, or its rows for some rows of tiles; padded_floats: for all images that share vectors. */
+/* Floats of a padded image, or of its rows for some rows of tiles; padded_floats: of all images that share vectors. */
 static size_t padded_image(const tile_grid *p) {
     return (size_t)(2 * p->band + 2) * p->pitch;
 }
@@ -304,8 +304,8 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outp
     }
 }
 
-/* outputs_by_channels for the case that each vector of tiles has its own place in y: a few vectors at a time, so that m
- * stays in the L1 cache. */
+/* Like outputs_by_channels, if each vector of tiles has its own place in y: a few vectors at a time, so that m stays in
+ * the L1 cache. */
 ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
                                     float *y, int images, int first, int rows, const int share) {
     const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
