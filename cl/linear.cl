@@ -37,7 +37,7 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
 }
 
 /* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for COLUMNS neighbouring o. With `relu`,
- * dy counts only where y > 0, and that masked dy is stored in `passed` for the products; otherwise y and passed are not
+ * dy counts only where y > 0, and the masked dy is stored in `passed` for the products; otherwise y and passed are not
  * touched. */
 __kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global const stored *dy, ulong dy_at,
                                       ulong n, ulong out, __global const float *y, ulong y_at,

@@ -88,7 +88,7 @@ GS_ONCE void take_from_beside(__global flow *to, __global const float *from, __g
 /* ---- products ---- */
 
 /* HIGH rows and `wide` vectors of C = A B, or C += A B with `add`: A(i, k) = a[i a_row + k a_k]. always_inline makes
- * `wide` and `add` constants, and any stride that is 1. */
+ * constants of `wide`, `add` and any stride that is 1. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < HIGH; i++)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < 2; j++) if (j < wide)
 __attribute__((always_inline)) static void tile(__global float *c, size_t c_row, __global const float *a,
@@ -195,8 +195,8 @@ static void dy_to_places(__global float *n, size_t matrix, __global const float 
 
 /* ---- u = G g G^T ---- */
 
-/* For the kernel from channel k of d to channel `lane` of y: u is (16, k, lanes). The kernel starts at w + lane w_lane
- * + k w_k; turned: it is rotated by 180 degrees. Work-item (lane, k). */
+/* Transform the kernel from channel k of d to channel `lane` of y; u is (16, k, lanes). The kernel starts at w + lane
+ * w_lane + k w_k; turned: it is rotated by 180 degrees. Work-item (lane, k). */
 __kernel void winograd_kernels(__global float *u, __global const stored *w, ulong w_at, int w_lane, int w_k,
                                int turned, int lanes) {
     const size_t lane = get_global_id(0), k = get_global_id(1), matrix = lanes * get_global_size(1);

@@ -27,7 +27,7 @@ typedef struct small_work {
     bool by_outputs; /* whether y and dw are divided by outputs */
     float *passed;   /* backward: (n, out), the masked dy; unused without a relu */
     float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy for sample 0, for sample 1, ... */
-    size_t block;    /* floats per block, not a power of two, which would map all to one cache set */
+    size_t block;    /* floats per block; a power of two would map all blocks to one cache set */
     float *xt;       /* forward: (in, padded), x^T */
     size_t padded;   /* forward: n, rounded up to whole vectors */
     float *scratch;  /* per part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
@@ -39,7 +39,7 @@ typedef struct small_work {
 enum { ROWS = 16, COLUMNS = 64 };
 
 /* In layers wider than WIDE, repeatedly read data must also stay in the core's L2 cache. Long sums are added to y and
- * dx DEPTH terms at a time; forward does this for WIDE_ROWS rows of y^T, and dw for WIDE_COLUMNS columns of x. */
+ * dx DEPTH terms at a time; forward does so for WIDE_ROWS rows of y^T; dw takes WIDE_COLUMNS columns of x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
 /* How many terms, from k on, to add at a time. */

@@ -42,7 +42,7 @@ typedef struct gs_matmul {
      * the last ones, those at next_b (or NULL). Rows past the end of a are not fetched. */
     size_t a_ahead;
     const float *next_b;
-    float *strip; /* GS_STRIP floats per k; may be NULL if b.at is not, and columns are whole vectors */
+    float *strip; /* GS_STRIP floats per k; unused if !by_columns and columns are whole vectors */
 } gs_matmul;
 
 enum { GS_STRIP = GS_TILE_VECTORS * GS_VECTOR, GS_LINE = 16 }; /* floats; GS_LINE: per cache line */

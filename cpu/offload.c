@@ -41,8 +41,8 @@ struct gs_cpu_offloader {
 /* ---- the thread ---- */
 
 /* Not MADV_WILLNEED: on ext4 (Linux 6.18) it creates 4 kB pages, where page faults create larger ones. Fetching 100 MB
- * from the system's page cache took 58 ms with it, and 10 without. On an older system each page is touched; only read,
- * because the worker may be writing there. */
+ * from the system's page cache took 58 ms with it, and 10 without. On an older system, each page is read, never
+ * written, because the worker may be writing there. */
 static void fetch(char *begin, char *end, size_t page) {
     if (madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE) == 0) return;
     for (const volatile char *at = begin; at < end; at += page) (void)*at;

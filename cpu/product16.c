@@ -3,8 +3,8 @@
 #include "cpu/matmul.h"
 #include "cpu/round16.h"
 
-/* The sizes copied at once: of b (DEPTH, COLUMNS), each strip of which stays in the L1 cache while it is multiplied
- * with all of a's block (BLOCK_ROWS, DEPTH), which stays with it in the L2 cache. */
+/* Block sizes. A strip of b's block (DEPTH, COLUMNS) stays in the L1 cache while it is multiplied with all of a's block
+ * (BLOCK_ROWS, DEPTH); a's block and the strip stay in the L2 cache. */
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 
 /* Sizes in floats; a pair of bf16 counts as one. */

@@ -71,7 +71,7 @@ static inline const float *gs_line(const gs_lines *m, size_t line) {
     return m->x + (m->at ? m->at[line] : line * m->line);
 }
 
-/* ---- for product16.c: product_bf16.c, which uses the instruction. A pair of bf16 occupies one float. ---- */
+/* ---- product_bf16.c, which does product16.c's work with the instruction. A pair of bf16 occupies one float. ---- */
 
 enum { GS_BF16_ROWS = 8, GS_BF16_VECTORS = 3, GS_BF16_STRIP = 16 * GS_BF16_VECTORS };
 

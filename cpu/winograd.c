@@ -304,8 +304,8 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outp
     }
 }
 
-/* Like outputs_by_channels, if each vector of tiles has its own place in y: a few vectors at a time, so that m stays in
- * the L1 cache. */
+/* Like outputs_by_channels, if each vector of tiles has its own position in y: a few vectors at a time, so that m stays
+ * in the L1 cache. */
 ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
                                     float *y, int images, int first, int rows, const int share) {
     const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
