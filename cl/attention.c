@@ -2,7 +2,7 @@
 
 enum { TILE = 32 }; /* as in attention.cl */
 
-/* As attention_sizes in attention.cl. */
+/* Must match attention_sizes in attention.cl. */
 typedef struct attention_sizes {
     cl_int length, width, heads, causal, precision;
 } attention_sizes;
@@ -11,17 +11,17 @@ static attention_sizes sizes_of(gs_device *d, const gs_attention_sizes *s) {
     return (attention_sizes){s->length, s->width, s->heads, s->causal, (cl_int)d->precision};
 }
 
-/* One work-group for each tile of tokens, each head and each sample. */
+/* One work-group per tile of tokens, head and sample. */
 static gs_cl_grid tiles_of(gs_device *d, size_t n, const gs_attention_sizes *s) {
     return gs_cl_groups(d, n * (size_t)s->heads * gs_cl_parts((size_t)s->length, TILE));
 }
 
-/* Samples computed at once, with `copied` numbers of each copied: enough tiles for all cores. */
+/* Number of samples to compute at once if `copied` elements of each are copied: enough tiles for all cores. */
 static size_t at_once(gs_device *d, size_t n, const gs_attention_sizes *s, size_t copied) {
     return gs_cl_at_once(d, n, copied, 4 * gs_cl_of(d)->units / (size_t)s->heads + 1);
 }
 
-/* y and dx are added to tile by tile: if they are in 16 bits, in scratch memory first. */
+/* Kernels accumulate y and dx tile by tile, so 16-bit results are first summed in scratch memory. */
 static gs_status place_of_sums(gs_device *d, gs_mem to, size_t count, gs_mem *sums) {
     *sums = to;
     return to.half ? gs_cl_scratch(d, GS_CL_SCRATCH_FLOATS, count, sums) : GS_OK;
@@ -51,8 +51,8 @@ gs_status gs_cl_attention_forward(gs_device *d, gs_mem y, gs_mem softmax, gs_mem
     return GS_OK;
 }
 
-/* dq needs all keys of a query, dk and dv all queries of a key. Atomic additions would have a random order; instead a
- * GPU has two kernels that each compute the probabilities for their own sums. On a CPU a work-item has a whole head. */
+/* dq sums over all keys of a query, dk and dv over all queries of a key. Atomic additions would run in random order, so
+ * a GPU runs two kernels that each recompute the probabilities. On a CPU one work-item computes a whole head. */
 static gs_status backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y, gs_mem softmax, size_t n,
                           const gs_attention_sizes *s) {
     const size_t rows = n * (size_t)s->heads * (size_t)s->length;

@@ -1,8 +1,8 @@
 #include "attention_tile.clh"
 
-/* Attention in tiles. src/backend.h defines it; cpu/attention.c explains the tiles, and how softmax goes from tile to
- * tile. One work-group has TILE queries of a head (attention_dk_dv: TILE keys), and goes through all keys (queries),
- * TILE at a time. On a CPU it is one work-item. */
+/* Attention in tiles. src/backend.h defines it; cpu/attention.c explains the tiles, and how the softmax is carried from
+ * tile to tile. A work-group handles TILE queries of a head (in attention_dk_dv: TILE keys) and loops over all keys
+ * (queries), TILE at a time. On a CPU it is a single work-item. */
 
 typedef struct attention_sizes {
     int length, width, heads, causal, precision;
@@ -13,8 +13,8 @@ typedef struct attention_sizes {
 
 /* A work-group's head of a sample, and its tile. */
 typedef struct place {
-    int d, first, count; /* numbers of a head; the tile's first token, and how many there are */
-    size_t in, out, row; /* of the head's first token in x, in y, and in one row of a head */
+    int d, first, count; /* head size; the tile's first token and number of tokens */
+    size_t in, out, row; /* offsets of the head's first token in x, in y, and in a head's per-token array */
     size_t in_row, out_row;
     float scale; /* 1 / sqrt(d) */
 } place;
@@ -37,14 +37,14 @@ static place place_of(size_t task, attention_sizes s) {
 /* ---- forward ---- */
 
 /* y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d));
- * softmax: m_i / scale, the largest q_i k_j, then the sums */
+ * softmax: for each row the largest q_i k_j (m_i / scale), then the sums */
 __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global float *softmax,
                                          ulong softmax_at, __global const stored *x, ulong x_at, ulong n,
                                          attention_sizes s) {
     SHARED float score[TILE * ROW], side[SIDE], largest[TILE], sum[TILE], factor[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
-    if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
+    if (TASK >= n * s.heads * tiles) return; /* never true on a GPU */
     const place p = place_of(TASK, s);
     const int end = s.causal ? p.first + p.count : s.length;
     __global const stored *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
@@ -67,11 +67,11 @@ __kernel OF_ITEMS void attention_forward(__global float *y, ulong y_at, __global
     finish(y, p.out_row, softmax, s.length, largest, sum, p.count, p.d, id);
 }
 
-/* ---- backward: cpu/plain/attention.c derives it ---- */
+/* ---- backward: derived in cpu/plain/attention.c ---- */
 
 #ifdef GS_GPU
 
-/* dy_y[i] = dy_i y_i of each head; work-item (sample, head, token) */
+/* dy_y[i] = dy_i y_i for each head; work-item (sample, head, token) */
 __kernel void attention_dy_y(__global float *dy_y, __global const stored *dy, ulong dy_at,
                              __global const stored *y, ulong y_at, ulong rows, attention_sizes s) {
     const size_t row = get_global_id(0), head = row / s.length, sample = head / s.heads;
@@ -84,7 +84,7 @@ __kernel void attention_dy_y(__global float *dy_y, __global const stored *dy, ul
     dy_y[row] = sum;
 }
 
-/* The gradient of q: of its tile's queries, over all keys. */
+/* The gradient of q: for the tile's queries, summed over all keys. */
 __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global const stored *dy, ulong dy_at,
                                     __global const stored *x, ulong x_at, __global const float *softmax,
                                     ulong softmax_at, __global const float *dy_y, ulong n,
@@ -92,7 +92,7 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
-    if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
+    if (TASK >= n * s.heads * tiles) return; /* never true on a GPU */
     const place p = place_of(TASK, s);
     const int end = s.causal ? p.first + p.count : s.length;
     __global const stored *q = x + x_at + p.in + p.first * p.in_row, *k = x + x_at + p.in + s.width,
@@ -113,7 +113,7 @@ __kernel OF_ITEMS void attention_dq(__global float *dx, ulong dx_at, __global co
     }
 }
 
-/* The gradients of k and v: of its tile's keys, over all queries. */
+/* The gradients of k and v: for the tile's keys, summed over all queries. */
 __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global const stored *dy,
                                        ulong dy_at, __global const stored *x, ulong x_at,
                                        __global const float *softmax, ulong softmax_at,
@@ -121,7 +121,7 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
     SHARED float score[TILE * ROW], gradient[TILE * ROW], side[SIDE], one[TILE];
     const int id = ITEM;
     const size_t tiles = (s.length + TILE - 1) / TILE;
-    if (TASK >= n * s.heads * tiles) return; /* on a GPU there is none */
+    if (TASK >= n * s.heads * tiles) return; /* never true on a GPU */
     const place p = place_of(TASK, s);
     const int begin = s.causal ? p.first : 0;
     __global const stored *q = x + x_at + p.in, *k = q + s.width + p.first * p.in_row, *v = k + s.width;
@@ -147,8 +147,8 @@ __kernel OF_ITEMS void attention_dk_dv(__global float *dx, ulong dx_at, __global
 
 #else
 
-/* A work-item has a whole head: its scores are computed once, for the gradients of q, k and v. The first tile of
- * queries that a tile of keys meets writes their gradients, the others add to them. */
+/* A work-item computes a whole head: each score once, for the gradients of q, k and v. For each tile of keys, the first
+ * tile of queries to reach it writes the gradients, and later ones add to them. */
 __kernel OF_ITEMS void attention_backward(__global float *dx, ulong dx_at, __global const stored *dy,
                                           ulong dy_at, __global const stored *x, ulong x_at,
                                           __global const stored *y, ulong y_at, __global const float *softmax,

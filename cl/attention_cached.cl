@@ -1,8 +1,8 @@
 #include "common.clh"
 
-/* Attention of the newest tokens to all before them. src/backend.h defines it; cpu/attention.c explains how softmax
- * goes from block to block. One work-group has one token of a head, and goes through all keys up to its own, BLOCK at a
- * time. On a CPU it is one work-item. */
+/* Attention of the newest tokens to all earlier ones. src/backend.h defines it; cpu/attention.c explains how the
+ * softmax is carried from block to block. A work-group handles one token of a head and loops over all keys up to that
+ * token's, BLOCK at a time. On a CPU it is a single work-item. */
 
 typedef struct attention_sizes {
     int length, width, heads, causal;
@@ -26,8 +26,8 @@ __kernel void attention_keep(__global float *keys, ulong keys_at, __global float
 
 enum { BLOCK = GS_SUM_ITEMS };
 
-/* Each work-item has one key of a block, and then every BLOCK-th number of y: neighbours read adjacent numbers of both.
- * Each sums up the block's weights. */
+/* Each work-item handles one key of a block, then every BLOCK-th element of y: neighbours read adjacent elements of
+ * keys and values. Every work-item computes the sum of the block's weights. */
 __kernel __attribute__((reqd_work_group_size(BLOCK, 1, 1))) void
 attention_cached_forward(__global float *y, ulong y_at, __global const float *keys, ulong keys_at,
                          __global const float *values, ulong values_at, __global const float *x, ulong x_at,
@@ -49,7 +49,7 @@ attention_cached_forward(__global float *y, ulong y_at, __global const float *ke
         float score = 0, top = largest, all = 0;
         if ((int)id < count)
             for (int k = 0; k < d; k++) score += q[k] * keys[k * length + j + id];
-        barrier(CLK_LOCAL_MEM_FENCE); /* the last block has been read */
+        barrier(CLK_LOCAL_MEM_FENCE); /* everyone has read the previous block */
         weight[id] = score * scale;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int i = 0; i < count; i++) top = fmax(top, weight[i]);
@@ -74,8 +74,8 @@ attention_cached_forward(__global float *y, ulong y_at, __global const float *ke
 enum { VECTORS = 64 / GS_VECTOR, BLOCK = GS_VECTOR * VECTORS };
 #define VEC(place) (((anywhere *)(place))->v)
 
-/* score[j] = scale sum_k q[k] keys[k][j], j < count, and -INFINITY up to the end of the block. Where keys has no whole
- * vector more, number by number. */
+/* score[j] = scale sum_k q[k] keys[k][j] for j < count, and -INFINITY up to the end of the block. Where no whole vector
+ * is left in keys, computes one element at a time. */
 static void scores(float *score, __global const float *q, __global const float *keys, size_t length,
                    int count, int columns, int d, float scale) {
     for (int j = 0; j < BLOCK; j += GS_VECTOR) {
@@ -94,7 +94,7 @@ static void scores(float *score, __global const float *q, __global const float *
     for (int j = count; j < BLOCK; j++) score[j] = -INFINITY;
 }
 
-/* y = factor y + sum_j weight[j] values[j], j < count; without `add` it begins with 0 */
+/* y = factor y + sum_j weight[j] values[j], j < count; without `add` the sum starts from 0 */
 static void add_values(__global float *y, int add, float factor, const float *weight,
                        __global const float *values, int count, int d) {
     int k = 0;

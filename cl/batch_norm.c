@@ -1,6 +1,6 @@
 #include "cl/round16.h"
 
-/* The grid of a kernel for vectors: one work-item for each channel and sample. */
+/* The grid of a kernel that uses vectors: one work-item per channel and sample. */
 static gs_cl_grid vectors(const gs_batch_norm_sizes *s, size_t n) {
     return gs_cl_with_rows(gs_cl_items((size_t)s->c, 64), n);
 }
@@ -41,7 +41,7 @@ gs_status gs_cl_batch_norm_backward(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x
                                     const gs_batch_norm_sizes *s) {
     const size_t planes = n * (size_t)s->c;
     const int has_sums = sums.base != NULL;
-    const gs_mem there = has_sums ? sums : mean; /* a kernel's buffers must exist */
+    const gs_mem there = has_sums ? sums : mean; /* a kernel's buffer arguments must be valid */
     const char *file = GS_CL_FLOW(d, dy, "batch_norm");
     GS_TRY(gs_cl_rounded(d, 1, &(gs_cl_operand){&x, planes * (size_t)s->plane, false}));
     if (s->plane == 1)

@@ -3,10 +3,10 @@
 
 /* Batch normalisation. The formulas are in src/backend.h; u = (x - mean) / sqrt(var + eps).
  *
- * Sums: one work-group for each channel. On a GPU its SUMMERS work-items share a plane, or the samples if planes are
- * small; on a CPU it is one work-item, which goes through planes by vectors. The sum of a sample is added to the sum of
- * all: no sum has more than a plane or n terms, so rounding loses little. Everything else: one work-item for each
- * number of a vector, GS_LANES for each plane of an image. */
+ * Sums: one work-group per channel. On a GPU its SUMMERS work-items share a plane, or the samples if planes are small;
+ * on a CPU it is one work-item, which reads planes vector by vector. Each sample's sum is added to the total: no sum
+ * has more terms than a plane has elements, or than n, so rounding loses little. Everything else: for vector samples
+ * one work-item per element, for images GS_LANES per plane. */
 
 typedef struct batch_norm {
     int c, plane;
@@ -17,7 +17,7 @@ typedef struct batch_norm {
 #define SUMMER (get_global_id(0) % SUMMERS)
 
 /* This work-item's part of (sum (x - middle), sum (x - middle)^2), or of (sum dy, sum dy (x - middle)), over all n
- * planes of a channel. The pointers are at the first of them. */
+ * planes of a channel. The pointers address the first plane. */
 GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_dy, float middle, ulong n,
                      batch_norm s, size_t id) {
     const size_t sample = (size_t)s.c * s.plane;
@@ -43,7 +43,7 @@ GS_ONCE two sum_mine(__global const stored *x, __global const flow *dy, int has_
         }
         a += plane_a;
         b += plane_b;
-        for (; p < s.plane; p++) { /* on a CPU: the rest of the plane */
+        for (; p < s.plane; p++) { /* on a CPU: the remainder of the plane */
             const float off = number(x[p]) - middle, by = has_dy ? flowing(dy[p]) : off;
             sum.a += by;
             sum.b += by * off;
@@ -62,7 +62,7 @@ __kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_
                                                batch_norm s) {
     __local two part[SUMMERS];
     const size_t c = CHANNEL, id = SUMMER;
-    if (c >= s.c) return; /* on a GPU there is none */
+    if (c >= s.c) return; /* never true on a GPU */
     const float m = (float)n * s.plane;
     x += x_at + c * s.plane;
     two sum = sum_all(sum_mine(x, x, 0, 0, n, s, id), part, id);
@@ -73,7 +73,7 @@ __kernel OF_SUMMERS void batch_norm_statistics(__global float *mean, ulong mean_
     var[var_at + c] = fmax((sum.b - sum.a * (sum.a / m)) / m, 0.0f);
 }
 
-/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean);  dvar alike, with var m / (m - 1) */
+/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean); dvar: the same formula, with var m / (m - 1) */
 __kernel void batch_norm_running(__global float *dmean, ulong dmean_at, __global float *dvar, ulong dvar_at,
                                  __global const float *running_mean, ulong running_mean_at,
                                  __global const float *running_var, ulong running_var_at,
@@ -102,7 +102,7 @@ __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __
                                          ulong var_at, ulong n, batch_norm s, int add) {
     __local two part[SUMMERS];
     const size_t c = CHANNEL, id = SUMMER;
-    if (c >= s.c) return; /* on a GPU there is none */
+    if (c >= s.c) return; /* never true on a GPU */
     x += x_at + c * s.plane;
     dy += dy_at + c * s.plane;
     const two sum = sum_all(sum_mine(x, dy, 1, mean[mean_at + c], n, s, id), part, id);
@@ -118,7 +118,7 @@ __kernel OF_SUMMERS void batch_norm_sums(__global float *sums, ulong sums_at, __
 
 #ifndef FLOATS_FLOW
 
-/* y = w u + b, of images: work-item (plane GS_LANES + lane) */
+/* y = w u + b for images; work-item (plane GS_LANES + lane) */
 __kernel GS_OF_VECTORS void
 batch_norm_forward(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, __global const float *w,
                    ulong w_at, __global const float *b, ulong b_at, __global const float *mean, ulong mean_at,
@@ -136,7 +136,7 @@ batch_norm_forward(__global flow *y, ulong y_at, __global const flow *x, ulong x
     for (; p < s.plane; p++) store_one((flowing(x[p]) - middle) * scale + shift, y + p);
 }
 
-/* The same of vectors: work-item (channel, first sample) */
+/* y = w u + b for vectors; work-item (channel, first sample) */
 __kernel void batch_norm_forward_vectors(__global flow *y, ulong y_at, __global const flow *x, ulong x_at,
                                          __global const float *w, ulong w_at, __global const float *b,
                                          ulong b_at, __global const float *mean, ulong mean_at,
@@ -152,8 +152,8 @@ __kernel void batch_norm_forward_vectors(__global flow *y, ulong y_at, __global 
 
 #endif
 
-/* forward: y = w u + b, so dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m); without has_sums the sums are
- * not touched and count as 0 */
+/* forward: y = w u + b, so dx = w / sqrt(var + eps) (dy - sums[0] / m - u sums[1] / m); without has_sums the sums count
+ * as 0 and are not read */
 typedef struct factors {
     float scale, of_dy, of_x, middle;
 } factors;

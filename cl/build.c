@@ -1,12 +1,12 @@
 /* From source to a program: compiled, or read from the user's cache directory (io/cache.h).
  *
- * An entry's name is the SHA-256 of everything that the binary depends on: platform, device, driver, options, and the
- * source with its included files. An entry therefore cannot be out of date. A damaged entry, or one that the driver
- * refuses, is compiled again and replaced.
+ * An entry's name is the SHA-256 of everything the binary depends on: platform, device, driver, options, and the source
+ * with its included files. So an entry is never out of date. If an entry is damaged or the driver rejects it, the
+ * program is compiled again and the entry replaced.
  *
- * PoCL 3.1 has a cache too, in which processes damage each other's files (pocl issue 1480), and into which it unpacks
- * given binaries. Therefore only one process at a time compiles or unpacks; the others then find the entry. (PoCL makes
- * its machine code when a kernel is first enqueued, or, as here, when its binary is asked for.) */
+ * PoCL 3.1 has its own cache, into which it also unpacks the binaries it is given; there, processes corrupt each
+ * other's files (pocl issue 1480). So only one process at a time compiles or unpacks; the others then find the entry.
+ * (PoCL generates machine code when a kernel is first enqueued or, as here, when its binary is requested.) */
 #include "cl/cl.h"
 
 #include <stdio.h>
@@ -19,15 +19,16 @@
 
 enum { OPTIONS = 400 };
 
-/* Kernels that all workers repeat and that divide or take roots must round these alike on every device. Elsewhere that
- * would cost time on a GPU and gain nothing. */
+/* Kernels that every worker repeats must round divisions and square roots identically on every device. For other
+ * kernels, that would cost time on a GPU and gain nothing. */
 static bool rounds_quotients(const gs_cl *cl, const char *file) {
     cl_device_fp_config can = 0;
     clGetDeviceInfo(cl->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof can, &can, NULL);
     return strcmp(file, "adam.cl") == 0 && (can & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
 }
 
-/* No option that allows less exact arithmetic: a NaN must stay one, and lost digits cost days of debugging. */
+/* Sets no option that permits less exact arithmetic: a NaN must stay one, and lost precision costs days of
+ * debugging. */
 static void write_options(const gs_cl *cl, const char *file, char *options) {
     const gs_cl_tiles *t = &cl->tiles;
     char copy[30];
@@ -63,8 +64,7 @@ static gs_status build_failed(const gs_cl *cl, cl_program program, cl_int error,
     return st;
 }
 
-/* PoCL 3.1 has clang link each kernel, and clang looks for `ld` in the folders of PATH. Without it PoCL ends the
- * process. */
+/* PoCL 3.1 has clang link each kernel, and clang searches PATH for `ld`. If there is none, PoCL ends the process. */
 static bool has_linker(const char *path) {
     while (*path) {
         char file[4096];
@@ -100,7 +100,7 @@ static gs_status compile(const gs_cl *cl, const char *file, const char *source, 
     return GS_OK;
 }
 
-/* ---- what is kept ---- */
+/* ---- the cache ---- */
 
 enum { NAME = 80 };
 
@@ -131,7 +131,7 @@ static bool load(const gs_cl *cl, const char *name, const char *options, cl_prog
     return false;
 }
 
-/* A driver that returns no binary, or an empty one, leaves nothing to keep. */
+/* If the driver returns no binary, or an empty one, there is nothing to store. */
 static void store(cl_program program, const char *name) {
     size_t bytes = 0;
     if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) != CL_SUCCESS ||

@@ -1,5 +1,5 @@
-/* Convolution. On a GPU: products over padded planes (conv2d.cl), in chunks of images so that their planes need little
- * memory. On a CPU: conv2d_rows.c; with kernels of 3x3: winograd.c. With groups or dilation: conv2d_groups.c. */
+/* Convolution. On a GPU: products over padded planes (conv2d.cl), in chunks of images to keep the planes small. On a
+ * CPU: conv2d_rows.c; for 3x3 kernels: winograd.c. With groups or dilation: conv2d_groups.c. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 #include "core/memory.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what all ways share ---- */
+/* ---- shared by all algorithms ---- */
 
 gs_status gs_cl_conv2d_table(gs_device *d, const gs_conv2d_sizes *s, size_t count,
                              void (*fill)(const gs_conv2d_sizes *, cl_int *table), gs_mem *table) {
@@ -57,16 +57,16 @@ gs_status gs_cl_conv2d_weights_sum(gs_device *d, const char *file, gs_mem dw, gs
 
 /* ---- on a GPU ---- */
 
-/* These three are also declared in conv2d.cl and conv2d_planes.clh. */
+/* The next three structs are also declared in conv2d.cl and conv2d_planes.clh. */
 
 typedef struct planes {
     cl_ulong plane, image; /* floats from plane to plane, from image to image */
     cl_ulong lead, slack;  /* zeros before the first plane and after the last one */
-    cl_int c, h, w;        /* of the tensor that is copied */
+    cl_int c, h, w;        /* of the tensor being copied */
     cl_int stride_h, stride_w, pad_h, pad_w;
     cl_int grid_h, grid_w;
-    cl_int ones;  /* 1: a plane of ones after each image's others */
-    cl_int gated; /* 1: what does not pass the relu becomes 0 */
+    cl_int ones;  /* 1: a plane of ones follows each image's other planes */
+    cl_int gated; /* 1: elements masked by the relu become 0 */
 } planes;
 
 typedef struct product {
@@ -83,12 +83,12 @@ typedef struct weights {
     cl_int m, n, positions;
 } weights;
 
-/* What follows from the sizes. */
+/* Values derived from the sizes. */
 typedef struct plan {
     planes x, dy;
-    int taps_h, taps_w;    /* kernel places that fall on one phase of x */
-    size_t inputs;         /* of one output: in_c kernel_h kernel_w */
-    size_t x_size, y_size; /* floats of one image */
+    int taps_h, taps_w;    /* kernel positions that fall on one phase of x */
+    size_t inputs;         /* per output: in_c kernel_h kernel_w */
+    size_t x_size, y_size; /* floats per image */
 } plan;
 
 static int larger(int a, int b) {
@@ -96,10 +96,10 @@ static int larger(int a, int b) {
 }
 
 static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
-    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; a tile may read up to SLACK beyond a row */
+    enum { ROUND = 16, SLACK = 64 }; /* planes are whole vectors; tiles may read SLACK past a row's end */
     p->taps_h = (s->kernel_h + s->stride_h - 1) / s->stride_h;
     p->taps_w = (s->kernel_w + s->stride_w - 1) / s->stride_w;
-    /* all windows and their padding, and all pixels of x, also those that no window sees */
+    /* all windows with their padding, and all pixels of x, even those that no window covers */
     int grid_h = larger(s->out_h + p->taps_h - 1, (s->in_h + s->pad_h + s->stride_h - 1) / s->stride_h);
     int grid_w = larger(s->out_w + p->taps_w - 1, (s->in_w + s->pad_w + s->stride_w - 1) / s->stride_w);
     size_t plane = gs_cl_parts((size_t)grid_h * (size_t)grid_w, ROUND) * ROUND;
@@ -141,10 +141,10 @@ static gs_status make_plan(const gs_conv2d_sizes *s, plan *p) {
     return GS_OK;
 }
 
-/* How many images at once; in 16 bits an even number, so that the next ones begin at a float. */
+/* Images to process at once; in 16 bits an even number, so that each chunk starts at a float boundary. */
 static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     const gs_cl *cl = gs_cl_of(d);
-    size_t budget = (size_t)256 << 20, limit = 65534; /* even; a grid's third dimension has 65535 */
+    size_t budget = (size_t)256 << 20, limit = 65534; /* even; a grid's third dimension is at most 65535 */
     if (budget > cl->max_alloc / 2) budget = cl->max_alloc / 2;
     size_t largest = p->x.image > p->dy.image ? p->x.image : p->dy.image;
     size_t images = budget / (largest * sizeof(cl_float));
@@ -154,7 +154,7 @@ static size_t chunk_of(gs_device *d, const plan *p, size_t n) {
     return images < n ? images : n;
 }
 
-/* Scratch memory for `count` numbers, in 16 bits if the precision says so. */
+/* Scratch memory for `count` elements, which are 16-bit if the precision is. */
 static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t count, gs_mem *out) {
     const bool half = d->precision != GS_PRECISION_F32;
     GS_TRY(gs_cl_scratch(d, use, half ? gs_cl_parts(count, 2) : count, out));
@@ -162,23 +162,23 @@ static gs_status scratch_of_stored(gs_device *d, gs_cl_scratch_use use, size_t c
     return GS_OK;
 }
 
-/* *out = the planes of n images of a tensor; where gate is not GS_NONE, only of what passes the relu whose y it is */
+/* *out = the planes of n images of a tensor, masked by the relu whose y is `gate` unless gate is GS_NONE */
 static gs_status make_planes(gs_device *d, const char *file, gs_cl_scratch_use use, gs_mem from, gs_mem gate,
                              size_t n, planes p, gs_mem *out) {
     const size_t count = p.image / p.plane;
     gs_cl_grid grid = gs_cl_planes(d, count, (size_t)p.grid_h);
     grid.groups[2] = n;
     p.gated = gate.base != NULL;
-    if (!gate.base) gate = from; /* a kernel's buffer must exist; this one is not touched */
+    if (!gate.base) gate = from; /* a kernel's buffer argument must be valid; this one is not touched */
     GS_TRY(scratch_of_stored(d, use, p.lead + n * p.image + p.slack, out));
     return GS_CL_RUN(d, file, "conv2d_planes", grid, GS_ARG_BUFFER(*out), from, gate, GS_ARG_STRUCT(p));
 }
 
-/* place[k] for y and dw, k = (c, u, v); the last one is that of the plane of ones. Then those for dx, k = (o, u, v): u
- * and v count the kernel places that fall on one phase. */
+/* place[k] for y and dw, with k = (c, u, v); the last entry is for the plane of ones. Then those for dx, with k = (o,
+ * u, v), where u and v count the kernel positions that fall on one phase. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *place) {
     plan p;
-    if (make_plan(s, &p) != GS_OK) return; /* whoever asks for a table has made the plan */
+    if (make_plan(s, &p) != GS_OK) return; /* callers make the plan before they request a table */
     const int plane = (int)p.x.plane, grid_w = p.x.grid_w;
     for (int c = 0; c < s->in_c; c++)
         for (int u = 0; u < s->kernel_h; u++)
@@ -199,8 +199,8 @@ static gs_status find_places(gs_device *d, const gs_conv2d_sizes *s, const plan 
     return GS_OK;
 }
 
-/* If the rows of the grid and of the result are as long as those that are computed (dx without padding, and kernels of
- * 1 x 1), they form one long row, which is cut into vectors with less waste. */
+/* If the rows of the grid and of the result are as long as the computed rows (dx without padding, and 1 x 1 kernels),
+ * they form one long row, which splits into vectors with less waste. */
 static void join_rows(product *p) {
     if (p->stride_h != 1 || p->stride_w != 1 || p->pad_h != 0 || p->pad_w != 0) return;
     if (p->columns != p->grid_w || p->columns != p->w) return;
@@ -208,21 +208,21 @@ static void join_rows(product *p) {
     p->rows = p->h = 1;
 }
 
-/* The product of w (m, k) with the planes x of n images, into y. */
+/* y = the product of w (m, k) and the planes x of n images. */
 static gs_status multiply(gs_device *d, const char *file, gs_mem y, gs_mem w, gs_mem bias, gs_mem x,
                           gs_mem places, size_t n, product p) {
     const gs_cl *cl = gs_cl_of(d);
     const size_t tile = (size_t)cl->tiles.tile;
     join_rows(&p);
     p.has_bias = bias.base != NULL;
-    if (!bias.base) bias = w; /* a kernel's buffer must exist; this one is not touched */
+    if (!bias.base) bias = w; /* a kernel's buffer argument must be valid; this one is not touched */
     const gs_cl_grid grid = {
         {gs_cl_parts((size_t)p.rows * (size_t)p.columns, tile), gs_cl_parts((size_t)p.m, tile), n},
         {gs_cl_group(&cl->tiles), 1, 1}};
     return GS_CL_RUN(d, file, "conv2d_product", grid, y, w, bias, GS_ARG_BUFFER(x), places, GS_ARG_STRUCT(p));
 }
 
-/* On a GPU pooling has its own operator. */
+/* On a GPU, pooling is a separate operator. */
 bool gs_cl_fuses(gs_device *d, const gs_epilogue *e) {
     return e->relu && (!e->pool || (!gs_cl_of(d)->tiles.gpu && gs_pool2d_is_2x2(e->pool)));
 }
@@ -261,7 +261,7 @@ static gs_status forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, s
     return GS_OK;
 }
 
-/* y = w x + b, or max(w x + b, 0): of some images at a time, where x must be copied for it. */
+/* y = w x + b, or max(w x + b, 0); in groups of images if x must be copied for it. */
 gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                const gs_conv2d_sizes *s, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, s);
@@ -276,7 +276,7 @@ gs_status gs_cl_conv2d_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
     return GS_OK;
 }
 
-/* dw = dy x^T and db = dy 1^T over n images, or += with `add` */
+/* dw = dy x^T and db = dy 1^T over n images; += with `add` */
 static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   gs_mem x_places, size_t n, const gs_conv2d_sizes *s, const plan *p,
                                   bool add) {
@@ -291,8 +291,8 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
                  .n = (int)p->inputs + bias,
                  .positions = (s->out_h - 1) * p->dy.grid_w + s->out_w};
     const size_t m = (size_t)t.m, columns = (size_t)t.n;
-    /* A group of images is summed in registers, then the groups are added up. Groups are small enough to give work to
-     * all of a GPU. */
+    /* Each group of images is summed in registers, then the groups are added up. Groups are small enough to give the
+     * whole GPU work. */
     enum { ENOUGH = 512 };
     gs_cl_grid grid = {
         {gs_cl_parts(columns, (size_t)cl->tiles.tile), gs_cl_parts(m, (size_t)cl->tiles.tile), 1},
@@ -307,7 +307,7 @@ static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_
     return gs_cl_conv2d_weights_sum(d, file, dw, db, part, groups, s, add);
 }
 
-/* *out = w^T, a row for each phase of each input channel */
+/* *out = w^T, with one row for each phase of each input channel */
 static gs_status transpose_w(gs_device *d, const char *file, gs_mem w, const gs_conv2d_sizes *s,
                              const plan *p, int rows, int columns, gs_mem *out) {
     gs_cl_grid grid = gs_cl_items((size_t)s->out_c, 8);
@@ -317,7 +317,7 @@ static gs_status transpose_w(gs_device *d, const char *file, gs_mem w, const gs_
                      s->kernel_h, s->kernel_w, p->taps_h, p->taps_w, s->stride_h, s->stride_w);
 }
 
-/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it lets dy pass only where its y > 0 */
+/* forward: y = w x + b, so dw = dy x^T, db = dy 1^T, dx = w^T dy; a relu after it passes dy only where y > 0 */
 gs_status gs_cl_conv2d_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, const gs_conv2d_sizes *s, bool add, const gs_epilogue *then) {
     gs_epilogue e = gs_epilogue_of(d, then, s);

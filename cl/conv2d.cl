@@ -4,42 +4,42 @@
 /* Convolution on a GPU, without im2col. (On a CPU: conv2d_rows.cl.)
  *
  * The usual method copies every window of x into a column of a matrix and multiplies that by w. For a 3 x 3 kernel the
- * matrix is nine times as large as x, and has to be written and read. But its rows are already in memory if x is stored
- * with its padding: with stride 1, the row for (channel c, kernel position u, v) is the padded plane of c itself, seen
+ * matrix is nine times as large as x, and must be written and read. But its rows are already in memory if x is stored
+ * with its padding: with stride 1, the row for (channel c, kernel position u, v) is the padded plane of c itself, read
  * from u rows further down and v columns further right. So the product reads B(k, position) at
  *
  *     x[image + place[k] + r grid_w + s]        for k = (c, u, v), position = (r, s)
  *
- * and only the padded planes and the table `place` have to be made.
+ * and only the padded planes and the table `place` must be computed.
  *
  * With a stride the plane is split into stride_h x stride_w planes ("phases"), one for each remainder of the pixel's
- * place modulo the stride; inside each of them the windows again move by 1:
+ * coordinates modulo the stride; within each phase the windows again move by 1:
  *
  *     stride 2, one row of x:    0 1 2 3 4 5 6 7   ->   0 2 4 6   (v = 0, 2, ..)
  *                                                       1 3 5 7   (v = 1, 3, ..)
  *
- * All planes, those of dy too, have the same grid of grid_h x grid_w elements, chosen so large that the zeros at the
- * end of one row (one plane) are the padding before the next. A last plane of ones makes b a weight like the others,
+ * All planes, including those of dy, have the same grid of grid_h x grid_w elements, large enough that the zeros at the
+ * end of one row (or plane) are the padding before the next. A final plane of ones turns b into an ordinary weight
  * whose input is always 1. So there are three products:
  *
  *     y  = w  x     B from x's planes
  *     dw = dy x^T   summed over positions and images; both contiguous along the positions
- *     dx = w^T dy   the same as y, from dy's planes seen from u rows further up and v columns further left, computed
- *                   for each phase of x with the kernel places that fall on it
+ *     dx = w^T dy   like y, from dy's planes read from u rows further up and v columns further left, computed for
+ *                   each phase of x with the kernel positions that fall on it
  */
 
 /* ---- y = w x, and dx = w^T dy ---- */
 
-/* As `product` in cl/conv2d.c. */
+/* Must match `product` in cl/conv2d.c. */
 typedef struct product {
     ulong image;                                        /* floats from image to image in x */
     int m, k;                                           /* rows of w; length of the sum */
-    int grid_w, first_row, first_column, rows, columns; /* the positions that are computed */
+    int grid_w, first_row, first_column, rows, columns; /* the positions to compute */
     int h, w, stride_h, stride_w, pad_h, pad_w;         /* of the result, whose planes may be phases */
-    int has_bias, relu;                                 /* what is done to it at the end */
+    int has_bias, relu;                                 /* applied to the result at the end */
 } product;
 
-/* Position (r, ..) of row m of the product in the result: the start of one of its rows, or NULL if outside. */
+/* Where positions (r, ..) of row m of the product go: the start of a row of the result, or NULL if it lies outside. */
 static __global flow *result_row(__global flow *y, ulong image, int m, int r, product p) {
     const int phase = m / p.stride_w, channel = phase / p.stride_h;
     const int channels = p.m / (p.stride_h * p.stride_w);
@@ -85,14 +85,14 @@ conv2d_product(__global flow *y, ulong y_at, __global const stored *w, ulong w_a
 
 /* ---- dw = dy x^T ---- */
 
-/* As `weights` in cl/conv2d.c. */
+/* Must match `weights` in cl/conv2d.c. */
 typedef struct weights {
-    ulong lead, plane, dy_image, x_image; /* of the two tensors' planes */
-    ulong images, group;                  /* how many, and how many of them each work-group sums */
-    int m, n, positions; /* dw's rows and columns, db's column included; length of the sum in an image */
+    ulong lead, plane, dy_image, x_image; /* for the planes of dy and x */
+    ulong images, group;                  /* how many; how many of them each work-group sums */
+    int m, n, positions; /* dw's rows and columns, including db's column; length of the sum in an image */
 } weights;
 
-/* part[group][o][q] = sum over the group's images and over positions of dy[o][position] x[q][position] */
+/* part[group][o][q] = sum over the group's images and all positions of dy[o][position] x[q][position] */
 
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 conv2d_weights(__global float *part, __global const stored *dy, __global const stored *x,

@@ -1,15 +1,15 @@
-/* Convolution with groups or dilation, as conv2d_groups.cl explains. */
+/* Convolution with groups or dilation; explained in conv2d_groups.cl. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
-/* Channels that a work-item computes if a group has as many; else one. A kernel for each case. */
+/* Channels per work-item if a group has at least that many; else one. Each case has its own kernel. */
 enum { BLOCK = 4 };
 
 static size_t block_of(int channels) {
     return channels >= BLOCK ? BLOCK : 1;
 }
 
-/* All groups' blocks of channels. */
+/* The number of channel blocks in all groups. */
 static size_t blocks_of(const gs_conv2d_sizes *s, int channels) {
     return (size_t)s->groups * gs_cl_parts((size_t)channels, block_of(channels));
 }
@@ -25,8 +25,8 @@ gs_status gs_cl_conv2d_groups_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w
                      GS_ARG_STRUCT(s));
 }
 
-/* Each work-item of the first kernel sums one weight, or those of a block, over some rows of dy, few enough that all of
- * a device has work. The second kernel adds these sums up. */
+/* Each work-item of the first kernel sums one weight, or a block's weights, over some rows of dy, few enough that the
+ * whole device has work. The second kernel adds up these sums. */
 static gs_status weights_gradient(gs_device *d, const char *file, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                   size_t n, const gs_conv2d_sizes *s, bool add) {
     const gs_cl *cl = gs_cl_of(d);

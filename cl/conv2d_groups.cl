@@ -1,25 +1,25 @@
 #include "stored.clh"
 #include "conv2d_sum.clh"
 
-/* Convolution with groups, depthwise included, and with dilation: straight from the formulas, no matrix and no copy.
+/* Convolution with groups (including depthwise) and dilation, computed directly from the formulas: no matrix, no copy.
  *
  *     forward    y[o][r][s] = b[o] + sum_{c,u,v} w[o][c][u][v] x[first + c][r stride_h + u dilation_h - pad_h][...]
  *     backward   dw[o][c][u][v] (+)= sum_{i,r,s} dy[o][r][s] x[first + c][r stride_h + u dilation_h - pad_h][...]
  *                dx[first + c][h][q] = sum_{o,u,v} w[o][c][u][v] dy[o][(h + pad_h - u dilation_h) / stride_h][...],
- *                where these divisions leave no remainder
+ *                over the terms whose divisions leave no remainder
  *
- * A work-item has a row, or several, of `block` planes of one group's channels, GS_VECTOR columns at a time. Their sums
- * stay in registers, and each loaded number counts in all of them. The last block of a group may reach beyond it: then
- * it computes its last channel again, which is not stored. Each kernel exists for a block of 1 and of 4. */
+ * A work-item handles one or more rows of `block` channels of one group, GS_VECTOR columns at a time. Their sums stay
+ * in registers, and each loaded element contributes to all of them. If the last block of a group is not full, it
+ * computes its last channel repeatedly, but stores it once. Each kernel exists for blocks of 1 and of 4. */
 
-/* As gs_conv2d_sizes. */
+/* Must match gs_conv2d_sizes. */
 typedef struct conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
     int groups, dilation_h, dilation_w;
 } conv2d_sizes;
 
-enum { MOST = 4 }; /* channels of a block */
+enum { MOST = 4 }; /* channels per block */
 
 #if GS_VECTOR == 1
 static vec of_lanes(const float *lane) {
@@ -31,7 +31,7 @@ static vec of_lanes(const float *lane) {
 }
 #endif
 
-/* row[at], row[at + step], ..., 0 outside of its `count` numbers */
+/* row[at], row[at + step], ..., or 0 outside its `count` elements */
 static vec pixels(__global const stored *row, int at, int step, int count) {
     if (step == 1 && at >= 0 && at + GS_VECTOR <= count) return load_stored(row + at);
     float lane[GS_VECTOR];
@@ -39,7 +39,7 @@ static vec pixels(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* The other way round: row[at / step], row[(at + 1) / step], ..., 0 where that leaves a rest */
+/* The inverse: row[at / step], row[(at + 1) / step], ..., or 0 where the division leaves a remainder */
 static vec spread(__global const stored *row, int at, int step, int count) {
     if (step == 1) return pixels(row, at, 1, count);
     float lane[GS_VECTOR];
@@ -48,7 +48,7 @@ static vec spread(__global const stored *row, int at, int step, int count) {
     return of_lanes(lane);
 }
 
-/* The first `count` columns of v, or all */
+/* The first `count` columns of v, or all if there are fewer */
 static void put(vec v, __global flow *to, int count) {
 #if GS_VECTOR == 1
     store_flow(v, to);
@@ -57,16 +57,15 @@ static void put(vec v, __global flow *to, int count) {
 #endif
 }
 
-/* a / b. Signed on purpose, where a % b is not: see `rest` in common.clh. */
+/* a / b. Deliberately signed, although a % b is not: see `rest` in common.clh. */
 static size_t quotient(size_t a, int b) {
     return (size_t)((long)a / b);
 }
 
-/* Block `number` of the blocks of all groups of all images, where each group has `channels` channels. */
+/* Block `number`, counted over the blocks of all groups of all images; each group has `channels` channels. */
 typedef struct place {
     size_t image;
-    int group, first,
-        last; /* of the group's channels: the block's first, and the last one that it may have */
+    int group, first, last; /* of the group's channels: the first in the block, and the last that exists */
 } place;
 static place place_of(size_t number, int groups, int channels, const int block) {
     const int blocks = (channels + block - 1) / block;
@@ -108,7 +107,7 @@ static void forward(const int block, size_t unit, int lane, int row, int rows, _
         }
 }
 
-/* work-item: gs_cl_planes */
+/* work-item: see gs_cl_planes */
 #define FORWARD(name, block)                                                                                 \
     __kernel GS_OF_VECTORS void name(__global flow *y, ulong y_at, __global const stored *x, ulong x_at,     \
                                      __global const stored *w, ulong w_at, __global const float *b,          \
@@ -152,7 +151,7 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
         }
 }
 
-/* work-item: gs_cl_planes */
+/* work-item: see gs_cl_planes */
 #define GRADIENT(name, block)                                                                                \
     __kernel GS_OF_VECTORS void name(__global flow *dx, ulong dx_at, __global const stored *dy, ulong dy_at, \
                                      __global const stored *w, ulong w_at, ulong planes, conv2d_sizes s) {   \
@@ -162,8 +161,8 @@ static void gradient(const int block, size_t unit, int lane, int row, int rows, 
 GRADIENT(conv2d_groups_dx, 1)
 GRADIENT(conv2d_groups_dx_4, 4)
 
-/* part[some rows of dy][o][k] = their part of dw[o][k], k = (c, u, v), or of db[o] in a column behind those, for a
- * block of o. Part t of the rows, which are those of all images, one image after the other. */
+/* part[t][o][k] = what part t of dy's rows contributes to dw[o][k], k = (c, u, v), or to db[o], in a column after
+ * those, for a block of o. The rows are those of all images in order. */
 static void weights(const int block, size_t unit, __global float *part, __global const stored *dy,
                     __global const stored *x, int columns, ulong parts, ulong rows, conv2d_sizes s) {
     const int in_c = s.in_c / s.groups, out_c = s.out_c / s.groups, places = s.kernel_h * s.kernel_w;

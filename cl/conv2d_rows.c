@@ -1,4 +1,4 @@
-/* Convolution on a CPU, image by image, as conv2d_rows.cl explains. Each of the two kernels does all the work for some
+/* Convolution on a CPU, image by image; explained in conv2d_rows.cl. Each of the two kernels does all the work for some
  * images: a core finds what it wrote in its own cache, and kernels rarely wait for each other. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
@@ -25,7 +25,7 @@ static size_t depth_of(const gs_conv2d_sizes *s) {
 
 enum { ROUND = 16 }; /* whole vectors of any width */
 
-/* What follows from the sizes. */
+/* Values derived from the sizes. */
 static conv_rows shape_of(const gs_conv2d_sizes *s) {
     const size_t padded_h = (size_t)s->in_h + 2 * (size_t)s->pad_h, out_w = (size_t)s->out_w;
     conv_rows r = {.s = *s, .group = 1, .phase = gs_cl_parts(padded_h, (size_t)s->stride_h) * out_w};
@@ -45,9 +45,9 @@ static size_t table_size(const gs_conv2d_sizes *s) {
            2 * (size_t)(s->out_c * s->kernel_h);
 }
 
-/* The table holds, for each position in the kernel, where its row of X begins and where it is in a row of w, in the
- * order (c, v, u), in which neighbours share a plane; then the rows of w; then those of w^T, which are (c, v). For each
- * phase of dX it holds the columns (o, u) of w^T: where they begin in the copy of dy, and where they are in w. */
+/* For each kernel position, the table holds where its row of X starts and its index in a row of w, in the order (c, v,
+ * u), in which neighbours share a plane. Then come the rows of w, and then those of w^T, indexed by (c, v). For each
+ * phase of dX it holds the columns (o, u) of w^T: where they start in the copy of dy, and their index in w. */
 static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
     const conv_rows r = shape_of(s);
     const int depth = (int)depth_of(s), kernel = s->kernel_h * s->kernel_w;
@@ -74,7 +74,7 @@ static void fill_table(const gs_conv2d_sizes *s, cl_int *to) {
 
 /* ---- the kernels ---- */
 
-/* True if `low` tiles, three vectors wide instead of two, compute less beyond the edges of a product. Strips of one
+/* Whether `low` tiles, three vectors wide instead of two, compute less past the edges of a product. Strips of one
  * vector fill the rest. (Backward has only these tiles: a kernel with both takes longer to compile.) */
 static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
     const size_t high = (size_t)t->rows, low = (size_t)gs_cl_rows_low(t),
@@ -83,13 +83,13 @@ static bool use_low(const gs_cl_tiles *t, size_t rows, size_t columns) {
            gs_cl_parts(rows, high) * high * vectors;
 }
 
-/* Floats of packed matrices with this many columns in total, counting one column of each for its bias. */
+/* The floats in packed matrices with this many columns in total, counting one per matrix for its bias. */
 static size_t packed_size(const gs_cl_tiles *t, bool low, size_t rows, size_t columns) {
     const size_t height = (size_t)(low ? gs_cl_rows_low(t) : t->rows);
     return gs_cl_parts(rows, height) * height * columns;
 }
 
-/* The kernels count in ints. */
+/* The kernels index with ints. */
 static gs_status find_groups(gs_device *d, const conv_rows *r, size_t tasks, size_t *groups) {
     const bool fits = r->size <= INT_MAX && (size_t)r->s.out_c * r->dy_plane <= INT_MAX &&
                       (size_t)r->s.out_c * depth_of(&r->s) <= INT_MAX;
@@ -117,8 +117,8 @@ gs_status gs_cl_conv2d_rows_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, 
                            GS_ARG_BUFFER(table), GS_ARG_STRUCT(r));
 }
 
-/* Backward: the largest number of sums of dw, of `floats` floats each. Several tasks for each core, so that no core
- * waits long for another, but not so many that the sums outgrow the device's memory. */
+/* Backward: the largest number of partial dw sums, each of `floats` floats. Several tasks per core keep cores from
+ * waiting long for one another, but the sums must fit in the device's memory. */
 static size_t most_sums(const gs_cl *cl, size_t floats) {
     enum { PER_CORE = 8 };
     const size_t budget = ((size_t)32 << 20) / sizeof(cl_float), can = budget / floats,
@@ -129,9 +129,9 @@ static size_t most_sums(const gs_cl *cl, size_t floats) {
 gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x,
                                      gs_mem w, size_t n, const gs_conv2d_sizes *s, bool add,
                                      const gs_epilogue *e) {
-    /* Take enough images together that a tile's sums run over a LONG row of positions, because adding up its vectors at
-     * the end costs as much as about ten of them. Take no more, and no more than about CACHED floats, which stay in a
-     * core's cache. */
+    /* Group enough images that a tile sums over a LONG row of positions, because the final addition of its vectors
+     * costs about as much as ten positions. Group no more than that, and no more than about CACHED floats, which stay
+     * in a core's cache. */
     enum { LONG = 768, CACHED = 1 << 17 };
     conv_rows r = shape_of(s);
     gs_mem scratch, part, table;
@@ -157,7 +157,7 @@ gs_status gs_cl_conv2d_rows_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem 
     r.memory = (size_t)r.samples * of_sample + of_all + r.image;
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "conv2d_rows");
     const size_t copied = gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y) + gs_cl_copied(e->y, of_y);
-    /* whole tasks, so that the sums are the same ones */
+    /* whole tasks, so that the partial sums do not change */
     const size_t images = gs_cl_at_once(d, n, copied, gs_cl_of(d)->units * r.group),
                  some = images < n ? (images / r.group + 1) / 2 * 2 : tasks;
     GS_TRY(find_groups(d, &r, some, &groups));

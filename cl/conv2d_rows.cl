@@ -3,29 +3,29 @@
 #include "conv2d_sum.clh"
 #include "max_pool2d_2x2.clh"
 
-/* Convolution on a CPU, as in cpu/conv2d.c: image by image, with a work-item's data of an image in its cache.
- * cpu/conv2d_rows.h explains the planes of an image, which hold the rows X[at[k] + p] of the matrix of patches;
- * cpu/conv2d.c has the products with it, which are the same here.
+/* Convolution on a CPU, as in cpu/conv2d.c: image by image, so that the image a work-item is processing stays in its
+ * cache. cpu/conv2d_rows.h explains the planes of an image, which hold the rows X[at[k] + p] of the matrix of patches;
+ * cpu/conv2d.c explains the products with that matrix, which are the same here.
  *
- * If relu and a max pooling follow, y is four times smaller. Forward then computes the y of one image in separate
- * memory, and pools it while it is in the cache. Backward spreads an image's dy to the elements that it came from, and
- * finds it in the cache too. */
+ * If relu and a max pooling follow, y is four times smaller. Forward then computes one image's y in separate memory,
+ * and pools it while it is still cached. Backward spreads an image's dy to the elements it came from, and uses it while
+ * it is still cached, too. */
 
 /* ---- y = w X, and dX = w^T dy ---- */
 
-enum { WIDE = 3 }; /* vectors in a row of a tile, at most */
+enum { WIDE = 3 }; /* most vectors in a row of a tile */
 
 typedef struct product {
     int rows, depth, columns;
-    size_t y_row;               /* floats from row to row of y */
+    size_t y_row;               /* distance between rows of y, in floats */
     __global const float *w;    /* tiles of rows, see pack */
-    __global const float *bias; /* NULL, or one for each row */
-    __global const int *place;  /* for each k: where its row of X begins, and where it is in a row of w */
+    __global const float *bias; /* NULL, or one per row */
+    __global const int *place;  /* for each k: where its row of X starts, and its index in a row of w */
     int relu;
 } product;
 
-/* to[tile][k][i] = w(row tile high + i, k), with the row's bias before its first k, so that a tile is read in one
- * stream; rows beyond the last are the last again. row: where in w each row begins. */
+/* to[tile][k][i] = w(row tile high + i, k), preceded by the rows' biases, so that a tile is read in one stream; past
+ * the end, the last row is repeated. row: where each row of w starts. */
 static void pack(__global float *to, __global const stored *w, __global const int *row, product p, int high) {
     for (int first = 0; first < p.rows; first += high, to += high * (p.depth + 1))
         for (int i = 0; i < high; i++) {
@@ -37,8 +37,7 @@ static void pack(__global float *to, __global const stored *w, __global const in
 }
 
 /* All rows of y for `wide` vectors of columns, in tiles of `high` rows ("broadcast" in tile.clh). at: where the vectors
- * begin. always_inline: high and wide are then constants, and the unrolled loops keep only iterations below
- * them. */
+ * start. always_inline makes high and wide constants, so the unrolled loops keep only iterations below them. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < GS_ROWS; i++) if (i < high)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < WIDE; j++) if (j < wide)
 __attribute__((always_inline)) static void strip(__global float *y, __global const float *x, product p,
@@ -66,7 +65,7 @@ __attribute__((always_inline)) static void strip(__global float *y, __global con
             EACH_ROW if (row + i < p.rows) {
                 EACH_VECTOR store(sum[i][j], to + i * p.y_row + at[j]);
             }
-        } else { /* narrower than a vector: one by one, through memory */
+        } else { /* narrower than a vector: one element at a time, through memory */
             float part[GS_ROWS][GS_VECTOR];
             EACH_ROW GS_PASTE(vstore, GS_VECTOR)(sum[i][0], 0, part[i]);
 #pragma unroll 1
@@ -77,8 +76,8 @@ __attribute__((always_inline)) static void strip(__global float *y, __global con
     }
 }
 
-/* Strips of `wide` vectors, and strips of one vector at the right edge, where no wider strip fits. A vector that
- * would pass the edge is moved back, and overlaps the one before it. */
+/* Strips of `wide` vectors, then strips of one vector at the right edge, where no wider strip fits. A vector that would
+ * pass the edge is moved back so that it overlaps the one before it. */
 __attribute__((always_inline)) static void tiles(__global float *y, __global const float *x, product p,
                                                  const int high, const int wide) {
     int column = 0;
@@ -86,13 +85,13 @@ __attribute__((always_inline)) static void tiles(__global float *y, __global con
     if (column < p.columns) strip(y, x, p, column, high, 1);
 }
 
-/* y and index of one image from its y before pooling, behind which there is room */
+/* Pool one image: compute y and index from the unpooled y, whose buffer extends past its end. */
 static void pool_image(__global flow *y, __global int *index, __global const float *unpooled, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = s.out_c * h;
     forward_2x2(y, index, unpooled, rows, rows * w, h, w, s.relu);
 }
 
-/* A task is an image. The table begins with the places of y = w X and dw = dy X^T, rows of w, and rows of w^T. */
+/* A task is one image. The table starts with the offsets for y = w X and dw = dy X^T, rows of w, and rows of w^T. */
 GS_ONCE void forward_images(__global flow *y, __global int *index, __global const stored *x,
                             __global const stored *w, __global const float *bias, __global float *scratch,
                             __global const int *table, conv_rows s, GS_TASKS) {
@@ -142,7 +141,7 @@ __kernel GS_OF_VECTORS void conv2d_rows_forward(__global flow *y, ulong y_at, __
 /* ---- dw and dx ---- */
 
 /* part[o][k] += sum over images and positions of dy[o][position] X[k][position]: the "dot" tile of tile.clh. The last
- * vector goes beyond the last position, where dy's plane has zeros. */
+ * vector extends past the last position, where dy's plane holds zeros. */
 static void add_weights(__global float *part, __global const float *dy, __global const float *x,
                         __global const int *place, int images, conv_rows s) {
     const int depth = s.in_c * s.kernel_h * s.kernel_w, positions = s.out_h * s.out_w;
@@ -177,7 +176,7 @@ static void add_weights(__global float *part, __global const float *dy, __global
         }
 }
 
-/* The sum of a plane of dy: by vectors, and then the rest. */
+/* The sum of a plane of dy: vector by vector, then the remaining elements. */
 static float sum_of_plane(__global const float *from, int count) {
     vec sums = 0;
     int i = 0;
@@ -187,7 +186,7 @@ static float sum_of_plane(__global const float *from, int count) {
     return sum;
 }
 
-/* Copy a plane of dy, without what a relu after y holds back. */
+/* Copy a plane of dy, zeroing the elements that a relu after y blocks. */
 static void copy_plane(__global float *to, __global const stored *dy, __global const stored *relu_y,
                        conv_rows s) {
     const int positions = s.out_h * s.out_w;
@@ -199,9 +198,9 @@ static void copy_plane(__global float *to, __global const stored *dy, __global c
     for (; i < positions; i++) to[i] = s.relu && !passes(relu_y[i]) ? 0 : number(dy[i]);
 }
 
-/* The same from pooled dy: each element goes to its index, and all else is 0. Only `room` elements of dy may be read,
- * so short rows may be left at the end of the image's last plane that no vector fits. The vectors of short rows extend
- * beyond the plane, where there must be zeros. */
+/* The same for pooled dy: each element goes to its index; all others are 0. Only `room` elements of dy may be read, so
+ * at the end of the image's last plane there may be short rows too close to the end for a vector load. The vectors of
+ * short rows extend past the plane, where there must be zeros. */
 static void spread_plane(__global float *to, __global const stored *dy, __global const stored *relu_y,
                          __global const int *index, int room, conv_rows s) {
     const int h = s.out_h / 2, w = s.out_w / 2, rows = min(h, (int)rows_with_room(room, w));
@@ -211,7 +210,7 @@ static void spread_plane(__global float *to, __global const stored *dy, __global
     for (int i = rows * w; i < h * w; i++) to[index[i]] = passes(relu_y[i]) ? number(dy[i]) : 0;
 }
 
-/* Put one image of dy between its margins of zeros; add its sums to db, whose elements are db_row floats apart. */
+/* Put one image of dy between margins of zeros; add each plane's sum to db, whose elements are db_row floats apart. */
 static void copy_dy(__global float *to, __global const stored *dy, __global const stored *relu_y,
                     __global const int *index, __global float *db, size_t db_row, conv_rows s) {
     const int positions = s.out_h * s.out_w, plane = s.pool ? positions / 4 : positions;
@@ -225,8 +224,8 @@ static void copy_dy(__global float *to, __global const stored *dy, __global cons
     }
 }
 
-/* One phase of dX. Its rows first .. end - 1 belong to the image, not to its padding; it sees `taps` rows of the
- * kernel. */
+/* One phase of dX. Only its rows first .. end - 1 belong to the image; the others are padding. It uses `taps` rows of
+ * the kernel. */
 typedef struct phase_of {
     int first, end, taps;
 } phase_of;
@@ -276,8 +275,8 @@ static void image_gradient(__global flow *dx, __global float *planes, __global f
     image_from_planes(dx, planes, room, s);
 }
 
-/* part[task] = the sums of dw, and db behind each row of it, over the task's images, which conv2d_weights_sum adds up;
- * and dx. */
+/* Computes dx, and part[task]: dw summed over the task's images, with db after each row. conv2d_weights_sum adds up the
+ * parts. */
 GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *relu_y, __global const int *index,
                              __global const stored *x, __global const stored *w, __global float *scratch,

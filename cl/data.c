@@ -1,6 +1,6 @@
 #include "cl/cl.h"
 
-/* bytes_to_float and one_hot: from stored samples to tensors. */
+/* bytes_to_float and one_hot: convert stored samples to tensors. */
 
 _Static_assert(sizeof((gs_byte_scale *)0)->scale == sizeof(cl_float4), "the kernel takes each as a float4");
 

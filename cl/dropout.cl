@@ -1,11 +1,11 @@
 #include "stored.clh"
 #include "philox.clh"
 
-/* y[i] = x[i] scale if uniform(word of element i) >= p, else 0; scale is 1 / (1 - p). Forward, and backward with dy
- * for x and dx for y: the mask is drawn again instead of being kept.
+/* y[i] = x[i] scale if uniform(word of element i) >= p, else 0; scale is 1 / (1 - p). Used for forward, and for
+ * backward with dy for x and dx for y: the mask is drawn again instead of being stored.
  *
- * One work-item for each block of four random words, and so for up to four elements: this batch may begin and end in
- * the middle of a block. Element i of the batch is number first + i of the global batch. */
+ * One work-item per block of four random words, and thus for up to four elements: this batch may start and end in the
+ * middle of a block. Element i of the batch is element first + i of the global batch. */
 __kernel void dropout(__global flow *y, ulong y_at, __global const flow *x, ulong x_at, ulong count, float p,
                       float scale, ulong key, ulong hi, ulong first) {
     y += y_at;

@@ -1,10 +1,10 @@
-/* The element-wise operators (GS_ELEMENT_WISE in backend.h): NAME uses the kernels NAME_forward and NAME_backward in
- * cl/NAME.cl. */
+/* The element-wise operators (GS_ELEMENT_WISE in backend.h): operator NAME uses the kernels NAME_forward and
+ * NAME_backward in cl/NAME.cl. */
 #include "cl/round16.h"
 
 #include <string.h>
 
-/* Compute `out` from a, from b if it exists, and from a number unless that is NULL. */
+/* Compute `out` from a, from b if it exists, and from *number unless that is NULL. */
 static gs_status run(gs_device *d, const char *file, const char *kernel, gs_mem out, gs_mem a, gs_mem b,
                      size_t count, const float *number) {
     gs_cl_arg arg[5] = {GS_ARG(out), GS_ARG(a)};
@@ -16,7 +16,7 @@ static gs_status run(gs_device *d, const char *file, const char *kernel, gs_mem 
     return gs_cl_run(d, file, kernel, gs_cl_elements(d, count), arg, args);
 }
 
-/* The same with a rounded b. */
+/* Like run, with b rounded. */
 static gs_status run_rounded(gs_device *d, const char *file, const char *kernel, gs_mem out, gs_mem a,
                              gs_mem b, size_t count, const float *number) {
     const size_t some = gs_cl_at_once(d, count, gs_cl_copied(b, 1), 1);
@@ -29,7 +29,7 @@ static gs_status run_rounded(gs_device *d, const char *file, const char *kernel,
     return GS_OK;
 }
 
-/* In addition to dy, backward reads y unchanged or x rounded. */
+/* Besides dy, backward reads y unchanged or x rounded. */
 #define RUN_y(d, dx, name, ...) run(d, GS_CL_AS(d, dx, name), __VA_ARGS__)
 #define RUN_x(d, dx, name, ...) run_rounded(d, GS_CL_FLOW(d, dx, name), __VA_ARGS__)
 

@@ -6,8 +6,8 @@ gs_status gs_cl_embedding_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, si
                      gs_cl_with_rows(gs_cl_items((size_t)c, 64), n), y, x, w, n, rows, c, first, other);
 }
 
-/* Slices of the table: on a GPU enough to keep it busy, on a CPU several for each core. The result does not depend on
- * their number. */
+/* Split the table into slices: on a GPU enough to keep it busy, on a CPU several per core. The result does not depend
+ * on their number. */
 gs_status gs_cl_embedding_backward(gs_device *d, gs_mem dw, gs_mem dy, gs_mem x, size_t n, int rows, int c,
                                    int first, bool add) {
     enum { GPU_SLICES = 64 };

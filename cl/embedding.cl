@@ -1,6 +1,6 @@
 #include "stored.clh"
 
-/* The row of the table that x names; -1: none (cpu/cpu.h) */
+/* The table row that x names; -1: none (cpu/cpu.h) */
 static int row_of(float x, int rows) {
     if (!(x >= 0 && x < (float)rows)) return -1;
     const int row = (int)x;
@@ -21,9 +21,9 @@ __kernel void embedding_forward(__global flow *y, ulong y_at, __global const flo
 
 /* forward: y[i] = w[x[i] - first], so dw[r] is the sum of dy[i] over the i with x[i] = first + r.
  *
- * Several tokens may name one row. Atomic additions would have a random order; instead each work-item has its own
- * columns and rows, every `slices`-th row, and goes through all tokens in order: reading a number that all work-items
- * read is cheap. Work-item (first column, slice); on a CPU it has all columns. */
+ * Several tokens may name the same row. Atomic additions would run in random order, so each work-item owns some columns
+ * of every `slices`-th row, and loops over all tokens in order: reading an element that all work-items read is cheap.
+ * Work-item (first column, slice); on a CPU it owns all columns. */
 __kernel void embedding_backward(__global float *dw, ulong dw_at, __global const flow *dy, ulong dy_at,
                                  __global const float *x, ulong x_at, ulong n, int rows, int c, int first,
                                  int slices) {

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The names of OpenCL 1.2's error codes in order: without "CL_", from -1 on ... */
+/* The names of OpenCL 1.2's error codes in order: without "CL_", starting at -1 ... */
 static const char failures[] =
     "DEVICE_NOT_FOUND DEVICE_NOT_AVAILABLE COMPILER_NOT_AVAILABLE MEM_OBJECT_ALLOCATION_FAILURE "
     "OUT_OF_RESOURCES OUT_OF_HOST_MEMORY PROFILING_INFO_NOT_AVAILABLE MEM_COPY_OVERLAP IMAGE_FORMAT_MISMATCH "
     "IMAGE_FORMAT_NOT_SUPPORTED BUILD_PROGRAM_FAILURE MAP_FAILURE MISALIGNED_SUB_BUFFER_OFFSET "
     "EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST COMPILE_PROGRAM_FAILURE LINKER_NOT_AVAILABLE "
     "LINK_PROGRAM_FAILURE DEVICE_PARTITION_FAILED KERNEL_ARG_INFO_NOT_AVAILABLE";
-/* ... and without "CL_INVALID_", from CL_INVALID_VALUE, -30, on. */
+/* ... and without "CL_INVALID_", starting at CL_INVALID_VALUE, -30. */
 static const char arguments[] =
     "VALUE DEVICE_TYPE PLATFORM DEVICE CONTEXT QUEUE_PROPERTIES COMMAND_QUEUE HOST_PTR MEM_OBJECT "
     "IMAGE_FORMAT_DESCRIPTOR IMAGE_SIZE SAMPLER BINARY BUILD_OPTIONS PROGRAM PROGRAM_EXECUTABLE "
@@ -20,7 +20,7 @@ static const char arguments[] =
     "MIP_LEVEL GLOBAL_WORK_SIZE PROPERTY IMAGE_DESCRIPTOR COMPILER_OPTIONS LINKER_OPTIONS "
     "DEVICE_PARTITION_COUNT";
 
-/* name = BEGIN and the word of that number, from 0; unchanged if there is none. */
+/* name = `begin` followed by word `number`, counting from 0; unchanged if there is no such word. */
 static void name_it(char *name, size_t size, const char *begin, const char *words, int number) {
     for (; number > 0 && *words; number--) words += strcspn(words, " ") + (strchr(words, ' ') != NULL);
     if (number == 0 && *words) snprintf(name, size, "%s%.*s", begin, (int)strcspn(words, " "), words);

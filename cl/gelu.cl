@@ -1,14 +1,14 @@
 #include "exp.clh"
 #include "stored.clh"
 
-/* cpu/gelu.c explains it and has the same numbers. */
+/* See cpu/gelu.c for the method; the constants are the same. */
 typedef struct normal {
     vec below, density;
 } normal;
 
 static normal normal_at(vec x) {
     const vec size = fabs(x),
-              a = fmin(size, (vec)13.2f); /* written with ?: Oclgrind 21.10 gets vectors wrong */
+              a = fmin(size, (vec)13.2f); /* if written with ?:, Oclgrind 21.10 gets vectors wrong */
     const vec high = as_vec(as_ivec(a) & (int)0xfffff000);
     const vec e = exp_of_sum(-0.5f * (high * high), -0.5f * ((a - high) * (a + high)));
     const vec t = 1.0f / (1.0f + 0.375f * a);

@@ -1,7 +1,7 @@
 #include "exp.clh"
 #include "stored.clh"
 
-/* cpu/gelu_tanh.c explains it and has the same numbers. */
+/* See cpu/gelu_tanh.c for the method; the constants are the same. */
 typedef struct gate {
     logistic at;
     vec near, slope;

@@ -1,14 +1,14 @@
 #include "cl/round16.h"
 
-/* One work-item for each element of C. */
+/* One work-item per element of C. */
 static gs_cl_grid elements(const gs_cl_gemm_sizes *s) {
     gs_cl_grid grid = gs_cl_items(s->n, 64);
     grid.groups[1] = s->m;
     return grid;
 }
 
-/* On a GPU. If C has few tiles, the sum is cut into slices of at least 128 terms, so that more work-groups share the
- * work. Their number depends on the sizes alone, so the result is the same on every GPU. */
+/* On a GPU. If C has few tiles, the sum is split into slices of at least 128 terms so that more work-groups share the
+ * work. The number of slices depends only on the sizes, so every GPU computes the same result. */
 static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, const gs_cl_gemm_sizes *s) {
     enum { ENOUGH = 256, SHORTEST = 128 };
     const gs_cl *cl = gs_cl_of(d);
@@ -30,17 +30,17 @@ static gs_status tiles(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, 
     return GS_CL_RUN(d, file, "gemm_sum", elements(s), c, part, bias, GS_ARG_STRUCT(*s), slices);
 }
 
-/* How the tasks of gemm_broadcast divide a product; as gemm_cut in gemm.cl. */
+/* How gemm_broadcast divides a product into tasks; must match gemm_cut in gemm.cl. */
 typedef struct gemm_cut {
-    cl_ulong each, block; /* tiles of rows in a task; k at a time */
+    cl_ulong each, block; /* tiles of rows per task; k processed at a time */
     cl_uint tasks;
-    cl_int is_packed; /* A is a copy that gemm_pack made */
+    cl_int is_packed; /* A is a copy made by gemm_pack */
 } gemm_cut;
 
-/* On a CPU: the work is cut into columns first, since each task copies what B has of its columns; then into rows, if
- * there are few columns. Several tasks for each core, so that none waits long for another; fewer where B is transposed
- * and copying it takes longer. A task takes at most CACHED floats of A, so that its rows are still in a core's second
- * cache (1 MB) when the next columns come. A in 16 bits is always copied, to be read as floats. */
+/* On a CPU: the work is split by columns first, because each task copies its columns of B; then by rows, if there are
+ * few columns. Several tasks per core keep cores from waiting long for one another; there are fewer if B is transposed,
+ * when copying takes longer. A task uses at most CACHED floats of A, so that its rows are still in a core's L2 cache (1
+ * MB) for the next columns. A 16-bit A is always copied, so that it is read as floats. */
 static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     enum { CACHED = 1 << 18 };
     if (s->m == 0 || s->n == 0) return (gemm_cut){0};
@@ -58,13 +58,13 @@ static gemm_cut cut_of(const gs_cl *cl, const gs_cl_gemm_sizes *s, bool half) {
     };
 }
 
-/* Floats of A's copy. */
+/* The floats in A's copy. */
 static size_t packed_size(const gs_cl *cl, const gs_cl_gemm_sizes *s, gemm_cut cut) {
     const size_t rows = (size_t)cl->tiles.rows;
     return cut.is_packed ? gs_cl_parts(s->m, rows) * rows * s->k : 0;
 }
 
-/* *a = its copy, in `to`, if there is to be one. */
+/* If the cut says so, copy *a to `to` and set *a to the copy. */
 static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes *s, gemm_cut cut) {
     if (!cut.is_packed) return GS_OK;
     const size_t down = gs_cl_parts(s->m, (size_t)gs_cl_of(d)->tiles.rows);
@@ -74,7 +74,7 @@ static gs_status pack(gs_device *d, gs_mem *a, gs_mem to, const gs_cl_gemm_sizes
     return GS_OK;
 }
 
-/* Both products in one launch, without bias; bias is for p alone, if q has no elements. */
+/* Both products in one launch. p may have a bias, but only if q has no elements. */
 static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_product q) {
     const gs_cl *cl = gs_cl_of(d);
     const gemm_cut p_cut = cut_of(cl, &p.s, p.a.half), q_cut = cut_of(cl, &q.s, q.a.half);
@@ -95,14 +95,14 @@ static gs_status broadcast(gs_device *d, gs_cl_product p, gs_mem bias, gs_cl_pro
 
 static gs_status product(gs_device *d, gs_mem c, gs_mem a, gs_mem b, gs_mem bias, gs_cl_gemm_sizes s) {
     s.has_bias = bias.base != NULL;
-    if (!bias.base) bias = a; /* a kernel's buffer must exist; this one is not touched */
+    if (!bias.base) bias = a; /* a kernel's buffer argument must be valid; this one is not touched */
     if (gs_cl_of(d)->tiles.gpu) return tiles(d, c, a, b, bias, &s);
     const gs_cl_product p = {c, a, b, s}, none = {c, a, b, {0}};
     return broadcast(d, p, bias, none);
 }
 
-/* On a CPU, partial sums of more than GS_PACK numbers are stored in C: C in 16 bits needs floats first, for some rows
- * at a time. */
+/* On a CPU, products of more than GS_PACK terms keep partial sums in C, so a 16-bit C is first computed in floats, some
+ * rows at a time. */
 static bool needs_floats(gs_device *d, gs_mem c, const gs_cl_gemm_sizes *s) {
     return c.half && s->k > GS_PACK && !gs_cl_of(d)->tiles.gpu;
 }

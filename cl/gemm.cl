@@ -2,7 +2,7 @@
 #include "gemm.clh"
 #include "transpose.clh"
 
-/* Where s.in_16_bits is set, C has 16 bits and nothing is added to it. c_place: its element c_at. */
+/* If s.in_16_bits is set, C's elements are 16-bit and C is overwritten, not added to. c_place: C from element c_at. */
 #ifdef STORED_FLOATS
 #define c_place(c, c_at, s) ((c) + (c_at))
 #define store_one_c(x, c, at, s) ((c)[at] = (x))
@@ -27,8 +27,8 @@ static void store_c(vec v, __global float *c, size_t at, gemm_sizes s) {
 
 #ifdef GS_GPU
 
-/* A tile of C for each work-group (see tile.clh). If C has too few tiles to keep a GPU busy, the sum over k is cut into
- * slices: slice z computes k = z length .. (z + 1) length - 1, and gemm_sum adds the slices up. */
+/* Each work-group computes a tile of C (see tile.clh). If C has too few tiles to keep a GPU busy, the sum over k is
+ * split into slices: slice z covers k = z length .. (z + 1) length - 1, and gemm_sum adds up the slices. */
 __kernel __attribute__((reqd_work_group_size(GS_GROUP, 1, 1))) void
 gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, __global const stored *b,
           ulong b_at, __global const float *bias, ulong bias_at, gemm_sizes s, ulong length) {
@@ -52,7 +52,7 @@ gemm_tile(__global float *c, ulong c_at, __global const stored *a, ulong a_at, _
         }
 }
 
-/* C = the sum of the slices of `part`, in order; add and bias as above; work-item (j, i) */
+/* C = the sum of the slices of `part`, in order; add and bias as in gemm_tile; work-item (j, i) */
 __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part, ulong part_at,
                        __global const float *bias, ulong bias_at, gemm_sizes s, ulong slices) {
     const size_t j = get_global_id(0), i = get_global_id(1);
@@ -65,8 +65,8 @@ __kernel void gemm_sum(__global float *c, ulong c_at, __global const float *part
 
 #else
 
-/* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Rows beyond the last are the
- * last again. Work-item (block of GS_PACK k, tile). */
+/* to[tile][k][r] = A(tile GS_ROWS + r, k), so that gemm_broadcast reads A in one stream. Past the end, the last row is
+ * repeated. Work-item (block of GS_PACK k, tile). */
 __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const stored *restrict a,
                         ulong a_at, gemm_sizes s) {
     const size_t tile = get_global_id(1), row = tile * GS_ROWS, begin = get_global_id(0) * GS_PACK,
@@ -89,8 +89,9 @@ __kernel void gemm_pack(__global float *restrict to, ulong to_at, __global const
 
 enum { WIDE = 2 * GS_VECTOR };
 
-/* to[k][0] = B(k, j) for one vector of columns j, `columns` of which exist, and k < depth: by squares where B's
- * columns are contiguous, with the last one repeated for missing columns; else these are 0. */
+/* to[k][0] = B(k, j) for one vector of columns j, k < depth. Only `columns` of them exist. If B's columns are
+ * contiguous, they are transposed square by square and missing columns repeat the last; otherwise missing columns are
+ * 0. */
 GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, ulong b_col, int columns,
                           int depth) {
     int k = 0;
@@ -112,11 +113,11 @@ GS_ONCE void pack_columns(vec (*to)[2], __global const stored *b, ulong b_row, u
     }
 }
 
-/* 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows, as one task (the "broadcast" tile of tile.clh).
- * `block` values of k at a time, GS_PACK at most: these columns of B are copied, so that they are contiguous in the
- * first cache and each tile reads them in one stream. Rows of a matrix that is 1024 wide are 4 KB apart, and addresses
- * 4 KB apart share a set of the first cache: without the copies 1024 x 1024 would run at 40 % of the speed. If A is
- * large, transposed, or in 16 bits, a is a copy of it, too (gemm_pack). */
+/* One task: 2 vectors of columns of C, and `tiles` times GS_ROWS of its rows (the "broadcast" tile of tile.clh).
+ * `block` values of k at a time, at most GS_PACK: that part of B's columns is copied, so that it is contiguous in the
+ * L1 cache and each tile reads it in one stream. Rows of a 1024-wide matrix are 4 KB apart, and addresses 4 KB apart
+ * map to the same L1 set: without the copies 1024 x 1024 would run at 40 % of the speed. If A is large, transposed, or
+ * in 16 bits, a is also a copy (gemm_pack). */
 GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __global const stored *b,
                              __global const float *bias, gemm_sizes s, size_t begin, size_t end,
                              size_t column, size_t block, int is_packed) {
@@ -178,7 +179,7 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
                     }
                 continue;
             }
-            /* one by one, through memory */
+            /* one element at a time, through memory */
             float part[GS_ROWS][WIDE];
 #pragma unroll
             for (int r = 0; r < GS_ROWS; r++) {
@@ -197,15 +198,15 @@ GS_ONCE void broadcast_tiles(__global float *c, __global const float *a, __globa
     }
 }
 
-/* How tasks divide a product; as gemm_cut in cl/gemm.c. */
+/* How a product is divided into tasks; must match gemm_cut in cl/gemm.c. */
 typedef struct gemm_cut {
-    ulong each, block; /* tiles of rows in a task; k at a time */
+    ulong each, block; /* tiles of rows per task; k processed at a time */
     uint tasks;
-    int is_packed; /* A is a copy that gemm_pack made */
+    int is_packed; /* A is a copy made by gemm_pack */
 } gemm_cut;
 
-/* Task (rows, columns) of a product, along the columns first. (task - down * across is task % across, but
- * see `rest` in common.clh.) */
+/* Task (rows, columns) of a product; columns vary fastest. (task - down * across is task % across, avoided for the
+ * reason given at `rest` in common.clh.) */
 static void broadcast_task(__global float *c, __global const float *a, __global const stored *b,
                            __global const float *bias, gemm_sizes s, gemm_cut cut, uint task) {
     const uint across = (s.n + WIDE - 1) / WIDE, down = task / across, column = task - down * across;
@@ -213,7 +214,7 @@ static void broadcast_task(__global float *c, __global const float *a, __global 
     broadcast_tiles(c, a, b, bias, s, begin, end, (size_t)column * WIDE, cut.block, cut.is_packed);
 }
 
-/* C = A B + bias; then, if other_cut has tasks, another product without bias, in the same launch. */
+/* C = A B + bias; then, if other_cut has tasks, a second product without bias, in the same launch. */
 __kernel GS_OF_VECTORS void gemm_broadcast(__global float *c, ulong c_at, __global const float *a, ulong a_at,
                                            __global const stored *b, ulong b_at, __global const float *bias,
                                            ulong bias_at, gemm_sizes s, gemm_cut cut, __global float *other_c,

@@ -1,12 +1,12 @@
 #include "common.clh"
 
-/* As in backend.h. */
+/* Must match the struct in backend.h. */
 typedef struct lamb_step {
     float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
 } lamb_step;
 
-/* For every parameter: g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
- * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w.  Rounded as in cpu/lamb.c, without FMA (sgd.cl says why). */
+/* For each parameter: g = scale dw;  m = beta1 m + rest1 g;  v = beta2 v + rest2 g g;  both 0 below FLT_MIN;
+ * dw = rate (m / (root sqrt(v) + epsilon)) + l2 w.  Rounds as cpu/lamb.c does, without FMA (sgd.cl explains why). */
 #define GS_LAMB(T, weight, gradient, first, second)                                                          \
     T g = s.scale * gradient;                                                                                \
     first = s.beta1 * first + s.rest1 * g;                                                                   \

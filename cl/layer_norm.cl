@@ -3,17 +3,17 @@
 
 /* Layer normalisation. The formulas are in src/backend.h; u = (x - mean) rstd.
  *
- * One work-group for each row: on a GPU its SUMMERS work-items share the row, on a CPU it is one work-item, which goes
- * through it by vectors. dw and db: one work-item for each column of a chunk of rows, then one for each column. */
+ * One work-group per row: on a GPU its SUMMERS work-items share the row; on a CPU it is a single work-item, which
+ * processes the row vector by vector. dw and db: one work-item per column of a chunk of rows, then one per column. */
 
 #define ROW (get_global_id(0) / SUMMERS)
 #define SUMMER ((int)(get_global_id(0) % SUMMERS))
-/* A work-item's part of a row: every SUMMERS-th vector, and on a CPU the rest after the last one. */
+/* A work-item's part of a row: every SUMMERS-th vector and, on a CPU, the remainder. */
 #define EACH_VECTOR(k) for (k = id * GS_VECTOR; k + GS_VECTOR <= c; k += SUMMERS * GS_VECTOR)
 
 #ifndef FLOATS_FLOW
 
-/* This work-item's part of (sum (x - middle), sum (x - middle)^2) */
+/* This work-item's part of (sum (x - middle), sum (x - middle)^2). */
 static two deviations(__global const flow *x, float middle, int c, int id) {
     vec a = 0, b = 0;
     int k;
@@ -40,7 +40,7 @@ __kernel OF_SUMMERS void layer_norm_forward(__global flow *y, ulong y_at, __glob
     const size_t row = ROW;
     const int id = SUMMER;
     int k;
-    if (row >= n) return; /* on a GPU there is none */
+    if (row >= n) return; /* never true on a GPU */
     x += x_at + row * c;
     y += y_at + row * c;
     w += w_at;
@@ -49,7 +49,7 @@ __kernel OF_SUMMERS void layer_norm_forward(__global flow *y, ulong y_at, __glob
     const float first = sum.a / c;
     sum = sum_all(deviations(x, first, c, id), part, id);
     const float middle = first + sum.a / c, var = (sum.b - sum.a * (sum.a / c)) / c;
-    const float scale = 1.0f / sqrt((var < 0 ? 0 : var) + eps); /* a NaN stays one */
+    const float scale = 1.0f / sqrt((var < 0 ? 0 : var) + eps); /* a NaN stays a NaN */
     EACH_VECTOR(k) store_flow(load(w + k) * ((load_flow(x + k) - middle) * scale) + load(b + k), y + k);
     for (; k < c; k++) store_one(w[k] * ((flowing(x[k]) - middle) * scale) + b[k], y + k);
     if (id != 0) return;
@@ -59,7 +59,7 @@ __kernel OF_SUMMERS void layer_norm_forward(__global flow *y, ulong y_at, __glob
 
 #endif
 
-/* part = of each chunk sum dy u (c), sum dy (c) */
+/* part = for each chunk: sum dy u (c values), sum dy (c values) */
 __kernel void layer_norm_chunks(__global float *part, __global const flow *dy, ulong dy_at,
                                 __global const stored *x, ulong x_at, __global const float *mean,
                                 ulong mean_at, __global const float *rstd, ulong rstd_at, ulong n, ulong rows,
@@ -97,7 +97,7 @@ __kernel void layer_norm_sums(__global float *dw, ulong dw_at, __global float *d
 
 #endif
 
-/* and dx = rstd (g - sum g / c - u sum g u / c), g = dy w */
+/* dx = rstd (g - sum g / c - u sum g u / c), g = dy w */
 __kernel OF_SUMMERS void layer_norm_backward(__global flow *dx, ulong dx_at, __global const flow *dy,
                                              ulong dy_at, __global const stored *x, ulong x_at,
                                              __global const float *w, ulong w_at, __global const float *mean,
@@ -108,7 +108,7 @@ __kernel OF_SUMMERS void layer_norm_backward(__global flow *dx, ulong dx_at, __g
     const int id = SUMMER;
     vec a = 0, b = 0;
     int k;
-    if (row >= n) return; /* on a GPU there is none */
+    if (row >= n) return; /* never true on a GPU */
     dx += dx_at + row * c;
     dy += dy_at + row * c;
     x += x_at + row * c;

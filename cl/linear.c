@@ -15,8 +15,8 @@ gs_status gs_cl_linear_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_me
                                          .relu = gs_epilogue_of(d, then, NULL).relu});
 }
 
-/* db; and if y is not GS_NONE, *dy = the part of dy that passes the relu that gave y, in scratch memory: on a CPU in
- * one pass. On a GPU linear_db has too few work-items to go through all of dy, so relu's own kernel does. */
+/* Computes db and, if y is given, *dy = dy masked by the relu that produced y, in scratch memory. A CPU does both in
+ * one pass. On a GPU linear_db has too few work-items to process all of dy, so relu's own kernel masks it. */
 static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n, size_t out, bool add) {
     enum { COLUMNS = 32 }; /* as in linear.cl */
     const bool gpu = gs_cl_of(d)->tiles.gpu, has_db = db.base != NULL;
@@ -27,13 +27,13 @@ static gs_status sum_db(gs_device *d, gs_mem db, gs_mem *dy, gs_mem y, size_t n,
     const gs_mem from = relu ? *dy : passed;
     *dy = passed;
     if (!relu && !has_db) return GS_OK;
-    /* a kernel's buffers must exist; those that are not there are not touched */
+    /* every buffer argument must be valid; for an absent one any buffer is passed, and the kernel does not touch it */
     gs_cl_grid grid = gpu ? gs_cl_elements(d, out) : gs_cl_items(gs_cl_parts(out, COLUMNS), 1);
     return GS_CL_RUN(d, GS_CL_STORED(d, "linear"), "linear_db", grid, has_db ? db : passed, from, n, out,
                      relu ? y : from, GS_ARG_BUFFER(passed), relu, (int)has_db, (int)add);
 }
 
-/* In 16 bits: *dy = the part of dy that passes the relu that gave y, in scratch memory. */
+/* 16-bit version: *dy = dy masked by the relu that produced y, in scratch memory. */
 static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
     const gs_mem from = *dy;
     GS_TRY(gs_cl_scratch(d, GS_CL_SCRATCH_PASSED, from.half ? gs_cl_parts(count, 2) : count, dy));
@@ -41,8 +41,8 @@ static gs_status pass(gs_device *d, gs_mem *dy, gs_mem y, size_t count) {
     return gs_cl_relu_backward(d, *dy, from, y, count);
 }
 
-/* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it lets dy pass
- * only where its y > 0 */
+/* forward: y = x w^T + b, so dx = dy w, dw = dy^T x, and db = dy summed over the batch; a relu after it passes dy only
+ * where y > 0 */
 gs_status gs_cl_linear_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem db, gs_mem dy, gs_mem x, gs_mem w,
                                 size_t n, int in, int out, bool add, const gs_epilogue *then) {
     const gs_epilogue e = gs_epilogue_of(d, then, NULL);

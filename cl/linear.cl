@@ -1,16 +1,16 @@
 #include "stored.clh"
 
-/* The products are in gemm.cl; this is the rest of linear. */
+/* The products are in gemm.cl; this file has the rest of the linear layer. */
 
-/* Neighbouring columns that one work-item of linear_db sums up. On a CPU 128 bytes of each row: caches fetch lines of
- * 64 bytes in pairs. */
+/* Neighbouring columns that one work-item of linear_db sums. On a CPU they span 128 bytes of each row: caches fetch
+ * 64-byte lines in pairs. */
 #ifdef GS_GPU
 enum { COLUMNS = 1 };
 #else
 enum { COLUMNS = 32 };
 #endif
 
-/* linear_db for some columns (a multiple of GS_VECTOR); the pointers are at the first. */
+/* linear_db for some columns (a multiple of GS_VECTOR); the pointers address the first. */
 __attribute__((always_inline)) static void sum_columns(int columns, __global float *db,
                                                        __global const stored *dy, ulong n, ulong out,
                                                        __global const float *y, __global float *passed,
@@ -36,8 +36,8 @@ __attribute__((always_inline)) static void sum_columns(int columns, __global flo
     }
 }
 
-/* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for COLUMNS neighbouring o. With `relu` dy
- * counts only where y is larger than 0, and is stored in `passed` for the products; else y and passed are not
+/* db[o] = sum_i dy[i][o], in the order of i, or += with `add`; one work-item for COLUMNS neighbouring o. With `relu`,
+ * dy counts only where y > 0, and the masked dy is stored in `passed` for the products; otherwise y and passed are not
  * touched. */
 __kernel GS_OF_VECTORS void linear_db(__global float *db, ulong db_at, __global const stored *dy, ulong dy_at,
                                       ulong n, ulong out, __global const float *y, ulong y_at,

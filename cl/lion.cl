@@ -1,12 +1,12 @@
 #include "common.clh"
 
-/* As in backend.h. */
+/* Must match the struct in backend.h. */
 typedef struct lion_step {
     float scale, rate, beta1, rest1, beta2, rest2, root, epsilon, l2, keep;
 } lion_step;
 
-/* For every parameter: g = scale dw;  c = beta1 m + rest1 g;  m = beta2 m + rest2 g, or 0 below FLT_MIN;
- * w = keep w - rate sign(c).  Rounded as in cpu/lion.c, without FMA (sgd.cl says why). */
+/* For each parameter: g = scale dw;  c = beta1 m + rest1 g;  m = beta2 m + rest2 g, or 0 below FLT_MIN;
+ * w = keep w - rate sign(c).  Rounds as cpu/lion.c does, without FMA (sgd.cl explains why). */
 #define GS_LION(T, weight, gradient, moment)                                                                 \
     T g = s.scale * (gradient), c = s.beta1 * moment + s.rest1 * g;                                          \
     moment = s.beta2 * moment + s.rest2 * g;                                                                 \

@@ -1,12 +1,12 @@
-/* The losses: mean_squared_error, softmax_cross_entropy, and softmax_part for some of the classes. */
+/* The losses: mean_squared_error, softmax_cross_entropy, and softmax_part, which handles some of the classes. */
 #include "cl/cl.h"
 
-/* Scratch for the results of each sample, 2 n floats: n losses, then n times 1 (correct) or 0. */
+/* Scratch for the per-sample results, 2 n floats: n losses, then n flags, 1 (correct) or 0. */
 static gs_status stats_part(gs_device *d, size_t n, gs_mem *part) {
     return gs_cl_scratch(d, GS_CL_SCRATCH_PARTIAL, 2 * n, part);
 }
 
-/* Their sums into stats. */
+/* Add the per-sample results to stats. */
 static gs_status stats_add(gs_device *d, gs_mem stats, gs_mem part, size_t n) {
     return GS_CL_RUN(d, "stats", "stats_add", gs_cl_items(GS_SUM_ITEMS, GS_SUM_ITEMS), stats, part, n);
 }

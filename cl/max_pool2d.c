@@ -1,6 +1,6 @@
 #include "cl/round16.h"
 
-/* On a CPU a task is a number of planes: PER_CORE tasks for each core, but none below LEAST elements, about a
+/* On a CPU a task is a group of planes: PER_CORE tasks per core, but at least LEAST elements in each, about a
  * microsecond of work. */
 static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
     enum { PER_CORE = 16, LEAST = 1 << 12 };
@@ -9,7 +9,7 @@ static size_t group_of(gs_device *d, size_t planes, const gs_pool2d_sizes *s) {
     return even > least ? even : least;
 }
 
-/* Both kernels have the same parameters. On a GPU work-items share `rows` rows of each plane. */
+/* Both kernels take the same parameters. On a GPU, work-items share the `rows` rows of each plane. */
 static gs_status run(gs_device *d, const char *name, gs_mem a, gs_mem b, gs_mem c, size_t n, int rows,
                      const gs_pool2d_sizes *s) {
     const size_t planes = n * (size_t)s->c, group = group_of(d, planes, s),

@@ -1,11 +1,11 @@
 #include "max_pool2d_2x2.clh"
 #include "pool2d.clh"
 
-/* Forward: y = the largest x of the window, index = its place h in_w + w in the plane. The first in reading order wins
- * a tie; a NaN wins over numbers; padding never wins (a window of nothing else gives -infinity and index -1).
- * Backward: forward is y = x[index], so each dy goes to its index; where windows overlap they add up. */
+/* Forward: y = the window's largest x, index = its position h in_w + w in the plane. On a tie the first in reading
+ * order wins; a NaN beats any number; padding never wins (a window of padding alone gives -infinity and index -1).
+ * Backward: forward is y = x[index], so each dy goes to its index; where windows overlap, they add up. */
 
-/* The gradient of pixel (u, v) of a plane: the sum over the windows in which it is the largest. dy and index begin with
+/* The gradient of pixel (u, v) of a plane: dy summed over the windows in which it is the largest. dy and index start at
  * row `first` of the windows. */
 static float sum_at(__global const flow *dy, __global const int *index, int u, int v, int first,
                     pool2d_sizes s) {
@@ -20,7 +20,7 @@ static float sum_at(__global const flow *dy, __global const int *index, int u, i
 
 #ifdef GS_GPU
 
-/* one work-item for each y, or for several that are GS_LANES or GS_ROW_STEP apart */
+/* one work-item per element of y, or for several that are GS_LANES or GS_ROW_STEP apart */
 __kernel void max_pool2d_forward(__global flow *y, ulong y_at, __global int *index, ulong index_at,
                                  __global const flow *x, ulong x_at, ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
@@ -49,7 +49,7 @@ __kernel void max_pool2d_forward(__global flow *y, ulong y_at, __global int *ind
     }
 }
 
-/* one work-item for each pixel, which gathers from all windows that contain it */
+/* one work-item per pixel, which gathers from all windows that contain it */
 __kernel void max_pool2d_backward(__global flow *dx, ulong dx_at, __global const flow *dy, ulong dy_at,
                                   __global const int *index, ulong index_at, ulong planes, pool2d_sizes s) {
     const size_t plane = GS_PLANE;
@@ -71,7 +71,7 @@ static bool is_2x2(pool2d_sizes s) {
 
 /* ---- any pooling ---- */
 
-/* The elements of a row at these places. */
+/* The elements of a row at these positions. */
 static vec gather(__global const flow *row, ivec places) {
     int at[GS_VECTOR];
     float value[GS_VECTOR];
@@ -81,7 +81,7 @@ static vec gather(__global const flow *row, ivec places) {
     return GS_PASTE(vload, GS_VECTOR)(0, value);
 }
 
-/* Row r of plane x: GS_VECTOR neighbouring outputs at once, one in each lane. */
+/* Row r of one plane: GS_VECTOR neighbouring outputs at once, one per lane. */
 static void forward_row(__global flow *y, __global int *index, __global const flow *x, int r,
                         pool2d_sizes s) {
     const range h = window_of(r, s.kernel_h, s.stride_h, s.pad_h, s.in_h);
@@ -102,8 +102,8 @@ static void forward_row(__global flow *y, __global int *index, __global const fl
     }
 }
 
-/* Clear `in` elements of dx from index `first` on, then scatter to them. In 16 bits, where sums must not be stored, all
- * pixels of a plane gather instead. */
+/* Clear `in` elements of dx from index `first` on, then scatter dy to them. In 16 bits, where partial sums must not be
+ * stored, all pixels of a plane gather instead. */
 static void scatter(__global flow *dx, size_t in, int first, __global const flow *dy,
                     __global const int *index, size_t out, pool2d_sizes s) {
 #ifdef ALL_STORED
@@ -120,7 +120,7 @@ static void scatter(__global flow *dx, size_t in, int first, __global const flow
 
 /* ---- tasks ---- */
 
-/* A task is `group` planes; the last one may have fewer. */
+/* A task is `group` planes; the last task may have fewer. */
 GS_ONCE void forward_planes(__global flow *y, __global int *index, __global const flow *x, size_t planes,
                             size_t group, pool2d_sizes s, GS_TASKS) {
     const size_t in = (size_t)s.in_h * s.in_w, out = (size_t)s.out_h * s.out_w;
@@ -145,7 +145,7 @@ __kernel GS_OF_VECTORS void max_pool2d_forward(__global flow *y, ulong y_at, __g
     forward_planes(y + y_at, index + index_at, x + x_at, planes, group, s, next, first, tasks);
 }
 
-/* A piece of dx is two rows where these belong to a row of dy, else a plane. */
+/* dx is processed two rows at a time if these belong to one row of dy, else plane by plane. */
 GS_ONCE void backward_planes(__global flow *dx, __global const flow *dy, __global const int *index,
                              size_t planes, size_t group, pool2d_sizes s, GS_TASKS) {
     const bool by_rows = is_2x2(s);

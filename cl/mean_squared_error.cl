@@ -1,8 +1,8 @@
 #include "common.clh"
 #include "largest.clh"
 
-/* loss = (1/k) sum_j (x[j] - t[j])^2, correct = the largest x and the largest t are at the same j; one work-item a
- * sample. part: n losses, then n times 1 or 0 for correct. */
+/* loss = (1/k) sum_j (x[j] - t[j])^2, correct = the largest x and the largest t are at the same j; one work-item per
+ * sample. part: n losses, then n flags, 1 (correct) or 0. */
 __kernel void mean_squared_error_forward(__global float *part, ulong part_at, __global const float *x,
                                          ulong x_at, __global const float *t, ulong t_at, ulong n, int k) {
     size_t i = get_global_id(0);

@@ -19,7 +19,7 @@ static gs_status book(gs_device *d, void *memory, size_t bytes, gs_mem *out) {
     return status;
 }
 
-/* With CL_MEM_COPY_HOST_PTR the memory is allocated, or refused, now and not when a kernel first needs it. */
+/* CL_MEM_COPY_HOST_PTR makes OpenCL allocate or refuse the memory now, not when a kernel first needs it. */
 gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     const gs_cl *cl = gs_cl_of(d);
     if (bytes > cl->max_alloc)
@@ -38,7 +38,7 @@ gs_status gs_cl_alloc(gs_device *d, size_t bytes, gs_mem *out) {
     return book(d, buffer, whole, out);
 }
 
-/* OpenCL keeps the memory until the commands that use it are done. */
+/* OpenCL keeps the memory until the commands that use it have finished. */
 void gs_cl_free(gs_device *d, gs_mem m) {
     const size_t bytes = gs_ledger_remove(&d->memory, m.base);
     if (d->dry && m.base)
@@ -61,7 +61,7 @@ gs_status gs_cl_scratch(gs_device *d, gs_cl_scratch_use use, size_t count, gs_me
     return GS_OK;
 }
 
-/* The next staging buffer, with room for that many bytes, once the device is done with its last content. */
+/* The next staging buffer, with room for `bytes` bytes, once the device has finished reading its previous content. */
 static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     gs_cl_staging *s = &cl->staging[cl->writes++ % GS_STAGES];
     if (s->done) {
@@ -81,8 +81,8 @@ static gs_status next_staging(gs_cl *cl, size_t bytes, gs_cl_staging **out) {
     return GS_OK;
 }
 
-/* Batches are small: they are copied and uploaded while the device still computes. Larger data are not copied: the
- * host waits. */
+/* Batches are small: they are copied and uploaded while the device is still computing. Larger data are not copied; the
+ * host waits instead. */
 gs_status gs_cl_write(gs_device *d, gs_mem to, const void *from, size_t bytes) {
     enum { MOST = 16 << 20 };
     gs_cl *cl = gs_cl_of(d);

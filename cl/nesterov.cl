@@ -1,7 +1,7 @@
 #include "common.clh"
 
-/* For every parameter: g = scale dw + weight_decay w;  v = momentum v + g, or 0 below FLT_MIN;
- * w -= lr (g + momentum v).  Rounded as in cpu/nesterov.c, without FMA (sgd.cl says why). */
+/* For each parameter: g = scale dw + weight_decay w;  v = momentum v + g, or 0 below FLT_MIN;
+ * w -= lr (g + momentum v).  Rounds as cpu/nesterov.c does, without FMA (sgd.cl explains why). */
 __kernel GS_OF_VECTORS void nesterov_update(__global float *w, ulong w_at, __global float *v, ulong v_at,
                                             __global const float *dw, ulong dw_at, ulong count, float scale,
                                             float lr, float momentum, float weight_decay) {

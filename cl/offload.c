@@ -1,11 +1,11 @@
-/* Host memory for what the device does not need all the time. A separate queue copies from there and back while kernels
- * run in the other one:
+/* Host memory for data that the device needs only part of the time. A separate queue copies to and from it while
+ * kernels run in the main one:
  *
  *     queue    |          | update 0 | update 1 | update 2 |
  *     copies   | fetch 0  | fetch 1  | put 0, fetch 2 | put 1, fetch 3 |
  *
- * A copy waits for the kernels enqueued before it, by a marker. If possible, the memory is such that the device reads
- * it directly (CL_MEM_ALLOC_HOST_PTR). */
+ * A marker makes each copy wait for the kernels enqueued before it. If possible, the memory is of a kind that the
+ * device can access directly (CL_MEM_ALLOC_HOST_PTR). */
 #include "cl/cl.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 
-/* More than one buffer can hold is ordinary memory. */
+/* An allocation larger than the largest buffer is ordinary memory. */
 static gs_status take_memory(gs_device *d, size_t bytes, gs_cl_offloaded *a) {
     gs_cl *cl = gs_cl_of(d);
     cl_int error;
@@ -80,7 +80,7 @@ void gs_cl_free_offloaded(gs_device *d, void *host) {
         if (cl->offloaded[i].host == host) give_memory(cl, &cl->offloaded[i]);
 }
 
-/* The device's clock is not that of gs_seconds(), but enqueuing has a time of both. */
+/* The device's clock differs from gs_seconds(), but both recorded the time when the copy was enqueued. */
 static void tell_watcher(gs_cl_transfer *c, cl_ulong start, cl_ulong end) {
     cl_ulong enqueued = 0;
     gs_offload_transfer *m = &c->move;
@@ -95,7 +95,7 @@ static void tell_watcher(gs_cl_transfer *c, cl_ulong start, cl_ulong end) {
     c->watch.moved(c->watch.context, c->watch.step, m);
 }
 
-/* Finish a copy and count its time. */
+/* Finish a copy and record its time. */
 static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
     cl_ulong start = 0, end = 0;
     if (!c->done) return GS_OK;
@@ -112,14 +112,14 @@ static gs_status end_copy(gs_device *d, gs_cl_transfer *c) {
     return gs_cl_check(error, "%s: a copy from or to the host's memory", d->name);
 }
 
-/* The next place in the list. */
+/* The next slot in the list. */
 static gs_status next_copy(gs_device *d, gs_cl_transfer **out) {
     gs_cl *cl = gs_cl_of(d);
     *out = &cl->copy[++cl->copied % GS_CL_COPIES];
     return end_copy(d, *out);
 }
 
-/* A marker behind all enqueued work, for a copy to wait for. */
+/* A marker after all enqueued work, for a copy to wait on. */
 static gs_status work_before(gs_device *d, cl_event *out) {
     gs_cl *cl = gs_cl_of(d);
     GS_TRY(gs_cl_check(clEnqueueMarkerWithWaitList(cl->queue, 0, NULL, out),
@@ -129,7 +129,7 @@ static gs_status work_before(gs_device *d, cl_event *out) {
     return status;
 }
 
-/* Copy `bytes` bytes, from there or back; the copies' queue is in order. */
+/* Copy `bytes` bytes to or from the host; the copy queue is in order. */
 static gs_status copy(gs_device *d, gs_mem here, void *host, size_t bytes, bool fetch, uint64_t *number) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_transfer *c;
@@ -161,7 +161,7 @@ gs_status gs_cl_offload(gs_device *d, void *host, gs_mem from, size_t bytes, uin
     return copy(d, from, host, bytes, false, number);
 }
 
-/* If it is not done yet, first wait for the kernels: the wait after that is only the copy's. */
+/* If the copy is not done yet, first wait for the kernels: the remaining wait is then due to the copy alone. */
 gs_status gs_cl_await(gs_device *d, uint64_t number) {
     gs_cl *cl = gs_cl_of(d);
     gs_cl_transfer *c = &cl->copy[number % GS_CL_COPIES];

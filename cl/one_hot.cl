@@ -1,6 +1,6 @@
 #include "common.clh"
 
-/* y[i][k] = (labels[i] == k); one work-item a sample */
+/* y[i][k] = (labels[i] == k); one work-item per sample */
 __kernel void one_hot(__global float *y, ulong y_at, __global const int *labels, ulong labels_at, ulong n,
                       int classes) {
     size_t i = get_global_id(0);

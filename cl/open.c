@@ -1,4 +1,4 @@
-/* Devices: "cl", "cl:P.D", "cl:P.D/KofN". */
+/* Opens devices by name: "cl", "cl:P.D", "cl:P.D/KofN". */
 #include "cl/cl.h"
 #include "core/text.h"
 
@@ -15,12 +15,12 @@ static const gs_backend backend = {.name = "cl",
 
 /* ---- names ---- */
 
-/* The parts of a name. platform -1: the first device there is; parts 0: the whole device. */
+/* The fields of a name. platform -1: the first device found; parts 0: the whole device. */
 typedef struct place {
     int platform, device, part, parts;
 } place;
 
-/* A number of at most 6 digits at *at, which moves behind it. */
+/* Read a number of at most 6 digits at *at, and advance *at past it. */
 static bool number(const char **at, int *value) {
     int digits = 0;
     *value = 0;
@@ -81,7 +81,7 @@ static gs_status find(const char *name, const place *p, cl_device_id *out) {
     return devices > 0 ? GS_OK : gs_fail(GS_E_DEVICE, "device '%s': there is no OpenCL device", name);
 }
 
-/* Replace cl->id, a whole device, by part p->part of it. */
+/* Replace cl->id, a whole device, by its part p->part. */
 static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     int most = gs_cl_most_parts(cl->id),
         units = (int)gs_cl_device_number(cl->id, CL_DEVICE_MAX_COMPUTE_UNITS);
@@ -116,9 +116,9 @@ static gs_status take_part(gs_cl *cl, const char *name, const place *p) {
     return gs_cl_check(error, "device '%s': clCreateSubDevices", name);
 }
 
-/* The tiles: from GRADSUM_CL_TILES, so that all can be tried anywhere; else by the kind of device. */
+/* The tiles: from GRADSUM_CL_TILES, so that any of them can be tried on any device; else by kind of device. */
 static gs_status choose_tiles(gs_cl *cl) {
-    enum { GROUP = 256 }; /* work-items that the default tiles of a GPU want in a work-group */
+    enum { GROUP = 256 }; /* work-items per work-group with the default GPU tiles */
     cl_device_type type = gs_cl_device_number(cl->id, CL_DEVICE_TYPE);
     cl_ulong width = gs_cl_device_number(cl->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     bool gpu = (type & CL_DEVICE_TYPE_GPU) && !(type & CL_DEVICE_TYPE_CPU) &&

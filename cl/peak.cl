@@ -1,15 +1,15 @@
-/* The limits of the device: fused multiply-adds in registers, and memory. */
+/* Measures the device's limits: fused multiply-adds in registers, and memory bandwidth. */
 #include "common.clh"
 
-/* Vectors of a work-item: enough independent ones to keep the units busy, and few enough for the registers. */
+/* Vectors per work-item: enough independent ones to keep the units busy, and few enough to fit in registers. */
 #if GS_VECTOR == 16
 #define BLOCK 12
 #else
 #define BLOCK 8
 #endif
 
-/* y[i] = scale y[i] + shift, `rounds` times. Work-item k has the BLOCK GS_VECTOR elements from k BLOCK GS_VECTOR on;
- * the last one takes its own one by one. */
+/* y[i] = scale y[i] + shift, `rounds` times. Work-item k handles the BLOCK GS_VECTOR elements from k BLOCK GS_VECTOR
+ * on; the last one handles its elements one by one. */
 __kernel GS_OF_VECTORS void fma_loop(__global float *y, ulong y_at, float scale, float shift, ulong count,
                                      ulong rounds) {
     size_t i = get_global_id(0) * (BLOCK * GS_VECTOR);

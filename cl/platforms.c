@@ -1,4 +1,4 @@
-/* OpenCL's platforms and devices. */
+/* Lists OpenCL's platforms and devices. */
 #include "cl/cl.h"
 #include "core/thread.h"
 
@@ -27,13 +27,13 @@ bool gs_cl_has_all_cores(const cpu_set_t *mine, long online) {
 void gs_cl_choose_settings(bool alone) {
     cpu_set_t mine;
     setenv("POCL_WORK_GROUP_SPECIALIZATION", "0", 0);
-    if (!alone || getenv("POCL_MAX_PTHREAD_COUNT")) return; /* fewer threads, for others' sake */
+    if (!alone || getenv("POCL_MAX_PTHREAD_COUNT")) return; /* shared cores: do not bind PoCL to them */
     if (sched_getaffinity(0, sizeof mine, &mine) == 0 &&
         gs_cl_has_all_cores(&mine, sysconf(_SC_NPROCESSORS_ONLN)))
         setenv("POCL_AFFINITY", "1", 0);
 }
 
-/* Check a call that lists things; `none`: its error for an empty list. */
+/* Check a call that lists objects; `none` is the error it returns for an empty list. */
 static gs_status listed(cl_int error, cl_int none, cl_uint *count, const char *what) {
     if (error != CL_SUCCESS) *count = 0;
     if (error == none) error = CL_SUCCESS;
@@ -58,7 +58,7 @@ gs_status gs_cl_devices_of(cl_platform_id platform, int number, cl_device_id out
                   count, what);
 }
 
-/* Without blanks at its ends. */
+/* Copy the text without leading and trailing spaces. */
 static void copy_trimmed(const char *from, char *text, size_t size) {
     from += strspn(from, " ");
     int length = (int)strlen(from);
@@ -78,7 +78,7 @@ void gs_cl_platform_text(cl_platform_id id, cl_platform_info what, char *text, s
     copy_trimmed(whole, text, size);
 }
 
-/* OpenCL writes a shorter number into the first bytes, which are the low ones. */
+/* OpenCL writes a narrower integer into the first bytes, which are the low ones. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a cl_uint is read as a cl_ulong");
 cl_ulong gs_cl_device_number(cl_device_id id, cl_device_info what) {
     cl_ulong value = 0;
@@ -109,13 +109,13 @@ static void describe(cl_platform_id platform, cl_device_id device, gs_device_inf
                                          : "accelerator");
     gs_cl_platform_text(platform, CL_PLATFORM_NAME, platform_name, sizeof platform_name);
     gs_cl_platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
-    char *options = strstr(version, "  "); /* PoCL goes on with how it was compiled */
+    char *options = strstr(version, "  "); /* PoCL appends its build options */
     if (options) *options = '\0';
     gs_cl_device_text(device, CL_DRIVER_VERSION, driver, sizeof driver);
     snprintf(info->note, sizeof info->note, "%s, %s, driver %s", platform_name, version, driver);
 }
 
-/* Appends to the list. */
+/* Appends to *out. */
 static gs_status list(gs_device_info **out, int *count, const char **problem) {
     static _Thread_local char trouble[300];
     cl_platform_id platform[GS_CL_MOST];
@@ -125,7 +125,7 @@ static gs_status list(gs_device_info **out, int *count, const char **problem) {
     if (problem) *problem = trouble;
     if (gs_cl_platforms(platform, &platforms) != GS_OK) snprintf(trouble, sizeof trouble, "%s", gs_message());
     for (cl_uint p = 0; p < platforms; p++) {
-        /* the others may still be of use */
+        /* the other platforms may still be usable */
         if (gs_cl_devices_of(platform[p], (int)p, device, &devices) != GS_OK) {
             snprintf(trouble, sizeof trouble, "%s", gs_message());
             continue;

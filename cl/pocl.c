@@ -1,8 +1,8 @@
 /* What PoCL needs: a folder for compiled kernels; and separate kernels for each device.
  *
- * PoCL writes compiled kernels to a folder. Without one it shows no device, and on a full disk its compiler ends the
- * process. Therefore the folder is tried beforehand. If it fails, PoCL gets a temporary one, which is removed when the
- * program ends. A killed program leaves it, at most 3 MB. */
+ * PoCL writes compiled kernels to a folder. Without one it lists no devices, and on a full disk its compiler ends the
+ * process. So the folder is tested beforehand. If the test fails, PoCL gets a temporary folder, which is removed when
+ * the program ends. A killed program leaves it behind, at most 3 MB. */
 #include "backend.h"
 #include "cl/cl.h"
 #include "io/file.h"
@@ -22,12 +22,11 @@ enum {
 
 static char problem[2 * PATH]; /* why PoCL has no folder; "" if it has one */
 static char temporary[PATH];
-static pid_t owner; /* a process that this one has forked leaves the folder alone */
+static pid_t owner; /* a process forked from this one must not remove the folder */
 
-/* ---- folders that can be written to ---- */
+/* ---- writable folders ---- */
 
-/* Try to write: permission bits do not show full disks, quotas and read-only file systems. On failure errno is
- * set. */
+/* Try to write: permission bits do not reveal full disks, quotas or read-only file systems. Sets errno on failure. */
 static bool can_hold(const char *folder) {
     char path[PATH + 32];
     if (!gs_file_make_folders(folder)) return false;
@@ -41,7 +40,7 @@ static bool can_hold(const char *folder) {
     return error == 0;
 }
 
-/* PoCL's own choice; "" where the environment asks for a temporary folder. */
+/* PoCL's default folder; "" if the environment asks for a temporary one. */
 static void default_folder(char *path, size_t size) {
     const char *cache = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (cache)
@@ -54,7 +53,7 @@ static void default_folder(char *path, size_t size) {
         snprintf(path, size, "/tmp/pocl/kcache");
 }
 
-/* ---- a temporary one ---- */
+/* ---- the temporary folder ---- */
 
 static void remove_temporary(void) {
     if (getpid() == owner) gs_file_remove_folder(temporary);
@@ -72,7 +71,7 @@ static gs_status use_temporary(void) {
     return gs_fail(GS_E_FILE, "%s: %s", temporary, strerror(error));
 }
 
-/* ---- for others ---- */
+/* ---- called from other files ---- */
 
 void gs_cl_choose_cache(void) {
     char folder[PATH], why[PATH + 64];
@@ -96,19 +95,19 @@ gs_status gs_cl_check_cache(cl_platform_id platform) {
 
 /* ---- copies ----
  *
- * Separate kernels for each device of PoCL 5 that is open at the same time.
+ * Gives each PoCL 5 device that is open at the same time its own kernels.
  *
- * PoCL 5.0 finds a loaded kernel by its hash, its local size and the width of the global size, and counts its users.
- * But when a command has ended it finds the kernel by hash and local size alone. If two devices run one kernel at once
- * over different global sizes, one entry is counted down twice, and PoCL ends the process: "Assertion 'found->ref_count
- * > 0' failed" in pocl_release_dlhandle_cache. The hash includes the compiler's options, so each open device has a
- * number among its options. The cost is one more compilation for each further device, the first time. */
+ * PoCL 5.0 looks up a loaded kernel by its hash, its local size and the width of the global size, and counts references
+ * to it. But when a command ends, it looks up the kernel by hash and local size alone. If two devices run a kernel at
+ * the same time over different global sizes, one entry's count is decremented twice, and PoCL ends the process:
+ * "Assertion 'found->ref_count > 0' failed" in pocl_release_dlhandle_cache. The hash covers the compiler options, so
+ * these include a number unique to each open device. The cost: each further device compiles once more. */
 
-static uint64_t numbers; /* bit n is set: an open device has number n; under gs_cl_lock */
+static uint64_t numbers; /* bit n set: an open device has number n; protected by gs_cl_lock */
 
 int gs_cl_take_number(void) {
     const int n =
-        __builtin_ctzll(~numbers | (uint64_t)1 << (GS_CL_NUMBERS - 1)); /* the last is always free */
+        __builtin_ctzll(~numbers | (uint64_t)1 << (GS_CL_NUMBERS - 1)); /* the last is always available */
     numbers |= (uint64_t)1 << n;
     return n;
 }

@@ -1,6 +1,6 @@
 #include "stored.clh"
 
-/* Work-items have GS_VECTOR neighbouring k; the last one has the rest. */
+/* Each work-item handles GS_VECTOR neighbouring k; the last one handles the remainder. */
 
 /* y[i][k] = x[i][k] + w[k]; y may be x; work-item (k, first sample) */
 __kernel GS_OF_VECTORS void positions_forward(__global flow *y, ulong y_at, __global const flow *x,

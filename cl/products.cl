@@ -1,4 +1,4 @@
-/* The kernels of a linear layer whose x, w and dy have 16 bits: bf16/products and f16/products. */
+/* The kernels of a linear layer with 16-bit x, w and dy: bf16/products and f16/products. */
 #include "stored.clh"
 #include "gemm.cl"
 #include "linear.cl"

@@ -1,5 +1,5 @@
-/* Kernels are files: cl/NAME.cl is found when an operator first needs it, built once for each open device, and kept.
- * Kernels that most training steps need together are built as one program. */
+/* A kernel's file, cl/NAME.cl, is found when an operator first needs it, built once per open device, and kept. Kernels
+ * that most training steps use together are built as one program. */
 #include "cl/cl.h"
 
 #include <errno.h>
@@ -20,23 +20,23 @@ struct gs_cl_program {
 struct gs_cl_kernel {
     const char *file, *name;
     cl_kernel kernel;
-    size_t max_local; /* work-items that a work-group of it may have */
+    size_t max_local; /* limit on its work-items per work-group */
 };
 
 /* ---- a kernel's source ---- */
 
 typedef struct text {
     FILE *to;
-    char whole[32][200]; /* files that are in it from beginning to end */
+    char whole[32][200]; /* files already included in full */
     int wholes;
 } text;
 
-/* The compiler's messages then name the file and the line that a person can open. */
+/* Make the compiler's messages name a file and line that the user can open. */
 static void append_place(text *t, int line, const char *file) {
     fprintf(t->to, "#line %d \"%s\"\n", line, file);
 }
 
-/* The name in a line `#include "name"`; false for any other line. */
+/* The name in a line `#include "name"`; returns false for any other line. */
 static bool included(const char *line, char file[200]) {
     char quote[2];
     return sscanf(line, "#include \"%199[^\"\n]%1[\"]", file, quote) == 2;
@@ -48,7 +48,7 @@ static bool is_in(const text *t, const char *file) {
     return false;
 }
 
-/* The file itself; if it is missing, a sealed one of its name: *text holds that one, and is freed after *f. */
+/* Open the file or, if it is missing, the sealed one of that name: *text then holds its content; free it after *f. */
 static gs_status open_file(const char *path, const char *file, FILE **f, char **text) {
     const gs_cl_sealed *s = gs_cl_sealed_files;
     uint64_t bytes;
@@ -64,8 +64,8 @@ static gs_status open_file(const char *path, const char *file, FILE **f, char **
     return gs_fail(GS_E_MEMORY, "no memory for the kernels in %s", file);
 }
 
-/* Add folder/file with its included files in place, each once. (-I would do it too, but PoCL 3.1 takes no folder whose
- * name contains a space.) */
+/* Append folder/file, expanding each #include once, where it first occurs. (-I would do that too, but PoCL 3.1 accepts
+ * no folder whose name contains a space.) */
 static gs_status append_file(text *t, const char *folder, const char *file, int depth) {
     char path[4400], line[1024], other[200], *sealed;
     snprintf(path, sizeof path, "%s/%s", folder, file);
@@ -101,7 +101,7 @@ static gs_status kernel_folder(char *folder, size_t size) {
 
 /* ---- programs and kernels ---- */
 
-/* The definitions of a variant of a file: stored.clh has their names. */
+/* The macro definitions for a variant of a file; the variants' names are explained in stored.clh. */
 static const char *variant_of(const char **file) {
     static const struct {
         const char *before, *defines;
@@ -136,7 +136,7 @@ static gs_status build(gs_cl *cl, const char *file, cl_program *out) {
     return st;
 }
 
-/* The file of the program in which the kernels of `file` are. */
+/* The file of the program that contains the kernels of `file`. */
 static const char *program_of(const char *file) {
     static const struct {
         const char *file, *program;
@@ -234,11 +234,10 @@ static cl_int set_argument(cl_kernel kernel, cl_uint *index, const gs_cl_arg *a)
     return clSetKernelArg(kernel, (*index)++, sizeof a->at, &a->at);
 }
 
-/* On a CPU a work-group is a function call, which under PoCL 3.1 costs as much as a short work-item. Therefore
- * work-groups of one work-item are joined by two, as long as enough groups remain to be divided evenly among the
- * cores. */
+/* On a CPU a work-group is a function call, which under PoCL 3.1 costs as much as a short work-item. So pairs of
+ * one-item work-groups are merged repeatedly, as long as enough groups remain to divide evenly among the cores. */
 static void join_groups(const gs_cl *cl, size_t most, gs_cl_grid *g) {
-    enum { ENOUGH = 16, LARGEST = 64 }; /* groups for each core; work-items in a group */
+    enum { ENOUGH = 16, LARGEST = 64 }; /* groups per core; work-items in a group */
     size_t groups = g->groups[0] * g->groups[1] * g->groups[2], local = 1;
     if (cl->tiles.gpu || g->local[0] * g->local[1] * g->local[2] != 1) return;
     if (most > LARGEST) most = LARGEST;
@@ -252,7 +251,7 @@ static void join_groups(const gs_cl *cl, size_t most, gs_cl_grid *g) {
 
 gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid grid, const gs_cl_arg *args,
                     int count) {
-    enum { FLUSH_EVERY = 16 }; /* so that a GPU begins to work while the host still enqueues */
+    enum { FLUSH_EVERY = 16 }; /* so that a GPU starts working while the host is still enqueuing */
     gs_cl *cl = gs_cl_of(d);
     if (d->dry) return GS_OK;
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0) return GS_OK;
@@ -265,7 +264,7 @@ gs_status gs_cl_run(gs_device *d, const char *file, const char *name, gs_cl_grid
             return gs_cl_check(error, "%s.cl: clSetKernelArg(%s, %u)", file, name, (unsigned)index - 1);
     }
     join_groups(cl, k->max_local, &grid);
-    while (grid.local[0] > k->max_local && grid.local[0] % 2 == 0) { /* a small device: more groups instead */
+    while (grid.local[0] > k->max_local && grid.local[0] % 2 == 0) { /* a small device: use more groups */
         grid.local[0] /= 2;
         grid.groups[0] *= 2;
     }
@@ -286,12 +285,12 @@ gs_status gs_cl_run_tasks(gs_device *d, const char *file, const char *name, size
     gs_cl_arg all[MOST];
     if (groups == 0 || tasks == 0) return GS_OK;
     if (count > MOST - 3) gs_bug("gs_cl_run_tasks: %s has %d arguments, at most %d", name, count, MOST - 3);
-    if (!cl->next.base) GS_TRY(gs_cl_alloc(d, sizeof cl->taken, &cl->next)); /* and it is 0 */
+    if (!cl->next.base) GS_TRY(gs_cl_alloc(d, sizeof cl->taken, &cl->next)); /* zeroed by gs_cl_alloc */
     memcpy(all, args, (size_t)count * sizeof *args);
     all[count] = GS_ARG_BUFFER(cl->next);
     all[count + 1] = GS_ARG((int)cl->taken);
     all[count + 2] = GS_ARG((int)tasks);
     GS_TRY(gs_cl_run(d, file, name, (gs_cl_grid){{groups, 1, 1}, {1, 1, 1}}, all, count + 3));
-    cl->taken += (cl_uint)(tasks + groups); /* each work-group counts once more, and finds nothing left */
+    cl->taken += (cl_uint)(tasks + groups); /* each work-group increments it once more, finding no task */
     return GS_OK;
 }

@@ -1,6 +1,6 @@
 #include "cl/round16.h"
 
-enum { LINE = 64 }; /* a copy begins at a multiple of this many floats */
+enum { LINE = 64 }; /* a copy starts at a multiple of this many floats */
 
 gs_status gs_cl_narrow(gs_device *d, gs_mem to, gs_mem x, size_t count, bool relu) {
     return GS_CL_RUN(d, GS_CL_STORED(d, "round16"), "narrow", gs_cl_elements(d, count), to, x, count,
@@ -11,7 +11,7 @@ gs_status gs_cl_pass(gs_device *d, gs_mem dx, gs_mem dy, gs_mem y, size_t count)
     return GS_CL_RUN(d, GS_CL_FLOW(d, dx, "round16"), "pass", gs_cl_elements(d, count), dx, dy, y, count);
 }
 
-/* Floats of its copy. */
+/* The floats reserved for the operand's copy. */
 static size_t room_of(const gs_cl_operand *o) {
     return gs_cl_parts(gs_cl_copied(*o->place, o->count), 2 * LINE) * LINE;
 }
@@ -35,7 +35,7 @@ gs_status gs_cl_rounded(gs_device *d, int count, const gs_cl_operand *operand) {
 }
 
 size_t gs_cl_at_once(gs_device *d, size_t n, size_t copied, size_t least) {
-    enum { CPU = 1 << 19, GPU = 1 << 25 }; /* numbers */
+    enum { CPU = 1 << 19, GPU = 1 << 25 }; /* elements */
     const size_t budget = gs_cl_of(d)->tiles.gpu ? GPU : CPU;
     if (d->precision == GS_PRECISION_F32 || copied == 0) return n;
     const size_t fit = budget / copied, some = ((fit > least ? fit : least) + 2) / 2 * 2;

@@ -1,13 +1,13 @@
 #include "elementwise.clh"
 #include "stored.clh"
 
-/* Between f32 and 16 bits: no variant of floats. */
+/* Converts between f32 and 16 bits: has no float variant. */
 
 static hvec narrowed_or_marked(vec x, int relu) {
     return narrowed(relu ? MARKED(x) : x);
 }
 
-/* to[i] = the 16 bits of x[i], rounded */
+/* to[i] = x[i] rounded to 16 bits */
 __kernel GS_OF_VECTORS void narrow(__global ushort *to, ulong to_at, __global const float *x, ulong x_at,
                                    ulong count, int relu) {
     const size_t i = GS_FIRST;
@@ -19,7 +19,7 @@ __kernel GS_OF_VECTORS void narrow(__global ushort *to, ulong to_at, __global co
         store_first_halves(narrowed_or_marked(load_first(x + i, count - i), relu), to + i, count - i);
 }
 
-/* dx[i] = dy[i] where the relu with this y passes it, else 0 */
+/* dx[i] = dy[i] where the relu with output y passes it, else 0 */
 __kernel GS_OF_VECTORS void pass(__global flow *dx, ulong dx_at, __global const flow *dy, ulong dy_at,
                                  __global const stored *y, ulong y_at, ulong count) {
     const size_t i = GS_FIRST;

@@ -1,5 +1,5 @@
-/* Kernels that are not files: in a sealed handout (lessons/sealed.list) the library holds, compressed, the kernels from
- * which a lab's answer could be copied. Here there are none: all kernels are the files beside this one. */
+/* Kernels that are not separate files: in a sealed handout (lessons/sealed.list) the library contains, compressed, the
+ * kernels from which a lab's answer could be copied. Here the list is empty: all kernels are files in this folder. */
 #pragma once
 
 #include <stddef.h>
@@ -7,8 +7,8 @@
 typedef struct gs_cl_sealed {
     const char *file;          /* "gemm.cl"; NULL ends the list */
     const unsigned char *data; /* gzip */
-    size_t bytes, size;        /* of the data; of the text */
+    size_t bytes, size;        /* of the data; of the uncompressed text */
 } gs_cl_sealed;
 
-/* sealed_files.c; a handout has it as an object with its kernels. */
+/* Defined in sealed_files.c, which a handout replaces by an object file with its kernels. */
 extern const gs_cl_sealed gs_cl_sealed_files[];

@@ -1,10 +1,10 @@
 #include "common.clh"
 
-/* For every parameter: g = scale dw + weight_decay w; v = momentum v + g; w -= lr v. A v below FLT_MIN is 0: there a
- * CPU is slow (cpu/sgd.c says more). Each array is read once and written once: memory bounds the update. Without
- * momentum v is not touched. All workers repeat the update, so every device must give the same bits: each product and
- * each sum is rounded separately, in the order of cpu/sgd.c. If a compiler joined two of them into an FMA, a cl worker
- * would drift away from a cpu worker. */
+/* For each parameter: g = scale dw + weight_decay w; v = momentum v + g; w -= lr v. A v below FLT_MIN becomes 0,
+ * because CPUs are slow on such numbers (see cpu/sgd.c). Each array is read once and written once: memory bandwidth
+ * limits the update. Without momentum v is not touched. All workers repeat the update, so every device must give the
+ * same bits: each product and each sum is rounded separately, in the order of cpu/sgd.c. If a compiler contracted two
+ * of them into an FMA, a cl worker would drift away from a cpu worker. */
 __kernel GS_OF_VECTORS void sgd_update(__global float *w, ulong w_at, __global float *v, ulong v_at,
                                        __global const float *dw, ulong dw_at, ulong count, float scale,
                                        float lr, float momentum, float weight_decay) {

@@ -1,10 +1,10 @@
 #include "common.clh"
 #include "largest.clh"
 
-/* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one work-item a sample.
- * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where
- * p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) takes the place of x[label] - max:
- * the loss is linear in log p. part: n losses, then n times 1 or 0 for correct. */
+/* p = softmax(x), loss = -log p[label], correct = the largest x is at the label; one work-item per sample. The largest
+ * x is subtracted first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even where p[label]
+ * rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) replaces x[label] - max: the loss is linear
+ * in log p. part: n losses, then n flags, 1 (correct) or 0. */
 __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __global float *part,
                                             ulong part_at, __global const float *x, ulong x_at,
                                             __global const int *labels, ulong labels_at, ulong n, int classes,
@@ -24,7 +24,7 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
     for (int k = 0; k < classes; k++) p[k] /= sum;
     int label = labels[labels_at + i];
     float of_labels = x[label] - x[largest];
-    if (smoothing != 0) { /* not 0 times a sum that may be infinite */
+    if (smoothing != 0) { /* avoids 0 times a sum that may be infinite */
         float all = 0;
         for (int k = 0; k < classes; k++) all += x[k] - x[largest];
         of_labels = (1 - smoothing) * of_labels + smoothing / classes * all;
@@ -34,8 +34,8 @@ __kernel void softmax_cross_entropy_forward(__global float *p, ulong p_at, __glo
 }
 
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
- * 1 - e, and each class gets e / classes more (`everywhere`); one work-item a sample. The classes begin with `first`:
- * all, or some in a group that divides them. */
+ * 1 - e, and e / classes is added for each class (`everywhere`); one work-item per sample. The classes start at
+ * `first`: all of them, or one rank's if a group divides them. */
 __kernel void softmax_cross_entropy_backward(__global float *dx, ulong dx_at, __global const float *p,
                                              ulong p_at, __global const int *labels, ulong labels_at, ulong n,
                                              int classes, int first, float smoothing, float everywhere) {

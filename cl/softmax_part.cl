@@ -1,8 +1,8 @@
 #include "common.clh"
 #include "largest.clh"
 
-/* softmax_cross_entropy where a rank holds only some of the classes, from `first` on: backend.h defines the operators.
- * One work-item a sample. */
+/* softmax_cross_entropy where a rank holds only some of the classes, starting at `first`: backend.h defines the
+ * operators. One work-item per sample. */
 
 __kernel void softmax_part_largest(__global float *most, ulong most_at, __global const float *x, ulong x_at,
                                    ulong n, int classes) {
@@ -12,7 +12,7 @@ __kernel void softmax_part_largest(__global float *most, ulong most_at, __global
     most[most_at + i] = x[largest_of(x, classes)];
 }
 
-/* The first rank with the largest number of row i. */
+/* The first rank that holds the largest element of row i. */
 static int rank_of_largest(__global const float *most, ulong n, size_t i, int ranks) {
     int best = 0;
     for (int r = 1; r < ranks; r++)
@@ -41,13 +41,13 @@ __kernel void softmax_part_sums(__global float *p, ulong p_at, __global float *s
         all += x[k] - top;
     }
     float of_labels = here ? (1 - smoothing) * (x[label] - top) : 0.0f;
-    if (smoothing != 0) of_labels += everywhere * all; /* not 0 times a sum that may be infinite */
+    if (smoothing != 0) of_labels += everywhere * all; /* avoids 0 times a sum that may be infinite */
     sums[i] = sum;
     sums[n + i] = of_labels;
     sums[2 * n + i] = here && best == rank && label == largest_of(x, classes) ? 1.0f : 0.0f;
 }
 
-/* part: n losses, then n times 1 or 0 for correct */
+/* part: n losses, then n flags, 1 (correct) or 0 */
 __kernel void softmax_part_end(__global float *p, ulong p_at, __global float *part, ulong part_at,
                                __global const float *sums, ulong sums_at, ulong n, int classes) {
     size_t i = get_global_id(0);

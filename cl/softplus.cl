@@ -2,7 +2,7 @@
 #include "stored.clh"
 
 #ifndef FLOATS_FLOW
-/* log(1 + e), 0 <= e <= 1: cpu/softplus.c */
+/* log(1 + e), 0 <= e <= 1; see cpu/softplus.c */
 static vec log_of_1_and(vec e) {
     const vec s = e / (2.0f + e), t = s * s;
     return 2.0f * (s + s * (t * (0.33333308f + t * (0.20004372f + t * (0.14112575f + t * 0.13429444f)))));

@@ -1,7 +1,7 @@
 #include "cl/cl.h"
 #include "core/shard.h"
 
-/* Of the groups' parts (squares.cl). */
+/* Add up the work-groups' results (squares.cl). */
 static void add_up(const uint32_t *part, size_t groups, uint32_t top, gs_squares *out) {
     *out = (gs_squares){.top = top};
     for (size_t g = 0; g < groups; g++) {
@@ -16,8 +16,8 @@ static void add_up(const uint32_t *part, size_t groups, uint32_t top, gs_squares
 gs_status gs_cl_squares(gs_device *d, gs_mem x, size_t count, uint32_t top, gs_squares *out) {
     enum {
         MOST = 128 /* groups */,
-        EACH = 1024 /* elements for each, at least */,
-        WORDS = 5 /* of its part */
+        EACH = 1024 /* elements per group, at least */,
+        WORDS = 5 /* per group's result */
     };
     const gs_cl *cl = gs_cl_of(d);
     const size_t most = cl->tiles.gpu ? MOST : gs_smaller(4 * cl->units, MOST),

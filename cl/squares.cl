@@ -1,10 +1,10 @@
 #include "common.clh"
 
-/* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Each work-group writes its result to `part`,
- * and the host adds up: OpenCL 1.2 has no atomic operation on 64 bits. On a GPU a group is GS_SUM_ITEMS work-items,
- * which go through the array side by side; on a CPU it is one, with a stretch of the array.
+/* Largest element and sum of squares, in integers: src/optim/norm.h. Each work-group writes its result to `part`, and
+ * the host adds them up: OpenCL 1.2 has no 64-bit atomics. On a GPU a group is GS_SUM_ITEMS work-items, which read
+ * neighbouring elements; on a CPU it is one work-item, with a contiguous part of the array.
  *
- *     part    groups times the largest; then groups times high and low, each as two words */
+ *     part    the largest element of each group; then each group's high and low, as two words each */
 #ifdef GS_GPU
 #define SUMMERS GS_SUM_ITEMS
 #define OF_SUMMERS __attribute__((reqd_work_group_size(SUMMERS, 1, 1)))
@@ -33,7 +33,7 @@ __kernel OF_SUMMERS void squares_largest(__global uint *part, ulong part_at, __g
     part[part_at + GROUP] = mine;
 }
 
-/* top: the least that it may be */
+/* top: the lower limit for the largest exponent */
 __kernel OF_SUMMERS void squares_sum(__global uint *part, ulong part_at, __global const uint *x, ulong x_at,
                                      ulong count, int groups, int top) {
     ulong high = 0, low = 0;

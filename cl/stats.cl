@@ -1,8 +1,8 @@
 #include "common.clh"
 
 /* stats += (sum of loss, sum of correct, n) from the losses' `part`: n floats of loss, then n of correct. One
- * work-group: each work-item sums every GS_SUM_ITEMS-th sample, and the first one adds these up, always in the same
- * order. */
+ * work-group: each work-item sums every GS_SUM_ITEMS-th sample, and the first one adds up these sums, always in the
+ * same order. */
 __kernel __attribute__((reqd_work_group_size(GS_SUM_ITEMS, 1, 1))) void
 stats_add(__global float *stats, ulong stats_at, __global const float *part, ulong part_at, ulong n) {
     __local float loss[GS_SUM_ITEMS], correct[GS_SUM_ITEMS];

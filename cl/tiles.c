@@ -1,13 +1,13 @@
-/* The sizes of tiles: defaults, and others as a text. */
+/* Tile sizes: the defaults, and parsing of others. */
 #include "cl/cl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 gs_cl_tiles gs_cl_tiles_default(bool gpu, int vector) {
-    /* Sums for most vector registers: AVX-512 has 32, the others have 16. More are not better: they leave too few for
-     * what is multiplied, and the rows of large matrices, read at the same time, push each other out of the first
-     * cache. */
+    /* Enough sums for most vector registers: AVX-512 has 32, other CPUs 16. More would not help: too few registers
+     * would remain for the factors, and the rows of large matrices, which are read at the same time, would evict each
+     * other from the L1 cache. */
     return (gs_cl_tiles){.gpu = gpu,
                          .vector = vector,
                          .rows = vector == 16 ? 8 : 6,
@@ -31,7 +31,7 @@ static bool allowed(const gs_cl_tiles *t) {
            t->dot_rows <= 8 && t->unroll >= 1 && t->unroll <= 8 && t->pack >= 0;
 }
 
-/* "name=number" into the member of that name */
+/* Parse "name=number" and assign to the member of that name. */
 static bool assign(gs_cl_tiles *t, const char *word) {
     const struct {
         const char *name;

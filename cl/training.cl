@@ -1,4 +1,4 @@
-/* The kernels that every training step needs, as one program: PoCL 3.1 takes half a second for each program, in
+/* The kernels that every training step needs, as one program: PoCL 3.1 spends half a second on each program, in
  * addition to its kernels. */
 #include "data.cl"
 #include "gemm.cl"

@@ -1,4 +1,4 @@
-/* Two kernels that each do all the work for some images, as in conv2d_rows.c; and one for the weights first. */
+/* Two kernels that each do all the work for some images, as in conv2d_rows.c; a third first transforms the weights. */
 #include "cl/conv2d_common.h"
 #include "cl/round16.h"
 
@@ -13,10 +13,10 @@ typedef struct winograd {
     cl_int bias, relu, has_dx;
 } winograd;
 
-enum { PLACES = 16, CHANNELS = 16 /* a multiple of them, whatever a vector's width */ };
+enum { PLACES = 16, CHANNELS = 16 /* a multiple of any vector width */ };
 
 bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
-    /* With more weights their 16 matrices would not stay in a core's second cache. */
+    /* With more weights, their 16 matrices would not fit in a core's L2 cache. */
     enum { MOST = 128 * 128 };
     const gs_cl_tiles *t = &gs_cl_of(d)->tiles;
     return !t->gpu && !gs_conv2d_is_grouped(s) && s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 &&
@@ -24,7 +24,7 @@ bool gs_cl_winograd_pays(gs_device *d, const gs_conv2d_sizes *s) {
            s->out_c % CHANNELS == 0 && s->in_c * s->out_c <= MOST && s->in_h * s->in_w >= t->vector;
 }
 
-/* About this many floats of v and m, or of v and n, stay in a core's second-level cache. */
+/* About this many floats of v and m, or of v and n, fit in a core's L2 cache. */
 enum { CACHED = 1 << 16 };
 
 static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
@@ -37,7 +37,7 @@ static winograd shape_of(const gs_conv2d_sizes *s, size_t n) {
     return t;
 }
 
-/* ---- the memory of a work-group, as winograd.cl takes it ---- */
+/* ---- a work-group's memory, as laid out in winograd.cl ---- */
 
 static size_t pixels_of(const winograd *t) {
     return (size_t)(2 * t->rows + 2) * (size_t)(2 * t->columns + 2);
@@ -48,25 +48,25 @@ static size_t matrices(int tiles, int channels) {
     return PLACES * ((size_t)(tiles + MORE) * (size_t)channels + APART);
 }
 
-/* Of x and y, or of x and dy. */
+/* The floats of x and y, or of x and dy. */
 static size_t images_and_matrices(const winograd *t, int tiles) {
     return pixels_of(t) * (size_t)(t->in_c + t->out_c) + matrices(tiles, t->in_c) + matrices(tiles, t->out_c);
 }
 
-/* Each pixel's number in an image with zeros around it. */
+/* Each pixel's index in an image padded with zeros. */
 static void fill_places(const gs_conv2d_sizes *s, cl_int *to) {
     const int width = (s->in_w + 1) / 2 * 2 + 2;
     for (int h = 0; h < s->in_h; h++)
         for (int w = 0; w < s->in_w; w++) *to++ = (h + 1) * width + w + 1;
 }
 
-/* The same for all channels; kept under sizes that no convolution has. */
+/* The same for all channels; the table's key is a set of sizes that no convolution has. */
 static gs_status find_places(gs_device *d, const winograd *t, gs_mem *place) {
     const gs_conv2d_sizes image = {.in_h = t->h, .in_w = t->w};
     return gs_cl_conv2d_table(d, &image, (size_t)t->h * (size_t)t->w, fill_places, place);
 }
 
-/* *u = the 16 matrices of w; turned: those for dx. */
+/* *u = the 16 matrices of w; `turned`: those for dx. */
 static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool turned, gs_mem *u) {
     const int of_out = 9 * t->in_c, lanes = turned ? t->in_c : t->out_c, depth = turned ? t->out_c : t->in_c;
     const gs_cl_grid grid = gs_cl_with_rows(gs_cl_items((size_t)lanes, CHANNELS), (size_t)depth);
@@ -75,7 +75,7 @@ static gs_status find_kernels(gs_device *d, gs_mem w, const winograd *t, bool tu
                      turned ? 9 : of_out, turned ? of_out : 9, (int)turned, lanes);
 }
 
-/* y without a pooling. */
+/* y without pooling. */
 static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, winograd t,
                           const gs_conv2d_sizes *s) {
     gs_mem place, scratch;
@@ -88,7 +88,7 @@ static gs_status convolve(gs_device *d, gs_mem y, gs_mem x, gs_mem u, gs_mem b, 
                            GS_ARG_STRUCT(t));
 }
 
-/* With a pooling: some images at a time, whose y is pooled while it is still cached. */
+/* With pooling, some images are processed at a time and their y is pooled while still cached. */
 gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_mem b, size_t n,
                                  const gs_conv2d_sizes *s, const gs_epilogue *e) {
     enum { NEAR = 1 << 20 };
@@ -117,7 +117,7 @@ gs_status gs_cl_winograd_forward(gs_device *d, gs_mem y, gs_mem x, gs_mem w, gs_
 
 gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy, gs_mem x, gs_mem w, size_t n,
                                   const gs_conv2d_sizes *s, bool add) {
-    enum { PER_CORE = 4 }; /* tasks: so that no core waits long for another */
+    enum { PER_CORE = 4 }; /* tasks per core, so that cores do not wait long for one another */
     winograd t = shape_of(s, n);
     gs_mem u = dw, place, scratch, part;
     size_t groups = 0;
@@ -130,7 +130,7 @@ gs_status gs_cl_winograd_backward(gs_device *d, gs_mem dx, gs_mem dw, gs_mem dy,
                     matrices(t.band * t.columns, t.out_c);
     const char *file = GS_CL_FLOW(d, dx.base ? dx : dy, "winograd");
     const size_t tasks = gs_cl_parts(n, t.group), of_x = gs_conv2d_x(s), of_y = gs_conv2d_y(s, NULL);
-    /* whole tasks, so that the sums are the same ones */
+    /* whole tasks, so that the partial sums do not change */
     const size_t images = gs_cl_at_once(d, n, gs_cl_copied(x, of_x) + gs_cl_copied(dy, of_y),
                                         gs_cl_of(d)->units * t.group),
                  some = images < n ? (images / t.group + 1) / 2 * 2 : tasks;

@@ -2,36 +2,35 @@
 #include "conv2d_sum.clh"
 #include "transpose.clh"
 
-/* Convolution on a CPU with kernels of 3x3, stride 1 and a padding of 1, in fewer multiplications. cpu/winograd.h
- * explains y = A^T (u v) A, u = G g G^T, v = B^T d B, and dw; the names are the same.
+/* Convolution on a CPU with 3x3 kernels, stride 1 and padding 1, in fewer multiplications. cpu/winograd.h explains y =
+ * A^T (u v) A, u = G g G^T, v = B^T d B, and dw; the names are the same.
  *
- * Here the lanes of a vector are channels, in forward too. An image is transposed so that its channels are contiguous,
- * with zeros around it, in memory that stays in the core's cache:
+ * Here the lanes of a vector are channels, even in forward. An image is transposed so that its channels are contiguous,
+ * and padded with zeros, in memory that stays in the core's cache:
  *
  *     beside    (blocks of GS_VECTOR channels, 2 rows + 2, 2 columns + 2, GS_VECTOR)
  *
- * for `rows` x `columns` tiles. Each step computes with whole vectors, however small the image is, and is the same for
- * x, dy, y and dx. Both numbers of channels are multiples of 16, and an image has at least GS_VECTOR pixels. */
+ * for `rows` x `columns` tiles. Each step computes with whole vectors, even for small images, and is the same for x,
+ * dy, y and dx. Both channel counts are multiples of 16, and an image has at least GS_VECTOR pixels. */
 
-/* As in cl/winograd.c. */
+/* Must match the struct in cl/winograd.c. */
 typedef struct winograd {
-    ulong images, group; /* how many; backward: how many of them are a task */
-    ulong memory;        /* floats of scratch that each work-group has */
+    ulong images, group; /* how many; backward: how many of them per task */
+    ulong memory;        /* floats of scratch per work-group */
     int in_c, out_c, h, w;
-    int rows, columns; /* of tiles in an image */
-    int band;          /* rows of tiles that are convolved together */
+    int rows, columns; /* tiles in an image, down and across */
+    int band;          /* rows of tiles convolved together */
     int room;          /* backward: tiles whose part of dw is computed together */
     int bias, relu, has_dx;
 } winograd;
 
 enum {
     PLACES = 16,
-    HIGH = GS_VECTOR == 16 ? 8 : 4, /* rows of the tile of a product; at most two vectors are in a row */
-    APART =
-        16 /* the same place of all 16 matrices must not fall into the same set of the first-level cache */
+    HIGH = GS_VECTOR == 16 ? 8 : 4, /* rows of a product's tile, which is at most two vectors wide */
+    APART = 16 /* keeps one position in all 16 matrices from mapping to a single L1 cache set */
 };
 
-/* ---- the memory of a work-group: where the next floats are ---- */
+/* ---- a work-group's memory: take returns the next free floats ---- */
 
 static __global float *take(__global float **next, size_t floats) {
     __global float *it = *next;
@@ -43,7 +42,7 @@ static size_t pixels_of(winograd s) {
     return (size_t)(2 * s.rows + 2) * (2 * s.columns + 2);
 }
 
-/* One of 16 matrices (tiles, channels), with room for the unused last rows of a product. */
+/* The floats of one of 16 matrices (tiles, channels), with room for the unused last rows of a product. */
 static size_t matrix_floats(int tiles, int channels) {
     return (size_t)(tiles + HIGH) * channels + APART;
 }
@@ -52,9 +51,9 @@ static void clear(__global float *from, __global float *end) {
     for (; from < end; from++) *from = 0;
 }
 
-/* ---- channels side by side ---- */
+/* ---- contiguous channels ---- */
 
-/* place: the index of each pixel of an image in `beside`. The last square overlaps the one before. */
+/* place: the index of each pixel of an image in the layout `beside`. The last square overlaps the one before it. */
 GS_ONCE void put_beside(__global float *to, __global const stored *from, __global const int *place,
                         int channels, winograd s) {
     const int plane = s.h * s.w;
@@ -88,8 +87,8 @@ GS_ONCE void take_from_beside(__global flow *to, __global const float *from, __g
 
 /* ---- products ---- */
 
-/* HIGH rows and `wide` vectors of C = A B, or C += A B with `add`: A(i, k) = a[i a_row + k a_k]. always_inline: `wide`
- * and `add` are then constants, as are those of the strides that are 1. */
+/* HIGH rows and `wide` vectors of C = A B, or C += A B with `add`: A(i, k) = a[i a_row + k a_k]. always_inline makes
+ * constants of `wide`, `add` and any stride that is 1. */
 #define EACH_ROW _Pragma("unroll") for (int i = 0; i < HIGH; i++)
 #define EACH_VECTOR _Pragma("unroll") for (int j = 0; j < 2; j++) if (j < wide)
 __attribute__((always_inline)) static void tile(__global float *c, size_t c_row, __global const float *a,
@@ -105,7 +104,7 @@ __attribute__((always_inline)) static void tile(__global float *c, size_t c_row,
     EACH_ROW EACH_VECTOR store(sum[i][j], c + i * c_row + j * GS_VECTOR);
 }
 
-/* m = v u: (tiles, to_c) from (tiles, from_c) and (from_c, to_c). Both have room for HIGH - 1 tiles more. */
+/* m = v u: (tiles, to_c) from (tiles, from_c) and (from_c, to_c). Both v and m have room for HIGH - 1 more tiles. */
 GS_ONCE void multiply(__global float *m, __global const float *v, __global const float *u, int tiles,
                       int from_c, int to_c) {
     for (int o = 0; o < to_c; o += 2 * GS_VECTOR)
@@ -129,7 +128,7 @@ GS_ONCE void add_product(__global float *du, __global const float *n, __global c
 
 /* ---- v = B^T d B, y = A^T m A, n = A dy A^T ---- */
 
-/* One tile of GS_VECTOR channels, as all of these: d is 4 x 4 vectors of an image. */
+/* Transform one tile of GS_VECTOR channels, as all functions here do: d is 4 x 4 vectors of an image. */
 static void tile_to_places(__global float *v, size_t matrix, __global const float *d, size_t width) {
     vec half_done[4][4];
 #pragma unroll
@@ -173,7 +172,7 @@ static void tile_from_places(__global float *y, size_t width, __global const flo
     }
 }
 
-/* The last row and column of A have a minus that is left to by_g: here 3 means the second number itself. */
+/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the second number itself. */
 static void dy_to_places(__global float *n, size_t matrix, __global const float *dy, size_t width) {
     vec half_done[4][2];
 #pragma unroll
@@ -196,8 +195,8 @@ static void dy_to_places(__global float *n, size_t matrix, __global const float 
 
 /* ---- u = G g G^T ---- */
 
-/* Of the kernel from channel k of d to channel `lane` of y: u is (16, k, lanes). The kernel begins at w + lane w_lane +
- * k w_k; turned: it is taken by 180 degrees. Work-item (lane, k). */
+/* Transform the kernel from channel k of d to channel `lane` of y; u is (16, k, lanes). The kernel starts at w + lane
+ * w_lane + k w_k; turned: it is rotated by 180 degrees. Work-item (lane, k). */
 __kernel void winograd_kernels(__global float *u, __global const stored *w, ulong w_at, int w_lane, int w_k,
                                int turned, int lanes) {
     const size_t lane = get_global_id(0), k = get_global_id(1), matrix = lanes * get_global_size(1);
@@ -226,7 +225,7 @@ __kernel void winograd_kernels(__global float *u, __global const stored *w, ulon
 
 /* ---- y ---- */
 
-/* One image, beside: y (to_c channels) from d (from_c). v and m have room for a band of tiles. */
+/* One image in the layout `beside`: y (to_c channels) from d (from_c). v and m have room for a band of tiles. */
 GS_ONCE void convolve(__global float *y, __global const float *d, __global const float *u,
                       __global const float *bias, int from_c, int to_c, __global float *v, __global float *m,
                       winograd s) {
@@ -257,7 +256,7 @@ GS_ONCE void convolve(__global float *y, __global const float *d, __global const
     }
 }
 
-/* A task is an image. */
+/* A task is one image. */
 GS_ONCE void forward_images(__global flow *y, __global const stored *x, __global const float *u,
                             __global const float *bias, __global const int *place, __global float *scratch,
                             winograd s, GS_TASKS) {
@@ -285,7 +284,7 @@ __kernel GS_OF_VECTORS void winograd_forward(__global flow *y, ulong y_at, __glo
 
 /* ---- dx and dw ---- */
 
-/* v and n of one image's tiles, from tile `first` on. */
+/* v and n for one image's tiles, starting at tile `first`. */
 GS_ONCE void add_tiles(__global float *v, __global float *n, __global const float *x,
                        __global const float *dy, int first, winograd s) {
     const size_t width = (size_t)(2 * s.columns + 2) * GS_VECTOR, block = pixels_of(s) * GS_VECTOR,
@@ -307,7 +306,7 @@ GS_ONCE void add_tiles(__global float *v, __global float *n, __global const floa
     }
 }
 
-/* dw = G^T du G: of GS_VECTOR input channels at once, whose kernels are contiguous. */
+/* dw = G^T du G for GS_VECTOR input channels at once, whose kernels are contiguous. */
 GS_ONCE void weights_from_places(__global float *dw, __global const float *du, int pairs) {
     for (int at = 0; at < pairs; at += GS_VECTOR, dw += 9 * GS_VECTOR) {
         vec half_done[3][4];
@@ -335,7 +334,8 @@ GS_ONCE void weights_from_places(__global float *dw, __global const float *du, i
     }
 }
 
-/* A task is a group of images: part[task] = the sum of their dw, which conv2d_weights_sum adds up; and their dx. */
+/* A task is a group of images: computes their dx, and part[task], their dw summed; conv2d_weights_sum adds the
+ * parts. */
 GS_ONCE void backward_images(__global flow *dx, __global float *part, __global const stored *dy,
                              __global const stored *x, __global const float *u, __global const int *place,
                              __global float *scratch, winograd s, GS_TASKS) {

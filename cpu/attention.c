@@ -1,33 +1,33 @@
-/* Attention: cpu/plain/attention.c says what is computed.
+/* Attention; cpu/plain/attention.c shows the formulas.
  *
- * The scores of all queries and keys would be length^2 numbers for each head. They are never stored: TILE queries meet
- * TILE keys at a time, and a tile's result is used at once, while it is in the cache.
+ * The scores of all queries and keys would be length^2 numbers per head. They are never stored: TILE queries are
+ * multiplied with TILE keys at a time, and the scores are used at once, while they are cached.
  *
- *               queries                   The scores of a tile have the queries side by side, so that one vector
- *              i i i i i i                instruction does the same for sixteen queries: largest, sum, exp.
+ *               queries                   In a tile of scores the queries are adjacent, so that one vector
+ *              i i i i i i                instruction handles sixteen queries: largest, sum, exp.
  *     keys   j s s s s s s
  *            j s s s s s s                Softmax needs the largest score and the sum of a whole row, but sees it tile
- *            j s s s s s s                by tile: it keeps the largest so far, m, and the sum so far of exp(s - m), l.
- *                                         When a tile has a larger one, m', all before shrinks by exp(m - m'):
+ *            j s s s s s s                by tile: it keeps the largest so far, m, and l, the sum of exp(s - m) so far.
+ *                                         When a tile has a larger one, m', earlier sums shrink by exp(m - m'):
  *
  *         l = exp(m - m') l + sum_j exp(s_j - m')          y = exp(m - m') y + sum_j exp(s_j - m') v_j
  *
- * and at the end y / l is the softmax's mean of the values. Forward stores m and l of each query, from which backward
- * computes p_ij = exp(s_ij - m) / l again: one more product instead of memory that grows with length^2. The single
- * number m + log(l) would not be exact enough: beside an m of 1e8 a float has no room for log(l).
+ * and at the end y / l is the mean of the values, weighted by the softmax. Forward stores m and l for each query, and
+ * from them backward recomputes p_ij = exp(s_ij - m) / l: one more product instead of memory that grows with length^2.
+ * The single number m + log(l) would not be exact enough: next to an m of 1e8 a float has no digits left for log(l).
  *
- * If one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. It is 0 to the bit, since the same
- * product sums both: the difference between two orders of a sum would be multiplied by huge keys and queries.
+ * If one key has all the weight, y_i is its v_j, and dy_i v_j - dy_i y_i is 0. It is exactly 0, since the same product
+ * sums both: if the orders of summation differed, huge keys and queries would multiply the difference.
  *
  * Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention: fast and memory-efficient exact attention with IO-awareness"
  * (NeurIPS 2022); the running sum: Milakov, Gimelshein, "Online normalizer calculation for softmax" (arXiv 1805.02867,
  * 2018).
  *
- * In 16 bits (gs_precision) the products see rounded numbers: copies of q, k, v and dy, and tiles of p and ds when they
- * are computed. Scores, their sums and the softmax are f32.
+ * In 16 bits (gs_precision) the products read rounded numbers: copies of q, k, v and dy, and tiles of p and ds rounded
+ * once computed. Scores, their sums and the softmax are f32.
  *
- * The products are matmul.h's, whose sums have a fixed order. A task is a whole head of a sample, so no two threads add
- * to the same element, and the bits are the same for any number of threads. */
+ * The products come from matmul.h, whose sums have a fixed order. A task is a whole head of a sample, so no two threads
+ * add to the same element, and results are bitwise identical for any number of threads. */
 #include "cpu/attention_tile.h"
 #include "cpu/exp.h"
 #include "cpu/round16.h"
@@ -42,7 +42,7 @@ typedef struct attention_work {
     float *y, *softmax, *dx;
     float *scratch;
     gs_precision precision;
-    size_t each; /* floats of scratch for a part */
+    size_t each; /* floats of scratch per part */
     size_t tasks;
     int parts;
 } attention_work;
@@ -86,12 +86,12 @@ static head head_of(const attention_work *t, size_t task, int part) {
 
 /* ---- forward ---- */
 
-/* What is known of the queries so far; TILE of each. */
+/* The running results for TILE queries. */
 typedef struct running {
     float largest[TILE], sum[TILE], factor[TILE];
 } running;
 
-/* score = exp(score - the largest so far), and what follows for the sums */
+/* score = exp(score - the largest so far); the running sums are rescaled to match */
 static void take_tile(float *score, int keys, int lanes, bool diagonal, running *r) {
     for (int i = 0; i < lanes; i += SIDE) {
         const int end = diagonal ? least(keys, i + SIDE) : keys;
@@ -122,7 +122,7 @@ static void scale_rows(const head *h, float *y, int count, const float *factor) 
         for (int k = 0; k < h->d; k++) y[k] *= factor[i];
 }
 
-/* The queries from i on: y, and what backward needs of the softmax. */
+/* TILE queries from i on: y, and what backward needs from the softmax. */
 static void forward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),
               end = h->causal ? i + count : h->length;
@@ -154,7 +154,7 @@ static void forward_queries(const head *h, int i) {
     scale_rows(h, y, count, r.factor);
 }
 
-/* Call `tile` for the tiles of queries of each head of a part. */
+/* Call `tile` for each tile of queries in each head of a part. */
 static void each_tile(const attention_work *t, int part, void (*tile)(const head *, int i)) {
     const gs_range r = gs_cpu_tasks(t->tasks, part, t->parts);
     for (size_t task = r.begin; task < r.end; task++) {
@@ -194,13 +194,12 @@ gs_status GS_ISA(gs_cpu_attention_forward)(gs_device *d, gs_mem y, gs_mem softma
 
 /* ---- backward ---- */
 
-/* Of a tile of queries. */
+/* Values for each query of a tile. */
 typedef struct rows {
-    float largest[TILE], share[TILE], dy_y[TILE]; /* share: 1 / sum; 0 where there is no query */
+    float largest[TILE], share[TILE], dy_y[TILE]; /* share: 1 / sum; 0 past the last query */
 } rows;
 
-/* score = p = exp(score - largest) / sum; gradient, so far dy v, becomes that of the score: p (dy v - dy y), and
- * / sqrt(d) */
+/* score = p = exp(score - largest) / sum; gradient, dy v on entry, becomes the score's: p (dy v - dy y) / sqrt(d) */
 static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, const rows *of) {
     const float scale = h->scale;
     for (int j = 0; j < keys; j++)
@@ -213,7 +212,8 @@ static void gradient_of_tile(const head *h, int keys, int lanes, bool diagonal, 
         }
 }
 
-/* The queries from i on: their dq, and their part of all dk and dv. The first queries write these, the others add. */
+/* TILE queries from i on: their dq, and their share of all dk and dv. The first tile writes these two, later ones
+ * add. */
 static void backward_queries(const head *h, int i) {
     const int count = least(TILE, h->length - i), lanes = whole(count),
               end = h->causal ? i + count : h->length;
@@ -253,7 +253,7 @@ static void backward_part(void *context, int part) {
     each_tile(context, part, backward_queries);
 }
 
-/* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives what follows */
+/* forward: y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)); cpu/plain/attention.c derives the gradients */
 gs_status GS_ISA(gs_cpu_attention_backward)(gs_device *d, gs_mem dx, gs_mem dy, gs_mem x, gs_mem y,
                                             gs_mem softmax, size_t n, const gs_attention_sizes *s) {
     const gs_operand products[] = {

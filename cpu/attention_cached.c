@@ -1,11 +1,10 @@
-/* Attention of the newest tokens to all before them: cpu/plain/attention_cached.c says what is computed.
+/* Attention of the newest tokens to all earlier ones; cpu/plain/attention_cached.c shows the formulas.
  *
  * A token's scores are one row as long as the past, not a tile: a matrix-vector product with the keys, then one with
- * the values; each is read once. In the keys, neighbouring tokens are adjacent; in the values, the numbers of a token.
- * So both products add whole vectors, and neither has to sum up the lanes of one.
+ * the values; each is read once. In the keys, neighbouring tokens are adjacent; in the values, a token's elements are.
+ * So both products add whole vectors, and neither has to sum a vector's lanes.
  *
- * A task is a head of a sample, whole, so the bits are the same for any number of threads.
- */
+ * A task is a whole head of a sample, so results are bitwise identical for any number of threads. */
 #include "cpu/cpu.h"
 #include "cpu/exp.h"
 
@@ -19,12 +18,12 @@ typedef struct cached_work {
     const float *x;
     float *y, *keys, *values, *scratch;
     size_t past, tokens, tasks;
-    size_t each; /* floats of scratch for a part: a row of scores */
+    size_t each; /* floats of scratch per part: a row of scores */
     int parts;
 } cached_work;
 
-/* score[j] = scale sum_k q[k] keys[k][j], j < count; more may be written, up to whole blocks of SIDE, where keys has
- * as many columns */
+/* score[j] = scale sum_k q[k] keys[k][j], j < count; may write more, up to whole blocks of SIDE, where keys has that
+ * many columns */
 static void scores(float *restrict score, const float *q, const float *keys, size_t row, size_t count, int d,
                    float scale) {
     size_t j = 0;
@@ -47,7 +46,7 @@ static void scores(float *restrict score, const float *q, const float *keys, siz
     }
 }
 
-/* score = exp(score - the largest); returns their sum, which is added in SIDE columns: zeros follow the last one */
+/* score = exp(score - the largest score); returns their sum, computed in SIDE columns: zeros follow the last score */
 static float weigh(float *restrict score, size_t count) {
     float largest = -INFINITY, sum = 0;
     gs_float16 column = {0};
@@ -102,7 +101,7 @@ static void cached_part(void *context, int part) {
     for (size_t task = r.begin; task < r.end; task++) one_head(t, task, t->scratch + (size_t)part * t->each);
 }
 
-/* y_t = sum_j p_tj v_j over all places up to the token's own, past + t */
+/* y_t = sum_j p_tj v_j over all positions up to the token's own, past + t */
 gs_status GS_ISA(gs_cpu_attention_cached_forward)(gs_device *d, gs_mem y, gs_mem keys, gs_mem values,
                                                   gs_mem x, size_t n, size_t past, size_t tokens,
                                                   const gs_attention_sizes *s) {

@@ -1,5 +1,5 @@
-/* One head of attention, tile by tile: its memory, and the products of a tile, for cpu/attention.c. Included where
- * matmul.h's functions are, once for each instruction set. */
+/* One head of attention, tile by tile: its memory, and a tile's products, for cpu/attention.c. Like matmul.h's
+ * functions, these are compiled once per instruction set. */
 #pragma once
 
 #include "cpu/matmul.h"
@@ -16,16 +16,16 @@ typedef struct head {
     bool causal;
     gs_precision precision;
     float scale;             /* 1 / sqrt(d) */
-    size_t in_row, out_row;  /* floats from a token to the next, in x and in y */
-    const float *q, *k, *v;  /* of its first token */
-    float *y;                /* and so this */
-    float *largest, *sum;    /* of each token's softmax */
+    size_t in_row, out_row;  /* distance from one token to the next in x and in y, in floats */
+    const float *q, *k, *v;  /* for its first token */
+    float *y;                /* for its first token */
+    float *largest, *sum;    /* per token, for the softmax */
     const float *dy;         /* backward */
     float *dq, *dk, *dv;     /* backward */
     float *score, *gradient; /* tiles: (key, query) */
     float *qt, *dyt;         /* TILE queries and their dy, transposed: (d, query); the queries are scaled */
     float *strip;            /* for matmul */
-    const struct head *next; /* which this part will compute after this one, or NULL */
+    const struct head *next; /* the head this part computes after this one, or NULL */
 } head;
 
 /* ---- fetching ---- */
@@ -34,9 +34,9 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* A head's rows are short, with a token's other heads between them: the core does not predict the next one. While the
- * queries from i on meet their first tile of keys, the same tokens of the next head are fetched, in PIECES. On an EPYC,
- * 12 sequences of 64 tokens that were in no cache took 600 us backward, and 835 us without this. */
+/* A head's rows are short, with a token's other heads between them, so the core does not predict the next row. While
+ * the queries from i on are multiplied with their first tile of keys, the same tokens of the next head are fetched, in
+ * PIECES. On an EPYC, backward for 12 sequences of 64 uncached tokens took 600 us, and 835 us without this. */
 enum { PIECES = 5 };
 
 static void fetch_row(const float *row, int count) {
@@ -59,8 +59,8 @@ static void fetch_next(const head *h, int i, int j, int piece) {
 
 /* ---- products ----
  *
- * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and what is wholly behind the diagonal
- * is skipped: there a query would see later keys. The sums are the same, since these weigh 0. */
+ * A tile on the diagonal (`diagonal`) is cut into bands of SIDE keys or queries, and bands entirely past the diagonal,
+ * where queries would see later keys, are skipped. The sums are the same, since those keys have weight 0. */
 
 /* c = `rows` rows of `a`, which are `row` floats apart, times `columns` columns of t, which is transposed */
 static void multiply(const head *h, float *c, size_t c_row, const float *a, size_t row, int rows,
@@ -86,7 +86,7 @@ static void tile_of(const head *h, float *tile, const float *keys, size_t row, i
     }
 }
 
-/* to[i] = row i times column i of t: the diagonal of tile_of, and the same bits. */
+/* to[i] = row i times column i of t: the diagonal of tile_of, bit for bit. */
 static void dots(const head *h, float *to, const float *rows, size_t row, int count, const float *t,
                  float *room) {
     for (int i = 0; i < count; i += SIDE) {
@@ -129,7 +129,7 @@ static void to_keys(const head *h, float *to, int keys, const float *tile, int q
     }
 }
 
-/* to (d, query) = factor from (query, d); zeros for queries that there are not */
+/* to (d, query) = factor times from (query, d), transposed; zeros past the last query */
 static void turn(const head *h, float *to, const float *from, size_t row, int count, float factor) {
     if (count < TILE) memset(to, 0, (size_t)(h->d * TILE) * sizeof *to);
     GS_ISA(gs_cpu_transpose)(to, TILE, from, row, count, h->d);
@@ -140,18 +140,18 @@ static int whole(int count) {
     return (count + SIDE - 1) / SIDE * SIDE;
 }
 
-/* The first of the queries whose scores with key j were computed. */
+/* The first query whose score with key j was computed. */
 static int first_lane(int j, bool diagonal) {
     return diagonal ? j / SIDE * SIDE : 0;
 }
 
-/* The tile on the diagonal: a query does not see the keys after it. */
+/* In the tile on the diagonal: a query does not see later keys. */
 static void hide_later(float *score, int count) {
     for (int j = 1; j < count; j++)
         for (int i = first_lane(j, true); i < j; i++) score[j * TILE + i] = -INFINITY;
 }
 
-/* What products are made of next. */
+/* Round the factors of the next products. */
 static void round_tile(const head *h, float *tile, int keys, int lanes, bool diagonal) {
     for (int j = 0; j < keys && h->precision != GS_PRECISION_F32; j++) {
         const int first = first_lane(j, diagonal);

@@ -1,6 +1,6 @@
 #include "cpu/cpu.h"
 
-/* The part of a window inside the image: positions begin..end-1 of one axis. */
+/* The part of a window inside the image: positions begin .. end - 1 on one axis. */
 typedef struct mean_window {
     int begin, end;
 } mean_window;
@@ -12,7 +12,7 @@ static mean_window window_of(int out, int stride, int pad, int kernel, int in) {
     return r;
 }
 
-/* Planes are cut over the threads. */
+/* Planes are divided among the threads. */
 typedef struct average_work {
     const gs_pool2d_sizes *s;
     float *x, *y; /* or dx and dy */
@@ -20,8 +20,8 @@ typedef struct average_work {
     int parts;
 } average_work;
 
-/* forward: y = (sum of x over the window) / (kernel_h kernel_w), so backward gives each pixel of the window dy / (their
- * number) */
+/* forward: y = (sum of x over the window) / (kernel_h kernel_w), so backward adds dy / (kernel_h kernel_w) to each
+ * pixel of the window */
 static inline void each_window(const average_work *t, int part, const bool backward) {
     const gs_pool2d_sizes *s = t->s;
     const size_t in = (size_t)s->in_h * (size_t)s->in_w, out = (size_t)s->out_h * (size_t)s->out_w;

@@ -1,23 +1,23 @@
-/* Batch normalisation: cpu/plain/batch_norm.c says what is computed.
+/* Batch normalisation; cpu/plain/batch_norm.c shows the formulas.
  *
- * Sums go by channels, so that a channel's order of additions is the same for any number of threads. Up to CHUNK
- * numbers, of one image or of several small ones, are added in f32, sixteen side by side, and the sums of the chunks in
- * double. Chunks of BLOCK channels are taken together in the order of memory: a core that jumps from image to image for
- * one channel waits for memory. The channels of vectors (plane 1) are adjacent, so sixteen of them are summed at once.
- * Everything else goes by samples, with one scale for each channel. */
+ * Sums are split by channel, so that a channel's order of additions is the same for any number of threads. Up to CHUNK
+ * elements, of one image or of several small ones, are added in f32, in sixteen lanes, and the chunks' sums in double.
+ * Chunks of BLOCK channels are processed together in memory order: a core that jumps from image to image for one
+ * channel waits for memory. For vector samples (plane 1) channels are adjacent, so sixteen of them are summed at once.
+ * Everything else is split by sample, with one scale per channel. */
 #include "cpu/round16.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { SIDE = 16, CHUNK = 1024, BLOCK = 64, ROWS = 64 /* of vectors, that are added in f32 */ };
+enum { SIDE = 16, CHUNK = 1024, BLOCK = 64, ROWS = 64 /* vector samples that are added in f32 */ };
 
 typedef struct norm_work {
     const gs_batch_norm_sizes *s;
     size_t n;
     const float *x, *dy, *mean, *var;
-    float *to, *first, *second; /* what is computed */
-    const float *factor;        /* for each channel: scale, then what the operator says */
+    float *to, *first, *second; /* the results */
+    const float *factor;        /* per channel: the scale, then values that depend on the operator */
     int parts;
 } norm_work;
 
@@ -26,26 +26,25 @@ static norm_work work_on(const gs_batch_norm_sizes *s, size_t n, gs_mem x, gs_me
         .s = s, .n = n, .x = gs_cpu_floats(x), .mean = gs_cpu_floats(mean), .to = gs_cpu_floats(to)};
 }
 
-/* ---- two sums of each channel ---- */
+/* ---- two sums per channel ---- */
 
-/* Two sums of what one loop over numbers gives. */
+/* Two sums computed by one loop. */
 typedef struct two {
     double a, b;
 } two;
 
-/* Some numbers of a channel, near enough in memory for the first level of the cache: in each of `images` images
- * `count` pixels. */
+/* Some elements of a channel, close enough in memory for the L1 cache: `count` pixels in each of `images` images. */
 typedef struct chunk {
     size_t image, images, pixel, count;
 } chunk;
 
-/* The images whose small planes make a chunk together, from `image` on; or one image. */
+/* The number of images, from `image` on, whose small planes form one chunk; or 1. */
 static size_t images_of(const norm_work *t, size_t image) {
     const size_t fit = CHUNK / (size_t)t->s->plane, left = t->n - image;
     return fit < 1 ? 1 : fit < left ? fit : left;
 }
 
-/* The chunks of a plane in some images: begin with count 0; false after the last one. */
+/* Step through the chunks of a plane in some images, starting with count 0; returns false after the last one. */
 static bool next_chunk(const norm_work *t, chunk *it) {
     it->pixel += it->count;
     const size_t left = (size_t)t->s->plane - it->pixel;
@@ -53,7 +52,7 @@ static bool next_chunk(const norm_work *t, chunk *it) {
     return left > 0;
 }
 
-/* The sum of a vector's elements, in double. (An argument's place would depend on the instruction set.) */
+/* The sum of a vector's elements, in double. (By pointer: how a vector is passed depends on the instruction set.) */
 static double sum_elements(const gs_float16 *v) {
     typedef double double8 __attribute__((vector_size(64)));
     gs_float8 half[2];
@@ -62,8 +61,8 @@ static double sum_elements(const gs_float16 *v) {
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-/* (sum (x - middle), sum (x - middle)^2) of channel c's chunk, or with dy (sum dy, sum dy (x - middle)). An addition
- * waits for the one before: so there are LINES sums of each kind, which do not wait for one another. */
+/* (sum (x - middle), sum (x - middle)^2) of a chunk of channel c or, with dy, (sum dy, sum dy (x - middle)). Each
+ * addition waits for the previous one, so there are LINES independent sums of each kind. */
 static inline two sum_chunk(const norm_work *t, const float *dy, int c, const chunk *what, float middle) {
     enum { LINES = 4 };
     const size_t plane = (size_t)t->s->plane, sample = (size_t)t->s->c * plane, count = what->count;
@@ -97,7 +96,7 @@ static inline two sum_chunk(const norm_work *t, const float *dy, int c, const ch
     return (two){rest.a + sum_elements(&a[0]), rest.b + sum_elements(&b[0])};
 }
 
-/* (sum dy, sum dy (x - middle)) of `width` channels */
+/* (sum dy, sum dy (x - middle)) for `width` channels */
 static void sum_planes(const norm_work *t, int c, int width, const float *middle, two *sum) {
     for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
     for (size_t image = 0, images; image < t->n; image += images) {
@@ -111,7 +110,7 @@ static void sum_planes(const norm_work *t, int c, int width, const float *middle
     }
 }
 
-/* The same for `width` channels of vectors. */
+/* The same for `width` channels of vector samples. */
 static void sum_columns(const norm_work *t, int c, int width, const float *middle, two *sum) {
     const size_t row = (size_t)t->s->c;
     for (int k = 0; k < width; k++) sum[k] = (two){0, 0};
@@ -133,10 +132,10 @@ static void sum_columns(const norm_work *t, int c, int width, const float *middl
     }
 }
 
-/* Of up to SIDE channels of vectors from c on. */
+/* The sums for up to SIDE channels of vector samples, from c on. */
 static void sum_vectors(const norm_work *t, int c, int width, const float *middle, two *sum) {
     if (width == SIDE)
-        sum_columns(t, c, SIDE, middle, sum); /* a number that the compiler knows */
+        sum_columns(t, c, SIDE, middle, sum); /* a compile-time constant */
     else
         sum_columns(t, c, width, middle, sum);
 }
@@ -145,7 +144,7 @@ static int tasks_of(const gs_batch_norm_sizes *s) {
     return s->plane > 1 ? s->c : (s->c + SIDE - 1) / SIDE;
 }
 
-/* Call work(t, c, width) for the channels of a part, as many together as are summed together. */
+/* Call work(t, c, width) for a part's channels, with as many at a time as are summed together. */
 static void each_channel(const norm_work *t, int part, void (*work)(const norm_work *, int c, int width)) {
     const gs_range r = gs_cpu_tasks((size_t)tasks_of(t->s), part, t->parts);
     const int each = t->s->plane > 1 ? 1 : SIDE, side = t->s->plane > 1 ? BLOCK : SIDE,
@@ -153,7 +152,7 @@ static void each_channel(const norm_work *t, int part, void (*work)(const norm_w
     for (int c = (int)r.begin * each; c < end; c += side) work(t, c, end - c < side ? end - c : side);
 }
 
-/* Little work is done by the caller. */
+/* Small amounts of work run in the caller alone. */
 static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     const gs_batch_norm_sizes *s = t->s;
     const size_t numbers = t->n * (size_t)s->c * (size_t)s->plane;
@@ -161,9 +160,9 @@ static void run_sums(gs_device *d, norm_work *t, void (*work)(void *, int)) {
     gs_pool_run(gs_cpu_of(d)->pool, t->parts, work, t);
 }
 
-/* Two passes: around a first mean the squares are small; the sum of the deviations, which would be 0 without rounding,
- * corrects both. Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (The American Statistician 37,
- * 1983): the corrected two-pass algorithm. Here of vectors. */
+/* Two passes: around a first estimate of the mean the squares are small; the sum of the deviations, which would be 0
+ * without rounding, corrects both results. This is the corrected two-pass algorithm of Chan, Golub, LeVeque,
+ * "Algorithms for computing the sample variance" (The American Statistician 37, 1983); here for vector samples. */
 static void statistics_of_vectors(const norm_work *t, int c, int width) {
     const double m = (double)t->n;
     float middle[SIDE] = {0};
@@ -177,13 +176,13 @@ static void statistics_of_vectors(const norm_work *t, int c, int width) {
     }
 }
 
-/* The same for each chunk of a channel. The chunks' results are then joined, as in the same article: of numbers a and b
- * together, the squares around their common mean are
+/* The same for each chunk of a channel. The chunks' results are then combined as in the same article: for two sets a
+ * and b together, the sum of squares around their common mean is
  *
  *     S = S_a + S_b + (mean_b - mean_a)^2 m_a m_b / (m_a + m_b)
  *
- * Only the first chunk takes two passes, the second of which finds it in the cache. The others need one, around the
- * mean of those before them. If that is far from their own, rounding grows with (mean_b - mean_a)^2; but so does S. */
+ * Only the first chunk takes two passes, and the second finds it in the cache. Later chunks need one pass, around the
+ * mean of all earlier ones. If that is far from their own, rounding grows with (mean_b - mean_a)^2; but so does S. */
 static void statistics_of_planes(const norm_work *t, int c, int width) {
     double mean[BLOCK] = {0}, squares[BLOCK] = {0};
     for (size_t image = 0, images; image < t->n; image += images) {
@@ -222,7 +221,7 @@ gs_status GS_ISA(gs_cpu_batch_norm_statistics)(gs_device *d, gs_mem mean, gs_mem
     return GS_OK;
 }
 
-/* samples times what the running statistics become */
+/* samples times the new running statistics */
 gs_status GS_ISA(gs_cpu_batch_norm_running)(gs_device *d, gs_mem dmean_, gs_mem dvar_, gs_mem running_mean_,
                                             gs_mem running_var_, gs_mem mean_, gs_mem var_, float m,
                                             float samples, const gs_batch_norm_sizes *s, bool add) {
@@ -273,9 +272,9 @@ gs_status GS_ISA(gs_cpu_batch_norm_sums)(gs_device *d, gs_mem sums, gs_mem dw_, 
     return GS_OK;
 }
 
-/* ---- from numbers to numbers ---- */
+/* ---- element by element ---- */
 
-/* Each loop is over what is contiguous, a row: the pixels of a channel, or the channels of a vector. */
+/* Each loop runs over a contiguous row: a channel's pixels, or a vector sample's channels. */
 static size_t rows_of(const norm_work *t) {
     return t->s->plane > 1 ? t->n * (size_t)t->s->c : t->n;
 }
@@ -285,7 +284,7 @@ static void forward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *mean = t->mean, *b = t->first;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; group_norm of no sample has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; group_norm without samples has none */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row;
@@ -322,7 +321,7 @@ static void backward_part(void *context, int part) {
     const size_t c = (size_t)t->s->c, plane = (size_t)t->s->plane;
     const float *scale = t->factor, *of_dy = scale + c, *of_x = of_dy + c, *mean = t->mean;
     const gs_range r = gs_cpu_tasks(rows_of(t), part, t->parts);
-    size_t k = c ? r.begin % c : 0; /* the plane's channel; group_norm of no sample has none */
+    size_t k = c ? r.begin % c : 0; /* the plane's channel; group_norm without samples has none */
     for (size_t i = r.begin; i < r.end; i++, k = k + 1 < c ? k + 1 : 0) {
         const size_t row = plane > 1 ? plane : c;
         const float *x = t->x + i * row, *dy = t->dy + i * row;

@@ -4,53 +4,53 @@
 
 #include <string.h>
 
-/* Convolution as products with the matrix of patches, which is not written out: see conv2d_rows.h for X, the rows of an
- * image, and product.h for products whose rows are anywhere in memory. With k = (c, u, v), a position of the kernel,
- * and p = (r, o), an output position:
+/* Convolution as products with the matrix of patches, which is never written out: see conv2d_rows.h for X, the rows of
+ * an image, and product.h for products whose rows may be anywhere in memory. With kernel position k = (c, u, v) and
+ * output position p = (r, o):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
  *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p]
  *                dX[(c, v)][row h] = sum_{o, u} w[o][c][u][v] dy[o][row h - u],  and dx adds up the rows of dX
  *
- * The last is a product too: "row h - u of dy" is in a copy of dy with zeros above and below. With a stride, row h of
- * dX sees only those u with u = h mod stride_h; each such phase is a product.
+ * The last is a product too: "row h - u of dy" is a row in a copy of dy with zeros above and below. With a stride, row
+ * h of dX uses only those u with u = h mod stride_h; each such phase is one product.
  *
- * Forward and dx of many channels with a kernel of 3x3 and stride 1 take fewer multiplications, and so does dw without
- * a bias: see winograd.h.
+ * With a 3x3 kernel, stride 1 and many channels, forward and dx take fewer multiplications, and so does dw if there is
+ * no bias: see winograd.h.
  *
  * With a fused relu and max pooling, forward computes y in scratch memory, a few images at a time, and pools it while
- * the cache still holds it; backward spreads dy again when it copies it. In lenet's first layer y and dy are four times
- * as large as the result of the pooling, and never go to memory.
+ * it is cached; backward spreads dy to full size when it copies it. In lenet's first layer y and dy are four times as
+ * large as the pooled result, and never reach main memory.
  *
- * Threads share the images. Each sums its own dw and db, and these are added in the order of the parts. */
+ * Threads share the images. Each part sums its own dw and db, and these are added up in the order of the parts. */
 typedef struct conv_work {
     const gs_conv2d_sizes *s;
     gs_conv_rows rows;
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
-    const float *relu_y;         /* backward: dy counts where this is above 0; NULL: everywhere */
+    const float *relu_y;         /* backward: dy counts where this is positive; NULL: everywhere */
     bool relu;                   /* forward: y = max(y, 0) */
-    const gs_pool2d_sizes *pool; /* y, relu_y, dy and this index are the pooling's; NULL: there is none */
+    const gs_pool2d_sizes *pool; /* y, relu_y, dy and this index have the pooled shape; NULL: no pooling */
     int32_t *index;
-    size_t n, in, out; /* images; floats of one image of x and of y, before any pooling, ... */
+    size_t n, in, out; /* images; floats per image of x and of y, before any pooling, ... */
     size_t pooled;     /* ... and after it */
     int parts, depth, positions;
-    int samples; /* images that backward has in the cache together */
-    int adding;  /* parts of its last pass */
-    /* the copy of dy: `margin` floats of zeros, then a plane of dy, then zeros up to dy_plane */
+    int samples; /* images that backward keeps in the cache together */
+    int adding;  /* parts of the last pass of backward */
+    /* the copy of dy: `margin` zeros, then a plane of dy, then zeros up to dy_plane floats */
     size_t margin, dy_plane;
-    /* tables and packed weights that all parts share */
+    /* tables and packed weights, shared by all parts */
     size_t *x_at, *w_at, *dx_at;
     float *packed;
-    bool fast; /* forward, or dx, is what winograd.h computes, from this: */
+    bool fast; /* winograd.h computes forward, or dx, from this: */
     gs_winograd winograd;
-    float *scratch; /* parts of scratch_part floats */
+    float *scratch; /* `parts` times scratch_part floats */
     size_t scratch_part;
 } conv_work;
 
-/* About this many floats of image rows stay in a core's second-level cache, and of dy in its first-level cache. Adding
- * up the vectors of a tile of dw takes as long as about four vectors of positions: so the positions should be this LONG
- * together, even if the rows of so many images do not stay in the cache. */
+/* About this many floats of image rows fit in a core's L2 cache, and of dy in its L1 cache. Adding up the vectors of a
+ * tile of dw takes as long as about four vectors of positions, so the positions should be this LONG together, even if
+ * the rows of that many images do not stay in the cache. */
 enum { CACHED_FLOATS = 1 << 17, NEAR_FLOATS = 6 << 10, LONG = 512 };
 
 static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d_sizes *pool, size_t n) {
@@ -66,7 +66,7 @@ static conv_work work_of(gs_device *d, const gs_conv2d_sizes *s, const gs_pool2d
                        .parts = gs_cpu_parts(d, n, 1)};
 }
 
-/* Reserve the scratch memory: `tables` places for shared tables, the packed weights, and each part's own. */
+/* Reserve the scratch memory: `tables` entries for shared tables, the packed weights, and each part's own memory. */
 static gs_status reserve(gs_device *d, conv_work *t, size_t tables, size_t **table) {
     size_t kernel = t->fast ? GS_WINOGRAD_PLACES : (size_t)(t->s->kernel_h * t->s->kernel_w);
     size_t weights = gs_round_up((size_t)t->s->out_c * (size_t)t->s->in_c * kernel);
@@ -80,8 +80,8 @@ static gs_status reserve(gs_device *d, conv_work *t, size_t tables, size_t **tab
     return GS_OK;
 }
 
-/* The positions of the kernel are taken in the order (c, v, u), in which neighbours share a plane of X: at[k] is where
- * row k of the patches begins in X, w_at[k] its index in a row of w. */
+/* Kernel positions are in the order (c, v, u), in which neighbours share a plane of X: at[k] is where row k of the
+ * patches starts in X, w_at[k] its index in a row of w. */
 static void list_patch_rows(const conv_work *t, size_t *at, size_t *w_at) {
     const gs_conv2d_sizes *s = t->s;
     for (int c = 0; c < s->in_c; c++)
@@ -100,13 +100,13 @@ bool GS_ISA(gs_cpu_fuses)(gs_device *d, const gs_epilogue *e) {
 
 /* ---- forward ---- */
 
-/* Where there is a pooling, this many images of y are made before they are pooled ... */
+/* With pooling, this many images of y are computed before they are pooled ... */
 static size_t images_to_pool(const conv_work *t) {
     size_t fit = t->fast ? CACHED_FLOATS / 2 / t->out : 1;
     return fit < 1 ? 1 : fit < t->n ? fit : t->n;
 }
 
-/* ... here. */
+/* ... in a buffer of this size. */
 static size_t own_y_floats(const conv_work *t) {
     return t->pool ? gs_round_up(images_to_pool(t) * t->out) : 0;
 }
@@ -138,7 +138,7 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The same with fewer multiplications (winograd.h). */
+/* forward_part with fewer multiplications (winograd.h). */
 static void fast_forward_part(void *context, int part) {
     const conv_work *t = context;
     const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
@@ -200,13 +200,13 @@ gs_status GS_ISA(gs_cpu_conv2d_forward)(gs_device *d, gs_mem y, gs_mem x, gs_mem
 
 /* ---- backward ---- */
 
-/* One phase of dX: which rows of it are wanted, and how many rows of the kernel they see. */
+/* One phase of dX: which of its rows are needed, and how many rows of the kernel they use. */
 static gs_conv_phase phase_of(const gs_conv2d_sizes *s, int phase) {
     return gs_conv_phase_of(phase, s->in_h, s->pad_h, s->stride_h, s->kernel_h, 1);
 }
 
-/* For each phase: the packed matrix of rows (c, v) and columns (o, u), and where in the copy of dy the rows of
- * its columns begin. */
+/* For each phase: the packed matrix of rows (c, v) and columns (o, u), and where its columns' rows start in the copy of
+ * dy. */
 static void prepare_dx(conv_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = t->s;
     size_t *at = t->dx_at;
@@ -244,15 +244,15 @@ static void image_gradient(const conv_work *t, float *dx, const float *dy, float
     GS_ISA(gs_cpu_conv_image_from_rows)(&t->rows, dx, drows);
 }
 
-/* Copy one image of dy between its margins of zeros, from behind the pooling if there is one, without what a relu after
- * y holds back; db += its sums. */
+/* Copy one image of dy between its margins of zeros, undoing the pooling if there is one and zeroing elements that a
+ * relu after y blocks; db += its sums. */
 static void copy_dy(const conv_work *t, float *to, size_t image, float *db) {
     size_t positions = (size_t)t->positions, pooled = t->pooled / (size_t)t->s->out_c;
     size_t plane = image * (size_t)t->s->out_c;
     to += t->margin;
     for (int o = 0; o < t->s->out_c; o++, plane++, to += t->dy_plane) {
         const float *dy = t->dy + plane * pooled, *y = t->relu_y ? t->relu_y + plane * pooled : NULL;
-        const bool is_there = t->pool; /* already, and only to be added up */
+        const bool is_there = t->pool; /* already copied, only to be summed */
         if (is_there) {
             GS_ISA(gs_cpu_max_unpool2d_plane)(t->pool, to, dy, y, t->index + plane * pooled);
             dy = to, y = NULL;
@@ -308,7 +308,7 @@ static void backward_part(void *context, int part) {
     }
 }
 
-/* dw and db of some channels of y += what the parts before have found, in their order. */
+/* dw and db for some output channels += the sums found by the earlier parts, in order. */
 static void add_part(void *context, int part) {
     const conv_work *t = context;
     const size_t out_c = (size_t)t->s->out_c, depth = (size_t)t->depth;
@@ -348,7 +348,7 @@ gs_status GS_ISA(gs_cpu_conv2d_backward)(gs_device *d, gs_mem dx, gs_mem dw, gs_
     size_t fit = CACHED_FLOATS / t.rows.size + 1, near = NEAR_FLOATS / (GS_DOT_ROWS * t.dy_plane),
            enough = (LONG - 1) / (size_t)t.positions + 1;
     if (fit < enough) fit = enough;
-    if (near < fit) fit = near < 1 ? 1 : near; /* all tiles of a row of dw see the same rows of dy */
+    if (near < fit) fit = near < 1 ? 1 : near; /* all tiles of a row of dw read the same rows of dy */
     t.samples = (int)(fit < most ? fit : most);
     t.winograd = gs_winograd_dx(s, t.dy_plane);
     t.scratch_part = gs_round_up(weights + out_c) + (size_t)t.samples * (out_c * t.dy_plane + t.rows.size) +

@@ -3,28 +3,28 @@
 #include <string.h>
 #include "core/shard.h"
 
-/* Convolution with groups and dilation, depthwise included. For each group, the products of product.h read planes:
- * copies of the channels with their padding. A channel has a plane for each phase (a, b): the pixels whose padded row
- * is a modulo stride_h, and whose padded column is b modulo stride_w. With stride 1 there is one phase:
+/* Convolution with groups (including depthwise) and dilation. For each group, the products of product.h read planes:
+ * copies of the channels with their padding. A channel has one plane per phase (a, b): the pixels whose padded row is a
+ * modulo stride_h, and whose padded column is b modulo stride_w. With stride 1 there is one phase:
  *
  *     plane (c, a, b):  X[h][q] = x[c][h stride_h + a - pad_h][q stride_w + b - pad_w], rows of grid_w, 0 outside of x
  *
- * What all outputs (r, s) see through position (u, v) of the kernel is then in one plane, from offset at[k] on, k = (c,
- * u, v). For that, rows of y are grid_w long too: out_w numbers of the result, then some unused ones. With p = (r, s):
+ * Then the inputs that all outputs (r, s) see through kernel position (u, v) are in one plane, from offset at[k] on, k
+ * = (c, u, v), if rows of y are also grid_w long: out_w elements of the result, then unused ones. With p = (r, s):
  *
  *     forward    y[o][p]  = b[o] + sum_k w[o][k] X[at[k] + p]
- *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is not wanted
- *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - what (u, v) added], (u, v) of (a, b)
+ *     backward   dw[o][k] (+)= sum_p dy[o][p] X[at[k] + p],  with dy 0 where y is unused
+ *                dX[(c, a, b)][p] = sum_{o, u, v} w[o][c][u][v] dy[o][p - (u, v)'s offset], (u, v) in (a, b)
  *
  * Nothing is computed for the gaps of a dilated kernel, nor between groups. conv2d.c copies a plane for each v instead,
- * and so computes no unused numbers.
+ * and so computes no unused elements.
  *
- * The work is cut into groups and chunks of images, by the sizes alone. Each chunk sums its own dw and db, and they are
- * added in the order of the chunks: the same bits for any number of threads. */
+ * The work is cut into groups and chunks of images, depending only on the sizes. Each chunk sums its own dw and db, and
+ * these are added in the order of the chunks, so results are bitwise identical for any number of threads. */
 
-/* ---- the products on the planes of one image, in whichever of three ways wastes least ---- */
+/* ---- the products on one image's planes, by whichever of three methods wastes least ---- */
 
-/* In vectors; the last one overlaps the one before. Where that does not fit, in smaller ones. */
+/* Copy in vectors, the last of which overlaps the one before it; if the row is too short, in smaller vectors. */
 static inline void copy_row(float *to, const float *from, size_t count) {
     if (count >= GS_VECTOR) {
         for (size_t i = 0; i + GS_VECTOR < count; i += GS_VECTOR) gs_store(to + i, gs_load(from + i));
@@ -42,18 +42,18 @@ static inline void copy_row(float *to, const float *from, size_t count) {
     }
 }
 
-/* `height` rows of `width` numbers y, of `rows` planes each: what a gs_product says of windows on planes of x, whose
- * rows begin grid_w apart. */
+/* The `height` rows of `width` elements in each of `rows` planes of y: what a gs_product computes for windows on planes
+ * of x, whose rows are grid_w apart. */
 typedef struct group_windows {
-    gs_product product; /* without columns */
+    gs_product product; /* its columns are not set */
     int height, width;
     float *y;
-    size_t row, plane; /* floats from row to row of y, from plane to plane */
+    size_t row, plane; /* distances between rows and between planes of y, in floats */
     size_t grid_w,
-        wide; /* from row to row of x; from plane to plane of scratch memory for `rows` planes like x's */
+        wide; /* distances between rows of x, and between planes of `wide` memory laid out like x's */
 } group_windows;
 
-/* Of one plane from few: the sums of up to four rows of a vector in registers. */
+/* For one output plane with few inputs: the sums of one vector in each of up to four rows, in registers. */
 ALWAYS_INLINE void gs_windows_rows(const gs_product *p, const int rows, gs_vector *sum, const float *x,
                                    size_t grid_w) {
     const gs_vector bias = (gs_vector){0} + (p->bias ? p->bias[0] : 0.0f);
@@ -68,7 +68,7 @@ static inline void windows_one_plane(const group_windows *w, const float *x) {
     enum { ROWS = 4 };
     const size_t width = (size_t)w->width, grid_w = w->grid_w;
     for (size_t s = 0; s < width; s += GS_VECTOR) {
-        /* the last vector of a row is laid over the one before */
+        /* a row's last vector overlaps the one before it */
         const size_t at = s == 0 || s + GS_VECTOR <= width ? s : width - GS_VECTOR;
         for (int r = 0; r < w->height; r += ROWS) {
             const int rows = w->height - r < ROWS ? w->height - r : ROWS;
@@ -90,7 +90,7 @@ static inline void windows_one_plane(const group_windows *w, const float *x) {
     }
 }
 
-/* Row by row, where that wastes less than all rows at once with the gaps between them, which go to `wide` first. */
+/* Compute row by row if that wastes less; otherwise compute all rows with the gaps between them, in `wide`. */
 static inline void windows_product(group_windows *w, const float *x, float *wide) {
     gs_product *p = &w->product;
     const size_t grid_w = w->grid_w, width = (size_t)w->width, height = (size_t)w->height;
@@ -115,23 +115,23 @@ static inline void windows_product(group_windows *w, const float *x, float *wide
 
 typedef struct group_work {
     gs_conv2d_sizes s;
-    int in_c, out_c, depth; /* of one group: channels, and places of a kernel */
+    int in_c, out_c, depth; /* per group: channels, and kernel positions in all input channels */
     int grid_h, grid_w, positions;
-    size_t n, in, out;                  /* images; floats of one image of x and of y, all groups */
-    size_t plane, x_planes;             /* floats of a plane; of the planes of a group */
-    size_t margin, dy_plane, dy_planes; /* of dy, with `margin` zeros before it */
+    size_t n, in, out;                  /* images; floats per image of x and of y, all groups */
+    size_t plane, x_planes;             /* floats per plane; of a group's planes */
+    size_t margin, dy_plane, dy_planes; /* for dy, which has `margin` zeros before it */
     const float *x, *w, *b, *dy;
     float *y, *dx;
-    int chunks, parts, samples; /* samples: images that backward has in the cache together */
-    float *packed, *sums;       /* weights for `product`; dw and db of each chunk */
+    int chunks, parts, samples; /* samples: images that backward keeps in the cache together */
+    float *packed, *sums;       /* weights for `product`; dw and db for each chunk */
     size_t *x_at, *dx_at, weights;
-    const gs_conv_phase *phase_h, *phase_w; /* backward: one for each phase */
-    float *scratch;                         /* parts of scratch_part floats */
+    const gs_conv_phase *phase_h, *phase_w; /* backward: one per phase */
+    float *scratch;                         /* `parts` times scratch_part floats */
     size_t scratch_part;
 } group_work;
 
-/* A core's caches hold about this many floats of planes, and of those of dy that stay in the nearest one; a chunk is
- * worth its own sums up to this many floats of all chunks. */
+/* A core's caches hold about CACHED floats of planes, and NEAR floats of dy in the nearest one. More chunks pay, up to
+ * CHUNKS, while the sums of all chunks together take at most SUMS floats. */
 enum { CACHED = 1 << 17, NEAR = 6 << 10, CHUNKS = 16, SUMS = 1 << 23 };
 
 static int larger(int a, int b) {
@@ -144,7 +144,7 @@ static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     t.in_c = s->in_c / s->groups, t.out_c = s->out_c / s->groups;
     t.depth = t.in_c * s->kernel_h * s->kernel_w;
     t.weights = (size_t)s->out_c * (size_t)t.depth;
-    /* how far the kernel reaches on a plane; all windows, and all pixels of x, also those that no window sees */
+    /* the kernel's reach on a plane; all windows, and all pixels of x, even those that no window covers */
     const int reach_h = (s->kernel_h - 1) * s->dilation_h / s->stride_h;
     const int reach_w = (s->kernel_w - 1) * s->dilation_w / s->stride_w;
     t.grid_h = larger(s->out_h + reach_h, (s->in_h - 1 + s->pad_h) / s->stride_h + 1);
@@ -161,7 +161,7 @@ static group_work work_of(const gs_conv2d_sizes *sizes, size_t n) {
     return t;
 }
 
-/* Reserve the scratch memory: `tables` places, `sums` floats, the packed weights, and each part's own. */
+/* Reserve the scratch memory: `tables` entries, `sums` floats, the packed weights, and each part's own memory. */
 static gs_status reserve(gs_device *d, group_work *t, int tasks, size_t tables, size_t sums) {
     float *memory;
     const size_t places = gs_round_up(tables * sizeof(size_t) / sizeof(float));
@@ -189,7 +189,7 @@ static void list_x(const group_work *t, size_t *at) {
             }
 }
 
-/* to[phase, place] of a row with stride_w: every stride_w-th number of x, from each of the first ones on. */
+/* to[phase, column] for a row with stride_w: each phase holds every stride_w-th element of x, starting at its first. */
 static void split_row(const group_work *t, float *to, const float *x) {
     const size_t stride = (size_t)t->s.stride_w, pad = (size_t)t->s.pad_w, width = (size_t)t->s.in_w;
     for (size_t first = 0; first < stride && first < width; first++) {
@@ -198,7 +198,7 @@ static void split_row(const group_work *t, float *to, const float *x) {
     }
 }
 
-/* The planes of a group of one image; zeros are around them already. */
+/* The planes of one group of an image; they are already surrounded by zeros. */
 static void planes_from_image(const group_work *t, float *planes, const float *x) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t phase = (size_t)s->stride_w * t->plane, width = (size_t)s->in_w, grid_w = (size_t)t->grid_w;
@@ -211,7 +211,7 @@ static void planes_from_image(const group_work *t, float *planes, const float *x
                 copy_row(row + s->pad_w, x, width);
             else
                 split_row(t, row, x);
-            row += phase; /* the next row: of the next phase, or the next one of the first */
+            row += phase; /* the next row: in the next phase, or the next row of the first phase */
             if (++a == s->stride_h) {
                 a = 0;
                 row += grid_w - (size_t)s->stride_h * phase;
@@ -230,7 +230,7 @@ static void each_task(const group_work *t, int part,
         one(t, scratch, (int)(i / (size_t)t->chunks), (int)(i % (size_t)t->chunks));
 }
 
-/* The first image of a chunk; that of the next is behind its last one. */
+/* The first image of a chunk; a chunk ends where the next one starts. */
 static size_t first_image(const group_work *t, int chunk) {
     return t->n * (size_t)chunk / (size_t)t->chunks;
 }
@@ -283,7 +283,7 @@ gs_status GS_ISA(gs_cpu_conv2d_groups_forward)(gs_device *d, gs_mem y, gs_mem x,
 
 /* ---- backward ---- */
 
-/* Those of all rows, then those of all columns. */
+/* The phases of all rows, then those of all columns. */
 static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
     for (int a = 0; a < s->stride_h; a++)
         *phase++ = gs_conv_phase_of(a, s->in_h, s->pad_h, s->stride_h, s->kernel_h, s->dilation_h);
@@ -291,7 +291,7 @@ static void list_phases(const gs_conv2d_sizes *s, gs_conv_phase *phase) {
         *phase++ = gs_conv_phase_of(b, s->in_w, s->pad_w, s->stride_w, s->kernel_w, s->dilation_w);
 }
 
-/* The columns (o, u, v) of the matrix of phase (a, b): where they are in a group's w, and how far before p in dy. */
+/* The columns (o, u, v) of phase (a, b)'s matrix: their index in a group's w, and their distance before p in dy. */
 static void list_phase(const group_work *t, int a, int b, size_t *column_at, size_t *at) {
     const gs_conv2d_sizes *s = &t->s;
     for (int o = 0; o < t->out_c; o++)
@@ -305,7 +305,7 @@ static void list_phase(const group_work *t, int a, int b, size_t *column_at, siz
             }
 }
 
-/* For each phase: its matrix of rows c, for all groups in order. */
+/* For each phase: its matrix with rows c, for all groups in order. */
 static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
     const gs_conv2d_sizes *s = &t->s;
     const size_t group = (size_t)t->out_c * (size_t)t->depth;
@@ -322,7 +322,7 @@ static void prepare_dx(const group_work *t, size_t *row_at, size_t *column_at) {
         }
 }
 
-/* dx of phase (a, b) of one image, `w` of its size: its pixels are stride_h rows and stride_w columns apart. */
+/* dx for phase (a, b) of one image, whose size is in `w`: its pixels are stride_h rows and stride_w columns apart. */
 static void phase_gradient(const group_work *t, group_windows *w, int a, int b, float *dx, const float *dy,
                            float *memory) {
     const gs_conv2d_sizes *s = &t->s;
@@ -338,7 +338,7 @@ static void phase_gradient(const group_work *t, group_windows *w, int a, int b, 
     w->y = is_together ? dx : memory;
     if (w->product.depth > 0)
         windows_product(w, dy + first, memory + (size_t)t->in_c * t->plane);
-    else /* no window sees these pixels */
+    else /* no window covers these pixels */
         memset(memory, 0, (size_t)t->in_c * w->plane * sizeof *memory);
     if (is_together) return;
     for (size_t c = 0; c < (size_t)t->in_c; c++)
@@ -367,7 +367,7 @@ static void image_gradient(const group_work *t, float *dx, const float *dy, size
         }
 }
 
-/* A group of one image of dy, in rows of grid_w between its zeros; db += its sums. */
+/* Copy a group of one image of dy to rows of grid_w between zeros; db += its sums. */
 static void copy_dy(const group_work *t, float *to, const float *dy, float *db) {
     const size_t width = (size_t)t->s.out_w;
     to += t->margin;
@@ -389,7 +389,7 @@ static void backward_task(const group_work *t, float *scratch, int group, int ch
     float *dy = scratch, *planes = dy + some * t->dy_planes, *memory = planes + some * t->x_planes;
     float *sums = t->sums + (size_t)chunk * (t->weights + (size_t)s->out_c);
     float *dw = sums + g * out_c * (size_t)t->depth, *db = sums + t->weights + g * out_c;
-    /* where nothing is wasted at the end of a row, but much between them, each row is a sample */
+    /* if rows waste nothing at their ends, but the gaps between them are wide, each row is a sample */
     const size_t width = (size_t)s->out_w, grid_w = (size_t)t->grid_w;
     const bool by_rows = width == gs_round_up(width) && 16 * (grid_w - width) > width;
     gs_dots dots = {.rows = t->out_c,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The outputs o for which o stride_w + v - pad_w is in the image: first..end-1. */
+/* The outputs o for which o stride_w + v - pad_w is in the image: first .. end - 1. */
 typedef struct output_span {
     int first, end;
 } output_span;
@@ -23,16 +23,16 @@ static inline gs_vector_int lanes_from(int first) {
     return lane + first;
 }
 
-/* One vector of shift_plane or halve_plane, float by float. A separate function: in their loops its needs would fill
- * the registers. */
+/* Copy one vector for shift_plane or halve_plane, float by float. It is a separate function because inlined it would
+ * use up their loops' registers. */
 static __attribute__((noinline)) void copy_lanes(float *to, const float *from, int step, int first, int end) {
     gs_store(to, (gs_vector){0});
     for (int i = first < 0 ? 0 : first; i < GS_VECTOR && i < end; i++) to[i] = from[i * step];
 }
 
-/* With stride 1: one plane, whole vectors at a time. Lanes outside of the span are written as zeros. A row's last
- * vector reaches into the next row, or into the zeros below the last one; so the last vectors of all rows come first,
- * and those before them, down to the rows' beginnings, after them. x to x_end is all that may be read. */
+/* With stride 1: one plane, whole vectors at a time. Lanes outside the span are written as zeros. A row's last vector
+ * extends into the next row, or into the zeros below the last row, so the last vectors of all rows are written first,
+ * and then the others, back to the starts of the rows. Only x to x_end may be read. */
 static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, output_span span,
                         const float *x, const float *x_end) {
     int last = (s->out_w - 1) / GS_VECTOR * GS_VECTOR;
@@ -49,8 +49,8 @@ static void shift_plane(const gs_conv2d_sizes *s, float *to, const float *from, 
     }
 }
 
-/* With stride_w 2: every second float of two vectors. What is written behind a phase's last row lies
- * in the next phase, which comes after it. */
+/* With stride_w 2: every second float of two vectors. Writes past a phase's last row fall into the next phase, which is
+ * written later. */
 static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, output_span span,
                         const float *x, const float *x_end) {
     const gs_conv2d_sizes *s = r->s;
@@ -72,7 +72,7 @@ static void halve_plane(const gs_conv_rows *r, float *plane, const float *from, 
     }
 }
 
-/* The sizes are copied first: the compiler then knows that no store of a float changes them. */
+/* The sizes are copied first, so that the compiler knows that no store of a float changes them. */
 
 void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *shape, float *rows, const float *x) {
     const gs_conv2d_sizes s = *shape->s;
@@ -99,8 +99,8 @@ void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *shape, float *rows,
         }
 }
 
-/* With stride_w 1: a vector of pixels is the sum of kernel_w vectors, each moved by its v; what lies outside
- * of the row is masked. A vector may go past the row's end, where the next row will be written. */
+/* With stride_w 1: a vector of pixels is the sum of kernel_w vectors, each shifted by its v and masked outside the row.
+ * A vector may extend past the row's end, where the next row will overwrite it. */
 static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;
@@ -127,14 +127,14 @@ static void add_up_rows(const gs_conv_rows *shape, float *dx, const float *drows
     }
 }
 
-/* sum += what the pixels see through column v of the kernel: the lanes are outputs o, o + 1, ... of a row. */
+/* sum += what the pixels get through column v of the kernel: the lanes are outputs o, o + 1, ... of a row. */
 static inline gs_vector add_outputs(gs_vector sum, const gs_conv2d_sizes *s, const float *row, int o) {
     const gs_vector_int at = lanes_from(o);
     return sum + gs_where((at >= 0) & (at < s->out_w), gs_load(row + (ptrdiff_t)o));
 }
 
-/* With stride_w 2: pixel w + 2 i sees output (w + pad_w - v) / 2 + i for each v that leaves no rest, and its neighbour
- * for the others. Two vectors of sums become two vectors of pixels. */
+/* With stride_w 2: pixel w + 2 i sees output (w + pad_w - v) / 2 + i for each v that divides evenly, and its neighbour
+ * for the other v. Two vectors of sums become two vectors of pixels. */
 static void add_up_halves(const gs_conv_rows *shape, float *dx, const float *drows) {
     const gs_conv2d_sizes s = *shape->s;
     gs_conv_rows r = *shape;

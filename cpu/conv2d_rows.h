@@ -1,24 +1,23 @@
-/* The image as convolution sees it: its rows, once for each column of the kernel.
+/* The image in the layout that convolution reads: its rows, once for each column of the kernel.
  *
  * The matrix of patches (im2col) has a row for each (c, u, v), with the inputs that all output positions (r, o) see
- * through that position of the kernel. Rows with the same (c, v) and different u hold the same numbers, moved by one
- * row of the image. So only the plane of each (c, v) is written, in rows as long as an output row:
+ * through that kernel position. Rows with the same (c, v) but different u hold the same elements, shifted by rows of
+ * the image. So only one plane per (c, v) is written, in rows as long as an output row:
  *
  *     plane (c, v):  row h = x[c][h - pad_h][o stride_w + v - pad_w], o = 0..out_w-1        0 outside of x
  *
  * and row (c, u, v) of the patches is that plane from its row u on: all output positions are consecutive, nothing
- * superfluous is computed, and the copy is kernel_h times smaller than im2col's. With a stride the rows h, h +
- * stride_h, h + 2 stride_h ... must be neighbours: a plane holds the rows of each h mod stride_h ("phase") together.
+ * unnecessary is computed, and the copy is kernel_h times smaller than im2col's. With a stride the rows h, h +
+ * stride_h, h + 2 stride_h ... must be adjacent: a plane groups its rows by h mod stride_h ("phase").
  *
- * Source of im2col: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document
- * processing" (2006).
- */
+ * Source of im2col: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document processing"
+ * (2006). */
 #pragma once
 
 #include "cpu/product.h"
 
-/* The pixels along one axis whose padded position is `phase` modulo stride: their indices among those of that phase,
- * first .. end - 1, and how many positions of the kernel see them, those with u dilation = phase modulo stride. */
+/* On one axis, the pixels whose padded position is `phase` modulo stride: their indices among those of that phase,
+ * first .. end - 1, and the number of kernel positions that see them, those with u dilation = phase modulo stride. */
 typedef struct gs_conv_phase {
     int first, end, taps;
 } gs_conv_phase;
@@ -34,9 +33,9 @@ static inline gs_conv_phase gs_conv_phase_of(int phase, int in, int pad, int str
 
 typedef struct gs_conv_rows {
     const gs_conv2d_sizes *s;
-    size_t phase; /* floats of one phase of a plane */
-    size_t plane; /* floats of one plane, with a vector of room after it */
-    size_t size;  /* floats of all planes; room for this many zeros must be before and after them */
+    size_t phase; /* floats per phase of a plane */
+    size_t plane; /* floats per plane, with room for a vector after it */
+    size_t size;  /* floats of all planes; there must be room for `slack` zeros before and after them */
     size_t slack;
 } gs_conv_rows;
 
@@ -49,13 +48,13 @@ static inline gs_conv_rows gs_conv_rows_of(const gs_conv2d_sizes *s) {
     return r;
 }
 
-/* Where row `padded_h` of the padded image begins in a plane. */
+/* Where row `padded_h` of the padded image starts in a plane. */
 static inline size_t gs_conv_row(const gs_conv_rows *r, int padded_h) {
     return (size_t)(padded_h % r->s->stride_h) * r->phase +
            (size_t)(padded_h / r->s->stride_h) * (size_t)r->s->out_w;
 }
 
-/* The same, step by step: rows of a plane in the order of the padded image. */
+/* The same, step by step: a plane's rows in the order of the padded image. */
 typedef struct gs_conv_walk {
     size_t at;
     int phase;
@@ -75,5 +74,5 @@ static inline void gs_conv_walk_on(const gs_conv_rows *r, gs_conv_walk *walk) {
 /* Write the planes of the image x. `rows` must hold zeros or an earlier image. */
 void GS_ISA(gs_cpu_conv_rows_from_image)(const gs_conv_rows *, float *rows, const float *x);
 
-/* Its gradient: dx = for each pixel, the sum of drows over the places to which it was copied. */
+/* The gradient of that: dx = for each pixel, the sum of drows over all positions to which it was copied. */
 void GS_ISA(gs_cpu_conv_image_from_rows)(const gs_conv_rows *, float *dx, const float *drows);

@@ -1,6 +1,6 @@
 #include "cpu/cpu.h"
 
-/* bytes_to_float and one_hot: from stored samples to tensors. */
+/* bytes_to_float and one_hot: convert stored samples to tensors. */
 
 typedef struct bytes_work {
     float *to;
@@ -15,7 +15,7 @@ static void bytes_part(void *context, int part) {
     const gs_byte_scale *s = t->scale;
     gs_range r = gs_cpu_range(t->count, part, t->parts);
     float *restrict to = t->to;
-    /* plane by plane, so that the inner loop has constants */
+    /* plane by plane, so that scale and shift are constant in the inner loop */
     const size_t plane = s->channels > 1 ? s->plane : t->count;
     for (size_t i = r.begin; i < r.end;) {
         const size_t place = i / plane, next = (place + 1) * plane, end = next < r.end ? next : r.end;

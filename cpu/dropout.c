@@ -2,7 +2,7 @@
 
 #include "core/philox.h"
 
-/* Element i of the batch is element `first + i` of the global batch; four of those share one philox block. */
+/* Element i of the batch is element `first + i` of the global batch; four such elements share one philox block. */
 gs_status GS_ISA(gs_cpu_dropout)(gs_device *d, gs_mem y, gs_mem x, size_t count, gs_dropout_draw draw) {
     (void)d;
     float *to = gs_cpu_floats(y);

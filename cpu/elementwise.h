@@ -1,27 +1,27 @@
-/* Element-wise operators: a loop over a block of elements, run on all threads. */
+/* Element-wise operators: loops over blocks of elements, run on all threads. */
 #pragma once
 
 #include "cpu/round16.h"
 
 /* to[i] = f(a[i], b[i]) for n elements; b may be NULL where the operator has one input. */
 typedef void gs_element_loop(float *to, const float *a, const float *b, size_t n);
-/* The same with a number. */
+/* The same with an extra number. */
 typedef void gs_element_loop_with(float *to, const float *a, const float *b, size_t n, float number);
 
 typedef struct gs_element_work {
     gs_element_loop *loop;
-    gs_element_loop_with *with; /* in place of loop, unless it is NULL; and its number */
+    gs_element_loop_with *with; /* called instead of loop unless NULL; its number */
     float number;
     float *to;
     const float *a, *b;
     size_t count;
     int parts;
-    gs_precision rounded; /* b, before the loop sees it */
+    gs_precision rounded; /* the precision to which b is rounded before the loop */
 } gs_element_work;
 
 enum { GS_ROUNDED_BLOCK = 1024 };
 
-/* n elements from `at` on; b: the first of them. */
+/* n elements from `at` on; b points to the first of them. */
 static inline void gs_element_some(const gs_element_work *t, size_t at, const float *b, size_t n) {
     if (t->with)
         t->with(t->to + at, t->a + at, b, n, t->number);
@@ -43,7 +43,7 @@ static void gs_element_part(void *context, int part) {
         }
 }
 
-/* t: all but the arrays. */
+/* t: everything but the arrays. */
 static inline gs_status gs_cpu_elementwise_of(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                               gs_element_work t) {
     t.to = gs_cpu_floats(to);
@@ -59,14 +59,14 @@ static inline gs_status gs_cpu_elementwise(gs_device *d, gs_mem to, gs_mem a, gs
     return gs_cpu_elementwise_of(d, to, a, b, count, (gs_element_work){.loop = loop});
 }
 
-/* The same of a b that is rounded to the device's precision. */
+/* The same, with b rounded to the device's precision. */
 static inline gs_status gs_cpu_elementwise_rounded(gs_device *d, gs_mem to, gs_mem a, gs_mem b, size_t count,
                                                    gs_element_loop *loop) {
     return gs_cpu_elementwise_of(d, to, a, b, count,
                                  (gs_element_work){.loop = loop, .rounded = d->precision});
 }
 
-/* The operator `name`, by such a loop of one input, or of two. */
+/* Define operator `name` by such a loop, with one input or two. */
 #define GS_LOOP_OF_ONE(name, loop)                                                                           \
     gs_status GS_ISA(gs_cpu_##name)(gs_device * d, gs_mem to, gs_mem a, size_t count) {                      \
         return gs_cpu_elementwise(d, to, a, GS_NONE, count, loop);                                           \

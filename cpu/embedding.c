@@ -1,9 +1,8 @@
-/* Rows of a table by their numbers: cpu/plain/embedding.c says what is computed.
+/* Looks up table rows by token number; cpu/plain/embedding.c shows the formulas.
  *
  * In backward several tokens may name the same row. Two threads must not add to it at once, and the order of additions
- * must not depend on which thread comes first. Therefore each part owns every `parts`-th row and goes through all
- * tokens in order, but adds only those that name its rows. (Not blocks of rows: the frequent tokens of a text often
- * have low numbers.) */
+ * must not depend on which thread is first. Therefore each part owns every `parts`-th row and loops over all tokens in
+ * order, but adds only those that name its rows. (Not blocks of rows: frequent tokens often have low numbers.) */
 #include "cpu/cpu.h"
 
 #include <string.h>

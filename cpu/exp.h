@@ -1,22 +1,22 @@
-/* The exponential function for loops that the compiler vectorises: no branches, no call. The same bits as cl/exp.clh,
- * within 1.2 ulp (tests/operators/test_activations.c).
+/* The exponential function for vectorised loops: no branches, no calls. Bitwise identical to cl/exp.clh, and within 1.2
+ * ulp of the exact value (tests/operators/test_activations.c).
  *
- *     exp(x) = 2^n exp(r),  n = x / ln(2) to the nearest whole number,  |r| <= ln(2)/2
+ *     exp(x) = 2^n exp(r),  n = x / ln(2) to the nearest integer,  |r| <= ln(2)/2
  *
- * Sizes of floats are compared by their bits: a comparison of floats would prevent vectorisation. */
+ * Magnitudes are compared as integers: float comparisons would prevent vectorisation. */
 #pragma once
 
 #include "core/bits.h"
 
 enum { GS_SIGN = (int)0x80000000, GS_INFINITY = 0x7f800000 };
 
-/* exp(x + more), where |more| <= 0.04 holds the digits of the exponent for which x has no room; the result must be a
- * normal number. */
+/* exp(x + more), where |more| <= 0.04 holds the exponent's digits that do not fit in x; the result must be a normal
+ * number. */
 static inline gs_bits gs_exp_in_range(float x, float more) {
-    const float round = 0x1.8p23f; /* of a sum with it the lowest bits are the whole number n */
+    const float round = 0x1.8p23f; /* adding it leaves the integer n in the lowest bits */
     const gs_bits n = {x * 1.44269504f + round};
     const float whole = n.f - round;
-    const float r = ((x - whole * 0.693145752f) - whole * 1.42860677e-06f) + more; /* ln(2) in two parts */
+    const float r = ((x - whole * 0.693145752f) - whole * 1.42860677e-06f) + more; /* ln(2), split in two */
     const float q = 0.166664332f + r * (0.0416694172f + r * (0.0083780969f + r * 0.0013795232f));
     gs_bits result = {1.0f + (r + r * r * (0.49999988f + r * q))};
     result.u += n.u << 23;
@@ -35,12 +35,12 @@ static inline float gs_exp_of_sum(float x, float more) {
     return result.f;
 }
 
-/* exp(x); below -87.34, where it would be subnormal, 0 */
+/* exp(x), or 0 below -87.34, where it would be subnormal */
 static inline float gs_exp(float x) {
     return gs_exp_of_sum(x, 0);
 }
 
-/* s = 1 / (1 + exp(-x)), and rest = 1 - s = 1 / (1 + exp(x)), both with all their digits */
+/* s = 1 / (1 + exp(-x)) and rest = 1 - s = 1 / (1 + exp(x)), both to full precision */
 typedef struct gs_logistic {
     float s, rest;
 } gs_logistic;

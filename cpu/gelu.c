@@ -1,15 +1,15 @@
 #include "cpu/elementwise.h"
 #include "cpu/exp.h"
 
-/* Phi(x), the normal distribution's share below x, and its density phi(x) = exp(-x^2/2) / sqrt(2 pi): gelu is x Phi(x).
- * (1 + erf(x / sqrt(2))) / 2 would lose all digits where x is below -5. So, with a = |x|:
+/* Phi(x), the normal distribution function, and its density phi(x) = exp(-x^2/2) / sqrt(2 pi): gelu is x Phi(x). The
+ * form (1 + erf(x / sqrt(2))) / 2 would lose all digits below x = -5. So, with a = |x|:
  *
  *     Phi(-a) = exp(-a^2/2) R(a),   R(a) = t P(t),  t = 1 / (1 + 3a/8)      P: of degree 9
  *     Phi(a)  = 1 - Phi(-a)
  *
- * a^2 needs more digits than a float has: it is high^2, which is exact, and (a - high)(a + high). From 13.2 on Phi(-a)
- * and phi are 0. gelu is within 6 ulp from -8 on, and within 12 below; the same bits as cl/gelu.cl
- * (tests/operators/test_activations.c). */
+ * a^2 needs more digits than a float has, so it is split into high^2, which is exact, and (a - high)(a + high). From
+ * 13.2 on, Phi(-a) and phi(a) are 0. gelu is within 6 ulp for x >= -8 and within 12 below, and bitwise identical to
+ * cl/gelu.cl (tests/operators/test_activations.c). */
 typedef struct normal {
     float below, density;
 } normal;

@@ -1,4 +1,4 @@
-/* The Makefile compiles this file with -fno-math-errno, as adam.c. */
+/* The Makefile compiles this file with -fno-math-errno, like adam.c. */
 #include "cpu/optimizer.h"
 
 static void direction_part(void *context, int part) {

@@ -1,10 +1,10 @@
-/* Layer normalisation: cpu/plain/layer_norm.c says what is computed.
+/* Layer normalisation; cpu/plain/layer_norm.c shows the formulas.
  *
- * A row is read once for its mean and again for its variance; it is short, and therefore in the cache by then. The sums
- * over a row are added sixteen side by side.
+ * A row is read once for its mean and again for its variance; it is short, and therefore in the cache by then. Sums
+ * over a row are added in sixteen lanes.
  *
- * dw and db are sums over all rows. The rows are cut into chunks, by the number of rows alone, and the chunks' sums are
- * added in order: the bits are the same for any number of threads. */
+ * dw and db are sums over all rows. The rows are cut into chunks whose size depends only on their number, and the
+ * chunks' sums are added in order, so results are bitwise identical for any number of threads. */
 #include "cpu/round16.h"
 
 #include <math.h>
@@ -12,9 +12,9 @@
 enum { SIDE = 16, LEAST_ROWS = 32, MOST_CHUNKS = 128 };
 
 typedef struct layer_work {
-    size_t n, c, rows, chunks; /* rows: of a chunk */
+    size_t n, c, rows, chunks; /* rows: per chunk */
     const float *x, *dy, *w, *b;
-    float *y, *dx, *mean, *rstd, *dw, *db, *part; /* part: of each chunk sum dy u (c), sum dy (c) */
+    float *y, *dx, *mean, *rstd, *dw, *db, *part; /* part: sum dy u, then sum dy (c values each) per chunk */
     float eps;
     int parts;
 } layer_work;
@@ -34,7 +34,7 @@ static void cut_rows(layer_work *t) {
     t->chunks = (t->n + t->rows - 1) / t->rows;
 }
 
-/* In pairs, and pairs of these: sixteen dependent additions would take as long as the rest of a short row. */
+/* Adds in pairs, and pairs of these: sixteen dependent additions would take as long as the rest of a short row. */
 static double sum_of(const gs_float16 *v) {
     double pair[SIDE / 2];
     for (int j = 0; j < SIDE / 2; j++) pair[j] = (double)(*v)[j] + (double)(*v)[j + SIDE / 2];
@@ -44,7 +44,7 @@ static double sum_of(const gs_float16 *v) {
 
 /* ---- forward ---- */
 
-/* Two passes, as batch_norm.c says, and for the same reason. */
+/* Two passes, for the reason explained in batch_norm.c. */
 static void statistics_of_row(const float *x, size_t c, float eps, float *mean, float *rstd) {
     gs_float16 sum = {0}, off = {0}, squares = {0};
     const size_t whole = c / SIDE * SIDE;
@@ -66,7 +66,7 @@ static void statistics_of_row(const float *x, size_t c, float eps, float *mean, 
     }
     const double var = (all_squares - all_off * all_off / (double)c) / (double)c;
     *mean = (float)((double)middle + all_off / (double)c);
-    *rstd = (float)(1 / sqrt((var < 0 ? 0 : var) + (double)eps)); /* a NaN stays one */
+    *rstd = (float)(1 / sqrt((var < 0 ? 0 : var) + (double)eps)); /* a NaN stays a NaN */
 }
 
 static void forward_part(void *context, int part) {

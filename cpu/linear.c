@@ -10,11 +10,10 @@
  *                dw (out, in) (+)= dy^T x             (+)=: += with `add`, else =
  *                db (out)     (+)= column sums of dy
  *
- * With a fused relu, forward applies it to each block of y while that is in the cache, and backward first writes the dy
- * that the relu lets through.
+ * With a fused relu, forward applies it to each block of y while the block is cached, and backward first masks dy.
  *
- * Here each product is OpenBLAS's; the two functions below first choose among the other algorithms (linear.h). A
- * product is cut over the threads along its longer side, and each thread calls OpenBLAS for its own block. */
+ * Here OpenBLAS computes each product; the two operators below first choose among the other algorithms (linear.h). A
+ * product is divided among the threads along its longer side, and each thread calls OpenBLAS for its own block. */
 typedef struct linear_work {
     gs_linear_task l;
     int parts, dw_parts;
@@ -42,9 +41,9 @@ static void forward_part(void *context, int part) {
     }
 }
 
-/* The bits of OpenBLAS's product depend on its number of rows, so with a fixed order the cut does not depend on the
- * number of threads. Its parts are larger: OpenBLAS packs the shorter side for each. With parts of 32, it took 15 % of
- * mlp's time. */
+/* The bits of OpenBLAS's product depend on its number of rows, so with a fixed order the division does not depend on
+ * the number of threads. Its parts are larger, because OpenBLAS packs the shorter side for each: with parts of 32,
+ * packing took 15 % of mlp's time. */
 static int forward_parts(gs_device *d, size_t longer) {
     size_t least = longer / 16 > 64 ? longer / 16 : 64;
     if (d->fixed_order) return longer < 2 * least ? 1 : (int)(longer / least);
@@ -132,7 +131,7 @@ static void dx_part(const linear_work *t, int part) {
                 by_rows ? t->l.in : count, t->l.out, 1, dy, t->l.out, w, t->l.in, 0, dx, t->l.in);
 }
 
-/* All parts of dw, then all of dx: they are independent, so no thread waits between them. */
+/* All parts of dw, then all of dx: they are independent, so no thread waits in between. */
 static void product_part(void *context, int part) {
     const linear_work *t = context;
     if (part < t->dw_parts)

@@ -1,32 +1,32 @@
-/* Five algorithms for a linear layer; linear.c chooses. (A sixth, linear_tree.c, has its own operators in backend.h.)
+/* Five algorithms for a linear layer, from which linear.c chooses. (A sixth, linear_tree.c, has its own operators in
+ * backend.h.)
  *
- *     linear.c         OpenBLAS. Its products copy both matrices first, into the order in which they will be read.
+ *     linear.c         OpenBLAS. It first copies both matrices into the order in which it will read them.
  *     linear_small.c   our own products, which read the weights in place: faster where the batch is so small
  *                      that each weight is used only a few times, as with the 64 samples of one of two workers.
  *     linear_large.c   the same products in another order, for more samples, such as the tokens of sequences.
  *     linear_one.c     forward of one sample, or of one token: each weight is used once.
- *     linear_16.c      products in 16 bits, where the device is set to that.
- */
+ *     linear_16.c      16-bit products, if the device's precision is 16-bit. */
 #pragma once
 
 #include "cpu/cpu.h"
 
-/* The arrays and sizes of a layer, as in backend.h; NULL: the operator has no such array. */
+/* A layer's arrays and sizes, as in backend.h; NULL: the operator has no such array. */
 typedef struct gs_linear_task {
     float *y, *dx, *dw, *db;
     const float *x, *w, *b, *dy;
-    /* Backward, the y of the layer and its relu: dy counts where this is above 0; NULL: everywhere. */
+    /* The y of a fused relu: in backward dy counts where it is positive; NULL: everywhere. */
     const float *relu_y;
     bool relu; /* forward: y = max(y, 0) */
-    bool add;  /* backward: to what dw and db hold */
+    bool add;  /* backward: add to dw and db */
     int n, in, out;
 } gs_linear_task;
 
-/* When linear_small.c is faster. On one core of a Xeon (AVX-512), forward took 0.4 to 0.9 of OpenBLAS's time for 16 to
- * 128 samples and layers of 64 to 1024 inputs and 64 to 1024 outputs, backward 0.8 to 1.15; with 256 samples both were
- * equal, with 512 OpenBLAS was ahead. For 2048 or 4096 inputs and as many outputs everything took 0.87 to 0.95 of its
- * time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w, OpenBLAS was ahead.
- * Narrow layers fill no tile; and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
+/* Whether linear_small.c is faster. On one core of a Xeon (AVX-512), with 16 to 128 samples and layers of 64 to 1024
+ * inputs and outputs, forward took 0.4 to 0.9 of OpenBLAS's time, and backward 0.8 to 1.15; with 256 samples they were
+ * equal, with 512 OpenBLAS was ahead. With 2048 or 4096 inputs and as many outputs, all products took 0.87 to 0.95 of
+ * its time, on two cores 0.76 to 0.87; but with 3136 inputs and 128 outputs, where x is larger than w, OpenBLAS was
+ * ahead. Narrow layers fill no tile; and without AVX-512 OpenBLAS's hand-written kernels are ahead. */
 static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n <= 128 && out >= 64 && (in <= 1024 || out >= 1024);
@@ -36,9 +36,9 @@ static inline bool gs_linear_is_small(size_t n, int in, int out) {
 #endif
 }
 
-/* When linear_large.c is faster. On one core of an EPYC (Zen 4, 116 GFLOP/s at most) forward ran at 110 to 114 GFLOP/s
- * for 144 to 1024 samples and layers from 128 -> 128 to 784 -> 512, where OpenBLAS ran at 101 to 105, and backward at
- * 100 to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the second-level cache, dw fell to 73. */
+/* Whether linear_large.c is faster. On one core of an EPYC (Zen 4, peak 116 GFLOP/s), with 144 to 1024 samples and
+ * layers from 128 -> 128 to 784 -> 512, forward ran at 110 to 114 GFLOP/s, OpenBLAS's at 101 to 105, and backward at
+ * 100 to 111. With 1024 samples and 1024 -> 1024, where dw is larger than the L2 cache, dw fell to 73. */
 static inline bool gs_linear_is_large(size_t n, int in, int out) {
 #if defined(__AVX512F__)
     return n > 128 && in >= 64 && out >= 64 && in <= 1024 && out <= 1024 && in * out <= 1 << 19 &&
@@ -49,7 +49,7 @@ static inline bool gs_linear_is_large(size_t n, int in, int out) {
 #endif
 }
 
-/* n = 1: the same bits for any number of threads. */
+/* n = 1: bitwise identical for any number of threads. */
 gs_status GS_ISA(gs_cpu_linear_one_forward)(gs_device *, const gs_linear_task *);
 
 gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *, const gs_linear_task *);
@@ -57,8 +57,8 @@ gs_status GS_ISA(gs_cpu_linear_small_backward)(gs_device *, const gs_linear_task
 gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *, const gs_linear_task *);
 gs_status GS_ISA(gs_cpu_linear_large_backward)(gs_device *, const gs_linear_task *);
 
-/* Backward's first pass: db, of dy as the device rounds it. With relu_y, the part of dy that passes the relu goes to
- * `passed` (n, out), which becomes dy. linear.c. */
+/* Backward's first pass: db, computed from dy as the device rounds it. With relu_y, dy masked by the relu is stored in
+ * `passed` (n, out), which replaces dy. In linear.c. */
 void GS_ISA(gs_cpu_linear_dy)(gs_device *, gs_linear_task *, float *passed);
 
 /* For any n. */

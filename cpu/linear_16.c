@@ -1,22 +1,21 @@
 #include "cpu/linear.h"
 #include "cpu/product16.h"
 
-/* A linear layer in 16 bits (linear.h): its products are those of product16.h, which rounds their inputs. db is the sum
- * of the rounded dy, so that backward as a whole gives what f32 gives for rounded inputs.
+/* A linear layer in 16 bits (linear.h): it uses the products of product16.h, which rounds their inputs. db is the sum
+ * of the rounded dy, so that backward as a whole gives the f32 results for rounded inputs.
  *
  *     forward    y  (n, out)  = x (n, in) w^T + b
  *     backward   dx (n, in)   = dy (n, out) w
  *                dw (out, in) (+)= dy^T x
  *                db (out)     (+)= column sums of dy           (+)=: += with `add`, else =
  *
- * A product is cut over the threads along its longer side; each copies what it needs.
- */
+ * A product is divided among the threads along its longer side; each thread copies the data it needs. */
 typedef struct linear_16_work {
     gs_precision precision;
     bool instruction;
     gs_linear_task l;
     int parts, dw_parts;
-    float *memory; /* of each part memory_part floats */
+    float *memory; /* memory_part floats per part */
     size_t memory_part;
 } linear_16_work;
 
@@ -24,7 +23,7 @@ static int longer(int a, int b) {
     return a > b ? a : b;
 }
 
-/* Part `part` of `parts` of a product whose sizes, matrices and result are those of the whole. */
+/* Compute part `part` of `parts` of a product; p describes the whole product. */
 static void multiply(const linear_16_work *t, gs_product16 p, int part, int parts, float *memory) {
     const bool by_rows = p.rows >= p.columns;
     const gs_range r = gs_cpu_range((size_t)(by_rows ? p.rows : p.columns), part, parts);
@@ -67,7 +66,7 @@ gs_status GS_ISA(gs_cpu_linear_16_forward)(gs_device *d, const gs_linear_task *l
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
-/* All parts of dw, then all of dx: they are independent, so no thread waits between them. */
+/* All parts of dw, then all of dx: they are independent, so no thread waits in between. */
 static void product_part(void *context, int part) {
     const linear_16_work *t = context;
     const size_t in = (size_t)t->l.in, out = (size_t)t->l.out;

@@ -1,8 +1,8 @@
 #include "cpu/linear.h"
 #include "cpu/matmul.h"
 
-/* A linear layer for many samples, or many tokens of few (linear.h). Tiles of each product stay in registers
- * (matmul.h); their part of the smaller operand is packed once, in strips as wide as a tile, side by side:
+/* A linear layer for many samples, or for many tokens of few samples (linear.h). Tiles of each product stay in
+ * registers (matmul.h); the smaller operand is packed once, in adjacent strips as wide as a tile:
  *
  *     forward    y  (n, out)  = x (n, in) w^T + b      strips of w^T: (in, GS_STRIP)
  *     backward   dx (n, in)   = dy (n, out) w          strips of w:   (out, GS_STRIP)
@@ -11,33 +11,33 @@
  *
  * (+)= is += with `add`, else =. x and dy are read in place.
  *
- * Samples are cut into blocks that stay in the core's second-level cache. Each sum has one order, which neither the
- * blocks of y and dx nor the threads change: y and dx have the bits of linear_small.c for any n. */
+ * Samples are processed in blocks that stay in the core's L2 cache. Neither the blocks of y and dx nor the threads
+ * change the order of a sum: y and dx are bitwise identical to those of linear_small.c for any n. */
 typedef struct large_work {
     gs_linear_task l;
     int parts, dw_parts, dx_parts;
-    int shares;   /* of equal size, into which dw_parts and dx_parts are dealt */
-    float *strip; /* forward: of each thread, w^T in strips and whether it is there; backward: of each part */
-    size_t strip_part; /* floats from one to the next */
-    float *passed;     /* backward with relu_y: the dy that counts */
+    int shares;        /* equal shares into which dw_parts and dx_parts are divided */
+    float *strip;      /* forward: per thread, w^T in strips and a packed flag; backward: per part */
+    size_t strip_part; /* distance from one to the next, in floats */
+    float *passed;     /* backward with relu_y: the masked dy */
 } large_work;
 
-/* ROWS of x meet all strips of w^T, and SAMPLES of dy^T all of x, while they are cached. A part of backward has LEAST
- * rows or columns, since each copies all strips again, and one of forward 3 ROWS. A step of gpt with 12 sequences took
- * two threads 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
+/* ROWS rows of x are multiplied with all strips of w^T, and SAMPLES samples of dy^T with all of x, while cached. A part
+ * of backward has LEAST rows or columns, since each part copies all strips again, and a part of forward 3 ROWS. With
+ * two threads a step of gpt with 12 sequences took 24.2 ms with parts of 64 to 128, and 22.3 ms with these. */
 enum { ROWS = 64, SAMPLES = 128, LEAST = 256 };
 
 /* ---- forward ---- */
 
-/* How wide the strip at column j is: where 4 vectors are left they are 2 + 2, not 3 + 1. */
+/* The width of the strip at column j: 4 remaining vectors are split 2 + 2, not 3 + 1. */
 static int strip_width(int columns, int j) {
     const int left = columns - j;
     return left == 4 * GS_VECTOR ? 2 * GS_VECTOR : left < GS_STRIP ? left : GS_STRIP;
 }
 
-/* All strips of w^T, packed by each thread for itself at its first part: fetching another core's strips from its cache,
- * line by line, takes longer. With two threads on an EPYC, 768 tokens and 128 -> 512, forward took 552 us with shared
- * strips, and 473 us with separate ones. */
+/* All strips of w^T. Each thread packs its own copy at its first part, because fetching another core's strips from its
+ * cache, line by line, takes longer. With two threads on an EPYC, 768 tokens and 128 -> 512, forward took 552 us with
+ * shared strips, and 473 us with separate ones. */
 static const float *pack(const large_work *t) {
     const int thread = gs_pool_thread();
     float *strips = t->strip + (size_t)thread * t->strip_part,
@@ -90,14 +90,14 @@ gs_status GS_ISA(gs_cpu_linear_large_forward)(gs_device *d, const gs_linear_task
 
 /* ---- backward ---- */
 
-/* The dy of some samples that the relu lets through. */
+/* Mask some elements of dy by the relu. */
 static void pass_part(void *context, int part) {
     const large_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.n * (size_t)t->l.out, part, t->parts);
     for (size_t i = r.begin; i < r.end; i++) t->passed[i] = t->l.relu_y[i] > 0.0f ? t->l.dy[i] : 0.0f;
 }
 
-/* Some rows of dw, or some columns where it has more of them: a part copies only those of x. And some of db. */
+/* Some rows of dw, or some columns if it has more of them: then a part copies only those of x. Also some of db. */
 static void dw_part(const large_work *t, int part) {
     const bool by_rows = t->l.out >= t->l.in;
     const gs_range all = {0, (size_t)(by_rows ? t->l.in : t->l.out)},
@@ -141,8 +141,9 @@ static void dx_part(const large_work *t, int part) {
                   .strip = t->strip + (size_t)(t->dw_parts + part) * t->strip_part});
 }
 
-/* Each thread begins with its share of dw's parts and continues with its share of dx's: they are independent, so no
- * thread waits between them. The layer before will give it the same rows of dx, which are then in its core's cache. */
+/* Each thread starts with its share of dw's parts and continues with its share of dx's: they are independent, so no
+ * thread waits in between. The preceding layer will give each thread the same rows of dx, which are then in its core's
+ * cache. */
 static void product_part(void *context, int part) {
     const large_work *t = context;
     const int dw_each = t->dw_parts / t->shares, dx_each = t->dx_parts / t->shares;
@@ -153,7 +154,7 @@ static void product_part(void *context, int part) {
         dx_part(t, share * dx_each + i - dw_each);
 }
 
-/* As many parts for each thread; unchanged if there are too few. */
+/* Round down to the same number of parts per thread; unchanged if there are too few. */
 static int whole_shares(int parts, int threads) {
     return parts > threads ? parts / threads * threads : parts;
 }

@@ -1,14 +1,14 @@
 #include "cpu/linear.h"
 #include "cpu/product.h"
 
-/* A linear layer for one sample: a matrix-vector product. Only x is reused, so the speed is that of reading the weights
- * from memory, if they are read once and in order, and on all threads.
+/* A linear layer for one sample: a matrix-vector product. Only x is reused, so the speed is limited by reading the
+ * weights from memory. All threads share that, and each weight is read once, in order.
  *
  *     y[o] = b[o] + sum_k w[o][k] x[k]
  *
- * GS_VECTOR rows of w are multiplied with x at a time, each into its own vector of sums. At the end these vectors
- * are summed up together: two of them become one, of neighbouring elements added, until one is left, whose element r
- * is the sum of row r:
+ * GS_VECTOR rows of w are multiplied with x at a time, each into its own vector of sums. At the end these vectors are
+ * reduced together: adding neighbouring elements turns two vectors into one, until one is left, whose element r is the
+ * sum of row r:
  *
  *     a0 a1 a2 a3        a0+a1 a2+a3 b0+b1 b2+b3
  *     b0 b1 b2 b3                                     a b c d
@@ -50,7 +50,7 @@ static void rows_at(const one_work *t, size_t o) {
     }
 }
 
-/* Output o: one of the last ones, fewer than GS_VECTOR. */
+/* One of the last outputs, if fewer than GS_VECTOR are left. */
 static void row_at(const one_work *t, size_t o) {
     const float *w = t->l.w + o * t->in;
     gs_vector sum = {0};
@@ -62,7 +62,7 @@ static void row_at(const one_work *t, size_t o) {
     finish(t, o, all);
 }
 
-/* Parts are whole blocks of 16 outputs, so that the last outputs do not depend on the cut. */
+/* Parts are whole blocks of 16 outputs, so that the last outputs do not depend on the division. */
 static void forward_part(void *context, int part) {
     const one_work *t = context;
     const gs_range r = gs_cpu_range(t->out, part, t->parts);

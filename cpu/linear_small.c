@@ -6,45 +6,43 @@
 /* A linear layer for a batch that is small compared with the layer (linear.h). Each of the three products reads the
  * large operand in place:
  *
- *     forward    y^T (out, n) = w (out, in) x^T       + b     x and y^T are transposed on the way
+ *     forward    y^T (out, n) = w (out, in) x^T       + b     x is transposed first, and y^T at the end
  *     backward   dx (n, in)   = dy (n, out) w
  *                dw (out, in) (+)= dy^T x                     dy^T is packed in blocks first
  *                db (out)     (+)= column sums of dy
  *
  * (+)= is += with `add`, else =.
  *
- * If a relu follows, forward applies it to y before transposing it, and backward first writes the dy that the relu lets
- * through.
+ * If a relu follows, forward applies it to y before transposing y, and backward first masks dy.
  *
- * Threads share the work by outputs, both in forward and for dw. So the core that reads a row of w also writes that row
- * of dw; this mostly suits sgd.c too, which cuts all parameters into as many parts. A cache line that another core
- * wrote last must be fetched from that core. On two cores of a Xeon a step of the model mlp took 1608 us with forward
- * cut by samples and dw by inputs, and 1396 us by outputs; the update's part of that was 167 and 109 us. The work is
- * cut the other way only if there are too few outputs for all threads. */
+ * The work is divided by outputs, both in forward and for dw. So the core that reads a row of w also writes that row of
+ * dw; this mostly matches sgd.c too, which divides all parameters into as many parts. A cache line last written by
+ * another core must be fetched from that core. On two cores of a Xeon a step of mlp took 1608 us with forward divided
+ * by samples and dw by inputs, and 1396 us by outputs, of which the update took 167 and 109 us. The work is divided the
+ * other way only if there are too few outputs for all threads. */
 typedef struct small_work {
     gs_linear_task l;
-    int parts;       /* how often the work that runs is cut; in backward dy, then dw */
-    int dx_parts;    /* and dx */
-    bool by_outputs; /* how y and dw are cut */
-    float *passed;   /* backward: (n, out), the dy that counts; nothing without a relu */
-    float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy of sample 0, of sample 1, ... */
-    size_t block;    /* floats from one to the next: a power of two would be one place of the cache for all */
+    int parts;       /* parts of the current work; in backward of dy, then of dw */
+    int dx_parts;    /* parts of dx */
+    bool by_outputs; /* whether y and dw are divided by outputs */
+    float *passed;   /* backward: (n, out), the masked dy; unused without a relu */
+    float *packed;   /* backward: blocks of GS_TILE_ROWS outputs: dy for sample 0, for sample 1, ... */
+    size_t block;    /* floats per block; a power of two would map all blocks to one cache set */
     float *xt;       /* forward: (in, padded), x^T */
     size_t padded;   /* forward: n, rounded up to whole vectors */
-    float *scratch;  /* of each part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
+    float *scratch;  /* per part: rows of y^T; or gs_matmul's strip, perhaps after columns of x */
     size_t scratch_part;
 } small_work;
 
-/* What the first-level cache still holds at its next use: this many rows of y^T, and this many columns of dy, whose
- * blocks would otherwise evict each other. */
+/* Sizes that are still in the L1 cache when they are next used: rows of y^T, and columns of dy, whose blocks would
+ * otherwise evict each other. */
 enum { ROWS = 16, COLUMNS = 64 };
 
-/* In layers wider than WIDE, repeatedly read data must also stay in the core's second-level cache. Long sums are added
- * to y and dx DEPTH terms at a time, forward does this for WIDE_ROWS rows of y^T, and dw takes WIDE_COLUMNS columns of
- * x at a time. */
+/* In layers wider than WIDE, repeatedly read data must also stay in the core's L2 cache. Long sums are added to y and
+ * dx DEPTH terms at a time; forward does so for WIDE_ROWS rows of y^T; dw takes WIDE_COLUMNS columns of x at a time. */
 enum { WIDE = 1024, DEPTH = 512, WIDE_ROWS = 128, WIDE_COLUMNS = 384 };
 
-/* How many of the terms from k on to add at a time. */
+/* How many terms, from k on, to add at a time. */
 static int depth_at(int k, int terms) {
     return terms <= WIDE ? terms : terms - k < DEPTH ? terms - k : DEPTH;
 }
@@ -59,7 +57,7 @@ static bool enough_outputs(int out, int threads) {
 
 /* ---- forward ---- */
 
-/* Some rows of x^T, with zeros behind the last sample. */
+/* Some rows of x^T, with zeros after the last sample. */
 static void transpose_part(void *context, int part) {
     const small_work *t = context;
     gs_range r = gs_cpu_range((size_t)t->l.in, part, t->parts);
@@ -120,7 +118,7 @@ gs_status GS_ISA(gs_cpu_linear_small_forward)(gs_device *d, const gs_linear_task
 
 /* ---- backward ---- */
 
-/* For some columns of dy, at most COLUMNS: what passes the relu, packed too, and db. */
+/* For some columns of dy, at most COLUMNS: mask dy by the relu, pack it, and sum db. */
 static void dy_columns(const small_work *t, size_t begin, size_t end) {
     size_t n = (size_t)t->l.n, out = (size_t)t->l.out, count = end - begin;
     float *restrict db = t->l.db ? t->l.db + begin : NULL;
@@ -167,8 +165,7 @@ static void dw_part(const small_work *t, int part) {
         GS_ISA(gs_cpu_matmul)(&m);
         return;
     }
-    /* Copies of some columns of x: in place they are far apart, and would evict each other from the first-level
-     * cache. */
+    /* Copies of some columns of x: in place they are far apart, and would evict each other from the L1 cache. */
     float *block = m.strip;
     m.strip += n * WIDE_COLUMNS;
     m.b.at = block;
@@ -202,7 +199,7 @@ static void dx_part(const small_work *t, int part) {
     }
 }
 
-/* All parts of dw, then all of dx. With two threads, one makes dw and the other dx, and they share nothing. */
+/* All parts of dw, then all of dx. With two threads, one computes dw and the other dx, and they share nothing. */
 static void product_part(void *context, int part) {
     const small_work *t = context;
     if (part < t->parts)

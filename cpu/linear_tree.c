@@ -4,27 +4,27 @@
 
 #include <string.h>
 
-/* A linear layer whose sums have one order, for --exact where several workers may share the layer (backend.h,
- * parallel/tensor.h). OpenBLAS's order follows from the sizes of a product, and would differ for half of it. gs_matmul
- * adds each element's terms in order, in any tile. Its products are of a leaf each:
+/* A linear layer with a fixed order of summation, for --exact when several workers may share the layer (backend.h,
+ * parallel/tensor.h). OpenBLAS's order depends on a product's size, and would differ for half of it. gs_matmul adds
+ * each element's terms in order, in any tile. Each of its products here computes one leaf:
  *
- *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum, until the right one is there.
- *                 \   /       \   /           As a binary counter carries, leaf k joins as many sums as its number has
- *                  0+1         2+3            ones at its end.
+ *     leaf       0     1     2     3          `sums` holds level 0, 1, ...: the left sum until the right one is ready.
+ *                 \   /       \   /           Like a carry in a binary counter, leaf k is added to as many sums as the
+ *                  0+1         2+3            number k has ones at its end.
  *                     \       /
  *                      0 .. 3
  */
 typedef struct tree_work {
     float *y, *dx, *dw, *db;
-    const float *x, *w, *dy, *db_dy; /* db_dy: the dy that is not rounded */
+    const float *x, *w, *dy, *db_dy; /* db_dy: dy before rounding */
     size_t n, in, out;
     int leaves, blocks;
-    const gs_share *share; /* NULL: the outputs are all */
+    const gs_share *share; /* NULL: this worker has all outputs */
     bool add;
     float *memory;
 } tree_work;
 
-/* What the caches hold: SAMPLES of x^T and a leaf of ROWS outputs; DX_ROWS samples of dx on each level. */
+/* Sizes that fit in the caches: SAMPLES of x^T and a leaf of ROWS outputs; DX_ROWS samples of dx on each level. */
 enum { SAMPLES = 128, ROWS = 16, DX_ROWS = 64 };
 
 static int levels_of(int leaves) {
@@ -33,7 +33,7 @@ static int levels_of(int leaves) {
     return levels;
 }
 
-/* x = the sum of leaf number `leaf` and of everything that it completes. It waits in `sums`, unless it is the last. */
+/* Add to x, the sum of leaf `leaf`, all sums that it completes. Keep the result in `sums`, unless it is the last. */
 static void join(float *restrict x, float *restrict sums, size_t count, int leaf, int leaves) {
     for (; leaf & 1; leaf >>= 1, leaves >>= 1, sums += count)
         for (size_t i = 0; i < count; i++) x[i] += sums[i];
@@ -46,7 +46,7 @@ static size_t first_of(size_t terms, int leaf, int leaves) {
 
 /* ---- forward ---- */
 
-/* Some outputs of the samples whose x^T (in, width) is there: (rows, width), in `to`. */
+/* Some outputs for all samples in xt (in, width): (rows, width), in `to`. */
 static void forward_rows(const tree_work *t, const float *xt, size_t width, size_t first, int rows, float *to,
                          float *sums) {
     for (int leaf = 0; leaf < t->leaves; leaf++) {
@@ -96,12 +96,12 @@ gs_status GS_ISA(gs_cpu_linear_tree_forward)(gs_device *d, gs_mem y, gs_mem x, g
 
 /* ---- backward ---- */
 
-/* Of a block. */
+/* A leaf's first output within a block. */
 static size_t first_output(const tree_work *t, size_t block, int leaf) {
     return t->share ? (size_t)gs_share_leaf(t->share, leaf) : first_of(block, leaf, t->leaves);
 }
 
-/* A leaf has its part of each block. */
+/* The sum for one leaf, which covers a part of each block. */
 static void dx_leaf(const tree_work *t, size_t s, int rows, int leaf, float *to, float *strip) {
     const size_t block = t->out / (size_t)t->blocks, first = first_output(t, block, leaf),
                  depth = first_output(t, block, leaf + 1) - first;
@@ -120,7 +120,7 @@ static void dx_leaf(const tree_work *t, size_t s, int rows, int leaf, float *to,
     }
 }
 
-/* Where a leaf is all, its sum is written to its place at once. */
+/* If there is only one leaf, its sum is written directly to dx. */
 static void dx_of(const tree_work *t) {
     float *to = t->memory, *sums = to + DX_ROWS * t->in,
           *strip = sums + DX_ROWS * t->in * (size_t)levels_of(t->leaves);

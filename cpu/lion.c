@@ -9,7 +9,7 @@ static void update_part(void *context, int part) {
     for (size_t i = r.begin; i < r.end; i++) {
         float g = s.scale * dw[i], c = s.beta1 * m[i] + s.rest1 * g;
         m[i] = or_zero(s.beta2 * m[i] + s.rest2 * g);
-        w[i] = s.keep * w[i] - (c > 0.0f ? s.rate : c < 0.0f ? -s.rate : c); /* a NaN stays one */
+        w[i] = s.keep * w[i] - (c > 0.0f ? s.rate : c < 0.0f ? -s.rate : c); /* a NaN stays a NaN */
     }
 }
 

@@ -3,16 +3,16 @@
 #include <string.h>
 
 /* Memory to prefetch. A large batch fits in no core's cache, and the core does not predict where a tile's next rows
- * are. So one line is fetched with each step of the depth, since many at once would wait for each other. On an EPYC,
- * 768 tokens that were in no cache took backward 1,918 us without this and 1,850 us with it (128 -> 512), and 2,028 and
+ * are. One line is fetched per step of the depth, because many at once would wait for each other. On an EPYC, with 768
+ * tokens that were in no cache, backward took 1,918 us without this and 1,850 us with it (128 -> 512), and 2,028 and
  * 1,890 us (512 -> 128). */
 typedef struct soon {
     const float *from; /* NULL: nothing */
     size_t step;       /* floats */
 } soon;
 
-/* One tile. rows, vectors and fetches are constants at each call, so the loops over them vanish. `next`: the next
- * tile's memory, prefetched. */
+/* One tile. rows, vectors and fetches are constants at each call, so the loops over them are unrolled. `next`: the next
+ * tile's memory, which is prefetched. */
 ALWAYS_INLINE void tile_of(const gs_matmul *t, const int rows, const int vectors, const bool fetches,
                            const float *a, const float *b, size_t b_row, float *c, size_t c_row,
                            const float *next, const float *bias, bool add, soon fetch) {
@@ -73,7 +73,7 @@ static void tile(const gs_matmul *t, int rows, int vectors, const float *a, cons
     }
 }
 
-/* A whole tile with prefetching; a separate function, so that it has all registers. */
+/* A whole tile with prefetching; a separate function, so that all registers are available to it. */
 static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vectors, const float *a,
                                                     const float *b, size_t b_row, float *c, const float *next,
                                                     const float *bias, soon fetch) {
@@ -83,14 +83,14 @@ static __attribute__((noinline)) void fetching_tile(const gs_matmul *t, int vect
         tile_of(t, GS_TILE_ROWS, 2, true, a, b, b_row, c, t->c.row, next, bias, t->add, fetch);
 }
 
-/* Vectors of the tile at column j: 4 remaining ones are 2 + 2, not 3 + 1. */
+/* The number of vectors in the tile at column j: 4 remaining ones are split 2 + 2, not 3 + 1. */
 static int vectors_at(const gs_matmul *t, int j) {
     int left = (t->columns - j + GS_VECTOR - 1) / GS_VECTOR;
     return left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS;
 }
 
-/* `width` columns of b from column j on, side by side; zeros behind the end of b. Rows that are a power of two apart
- * would evict each other from the cache. */
+/* Copy `width` columns of b from column j on, contiguously, with zeros past the end of b. Rows that are a power of two
+ * apart would evict each other from the cache. */
 static void copy_strip(const gs_matmul *t, int j, int width) {
     int left = t->columns - j < width ? t->columns - j : width;
     float *to = t->strip;
@@ -103,7 +103,7 @@ static void copy_strip(const gs_matmul *t, int j, int width) {
     }
 }
 
-/* Where c ends within the tile's last vector, the tile goes to scratch memory first. */
+/* If c ends within the tile's last vector, the tile is first computed in scratch memory. */
 static void narrow_tile(const gs_matmul *t, int rows, int vectors, const float *a, float *c, int columns) {
     float whole[GS_TILE_ROWS * GS_STRIP];
     tile(t, rows, vectors, a, t->strip, (size_t)vectors * GS_VECTOR, whole, GS_STRIP, c, NULL, false);
@@ -150,7 +150,7 @@ static void walk_by_columns(const gs_matmul *t) {
 }
 
 static void walk_by_rows(const gs_matmul *t) {
-    int last = 0; /* where the last tiles begin, if b must be copied for them */
+    int last = 0; /* where the last tiles start, if b must be copied for them */
     while (t->columns - last > vectors_at(t, last) * GS_VECTOR) last += vectors_at(t, last) * GS_VECTOR;
     bool copied = (t->columns - last) % GS_VECTOR != 0;
     if (copied) copy_strip(t, last, vectors_at(t, last) * GS_VECTOR);

@@ -12,7 +12,7 @@ typedef struct max_pool_work {
     int parts;
 } max_pool_work;
 
-/* One row of outputs: visit the window's positions in order, each for the whole row, so that the inner loop runs over
+/* One row of outputs: visits the window's positions in order, each for the whole row, so that the inner loop runs over
  * neighbouring outputs and is vectorised. stride_w is a constant at each call. */
 static inline __attribute__((always_inline)) void pool_row(float *restrict best, int32_t *restrict where,
                                                            const float *restrict x, const gs_pool2d_sizes *s,
@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) void pool_row(float *restrict best,
         int h = row * s->stride_h + u - s->pad_h;
         if (h < 0 || h >= s->in_h) continue;
         for (int v = 0; v < s->kernel_w; v++) {
-            /* outputs whose position v of the window is inside the image */
+            /* outputs for which position v of the window is inside the image */
             int first = s->pad_w > v ? (s->pad_w - v + stride_w - 1) / stride_w : 0;
             int room = s->in_w - 1 + s->pad_w - v;
             int end = room < 0 ? 0 : room / stride_w + 1;
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void pool_row(float *restrict best,
             int32_t place = h * s->in_w + v - s->pad_w;
             for (int o = first; o < end; o++) {
                 float value = from[o * stride_w];
-                /* a NaN wins, and stays: nothing is larger than it; the very first place wins over nothing */
+                /* a NaN wins and stays, as nothing compares larger; the first position always wins */
                 bool wins = value > best[o] || value != value || where[o] < 0;
                 best[o] = wins ? value : best[o];
                 where[o] = wins ? place + o * stride_w : where[o];
@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void pool_row(float *restrict best,
     }
 }
 
-/* ---- the usual case: windows of 2x2, side by side ---- */
+/* ---- the usual case: adjacent 2x2 windows ---- */
 
 typedef int32_t gs_int4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t gs_int8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -62,10 +62,10 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 #define LOW4 0, 4, 1, 5
 #define HIGH4 2, 6, 3, 7
 
-/* Rows of a plane, LANES outputs (8 or 4) at once: the four positions of their windows, taken apart into four vectors;
- * and dx put together again, every pixel of the windows written once. A row's last vector overlaps the one before; a
- * row shorter than a vector reaches into the next row, which is written after it. The sizes are copied first: the
- * compiler then knows that no store changes them. */
+/* Rows of a plane, LANES outputs (8 or 4) at a time: splits the four positions of their windows into four vectors, and
+ * recombines dx so that every pixel is written once. A row's last vector overlaps the one before it; a row shorter than
+ * a vector extends into the next row, which is written later. The sizes are copied first, so that the compiler knows
+ * that no store changes them. */
 #define FIRST_OF(LANES) (p + LANES <= out_w || out_w < LANES ? p : out_w - LANES)
 #define POOL_2X2(LANES)                                                                                      \
     static void pool_2x2_##LANES(const gs_pool2d_sizes *s, int row, int end, float *y, int32_t *index,       \
@@ -119,7 +119,7 @@ static bool is_2x2(const gs_pool2d_sizes *s) {
 POOL_2X2(8) /* pool_2x2_8, unpool_2x2_8 */
 POOL_2X2(4) /* pool_2x2_4, unpool_2x2_4 */
 
-/* Rows of fewer than 8 outputs are faster with 8 lanes, too; but the last row has no row after it. */
+/* Rows of fewer than 8 outputs are faster with 8 lanes, too; but no row follows the last one. */
 static int rows_by_8(const gs_pool2d_sizes *s) {
     return s->out_w >= 8 ? s->out_h : s->out_w > 4 ? s->out_h - 1 : 0;
 }
@@ -141,7 +141,7 @@ void GS_ISA(gs_cpu_max_pool2d_plane)(const gs_pool2d_sizes *s, float *y, int32_t
             pool_row(y, index, x, s, row, s->stride_w);
 }
 
-/* forward: y = x[index], so each dy goes to its index; windows that overlap add up */
+/* forward: y = x[index], so each dy goes to its index; where windows overlap, they add up */
 void GS_ISA(gs_cpu_max_unpool2d_plane)(const gs_pool2d_sizes *s, float *dx, const float *dy,
                                        const float *relu_y, const int32_t *index) {
     if (is_2x2(s)) {

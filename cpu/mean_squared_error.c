@@ -1,6 +1,6 @@
 #include "cpu/largest.h"
 
-/* loss = sum over samples of the mean over j of (x[j] - t[j])^2 */
+/* loss = sum over samples of (1/k) sum_j (x[j] - t[j])^2 */
 gs_status GS_ISA(gs_cpu_mean_squared_error_forward)(gs_device *d, gs_mem stats, gs_mem x, gs_mem t, size_t n,
                                                     int k) {
     (void)d;

@@ -6,7 +6,7 @@
 
 enum { CACHE_LINE = 64, LARGE = 4 << 20 };
 
-/* Ask for pages of 2 MB instead of 4 kB, if the system has them: a core then looks up fewer addresses. */
+/* Ask for 2 MB pages instead of 4 kB, if the system has them: a core then needs fewer address translations. */
 static void want_large_pages(void *memory, size_t bytes) {
     enum { PAGE = 4096 };
     const size_t off = (size_t)(-(uintptr_t)memory % PAGE);
@@ -14,7 +14,7 @@ static void want_large_pages(void *memory, size_t bytes) {
 }
 
 gs_status gs_cpu_alloc(gs_device *d, size_t bytes, gs_mem *out) {
-    size_t padded = (bytes + CACHE_LINE) / CACHE_LINE * CACHE_LINE; /* at least one line, also for 0 bytes */
+    size_t padded = (bytes + CACHE_LINE) / CACHE_LINE * CACHE_LINE; /* at least one line, even for 0 bytes */
     void *memory = padded <= bytes ? NULL : d->dry ? gs_dry_alloc(padded) : aligned_alloc(CACHE_LINE, padded);
     if (!memory) return gs_fail(GS_E_MEMORY, "cpu: no memory for %zu bytes", bytes);
     if (!d->dry) want_large_pages(memory, padded);
@@ -43,8 +43,7 @@ gs_status gs_cpu_write(gs_device *d, gs_mem to, const void *from, size_t bytes) 
 }
 
 gs_mem gs_cpu_host_memory(const void *host) {
-    return (gs_mem){
-        .base = (void *)(uintptr_t)host}; /* not written to, by the contract, though no longer const */
+    return (gs_mem){.base = (void *)(uintptr_t)host}; /* written to only where backend.h allows it */
 }
 
 gs_status gs_cpu_read(gs_device *d, void *to, gs_mem from, size_t bytes) {
@@ -88,7 +87,7 @@ gs_status gs_cpu_copy(gs_device *d, gs_mem to, gs_mem from, size_t count) {
 }
 
 gs_status gs_cpu_finish(gs_device *d) {
-    (void)d; /* every operator returns when it is done */
+    (void)d; /* every operator finishes before it returns */
     return GS_OK;
 }
 
@@ -107,7 +106,7 @@ void gs_cpu_close(gs_device *d) {
 static gs_status grow(gs_device *d, float **memory, size_t *had, size_t count, float **out) {
     if (count > *had) {
         gs_mem grown;
-        gs_cpu_free(d, (gs_mem){.base = *memory}); /* first: what it holds is not needed any more */
+        gs_cpu_free(d, (gs_mem){.base = *memory}); /* first, because its content is no longer needed */
         *memory = NULL;
         *had = 0;
         GS_TRY(gs_alloc(d, GS_MEMORY_WORKSPACE, count * sizeof(float), &grown));

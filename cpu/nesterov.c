@@ -1,6 +1,6 @@
 #include "cpu/optimizer.h"
 
-/* As sgd.c, with another step. */
+/* Like sgd.c, with a different step. */
 static void update_part(void *context, int part) {
     const gs_update_work t = *(const gs_update_work *)context;
     gs_range r = gs_cpu_range(t.count, part, t.parts);

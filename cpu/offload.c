@@ -1,11 +1,11 @@
-/* Memory in a mapped file (io/mapped.h), in which operators work. A thread fetches its pages before they are needed and
- * drops them afterwards, in the order of the requests:
+/* Memory in a mapped file (io/mapped.h), on which operators work directly. A thread fetches its pages before they are
+ * needed and drops them afterwards, in the order of the requests:
  *
  *     worker      | use 0       | use 1           | use 2           |
  *     its thread  | fetch 1     | drop 0, fetch 2 | drop 1, fetch 3 |
  *
- * The requests do not change the numbers in memory: a page that was not fetched is read when it is touched, and one
- * that was dropped too early comes back. Only the time depends on them. */
+ * The requests do not change the data: a page that was not fetched is read when it is touched, and one that was dropped
+ * too early is read again. Only the time depends on them. */
 #include "cpu/cpu.h"
 
 #include <stdlib.h>
@@ -16,9 +16,9 @@
 #include "core/jobs.h"
 #include "io/mapped.h"
 
-enum { ROOM = 64, RANGES = ROOM + 1 /* the next one is written down before it may have to wait */ };
+enum { ROOM = 64, RANGES = ROOM + 1 /* the next one is recorded before it may have to wait */ };
 
-/* Pages to be fetched, or to be let go. */
+/* Pages to fetch or to drop. */
 typedef struct range {
     char *begin, *end;
     bool fetched;
@@ -29,9 +29,9 @@ typedef struct range {
 struct gs_cpu_offloader {
     gs_jobs *jobs;
     size_t page;
-    range range[RANGES]; /* of job n at n % RANGES */
+    range range[RANGES]; /* job n is at n % RANGES */
     uint64_t given;
-    gs_offload_times times; /* waited: the worker's; the rest the thread's */
+    gs_offload_times times; /* waited is the worker's time, the rest the thread's */
 };
 
 #ifndef MADV_POPULATE_WRITE
@@ -40,9 +40,9 @@ struct gs_cpu_offloader {
 
 /* ---- the thread ---- */
 
-/* Not MADV_WILLNEED: on ext4 (Linux 6.18) it makes pages of 4 kB, where faults make larger ones. Fetching 100 MB from
- * the system's page cache took 58 ms with it, and 10 without. On an older system each page is read; only read, because
- * the worker may be writing there. */
+/* Not MADV_WILLNEED: on ext4 (Linux 6.18) it creates 4 kB pages, where page faults create larger ones. Fetching 100 MB
+ * from the system's page cache took 58 ms with it, and 10 without. On an older system, each page is read, never
+ * written, because the worker may be writing there. */
 static void fetch(char *begin, char *end, size_t page) {
     if (madvise(begin, (size_t)(end - begin), MADV_POPULATE_WRITE) == 0) return;
     for (const volatile char *at = begin; at < end; at += page) (void)*at;
@@ -57,7 +57,7 @@ static gs_status run(void *offloader, const gs_job *job) {
     if (r->fetched)
         fetch(r->begin, r->end, a->page);
     else
-        madvise(r->begin, bytes, MADV_DONTNEED); /* of a shared mapping nothing is lost */
+        madvise(r->begin, bytes, MADV_DONTNEED); /* a shared mapping loses nothing */
     const double end = gs_seconds();
     if (r->watch.moved)
         r->watch.moved(r->watch.context, r->watch.step,
@@ -85,12 +85,12 @@ void gs_cpu_offload_close(gs_cpu *cpu) {
     free(cpu->offloader);
 }
 
-/* The beginning of its page. */
+/* The start of the page that contains `memory`. */
 static char *page_of(const struct gs_cpu_offloader *a, char *memory) {
     return memory - (uintptr_t)memory % a->page;
 }
 
-/* Fetch all pages of these bytes, or drop those that are wholly inside. *number: of the job. */
+/* Fetch all pages that contain these bytes, or drop those wholly inside. *number = the job's number. */
 static gs_status move(gs_device *d, void *host, size_t bytes, bool fetched, uint64_t *number) {
     gs_cpu *cpu = gs_cpu_of(d);
     *number = 0;
@@ -127,7 +127,7 @@ gs_status gs_cpu_await(gs_device *d, uint64_t number) {
     return status;
 }
 
-/* Not counted as a wait: no step needs it. */
+/* This wait is not counted, because no step needs it. */
 gs_status gs_cpu_settle(gs_device *d) {
     struct gs_cpu_offloader *a = gs_cpu_of(d)->offloader;
     if (!a) return GS_OK;
@@ -154,6 +154,6 @@ gs_status gs_cpu_alloc_offloaded(gs_device *d, size_t bytes, void **host) {
 
 void gs_cpu_free_offloaded(gs_device *d, void *host) {
     const size_t bytes = gs_ledger_remove(&d->memory, host);
-    gs_cpu_settle(d); /* the thread may be at it */
+    gs_cpu_settle(d); /* the thread may be using it */
     if (host) gs_mapped_free(host, bytes);
 }

@@ -10,7 +10,7 @@
 extern const gs_backend gs_cpu_backend_base, gs_cpu_backend_v3, gs_cpu_backend_v4;
 
 #if defined(__aarch64__)
-#define BASE "NEON" /* all arm64 processors have it */
+#define BASE "NEON" /* every arm64 processor has it */
 #else
 #define BASE "baseline"
 #endif
@@ -32,7 +32,7 @@ static bool runs_v4(void) {
 static const struct {
     const char *name;
     const gs_backend *backend;
-    bool (*runs)(void); /* NULL: anywhere */
+    bool (*runs)(void); /* NULL: runs anywhere */
 } kernels[] = {
 #if defined(GS_HAS_ISA_v4)
     {"AVX-512", &gs_cpu_backend_v4, runs_v4},
@@ -63,7 +63,7 @@ static bool has_bf16(const gs_backend *chosen) {
 #endif
 }
 
-static gs_backend edited; /* the best table with the caller's functions in it, while `replaced` */
+static gs_backend edited; /* the best table with the caller's functions in it, used while `replaced` */
 static bool replaced;
 
 static bool fuses_nothing(gs_device *d, const gs_epilogue *e) {
@@ -103,11 +103,11 @@ const char *gs_cpu_better_kernels(const char *chosen, bool avx512) {
     return avx512 ? "SkylakeX" : NULL;
 }
 
-/* Set for the second start: the kernels that OpenBLAS had chosen by itself. */
+/* Set for the restarted program: the kernels that OpenBLAS had chosen by itself. */
 static const char LEFT_TO_ITSELF[] = "GRADSUM_OPENBLAS_ALONE";
 
 void gs_cpu_choose_kernels(char **argv) {
-    if (getenv("OPENBLAS_CORETYPE")) return; /* the user has chosen, or this is the second start */
+    if (getenv("OPENBLAS_CORETYPE")) return; /* the user has chosen, or this is the restarted program */
     const char *chosen = openblas_get_corename(),
                *better = gs_cpu_better_kernels(chosen, gs_cpu_has_avx512());
     if (!better || setenv(LEFT_TO_ITSELF, chosen, 1) != 0 || setenv("OPENBLAS_CORETYPE", better, 1) != 0)
@@ -115,7 +115,7 @@ void gs_cpu_choose_kernels(char **argv) {
     setenv("OPENBLAS_NUM_THREADS", "1",
            0); /* its threads would spin for 30 ms and then never be used: see pool.h */
     execv("/proc/self/exe", argv);
-    unsetenv("OPENBLAS_CORETYPE"); /* could not start again: go on with the kernels that there are */
+    unsetenv("OPENBLAS_CORETYPE"); /* restart failed: continue with the current kernels */
     unsetenv(LEFT_TO_ITSELF);
 }
 
@@ -130,7 +130,7 @@ static void cpu_model(char *text, size_t size) {
     char line[256];
     while (fgets(line, sizeof line, f)) {
         const char *value = strchr(line, ':');
-        /* "Model": the board, on arm64, where the processor has no name */
+        /* "Model": the board, on arm64, where the processor is not named */
         if ((strncmp(line, "model name", 10) == 0 || strncmp(line, "Model", 5) == 0) && value) {
             snprintf(text, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
             break;
@@ -144,7 +144,7 @@ gs_status gs_cpu_open(gs_device *d, int threads) {
     if (threads < 0) gs_bug("gs_cpu_open: %d threads", threads);
     if (threads == 0) threads = gs_cpu_cores();
     GS_TRY(gs_cpu_take_openblas_memory(threads));
-    openblas_set_num_threads(1); /* the pool cuts the work: see pool.h */
+    openblas_set_num_threads(1); /* the pool divides the work: see pool.h */
     gs_cpu *cpu = calloc(1, sizeof *cpu);
     gs_status status = cpu ? gs_pool_create(threads, &cpu->pool) : gs_fail(GS_E_MEMORY, "cpu: no memory");
     if (status != GS_OK) {

@@ -1,6 +1,6 @@
-/* The address space that OpenBLAS needs. It maps a buffer for each thread that computes beside others, at the first
- * use, and keeps it. If mmap fails (ulimit -v, ulimit -d), it retries forever. Therefore opening a device has OpenBLAS
- * map the buffers of all its threads at once, before anything else takes the space, or fails. */
+/* The address space that OpenBLAS needs. OpenBLAS maps a buffer for each thread that computes concurrently with others,
+ * on first use, and keeps it. If mmap fails (ulimit -v, ulimit -d), it retries forever. So opening a device either
+ * makes OpenBLAS map the buffers of all its threads at once, before anything else takes the space, or fails. */
 #include "cpu/cpu.h"
 
 #include <pthread.h>
@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* Not in cblas.h, but in every OpenBLAS with threads so far. They take and give back a buffer; pages that are never
- * touched cost nothing. */
+/* Not in cblas.h, but in every threaded OpenBLAS so far. They take and give back a buffer; pages that are never touched
+ * cost nothing. */
 extern void *blas_memory_alloc(int) __attribute__((weak));
 extern void blas_memory_free(void *) __attribute__((weak));
 extern volatile int blas_server_avail __attribute__((weak));
@@ -18,12 +18,12 @@ extern volatile int blas_server_avail __attribute__((weak));
 enum {
     BUFFER =
         128 << 20, /* bytes, as seen with strace in versions 0.3.21 (x86-64, arm64: 32 << 22 in the source) */
-    SPARE = 16 << 20, /* bytes: other threads map memory too, between our look and OpenBLAS's */
-    MOST = 64,        /* buffers. OpenBLAS counts on about twice as many, and warns beyond */
+    SPARE = 16 << 20, /* bytes: other threads map memory too, between our check and OpenBLAS's mmap */
+    MOST = 64,        /* buffers. OpenBLAS allows about twice as many, and warns beyond that */
 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-static int threads_in_use; /* of all open devices */
+static int threads_in_use; /* by all open devices */
 static int mapped;         /* buffers */
 
 static bool is_limited(int resource, struct rlimit *limit) {
@@ -31,7 +31,7 @@ static bool is_limited(int resource, struct rlimit *limit) {
 }
 
 /* Threads that OpenBLAS started when it was loaded may wait for a buffer forever, and the process would wait for them
- * at its end. Without a "server" it does not; they are never used (cpu/pool.h). */
+ * when it exits. With blas_server_avail = 0 it does not; we never use these threads (cpu/pool.h). */
 static void leave_threads(void) {
     if (&blas_server_avail) blas_server_avail = 0;
 }
@@ -57,7 +57,7 @@ static bool has_room(void) {
     return true;
 }
 
-/* As many buffers at once as there will be threads: OpenBLAS hands out one that is free before it maps another. */
+/* Take as many buffers at once as there will be threads: OpenBLAS hands out a free buffer before it maps another. */
 static gs_status map_buffers(int threads) {
     void *buffer[MOST];
     int wanted = threads < MOST ? threads : MOST, taken = 0;
@@ -71,7 +71,7 @@ static gs_status map_buffers(int threads) {
     if (status != GS_OK) leave_threads();
     for (int i = 0; i < taken; i++)
         if (buffer[i]) blas_memory_free(buffer[i]);
-    if (taken > mapped) mapped = status == GS_OK ? threads : taken; /* beyond MOST too */
+    if (taken > mapped) mapped = status == GS_OK ? threads : taken; /* even beyond MOST */
     return status;
 }
 

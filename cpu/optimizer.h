@@ -1,4 +1,4 @@
-/* What all updates share. */
+/* Shared by all updates. */
 #pragma once
 
 #include "cpu/cpu.h"
@@ -6,16 +6,16 @@
 #include <float.h>
 #include <math.h>
 
-/* If a gradient stays 0, behind a ReLU that passes nothing any more, v = momentum v shrinks forever. Below FLT_MIN,
+/* If a gradient stays 0, after a ReLU that no longer passes anything, v = momentum v shrinks forever. Below FLT_MIN,
  * after some 800 steps, floats are subnormal: a core is many times slower with them, and they never become 0, because
- * 0.9 times the smallest of them rounds to the smallest. Therefore such a v becomes 0. `gradsum train --model mlp
- * --threads 1 --batch 16 --epochs 9 --steps 2500` made 12,000 samples/s without this line, and 21,800 with it. */
+ * 0.9 times the smallest subnormal rounds back to it. Therefore such a v becomes 0. `gradsum train --model mlp
+ * --threads 1 --batch 16 --epochs 9 --steps 2500` processed 12,000 samples/s without this line, and 21,800 with it. */
 static inline float or_zero(float v) {
     return fabsf(v) < FLT_MIN ? 0.0f : v;
 }
 
-/* One pass over the arrays: memory bounds an update, so nothing is read or written twice. Arrays that an optimiser does
- * not have are NULL. */
+/* One pass over the arrays: memory bandwidth limits an update, so nothing is read or written twice. An array that an
+ * optimiser does not have is NULL. */
 typedef struct gs_update_work {
     float *w, *m, *v, *dw;
     size_t count;
@@ -24,7 +24,7 @@ typedef struct gs_update_work {
     gs_adam_step step;
 } gs_update_work;
 
-/* t: all but the arrays. */
+/* t: everything but the arrays. */
 static inline gs_status gs_cpu_update(gs_device *d, gs_mem w, gs_mem m, gs_mem v, gs_mem dw, size_t count,
                                       gs_update_work t, void (*part)(void *, int)) {
     t.w = gs_cpu_floats(w);

@@ -1,9 +1,9 @@
 #include "cpu/cpu.h"
 
-/* fma_loop and triad: the limits of the cores and their memory.
+/* fma_loop and triad: measure the limits of the cores and their memory.
  *
  * In fma_loop each block of BLOCK vectors stays in registers for all rounds. A fused multiply-add takes about 4 cycles,
- * and a core begins 2 in each: at least 8 independent ones must be under way, and fit in registers. */
+ * and a core starts 2 per cycle: at least 8 independent ones must be in flight, and fit in registers. */
 #if defined(__AVX512F__)
 enum { BLOCK = 12 }; /* vectors of 16 floats: 12 of 32 registers */
 #elif defined(__AVX2__)
@@ -14,7 +14,7 @@ enum { BLOCK = 4 }; /* 16 of 32 registers of 4 floats */
 enum { BLOCK = 2 }; /* 8 of 16 registers of 4 floats */
 #endif
 
-/* Elsewhere the compiler must not join a product and a sum: here it is the point. */
+/* Elsewhere the compiler must not contract a product and a sum into an FMA: here it must. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define GS_FUSED __attribute__((optimize("fp-contract=fast")))
 #else

@@ -8,30 +8,30 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A run has a number and is cut into slices, each of some parts. A thread begins with the same slices in every run:
- * what the last operator wrote there is in this core's cache. Then it takes slices that others have not begun, so that
- * nobody waits for a thread that the system has not let run yet. Writing the run's number to a slice takes it. When the
- * last slice is done the run is over, whichever threads have come.
+/* A run has a number and is cut into slices of several parts each. A thread starts with the same slices in every run:
+ * what the last operator wrote there is in its core's cache. Then it takes slices that others have not started, so that
+ * no one waits for a thread that the system has not scheduled yet. A thread takes a slice by writing the run's number
+ * to it. When the last slice is done the run is over, even if some threads never joined it.
  *
- * A thread without a new run waits by the stages of core/wait.h: the next operator of a step comes within microseconds,
- * and waking a sleeping thread takes longer than many an operator. */
+ * A thread without a new run waits in the stages of core/wait.h: the next operator of a step follows within
+ * microseconds, and waking a sleeping thread takes longer than many operators. */
 enum { SLICES_A_THREAD = 4, SLICE_BITS = 16 };
 
 struct gs_pool {
-    int threads; /* the caller included */
+    int threads; /* including the caller */
     bool crowded, dry;
     pthread_t *thread;
-    atomic_int numbered; /* threads that have got their number; the caller is 0 */
+    atomic_int numbered; /* threads that have received their number; the caller is 0 */
     atomic_bool quit;
 
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    atomic_int sleepers; /* of the threads */
+    atomic_int sleepers; /* sleeping threads */
     atomic_bool caller_sleeps;
 
-    _Atomic uint64_t run;    /* its number and its slices, in SLICE_BITS: they are to be seen together */
-    _Atomic uint64_t *taken; /* of each slice: the number of the last run in which it was taken */
-    atomic_int left;         /* slices that are not done yet */
+    _Atomic uint64_t run;    /* its number and, in SLICE_BITS, its slices, so that both are read at once */
+    _Atomic uint64_t *taken; /* per slice: the number of the last run in which it was taken */
+    atomic_int left;         /* slices not done yet */
     int parts;
     void (*work)(void *, int);
     void *context;
@@ -43,7 +43,7 @@ int gs_pool_thread(void) {
     return this_thread;
 }
 
-/* False: another thread has it, or this run is over. */
+/* Returns false if another thread has the slice, or this run is over. */
 static bool take(gs_pool *p, int slice, uint64_t number) {
     uint64_t last = atomic_load(&p->taken[slice]);
     return last < number && atomic_compare_exchange_strong(&p->taken[slice], &last, number);
@@ -53,7 +53,7 @@ static int share(int count, int i, int n) {
     return (int)((int64_t)count * i / n);
 }
 
-/* Only a thread that has taken a slice reads the run's members: they do not change until the slice is done. */
+/* Only a thread that has taken a slice reads the run's members, which do not change until the slice is done. */
 static void take_slices(gs_pool *p, uint64_t run, int thread) {
     int slices = (int)(run & ((1 << SLICE_BITS) - 1)), own = share(slices, thread, p->threads);
     for (int i = 0; i < slices; i++) {
@@ -75,7 +75,7 @@ static void wait_for_run_after(gs_pool *p, uint64_t seen) {
         if (atomic_load(&p->run) != seen) return;
     } while (gs_wait_a_moment(&wait));
     pthread_mutex_lock(&p->lock);
-    atomic_fetch_add(&p->sleepers, 1); /* from here on start_run wakes us */
+    atomic_fetch_add(&p->sleepers, 1); /* from here on start_run wakes this thread */
     while (atomic_load(&p->run) == seen) pthread_cond_wait(&p->wake, &p->lock);
     atomic_fetch_sub(&p->sleepers, 1);
     pthread_mutex_unlock(&p->lock);

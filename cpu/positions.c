@@ -1,4 +1,4 @@
-/* The same numbers added to each sample: cpu/plain/positions.c says what is computed. */
+/* Adds the same numbers to each sample; cpu/plain/positions.c shows the formulas. */
 #include "cpu/cpu.h"
 
 typedef struct positions_work {
@@ -14,7 +14,7 @@ static void forward_part(void *context, int part) {
     const gs_range r = gs_cpu_range(t->count, part, t->parts);
     for (size_t i = 0; i < t->n; i++) {
         const float *x = t->x + i * t->count, *w = t->w;
-        float *y = t->y + i * t->count; /* may be x */
+        float *y = t->y + i * t->count; /* may be x's memory */
         for (size_t k = r.begin; k < r.end; k++) y[k] = x[k] + w[k];
     }
 }
@@ -27,7 +27,7 @@ gs_status GS_ISA(gs_cpu_positions_forward)(gs_device *d, gs_mem y, gs_mem x, gs_
     return gs_cpu_run(d, t.parts, forward_part, &t);
 }
 
-/* In the order of the samples, for any number of threads. */
+/* Sums in the order of the samples, for any number of threads. */
 static void backward_part(void *context, int part) {
     const positions_work *t = context;
     const gs_range r = gs_cpu_range(t->count, part, t->parts);

@@ -2,8 +2,8 @@
 
 /* ---- y = a X ---- */
 
-/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them vanish. The tile's
- * memory is prefetched while the sums are computed. */
+/* One tile of y in registers. rows and vectors are constants at each call, so the loops over them are unrolled. The
+ * tile's memory is prefetched while the sums are computed. */
 ALWAYS_INLINE void product_tile(const gs_product *t, const int rows, const int vectors, const float *a,
                                 const float *bias, float *y, size_t ld, const float *x) {
     gs_vector sum[GS_TILE_ROWS][GS_TILE_VECTORS];
@@ -57,7 +57,7 @@ ALWAYS_INLINE void product_rows(const gs_product *t, int rows, const int vectors
     }
 }
 
-/* All rows of y, for `vectors` vectors of columns: these columns of X stay in the cache meanwhile. */
+/* All rows of y, for `vectors` vectors of columns: these columns of X stay in the cache throughout. */
 ALWAYS_INLINE void product_columns(const gs_product *t, const int vectors, float *y, size_t ld,
                                    const float *x) {
     for (int i = 0; i < t->rows; i += GS_TILE_ROWS) {
@@ -67,7 +67,7 @@ ALWAYS_INLINE void product_columns(const gs_product *t, const int vectors, float
     }
 }
 
-/* Fewer columns than a vector holds: the tile goes to scratch memory first. */
+/* For fewer columns than a vector holds: the tile is first computed in scratch memory. */
 static void product_narrow(const gs_product *t, float *y, size_t ld, const float *x) {
     float tile[GS_TILE_ROWS * GS_VECTOR];
     for (int i = 0; i < t->rows; i += GS_TILE_ROWS) {
@@ -88,7 +88,7 @@ void GS_ISA(gs_cpu_product)(const gs_product *t, float *y, size_t ld, const floa
     int p = 0;
     for (; p + GS_TILE_VECTORS * GS_VECTOR <= t->columns; p += GS_TILE_VECTORS * GS_VECTOR)
         product_columns(t, GS_TILE_VECTORS, y + p, ld, x + p);
-    /* The last tile is laid over the one before; where there is none, vectors are. */
+    /* The last tile overlaps the one before it; if there is none, vectors overlap. */
     int left = (t->columns - p + GS_VECTOR - 1) / GS_VECTOR, last = t->columns - left * GS_VECTOR;
     if (left == 3 && last >= 0)
         product_columns(t, 3, y + last, ld, x + last);
@@ -113,12 +113,12 @@ void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const s
 /* ---- c += y X^T ---- */
 
 /* sums[i] = the sum of all lanes of v[i], for `count` vectors, a power of two up to GS_VECTOR. Two vectors at a time
- * become one. Its even lanes hold the first vector, added up to half as many parts, its odd lanes the second:
+ * become one: its even lanes hold the first's partial sums, half as many as before, its odd lanes the second's:
  *
  *     a0 a1 a2 a3,  b0 b1 b2 b3   ->   a0+a2 b0+b2 a1+a3 b1+b3
  *
- * All sums together take count - 1 times two shuffles and an addition; separately, each would take log2(GS_VECTOR)
- * times a shuffle and an addition. */
+ * All sums together take count - 1 times (two shuffles and an addition); separately, each would take log2(GS_VECTOR)
+ * times (a shuffle and an addition). */
 ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
 #define PAIR_UP(half)                                                                                        \
     if (count > half)                                                                                        \
@@ -127,7 +127,7 @@ ALWAYS_INLINE void sums_of_lanes(float *sums, gs_vector *v, const int count) {
     PAIR_UP(4)
     PAIR_UP(2)
     PAIR_UP(1)
-    float lanes[GS_VECTOR]; /* lane i is a part of sum i mod count */
+    float lanes[GS_VECTOR]; /* lane i is part of sum i mod count */
     gs_store(lanes, v[0]);
     for (int i = 0; i < count; i++) {
         sums[i] = lanes[i];
@@ -150,7 +150,7 @@ ALWAYS_INLINE void all_sums_of_lanes(float *sums, gs_vector *v, const int count)
     if (rest & 1) sums_of_lanes(sums, v, 1);
 }
 
-/* One tile of c: each of its sums is a vector of partial sums until the end. */
+/* One tile of c: until the end each of its sums is a vector of partial sums. */
 ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns, float *c, const float *y,
                             const float *x, const size_t *at) {
     gs_vector sum[GS_DOT_ROWS * GS_DOT_COLUMNS];
@@ -176,7 +176,7 @@ ALWAYS_INLINE void dot_tile(const gs_dots *t, const int rows, const int columns,
     }
 }
 
-/* Columns k to end - 1 of c. */
+/* Columns k .. end - 1 of c, for one block of rows. */
 ALWAYS_INLINE void dot_rows(const gs_dots *t, const int rows, float *c, const float *y, const float *x, int k,
                             int end) {
     for (; k + GS_DOT_COLUMNS <= end; k += GS_DOT_COLUMNS)
@@ -185,9 +185,9 @@ ALWAYS_INLINE void dot_rows(const gs_dots *t, const int rows, float *c, const fl
     for (; k < end; k++) dot_tile(t, rows, 1, c + k, y, x, t->at + k);
 }
 
-/* All rows of c. */
+/* Columns k .. end - 1 of c, for all rows. */
 static void dot_columns(const gs_dots *t, float *c, const float *y, const float *x, int k, int end) {
-    int blocks = (t->rows + GS_DOT_ROWS - 1) / GS_DOT_ROWS; /* of nearly equal size: 6 is 3 + 3, not 4 + 2 */
+    int blocks = (t->rows + GS_DOT_ROWS - 1) / GS_DOT_ROWS; /* nearly equal: 6 is 3 + 3, not 4 + 2 */
     for (int b = 0, i = 0; b < blocks; b++) {
         int next = t->rows * (b + 1) / blocks, rows = next - i;
         float *to = c + (size_t)i * (size_t)t->depth;
@@ -202,7 +202,7 @@ static void dot_columns(const gs_dots *t, float *c, const float *y, const float 
     }
 }
 
-/* Some columns of c at a time, whose rows of X stay in the second-level cache while all rows of y go by. */
+/* Some columns of c at a time, whose rows of X stay in the L2 cache while all rows of y are processed. */
 void GS_ISA(gs_cpu_dot_products)(const gs_dots *t, float *c, const float *y, const float *x) {
     enum { CACHED_FLOATS = 1 << 16 };
     int fit = CACHED_FLOATS / (t->columns * t->samples) / GS_DOT_COLUMNS,

@@ -1,18 +1,17 @@
-/* The two small products for convolution, with all sums in registers.
+/* The two small products for convolution, with a tile's sums in registers.
  *
- * Both read a matrix X whose rows are anywhere in memory: row k starts at x + at[k]. Rows may overlap, so the patches
- * of a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner loop
- * runs over the depth; tiles just fill the registers of each instruction set. How the tile of a matrix product follows
- * from registers and caches: Goto, van de Geijn, "Anatomy of high-performance matrix multiplication" (ACM Transactions
- * on Mathematical Software 34, 2008).
+ * Both read a matrix X whose rows may be anywhere in memory: row k starts at x + at[k]. Rows may overlap, so the
+ * patches of a convolution (conv2d.c) need not be written out. A tile of the result stays in registers while the inner
+ * loop runs over the depth; tiles just fill each instruction set's registers. How to choose tiles from the sizes of
+ * registers and caches: Goto, van de Geijn, "Anatomy of high-performance matrix multiplication" (ACM Transactions on
+ * Mathematical Software 34, 2008).
  *
- * `make` compiles this file with -ffp-contract=fast: a * b + c is one instruction where the machine has it.
- */
+ * `make` compiles this file with -ffp-contract=fast: a * b + c is one instruction where the machine has it. */
 #pragma once
 
 #include "cpu/cpu.h"
 
-/* Floats in a vector register, and the tiles: GS_TILE_ROWS x GS_TILE_VECTORS sums for `product`, and GS_DOT_ROWS x
+/* Floats per vector register, and the tiles: GS_TILE_ROWS x GS_TILE_VECTORS sums for `product`, and GS_DOT_ROWS x
  * GS_DOT_COLUMNS for `dot_products`. */
 #if defined(__AVX512F__)
 enum { GS_VECTOR = 16, GS_TILE_ROWS = 8, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 4, GS_DOT_COLUMNS = 6 };
@@ -24,7 +23,7 @@ enum { GS_VECTOR = 4, GS_TILE_ROWS = 8, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 4, GS
 enum { GS_VECTOR = 4, GS_TILE_ROWS = 4, GS_TILE_VECTORS = 3, GS_DOT_ROWS = 3, GS_DOT_COLUMNS = 3 };
 #endif
 
-/* A register of floats, loaded from and stored to any address; and of the same number of int32. */
+/* A register of floats, loaded from and stored to any address, and one of as many int32. */
 typedef float gs_vector __attribute__((vector_size(4 * GS_VECTOR), aligned(4), may_alias));
 typedef int32_t gs_vector_int __attribute__((vector_size(4 * GS_VECTOR), aligned(4), may_alias));
 
@@ -44,15 +43,15 @@ static inline gs_vector gs_where(gs_vector_int mask, gs_vector a) {
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* Otherwise the compiler loads a vector again for each multiply-add, which takes longer. */
+/* Without this, the compiler reloads a vector for each multiply-add, which takes longer. */
 #if defined(__AVX512F__)
 #define KEEP_IN_REGISTER(v) __asm__("" : "+v"(v))
 #else
 #define KEEP_IN_REGISTER(v) (void)(v)
 #endif
 
-/* Two vectors, interleaved (a0 b0 a1 b1 ...): the first half and the second half of that. And the inverse: every second
- * element of two adjacent vectors, from the first or from the second on. */
+/* Two vectors, interleaved (a0 b0 a1 b1 ...): the first and the second half of the result. And the inverse: the even or
+ * the odd elements of two adjacent vectors. */
 #if defined(__AVX512F__)
 #define GS_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define GS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -94,7 +93,7 @@ static inline gs_vector gs_halves(gs_vector a, gs_vector b) {
     return __builtin_shufflevector(a, b, GS_HALVES);
 }
 
-/* v[i][j] becomes v[j][i]. Each of log2(GS_VECTOR) steps deals the vectors out like two halves of a pack of cards. */
+/* v[i][j] becomes v[j][i]. Each of log2(GS_VECTOR) steps interleaves the vectors like the halves of a pack of cards. */
 ALWAYS_INLINE void gs_transpose(gs_vector *v) {
     enum { HALF = GS_VECTOR / 2 };
     gs_vector dealt[GS_VECTOR];
@@ -111,26 +110,26 @@ static inline size_t gs_round_up(size_t n) {
     return (n + GS_VECTOR - 1) / GS_VECTOR * GS_VECTOR;
 }
 
-/* y[i][p] = bias[i] + sum_k a[i][k] x[at[k] + p],  i < rows, p < columns, k < depth; with relu: max(that, 0) */
+/* y[i][p] = bias[i] + sum_k a[i][k] x[at[k] + p], i < rows, p < columns, k < depth; with relu: max(that, 0) */
 typedef struct gs_product {
     int rows, depth, columns;
     const float *a;    /* packed by `pack` */
-    const size_t *at;  /* depth of them */
-    const float *bias; /* rows of them, or NULL */
+    const size_t *at;  /* `depth` entries */
+    const float *bias; /* `rows` elements, or NULL */
     bool relu;
 } gs_product;
 
-/* y is (rows, ld). Reads up to GS_VECTOR - 1 floats after the end of each row of X. */
+/* y is (rows, ld). Reads up to GS_VECTOR - 1 floats past the end of each row of X. */
 void GS_ISA(gs_cpu_product)(const gs_product *, float *y, size_t ld, const float *x);
 
-/* Write a matrix (rows, depth) to `to`, as many floats, in the order in which `product` reads it: blocks of
- * GS_TILE_ROWS rows, each column of a block side by side. Its element (i, k) is a[row_at[i] + column_at[k]]. */
+/* Write a matrix (rows, depth) to `to`, without gaps, in the order in which `product` reads it: in blocks of
+ * GS_TILE_ROWS rows, with each column of a block contiguous. Its element (i, k) is a[row_at[i] + column_at[k]]. */
 void GS_ISA(gs_cpu_pack)(float *to, const float *a, int rows, int depth, const size_t *row_at,
                          const size_t *column_at);
 
-/* c[i][k] += sum over `samples` s and p < columns of y[s][i][p] x[s][at[k] + p],  i < rows, k < depth.
- * y[s][i] starts at y + s y_sample + i y_row and is followed by zeros up to the next multiple of GS_VECTOR;
- * X must hold numbers there. c is (rows, depth). */
+/* c[i][k] += sum over `samples` s and p < columns of y[s][i][p] x[s][at[k] + p],  i < rows, k < depth. y[s][i] starts
+ * at y + s y_sample + i y_row and is followed by zeros up to the next multiple of GS_VECTOR; X must hold finite numbers
+ * there. c is (rows, depth). */
 typedef struct gs_dots {
     int rows, depth, columns, samples;
     const size_t *at;

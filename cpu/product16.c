@@ -3,14 +3,14 @@
 #include "cpu/matmul.h"
 #include "cpu/round16.h"
 
-/* What is copied at once: of b (DEPTH, COLUMNS), whose strip stays in the first-level cache while it meets all of
- * a's block (BLOCK_ROWS, DEPTH), which with it stays in the second-level one. */
+/* Block sizes. A strip of b's block (DEPTH, COLUMNS) stays in the L1 cache while it is multiplied with all of a's block
+ * (BLOCK_ROWS, DEPTH); a's block and the strip stay in the L2 cache. */
 enum { DEPTH = 256, BLOCK_ROWS = 256, COLUMNS = 1536 };
 
-/* In floats; a pair of bf16 takes one. */
+/* Sizes in floats; a pair of bf16 counts as one. */
 typedef struct line_layout {
     int tile_rows, strip, vector;
-    size_t depth; /* floats for each row or column of a block */
+    size_t depth; /* floats per row or column of a block */
 } line_layout;
 
 static line_layout layout_of(bool instruction) {
@@ -26,22 +26,22 @@ static size_t up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
 }
 
-/* Room for `rows` and `columns` of a block, plus a line's rounded copy and matmul's strip. */
+/* Room for a block with `rows` and `columns`, plus one line's rounded copy and matmul's strip. */
 static size_t floats_of_a(int rows) {
     return up((size_t)least(rows, BLOCK_ROWS), 16) * DEPTH;
 }
 
 static size_t floats_of_b(int columns) {
-    return up((size_t)least(columns, COLUMNS), GS_BF16_STRIP) * DEPTH; /* whole strips of either way */
+    return up((size_t)least(columns, COLUMNS), GS_BF16_STRIP) * DEPTH; /* whole strips for either method */
 }
 
 size_t GS_ISA(gs_cpu_product16_memory)(int rows, int columns) {
     return floats_of_a(rows) + floats_of_b(columns) + GS_STRIP * DEPTH;
 }
 
-/* ---- with floats ---- */
+/* ---- using floats ---- */
 
-/* As gs_cpu_bf16_pack, but to[k][i] is a rounded float. `spare`: `width` lines of `depth` floats. */
+/* Like gs_cpu_bf16_pack, but to[k][i] is a rounded float. `spare`: `width` lines of `depth` floats. */
 static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int width, size_t block,
                         int count, int depth, float *spare) {
     for (int i = 0; i < count; i += width, to += block) {
@@ -54,9 +54,9 @@ static void pack_floats(float *to, const gs_product16 *t, const gs_lines *m, int
     }
 }
 
-/* ---- both ---- */
+/* ---- both methods ---- */
 
-/* In blocks `width` wide, in order; the last of b's may be narrower (strip_width). */
+/* Pack blocks of `width` in order; b's last block may be narrower (strip_width). */
 static void pack(float *to, const gs_product16 *t, const gs_lines *m, int width, int count, int depth,
                  float *spare) {
     const size_t block = (size_t)width * layout_of(t->instruction).depth;
@@ -66,7 +66,7 @@ static void pack(float *to, const gs_product16 *t, const gs_lines *m, int width,
         pack_floats(to, t, m, width, block, count, depth, spare);
 }
 
-/* What follows the last sum. */
+/* The steps after the last sum. */
 static void finish_block(const gs_product16 *t, float *c, const float *bias, int rows, int columns) {
     for (int i = 0; i < rows && (bias || t->relu); i++, c += t->c_row) {
         for (int j = 0; j < columns && bias; j++) c[j] += bias[j];
@@ -74,7 +74,7 @@ static void finish_block(const gs_product16 *t, float *c, const float *bias, int
     }
 }
 
-/* A block of a and a strip of b, `columns` wide, in memory `width` wide. */
+/* Multiply a block of a by a strip of b, which has `columns` columns and is `width` wide in memory. */
 static void multiply(const gs_product16 *t, float *c, const float *a, const float *b, int rows, int columns,
                      int width, int depth, bool add, float *spare) {
     const line_layout l = layout_of(t->instruction);
@@ -102,7 +102,7 @@ static void block_of_columns(const gs_product16 *t, int column, int columns, int
     float *packed_a = memory, *packed_b = packed_a + floats_of_a(t->rows),
           *spare = packed_b + floats_of_b(t->columns);
     const gs_lines b = gs_lines_deeper(gs_lines_from(t->b, (size_t)column), (size_t)k);
-    /* all whole strips, then the last: as wide as its columns in whole vectors */
+    /* all whole strips, then the last one, as wide as its columns rounded up to whole vectors */
     const int whole = columns / strip * strip, left = columns - whole,
               width = (int)up((size_t)left, (size_t)l.vector);
     const size_t block = (size_t)strip * l.depth;

@@ -1,12 +1,12 @@
-/* Products of bfloat16 by the processor's own instruction, vdpbf16ps of AVX512-BF16: each of the 16 sums of a register
- * gains two products.
+/* bfloat16 products with the processor's instruction, vdpbf16ps of AVX512-BF16: it adds two products to each of the 16
+ * sums in a register.
  *
- *     sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1]          one instruction: 64 FLOPs; a multiply-add in f32 is 32
+ *     sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1]          one instruction: 64 FLOPs; an f32 multiply-add: 32
  *
  * Therefore both matrices are copied into pairs of neighbours along k. vcvtne2ps2bf16 rounds 32 floats to nearest, ties
- * to even. Both instructions take numbers below 2^-126 for 0, and give none.
+ * to even. Both instructions treat inputs below 2^-126 as 0, and return no such numbers.
  *
- * Compiled once, for that instruction set; called only if gs_cpu_of(d)->bf16 says that the processor has it. */
+ * Compiled once, for that instruction set; called only if gs_cpu_of(d)->bf16, that is, if the processor has it. */
 #include "cpu/product16.h"
 
 #if defined(__x86_64__)
@@ -22,7 +22,7 @@ static inline __mmask16 first_lanes(int count) {
     return (__mmask16)(count >= 16 ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
-/* Sixteen pairs of neighbours: of low, then of high. */
+/* Sixteen pairs of neighbours: first low's, then high's. */
 BF16 static inline __m512i neighbours(__m512 low, __m512 high) {
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
@@ -34,7 +34,7 @@ BF16 static inline __m512i pairs_of(__m512 a, __m512 b) {
     return _mm512_permutexvar_epi16(turns, neighbours(a, b));
 }
 
-/* The lines run across: a pair is an element of this line and the one below it in the next. */
+/* Lines that run across k: a pair is an element of this line and the element at the same index in the next. */
 BF16 static void pack_across(float *to, const gs_lines *m, int width, size_t block, int count, int depth) {
     for (int k = 0; k < depth; k += 2, to += width) {
         const float *a = gs_line(m, (size_t)k), *b = k + 1 < depth ? gs_line(m, (size_t)k + 1) : NULL;
@@ -55,8 +55,8 @@ BF16 static void pack_across(float *to, const gs_lines *m, int width, size_t blo
     }
 }
 
-/* Rows become columns: in each of four rounds the rows of the lower half are dealt between those of the upper half, as
- * in shuffling cards (matmul.c). */
+/* Rows become columns: each of four rounds interleaves the lower half of the rows with the upper half, like shuffled
+ * cards (gs_transpose in product.h). */
 BF16 static inline void transpose(__m512i v[16]) {
     const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
                   high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
@@ -70,7 +70,7 @@ BF16 static inline void transpose(__m512i v[16]) {
     }
 }
 
-/* The lines run along k: sixteen of them, 32 elements at a time, are turned over. */
+/* Lines that run along k: sixteen of them, 32 elements at a time, are transposed. */
 BF16 static void pack_along(float *to, const gs_lines *m, int width, size_t block, int count, int depth) {
     for (int i = 0; i < count; i += 16)
         for (int k = 0; k < depth; k += 32) {

@@ -1,6 +1,6 @@
 #include "cpu/elementwise.h"
 
-/* y = max(x, 0); a NaN stays a NaN, so that a diverged run can be seen */
+/* y = max(x, 0); a NaN stays a NaN, so that a diverged run is noticed */
 static void forward(float *y, const float *x, const float *none, size_t n) {
     (void)none;
     for (size_t i = 0; i < n; i++) y[i] = x[i] < 0.0f ? 0.0f : x[i];

@@ -1,15 +1,15 @@
-/* Rounding to 16 bits, to nearest, ties to even. The result is still a float: the nearest number that a bfloat16 or an
- * IEEE half can hold.
+/* Rounding to 16 bits, to nearest, ties to even. The result is still a float: the nearest number that bfloat16 or IEEE
+ * half precision can represent.
  *
  *              sign  exponent  fraction     largest      smallest normal
  *     f32        1       8        23        3.4e38       1.2e-38
  *     bf16       1       8         7        3.4e38       1.2e-38              relative error at most 2^-8
  *     f16        1       5        10        65504        6.1e-5               relative error at most 2^-11
  *
- * Too large numbers become infinite, and a NaN stays one. In bf16 a number below the smallest normal one becomes 0, as
- * in the processors' own instructions. f16 keeps multiples of 2^-24 there, as IEEE 754 demands.
+ * Numbers that are too large become infinite, and a NaN stays a NaN. Below the smallest normal number, bf16 rounds to
+ * 0, like the processors' instructions; f16 keeps multiples of 2^-24, as IEEE 754 requires.
  *
- * No branches, so that compilers vectorise it. */
+ * The code has no branches, so that compilers vectorise it. */
 #pragma once
 
 #include "core/bits.h"
@@ -28,12 +28,12 @@ static inline float gs_round_f16(float x) {
     const uint32_t infinity = 0x7f800000u, too_large = 0x47800000u; /* 2^16 */
     const uint32_t smallest = 0x38800000u;                          /* 2^-14 */
     const uint32_t multiple =
-        gs_bits_of_float((gs_float_of(size) + 0.5f) - 0.5f); /* of 2^-24: what 0.5 is exact to */
+        gs_bits_of_float((gs_float_of(size) + 0.5f) - 0.5f); /* of 2^-24, the spacing of floats at 0.5 */
     const uint32_t number = size < smallest ? multiple : rounded >= too_large ? infinity : rounded;
     return gs_float_of(sign | (size > infinity ? (size | 0x400000u) & 0xffffe000u : number));
 }
 
-/* to[i] = from[i], rounded, i < count; to may be from. GS_PRECISION_F32: unchanged. */
+/* to[i] = from[i] rounded, i < count; to may be from. GS_PRECISION_F32: unchanged. */
 static inline void gs_round16(gs_precision precision, float *to, const float *from, size_t count) {
     if (precision == GS_PRECISION_BF16)
         for (size_t i = 0; i < count; i++) to[i] = gs_round_bf16(from[i]);
@@ -43,11 +43,11 @@ static inline void gs_round16(gs_precision precision, float *to, const float *fr
         for (size_t i = 0; i < count; i++) to[i] = from[i];
 }
 
-/* Copies of an operator's inputs, rounded to the device's precision, on which it computes as always. */
+/* Copies of an operator's inputs, rounded to the device's precision, on which it then computes as usual. */
 typedef struct gs_operand {
-    gs_mem *place; /* becomes that of the copy */
+    gs_mem *place; /* replaced by the copy */
     size_t count;
 } gs_operand;
 
-/* With f32 nothing happens. The copies stay until the next call for this device. */
+/* Does nothing in f32. The copies stay valid until the device's next such call. */
 gs_status GS_ISA(gs_cpu_rounded)(gs_device *, int count, const gs_operand *);

@@ -1,6 +1,6 @@
 #include "cpu/optimizer.h"
 
-static void update_part(void *context, int part) { /* of those that gs_cpu_update gives the threads */
+static void update_part(void *context, int part) { /* run by gs_cpu_update, part by part */
     const gs_update_work t = *(const gs_update_work *)context;
     gs_range r = gs_cpu_range(t.count, part, t.parts);
     float *restrict w = t.w, *restrict v = t.v;

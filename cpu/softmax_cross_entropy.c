@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* p = softmax(x); stats += (sum of -log p[label], how often the largest x is at the label, n).
- * The largest x is taken off first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact
- * even where p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) takes the place of
- * x[label] - max: the loss is linear in log p. */
+/* p = softmax(x); stats += (sum of -log p[label], the number of samples whose largest x is at the label, n).
+ * The largest x is subtracted first: exp never overflows, and the loss, log(sum) - (x[label] - max), is exact even
+ * where p[label] rounds to 0. With smoothing e, (1 - e) (x[label] - max) + e mean(x - max) replaces x[label] - max: the
+ * loss is linear in log p. */
 typedef struct sample_loss {
     double loss;
     bool correct;
@@ -23,17 +23,17 @@ typedef struct loss_work {
     float smoothing;
 } loss_work;
 
-/* What log(sum) is compared with, of this x. */
+/* The value that the loss subtracts from log(sum), for this x. */
 static float of_labels(const loss_work *t, const float *x, size_t label, size_t largest) {
     const float at_label = x[label] - x[largest];
-    if (t->smoothing == 0) return at_label; /* not 0 times a sum that may be infinite */
+    if (t->smoothing == 0) return at_label; /* avoids 0 times a sum that may be infinite */
     float sum = 0;
     for (size_t k = 0; k < (size_t)t->classes; k++) sum += x[k] - x[largest];
     return (1 - t->smoothing) * at_label + t->smoothing / (float)t->classes * sum;
 }
 
-/* p = exp(x - top); returns the sum. It is added SIDE by side: in one sum each addition would wait for the one before.
- * The last ones, if they are fewer, are filled up with exp(-infinity) = 0. */
+/* p = exp(x - top); returns the sum, added in SIDE lanes: in a single sum each addition would wait for the previous
+ * one. A shorter last group is filled with exp(-infinity) = 0. */
 static float exponentials_of(float *restrict p, const float *restrict x, size_t classes, float top) {
     enum { SIDE = 16 };
     float part[SIDE] = {0}, sum = 0;
@@ -65,7 +65,7 @@ static void loss_part(void *context, int part) {
     }
 }
 
-/* Each sample's loss is kept and added up afterwards: the same sum for any number of threads. */
+/* Each sample's loss is stored and added up afterwards, so that the sum is the same for any number of threads. */
 gs_status GS_ISA(gs_cpu_softmax_cross_entropy_forward)(gs_device *d, gs_mem p, gs_mem stats, gs_mem x,
                                                        gs_mem labels, size_t n, int classes,
                                                        float smoothing) {
@@ -92,7 +92,7 @@ gs_status GS_ISA(gs_cpu_softmax_cross_entropy_forward)(gs_device *d, gs_mem p, g
 }
 
 /* forward: loss = -log softmax(x)[label], so dloss/dx[k] = p[k] - (k == label); with smoothing e the label's 1 becomes
- * 1 - e, and each class gets e / classes more. As of a rank that has all classes. */
+ * 1 - e, and e / classes is added for each class. This is the case of a rank that holds all classes. */
 gs_status GS_ISA(gs_cpu_softmax_cross_entropy_backward)(gs_device *d, gs_mem dx, gs_mem p, gs_mem labels,
                                                         size_t n, int classes, float smoothing) {
     const gs_share all = {.ranks = 1, .whole = classes, .leaves = 1};

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* softmax_cross_entropy where a rank holds some of the classes: backend.h defines the operators. A sum over the classes
- * goes leaf by leaf, each in the order of its classes, and the leaves in a binary tree, neighbours first. A rank has a
- * subtree; if the group also adds neighbours first, the bits do not depend on the division. */
+/* softmax_cross_entropy where a rank holds only some of the classes: backend.h defines the operators. Each leaf sums
+ * its classes in order, and the leaves are added in a binary tree, neighbours first. A rank holds a subtree; if the
+ * group also adds neighbours first, the bits do not depend on the division. */
 typedef struct part_work {
     float *p, *sums, *most;
     const float *x;
@@ -13,7 +13,7 @@ typedef struct part_work {
     const gs_share *share;
     size_t n;
     int classes, parts;
-    float at_label, everywhere; /* q of the label, beside what each class has */
+    float at_label, everywhere; /* the part of q that only the label has; the part of every class */
 } part_work;
 
 static gs_range rows_of(const part_work *t, int part) {
@@ -43,7 +43,7 @@ gs_status GS_ISA(gs_cpu_softmax_part_largest)(gs_device *d, gs_mem most, gs_mem 
 
 /* ---- the sums ---- */
 
-/* The first rank with the largest number of row i. */
+/* The first rank that holds the largest element of row i. */
 static int rank_of_largest(const part_work *t, size_t i) {
     int best = 0;
     for (int r = 1; r < t->share->ranks; r++) {
@@ -53,7 +53,7 @@ static int rank_of_largest(const part_work *t, size_t i) {
     return best;
 }
 
-/* p = exp(x - top), and its sum, of `count` classes; *all: the sum of x - top. */
+/* p = exp(x - top) for `count` classes; returns the sum. *all = the sum of x - top. */
 static float exponentials_of(float *restrict p, const float *restrict x, int count, float top, float *all) {
     float sum = 0, of_x = 0;
     for (int k = 0; k < count; k++) p[k] = gs_exp(x[k] - top);
@@ -65,13 +65,13 @@ static float exponentials_of(float *restrict p, const float *restrict x, int cou
     return sum;
 }
 
-/* sums[0] and sums[1] of leaf .. leaf + leaves - 1. */
+/* sums[0] and sums[1] for leaf .. leaf + leaves - 1. */
 static void sum_leaves(const part_work *t, float *p, const float *x, float top, int label, int leaf,
                        int leaves, float sums[2]) {
     if (leaves == 1) {
         const int first = gs_share_leaf(t->share, leaf), end = gs_share_leaf(t->share, leaf + 1);
         sums[0] = exponentials_of(p + first, x + first, end - first, top, &sums[1]);
-        sums[1] = t->everywhere > 0 ? t->everywhere * sums[1] : 0; /* not 0 times infinity */
+        sums[1] = t->everywhere > 0 ? t->everywhere * sums[1] : 0; /* avoids 0 times infinity */
         if (label >= first && label < end) sums[1] += t->at_label * (x[label] - top);
         return;
     }
@@ -158,7 +158,7 @@ static void gradient_part(void *context, int part) {
     const int first = gs_share_first(t->share);
     for (size_t i = r.begin; i < r.end; i++) {
         const float *x = t->x + i * (size_t)t->classes;
-        float *dx = t->p + i * (size_t)t->classes; /* may be x */
+        float *dx = t->p + i * (size_t)t->classes; /* may be x's memory */
         const int label = t->label[i] - first;
         const bool here = label >= 0 && label < t->classes;
         const float of_label = here ? x[label] - (t->at_label + t->everywhere) : 0;

@@ -1,4 +1,4 @@
-/* Largest element and sum of squares, in whole numbers: src/optim/norm.h. Any order gives the same sum, so each thread
+/* Largest element and sum of squares, in integers: src/optim/norm.h. The sum is the same in any order, so each thread
  * adds its part when it is done. */
 #include "core/bits.h"
 #include "cpu/cpu.h"
@@ -26,7 +26,7 @@ static void largest_part(void *context, int part) {
     }
 }
 
-/* No branches, so that the compiler makes vectors of it. */
+/* No branches, so that the compiler vectorises it. */
 static void sum_part(void *context, int part) {
     const squares_work *t = context;
     const gs_range r = gs_cpu_range(t->count, part, t->parts);

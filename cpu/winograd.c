@@ -2,32 +2,32 @@
 
 #include <string.h>
 
-/* The lanes of a vector are neighbouring tiles: 2 apart in x and y, side by side in v and m. v is 16 matrices (in_c,
- * tiles) and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together.
+/* The lanes of a vector are neighbouring tiles: 2 apart in x and y, adjacent in v and m. v is 16 matrices (in_c, tiles)
+ * and m 16 matrices (BLOCK, tiles), for the channels of y that are computed together.
  *
- * If a row of tiles fills at most half of a vector, or a quarter, the vector holds 2 or 4 rows, in order through all
- * images that are computed together: each has its own lanes, some of which may be idle. */
+ * If a row of tiles fills at most half or a quarter of a vector, the vector holds 2 or 4 rows, taken in order from all
+ * images that are computed together: each row has its own lanes, some of which may be idle. */
 typedef struct tile_grid {
-    int rows, columns; /* of tiles in an image */
-    int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; and from one of them to the next */
-    int band, images;  /* at a time: `band` rows of one image, or all rows of `images` */
-    size_t pitch;      /* of the padded plane that tiles are taken from: zeros around a plane of x */
-    size_t row;        /* floats from a row (of a channel) of v or m to the next */
-    size_t v, m;       /* floats from one of the 16 matrices to the next */
+    int rows, columns; /* tiles in an image, down and across */
+    int share, lanes;  /* rows of tiles that share a vector: 1, 2 or 4; lanes from one of them to the next */
+    int band, images;  /* processed at a time: `band` rows of one image, or all rows of `images` images */
+    size_t pitch;      /* row length of the plane that tiles are read from: x padded with zeros */
+    size_t row;        /* distance between rows (channels) of v or m, in floats */
+    size_t v, m;       /* distance between two of the 16 matrices, in floats */
 } tile_grid;
 
-/* About this many floats of v stay in a core's second-level cache, and with them m. */
+/* About this many floats of v fit in a core's L2 cache, together with m. */
 enum { CACHED_FLOATS = 104 << 10, BLOCK = 2 * GS_TILE_ROWS };
 
-/* Fewer vectors of tiles than this do not pay for reading u, where there are images enough. */
+/* Use at least this many vectors of tiles, if there are enough images: with fewer, reading u does not pay. */
 enum { LEAST_VECTORS = 6 };
 
 enum { CACHE_LINE = 16 /* floats */ };
 
-/* A small m: of GS_TILE_ROWS channels and GS_TILE_VECTORS vectors. */
+/* A small m: for GS_TILE_ROWS channels and GS_TILE_VECTORS vectors. */
 enum { NEAR_ROW = GS_TILE_VECTORS * GS_VECTOR, NEAR_MATRIX = GS_TILE_ROWS * NEAR_ROW };
 
-/* The same place of all 16 matrices must not fall into the same set of the first-level cache. */
+/* Keeps the same position in all 16 matrices from mapping to the same L1 cache set. */
 static size_t matrix_floats(size_t floats) {
     enum { CACHE_SETS = 1024 };
     return floats / CACHE_SETS * CACHE_SETS + CACHE_SETS + GS_VECTOR;
@@ -58,7 +58,7 @@ static size_t table_floats(const gs_winograd *t) {
     return gs_round_up((size_t)t->in_c * sizeof(size_t) / sizeof(float));
 }
 
-/* One image, with the zeros around it, or its rows for some rows of tiles; of all images where these share vectors. */
+/* Floats of a padded image, or of its rows for some rows of tiles; padded_floats: of all images that share vectors. */
 static size_t padded_image(const tile_grid *p) {
     return (size_t)(2 * p->band + 2) * p->pitch;
 }
@@ -74,15 +74,15 @@ size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *t) {
 
 /* ---- v = B^T d B ---- */
 
-/* Half of what a vector of tiles sees in one row of their inputs: columns j and j + 1 of each tile alternately. d[k] is
- * where the k-th of the rows of tiles that share the vector begins. */
+/* Half of the inputs that a vector of tiles reads in one row: columns j and j + 1 of each tile, alternating. d[k] is
+ * where the k-th of the rows of tiles that share the vector starts. */
 ALWAYS_INLINE gs_vector half_row(const float *const *d, int half, size_t at, const int share) {
     if (share == 1) return gs_load(d[0] + half * GS_VECTOR + at);
     if (share == 2) return gs_load(d[half] + at);
     return gs_halves(gs_load(d[2 * half] + at), gs_load(d[2 * half + 1] + at));
 }
 
-/* One vector of tiles. */
+/* Transform one vector of tiles. */
 ALWAYS_INLINE void tiles_to_places(float *v, const float *const *d, size_t pitch, size_t matrix,
                                    const int share) {
     gs_vector column[4][4]; /* of the tiles: [row][column] */
@@ -112,18 +112,18 @@ ALWAYS_INLINE void tiles_to_places(float *v, const float *const *d, size_t pitch
     }
 }
 
-/* One row of tiles from four rows of the padded plane. What is written after its last tile will be written again: by
- * the next row, or by the next image; or there is room for it. */
+/* Transform one row of tiles, from four rows of the padded plane. Writes past its last tile are overwritten by the next
+ * row or the next image, or there is room for them. */
 static void to_places(const tile_grid *p, float *v, const float *d) {
-    /* The compiler would read what p points to again after each store, which might have changed it. */
+    /* Copies, because the compiler would reload p's members after each store, which might have changed them. */
     const size_t pitch = p->pitch, matrix = p->v;
     const int columns = p->columns;
     for (int i = 0; i < columns; i += GS_VECTOR, d += 2 * GS_VECTOR, v += GS_VECTOR)
         tiles_to_places(v, &d, pitch, matrix, 1);
 }
 
-/* All rows of tiles of some padded planes, `share` to a vector. After the last row the last vector sees it again: there
- * idle lanes are computed too. */
+/* All rows of tiles of some padded planes, `share` to a vector. After the last row the last vector repeats it, so idle
+ * lanes are computed too. */
 ALWAYS_INLINE void shared_to_places(const tile_grid *p, float *v, const float *padded, int images,
                                     const int share) {
     const size_t pitch = p->pitch, matrix = p->v, image = padded_image(p);
@@ -143,7 +143,7 @@ ALWAYS_INLINE void shared_to_places(const tile_grid *p, float *v, const float *p
     }
 }
 
-/* to[0..n-1] = from[0..n-1]: whole vectors, the last one laid over the one before. */
+/* to[i] = from[i], i < n: whole vectors, the last of which overlaps the one before it. */
 static inline void copy_row(float *to, const float *from, int n) {
     if (n == GS_VECTOR / 2) {
         memcpy(to, from, GS_VECTOR / 2 * sizeof *to);
@@ -157,8 +157,8 @@ static inline void copy_row(float *to, const float *from, int n) {
     gs_store(to + n - GS_VECTOR, gs_load(from + n - GS_VECTOR));
 }
 
-/* A plane of x between zeros: what rows first to first + rows - 1 of its tiles see. Memory is told of a plane that will
- * be wanted soon. */
+/* A plane of x, padded with zeros: the part that rows first .. first + rows - 1 of its tiles read. Also prefetches a
+ * plane that is needed soon. */
 static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, const float *x, int first,
                       int rows) {
     for (int r = 0; r < 2 * rows + 2; r++) {
@@ -173,7 +173,7 @@ static void pad_plane(const gs_winograd *t, const tile_grid *p, float *padded, c
     }
 }
 
-/* Rows first to first + rows - 1 of the tiles of an image. */
+/* Rows first .. first + rows - 1 of an image's tiles. */
 static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x, int first,
                             int rows, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
@@ -182,7 +182,7 @@ static void image_to_places(const gs_winograd *t, const tile_grid *p, float *v, 
     }
 }
 
-/* All tiles of some images, whose rows share vectors. */
+/* All tiles of some images whose rows share vectors. */
 static void images_to_places(const gs_winograd *t, const tile_grid *p, float *v, const float *x,
                              size_t x_image, int images, float *padded) {
     for (int c = 0; c < t->in_c; c++, x += t->x_plane, v += p->row) {
@@ -197,7 +197,7 @@ static void images_to_places(const gs_winograd *t, const tile_grid *p, float *v,
 
 /* ---- y = A^T m A ---- */
 
-/* 2 GS_VECTOR floats; or, at the end of a plane, as many of them as are left of the row. */
+/* Store 2 GS_VECTOR floats or, at the end of a plane, only those that are left in the row. */
 static inline void store_outputs(float *y, const float *y_end, int left, gs_vector even, gs_vector odd) {
     gs_vector both[2] = {gs_low(even, odd), gs_high(even, odd)};
     if (y + 2 * GS_VECTOR <= y_end) {
@@ -207,7 +207,7 @@ static inline void store_outputs(float *y, const float *y_end, int left, gs_vect
         memcpy(y, both, (size_t)(left < 2 * GS_VECTOR ? left : 2 * GS_VECTOR) * sizeof *y);
 }
 
-/* From the 16 places of a vector of tiles the even and the odd columns of their two rows of outputs. */
+/* From the 16 values per tile of a vector of tiles, compute the even and the odd columns of their two output rows. */
 ALWAYS_INLINE void tiles_from_places(gs_vector out[2][2], const float *m, size_t matrix, float bias,
                                      gs_vector_int always) {
     gs_vector row[2][4];
@@ -224,12 +224,12 @@ ALWAYS_INLINE void tiles_from_places(gs_vector out[2][2], const float *m, size_t
     }
 }
 
-/* All bits, or none where there is a relu. */
+/* A mask of all ones, or of zeros if there is a relu. */
 static inline gs_vector_int always_of(const gs_winograd *t) {
     return (gs_vector_int){0} - !t->relu;
 }
 
-/* The same rows of one plane of y. The last vectors of a row reach into the next row: so they come first. */
+/* The same rows in one plane of y. A row's last vectors extend into the next row, so they are stored first. */
 static void plane_from_places(const gs_winograd *t, const tile_grid *p, float *y, const float *m, int first,
                               int rows, float bias) {
     const size_t matrix = p->m;
@@ -246,15 +246,15 @@ static void plane_from_places(const gs_winograd *t, const tile_grid *p, float *y
         }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole convolution ---- */
 
-/* The parts of the memory. */
+/* The parts of the scratch memory. */
 typedef struct memory_parts {
-    size_t *at; /* where the rows of a matrix of v begin */
+    size_t *at; /* where the rows of a matrix of v start */
     float *padded, *v, *m;
 } memory_parts;
 
-/* All channels of y, for the tiles that v holds: first the products of BLOCK channels with all tiles. */
+/* All channels of y, for the tiles in v: first the products of BLOCK channels with all tiles. */
 static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                                 int images, int first, int rows) {
     int tiles = rows * p->columns;
@@ -274,14 +274,14 @@ static void outputs_by_channels(const gs_winograd *t, const tile_grid *p, const 
     }
 }
 
-/* Where a row of tiles of a vector goes: `rows` rows of outputs, at y[at] of each channel; the plane ends at y[end]. */
+/* Where one row of a vector's tiles goes: `rows` rows of outputs, at y[at] in each channel; planes end at y[end]. */
 typedef struct row_outputs {
     size_t at, end;
     int rows;
 } row_outputs;
 
-/* One vector of tiles of one channel. A row's store may reach into the next row, which comes later, but not beyond the
- * plane. */
+/* One channel's outputs for one vector of tiles. A row's store may extend into the next row, which is stored later, but
+ * not past the plane's end. */
 ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outputs *where, const float *m,
                                   float bias, gs_vector_int always, const int share) {
     const size_t out_w = (size_t)t->out_w, width = (size_t)(2 * GS_VECTOR / share);
@@ -304,8 +304,8 @@ ALWAYS_INLINE void vector_outputs(const gs_winograd *t, float *y, const row_outp
     }
 }
 
-/* The same where each vector of tiles has its own place in y: a few vectors at a time, so that m stays in the first
- * level of the cache. */
+/* Like outputs_by_channels, if each vector of tiles has its own position in y: a few vectors at a time, so that m stays
+ * in the L1 cache. */
 ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work,
                                     float *y, int images, int first, int rows, const int share) {
     const size_t plane = (size_t)t->out_h * (size_t)t->out_w, y_image = (size_t)t->out_c * plane;
@@ -315,7 +315,7 @@ ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, co
     gs_product product = {.depth = t->in_c, .at = work->at};
     for (int v = 0, some; v < vectors; v += some) {
         int left = vectors - v;
-        some = left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS; /* 4 are 2 + 2, not 3 + 1 */
+        some = left == 4 ? 2 : left < GS_TILE_VECTORS ? left : GS_TILE_VECTORS; /* 4: 2 + 2, not 3 + 1 */
         row_outputs where[GS_TILE_VECTORS * 4];
         for (int i = 0; i < some * share; i++) {
             const int r = 2 * (first + row), left = image < images ? t->out_h - r : 0; /* 0: idle lanes */
@@ -349,7 +349,7 @@ ALWAYS_INLINE void outputs_by_tiles(const gs_winograd *t, const tile_grid *p, co
     }
 }
 
-/* Some rows of tiles of an image, or all of them of some images. */
+/* Some rows of an image's tiles, or all tiles of some images. */
 static void some_tiles(const gs_winograd *t, const tile_grid *p, const memory_parts *work, float *y,
                        const float *x, size_t x_image, int images, int first, int rows) {
     int tiles = rows * p->columns;

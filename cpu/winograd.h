@@ -1,41 +1,40 @@
-/* A convolution with kernels of 3x3 and stride 1 in fewer multiplications: Winograd's F(2x2, 3x3).
+/* Convolution with 3x3 kernels and stride 1 in fewer multiplications: Winograd's F(2x2, 3x3).
  *
- * Two neighbouring outputs of a kernel (g0 g1 g2) see four inputs and take six multiplications. With
+ * Two neighbouring outputs of a kernel (g0 g1 g2) depend on four inputs and take six multiplications. With
  *
  *     m0 = (d0 - d2) g0                          y0 = d0 g0 + d1 g1 + d2 g2 = m0 + m1 + m2
  *     m1 = (d1 + d2) (g0 + g1 + g2) / 2          y1 = d1 g0 + d2 g1 + d3 g2 = m1 - m2 - m3
  *     m2 = (d2 - d1) (g0 - g1 + g2) / 2
  *     m3 = (d1 - d3) g2
  *
- * four are enough: the sums of g are made once for all images, those of d once for all outputs. In two dimensions,
- * first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36:
+ * four are enough: the sums of g are computed once for all images, those of d once for all output channels. In two
+ * dimensions, first along the columns and then along the rows, 2x2 outputs take 16 multiplications instead of 36:
  *
  *     v = B^T d B     each tile of 4x4 inputs d (tiles are 2 apart) becomes 16 numbers
  *     u = G g G^T     so does each kernel g
- *     m = u v         place by place, summed over the input channels: for each of the 16 places a product of a matrix
- *                     (out_c, in_c) with a matrix (in_c, tiles), and those are gs_product's
- *     y = A^T m A     2x2 outputs of each tile
+ *     m = u v         element by element, summed over the input channels: for each of the 16 elements a product of a
+ *                     matrix (out_c, in_c) and a matrix (in_c, tiles), computed by gs_product
+ *     y = A^T m A     2x2 outputs per tile
  *
- * with the rows of B^T, G and A^T as in the formulas above. All numbers in B^T and A^T are 0, 1 or -1, so rounding
+ * with the rows of B^T, G and A^T as in the formulas above. All elements of B^T and A^T are 0, 1 or -1, so rounding
  * errors grow little (unlike with larger tiles, which would save more).
  *
- * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016).
- */
+ * Source: Lavin, Gray, "Fast algorithms for convolutional neural networks" (CVPR 2016). */
 #pragma once
 
 #include "cpu/product.h"
 
-/* y[o][r][s] = bias[o] + sum_{c,u,v} x[c][r + u - pad_h][s + v - pad_w] w[o][c][u][v], with relu: max(that, 0); where
- * x outside of the image is 0, out = in + 2 pad - 2, and u and v are 0, 1, 2. */
+/* y[o][r][s] = bias[o] + sum_{c,u,v} x[c][r + u - pad_h][s + v - pad_w] w[o][c][u][v], with relu: max(that, 0); x is 0
+ * outside the image, out = in + 2 pad - 2, and u and v are 0, 1, 2. */
 typedef struct gs_winograd {
     int in_c, in_h, in_w, out_c, out_h, out_w, pad_h, pad_w;
-    size_t x_plane;    /* floats from a plane of x to the next */
+    size_t x_plane;    /* distance between planes of x, in floats */
     const float *u;    /* from `winograd_kernels` */
-    const float *bias; /* out_c of them, or NULL */
+    const float *bias; /* out_c elements, or NULL */
     bool relu;
 } gs_winograd;
 
-/* dx is a convolution itself: of dy, whose planes are dy_plane floats apart, each kernel rotated by 180 degrees. */
+/* dx is itself a convolution: of dy, whose planes are dy_plane floats apart, with kernels rotated by 180 degrees. */
 static inline gs_winograd gs_winograd_dx(const gs_conv2d_sizes *s, size_t dy_plane) {
     return (gs_winograd){.in_c = s->out_c,
                          .in_h = s->out_h,
@@ -48,12 +47,12 @@ static inline gs_winograd gs_winograd_dx(const gs_conv2d_sizes *s, size_t dy_pla
                          .x_plane = dy_plane};
 }
 
-/* How many rows of tiles share a vector. */
+/* The number of rows of tiles that share a vector. */
 static inline int gs_winograd_share(int tiles) {
     return 4 * tiles <= GS_VECTOR ? 4 : 2 * tiles <= GS_VECTOR ? 2 : 1;
 }
 
-/* Is it faster? The sums must be few compared with the products, and most lanes of a vector used. */
+/* Whether it is faster. The sums must be few compared with the products, and most lanes of a vector must be used. */
 static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
     int tiles = (s->out_w + 1) / 2, share = gs_winograd_share(tiles), lanes = GS_VECTOR / share;
     return s->kernel_h == 3 && s->kernel_w == 3 && s->stride_h == 1 && s->stride_w == 1 && s->pad_h <= 2 &&
@@ -63,37 +62,37 @@ static inline bool gs_winograd_pays(const gs_conv2d_sizes *s) {
 
 enum { GS_WINOGRAD_PLACES = 16 };
 
-/* How many floats of memory gs_winograd needs. */
+/* The number of floats of memory that gs_winograd needs. */
 size_t GS_ISA(gs_cpu_winograd_memory)(const gs_winograd *);
 
 /* Write the 16 out_c in_c floats of u, in the order in which gs_product reads each of the 16 matrices. The kernel from
- * channel c to channel o begins at w + o w_out + c w_in; turned: it is taken by 180 degrees. */
+ * channel c to channel o starts at w + o w_out + c w_in; turned: it is rotated by 180 degrees. */
 void GS_ISA(gs_cpu_winograd_kernels)(gs_device *, const gs_winograd *, float *u, const float *w, size_t w_out,
                                      size_t w_in, bool turned);
 
-/* Image i of x begins at x + i x_image, y is (images, out_c, out_h, out_w). */
+/* Image i of x starts at x + i x_image; y is (images, out_c, out_h, out_w). */
 void GS_ISA(gs_cpu_winograd)(const gs_winograd *, float *y, const float *x, size_t x_image, size_t images,
                              float *memory);
 
 /* ---- backward ----
  *
- * dx is such a convolution itself. For dw, of y = A^T (u v) A, u = G g G^T:
+ * dx is itself such a convolution. dw, for y = A^T (u v) A, u = G g G^T:
  *
  *     v = B^T d B       as in forward
- *     n = A dy A^T      2x2 numbers of dy become 16
- *     du = n v          place by place, summed over all tiles: for each of the 16 places a product of a matrix
- *                       (out_c, tiles) with a matrix (tiles, in_c)
+ *     n = A dy A^T      2x2 elements of dy become 16
+ *     du = n v          element by element, summed over all tiles: for each of the 16 elements a product of a matrix
+ *                       (out_c, tiles) and a matrix (tiles, in_c)
  *     dg = G^T du G     once, at the end
  *
- * The lanes of a vector are channels: both numbers of channels are multiples of GS_VECTOR. */
+ * The lanes of a vector are channels: both channel counts are multiples of GS_VECTOR. */
 
-/* No bias and nothing fused: both would need another pass over dy. */
+/* No bias and nothing fused: either would need another pass over dy. */
 static inline bool gs_winograd_backward_pays(const gs_conv2d_sizes *s, bool bias, const gs_epilogue *e) {
     return !bias && !e->relu && !e->pool && gs_winograd_pays(s) && s->in_c % GS_VECTOR == 0 &&
            s->out_c % GS_VECTOR == 0;
 }
 
-/* conv2d_backward (backend.h) without db; dw holds what is to be added to. n > 0; dx may be NULL. */
+/* conv2d_backward (backend.h) without db; the result is added to dw. n > 0; dx may be NULL. */
 gs_status GS_ISA(gs_cpu_winograd_backward)(gs_device *d, float *dx, float *dw, const float *dy,
                                            const float *x, const float *w, size_t n,
                                            const gs_conv2d_sizes *s);

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-/* About this many floats of v and n stay in a core's second-level cache; a product needs this many tiles to pay. */
+/* About this many floats of v and n fit in a core's L2 cache; a product needs this many tiles to pay. */
 enum { CACHED_FLOATS = 128 << 10, LEAST_TILES = 64 };
 
-/* Images whose channels are adjacent, with zeros around: (blocks of GS_VECTOR channels, height, width, GS_VECTOR).
- * Two of them: one of x, and one of dy. */
+/* Images whose channels are adjacent, padded with zeros: (blocks of GS_VECTOR channels, height, width, GS_VECTOR). A
+ * part has two of them: one for x and one for dy. */
 typedef struct beside {
-    int c, plane; /* channels, and pixels of one without the zeros */
+    int c, plane; /* channels; pixels per channel, without the zeros */
     size_t width, block;
-    uint32_t *place; /* of each pixel: where it goes */
+    uint32_t *place; /* where each pixel goes */
     float *at;
 } beside;
 
@@ -19,27 +19,27 @@ typedef struct dw_work {
     float *dx, *dw;
     const float *dy, *x;
     gs_winograd dx_of;              /* dx as a convolution */
-    size_t n, in, out;              /* images; floats of one of x and of dy */
-    size_t some;                    /* images whose dx is computed together, while the cache holds their dy */
-    size_t v_place, n_place;        /* floats from one of the 16 matrices to the next */
-    int rows, columns, room, parts; /* of tiles in an image; tiles that v and n have room for */
-    float *scratch, *part_memory;   /* a part's begins with its du */
+    size_t n, in, out;              /* images; floats per image of x and of dy */
+    size_t some;                    /* images whose dx is computed together, while their dy is cached */
+    size_t v_place, n_place;        /* distance between two of the 16 matrices, in floats */
+    int rows, columns, room, parts; /* tiles in an image, down and across; tiles that v and n have room for */
+    float *scratch, *part_memory;   /* each part's memory starts with its du */
     size_t scratch_part;
     int finishing; /* parts of the last pass */
 } dw_work;
 
-/* What a part has in its memory. du is (16, out_c, in_c); v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS
- * channels, tiles, GS_TILE_ROWS), as gs_product wants its matrix. */
+/* The contents of a part's memory. du is (16, out_c, in_c); v is (16, tiles, in_c); n is (16, blocks of GS_TILE_ROWS
+ * channels, tiles, GS_TILE_ROWS), the layout in which gs_product reads its matrix. */
 typedef struct dw_part {
     beside x, dy;
     float *du, *product, *v, *n, *dx_memory;
-    size_t *at; /* where the tiles begin in v */
-    int tiles;  /* that v and n hold */
+    size_t *at; /* where each tile starts in v */
+    int tiles;  /* tiles in v and n */
 } dw_part;
 
-/* ---- the memory of a part ---- */
+/* ---- a part's memory ---- */
 
-/* Where the next floats are in memory; NULL where only their number is wanted. */
+/* The next free floats in memory; NULL if only their number is needed. */
 typedef struct taker {
     float *memory;
     size_t used;
@@ -59,7 +59,7 @@ static beside take_beside(taker *from, int c, int plane, int height, int width) 
     return b;
 }
 
-/* *floats: how many they are. */
+/* *floats = the total number of floats. */
 static dw_part lay_out(const dw_work *t, float *memory, size_t *floats) {
     const gs_conv2d_sizes *s = t->s;
     const size_t in_c = (size_t)s->in_c, out_c = (size_t)s->out_c, room = (size_t)t->room;
@@ -76,7 +76,7 @@ static dw_part lay_out(const dw_work *t, float *memory, size_t *floats) {
     return p;
 }
 
-/* ---- channels side by side ---- */
+/* ---- contiguous channels ---- */
 
 static void list_places(const beside *b, int height, int width, int pad_h, int pad_w) {
     for (int h = 0, p = 0; h < height; h++)
@@ -84,7 +84,7 @@ static void list_places(const beside *b, int height, int width, int pad_h, int p
             b->place[p] = (uint32_t)((size_t)(h + pad_h) * b->width + (size_t)(w + pad_w) * GS_VECTOR);
 }
 
-/* One image. The last pixels are moved together with some of those before them. */
+/* Copy one image. The last pixels are copied together with some of those before them. */
 static void put_beside(const beside *b, const float *from) {
     const size_t plane = (size_t)b->plane;
     float *to = b->at;
@@ -126,7 +126,7 @@ static void tile_of_x(float *to, size_t matrix, const float *d, size_t width) {
     }
 }
 
-/* The channels of v go to blocks of GS_TILE_ROWS, which are `block` floats apart. */
+/* Store v's channels in blocks of GS_TILE_ROWS, which are `block` floats apart. */
 ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
     enum { SOME = GS_VECTOR < GS_TILE_ROWS ? GS_VECTOR : GS_TILE_ROWS };
     float lanes[GS_VECTOR];
@@ -135,7 +135,7 @@ ALWAYS_INLINE void store_blocks(float *to, size_t block, gs_vector v) {
         memcpy(to + (size_t)i * block, lanes + i * SOME, SOME * sizeof *to);
 }
 
-/* The last row and column of A have a minus that is left to by_g: here 3 means the second number itself. */
+/* A's last row and column contain a minus sign, which by_g applies instead: here row 3 is the second number itself. */
 static void tile_of_dy(float *to, size_t matrix, size_t block, const float *dy, size_t width) {
     gs_vector half[4][2];
     UNROLL for (int j = 0; j < 2; j++) {
@@ -190,7 +190,7 @@ ALWAYS_INLINE void by_g(gs_vector *g, int step, gs_vector u0, gs_vector u1, gs_v
     g[2 * step] = (u1 + u2) / 2 - u3;
 }
 
-/* dw of GS_VECTOR pairs of channels (o, c) += what a part has found: each needs only the 16 numbers of that pair. */
+/* dw for GS_VECTOR pairs of channels (o, c) += one part's du, transformed: each pair needs only its own 16 numbers. */
 static void finish_pairs(float *dw, const float *du, size_t pairs) {
     gs_vector u[GS_WINOGRAD_PLACES], half[3 * 4], g[9];
     float lanes[9][GS_VECTOR];
@@ -203,7 +203,7 @@ static void finish_pairs(float *dw, const float *du, size_t pairs) {
         for (int k = 0; k < 9; k++) dw[k] += lanes[k][i];
 }
 
-/* ---- all of it ---- */
+/* ---- the whole gradient ---- */
 
 static void backward_part(void *context, int part) {
     const dw_work *t = context;
@@ -211,7 +211,7 @@ static void backward_part(void *context, int part) {
     const gs_range r = gs_cpu_tasks(t->n, part, t->parts);
     size_t floats;
     dw_part p = lay_out(t, t->part_memory + t->scratch_part * (size_t)part, &floats);
-    if (!p.du) gs_bug("winograd_dw: no memory"); /* for the analyser: lay_out gives NULL for NULL alone */
+    if (!p.du) gs_bug("winograd_dw: no memory"); /* for the analyser: lay_out returns NULL only for NULL */
     memset(p.du, 0, GS_WINOGRAD_PLACES * (size_t)s->out_c * (size_t)s->in_c * sizeof *p.du);
     memset(p.x.at, 0, (size_t)(s->in_c / GS_VECTOR) * p.x.block * sizeof *p.x.at);
     memset(p.dy.at, 0, (size_t)(s->out_c / GS_VECTOR) * p.dy.block * sizeof *p.dy.at);
@@ -233,7 +233,7 @@ static void backward_part(void *context, int part) {
     if (p.tiles > 0) add_products(t, &p);
 }
 
-/* Some pairs: what the parts before have found, in their order. */
+/* For some pairs of channels: add the sums of the earlier parts, in order. */
 static void finish_part(void *context, int part) {
     const dw_work *t = context;
     const size_t pairs = (size_t)t->s->out_c * (size_t)t->s->in_c, vectors = pairs / GS_VECTOR;
@@ -263,9 +263,9 @@ gs_status GS_ISA(gs_cpu_winograd_backward)(gs_device *d, float *dx, float *dw, c
     int fit = CACHED_FLOATS / GS_WINOGRAD_PLACES / (s->in_c + s->out_c);
     if (fit < LEAST_TILES) fit = LEAST_TILES;
     t.room = fit < t.columns ? t.columns : fit;
-    t.v_place = (size_t)t.room * in_c + GS_VECTOR; /* else all 16 might fall into the same set of the cache */
+    t.v_place = (size_t)t.room * in_c + GS_VECTOR; /* else all 16 might map to the same cache set */
     t.n_place = (size_t)t.room * out_c + GS_VECTOR;
-    const bool much = GS_WINOGRAD_PLACES * in_c * out_c > 2 * CACHED_FLOATS; /* to read for each of them */
+    const bool much = GS_WINOGRAD_PLACES * in_c * out_c > 2 * CACHED_FLOATS; /* u is too large to reread */
     t.some = much ? n : CACHED_FLOATS / 2 / t.out + 1;
     const size_t u = dx ? gs_round_up(GS_WINOGRAD_PLACES * out_c * in_c) : 0;
     lay_out(&t, NULL, &t.scratch_part);

@@ -1,7 +1,7 @@
-/* u = G g G^T of each kernel g: see winograd.h. GS_TILE_ROWS channels of y at a time: they are adjacent in u. */
+/* u = G g G^T for each kernel g: see winograd.h. GS_TILE_ROWS channels of y at a time: they are adjacent in u. */
 #include "cpu/winograd.h"
 
-typedef float side[GS_TILE_ROWS]; /* a number of each of these channels */
+typedef float side[GS_TILE_ROWS]; /* one number per channel */
 
 static inline void by_g(side *u, int step, const float *g0, const float *g1, const float *g2) {
     for (int r = 0; r < GS_TILE_ROWS; r++) {
@@ -21,7 +21,7 @@ typedef struct kernels_work {
     int parts;
 } kernels_work;
 
-/* The kernels from channel c to `rows` channels from `first` on. */
+/* The kernels from channel c to `rows` channels, starting at `first`. */
 static inline void some_kernels(const kernels_work *k, float *to, int first, int rows, int c) {
     const size_t matrix = (size_t)k->t->out_c * (size_t)k->t->in_c;
     const float *from = k->w + (size_t)first * k->w_out + (size_t)c * k->w_in;

@@ -2,14 +2,14 @@
 
 #include <math.h>
 
-/* Of a sample and a head: token i's query, key (part 1) or value (part 2) in x, or its gradient in dx. */
+/* For a sample and a head: token i's query (part 0), key (part 1) or value (part 2) in x, or its gradient in dx. */
 static float *at(gs_mem x, const gs_attention_sizes *s, size_t sample, int head, int part, int i) {
     const size_t token = sample * (size_t)s->length + (size_t)i, width = (size_t)s->width;
     return (float *)gs_plain_at(x) + (token * 3 + (size_t)part) * width +
            (size_t)(head * (s->width / s->heads));
 }
 
-/* The same in y or dy. */
+/* The same for y or dy. */
 static float *out_at(gs_mem y, const gs_attention_sizes *s, size_t sample, int head, int i) {
     return (float *)gs_plain_at(y) + (sample * (size_t)s->length + (size_t)i) * (size_t)s->width +
            (size_t)(head * (s->width / s->heads));
@@ -27,7 +27,7 @@ static float score(gs_mem x, const gs_attention_sizes *s, size_t sample, int hea
     return dot(at(x, s, sample, head, 0, i), at(x, s, sample, head, 1, j), d) / sqrtf((float)d);
 }
 
-/* y_i = sum_j p_ij v_j, p_i = softmax of the scores of i, with j <= i where it is causal */
+/* y_i = sum_j p_ij v_j, p_i = softmax of i's scores, with j <= i if causal */
 gs_status gs_plain_attention_forward(gs_device *device, gs_mem y_, gs_mem softmax_, gs_mem x, size_t n,
                                      const gs_attention_sizes *s) {
     (void)device;
@@ -52,9 +52,9 @@ gs_status gs_plain_attention_forward(gs_device *device, gs_mem y_, gs_mem softma
     return GS_OK;
 }
 
-/* forward: y_i = sum_j p_ij v_j, so dv_j = sum_i p_ij dy_i and dp_ij = dy_i v_j;  p_i is a softmax, so the gradient of
- * the score is p_ij (dp_ij - sum_j p_ij dp_ij) = p_ij (dp_ij - dy_i y_i); the score is q_i k_j / sqrt(d), so q_i gets
- * k_j times that, and k_j gets q_i times that. */
+/* forward: y_i = sum_j p_ij v_j, so dv_j = sum_i p_ij dy_i and dp_ij = dy_i v_j; p_i is a softmax, so the gradient of
+ * the score is p_ij (dp_ij - sum_j p_ij dp_ij) = p_ij (dp_ij - dy_i y_i); the score is q_i k_j / sqrt(d), so dq_i sums
+ * this gradient times k_j / sqrt(d), and dk_j sums it times q_i / sqrt(d). */
 gs_status gs_plain_attention_backward(gs_device *device, gs_mem dx, gs_mem dy_, gs_mem x, gs_mem y_,
                                       gs_mem softmax_, size_t n, const gs_attention_sizes *s) {
     (void)device;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Each token's k and v are kept; then y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)), over j <= i, where
- * i is the token's place in its sequence: past + t. */
+/* Each token's k and v are stored; then y_i = sum_j p_ij v_j, p_i = softmax_j(q_i k_j / sqrt(d)), over j <= i, where i
+ * is the token's position in its sequence: past + t. */
 gs_status gs_plain_attention_cached_forward(gs_device *device, gs_mem y_, gs_mem keys_, gs_mem values_,
                                             gs_mem x_, size_t n, size_t past, size_t tokens,
                                             const gs_attention_sizes *s) {

@@ -1,6 +1,6 @@
 #include "cpu/plain/plain.h"
 
-/* y[p][r][s] = sum of x[p] over the window / (kernel_h kernel_w); outside of the image x is 0 */
+/* y[p][r][s] = sum of x[p] over the window / (kernel_h kernel_w); outside the image x is 0 */
 gs_status gs_plain_avg_pool2d_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t n,
                                       const gs_pool2d_sizes *z) {
     (void)d;

@@ -22,7 +22,7 @@ gs_status gs_plain_batch_norm_statistics(gs_device *d, gs_mem mean_, gs_mem var_
     return GS_OK;
 }
 
-/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean);  dvar alike, with var m / (m - 1) */
+/* dmean (+)= samples ((1 - momentum) running_mean + momentum mean); dvar: the same formula, with var m / (m - 1) */
 gs_status gs_plain_batch_norm_running(gs_device *d, gs_mem dmean_, gs_mem dvar_, gs_mem running_mean_,
                                       gs_mem running_var_, gs_mem mean_, gs_mem var_, float m, float samples,
                                       const gs_batch_norm_sizes *s, bool add) {
@@ -77,7 +77,7 @@ gs_status gs_plain_batch_norm_sums(gs_device *d, gs_mem sums_, gs_mem dw_, gs_me
     return GS_OK;
 }
 
-/* forward: y = w u + b, where every x of a channel moves its mean and its var, and so every u:
+/* forward: y = w u + b, where every x of a channel affects its mean and var, and so every u:
  * dx = w / sqrt(var + eps) (dy - the mean of dy - u times the mean of dy u) */
 gs_status gs_plain_batch_norm_backward(gs_device *d, gs_mem dx_, gs_mem dy_, gs_mem x_, gs_mem w_,
                                        gs_mem mean_, gs_mem var_, gs_mem sums_, float m, size_t n,

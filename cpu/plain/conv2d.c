@@ -8,9 +8,9 @@ static bool is_inside(const gs_conv2d_sizes *z, int h, int w) {
  * [s stride_w + v dilation_w - pad_w] w[o][c][u][v], first: the first channel of o's group */
 gs_status gs_plain_conv2d_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_, gs_mem b_, size_t n,
                                   const gs_conv2d_sizes *sizes, const gs_epilogue *then) {
-    (void)gs_epilogue_of(d, then, sizes); /* it is empty: nothing is fused */
+    (void)gs_epilogue_of(d, then, sizes); /* empty: nothing is fused */
     const gs_conv2d_sizes full = gs_conv2d_full(sizes), *z = &full;
-    const int each_in = z->in_c / z->groups, each_out = z->out_c / z->groups; /* channels of a group */
+    const int each_in = z->in_c / z->groups, each_out = z->out_c / z->groups; /* channels per group */
     float(*y)[z->out_c][z->out_h][z->out_w] = gs_plain_at(y_),
     (*x)[z->in_c][z->in_h][z->in_w] = gs_plain_at(x_);
     float(*w)[each_in][z->kernel_h][z->kernel_w] = gs_plain_at(w_), *b = gs_plain_at(b_);
@@ -32,7 +32,7 @@ gs_status gs_plain_conv2d_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_,
     return GS_OK;
 }
 
-/* The same loops: where forward adds x w to y, backward adds dy w to dx, dy x to dw, and dy to db. */
+/* The loops of forward: where it adds x w to y, backward adds dy w to dx, dy x to dw, and dy to db. */
 gs_status gs_plain_conv2d_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem db_, gs_mem dy_, gs_mem x_,
                                    gs_mem w_, size_t n, const gs_conv2d_sizes *sizes, bool add,
                                    const gs_epilogue *then) {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* y = w u + b;  u = (x - mean) rstd;  mean and rstd of each row */
+/* y = w u + b; u = (x - mean) rstd; mean and rstd are per row */
 gs_status gs_plain_layer_norm_forward(gs_device *d, gs_mem y_, gs_mem mean_, gs_mem rstd_, gs_mem x_,
                                       gs_mem w_, gs_mem b_, size_t n, int c, float eps) {
     (void)d;
@@ -21,8 +21,8 @@ gs_status gs_plain_layer_norm_forward(gs_device *d, gs_mem y_, gs_mem mean_, gs_
     return GS_OK;
 }
 
-/* forward: y = w u + b, so db = sum dy and dw = sum dy u; and every x of a row moves its mean and its rstd, and so
- * every u of it: dx = rstd (g - the mean of g - u times the mean of g u), g = dy w */
+/* forward: y = w u + b, so db = sum dy and dw = sum dy u; and every x of a row affects its mean and rstd, and so every
+ * u in the row: dx = rstd (g - the mean of g - u times the mean of g u), g = dy w */
 gs_status gs_plain_layer_norm_backward(gs_device *d, gs_mem dx_, gs_mem dw_, gs_mem db_, gs_mem dy_,
                                        gs_mem x_, gs_mem w_, gs_mem mean_, gs_mem rstd_, size_t n, int c,
                                        bool add) {

@@ -3,7 +3,7 @@
 /* y[i][o] = b[o] + sum_k x[i][k] w[o][k] */
 gs_status gs_plain_linear_forward(gs_device *d, gs_mem y_, gs_mem x_, gs_mem w_, gs_mem b_, size_t n, int in,
                                   int out, const gs_epilogue *then) {
-    (void)gs_epilogue_of(d, then, NULL); /* it is empty: nothing is fused */
+    (void)gs_epilogue_of(d, then, NULL); /* empty: nothing is fused */
     float(*y)[out] = gs_plain_at(y_), (*x)[in] = gs_plain_at(x_), (*w)[in] = gs_plain_at(w_),
     *b = gs_plain_at(b_);
     for (size_t i = 0; i < n; i++)

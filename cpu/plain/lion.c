@@ -11,7 +11,7 @@ gs_status gs_plain_lion_update(gs_device *d, gs_mem w_, gs_mem m_, gs_mem dw_, s
         float g = s.scale * dw[i], c = s.beta1 * m[i] + s.rest1 * g;
         m[i] = s.beta2 * m[i] + s.rest2 * g;
         if (fabsf(m[i]) < FLT_MIN) m[i] = 0;
-        w[i] = s.keep * w[i] - (c > 0 ? s.rate : c < 0 ? -s.rate : c); /* a NaN stays one */
+        w[i] = s.keep * w[i] - (c > 0 ? s.rate : c < 0 ? -s.rate : c); /* a NaN stays a NaN */
     }
     return GS_OK;
 }

@@ -1,6 +1,6 @@
 #include "cpu/plain/plain.h"
 
-/* y[p][r][s] = the largest x[p][h][q] of the window;  index[p][r][s] = its place h in_w + q
+/* y[p][r][s] = the largest x[p][h][q] in the window; index[p][r][s] = its position h in_w + q
  * (a plane p is one channel of one sample) */
 gs_status gs_plain_max_pool2d_forward(gs_device *d, gs_mem y_, gs_mem index_, gs_mem x_, size_t n,
                                       const gs_pool2d_sizes *z) {
@@ -15,7 +15,7 @@ gs_status gs_plain_max_pool2d_forward(gs_device *d, gs_mem y_, gs_mem index_, gs
                     for (int v = 0; v < z->kernel_w; v++) {
                         int h = r * z->stride_h + u - z->pad_h, q = s * z->stride_w + v - z->pad_w;
                         if (h < 0 || h >= z->in_h || q < 0 || q >= z->in_w) continue;
-                        /* a NaN, which differs from itself, wins over numbers */
+                        /* a NaN, which differs from itself, beats any number */
                         if (best < 0 || x[p][h][q] > y[p][r][s] || x[p][h][q] != x[p][h][q])
                             best = h * z->in_w + q, y[p][r][s] = x[p][h][q];
                     }
@@ -24,7 +24,7 @@ gs_status gs_plain_max_pool2d_forward(gs_device *d, gs_mem y_, gs_mem index_, gs
     return GS_OK;
 }
 
-/* dx[p][index] gathers the dy of each window; 0 elsewhere */
+/* dx[p][index] sums the dy of all windows with this index; 0 elsewhere */
 gs_status gs_plain_max_pool2d_backward(gs_device *d, gs_mem dx_, gs_mem dy_, gs_mem index_, size_t n,
                                        const gs_pool2d_sizes *z) {
     size_t out = (size_t)z->out_h * (size_t)z->out_w, in = (size_t)z->in_h * (size_t)z->in_w;

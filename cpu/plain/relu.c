@@ -1,6 +1,6 @@
 #include "cpu/plain/plain.h"
 
-/* y = max(x, 0); a NaN stays one */
+/* y = max(x, 0); a NaN stays a NaN */
 gs_status gs_plain_relu_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t count) {
     (void)d;
     float *y = gs_plain_at(y_), *x = gs_plain_at(x_);

@@ -15,7 +15,7 @@ gs_status gs_plain_softmax_cross_entropy_forward(gs_device *d, gs_mem p_, gs_mem
         float sum = 0;
         for (int k = 0; k < classes; k++) sum += p[i][k] = expf(x[i][k] - x[i][largest]);
         for (int k = 0; k < classes; k++) p[i][k] /= sum;
-        /* cppcheck-suppress invalidFunctionArg; there is a class at least, and the largest x adds 1 */
+        /* cppcheck-suppress invalidFunctionArg; there is at least one class, and the largest x adds 1 */
         float log_sum = logf(sum), loss = log_sum - (x[i][label[i]] - x[i][largest]), all = 0;
         for (int k = 0; k < classes; k++) all += log_sum - (x[i][k] - x[i][largest]);
         if (smoothing > 0) loss = (1 - smoothing) * loss + smoothing * all / (float)classes;

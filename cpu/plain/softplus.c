@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* y = log(1 + exp(beta x)) / beta, as the larger of x and 0, and a rest: exp(beta x) alone could overflow */
+/* y = log(1 + exp(beta x)) / beta, as max(x, 0) plus a remainder: exp(beta x) alone could overflow */
 gs_status gs_plain_softplus_forward(gs_device *d, gs_mem y_, gs_mem x_, size_t count, float beta) {
     (void)d;
     float *y = gs_plain_at(y_), *x = gs_plain_at(x_);

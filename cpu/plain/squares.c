@@ -8,7 +8,7 @@ static uint32_t bits_of(float x) {
     return bits & 0x7fffffff;
 }
 
-/* largest = the largest bits of |x|;  high 2^32 + low = sum M^2 2^14 / 4^(top - E): src/optim/norm.h */
+/* largest = the bits of the largest |x|; high 2^32 + low = sum M^2 2^14 / 4^(top - E): see src/optim/norm.h */
 gs_status gs_plain_squares(gs_device *d, gs_mem x_, size_t count, uint32_t top, gs_squares *out) {
     (void)d;
     const float *x = gs_plain_at(x_);
