@@ -22,14 +22,14 @@ locale_t gs_c_locale(void) {
     return uselocale(c);
 }
 
-/* Return what `call` returns in the C locale. */
+/* Return the result of `call` in the C locale. */
 #define RETURN_IN_C(call)                                                                                    \
     const locale_t own = gs_c_locale();                                                                      \
     const __typeof__(call) got = call;                                                                       \
     uselocale(own);                                                                                          \
     return got
 
-/* The same for a call with `rest`, the arguments behind `format`. */
+/* The same for a call with `rest`, the arguments after `format`. */
 #define RETURN_IN_C_WITH_REST(call)                                                                          \
     va_list rest;                                                                                            \
     va_start(rest, format);                                                                                  \
