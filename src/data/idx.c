@@ -13,7 +13,7 @@ static uint32_t big_endian(const unsigned char *b) {
 
 enum { TEXT = 64 };
 
-/* Read the sizes; *count: bytes of the array. text: "60000 x 28 x 28", for messages. */
+/* Read the sizes; *count: the number of bytes in the array. text: "60000 x 28 x 28", for messages. */
 static gs_status read_sizes(const char *path, const unsigned char *header, int sizes, gs_idx *out,
                             size_t *count, char text[TEXT]) {
     const uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
@@ -37,7 +37,7 @@ static gs_status read_sizes(const char *path, const unsigned char *header, int s
     return GS_OK;
 }
 
-/* Read the header first, and then unzip at most one byte more than it states. */
+/* Read the header first, then unzip at most one byte more than it states. */
 static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
     const size_t header = 4 + 4 * (size_t)sizes;
     unsigned char head[4 + 4 * GS_IDX_MAX_SIZES];
