@@ -62,7 +62,7 @@ void gs_optimizer_free(gs_optimizer *o) {
     free(o);
 }
 
-/* What the gradients are to be divided by. */
+/* The divisor of the gradients. */
 static double divisor(const gs_optimizer *o, double samples) {
     return o->loss_scale.scale > 0 ? samples * (double)o->loss_scale.used : samples;
 }
@@ -70,7 +70,7 @@ static double divisor(const gs_optimizer *o, double samples) {
 void gs_optimizer_clip(gs_optimizer *o, double sum_norm, double samples) {
     o->norm = sum_norm / divisor(o, samples);
     const double factor = (double)o->clip / (o->norm + 1e-6);
-    o->clip_factor = factor > 1 ? 1 : factor; /* NaN stays */
+    o->clip_factor = factor > 1 ? 1 : factor; /* NaN is kept */
 }
 
 bool gs_optimizer_may_update(gs_optimizer *o, uint32_t largest) {
@@ -114,7 +114,7 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
                       : gs_optimizer_update_watched(o, first, count, scale);
 }
 
-/* The array in which element `first` is at `place`: size_t counts around its end. */
+/* An array in which element `first` is at `place`: size_t wraps around. */
 static gs_mem array_of(gs_mem place, size_t first) {
     place.at -= first;
     return place;
@@ -124,7 +124,7 @@ static gs_status update_one(gs_optimizer *o, double samples, const gs_held_shard
     gs_model *m = o->model;
     const gs_mem weights = m->weights, gradients = m->gradients;
     const gs_optimizer kept = *o;
-    if (p->count == 0 && o->watcher && o->watcher->before) /* it still gets the scale */
+    if (p->count == 0 && o->watcher && o->watcher->before) /* the watcher still gets the scale */
         return o->watcher->before(o->watcher->context, o, p->first, 0,
                                   (float)(o->clip_factor / divisor(o, samples)));
     if (p->count == 0) return GS_OK;

@@ -4,7 +4,7 @@
 #include "core/shard.h"
 #include "optim/norm.h"
 
-/* Without gs_held: everything, or in a warm-up as much as the vectors hold. */
+/* Without gs_held: all parameters, or in a warm-up only as many as the vectors hold. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
@@ -13,7 +13,7 @@ static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     return i == 0;
 }
 
-/* A tensor may span several parts, and a part several tensors: both are visited in order. */
+/* A tensor may span several parts, and a part several tensors: both are traversed in order. */
 bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     const gs_model *m = o->model;
     gs_held_shard part;
@@ -38,8 +38,8 @@ bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     return false;
 }
 
-/* The squares of each tensor's parts: the largest, and for a tensor in one piece their sum. With `sums` only the sum,
- * in units that suit the largest of all workers. Parts that several workers hold count once. */
+/* The squares of each tensor's shards: the largest, and for a tensor in one piece also their sum. With `sums` only the
+ * sum, in units that suit the largest of all workers. Shards that several workers hold count once. */
 static gs_status add_squares(const gs_optimizer *o, bool of_gradients, bool sums) {
     int64_t *largest = o->squares, *high = largest + o->model->param_count,
             *low = high + o->model->param_count;
