@@ -337,7 +337,7 @@ typedef struct gs_backend {
 
     /* y[i] = scale y[i] + shift, repeated `rounds` times in registers: 2 rounds count FLOPs */
     gs_status (*fma_loop)(gs_device *, gs_mem y, float scale, float shift, size_t count, size_t rounds);
-    /* y[i] = a[i] + scale b[i]: 12 count bytes (the "triad" of McCalpin's STREAM, 1995) */
+    /* y[i] = a[i] + scale b[i]: moves 12 count bytes (the "triad" of McCalpin's STREAM, 1995) */
     gs_status (*triad)(gs_device *, gs_mem y, gs_mem a, gs_mem b, float scale, size_t count);
 } gs_backend;
 

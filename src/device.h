@@ -62,7 +62,7 @@ struct gs_device {
     const gs_backend *ops;
     char name[48];          /* as requested: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
-    gs_precision precision; /* of the products; f32 unless the caller sets another */
+    gs_precision precision; /* of products; f32 unless the caller sets another one */
     bool fixed_order;       /* inference: forward gives the same bits for any number of threads */
     gs_ledger memory;       /* allocations by kind, recorded by the backend and, on the host, by the worker */
     gs_memory_kind kind;    /* kind of the next allocation (gs_alloc) */
@@ -73,7 +73,7 @@ struct gs_device {
     const char *offload_folder;         /* for the files that cpu maps (io/mapped.h); NULL: the default */
     gs_offload_times offload_times;     /* so far */
     gs_offload_watcher offload_watcher; /* called for later fetches and offloads */
-    void *state;                        /* the backend's own */
+    void *state;                        /* the backend's own data */
 };
 
 /* A dry run: from now on this device computes nothing. The ledger records allocations as usual, but they use no memory;

@@ -55,7 +55,7 @@ typedef struct gs_device gs_device;
 
 /* A device as `gradsum devices` shows it. */
 typedef struct gs_device_info {
-    char name[48];         /* as gs_device_open takes it */
+    char name[48];         /* as passed to gs_device_open */
     char description[160]; /* the device's own name */
     char kind[16];         /* "cpu", "gpu", "accelerator" */
     int units;             /* cores or compute units */

@@ -27,7 +27,7 @@ static inline gs_mem gs_at_number(gs_mem m, size_t numbers) {
     return gs_at(m, m.half ? numbers / 2 : numbers);
 }
 
-/* Bytes of `numbers` numbers. */
+/* The bytes that `numbers` numbers take. */
 static inline size_t gs_bytes_of(size_t numbers, bool half) {
     return numbers * (half ? sizeof(uint16_t) : sizeof(float));
 }

@@ -9,7 +9,7 @@
 
 typedef struct gs_busy {
     int threads, cpus; /* computing at the same time on this machine; CPUs available to them (usable.h) */
-    double quota;      /* as in gs_usable */
+    double quota;      /* see gs_usable */
     /* The share of the time that a thread lacked a core because others had it; 0 if unknown. */
     double waited;
 } gs_busy;

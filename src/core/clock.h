@@ -1,9 +1,9 @@
-/* Time, for measuring how long something took. */
+/* Clocks, for measuring durations. */
 #pragma once
 
 #include <time.h>
 
-/* Seconds since some fixed moment; never goes back. */
+/* Seconds since an arbitrary fixed moment; never decreases. */
 static inline double gs_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

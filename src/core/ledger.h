@@ -10,12 +10,12 @@
 
 /* X(name, word): the word is for people and for JSON. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
-    X(GS_MEMORY_WEIGHTS, "weights")     /* what is trained */                                                \
+    X(GS_MEMORY_WEIGHTS, "weights")     /* the parameters */                                                 \
     X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \
     X(GS_MEMORY_OPTIMIZER, "optimizer") /* the optimiser's vectors: momentum, or means and squares */        \
     X(GS_MEMORY_STATE, "state") /* running statistics of batch_norm, and the sums that become them */        \
-    X(GS_MEMORY_ACTIVATIONS, "activations") /* y and dx of all layers, and what backward must remember */    \
-    X(GS_MEMORY_WORKSPACE, "workspace")     /* scratch memory of operators */                                \
+    X(GS_MEMORY_ACTIVATIONS, "activations")     /* y and dx of all layers, and data kept for backward */     \
+    X(GS_MEMORY_WORKSPACE, "workspace")         /* scratch memory of operators */                            \
     X(GS_MEMORY_COMMUNICATION, "communication") /* copies of gradients on their way to other workers */      \
     X(GS_MEMORY_DATA, "data")                   /* samples on their way to the device */
 

@@ -1,4 +1,4 @@
-/* Memory: how much this process has used, and copies between cores. */
+/* Memory: the amount this process has used, and copies between cores. */
 #pragma once
 
 #include <stdbool.h>

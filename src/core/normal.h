@@ -11,5 +11,5 @@
 
 #include <stdint.h>
 
-/* The z with Phi(z) = u, rounded to f32: |z| <= 6.34. Odd: gs_normal(~word) = -gs_normal(word). */
+/* Returns the z with Phi(z) = u, rounded to f32: |z| <= 6.34. Odd: gs_normal(~word) = -gs_normal(word). */
 float gs_normal(uint32_t word);

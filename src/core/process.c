@@ -33,7 +33,7 @@ double gs_boot_id(void) {
     return (double)(uint32_t)crc32_z(0, (const unsigned char *)id, bytes);
 }
 
-/* 0: there is no such process. */
+/* The state letter of a process; 0: no such process. */
 static char state_of(long pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);

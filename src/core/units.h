@@ -10,7 +10,7 @@ typedef struct gs_unit {
 } gs_unit;
 
 extern const gs_unit gs_units_none[]; /* no unit */
-extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s; a NULL name ends each table */
+extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s. A NULL name ends each table */
 extern const gs_unit gs_units_rate[]; /* in bytes per second: B/s, kB/s, MB/s, GB/s */
 extern const gs_unit gs_units_bits[]; /* also in bytes per second: bit/s, kbit/s, Mbit/s, Gbit/s */
 

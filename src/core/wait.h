@@ -34,5 +34,5 @@ static inline gs_wait gs_wait_begin(bool crowded) {
 /* Spend the time between two looks; false: it is time to sleep. */
 bool gs_wait_a_moment(gs_wait *);
 
-/* Are there more threads than cores that this process may use, or than its quota has time for (core/usable.h)? */
+/* Are there more threads than this process has cores, or than its quota allows to run at once (core/usable.h)? */
 bool gs_wait_is_crowded(int threads);

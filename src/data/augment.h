@@ -25,7 +25,7 @@ typedef struct gs_augment {
     bool resized_crop;
 } gs_augment;
 
-enum { GS_AUGMENT_MOST = 9999 /* P and S */, GS_AUGMENT_TEXT = 64 /* bytes of any as text */ };
+enum { GS_AUGMENT_MOST = 9999 /* P and S */, GS_AUGMENT_TEXT = 64 /* bytes for any gs_augment as text */ };
 
 static inline bool gs_augment_is_on(const gs_augment *a) {
     return a->crop || a->flip || a->cutout || a->resized_crop;
@@ -34,7 +34,7 @@ static inline bool gs_augment_is_on(const gs_augment *a) {
 /* Parse "resized_crop,crop:4,flip,cutout:8", in any order, each at most once; or "none". False: another text. */
 bool gs_augment_read(const char *text, gs_augment *);
 
-/* Write that text. Returns `text`. */
+/* Write a gs_augment as such text. Returns `text`. */
 const char *gs_augment_text(const gs_augment *, char *text, size_t size);
 
 /* GS_E_USAGE: samples are not images; P or S is not below height and width; resized_crop without an image folder. */

@@ -85,7 +85,7 @@ int gs_bpe_byte(uint32_t character) {
 /* A gs_bpe under construction. Tokens are looked up by their text in the alphabet of files. */
 typedef struct maker {
     gs_bpe *bpe;
-    const char *const *token;    /* by number, not owned */
+    const char *const *token;    /* indexed by number; not owned */
     struct hsearch_data numbers; /* by text */
 } maker;
 
@@ -564,7 +564,7 @@ static gs_status encode_word(encoder *e, const char *word, size_t bytes) {
 
 /* ---- a text ---- */
 
-/* A part of a text without the token between texts. */
+/* Encode a part of a text that contains no token between texts. */
 static gs_status encode_part(encoder *e, gs_bpe_walk *walk, const char *text, size_t bytes) {
     for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(gs_bpe_walk_next(walk, text, bytes, at, &length));

@@ -28,7 +28,7 @@
 #include "core/error.h"
 
 enum {
-    GS_BPE_LEAST = 256, /* tokens: the bytes */
+    GS_BPE_LEAST = 256, /* tokens: one for each byte */
     GS_BPE_MOST = 65536 /* a token has 16 bits */
 };
 

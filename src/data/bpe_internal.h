@@ -1,4 +1,4 @@
-/* The parts of a gs_bpe, for bpe.c and its tests. */
+/* The internals of gs_bpe, for bpe.c and its tests. */
 #pragma once
 
 #include "data/bpe.h"

@@ -138,7 +138,7 @@ static gs_status make_room(const char *folder, size_t samples, gs_dataset *d) {
                             : gs_fail(GS_E_MEMORY, "no memory for %zu samples of %s", samples, folder);
 }
 
-/* A file must hold at least one record and only whole ones. */
+/* A file must hold at least one record, and only whole records. */
 static gs_status add_records(const source *s, const unsigned char *data, size_t bytes) {
     const size_t record = (size_t)s->of->labels + PIXELS;
     const gs_foreign *foreign = gs_foreign_of(data, bytes);

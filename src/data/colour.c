@@ -50,7 +50,7 @@ void gs_colour_picture(uint64_t seed, gs_split split, uint32_t number,
     enum { PLANE = SIDE * SIDE, PATTERN = 40 };
     draws d = {seed, gs_stream_hi(GS_STREAM_COLOUR, (uint64_t)split << 32 | number), 0, {0}, 0};
     const int down = draw(&d, 0, SIDE - GREY), right = draw(&d, 0, SIDE - GREY);
-    /* dark - PATTERN >= 0 and bright + PATTERN <= 255, symmetrically */
+    /* dark - PATTERN >= 0 and, symmetrically, bright + PATTERN <= 255 */
     const int dark = draw(&d, PATTERN, 80), bright = draw(&d, WHITE - 80, WHITE - PATTERN);
     const bool object_is_bright = draw(&d, 0, 1) == 1;
     const int ground = object_is_bright ? dark : bright;

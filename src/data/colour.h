@@ -27,5 +27,5 @@ void gs_colour_picture(uint64_t seed, gs_split split, uint32_t number,
  * fashion-mnist-small (6,000 + 1,000)? */
 bool gs_colour_is_name(const char *);
 
-/* Make one split with this seed. GS_E_FILE: the grey pictures are not installed; GS_E_MEMORY. */
+/* Create one split with this seed. GS_E_FILE: the grey pictures are not installed; GS_E_MEMORY. */
 gs_status gs_colour_make(const char *name, gs_split, uint64_t seed, gs_dataset *d);

@@ -136,7 +136,7 @@ static gs_status read_row(table *t) {
 
 /* ---- the set ---- */
 
-/* Test on every `each`-th row, train on all others; each 0: all rows. */
+/* Every `each`-th row is for testing, all others are for training; each 0: take all rows. */
 static gs_status take_rows(const table *t, gs_split split, size_t each, gs_dataset *d) {
     const size_t columns = (size_t)t->columns, rows = t->rows, tests = each ? rows / each : 0,
                  outputs = t->targets > 0 ? (size_t)t->targets : 1, inputs = columns - outputs;

@@ -63,7 +63,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-/* The errno of opening files in `path`; 0: they can be opened. */
+/* The errno from opening files in `path`; 0: they can be opened. */
 static int folder_error(const char *path) {
     struct stat s;
     if (stat(path, &s) != 0) return errno;
@@ -187,7 +187,7 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
     if (!colour && !found) {
         GS_TRY(find_folder(where, folder));
         GS_TRY(find_format(folder, &found));
-        if (!found) GS_TRY(gs_cifar_explain(folder)); /* not unpacked, for example */
+        if (!found) GS_TRY(gs_cifar_explain(folder)); /* for example an archive that was not unpacked */
         where = folder;
     }
     if (labels == GS_LABELS_COARSE && !(found && found->load == gs_cifar_load))
@@ -199,7 +199,7 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
                                   : missing(where, split, IMAGES);
 }
 
-/* The labels' names are those of Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017), in grey and in colour. */
+/* The class names are those of Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017), in grey and in colour. */
 static void name_classes(const char *where, gs_dataset *d) {
     static const char names[] =
         "T-shirt/top\ntrouser\npullover\ndress\ncoat\nsandal\nshirt\nsneaker\nbag\nankle boot";
@@ -390,7 +390,7 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
 
 /* ---- samples and their targets for a batch ---- */
 
-/* Labels become int32; targets stay floats. */
+/* Labels are converted to int32; targets stay floats. */
 static void copy_target(const gs_dataset *d, size_t sample, size_t i, void *targets) {
     const size_t k = (size_t)d->outputs, each = (size_t)gs_dataset_labels_each(d);
     if (d->targets)

@@ -24,7 +24,7 @@
 
 /* Class names, only for display. */
 typedef struct gs_class_names {
-    int count; /* 0: classes have only numbers */
+    int count; /* 0: the classes have no names */
     char **name;
 } gs_class_names;
 
@@ -45,7 +45,7 @@ typedef enum gs_labels { GS_LABELS_FINE, GS_LABELS_COARSE } gs_labels;
 /* How to read an image folder. All zero: the defaults. */
 typedef struct gs_folder_options {
     int size;         /* the sample's, which is (3, size, size); 0: GS_FOLDER_SIZE */
-    int loaders;      /* threads that decode; 0: 1 */
+    int loaders;      /* decoding threads; 0: 1 */
     bool skip_broken; /* replace a file that cannot be decoded */
 } gs_folder_options;
 
@@ -70,7 +70,7 @@ struct gs_dataset {
 
 /* How to read a text. All 0 with GS_TOKENS_UNSAID: the defaults. */
 typedef struct gs_text_options {
-    gs_tokens tokens;                /* UNSAID: those of the vocabulary, else characters */
+    gs_tokens tokens;                /* UNSAID: the vocabulary's kind, else characters */
     int context;                     /* tokens per window; 0: GS_CONTEXT */
     const gs_vocabulary *vocabulary; /* a loaded model's; NULL: the tokenizer's, else the text's own */
     const char *tokenizer;           /* a folder with byte pairs (bpe.h), or NULL */
@@ -86,9 +86,9 @@ bool gs_dataset_is_relative(const char *where);
 /* Would gs_dataset_load read `where` as an image folder? */
 bool gs_dataset_is_image_folder(const char *where);
 
-/* Formats of files in a folder: X(NAME, the word before "files"). A new format is a row here and a source file; --data,
- * its help and its messages follow. gs_NAME_is_at: does `where` hold such files? gs_NAME_load: load one split into an
- * empty data set; errors as gs_dataset_load. */
+/* Formats of files in a folder: X(NAME, the word before "files"). For a new format, add a row here and a source file;
+ * --data, its help and its messages follow from this table. gs_NAME_is_at: does `where` hold such files? gs_NAME_load:
+ * load one split into an empty data set; errors as gs_dataset_load. */
 #define GS_DATA_FORMATS(X) X(npy_set, ".npy") X(cifar, "CIFAR's") X(mnist, "MNIST's") X(csv_set, ".csv")
 #define GS_DECLARE(name, files)                                                                              \
     bool gs_##name##_is_at(const char *where);                                                               \
@@ -120,7 +120,7 @@ static inline size_t gs_dataset_target_bytes(const gs_dataset *d) {
                       : (size_t)gs_dataset_labels_each(d) * sizeof(int32_t);
 }
 
-/* GS_E_FORMAT names the first sample whose label is not below `classes`. Only for sets with labels. */
+/* GS_E_FORMAT names the first sample whose label is not below `classes`. Only for sets that have labels. */
 gs_status gs_dataset_check_labels(const gs_dataset *, int classes);
 
 /* Are the inputs token numbers, integers from 0 to vocabulary - 1? GS_E_FORMAT names the first input that is not;

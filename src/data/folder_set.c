@@ -64,7 +64,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* __MACOSX: left by a .zip, without pictures. */
+/* __MACOSX: a folder without pictures, created by unpacking some .zip files. */
 static int is_listed(const struct dirent *e) {
     return e->d_name[0] != '.' && strcmp(e->d_name, "__MACOSX") != 0;
 }
@@ -263,15 +263,15 @@ void gs_folder_list_free(gs_folder_list *l) {
 
 enum { PATH_SIZE = 8192 };
 
-/* The private tools of a thread that decodes. */
+/* The private tools of a decoding thread. */
 typedef struct tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
-    unsigned char *picture; /* a sample before it is changed */
+    unsigned char *picture; /* a sample before --augment changes it */
     struct tools *next;     /* in the list of spare tools */
 } tools;
 
-/* A request for samples that is in progress. */
+/* A request for samples in progress. */
 typedef struct reading {
     gs_folder_set *f;
     const gs_dataset *set;
@@ -353,8 +353,8 @@ static gs_status decode(tools *t, const void *file, size_t bytes, int size, cons
     return gs_fail(GS_E_MEMORY, "no memory to make it %d x %d", size, size);
 }
 
-/* File `i` of the list becomes out[3][size][size], cropped for sample `sample`. A failure names the path and the number
- * of the file. */
+/* Decode file `i` of the list to out[3][size][size], cropped for sample `sample`. A failure names the file's path and
+ * number. */
 static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_sample_request *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
@@ -420,7 +420,7 @@ static void note_failure(reading *r, size_t i, gs_status status) {
     gs_error_keep(&r->error, status);
 }
 
-/* Decode samples until none is left. Called with the lock held; released while decoding. */
+/* Decode samples until none is left. Call it with the lock held; it is released while decoding. */
 static void take_part(threads *all, reading *r) {
     tools *mine = all->spare;
     if (mine) all->spare = mine->next;

@@ -84,8 +84,8 @@ typedef struct gs_folder_set {
     struct gs_folder_threads *threads;
 } gs_folder_set;
 
-/* Load one split. GS_E_USAGE: an option out of range. Else as gs_folder_list_read; a training set may also report a
- * broken file. */
+/* Load one split. GS_E_USAGE: an option out of range. Other errors as in gs_folder_list_read; loading a training set
+ * may also report a broken file. */
 gs_status gs_folder_set_load(const char *where, gs_split, const gs_folder_options *, gs_dataset *d);
 void gs_folder_set_free(gs_folder_set *); /* NULL is allowed */
 

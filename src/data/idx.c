@@ -45,11 +45,11 @@ static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
     size_t bytes, count = 0;
     GS_TRY(gs_file_unzip_head(path, head, header, &bytes));
     if (bytes == header) GS_TRY(read_sizes(path, head, sizes, out, &count, text));
-    const size_t most = count ? header + count + 1 : INT32_MAX; /* a bad header: unzipping explains it */
+    const size_t most = count ? header + count + 1 : INT32_MAX; /* unzipping reports a bad header */
     const gs_status status = gs_file_unzip(path, most, &file, &bytes);
     if (status != GS_OK) return count ? gs_context(status, "its header states %s", text) : status;
     out->data = (unsigned char *)file;
-    if (bytes < header + count) /* count 0: no whole header */
+    if (bytes < header + count) /* count 0: a truncated header */
         return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (%s)", path, bytes,
                        header + count, count ? text : "the header alone");
     if (bytes > header + count)

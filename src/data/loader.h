@@ -37,7 +37,7 @@ gs_status gs_loader_create(const gs_dataset *set, const gs_schedule *, const gs_
                            double bytes_per_s, gs_loader **out);
 /* The bytes that a loader allocates for micro-batches of at most `most` samples. */
 size_t gs_loader_bytes(const gs_dataset *, size_t most);
-/* Allowed at any time, even while --throttle delays the loader; NULL is allowed. */
+/* May be called at any time, even while --throttle delays the loader; NULL is allowed. */
 void gs_loader_free(gs_loader *);
 
 /* Wait for the next micro-batch; the previous one becomes invalid. Calls after the last one are a bug. GS_E_FILE,

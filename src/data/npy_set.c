@@ -61,7 +61,7 @@ static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
     const bool known = a->sizes >= 2 && a->sizes <= 4;
     bool fits = known && a->size[0] <= UINT32_MAX;
     int s[3] = {1, 1, 1};
-    const int skip = a->sizes == 3 ? 0 : 1; /* (n,h,w) has no channels */
+    const int skip = a->sizes == 3 ? 0 : 1; /* (n,h,w) has no channel dimension */
     for (int i = 1; fits && i < a->sizes; i++) {
         fits = a->size[i] <= GS_SHAPE_MOST;
         s[i - skip] = fits ? (int)a->size[i] : 1;

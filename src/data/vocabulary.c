@@ -61,7 +61,7 @@ static gs_status read_character(const char *text, size_t at, const char *where, 
                    at + 1, line_of(text, at), (unsigned char)text[at], advice);
 }
 
-/* seen: a bit for each code. */
+/* seen: one bit per code point. */
 static bool is_seen(const uint32_t *seen, uint32_t code) {
     return seen[code / WORD] >> code % WORD & 1;
 }

@@ -30,8 +30,8 @@ enum {
 typedef struct gs_vocabulary {
     gs_tokens kind;
     int size;            /* tokens are 0 .. size - 1 */
-    uint32_t *character; /* chars: size code points, ascending; else NULL */
-    gs_bpe *bpe;         /* bpe; else NULL */
+    uint32_t *character; /* for chars: size code points, ascending; else NULL */
+    gs_bpe *bpe;         /* for bpe; else NULL */
 } gs_vocabulary;
 
 /* "chars", "bytes", "bpe"; "characters" or "character", "bytes", "tokens". */

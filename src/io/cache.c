@@ -19,7 +19,7 @@ bool gs_cache_path(const char *name, char *path, size_t size) {
     if (own && *own) {
         if (strcmp(own, "off") == 0) return false;
         length = snprintf(folder, sizeof folder, "%s", own);
-    } else if (xdg && *xdg == '/') { /* the standard: ignore a relative path */
+    } else if (xdg && *xdg == '/') { /* the XDG standard says to ignore a relative path */
         length = snprintf(folder, sizeof folder, "%s/gradsum", xdg);
     } else if (home && *home) {
         length = snprintf(folder, sizeof folder, "%s/.cache/gradsum", home);

@@ -22,7 +22,7 @@
 
 enum { MORE = 64 }; /* maximum bytes that the temporary name adds to the file's name */
 
-/* "-1a2b3c4d.tmp": this host. */
+/* "-1a2b3c4d.tmp": the end of names from this host. */
 static void ending(char text[16]) {
     struct utsname host;
     if (uname(&host) != 0) host.nodename[0] = '\0';
@@ -46,7 +46,7 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
         int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) return -1;
         if (fd < 0) continue;
-        /* between the two calls another process may have removed it as abandoned */
+        /* between open and lock, another process may have removed the file as abandoned */
         if (lock(fd) && fstat(fd, &s) == 0 && s.st_nlink > 0) return fd;
         close(fd);
     }
@@ -207,7 +207,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     return open_temporary(w, size);
 }
 
-/* Make the new name survive a power failure. The file is complete already, so errors do not matter. */
+/* Make the new name survive a power failure. The file is already complete, so errors do not matter. */
 static void sync_folder_of(const char *path) {
     char folder[PATH_MAX];
     const int fd = split(path, folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -227,7 +227,7 @@ bool gs_file_is_same(const char *a, const char *b) {
     return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* The first bytes and the file name extension of each kind. */
+/* The first bytes and the file name extension for each kind. */
 static const struct {
     const char *what, *format, *ending, *begins[4];
 } kinds[] = {
@@ -325,7 +325,7 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 }
 
 void gs_file_remove_folder(const char *path) {
-    if (rmdir(path) == 0) return; /* works for an empty folder even without free descriptors, unlike nftw */
+    if (rmdir(path) == 0) return; /* unlike nftw, works for an empty folder without free descriptors */
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -36,7 +36,7 @@ typedef struct gs_foreign {
 
 /* Recognize a file by its first bytes, up to 512; NULL: unknown. */
 const gs_foreign *gs_foreign_of(const void *data, size_t bytes);
-/* GS_E_FORMAT: "PATH is a pickle of Python; wanted ...". */
+/* Fails with GS_E_FORMAT: "PATH is a pickle of Python; wanted ...". */
 gs_status gs_foreign_fail(const gs_foreign *, const char *path, const char *wanted);
 /* For a reader that failed with `status`: gs_foreign_fail if the file is recognized, else `status` and its message
  * unchanged. */
@@ -76,7 +76,7 @@ void gs_file_writer_discard(gs_file_writer *w);
 
 /* Remove a folder's abandoned temporary files: made on this host, by this user, and not locked. */
 void gs_file_clean_folder(const char *folder);
-/* Make the folder and its parents; true also if it exists. False: see errno. */
+/* Create the folder and its parents; true also if it already exists. False: see errno. */
 bool gs_file_make_folders(const char *path);
 /* Remove a folder with its contents, as far as permitted. */
 void gs_file_remove_folder(const char *path);

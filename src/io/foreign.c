@@ -43,7 +43,7 @@ static const gs_foreign html = {"an HTML page", "such a page often comes in plac
                         hole = {"a file that begins with zeros, as a download that has not ended leaves one",
                                 NULL};
 
-/* The first entry's name gives the kind of archive. */
+/* The first entry's name reveals the kind of archive. */
 static const gs_foreign *kind_of_zip(const char *head, size_t bytes) {
     size_t length = bytes > ZIP_NAME ? (unsigned char)head[ZIP_NAME_LENGTH] : 0;
     if (length > bytes - ZIP_NAME) length = 0;

@@ -22,7 +22,7 @@ cJSON *gs_json_number(double);
 cJSON *gs_json_text(const char *);
 cJSON *gs_json_same(cJSON *);
 
-/* A C value as JSON, by its type: a number, true or false, a text, or JSON itself. */
+/* Converts a C value to JSON according to its type: a number, true or false, a text, or JSON itself. */
 #define GS_JSON(value)                                                                                       \
     _Generic((value),                                                                                        \
         bool: cJSON_CreateBool,                                                                              \

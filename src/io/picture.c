@@ -1,4 +1,4 @@
-/* Both libraries report errors by longjmp to the calling function. */
+/* Both libraries report errors with a longjmp to the calling function. */
 #include "io/picture.h"
 
 #include <setjmp.h>
@@ -236,7 +236,7 @@ static gs_status begin_png(png_decoder *d, const unsigned char *data, size_t byt
     return GS_OK;
 }
 
-/* Convert any PNG to 8 bits of red, green and blue. */
+/* Convert any PNG to 8-bit red, green and blue. */
 static gs_status size_png(png_decoder *d, int *width, int *height) {
     if (setjmp(png_jmpbuf(d->png))) return broken_png(d);
     png_set_strip_16(d->png);

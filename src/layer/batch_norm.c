@@ -39,7 +39,7 @@ static gs_status batch_norm_plan(gs_layer *l, gs_shape in) {
     const int dims[] = {in.c};
     me->sizes = (gs_batch_norm_sizes){.c = in.c, .plane = in.h * in.w, .eps = 1e-5f, .momentum = 0.1f};
     l->out = in;
-    l->flops = 7.0 * (double)gs_shape_size(in); /* mean, variance, normalise: 1 + 3 + 3 */
+    l->flops = 7.0 * (double)gs_shape_size(in); /* for mean, variance and y: 1 + 3 + 3 */
     GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));
     GS_TRY(gs_layer_parameter_filled(l, "bias", 1, dims, 0));
     GS_TRY(gs_layer_state(l, "running_mean", 1, dims, 0));

@@ -1,4 +1,4 @@
-/* Binding a model: pointers into the flat arrays, and buffers for its layers. */
+/* Binding a model: its layers get pointers into the flat arrays, and buffers. */
 #include <stdlib.h>
 
 #include "core/shard.h"
@@ -132,7 +132,7 @@ static gs_status allocate_offloaded(gs_layer *root, gs_lifetimes *lifetimes, siz
     return GS_OK;
 }
 
-/* The decisions of gs_buffer_plan_backward. */
+/* The results of gs_buffer_plan_backward and the arena, for bind_y_and_dx. */
 typedef struct placing {
     const gs_lifetimes *lifetimes;
     const gs_arena *arena;

@@ -7,7 +7,7 @@
 
 typedef struct conv2d {
     gs_layer base;
-    gs_conv2d_sizes sizes; /* in and out are known after plan */
+    gs_conv2d_sizes sizes; /* plan sets in and out */
 } conv2d;
 
 static gs_status conv2d_plan(gs_layer *l, gs_shape in) {

@@ -102,7 +102,7 @@ struct gs_layer {
     bool lent;
     size_t at;     /* offset of its parameters, or those of the layers in it, in the flat arrays */
     double flops;  /* for one sample's forward; a multiply-add counts as 2; includes the bias */
-    bool needs_dx; /* false if no layer before this one has parameters */
+    bool needs_dx; /* false if no earlier layer has parameters */
     bool y_over_x, dx_over_dy; /* the layer works in place and has no y, or no dx, of its own */
 
     /* bound */
@@ -175,7 +175,7 @@ static inline bool gs_layer_is_called(const gs_layer *l) {
     return !l->fused && !l->other_stage;
 }
 
-/* Its weight: its first tensor, or a borrowed one. */
+/* The layer's weight: its first tensor, or a borrowed one. */
 static inline const gs_param *gs_layer_weight(const gs_layer *l) {
     return l->borrowed ? l->borrowed : &l->param[0];
 }

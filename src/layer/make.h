@@ -133,7 +133,7 @@ GS_API gs_layer *gs_embedding(int rows, int width);
 /* Returns l, whose initial weights will be normal with mean 0 and this standard deviation, and whose bias will be 0.
  * Returns NULL for NULL. */
 GS_API gs_layer *gs_layer_with_std(gs_layer *l, float std);
-/* Runs the layers in order. Takes over the layers (not the array); NULL if one of them is NULL. */
+/* Runs the layers in order. Owns the layers from then on (not the array); NULL if one of them is NULL. */
 GS_API gs_layer *gs_sequential(int count, gs_layer *const *layers);
-/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
+/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Owns both from then on. */
 GS_API gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);

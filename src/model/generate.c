@@ -10,8 +10,8 @@ struct gs_generator {
     gs_model *model;
     gs_sampling sampling;
     size_t texts, context;
-    int vocabulary; /* tokens, and logits */
-    int known;      /* tokens that may be drawn */
+    int vocabulary; /* the number of tokens, and of logits */
+    int known;      /* tokens 0 .. known - 1 may be drawn */
     int *window;    /* (texts, context): the tokens that the model sees */
     size_t count;   /* tokens per text in the window ... */
     size_t past;    /* ... and how many of them are already processed */
@@ -132,7 +132,7 @@ static int largest_of(const float *x, int count) {
     return best;
 }
 
-/* In [0, 1), with 53 bits. */
+/* A number in [0, 1) with 53 random bits. */
 static double uniform(uint64_t seed, uint64_t text, uint64_t token) {
     uint32_t word[4];
     gs_philox(seed, gs_stream_hi(GS_STREAM_GENERATE, text), token, word);
@@ -182,7 +182,7 @@ void gs_generator_know(gs_generator *g, int known) {
     g->known = known;
 }
 
-/* Process the new tokens: computes the logits of the last token of each text. */
+/* Process the new tokens and compute the logits for the last token of each text. */
 static gs_status run(gs_generator *g) {
     gs_device *d = g->model->device;
     const size_t tokens = g->count - g->past, outputs = (size_t)g->vocabulary;

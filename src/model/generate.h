@@ -35,7 +35,7 @@ gs_status gs_model_cache(gs_model *);
 typedef struct gs_generator gs_generator;
 
 typedef struct gs_sampling {
-    float temperature; /* 0: always the likeliest token; at most GS_TEMPERATURE_MOST */
+    float temperature; /* 0: always the most likely token; at most GS_TEMPERATURE_MOST */
     int top_k;         /* 0: all tokens */
     uint64_t seed;
 } gs_sampling;

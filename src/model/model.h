@@ -23,8 +23,8 @@ typedef struct gs_model {
     gs_shape in, out;
     gs_scaling scaling;                     /* for the training inputs; GS_NOT_SCALED until set */
     const struct gs_vocabulary *vocabulary; /* the training text's, not owned; NULL: not a text */
-    size_t params;                          /* trained floats in `weights` */
-    size_t saved;                           /* all floats in `weights`, state included */
+    size_t params;                          /* number of trained floats in `weights` */
+    size_t saved;                           /* number of all floats in `weights`, including state */
     gs_param **param; /* param_count parameters in the order of `weights`; then state, up to saved_count */
     int param_count, saved_count;
     double flops_forward, flops_backward; /* for one sample; backward without the first layer's dx */
@@ -34,7 +34,7 @@ typedef struct gs_model {
     gs_loss loss;
     /* For training with GS_SOFTMAX_CROSS_ENTROPY: see softmax_cross_entropy_forward in backend.h. 0 until set. */
     float label_smoothing;
-    bool knows_labels;        /* the data set was checked: the loss need not check each label */
+    bool knows_labels;        /* the data set was checked, so the loss need not check each label */
     gs_mem weights;           /* `saved` floats */
     float *offloaded_weights; /* the weights if GS_OFFLOAD_WEIGHTS is set (alloc_offloaded), else NULL */
     /* Operators cannot access the offloaded weights: `weights` holds only the state, at its usual offset, and layers

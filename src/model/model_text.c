@@ -139,7 +139,7 @@ typedef struct size2d {
     int h, w;
 } size2d;
 
-/* A number from digits, up to NUMBER_MOST; -1: anything else. */
+/* The value of a word of digits, up to NUMBER_MOST; -1 for anything else. */
 static int whole_number(const char *digits, size_t length) {
     int number = 0;
     if (length == 0) return -1;
@@ -595,7 +595,7 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     words_begin(&p->words, block->body);
     GS_TRY(parse_list(p, "';'", a));
     if (!word_is(p->words.here, ";")) return words_wrong(&p->words, "expected ',' or ';'");
-    for (int i = first; i < a->count; i++) a->layer[i]->block = use; /* the outermost block wins */
+    for (int i = first; i < a->count; i++) a->layer[i]->block = use; /* the outermost block overrides */
     p->words = after;
     p->blocks = named;
     p->depth--;

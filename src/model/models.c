@@ -3,7 +3,7 @@
 #include "model/model_text.h"
 
 const gs_named_model gs_models[] = {
-    /* Softmax regression, the simplest classifier: a weight for each pixel and class. */
+    /* Softmax regression, the simplest classifier: one weight per pixel and class. */
     {"softmax", .text = "flatten, linear 10"},
 
     /* A multi-layer perceptron. */

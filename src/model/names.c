@@ -33,7 +33,7 @@ static gs_status no_name(const gs_layer *l) {
                    l->name, l->ops->name);
 }
 
-/* The tensors of one layer: "conv1" -> "conv1.weight". */
+/* Name the tensors of one layer: "conv1" -> "conv1.weight". */
 static void name_layer(const naming *n, const gs_layer *l, const char *as) {
     for (int i = 0; i < n->model->saved_count; i++)
         for (int p = 0; p < l->params; p++) {

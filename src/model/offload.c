@@ -15,7 +15,7 @@ typedef struct piece {
 typedef struct unit {
     piece *y; /* a part of the list of all pieces */
     int pieces;
-    size_t first, params;  /* its weights in the flat array */
+    size_t first, params;  /* the range of its weights in the flat array */
     const gs_param *table; /* another unit's table, tied to this unit */
     int window;            /* the window for its weights */
     bool stays;            /* always in its window */
@@ -32,7 +32,7 @@ typedef struct gs_model_offload {
     gs_mem *window; /* two, and one for each unit that stays; GS_NONE if operators work in place */
     int *holds;     /* the unit whose weights a window holds; 0: none, or outdated ones */
     int windows;
-    int now; /* the computing unit */
+    int now; /* the unit that is computing */
     bool backward;
     uint64_t last; /* the last copy */
 } gs_model_offload;

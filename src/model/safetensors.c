@@ -248,7 +248,7 @@ static void match_dims(const gs_param *p, bool transposed, int dims[4]) {
     for (int d = 0; d < p->ndim; d++) dims[d] = p->dims[transposed ? p->ndim - 1 - d : d];
 }
 
-/* As text: "(32,1,3,3)". */
+/* That shape as text: "(32,1,3,3)". */
 static void match_shape(const gs_param *p, bool transposed, char *text, size_t size) {
     int dims[4];
     match_dims(p, transposed, dims);
@@ -571,7 +571,7 @@ static gs_status transpose(const float *w, size_t rows, size_t columns, float **
     return GS_OK;
 }
 
-/* A tied model cannot load a file whose output layer differs from the embedding. */
+/* Fails if the file's output layer differs from the embedding, which a tied model cannot represent. */
 static gs_status check_tied_output(tensor_file *f, const match *m, const float *table) {
     const file_tensor *t = match_tied_output(m);
     const size_t count = m->model->param[0]->count;

@@ -41,7 +41,7 @@ typedef enum gs_lr_schedule_kind {
     GS_SCHEDULE_COSINE
 } gs_lr_schedule_kind;
 
-enum { GS_LR_DROPS = 8, GS_LR_SCHEDULE_TEXT = 256 /* bytes of any as text */ };
+enum { GS_LR_DROPS = 8, GS_LR_SCHEDULE_TEXT = 256 /* bytes for any schedule as text */ };
 
 /* The value of --schedule. All zero: constant. */
 typedef struct gs_lr_schedule {

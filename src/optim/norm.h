@@ -27,7 +27,7 @@
 
 #include "optim/optimizer.h"
 
-/* sqrt(sum x^2); infinity or NaN if an x is. */
+/* sqrt(sum x^2); infinite or NaN if an x is. */
 double gs_norm_of(const gs_squares *);
 
 /* The norm of x[0] .. x[count - 1], on the device. GS_E_OPENCL. */

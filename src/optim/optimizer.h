@@ -68,7 +68,7 @@ struct gs_optimizer {
     const gs_optimizer_ops *ops;
     float lr, momentum, weight_decay; /* lr: for the next update (lr_rule.h) */
     float beta1, beta2, epsilon; /* its defaults, unless the caller sets others before the first update */
-    /* The largest norm of a gradient (gs_optimizer_clip). 0, the default: no limit. */
+    /* The largest allowed norm of the gradient (gs_optimizer_clip). 0, the default: no limit. */
     float clip;
     double norm;              /* with clip: the norm of the last update's gradient, before clipping */
     gs_loss_scale loss_scale; /* for the gradients; its scale is 0 unless the caller sets it */

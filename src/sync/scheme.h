@@ -94,7 +94,7 @@ GS_API int gs_fold_rank(const gs_fold *, int place); /* the rank at a place */
 GS_API gs_status gs_fold_in(gs_sync *, const gs_fold *, float *data, size_t count);
 GS_API gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 
-/* The cost of both together, and their time. */
+/* The cost of fold_in and fold_out together, and their time. */
 GS_API void gs_fold_cost(const gs_fold *, int rank, const gs_sync_array *, gs_sync_cost *);
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *);
 

@@ -132,7 +132,7 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
         if (!gs_layer_is_called(l) || has_no_y(l)) continue;
         if (gs_layer_is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
         if (l->children > 0 && l->ops->buffers == GS_VIEW) {
-            if (!gs_layer_is_sequence(l)) { /* its offset is unknown */
+            if (!gs_layer_is_sequence(l)) { /* where its y is stored is unknown */
                 d->count = 0;
                 return true;
             }
