@@ -12,9 +12,9 @@
 typedef struct gs_backend gs_backend;
 
 /* The precision of products in linear, conv2d and attention. In 16 bits their factors are rounded to nearest before the
- * multiplication; sums stay f32. The backward of other operators rounds what it reads from forward (backend.h). If the
- * backend can, it also stores activations and their gradients in 16 bits (layer/memory/half_storage.h). Everything else
- * in memory stays f32. Set the precision before a model is bound to the device. */
+ * multiplication; sums stay f32. The backward of other operators rounds forward's arrays that it reads (backend.h). If
+ * the backend can, it stores activations and their gradients in 16 bits too (layer/memory/half_storage.h). Everything
+ * else stays f32. Set the precision before a model is bound to the device. */
 typedef enum gs_precision {
     GS_PRECISION_F32,
     GS_PRECISION_BF16,
@@ -69,7 +69,7 @@ struct gs_device {
     size_t max_alloc;       /* maximum bytes of one allocation; 0: no limit */
     bool dry;               /* gs_device_set_dry */
     bool no_fusion;         /* every layer runs separately (layer/sequential.c): a record has each y */
-    unsigned offload;       /* what is stored outside its memory (backend.h: alloc_offloaded); 0: nothing */
+    unsigned offload;       /* data stored outside its memory (backend.h: alloc_offloaded); 0: none */
     const char *offload_folder;         /* for the files that cpu maps (io/mapped.h); NULL: the default */
     gs_offload_times offload_times;     /* so far */
     gs_offload_watcher offload_watcher; /* called for later fetches and offloads */

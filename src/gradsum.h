@@ -22,12 +22,12 @@
  *
  * More headers, for those who want to look into a step or write a part of it:
  *
- *     layer/make.h                          the layers that there are, and how to write one
+ *     layer/make.h                          all layers, and how to write one
  *     model/model.h, optim/optimizer.h      forward, loss, backward and update, called one by one
- *     sync/scheme.h                         the sum of gradients: the schemes, and what they are made of
+ *     sync/scheme.h                         the sum of gradients: the schemes, and their building blocks
  *     comm/create.h, comm/comm.h            messages and collectives between threads or processes; transports
  *     backend.h                             the operators of a device, and its memory
- *     data/order.h, core/philox.h           who sees which sample, when; random numbers
+ *     data/order.h, core/philox.h           which worker sees which sample in which step; random numbers
  *
  * Threads: only one thread at a time may use a device, a trainer or a comm; different ones may be used at the same
  * time. A data set is read-only: any number of threads and trainers may share it. */
@@ -140,7 +140,7 @@ typedef struct gs_layer gs_layer;
  * linear 10", "2 x (conv 32 3x3 pad 1, relu), residual (linear 8, relu, linear 8)"; `gradsum model --help` prints the
  * grammar. Names stand for whole models: "mlp", "lenet", "resnet20", "gpt". Shapes follow from the sample's shape.
  *
- * Give your own layer a word: from now on `make` makes the layer for this word in a text. Several workers can then
+ * Give your own layer a word: from now on `make` creates the layer for this word in a text. Several workers can then
  * train it, and it can be saved and loaded. Call this before other threads use models. GS_E_USAGE: the word is taken,
  * or is not a word. */
 GS_API gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void));

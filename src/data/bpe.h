@@ -1,10 +1,10 @@
 /* Byte pairs: GPT-2's tokens. A text is cut into words and a word into bytes; then bytes are merged.
  *
  *     words    's 't 're 've 'm 'll 'd | letters | digits | other signs, each of the last three after at most one space
- *              | white space, whose last character is left to the next word
+ *              | white space, except its last character, which belongs to the next word
  *     bytes    each byte is a token
  *     merges   a list of pairs of tokens, each with the token that it becomes. Of all pairs of neighbours in a word
- *              the earliest in the list is joined, at its first occurrence; this repeats until no pair is in the list
+ *              the earliest in the list is merged, at its first occurrence; this repeats until no pair is in the list
  *
  *     " lower" with the merges  l o, lo w, e r, Ġ low:
  *     Ġ l o w e r -> Ġ lo w e r -> Ġ low e r -> Ġ low er -> Ġlow er

@@ -2,8 +2,8 @@
  *
  *     chars   the characters of a text (Unicode code points, written as UTF-8), each once, sorted by code point:
  *             token i is character i. "abba c" has the vocabulary " abc" and the tokens 1 2 2 1 0 3
- *     bytes   the 256 bytes: token i is byte i. Takes any file
- *     bpe     byte pairs (bpe.h), from a list made elsewhere, such as GPT-2's. Takes any text
+ *     bytes   the 256 bytes: token i is byte i. Encodes any file
+ *     bpe     byte pairs (bpe.h), from an existing list, such as GPT-2's. Encodes any text
  *
  * A model's file holds the vocabulary it was trained with (model/safetensors.h): its tokens mean nothing in another
  * one. */

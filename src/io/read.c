@@ -47,7 +47,7 @@ static gs_status too_large(const char *path, uint64_t size, uint64_t most) {
                    (unsigned long long)most);
 }
 
-/* Terminate a text with a 0, or free what was read of it. */
+/* Terminate a text with a 0, or after a failure free the part that was read. */
 static gs_status ended(gs_status status, char **text, size_t bytes) {
     if (status == GS_OK)
         (*text)[bytes] = '\0';

@@ -1,13 +1,13 @@
 /* Element-wise layers: each element of y depends on one element of x, through an operator of backend.h. Layers whose
  * backward reads y may work in place; the others need x and therefore a separate y.
  *
- *     relu      max(x, 0): what is negative becomes 0               dx = dy where y > 0, else 0
+ *     relu      max(x, 0): negative elements become 0               dx = dy where y > 0, else 0
  *     tanh      the hyperbolic tangent                              dx = dy (1 - y^2)
  *     sigmoid   1 / (1 + exp(-x))                                   dx = dy y (1 - y)
  *     silu      x s, s = 1 / (1 + exp(-x)), also known as swish     dx = dy s (1 + x (1 - s))
  *     softplus  log(1 + exp(beta x)) / beta: relu, but smooth       dx = dy / (1 + exp(-beta x))
- *     gelu      x Phi(x): each number is weighted by how many       dx = dy (Phi(x) + x phi(x));
- *               are smaller, if they are normally distributed           with tanh: see backend.h
+ *     gelu      x Phi(x): x times the probability that a            dx = dy (Phi(x) + x phi(x));
+ *               standard normal variable is below x                     with tanh: see backend.h
  *
  * Sources: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network function approximation in
  * reinforcement learning" (Neural Networks 107, 2018), for silu; Hendrycks, Gimpel, "Gaussian error linear units

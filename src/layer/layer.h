@@ -24,8 +24,8 @@ typedef enum gs_rerun {
     GS_RERUN_WHOLE
 } gs_rerun;
 
-/* The memory plan's decisions for a layer. The plan is made once for the whole net, when it is bound, and carried out
- * around the layer's forward and backward. */
+/* The memory plan's decisions for a layer. The plan is made once for the whole net, at binding, and carried out around
+ * the layer's forward and backward. */
 typedef struct gs_layer_memory {
     int y_buffer, dx_buffer; /* indices of its two arena buffers; below 0: its own buffer, or none */
     int backward_step;       /* steps of backward that are done once its own is (gs_buffer_plan.now) */

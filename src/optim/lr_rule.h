@@ -1,6 +1,6 @@
 /* How the learning rate depends on the global batch, and the warm-up that a large rate needs.
  *
- *     k       = batch / base batch                    how many times the batch that `lr` was found for
+ *     k       = batch / base batch                    the base batch is the one for which `lr` was found
  *     scaled  = lr            none
  *               lr k          linear
  *               lr sqrt(k)    sqrt

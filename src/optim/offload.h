@@ -4,7 +4,7 @@
  *     block        | 0 | 1 | 2 | 3 | ...                             of each vector GS_OFFLOAD_BLOCK floats
  *
  *     worker       forward, backward | update 0    | update 1            | update 2            | ...
- *     beside it    fetch 0           | fetch 1, 2  | put 0 back, fetch 3 | put 1 back, fetch 4 |
+ *     meanwhile    fetch 0           | fetch 1, 2  | put 0 back, fetch 3 | put 1 back, fetch 4 |
  *
  * With --offload weights, the weights are fetched in the same blocks, with or without the vectors.
  *

@@ -1,5 +1,5 @@
-/* Scheme "halving_doubling": Rabenseifner's algorithm. The partners are those of recursive_doubling.c, but a
- * rank never sends what its partner does not need. With 4 ranks and the array cut into chunks a, b, c, d:
+/* Scheme "halving_doubling": Rabenseifner's algorithm. The partners are those of recursive_doubling.c, but a rank never
+ * sends data that its partner does not need. With 4 ranks and the array cut into chunks a, b, c, d:
  *
  *     halving (reduce-scatter): keep one half of the current chunks, send the other half, add the incoming half
  *

@@ -10,9 +10,9 @@
  * in 16 bits or nothing is. A residual's branches end in the same format too, since they are added. These stay in f32:
  *
  *     the model's input and outputs: token numbers must be exact, and a loss subtracts logits from each other
- *     x and y of layers whose sums have an order (tensor.h), and outside of pairs with divided sequences (sequence.h):
- *         what workers send each other there are sums and parts of them, in f32
- *     x and y of layers that are not the library's
+ *     x and y of layers whose sums have a fixed order (tensor.h), or outside pairs with divided sequences (sequence.h):
+ *         there workers send each other sums and parts of sums, in f32
+ *     x and y of layers from outside the library
  *
  * In a tensor group the ranks' contributions are added in f32, in memory that all layers share (gs_arena.sums), and
  * rounded once. Pipeline stages store activations as the whole model does, wherever it is cut: between stages they are

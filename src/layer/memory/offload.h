@@ -3,8 +3,8 @@
  * the outermost sequence that has something to offload (a y with --offload activations, weights with --offload
  * weights), with the layers after it that have nothing or work in place; or it is a segment.
  *
- *     forward     unit i | i + 1          | i + 2              | i + 3: others may lie there
- *     its y       made   | read, offload  | still on its way   |
+ *     forward     unit i | i + 1          | i + 2              | i + 3: its memory is free
+ *     its y       made   | read, offload  | still being copied |
  *     backward                              unit i + 2         | i + 1  | i
  *     its y                                 fetched            | read   | read
  *
