@@ -153,7 +153,7 @@ static const struct format {
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* The one format whose files are there; NULL: none. GS_E_FORMAT: two formats. A table next to other samples describes
- * them (Kaggle's train.csv) and does not count; so it is the last row. */
+ * them (Kaggle's train.csv) and does not count, so tables are the last row. */
 static gs_status find_format(const char *where, const struct format **found) {
     *found = NULL;
     for (int i = 0; i < FORMATS; i++) {

@@ -109,8 +109,8 @@ GS_API gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int str
 #define GS_DECLARE(name, what) GS_API gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
-/* gs_layer *gs_dropout(float), and so on: layers with one number as their setting. words_READ in model_text.c reads it
- * in a model text; then come USAGE, and the description of the expected number. */
+/* gs_layer *gs_dropout(float), and so on: layers with one number as their setting, which words_READ of model_text.c
+ * reads. The texts: usage, the number expected after the word, and the effect. */
 /* clang-format off */
 #define GS_NUMBER_LAYERS(X) \
     X(group_norm, int, count, "group_norm GROUPS", "the number of groups of group_norm", \
