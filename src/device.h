@@ -1,4 +1,4 @@
-/* An open device, and what to call before the first one is opened. gradsum.h lists and opens devices; backend.h says
+/* An open device, and functions to call before opening the first one. gradsum.h lists and opens devices; backend.h says
  * what they compute. */
 #pragma once
 
@@ -11,10 +11,10 @@
 
 typedef struct gs_backend gs_backend;
 
-/* The precision of products in linear, conv2d and attention. In 16 bits their inputs are rounded to nearest before the
- * multiplication; sums stay f32. Backward of other operators rounds what it reads of forward (backend.h). If the
- * backend can, activations and their gradients are stored in 16 bits too (layer/memory/half_storage.h). Everything else
- * in memory stays f32. Set the precision before a model is bound to the device. */
+/* The precision of products in linear, conv2d and attention. In 16 bits their factors are rounded to nearest before the
+ * multiplication; sums stay f32. The backward of other operators rounds forward's arrays that it reads (backend.h). If
+ * the backend can, it stores activations and their gradients in 16 bits too (layer/memory/half_storage.h). Everything
+ * else stays f32. Set the precision before a model is bound to the device. */
 typedef enum gs_precision {
     GS_PRECISION_F32,
     GS_PRECISION_BF16,
@@ -22,37 +22,37 @@ typedef enum gs_precision {
     GS_PRECISIONS
 } gs_precision;
 
-/* What may lie outside of a device's memory: bits of gs_device.offload. */
+/* What may be stored outside a device's memory: bits of gs_device.offload. */
 typedef enum gs_offload {
     GS_OFFLOAD_OPTIMIZER = 1,   /* the optimiser's vectors */
-    GS_OFFLOAD_ACTIVATIONS = 2, /* y of the layers, from forward to backward */
+    GS_OFFLOAD_ACTIVATIONS = 2, /* y of the layers, between forward and backward */
     GS_OFFLOAD_WEIGHTS = 4,
-    GS_OFFLOADS = 7 /* all of them */
+    GS_OFFLOADS = 7 /* all of the above */
 } gs_offload;
 
 /* A finished fetch or offload; times by gs_seconds(). */
 typedef struct gs_offload_transfer {
     double start, end;
     size_t bytes;
-    int kind; /* what it is used for: a gs_memory_kind */
+    int kind; /* its use: a gs_memory_kind */
     bool fetched;
 } gs_offload_transfer;
 
-/* Called when the copy is known to be done: by the copying thread (cpu/offload.c), or by the worker for an OpenCL
- * device. `step` is the step that asked for the copy. moved may be NULL. */
+/* Called once the copy is known to be done: by the copying thread (cpu/offload.c), or by the worker for an OpenCL
+ * device. `step` is the step that requested the copy. moved may be NULL. */
 typedef struct gs_offload_watcher {
     void (*moved)(void *context, uint64_t step, const gs_offload_transfer *);
     void *context;
     uint64_t step;
 } gs_offload_watcher;
 
-/* What offloading cost: seconds in which something was fetched or written back, seconds for which the worker waited,
+/* The cost of offloading: seconds during which something was fetched or written back, seconds that the worker waited,
  * and bytes fetched. */
 typedef struct gs_offload_times {
     double busy, waited, bytes;
 } gs_offload_times;
 
-/* The share that was hidden behind the worker's own work: 1 - waited / busy. */
+/* The share of the copying hidden behind the worker's own work: 1 - waited / busy. */
 static inline double gs_offload_hidden(gs_offload_times t) {
     return t.waited < t.busy ? 1 - t.waited / t.busy : 0;
 }
@@ -60,55 +60,54 @@ static inline double gs_offload_hidden(gs_offload_times t) {
 /* An open device. Each worker opens its own. */
 struct gs_device {
     const gs_backend *ops;
-    char name[48];          /* what was asked for: "cpu", "cl:0.0", "cl:0.0/1of2" */
+    char name[48];          /* as requested: "cpu", "cl:0.0", "cl:0.0/1of2" */
     char description[160];  /* for people: "AMD EPYC, 2 threads, OpenBLAS SkylakeX" */
-    gs_precision precision; /* of the products; f32 unless the caller sets another */
+    gs_precision precision; /* of products; f32 unless the caller sets another one */
     bool fixed_order;       /* inference: forward gives the same bits for any number of threads */
-    gs_ledger memory;       /* what is allocated, by kind: by the backend, and on the host by the worker */
-    gs_memory_kind kind;    /* of what is allocated next (gs_alloc) */
-    size_t max_alloc;       /* bytes of one allocation, at most; 0: no limit */
+    gs_ledger memory;       /* allocations by kind, recorded by the backend and, on the host, by the worker */
+    gs_memory_kind kind;    /* kind of the next allocation (gs_alloc) */
+    size_t max_alloc;       /* maximum bytes of one allocation; 0: no limit */
     bool dry;               /* gs_device_set_dry */
-    bool no_fusion;         /* every layer runs itself (layer/sequential.c), so that a record has all y */
-    unsigned offload;       /* what lies outside of its memory (backend.h: alloc_offloaded); 0: nothing */
-    const char *offload_folder;         /* of the files that cpu maps (io/mapped.h); NULL: the default */
+    bool no_fusion;         /* every layer runs separately (layer/sequential.c): a record has each y */
+    unsigned offload;       /* data stored outside its memory (backend.h: alloc_offloaded); 0: none */
+    const char *offload_folder;         /* for the files that cpu maps (io/mapped.h); NULL: the default */
     gs_offload_times offload_times;     /* so far */
-    gs_offload_watcher offload_watcher; /* called for what is fetched and offloaded next */
-    void *state;                        /* the backend's own */
+    gs_offload_watcher offload_watcher; /* called for later fetches and offloads */
+    void *state;                        /* the backend's own data */
 };
 
-/* A dry run: from here on this device computes nothing. The ledger records allocations as usual, but they take no
- * memory; reads give 0. The calls of a run then show what memory it would take. Call it before the first allocation. */
+/* A dry run: from now on this device computes nothing. The ledger records allocations as usual, but they use no memory;
+ * reads return 0. The calls of a run then show how much memory it would need. Call it before the first allocation. */
 void gs_device_set_dry(gs_device *);
 
-/* Only the decision of gs_cpu_choose_kernels: a better OPENBLAS_CORETYPE than `chosen` for this machine, or NULL. */
+/* Only the decision of gs_cpu_choose_kernels: an OPENBLAS_CORETYPE better than `chosen` for this machine, or NULL. */
 const char *gs_cpu_better_kernels(const char *chosen, bool avx512);
 bool gs_cpu_has_avx512(void);
-/* The number of threads for which this process has cores, by its affinity and its CPU quota; at least 1. */
+/* The number of threads for which this process has cores, according to its affinity and CPU quota; at least 1. */
 int gs_cpu_cores(void);
 
-/* Set PoCL's environment variables, where they are not set yet, to what suits us best. Call this too at the beginning
+/* Set PoCL's environment variables, unless they are already set, to what suits us best. Call this too at the beginning
  * of main(); without it everything works, but more slowly.
  *   POCL_WORK_GROUP_SPECIALIZATION=0
- *       Otherwise PoCL compiles a kernel anew for each work-group size it meets. One version for all sizes is as fast
+ *       Otherwise PoCL compiles a kernel again for each work-group size it meets. One version for all sizes is as fast
  *       here, and the binary that is kept for the next run is complete.
  *   POCL_AFFINITY=1
  *       Thread i stays on core i. PoCL's threads sleep after each kernel, and Linux tends to wake two of them on one
- *       core while another is idle. Only if this process is `alone` (not one of several of a run) and may use all
- *       cores. */
+ *       core while another is idle. Only if this process is `alone` (the only one of its run) and may use all cores. */
 void gs_cl_choose_settings(bool alone);
 
 /* Make sure that PoCL can write its compiled kernels. Call this at the beginning of main(), before any thread is
- * started. If its folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) cannot be written to or has no 8 MB free,
- * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR becomes a new folder in TMPDIR. A normal exit removes it, and a later
- * call removes what killed processes of this user have left. If no folder can be made, opening a PoCL device fails with
- * GS_E_FILE and says why. */
+ * started. If PoCL's folder (POCL_CACHE_DIR, else one in XDG_CACHE_HOME or HOME) is not writable or has no 8 MB free,
+ * or if POCL_CACHE_DIR is empty, POCL_CACHE_DIR is set to a new folder in TMPDIR. A normal exit removes that folder,
+ * and a later call removes those left by killed processes of this user. If no folder can be made, opening a PoCL device
+ * fails with GS_E_FILE and says why. */
 void gs_cl_choose_cache(void);
 
-/* "cpu" devices opened from now on use a copy of their table in which `edit` has replaced functions; NULL restores the
- * library's own. `edit` always receives the library's own table. This is for trying an operator in the running
- * framework (lessons/): call it before any other thread is started. If `edit` replaces an operator of an epilogue
- * (linear, conv2d, relu, max_pool2d), `fuses` refuses every epilogue: each layer calls its own operator, and `then` is
- * always empty. */
+/* "cpu" devices opened from now on use a copy of the library's table in which `edit` has replaced functions; NULL
+ * restores the original. `edit` always receives the library's own table. This is for trying an operator in the running
+ * framework (lessons/): call it before any other thread is started. If `edit` replaces an operator that epilogues
+ * involve (linear, conv2d, relu, max_pool2d), `fuses` rejects every epilogue: each layer calls its own operator, and
+ * `then` is always empty. */
 void gs_backend_replace(void (*edit)(gs_backend *));
 
 /* An `edit` that installs the plain loops of cpu/plain/plain.h. */
@@ -117,19 +116,19 @@ void gs_cpu_plain(gs_backend *);
 /* The entry points of the two backends, only for device.c. */
 gs_status gs_cpu_open(gs_device *device, int threads);
 gs_status gs_cpu_info(gs_device_info *info);
-gs_status gs_cl_open(gs_device *device); /* device->name says which */
-/* An allocation of a dry run: addresses without memory behind them, which read as 0. NULL: none are left. */
+gs_status gs_cl_open(gs_device *device); /* device->name says which device */
+/* An allocation in a dry run: addresses without memory behind them, which read as 0. NULL: no addresses are left. */
 void *gs_dry_alloc(size_t bytes);
 void gs_dry_free(void *memory, size_t bytes);
-/* Reads of a dry run: up to this many bytes become 0; longer ones are not touched. */
+/* Reads in a dry run: up to this many bytes become 0; longer reads do not touch their target. */
 enum { GS_DRY_READ = 1024 };
 static inline void gs_dry_read(void *to, size_t bytes) {
     if (bytes <= GS_DRY_READ) memset(to, 0, bytes);
 }
 void gs_cpu_set_dry(gs_device *);
 
-/* Host memory beside a device's. A dry run does not touch it, and little is behind it. Free it with free; NULL: no
- * memory. */
+/* Host memory for data that also exist on a device. A dry run does not touch it and allocates only a little. Free it
+ * with free; NULL: no memory. */
 void *gs_host_malloc(const gs_device *, size_t bytes);
 static inline void gs_host_copy(const gs_device *d, void *to, const void *from, size_t bytes) {
     if (bytes > 0 && !d->dry) memcpy(to, from, bytes);

@@ -6,36 +6,36 @@
 #include <stdint.h>
 #include "core/scaling.h"
 
-/* Memory on a device: `at` elements of 4 bytes after the start of an allocation. For cpu `base` is the float pointer
+/* Memory on a device: `at` elements of 4 bytes after the start of an allocation. For cpu, `base` is the float pointer
  * itself, for cl the cl_mem: only the backend looks inside. Passed by value. */
 typedef struct gs_mem {
     void *base;
     size_t at;
-    bool half; /* each element holds two numbers of 16 bits (`narrow`) */
+    bool half; /* each element holds two 16-bit numbers (`narrow`) */
 } gs_mem;
 
 #define GS_NONE ((gs_mem){NULL, 0, false})
 
-/* `elements` further on: one flat array holds the parameters of all layers. */
+/* `elements` elements further on: one flat array holds the parameters of all layers. */
 static inline gs_mem gs_at(gs_mem m, size_t elements) {
     m.at += elements;
     return m;
 }
 
-/* `numbers` numbers further on; an even count if m is half. */
+/* `numbers` numbers further on; must be even if m is half. */
 static inline gs_mem gs_at_number(gs_mem m, size_t numbers) {
     return gs_at(m, m.half ? numbers / 2 : numbers);
 }
 
-/* Bytes of `numbers` numbers. */
+/* The bytes that `numbers` numbers take. */
 static inline size_t gs_bytes_of(size_t numbers, bool half) {
     return numbers * (half ? sizeof(uint16_t) : sizeof(float));
 }
 
 /* The sizes of a 2-d convolution. x is (n, in_c, in_h, in_w), w is (out_c, in_c / groups, kernel_h, kernel_w), b is
- * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1.
- * The channels of x and of y are cut into `groups` equal parts, and part g of y sees only part g of x. The pixels
- * under a kernel are `dilation` apart. The last three numbers may be left out: 0 means 1. */
+ * (out_c), y is (n, out_c, out_h, out_w) with out = floor((in + 2 pad - dilation (kernel - 1) - 1) / stride) + 1. The
+ * channels of x and of y are cut into `groups` equal parts, and part g of y sees only part g of x. The pixels under a
+ * kernel are `dilation` apart. The last three fields may be omitted: 0 means 1. */
 typedef struct gs_conv2d_sizes {
     int in_c, in_h, in_w, out_c, out_h, out_w;
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
@@ -47,7 +47,7 @@ static inline bool gs_conv2d_is_grouped(const gs_conv2d_sizes *s) {
     return s->groups > 1 || s->dilation_h > 1 || s->dilation_w > 1;
 }
 
-/* The sizes with a 1 for each 0 that means it. */
+/* The sizes with each 0 that means 1 replaced by 1. */
 static inline gs_conv2d_sizes gs_conv2d_full(const gs_conv2d_sizes *s) {
     gs_conv2d_sizes full = *s;
     if (full.groups == 0) full.groups = 1;
@@ -62,7 +62,7 @@ typedef struct gs_pool2d_sizes {
     int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
 } gs_pool2d_sizes;
 
-/* Floats of an image of x, of the weights, and of an image of y, or of what a pooling leaves of y (NULL: none). */
+/* Floats in an image of x, in the weights, and in an image of y, after a pooling if `pool` is not NULL. */
 static inline size_t gs_conv2d_x(const gs_conv2d_sizes *s) {
     return (size_t)s->in_c * (size_t)s->in_h * (size_t)s->in_w;
 }
@@ -77,46 +77,45 @@ static inline size_t gs_conv2d_y(const gs_conv2d_sizes *s, const gs_pool2d_sizes
     return (size_t)s->out_c * (size_t)h * (size_t)w;
 }
 
-/* Batch normalisation: x is (n, c, plane); a plane is the h w pixels of a channel, or 1 for vectors. m: how many
- * numbers of a channel its statistics cover. */
+/* Batch normalisation: x is (n, c, plane); a plane is the h w pixels of a channel, or 1 for vectors. */
 typedef struct gs_batch_norm_sizes {
     int c, plane;
     float eps;      /* added to each variance */
-    float momentum; /* how far running statistics move towards those of a batch */
+    float momentum; /* how far a batch moves the running statistics towards its own */
 } gs_batch_norm_sizes;
 
 /* Attention: x is (n, length, 3, heads, d), the q, k and v of each token; y is (n, length, heads, d); d = width /
  * heads. */
 typedef struct gs_attention_sizes {
-    int length, width, heads; /* width: numbers of a token in y; a multiple of heads */
-    int causal;               /* 1: a token attends to itself and those before it; 0: to all */
+    int length, width, heads; /* width: floats per token in y; a multiple of heads */
+    int causal;               /* 1: a token attends to itself and earlier tokens; 0: to all */
 } gs_attention_sizes;
 
-/* Are the windows 2x2, side by side, and cover x exactly? */
+/* Are the windows 2x2 and side by side, and do they cover x exactly? */
 static inline bool gs_pool2d_is_2x2(const gs_pool2d_sizes *p) {
     return p->kernel_h == 2 && p->kernel_w == 2 && p->stride_h == 2 && p->stride_w == 2 &&
            p->in_h == 2 * p->out_h && p->in_w == 2 * p->out_w;
 }
 
-/* The layers after linear or conv2d that the same operator computes before it writes y, so that no value between them
- * goes through memory. NULL or empty: nothing. The bits are those of the separate operators, except where y in 16 bits
- * rounds to 0: fused, dy passes if y was above 0 before rounding. `fuses` says what a backend takes; a convolution with
- * groups or dilation takes none. */
+/* Layers after linear or conv2d that the same operator computes before it writes y, so that no intermediate value goes
+ * through memory. NULL or empty: none. The bits are those of the separate operators, except where a 16-bit y rounds to
+ * 0: fused, dy passes if y was above 0 before rounding. `fuses` says what a backend supports; a convolution with groups
+ * or dilation supports none. */
 typedef struct gs_epilogue {
     bool relu;                   /* y = max(y, 0); backward: dy passes where y > 0 */
-    const gs_pool2d_sizes *pool; /* and then max_pool2d: y and dy are those after the pooling; NULL: none */
-    gs_mem index;                /* of the pooling: forward writes it, backward reads it */
+    const gs_pool2d_sizes *pool; /* then max_pool2d: y and dy are those after the pooling; NULL: none */
+    gs_mem index;                /* for the pooling: forward writes it, backward reads it */
     gs_mem y;                    /* backward: the y that forward wrote */
 } gs_epilogue;
 
-/* The part of `whole` things, such as the words of a vocabulary, that one rank of a group holds: those from floor(rank
- * whole / ranks) on. A sum over all is cut into leaves x ranks parts; the first of this rank's `leaves` is number rank
- * x leaves. */
+/* One rank's share of `whole` items, such as the words of a vocabulary: those from floor(rank whole / ranks) on. A sum
+ * over all items is cut into leaves x ranks parts, of which this rank's `leaves` parts start with number rank x
+ * leaves. */
 typedef struct gs_share {
     int rank, ranks, whole, leaves;
 } gs_share;
 
-/* Where leaf i of this rank begins, counted from the rank's first thing; leaf `leaves`: where the rank ends. */
+/* The start of leaf i of this rank, relative to the rank's first item; for i = leaves, the end of the rank's items. */
 static inline int gs_share_leaf(const gs_share *s, int i) {
     const int64_t whole = s->whole, first = whole * s->rank / s->ranks;
     return (int)(whole * ((int64_t)s->rank * s->leaves + i) / ((int64_t)s->ranks * s->leaves) - first);
@@ -130,22 +129,22 @@ static inline int gs_share_count(const gs_share *s) {
     return gs_share_leaf(s, s->leaves);
 }
 
-/* What dropout needs to draw the same mask on every device. Element i of this batch is element `first + i` of the
- * global batch, and word (first + i) % 4 of philox(key, hi, (first + i) / 4) decides it. */
+/* The arguments of dropout, which draws the same mask on every device. Element i of this batch is element `first + i`
+ * of the global batch; it is decided by word (first + i) % 4 of philox(key, hi, (first + i) / 4). */
 typedef struct gs_dropout_draw {
-    float p;          /* chance that an element becomes 0; 0 <= p < 1 */
+    float p;          /* probability that an element becomes 0; 0 <= p < 1 */
     uint64_t key, hi; /* see core/philox.h */
     uint64_t first;   /* index of this batch's first element in the global batch */
 } gs_dropout_draw;
 
-/* How bytes become numbers: scale and shift of each channel. With one channel they hold for all bytes. */
+/* How bytes become floats: the scale and shift of each channel. With one channel, they apply to all bytes. */
 typedef struct gs_byte_scale {
     int channels; /* 1 to GS_CHANNELS */
-    size_t plane; /* contiguous numbers of a channel, at least 1; not looked at for one channel */
+    size_t plane; /* contiguous bytes of a channel, at least 1; ignored for one channel */
     float scale[GS_CHANNELS], shift[GS_CHANNELS];
 } gs_byte_scale;
 
-/* The numbers of one step of Adam (optim/adam.c). Kernels take them too: all floats, in this order. */
+/* The constants of one Adam step (optim/adam.c). Kernels take this struct too: all floats, in this order. */
 typedef struct gs_adam_step {
     float scale;        /* 1 / (global number of samples) */
     float rate;         /* lr / (1 - beta1^t) */
@@ -153,12 +152,12 @@ typedef struct gs_adam_step {
     float beta2, rest2;
     float root; /* 1 / sqrt(1 - beta2^t) */
     float epsilon;
-    float l2, keep; /* weight decay: as a part of the gradient; or of each weight what is kept, 1: all */
+    float l2, keep; /* weight decay: l2 is added to the gradient, or keep w replaces w (1: no decay) */
 } gs_adam_step;
 
 /* The bits of the largest |x| of an array, and the sum of its squares in fixed point: high 2^32 + low, in units that
- * follow from `top` (optim/norm.h). */
+ * depend on `top` (optim/norm.h). */
 typedef struct gs_squares {
-    uint32_t largest, top; /* top: the exponent bits that the units are made for */
+    uint32_t largest, top; /* top: the exponent bits for which the units are made */
     uint64_t high, low;
 } gs_squares;

@@ -1,6 +1,6 @@
-/* The functions of backend.h by name: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare theirs
- * and fill their tables from these lists. A new operator adds its slots in backend.h, its names here, and its files in
- * cpu/ and cl/. cpu/plain/ has a plain loop for each of GS_PLAIN_OPERATORS. */
+/* The functions of backend.h by name: those that move memory, and the operators. cpu/cpu.h and cl/cl.h declare their
+ * functions and fill their tables from these lists. For a new operator, add its slots in backend.h, its names here, and
+ * its files in cpu/ and cl/. cpu/plain/ has a plain loop for each of GS_PLAIN_OPERATORS. */
 #pragma once
 
 #include "backend.h"
@@ -32,5 +32,5 @@
     X(softmax_part_largest) X(softmax_part_sums) X(softmax_part_end) X(softmax_part_backward) \
     X(one_hot) X(fuses) X(dropout) X(fma_loop) X(triad)
 /* clang-format on */
-/* The type of such a function. */
+/* The type of the function `name`. */
 #define GS_OPERATOR(name) __typeof__(*((gs_backend *)0)->name)

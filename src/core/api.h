@@ -1,5 +1,5 @@
-/* GS_API marks each function and each table that a program may use: libgradsum.so exports only these. The other
- * declarations of a public header are internal. */
+/* GS_API marks each function and table that programs may use: libgradsum.so exports only these. The other declarations
+ * in a public header are internal. */
 #pragma once
 
 #ifdef __cplusplus

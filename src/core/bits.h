@@ -1,5 +1,5 @@
-/* The bits of a float (IEEE 754 binary32), for loops that the compiler should vectorise. Bits of positive floats are
- * ordered as the floats are. */
+/* The bits of a float (IEEE 754 binary32), for loops that the compiler should vectorise. Positive floats and their bits
+ * sort in the same order. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@ static inline float gs_float_of(uint32_t bits) {
     return ((gs_bits){.u = bits}).f;
 }
 
-/* a where the condition holds, else b. Not ?:, because the compiler would branch around the addition of floats in one
- * of the two and could not vectorise it. */
+/* a if the condition holds, else b. Not ?:, because the compiler would branch around a float addition in one of the
+ * arms and could not vectorise it. */
 static inline uint32_t gs_choose(bool condition, uint32_t a, uint32_t b) {
     const uint32_t all = -(uint32_t)condition;
     return (a & all) | (b & ~all);

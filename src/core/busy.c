@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Of two workers on two cores, the one that waited more did so 52 to 72 % of the time at a load of 4 to 10. A worker
+/* With two workers on two cores and a load of 4 to 10, the one that waited more waited 52 to 72 % of the time. A worker
  * that shares its core with one busy thread waits 50 %. */
-static const double MUCH = 0.2, LEAST = 0.05 /* s */, FULL = 0.9 /* of the process's cores */;
+static const double MUCH = 0.2, LEAST = 0.05 /* s */, FULL = 0.9 /* share of the process's cores */;
 
 const char *gs_busy_text(const gs_busy *b, char text[GS_BUSY_TEXT]) {
     text[0] = '\0';

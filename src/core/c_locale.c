@@ -22,7 +22,7 @@ locale_t gs_c_locale(void) {
     return uselocale(c);
 }
 
-/* Return what `call` returns in the C locale. */
+/* Return the result of `call` in the C locale. */
 #define RETURN_IN_C(call)                                                                                    \
     const locale_t own = gs_c_locale();                                                                      \
     const __typeof__(call) got = call;                                                                       \

@@ -1,6 +1,6 @@
-/* Numbers have a decimal point whatever locale the calling program has set: a German one would write a comma, in files
- * too. The Makefile includes this file before all others of the library, so these names mean the C locale's functions
- * everywhere. Only the calling thread's locale changes, and only during the call. */
+/* Numbers have a decimal point in any locale that the calling program has set: a German one would write a comma, even
+ * in files. The Makefile includes this file before all others of the library, so these names mean the C locale's
+ * functions everywhere. Only the calling thread's locale changes, and only during the call. */
 #pragma once
 
 #include <locale.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* For calls into a library that follows the locale: locale_t own = gs_c_locale(); ...; uselocale(own); */
+/* For calls into a library that obeys the locale: locale_t own = gs_c_locale(); ...; uselocale(own); */
 locale_t gs_c_locale(void);
 
 int gs_vsnprintf(char *to, size_t size, const char *format, va_list) __attribute__((format(printf, 3, 0)));

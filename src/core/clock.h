@@ -1,21 +1,21 @@
-/* Time, for measuring how long something took. */
+/* Clocks, for measuring durations. */
 #pragma once
 
 #include <time.h>
 
-/* Seconds since some fixed moment; never goes back. */
+/* Seconds since an arbitrary fixed moment; never decreases. */
 static inline double gs_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The clock of time-outs: as gs_seconds, but it stands still while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
- * process notices nothing, so the time between two calls, in any thread, counts half a second at most. A loop that
- * waits by this clock must look at it more often than that. */
+/* The clock for time-outs: like gs_seconds, but it stops while this process is stopped (Ctrl-Z, SIGSTOP). A stopped
+ * process cannot notice that, so at most half a second is counted between two calls, in any thread. A loop that waits
+ * by this clock must read it more often than that. */
 double gs_awake_seconds(void);
 
-/* The moment of gs_seconds, for the system's waits by CLOCK_MONOTONIC; or a duration, for nanosleep. */
+/* A time of gs_seconds, for system calls that wait by CLOCK_MONOTONIC; or a duration, for nanosleep. */
 static inline struct timespec gs_timespec(double seconds) {
     struct timespec t;
     t.tv_sec = (time_t)seconds;
@@ -28,7 +28,7 @@ static inline void gs_sleep(double seconds) {
     nanosleep(&t, NULL);
 }
 
-/* Sleep until that moment, not shorter. */
+/* Sleep until gs_seconds() reaches `moment`, never less. */
 static inline void gs_sleep_until(double moment) {
     const struct timespec t = gs_timespec(moment);
     while (gs_seconds() < moment) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);

@@ -13,7 +13,7 @@ gs_status gs_fail(gs_status code, const char *format, ...) {
     char text[sizeof message]; /* the arguments may include gs_message() itself */
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* names and contents of files become parts of messages: they must not control a terminal */
+    /* messages quote file names and file contents, which must not control a terminal */
     gs_printable_into(message, sizeof message, text, "\n\t");
     return code;
 }

@@ -1,7 +1,7 @@
-/* Errors: what a correct program can meet.
+/* Errors: failures that a correct program can meet.
  *
- * A function that can fail returns a gs_status. On failure it has stored one sentence for this thread that names the
- * thing, the value found and the value wanted. gs_message() returns it:
+ * A function that can fail returns a gs_status. On failure it has stored, for its thread, one sentence that names the
+ * object, the value found and the value wanted. gs_message() returns it:
  *
  *     gs_status st = gs_dataset_load("mnist/", GS_TRAIN, &data);
  *     if (st != GS_OK) fprintf(stderr, "%s\n", gs_message());
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include "core/api.h"
 
-/* Every code once: its name, and the sentence of gs_status_name(). */
+/* Each code: its name, and the sentence that gs_status_name() returns. */
 #define GS_STATUS_LIST(X)                                                                                    \
     X(GS_OK, "success")                                                                                      \
     X(GS_E_USAGE, "wrong usage: an option, a name or a number that makes no sense")                          \
@@ -36,43 +36,43 @@ typedef enum gs_status {
 
 #define GS_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/* Store the message of this thread and return `code`. For: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
+/* Store this thread's message and return `code`, as in: return gs_fail(GS_E_FILE, "%s: ...", path, ...); */
 GS_API gs_status gs_fail(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
-/* Put "where: " in front of this thread's message and return `code` unchanged. GS_OK: do nothing. */
+/* Prefix this thread's message with "where: " and return `code` unchanged. For GS_OK, do nothing. */
 GS_API gs_status gs_context(gs_status code, const char *format, ...) GS_PRINTF(2, 3);
 
-/* The message of the last failure in this thread; "" if there was none. Valid until the next failure. */
+/* The message of this thread's last failure; "" if there was none. Valid until the next failure. */
 GS_API const char *gs_message(void);
 
-/* A failure that leaves its thread, to which the message belongs, or that must survive further calls. All zero:
+/* A failure kept for another thread, because a message belongs to its thread, or across further calls. All zero:
  * none. */
 typedef struct gs_error {
     gs_status status;
     char message[1024];
 } gs_error;
 
-/* Store status and this thread's message if status is the first failure. Returns status. */
+/* If this is the first failure, store status and this thread's message. Returns status. */
 gs_status gs_error_keep(gs_error *, gs_status status);
 
-/* Is e, not `other`, the cause? A failure is, if the other one is none, or only the loss of a peer. */
+/* Is e the cause, rather than `other`? It is if `other` is no failure, or only the loss of a peer and e is not. */
 static inline bool gs_error_is_cause(const gs_error *e, const gs_error *other) {
     return e->status != GS_OK &&
            (other->status == GS_OK || (other->status == GS_E_PEER && e->status != GS_E_PEER));
 }
 
-/* Fail with the stored failure, if there is one. */
+/* Fail again with the stored failure, if there is one. */
 gs_status gs_error_again(const gs_error *);
 
 /* The general sentence for a code, such as "out of memory". */
 GS_API const char *gs_status_name(gs_status code);
 
-/* The plural ending of a noun after the number n, for messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n),
+/* The plural ending for a noun after the number n, for messages: gs_fail(..., "%zu sample%s in %d batch%s", n, gs_s(n),
  * b, gs_es(b)). */
 const char *gs_s(unsigned long long n);
 const char *gs_es(unsigned long long n);
 
-/* A programming mistake: print "gradsum: bug: ..." and abort. Never for what a user can cause. */
+/* A programming mistake: print "gradsum: bug: ..." and abort. Never for a mistake that a user can make. */
 void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
 
 /* Return from the calling function if `call` fails, passing the status on. */
@@ -82,8 +82,8 @@ void gs_bug(const char *format, ...) GS_PRINTF(1, 2) __attribute__((noreturn));
         if (gs_try_status != GS_OK) return gs_try_status;                                                    \
     } while (0)
 
-/* pointer = `count` elements of zero bytes, and one more; free it with free. GS_E_MEMORY: "no memory for " and the
- * rest: GS_NEW(sum, n, "a sum of %zu floats", n). */
+/* Allocates `count` elements of zero bytes and one more, and sets `pointer`; free it with free. GS_E_MEMORY: "no memory
+ * for " and the remaining arguments: GS_NEW(sum, n, "a sum of %zu floats", n). */
 #define GS_NEW(pointer, count, ...)                                                                          \
     (((pointer) = calloc((size_t)(count) + 1, sizeof *(pointer)))                                            \
          ? GS_OK                                                                                             \

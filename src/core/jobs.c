@@ -8,9 +8,9 @@ struct gs_jobs {
     uint64_t room;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t given, done; /* under the lock, as all below */
+    uint64_t given, done; /* guarded by the lock, like the fields below */
     bool end;
-    gs_jobs_told told; /* NULL: nobody is */
+    gs_jobs_told told; /* may be NULL */
     void *context;
     gs_error error;
     gs_job job[]; /* job n is at n % room */
@@ -74,7 +74,7 @@ bool gs_jobs_have_thread(const gs_jobs *j) {
     return j->room > 0;
 }
 
-/* Called with the lock. */
+/* Call it with the lock held. */
 static gs_status wait_until(gs_jobs *j, uint64_t ticket) {
     while (j->done < ticket) pthread_cond_wait(&j->changed, &j->lock);
     return gs_error_again(&j->error);
@@ -121,5 +121,5 @@ gs_status gs_jobs_wait(gs_jobs *j, uint64_t ticket) {
 
 gs_status gs_jobs_wait_for_all(gs_jobs *j) {
     if (j->told) j->told(j->context, GS_JOB_AWAITED, 0);
-    return j->told ? GS_OK : gs_jobs_wait(j, j->given); /* only this thread gives any */
+    return j->told ? GS_OK : gs_jobs_wait(j, j->given); /* only this thread gives jobs */
 }

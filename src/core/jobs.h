@@ -1,10 +1,10 @@
-/* A thread that runs jobs in the given order while its owner goes on:
+/* A thread that runs jobs in the order given while its owner continues:
  *
  *     owner       give 1, compute | give 2, compute | wait for 1: done  | wait for 2 |
  *     its thread  | job 1                 | job 2                       |
  *
- * Such jobs are collectives of units and buckets (ZeRO, --bucket), files of checkpoints, pages of files, connections of
- * a parameter server, and everything that a run's worker does. Only the owner gives jobs and waits for them. */
+ * Examples: collectives on units and buckets (ZeRO, --bucket), checkpoint files, pages of files, a parameter server's
+ * connections, and a whole worker of a run. Only the owner gives jobs and waits for them. */
 #pragma once
 
 #include <stdint.h>
@@ -13,24 +13,24 @@
 typedef struct gs_job {
     gs_status (*run)(void *context, const struct gs_job *);
     void *context;
-    int what, unit, part; /* these are for run */
+    int what, unit, part; /* arguments for run */
     bool first, last, counted;
 } gs_job;
 
 typedef struct gs_jobs gs_jobs;
 
-/* room: given jobs that are not done yet, at most; giving one more waits. 0: there is no thread, and giving a job runs
- * it. That is needed where the owner makes collectives between jobs, and where only the worker's thread may call a
- * device (backend.h). GS_E_MEMORY: no memory, or no thread; *out is NULL then. */
+/* room: the maximum number of unfinished jobs; giving one more waits. With 0 there is no thread, and giving a job runs
+ * it: necessary if the owner runs collectives between jobs, or if only the worker's thread may call a device
+ * (backend.h). GS_E_MEMORY: no memory, or no thread; then *out is NULL. */
 gs_status gs_jobs_create(int room, gs_jobs **out);
 
-/* Without a thread, for a dry run (predict/dry_run.h): giving a job runs it. `told` receives that and each wait, with
- * the job's ticket; 0: a wait for all. GS_E_MEMORY. */
+/* For a dry run (predict/dry_run.h), without a thread: giving a job runs it. `told` is called for each job given and
+ * done and for each wait, with the job's ticket; 0: a wait for all jobs. GS_E_MEMORY. */
 typedef enum gs_jobs_event { GS_JOB_ASKED, GS_JOB_DONE, GS_JOB_AWAITED } gs_jobs_event;
 typedef void (*gs_jobs_told)(void *context, gs_jobs_event, uint64_t ticket);
 gs_status gs_jobs_create_dry(gs_jobs_told, void *context, gs_jobs **out);
 
-/* Ends the thread after its current job. NULL is allowed. */
+/* Stops the thread after its current job. NULL is allowed. */
 void gs_jobs_free(gs_jobs *);
 
 bool gs_jobs_have_thread(const gs_jobs *);
@@ -40,7 +40,7 @@ gs_status gs_jobs_give(gs_jobs *, gs_job, uint64_t *ticket);
 
 bool gs_jobs_is_done(gs_jobs *, uint64_t ticket);
 
-/* Wait until this job and all before it are done; ticket 0 does not wait. After a job has failed no further job runs,
- * and this fails with that job's message. */
+/* Wait until this job and all earlier ones are done; ticket 0 does not wait. After a failed job no further job runs,
+ * and every wait fails with that job's message. */
 gs_status gs_jobs_wait(gs_jobs *, uint64_t ticket);
 gs_status gs_jobs_wait_for_all(gs_jobs *);

@@ -11,8 +11,8 @@ typedef struct gs_booking {
     const void *memory;
     gs_memory_place place;
     gs_memory_kind kind, tail_kind;
-    size_t bytes, tail;  /* the tail is a part of them */
-    unsigned char *here; /* [pages] of offloaded memory: 1 where the page is in the device's memory too */
+    size_t bytes, tail;  /* bytes includes the tail */
+    unsigned char *here; /* [pages] of offloaded memory: 1 if the page is in device memory too */
 } gs_booking;
 
 static const char *const words[] = {
@@ -49,7 +49,7 @@ static void count(gs_ledger *l, const gs_booking *b, double sign) {
     bytes[b->tail_kind] += sign * (double)b->tail;
 }
 
-/* The same bytes as another kind: a peak that is now changes with them. */
+/* Bytes have changed their kind: if the peak is the current use, it changes with them. */
 static void keep_peak(gs_ledger *l, gs_memory_place place, bool at_peak) {
     if (at_peak || gs_memory_total(&l->now[place]) > gs_memory_total(&l->peak[place]))
         l->peak[place] = l->now[place];
@@ -71,7 +71,7 @@ gs_status gs_ledger_add(gs_ledger *l, gs_memory_place place, gs_memory_kind kind
 }
 
 static gs_booking *find(gs_ledger *l, const void *memory) {
-    for (size_t i = l->bookings; i > 0; i--) /* what is freed soon was allocated late */
+    for (size_t i = l->bookings; i > 0; i--) /* memory freed soon was allocated recently */
         if (l->booking[i - 1].memory == memory) return &l->booking[i - 1];
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* What a device's memory is used for. Each allocation is recorded with its kind and removed when it is freed. The
- * backends record theirs (cpu/memory.c, cl/memory.c), so nothing escapes; the owner of host memory records that.
- * `gradsum memory` prints such a ledger before a run, `train` after it. */
+ * backends record device memory (cpu/memory.c, cl/memory.c), so that no allocation is missed; host memory is recorded
+ * by its owner. `gradsum memory` prints such a ledger before a run, `train` prints it after the run. */
 #pragma once
 
 #include <pthread.h>
@@ -8,14 +8,14 @@
 #include <stddef.h>
 #include "core/error.h"
 
-/* X(name, word): the word for people and for JSON. */
+/* X(name, word): the word is for people and for JSON. */
 #define GS_MEMORY_KINDS_TABLE(X)                                                                             \
-    X(GS_MEMORY_WEIGHTS, "weights")     /* what is trained */                                                \
+    X(GS_MEMORY_WEIGHTS, "weights")     /* the parameters */                                                 \
     X(GS_MEMORY_GRADIENTS, "gradients") /* of the weights, summed over the batch */                          \
     X(GS_MEMORY_OPTIMIZER, "optimizer") /* the optimiser's vectors: momentum, or means and squares */        \
     X(GS_MEMORY_STATE, "state") /* running statistics of batch_norm, and the sums that become them */        \
-    X(GS_MEMORY_ACTIVATIONS, "activations") /* y and dx of all layers, and what backward must remember */    \
-    X(GS_MEMORY_WORKSPACE, "workspace")     /* scratch memory of operators */                                \
+    X(GS_MEMORY_ACTIVATIONS, "activations")     /* y and dx of all layers, and data kept for backward */     \
+    X(GS_MEMORY_WORKSPACE, "workspace")         /* scratch memory of operators */                            \
     X(GS_MEMORY_COMMUNICATION, "communication") /* copies of gradients on their way to other workers */      \
     X(GS_MEMORY_DATA, "data")                   /* samples on their way to the device */
 
@@ -28,44 +28,44 @@ typedef enum gs_memory_kind {
 
 const char *gs_memory_word(gs_memory_kind);
 
-/* Bytes of each kind, at one moment. */
+/* Bytes of each kind at one moment. */
 typedef struct gs_memory_use {
     double bytes[GS_MEMORY_KINDS];
 } gs_memory_use;
 
 double gs_memory_total(const gs_memory_use *);
 
-/* Where memory is. On cpu the device's memory is the host's, and everything is recorded there. Offloaded (--offload):
- * in a file for cpu, in host memory for cl; the part that is in the device's memory for a while is recorded there
- * too. */
+/* Where memory is. On cpu, device memory is host memory, and everything is recorded as on the device. Offloaded
+ * (--offload): in a file for cpu, in host memory for cl; a part that is temporarily in device memory is recorded there
+ * as well. */
 typedef enum gs_memory_place { GS_ON_DEVICE, GS_ON_HOST, GS_OFFLOADED, GS_MEMORY_PLACES } gs_memory_place;
 
 typedef struct gs_ledger {
     pthread_mutex_t lock;
-    struct gs_booking *booking; /* present allocations */
+    struct gs_booking *booking; /* current allocations */
     size_t bookings, room;
     gs_memory_use now[GS_MEMORY_PLACES];
-    gs_memory_use peak[GS_MEMORY_PLACES]; /* when their sum was largest */
+    gs_memory_use peak[GS_MEMORY_PLACES]; /* the uses when their total was largest */
 } gs_ledger;
 
 void gs_ledger_create(gs_ledger *);
 void gs_ledger_free(gs_ledger *);
 
-/* Record `bytes` bytes at `memory`. The last `tail` of them are of another kind. GS_E_MEMORY: no memory for the ledger
- * itself. */
+/* Record `bytes` bytes at `memory`, of which gs_ledger_tail turns the last `tail` into another kind. GS_E_MEMORY: no
+ * memory for the ledger itself. */
 gs_status gs_ledger_add(gs_ledger *, gs_memory_place, gs_memory_kind, void *memory, size_t bytes);
 void gs_ledger_tail(gs_ledger *, const void *memory, gs_memory_kind, size_t tail);
 
-/* Bytes of each kind, now. Any thread may call it. */
+/* The current bytes of each kind. Any thread may call it. */
 void gs_ledger_now(gs_ledger *, gs_memory_place, gs_memory_use *out);
 
-/* The kind of GS_OFFLOADED memory at this address or around it; GS_MEMORY_KINDS: none. (In other places an address may
- * be a handle.) */
+/* The kind of GS_OFFLOADED memory that contains this address; GS_MEMORY_KINDS: none does. (In the other kinds of memory
+ * an address may be a handle.) */
 gs_memory_kind gs_ledger_offloaded_kind(gs_ledger *, const void *address);
 
-/* The pages (4 kB) of these bytes of GS_OFFLOADED enter the device's memory too, or leave it. Pages shared with other
- * bytes enter with them, and stay (cpu/offload.c). */
+/* The pages (4 kB) of these GS_OFFLOADED bytes enter device memory as well, or leave it. Pages shared with other bytes
+ * enter with them, and stay (cpu/offload.c). */
 void gs_ledger_pages(gs_ledger *, const void *memory, size_t bytes, bool here);
 
-/* Remove freed memory. Returns its bytes; 0: it was never recorded, which is allowed. */
+/* Remove freed memory. Returns its bytes; 0 if it was never recorded, which is allowed. */
 size_t gs_ledger_remove(gs_ledger *, const void *memory);

@@ -18,7 +18,7 @@ double gs_peak_memory(void) {
     return (double)usage.ru_maxrss * 1024;
 }
 
-enum { PIECE = 1024 /* bytes: less than any threshold of the library's */ };
+enum { PIECE = 1024 /* bytes: below every threshold of the C library */ };
 
 void gs_copy(void *restrict to, const void *restrict from, size_t bytes) {
     unsigned char *t = to;
@@ -30,7 +30,7 @@ void gs_copy(void *restrict to, const void *restrict from, size_t bytes) {
 bool gs_grow(void *array, size_t used, size_t *room, size_t size) {
     void *memory, *larger;
     if (used < *room) return true;
-    memcpy(&memory, array, sizeof memory); /* the pointer is of another type than void * */
+    memcpy(&memory, array, sizeof memory); /* the pointer's type is not void * */
     size_t more = *room ? 2 * *room : 64;
     if (!(larger = realloc(memory, more * size))) return false;
     memcpy(array, &larger, sizeof larger);

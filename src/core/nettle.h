@@ -1,4 +1,4 @@
-/* Nettle 3 takes the number of bytes of a digest; Nettle 4 always gives all. */
+/* Nettle 3 takes the number of digest bytes as an argument; Nettle 4 always writes all of them. */
 #pragma once
 
 #include <nettle/hmac.h>

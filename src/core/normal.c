@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#ifdef __clang__ /* gcc -std=c11 contracts nothing */
+#ifdef __clang__ /* gcc -std=c11 does not contract */
 #pragma STDC FP_CONTRACT OFF
 #endif
 
@@ -13,8 +13,8 @@ static double polynomial(const double a[8], double x) {
     return y;
 }
 
-/* The natural logarithm of an x > 0: of x = m 2^e, 0.7 < m < 1.42, it is e log 2 + 2 artanh((m - 1) / (m + 1)), whose
- * series has fallen below 1e-17 after 12 terms. */
+/* The natural logarithm of x > 0: for x = m 2^e with 0.7 < m < 1.42, it is e log 2 + 2 artanh((m - 1) / (m + 1)); the
+ * terms of the artanh series are below 1e-17 after 12 terms. */
 static double logarithm(double x) {
     int e;
     double m = frexp(x, &e); /* exact */
@@ -28,7 +28,7 @@ static double logarithm(double x) {
     return e * 0.69314718055994531 + 2 * s * sum;
 }
 
-/* The names of the coefficients are those of the paper. */
+/* The coefficients are named as in the paper. */
 static double middle(double q) {
     static const double a[8] = {3.3871328727963666080, 133.14166789178437745, 1971.5909503065514427,
                                 13731.693765509461125, 45921.953931549871457, 67265.770927008700853,
@@ -63,7 +63,7 @@ static double tail(double r) {
 float gs_normal(uint32_t word) {
     const double q = ((double)word + 0.5) / 4294967296.0 - 0.5; /* u - 1/2, exact */
     if (fabs(q) <= 0.425) return (float)middle(q);
-    /* r <= 4.79, so that the paper's third function, for r > 5, is never needed */
+    /* r <= 4.79, so the paper's third function, for r > 5, is never needed */
     const double z = tail(sqrt(-logarithm(0.5 - fabs(q))));
     return (float)(q < 0 ? -z : z);
 }

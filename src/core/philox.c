@@ -9,8 +9,7 @@ void gs_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]) {
         c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
         c1 = (uint32_t)p1;
         c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u; /* the golden ratio and sqrt(3) - 1: Weyl sequences, so every round has its own key
-                            */
+        k0 += 0x9E3779B9u; /* the golden ratio and sqrt(3) - 1: Weyl sequences give each round its own key */
         k1 += 0xBB67AE85u;
     }
     out[0] = c0;

@@ -11,14 +11,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* The letter in the text of /proc/PID/stat, "4711 (name) S 1 ...". The name may hold anything, also a ')' and a line's
- * end; what follows it does not. */
+/* The state letter in /proc/PID/stat, "4711 (name) S 1 ...". The name may contain anything, even a ')' or a newline;
+ * the text after it does not. */
 static char state_in(const char *stat) {
     const char *end = strrchr(stat, ')');
     return end && end[1] == ' ' ? end[2] : 0;
 }
 
-/* The content of a system file, as far as it fits; "" if it cannot be read. Returns the number of bytes. */
+/* The contents of a system file, as far as they fit; "" if it cannot be read. Returns the number of bytes. */
 static size_t read_file(const char *path, char *text, size_t size) {
     FILE *f = fopen(path, "re");
     const size_t bytes = f ? fread(text, 1, size - 1, f) : 0;
@@ -33,7 +33,7 @@ double gs_boot_id(void) {
     return (double)(uint32_t)crc32_z(0, (const unsigned char *)id, bytes);
 }
 
-/* 0: there is no such process. */
+/* The state letter of a process; 0: no such process. */
 static char state_of(long pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -50,7 +50,8 @@ bool gs_process_has_ended(long pid) {
     return state == 0 || state == 'Z' || state == 'X';
 }
 
-/* The function of the kernel in which it sleeps: " (pipe_read)", or "" where that is not shown. */
+/* Appends the kernel function in which the process sleeps: " (pipe_read)"; nothing where the kernel does not show
+ * it. */
 static void append_place(long pid, char *text, size_t size) {
     char path[64], place[48];
     snprintf(path, sizeof path, "/proc/%ld/wchan", pid);

@@ -19,7 +19,7 @@ const char *gs_by_channel_text(const gs_by_channel *x, char *text, size_t size) 
     snprintf(text, size, "nan");
     for (int c = 0; c < x->count && c < GS_CHANNELS && used < size; c++)
         used += (size_t)snprintf(text + used, size - used, "%s%.9g", c ? "," : "",
-                                 gs_decimal(x->of[c]) + 0.0); /* -0 is 0 */
+                                 gs_decimal(x->of[c]) + 0.0); /* -0 becomes 0 */
     return text;
 }
 
@@ -29,7 +29,7 @@ bool gs_by_channel_read(const char *text, gs_by_channel *out) {
         char *end;
         if (read.count == GS_CHANNELS || *text == '\0' || !strchr("0123456789.+-", *text)) return false;
         const double value = strtod(text, &end);
-        const size_t plain = strspn(text, "0123456789.eE+-"); /* strtod also takes 0x1p3 and inf */
+        const size_t plain = strspn(text, "0123456789.eE+-"); /* strtod also accepts 0x1p3 and inf */
         if (end == text || end != text + plain || !(fabs(value) <= (double)FLT_MAX)) return false;
         read.of[read.count++] = (float)value;
         text = end;

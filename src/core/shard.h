@@ -1,4 +1,4 @@
-/* The parts of a range: how a batch is divided among workers, a worker's part among its passes, an array among ranks.
+/* Shards of a range: how a batch is divided among workers, a worker's shard among its passes, an array among ranks.
  *
  *     8 elements, 3 parts:   | 0 1 2 | 3 4 5 | 6 7 |
  */
@@ -11,8 +11,8 @@ typedef struct gs_shard {
     size_t first, count;
 } gs_shard;
 
-/* Part `rank` of `total` things cut into `size` contiguous parts whose counts differ by at most 1 (the first
- * total % size parts have one more). A count may be 0. */
+/* Shard `rank` of `total` elements cut into `size` contiguous shards whose counts differ by at most 1: the first total
+ * % size shards have one more. A count may be 0. */
 GS_API gs_shard gs_shard_of(size_t total, int rank, int size);
 
 static inline size_t gs_smaller(size_t a, size_t b) {

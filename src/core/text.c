@@ -26,10 +26,10 @@ int gs_utf8_read_part(const char *text, size_t bytes, uint32_t *code) {
     *code = length == 1 ? *at : *at & (0x7fu >> length);
     for (int i = 1; i < length; i++) {
         if ((size_t)i == bytes) return -1;
-        /* Of the second byte: no character in more bytes than it needs, no half of a pair, none above U+10FFFF. */
+        /* A second byte that rules out overlong forms, surrogates and characters above U+10FFFF. */
         const unsigned least = i > 1 ? 0x80 : *at == 0xe0 ? 0xa0 : *at == 0xf0 ? 0x90 : 0x80;
         const unsigned most = i > 1 ? 0xbf : *at == 0xed ? 0x9f : *at == 0xf4 ? 0x8f : 0xbf;
-        if (at[i] < least || at[i] > most) return 0; /* also at the final 0 of a text */
+        if (at[i] < least || at[i] > most) return 0; /* also fails at the text's final 0 */
         *code = *code << 6 | (at[i] & 0x3fu);
     }
     return length;
@@ -49,7 +49,7 @@ int gs_utf8_write(uint32_t code, char to[5]) {
     return length;
 }
 
-/* C0, DEL and C1; and the marks and overrides of direction, which can make a name look like another one. */
+/* C0, DEL and C1, and the direction marks and overrides, which can make one name look like another. */
 static bool is_control(uint32_t c) {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
@@ -95,9 +95,9 @@ static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* How many letters of `a` must be changed, added, left out or swapped with the next to make `b`; SIZE_MAX for long
- * words. Source: Damerau 1964, by the table of Wagner and Fischer 1974: d[i][j] is the distance between the first i
- * and the first j letters. */
+/* The number of characters of `a` to change, add, drop or swap with the next one to get `b`; SIZE_MAX for long words.
+ * Source: Damerau 1964, with the table of Wagner and Fischer 1974: d[i][j] is the distance between the first i and the
+ * first j characters. */
 static size_t distance(const char *a, size_t na, const char *b) {
     enum { LONGEST = 40 };
     size_t d[LONGEST + 1][LONGEST + 1], nb = strlen(b);

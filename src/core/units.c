@@ -30,11 +30,11 @@ bool gs_unit_read(const char **text, const gs_unit *units, double *value) {
     return false;
 }
 
-/* With `digits` digits, no exponent and no trailing zeros: gs_unit_read refuses others. */
+/* With `digits` digits, and no exponent or trailing zeros: gs_unit_read rejects those. */
 static void print_plain(double x, int digits, char *text, size_t size) {
     char shown[32];
     snprintf(shown, sizeof shown, "%.*e", digits - 1, x);
-    const char *exponent = strchr(shown, 'e'); /* not of inf and nan */
+    const char *exponent = strchr(shown, 'e'); /* inf and nan have none */
     const int after = exponent ? digits - 1 - atoi(exponent + 1) : 0;
     const bool written = snprintf(text, size, "%.*f", after > 0 ? after : 0, x) > 0;
     size_t length = strlen(text);
@@ -58,7 +58,7 @@ void gs_unit_print(double value, const gs_unit *units, char *text, size_t size) 
 
 double gs_decimal(float x) {
     char text[32];
-    for (int digits = 6; digits <= 9; digits++) { /* 9 are always enough */
+    for (int digits = 6; digits <= 9; digits++) { /* 9 digits are always enough */
         snprintf(text, sizeof text, "%.*g", digits, (double)x);
         if (strtof(text, NULL) == x) break;
     }
@@ -66,6 +66,6 @@ double gs_decimal(float x) {
 }
 
 void gs_decimal_print(double x, char *text, size_t size) {
-    snprintf(text, size, "%.15g", isnan(x) ? (double)NAN : x + 0.0); /* -0 is 0, and no NaN has a sign */
+    snprintf(text, size, "%.15g", isnan(x) ? (double)NAN : x + 0.0); /* -0 becomes 0, and a NaN has no sign */
     if (strtod(text, NULL) < x || strtod(text, NULL) > x) snprintf(text, size, "%.17g", x);
 }

@@ -1,4 +1,4 @@
-/* Numbers as people type them, also with a unit: "0.05", "50us", "125MB/s". */
+/* Numbers as people type them, optionally with a unit: "0.05", "50us", "125MB/s". */
 #pragma once
 
 #include <stdbool.h>
@@ -6,23 +6,23 @@
 
 typedef struct gs_unit {
     const char *name;
-    double times, per; /* one of it is times / per, both whole: so 0.1ms and 100us are the same number */
+    double times, per; /* one unit is times / per, two integers: 0.1ms and 100us are the same number */
 } gs_unit;
 
-extern const gs_unit gs_units_none[]; /* a number alone */
-extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s; a NULL name ends each table */
-extern const gs_unit gs_units_rate[]; /* in bytes a second: B/s, kB/s, MB/s, GB/s */
-extern const gs_unit gs_units_bits[]; /* the same: bit/s, kbit/s, Mbit/s, Gbit/s */
+extern const gs_unit gs_units_none[]; /* no unit */
+extern const gs_unit gs_units_time[]; /* in seconds: us, ms, s. A NULL name ends each table */
+extern const gs_unit gs_units_rate[]; /* in bytes per second: B/s, kB/s, MB/s, GB/s */
+extern const gs_unit gs_units_bits[]; /* also in bytes per second: bit/s, kbit/s, Mbit/s, Gbit/s */
 
-/* Read a number and, directly behind it, one of the units: *value is their value, and *text moves behind them. False:
- * *text does not begin so. */
+/* Read a number and one of the units directly after it: *value is the result, and *text moves past them. False: *text
+ * does not begin with that. */
 bool gs_unit_read(const char **text, const gs_unit *units, double *value);
 
-/* "50us": in the largest unit that gives at least 1, with as few digits as read back the same. */
+/* "50us": in the largest unit that gives at least 1, with the fewest digits that read back as the same value. */
 void gs_unit_print(double value, const gs_unit *units, char *text, size_t size);
 
-/* The shortest decimal number that gives this float: 0.05f -> 0.05, not 0.0500000007. */
+/* The shortest decimal that reads back as this float: 0.05f -> 0.05, not 0.0500000007. */
 double gs_decimal(float);
 
-/* The shortest text that reads back as x; it may have an exponent. */
+/* The shortest text that reads back as x, possibly with an exponent. */
 void gs_decimal_print(double x, char *text, size_t size);

@@ -8,7 +8,7 @@
 
 enum { PATH = 4096 };
 
-/* The number after `name` in the file; after "", its first one. NAN: there is none, or it is "max". */
+/* The number after `name` in the file, or its first number if name is "". NAN: there is none, or it is "max". */
 static double number_of(const char *folder, const char *file, const char *name) {
     char path[PATH + 64], line[256];
     unsigned long long value;
@@ -23,7 +23,7 @@ static double number_of(const char *folder, const char *file, const char *name) 
     return found ? (double)value : NAN;
 }
 
-/* The CPUs' worth of time that one group may use; NAN: any. */
+/* The CPUs' worth of time that a group may use; NAN: unlimited. */
 static double quota_of(const char *folder) {
     char path[PATH + 64];
     double quota = number_of(folder, "cpu.cfs_quota_us", "") / number_of(folder, "cpu.cfs_period_us", "");
@@ -35,15 +35,15 @@ static double quota_of(const char *folder) {
     return quota;
 }
 
-/* The group's cache of unused file pages is taken back before the group reaches its limit. */
+/* The kernel reclaims the group's cache of unused file pages before the group reaches its limit. */
 static void limit_memory(gs_usable *u, double limit, double used, double cached) {
     if (isnan(limit)) return;
     const double left = limit - used + (isnan(cached) ? 0 : cached);
     u->bytes = fmin(u->bytes, limit);
-    u->free = fmax(fmin(u->free, left), 0); /* of a number and NAN, fmin is the number */
+    u->free = fmax(fmin(u->free, left), 0); /* fmin of a number and NAN is the number */
 }
 
-/* Only one version's files are there. */
+/* Only the files of one cgroup version exist. */
 static void look_at_group(gs_usable *u, const char *folder) {
     const double quota = quota_of(folder);
     if (quota > 0 && (u->quota <= 0 || quota < u->quota)) u->quota = quota;
@@ -54,8 +54,8 @@ static void look_at_group(gs_usable *u, const char *folder) {
                  number_of(folder, "memory.stat", "total_inactive_file "));
 }
 
-/* A group and all its ancestors. In a container the path may be the host's, and only its end, or nothing, is
- * mounted: missing groups limit nothing, and the mount itself is the container's group. */
+/* A group and all its ancestors. In a container the path may be the host's, with only its end mounted, or nothing:
+ * missing groups limit nothing, and the mount itself is the container's group. */
 static void look_at_groups(gs_usable *u, const char *root, const char *mount, const char *group) {
     char folder[PATH];
     const int top = snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s%s", root, *mount ? "/" : "", mount);
@@ -70,7 +70,7 @@ static void look_at_all_groups(gs_usable *u, const char *root) {
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
     FILE *f = fopen(path, "re");
     if (!f) return;
-    while (fgets(line, sizeof line, f)) { /* "4:cpu,cpuacct:/a/b"; of version 2 "0::/a/b" */
+    while (fgets(line, sizeof line, f)) { /* "4:cpu,cpuacct:/a/b"; in version 2, "0::/a/b" */
         char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group) continue;
         *group++ = *controllers++ = '\0';
@@ -117,7 +117,7 @@ bool gs_cores_may_bind(const char *transport) {
     return strcmp(transport, "gloo") != 0;
 }
 
-/* Number the cores whose CPUs are allowed, from 0, or with `by_cpu` their CPUs, core by core. Returns how many. */
+/* Number the cores whose CPUs are allowed, from 0; if `by_cpu`, their CPUs, core by core. Returns the count. */
 static int number_units(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], bool by_cpu,
                         int unit[CPU_SETSIZE]) {
     int units = 0;
@@ -142,7 +142,7 @@ bool gs_cores_divide(const cpu_set_t *allowed, const int core_of[CPU_SETSIZE], i
     return n <= units;
 }
 
-/* The lowest CPU of the core that it belongs to; itself where the system does not say. */
+/* The lowest CPU of the CPU's core; the CPU itself if the system does not tell. */
 static int core_of_cpu(int cpu) {
     char path[96];
     int lowest = cpu;

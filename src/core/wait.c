@@ -5,7 +5,7 @@
 #include <sched.h>
 
 static const double PAUSE = 50e-6, YIELD = 1e-3; /* seconds since the first look */
-enum { PAUSES = 8 /* between two looks at the clock */ };
+enum { PAUSES = 8 /* pauses between two looks at the clock */ };
 
 static inline void pause_core(void) {
 #if defined(__x86_64__) || defined(__i386__)

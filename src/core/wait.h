@@ -1,29 +1,28 @@
-/* How a thread waits for another one that will arrive soon, in three stages:
+/* How a thread waits for another thread that will arrive soon, in three stages:
  *
  *     at once        look again and again, with the core's pause instruction in between
  *     after 50 us    look, and let others have the core in between (sched_yield)
- *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps in whatever way it can be woken
+ *     after 1 ms     sleep: gs_wait_a_moment returns false, and the caller sleeps in a way in which it can be woken
  *
  * Waking a sleeping thread costs a system call on one side and 5 us on the other, 50 us in a virtual machine. Most
- * waits of a training step are shorter. A thread that yields takes nothing from others that want the core, but sees the
+ * waits of a training step are shorter. A thread that yields takes no time from others that want the core, and sees the
  * event as soon as the core is idle. After 1 ms the other thread is unlikely to arrive soon, and an idle core saves
- * energy. In a virtual machine, a barrier whose second thread arrived 60 or 200 us late took the first thread 60 or 200
- * us; with sleep after 50 us it took 91 or 229 us.
+ * energy. In a virtual machine, if the second thread reached a barrier 60 or 200 us late, the first one waited 60 or
+ * 200 us; when it slept after 50 us, 91 or 229 us.
  *
- * If more threads than cores wait for each other, the first stage is left out: a thread that spins may keep its core
- * from the very thread that it waits for.
+ * If more threads than cores wait for each other, the first stage is skipped: a spinning thread may occupy the core
+ * that the thread it waits for needs.
  *
  *     for (gs_wait w = gs_wait_begin(crowded); !come && gs_wait_a_moment(&w);) continue;
  *
- * Source: Karlin, Li, Manasse, Owicki, "Empirical studies of competitive spinning for a shared-memory
- * multiprocessor" (SOSP 1991): spin about as long as a wake-up costs, and the wait costs twice the least at most.
- */
+ * Source: Karlin, Li, Manasse, Owicki, "Empirical studies of competitive spinning for a shared-memory multiprocessor"
+ * (SOSP 1991): spin about as long as a wake-up costs, and a wait costs at most twice the minimum. */
 #pragma once
 
 #include <stdbool.h>
 
 typedef struct gs_wait {
-    double begin; /* when the first look was in vain; 0: not yet */
+    double begin; /* time of the first look without success; 0: none yet */
     unsigned looks;
     bool yields;
 } gs_wait;
@@ -32,8 +31,8 @@ static inline gs_wait gs_wait_begin(bool crowded) {
     return (gs_wait){.yields = crowded};
 }
 
-/* Spend the moment between two looks; false: it is time to sleep. */
+/* Spend the time between two looks; false: it is time to sleep. */
 bool gs_wait_a_moment(gs_wait *);
 
-/* Are there more threads than cores that this process may use, or than its quota has time for (core/usable.h)? */
+/* Are there more threads than this process has cores, or than its quota allows to run at once (core/usable.h)? */
 bool gs_wait_is_crowded(int threads);

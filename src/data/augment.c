@@ -8,7 +8,7 @@
 
 /* ---- as text ---- */
 
-/* A word without a number. */
+/* Reads a word without a number. */
 static bool read_word(const char **text, const char *word, bool *on) {
     const size_t length = strlen(word);
     if (strncmp(*text, word, length) != 0 || *on) return false;
@@ -36,7 +36,7 @@ bool gs_augment_read(const char *text, gs_augment *a) {
     const bool none = strcmp(text, "none") == 0;
     while (!none && read_one(&text, &read) && *text == ',') text++;
     if (!none && (*text || !gs_augment_is_on(&read) || text[-1] == ','))
-        return false; /* text[-1]: is_on means that text has advanced */
+        return false; /* text[-1] exists: is_on means that text has advanced */
     *a = read;
     return true;
 }
@@ -76,11 +76,11 @@ gs_status gs_augment_check(const gs_augment *a, const gs_dataset *set) {
 
 /* ---- pictures ---- */
 
-/* The random changes of one sample. */
+/* The random changes to one sample. */
 typedef struct change {
     int down, right; /* offset of the window from the unpadded picture: -P to P */
     bool flip;
-    int top, bottom, left, end; /* of the square: rows top .. bottom - 1, columns left .. end - 1 */
+    int top, bottom, left, end; /* the square: rows top .. bottom - 1, columns left .. end - 1 */
 } change;
 
 static int within(int x, int most) {

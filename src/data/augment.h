@@ -1,4 +1,5 @@
-/* --augment crop:4,flip,cutout:8: random changes of the training pictures, new in each epoch, applied in this order:
+/* --augment crop:4,flip,cutout:8: random changes to the training pictures, drawn again in each epoch and applied in
+ * this order:
  *
  *     resized_crop   image folders: a part of random size and shape instead of the middle (view.h)
  *     crop:P     pad with P zeros on each side, and cut out a window of the picture's size at one of (2P + 1)^2
@@ -9,9 +10,8 @@
  *
  * A zero is the byte 0, black, before scaling.
  *
- * The changes of a sample depend on the seed, the epoch and the sample's number in the set: they are the same for any
- * number of workers. Whether a sample is flipped does not depend on the other changes.
- */
+ * A sample's changes depend on the seed, the epoch and the sample's index in the set: they are the same for any number
+ * of workers. Whether a sample is flipped does not depend on the other changes. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,26 +25,26 @@ typedef struct gs_augment {
     bool resized_crop;
 } gs_augment;
 
-enum { GS_AUGMENT_MOST = 9999 /* P and S */, GS_AUGMENT_TEXT = 64 /* bytes of any as text */ };
+enum { GS_AUGMENT_MOST = 9999 /* P and S */, GS_AUGMENT_TEXT = 64 /* bytes for any gs_augment as text */ };
 
 static inline bool gs_augment_is_on(const gs_augment *a) {
     return a->crop || a->flip || a->cutout || a->resized_crop;
 }
 
-/* Parse "resized_crop,crop:4,flip,cutout:8", in any order and each at most once; or "none". False: another text. */
+/* Parse "resized_crop,crop:4,flip,cutout:8", in any order, each at most once; or "none". False: another text. */
 bool gs_augment_read(const char *text, gs_augment *);
 
-/* Write that text. Returns `text`. */
+/* Write a gs_augment as such text. Returns `text`. */
 const char *gs_augment_text(const gs_augment *, char *text, size_t size);
 
-/* GS_E_USAGE: samples that are not images; P or S not below height and width; resized_crop without an image folder. */
+/* GS_E_USAGE: samples are not images; P or S is not below height and width; resized_crop without an image folder. */
 gs_status gs_augment_check(const gs_augment *, const gs_dataset *);
 
-/* out = sample `sample` as changed in this epoch, gs_dataset_input_bytes bytes. */
+/* out = sample `sample` with this epoch's changes, gs_dataset_input_bytes bytes. */
 void gs_augment_sample(const gs_augment *, const gs_dataset *, uint64_t seed, uint64_t epoch, size_t sample,
                        void *out);
 
-/* The same for the sample at `from`, with `each` bytes a number. */
+/* The same for the sample at `from`, whose elements have `each` bytes. */
 void gs_augment_picture(const gs_augment *, gs_shape, size_t each, uint64_t seed, uint64_t epoch,
                         size_t sample, const void *from, void *out);
 

@@ -1,9 +1,8 @@
-/* Byte pairs: reads vocabulary and merges from files or texts, splits a text into words, and words into tokens.
+/* Byte pairs: reads vocabulary and merges from files or texts, and splits a text into words and words into tokens.
  *
- * In a word, neighbouring tokens are joined, the earliest merge first. A word is a doubly linked list of tokens. A heap
- * holds every pair that can be joined, as (rank, index of its left token); a pair that is gone is dropped when popped.
- * n bytes cost n log n. (With GPT-2's list, jargon takes 83 ms on one core.)
- */
+ * In a word, neighbouring tokens are merged, lowest rank first. A word is a doubly linked list of tokens. A heap holds
+ * every pair that can be merged, as (rank, index of its left token); a pair that no longer exists is dropped when
+ * popped. n bytes take time n log n. (With GPT-2's list, jargon takes 83 ms on one core.) */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdio.h>
@@ -21,7 +20,7 @@
 /* Unicode's White_Space. PCRE2's \s also matches U+180E, which has not been white space since 2013. */
 #define WHITE "\\t-\\r\\x{85}\\p{Z}"
 
-/* The last but one leaves the last of several white spaces to the next word: " a" is one word. */
+/* The last alternative but one leaves the last of several white spaces to the next word: " a" is one word. */
 static const char WORD[] = "'s|'t|'re|'ve|'m|'ll|'d"
                            "| ?\\p{L}+| ?\\p{N}+| ?[^" WHITE "\\p{L}\\p{N}]+"
                            "|[" WHITE "]+(?![^" WHITE "])|[" WHITE "]+";
@@ -34,7 +33,7 @@ static void *compile_words(void) {
                                      PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, NULL);
     if (!code && error != PCRE2_ERROR_NOMEMORY && error != PCRE2_ERROR_HEAP_FAILED)
         gs_bug("PCRE2 refuses the expression of a word: error %d at %zu", error, at);
-    /* 134 MB/s of words instead of 34 (jargon, one core). Where executable memory is forbidden, PCRE2 interprets. */
+    /* JIT reads words at 134 MB/s instead of 34 (jargon, one core). Without executable memory, PCRE2 interprets. */
     if (code) pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return code;
 }
@@ -62,7 +61,7 @@ gs_status gs_bpe_walk_next(gs_bpe_walk *walk, const char *text, size_t bytes, si
 
 /* ---- the alphabet of files ---- */
 
-/* Invisible bytes, 0 to 32, 127 to 160 and 173, become consecutive characters from U+0100 on. */
+/* The invisible bytes 0 to 32, 127 to 160 and 173 become consecutive characters from U+0100 on. */
 enum { SPACE = ' ', DELETE = 127, NO_BREAK = 160, HYPHEN = 173, LAST = 255, FIRST_MOVED = 256 };
 enum { DELETE_MOVED = FIRST_MOVED + SPACE + 1, HYPHEN_MOVED = DELETE_MOVED + NO_BREAK - DELETE + 1 };
 
@@ -80,16 +79,16 @@ int gs_bpe_byte(uint32_t character) {
     return gs_bpe_character((unsigned char)c) == character ? c : GS_BPE_NONE;
 }
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
-/* A gs_bpe under construction. Tokens are found by their text in the alphabet of files. */
+/* A gs_bpe under construction. Tokens are looked up by their text in the alphabet of files. */
 typedef struct maker {
     gs_bpe *bpe;
-    const char *const *token;   /* by number, not owned */
+    const char *const *token;   /* indexed by number; not owned */
     const char *const **sorted; /* addresses in token[], by text */
 } maker;
 
-/* The fewest bits for a table that is at most half full. */
+/* The number of bits for a table that is at most half full. */
 static int bits_for(size_t count) {
     int bits = 8;
     while (((size_t)1 << bits) < 2 * count) bits++;
@@ -101,7 +100,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(**x, **y);
 }
 
-/* The number of a token; -1: there is none. */
+/* The number of a token; -1: no such token. */
 static int find(const maker *m, const char *text) {
     const char *const *const wanted = &text;
     const char *const **found = bsearch(&wanted, m->sorted, (size_t)m->bpe->size, sizeof wanted, by_text);
@@ -255,7 +254,7 @@ bool gs_bpe_same(const gs_bpe *a, const gs_bpe *b) {
 }
 
 enum {
-    FILE_MOST = 16 << 20, /* bytes; GPT-2's have 1 MB and 0.5 MB */
+    FILE_MOST = 16 << 20, /* bytes; GPT-2's files have 1 MB and 0.5 MB */
     LINES_MOST = 1 << 20
 };
 
@@ -293,7 +292,7 @@ static size_t count_lines(const char *text, size_t bytes) {
     return lines;
 }
 
-/* tokens_where, merges_where: names for messages. `merges` is cut into pieces. */
+/* tokens_where, merges_where: names for messages. `merges` is modified: 0s cut it into lines and tokens. */
 static gs_status make(const char *const *token, size_t size, const char *tokens_where, char *merges,
                       size_t merges_bytes, const char *merges_where, gs_bpe **out) {
     maker m;
@@ -309,7 +308,7 @@ static gs_status make(const char *const *token, size_t size, const char *tokens_
     return status;
 }
 
-/* ---- the files of a folder ---- */
+/* ---- files in a folder ---- */
 
 static gs_status read_json(const char *path, cJSON **json) {
     char *text = NULL;
@@ -349,7 +348,7 @@ static gs_status list_tokens(const char *path, const cJSON *json, size_t size, c
     return GS_OK;
 }
 
-/* token[] points into the JSON. */
+/* token[] points into the JSON object. */
 static gs_status make_from_files(const char *vocab, const char *merges, const cJSON *json, gs_bpe **out) {
     const size_t size = (size_t)cJSON_GetArraySize(json);
     const char **token = calloc(size + 1, sizeof *token);
@@ -377,7 +376,7 @@ static gs_status explain_whole(const char *folder, char path[3][4096]) {
         folder, path[2], folder);
 }
 
-/* Only vocab.json and merges.txt are read: refuse files beside them that would give other tokens. */
+/* Only vocab.json and merges.txt are read: reject other files in the folder that would give other tokens. */
 static gs_status check_beside(const char *folder) {
     static const struct {
         const char *file, *in, *name; /* name NULL: any */
@@ -488,7 +487,7 @@ static const uint32_t NOTHING = UINT32_MAX;
 typedef struct node {
     uint32_t before, after; /* NOTHING at the ends */
     uint16_t token;
-    bool gone; /* joined to the one before it */
+    bool gone; /* merged into the token before it */
 } node;
 
 typedef struct encoder {
@@ -576,7 +575,7 @@ static gs_status encode_word(encoder *e, const char *word, size_t bytes) {
 
 /* ---- a text ---- */
 
-/* A part of a text without the token between texts. */
+/* Encode a part of a text that contains no token between texts. */
 static gs_status encode_part(encoder *e, gs_bpe_walk *walk, const char *text, size_t bytes) {
     for (size_t at = 0, length; at < bytes; at += length) {
         GS_TRY(gs_bpe_walk_next(walk, text, bytes, at, &length));

@@ -1,9 +1,9 @@
-/* The parts of a gs_bpe, for bpe.c and its tests. */
+/* The internals of gs_bpe, for bpe.c and its tests. */
 #pragma once
 
 #include "data/bpe.h"
 
-/* left, right -> made. The index in the list is the rank: the lowest is joined first. */
+/* left, right -> made. Its index in the list is its rank: the lowest rank is merged first. */
 typedef struct gs_bpe_merge {
     uint16_t left, right, made;
 } gs_bpe_merge;
@@ -13,12 +13,12 @@ typedef struct gs_bpe_merge {
 struct gs_bpe {
     int users;
     int size, end;   /* tokens; the token between texts, or -1 */
-    char *bytes;     /* of all tokens: ... */
-    uint32_t *begin; /* ... token i has bytes[begin[i]] to bytes[begin[i + 1] - 1] */
+    char *bytes;     /* the bytes of all tokens: ... */
+    uint32_t *begin; /* ... token i is bytes[begin[i]] to bytes[begin[i + 1] - 1] */
     uint16_t of_byte[256];
     gs_bpe_merge *merge; /* by rank */
     uint32_t merges;
-    uint32_t *pair; /* a hash table of 2^bits entries, rank + 1; 0: empty */
+    uint32_t *pair; /* a hash table of 2^bits entries, each rank + 1; 0: empty */
     int bits;
     void *words; /* the regular expression, compiled by PCRE2 */
 };
@@ -27,7 +27,7 @@ struct gs_bpe {
 
 enum { GS_BPE_NONE = -1 };
 
-/* The slot of a pair in the table; may be empty. */
+/* The slot of a pair in the table; it may be empty. */
 static inline uint32_t *gs_bpe_place(const gs_bpe *b, int left, int right) {
     uint32_t at = ((uint32_t)left << 16 | (uint32_t)right) * 0x9e3779b1u >> (32 - b->bits);
     for (; b->pair[at]; at = (at + 1) & ((1u << b->bits) - 1)) {
@@ -37,7 +37,7 @@ static inline uint32_t *gs_bpe_place(const gs_bpe *b, int left, int right) {
     return &b->pair[at];
 }
 
-/* Its rank; GS_BPE_NONE. */
+/* The rank of a pair; GS_BPE_NONE if it has none. */
 static inline int64_t gs_bpe_rank(const gs_bpe *b, int left, int right) {
     return (int64_t)*gs_bpe_place(b, left, right) - 1;
 }
@@ -58,5 +58,5 @@ typedef struct gs_bpe_walk {
 
 gs_status gs_bpe_walk_begin(gs_bpe_walk *, const void *);
 void gs_bpe_walk_end(gs_bpe_walk *);
-/* *length, at least 1: that of the word that begins at text[at], at < bytes. */
+/* *length, at least 1: the length of the word that begins at text[at], at < bytes. */
 gs_status gs_bpe_walk_next(gs_bpe_walk *, const char *text, size_t bytes, size_t at, size_t *length);

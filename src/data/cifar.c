@@ -13,8 +13,8 @@ enum { PATH_SIZE = 4096, PIXELS = 3 * 32 * 32, FILES = 6, NAMES_MOST = 1 << 16 }
 typedef struct family {
     const char *name, *folder, *archive;
     int labels;           /* bytes before the pixels */
-    int classes[2];       /* by gs_labels */
-    const char *names[2]; /* files with their names, a line each */
+    int classes[2];       /* indexed by gs_labels */
+    const char *names[2]; /* files with the class names, one per line */
     const char *file[FILES];
     int test; /* file[0 .. test - 1] are for training */
 } family;
@@ -76,7 +76,7 @@ bool gs_cifar_is_at(const char *where) {
     return find(where, path, &of);
 }
 
-/* Names of the Python version: pickles of the same images, without a file name extension. */
+/* Names in the Python version: pickles of the same images, without a file name extension. */
 gs_status gs_cifar_explain(const char *where) {
     static const struct {
         const char *folder, *archive, *file[2];
@@ -98,7 +98,7 @@ gs_status gs_cifar_explain(const char *where) {
 
 /* ---- from records to samples ---- */
 
-/* The samples of one file, which go to the end of `to`. */
+/* The samples of one file, which are appended to `to`. */
 typedef struct source {
     const char *folder, *file;
     const family *of;
@@ -110,7 +110,7 @@ typedef struct source {
 static gs_status add_record(const source *s, const unsigned char *record, size_t number) {
     const family *f = s->of;
     gs_dataset *d = s->to;
-    for (int kind = 0; kind < f->labels; kind++) { /* by gs_labels: backwards in the file */
+    for (int kind = 0; kind < f->labels; kind++) { /* by gs_labels, the reverse of the order in the file */
         const int found = record[f->labels - 1 - kind];
         if (found >= f->classes[kind])
             return gs_fail(GS_E_FORMAT, "%s: the %slabel of sample %zu in %s is %d; wanted 0 to %d",
@@ -138,7 +138,7 @@ static gs_status make_room(const char *folder, size_t samples, gs_dataset *d) {
                             : gs_fail(GS_E_MEMORY, "no memory for %zu samples of %s", samples, folder);
 }
 
-/* A file must hold at least one record and only whole ones. */
+/* A file must hold at least one record, and only whole records. */
 static gs_status add_records(const source *s, const unsigned char *data, size_t bytes) {
     const size_t record = (size_t)s->of->labels + PIXELS;
     const gs_foreign *foreign = gs_foreign_of(data, bytes);
@@ -164,7 +164,7 @@ static gs_status add_file(const source *s) {
     return status;
 }
 
-/* There may be no file with the names of the classes. */
+/* The file with the class names may be missing. */
 static gs_status name_classes(const source *s) {
     char path[PATH_SIZE], *names;
     size_t bytes;

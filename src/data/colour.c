@@ -22,7 +22,7 @@ static int draw(draws *d, int least, int most) {
     return least + gs_random_below(word, most - least + 1);
 }
 
-/* Hue, saturation and value as red, green and blue (Smith, "Color gamut transform pairs", 1978). `hue` counts 256 steps
+/* Hue, saturation and value to red, green and blue (Smith, "Color gamut transform pairs", 1978). `hue` has 256 steps
  * from each of red, yellow, green, cyan, blue, magenta to the next. */
 static void colour_of(int hue, int saturation, int value, int rgb[3]) {
     const int rise = hue % 256, sextant = hue / 256;
@@ -50,7 +50,7 @@ void gs_colour_picture(uint64_t seed, gs_split split, uint32_t number,
     enum { PLANE = SIDE * SIDE, PATTERN = 40 };
     draws d = {seed, gs_stream_hi(GS_STREAM_COLOUR, (uint64_t)split << 32 | number), 0, {0}, 0};
     const int down = draw(&d, 0, SIDE - GREY), right = draw(&d, 0, SIDE - GREY);
-    /* dark - PATTERN >= 0 and bright + PATTERN <= 255, symmetrically */
+    /* dark - PATTERN >= 0 and, symmetrically, bright + PATTERN <= 255 */
     const int dark = draw(&d, PATTERN, 80), bright = draw(&d, WHITE - 80, WHITE - PATTERN);
     const bool object_is_bright = draw(&d, 0, 1) == 1;
     const int ground = object_is_bright ? dark : bright;
@@ -84,7 +84,7 @@ static const struct {
     const char *name, *made_of;
 } sets[] = {{"colour-fashion", "fashion-mnist"}, {"colour-fashion-small", "fashion-mnist-small"}};
 
-/* The name of the grey set; NULL: there is no such set in colour. */
+/* The name of the grey set; NULL: no such colour set. */
 static const char *made_of(const char *name) {
     for (int i = 0; i < 2; i++)
         if (strcmp(sets[i].name, name) == 0) return sets[i].made_of;

@@ -1,18 +1,17 @@
-/* Tables of numbers as text: one sample a line, numbers separated by commas, the label in the last column.
+/* Tables of numbers as text: one sample per line, numbers separated by commas, the label in the last column.
  *
  *     length,width,label      a first line without numbers names the columns
  *     5.1,3.5,0
  *     4.9,3.0,1
  *
- * Labels are integers from 0 to 255. Last columns whose names begin with "target" hold the targets of a regression
- * instead of a label (GS_REGRESSION in model/model.h). Numbers may have spaces around them and are not scaled.
+ * Labels are integers from 0 to 255. If the last columns have names that begin with "target", they hold regression
+ * targets instead of a label (GS_REGRESSION in gradsum.h). Numbers may have spaces around them and are not scaled.
  *
  * --data takes a folder with train.csv and test.csv (eval and predict need only test.csv), or one file whose name ends
- * in .csv: every tenth sample is for testing, and the others for training.
+ * in .csv: then every tenth sample is for testing, and the others are for training.
  *
  * Format: Shafranovich, "Common format and MIME type for comma-separated values (CSV) files" (RFC 4180, 2005), without
- * quotes around numbers.
- */
+ * quotes around numbers. */
 #pragma once
 
 #include "data/dataset.h"

@@ -33,7 +33,7 @@ static const char *const file_names[2][2] = {
     [GS_TEST] = {[IMAGES] = "t10k-images-idx3-ubyte", [LABELS] = "t10k-labels-idx1-ubyte"},
 };
 
-/* Look for NAME and NAME.gz, and for both with the dot of some copies ("train-images.idx3-ubyte"). */
+/* Look for NAME and NAME.gz, and for both spelt with a dot, as in some copies ("train-images.idx3-ubyte"). */
 static bool find_file(const char *folder, gs_split split, part part, char path[PATH_SIZE]) {
     char dotted[64];
     snprintf(dotted, sizeof dotted, "%s", file_names[split][part]);
@@ -63,7 +63,7 @@ static gs_status missing(const char *folder, gs_split split, part part) {
                    file_names[GS_TEST][LABELS]);
 }
 
-/* The errno of opening files in `path`; 0: they can be opened. */
+/* The errno from opening files in `path`; 0: they can be opened. */
 static int folder_error(const char *path) {
     struct stat s;
     if (stat(path, &s) != 0) return errno;
@@ -72,7 +72,7 @@ static int folder_error(const char *path) {
     return access(path, X_OK) == 0 ? 0 : errno;
 }
 
-/* The folder of a name or a path. */
+/* The folder that a name or a path refers to. */
 static gs_status find_folder(const char *where, char folder[PATH_SIZE]) {
     if (strcmp(where, "fashion-mnist-small") == 0)
         return gs_file_of_gradsum("datasets/fashion-mnist-small", folder, PATH_SIZE);
@@ -152,8 +152,8 @@ static const struct format {
 } formats[] = {GS_DATA_FORMATS(FORMAT)};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* The one format whose files are there; NULL: none. GS_E_FORMAT: two formats. A table beside other samples describes
- * them (Kaggle's train.csv) and does not count; it is therefore the last row. */
+/* The one format whose files are there; NULL: none. GS_E_FORMAT: two formats. A table next to other samples describes
+ * them (Kaggle's train.csv) and does not count, so tables are the last row. */
 static gs_status find_format(const char *where, const struct format **found) {
     *found = NULL;
     for (int i = 0; i < FORMATS; i++) {
@@ -183,11 +183,11 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
                        where);
     if (gs_text_is_at(where)) return gs_text_load(where, split, text, d);
     const bool colour = gs_colour_is_name(where);
-    if (!is_name(where)) GS_TRY(find_format(where, &found)); /* a name is no path */
+    if (!is_name(where)) GS_TRY(find_format(where, &found)); /* a name is not a path */
     if (!colour && !found) {
         GS_TRY(find_folder(where, folder));
         GS_TRY(find_format(folder, &found));
-        if (!found) GS_TRY(gs_cifar_explain(folder)); /* not unpacked, for example */
+        if (!found) GS_TRY(gs_cifar_explain(folder)); /* for example an archive that was not unpacked */
         where = folder;
     }
     if (labels == GS_LABELS_COARSE && !(found && found->load == gs_cifar_load))
@@ -199,11 +199,11 @@ static gs_status load_from(const char *where, gs_split split, gs_labels labels, 
                                   : missing(where, split, IMAGES);
 }
 
-/* The labels' names are those of Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017), in grey and in colour. */
+/* The class names are those of Xiao, Rasul, Vollgraf, "Fashion-MNIST" (2017), in grey and in colour. */
 static void name_classes(const char *where, gs_dataset *d) {
     static const char names[] =
         "T-shirt/top\ntrouser\npullover\ndress\ncoat\nsandal\nshirt\nsneaker\nbag\nankle boot";
-    enum { FASHION = 4 }; /* the first of set_names */
+    enum { FASHION = 4 }; /* the first FASHION entries of set_names */
     for (int i = 0; i < FASHION && d->names.count == 0; i++)
         if (strcmp(where, set_names[i]) == 0) d->names = gs_class_names_of_lines(names, strlen(names), 10);
 }
@@ -333,7 +333,7 @@ gs_scaling gs_dataset_scaling(const gs_dataset *d) {
     return gs_scaling_of_sums(channels, (double)each, sum, squares);
 }
 
-/* ---- the classes' names ---- */
+/* ---- class names ---- */
 
 void gs_class_names_free(gs_class_names *n) {
     for (int i = 0; i < n->count; i++) free(n->name[i]);
@@ -390,7 +390,7 @@ uint32_t gs_data_checksum(const gs_dataset *d) {
 
 /* ---- samples and their targets for a batch ---- */
 
-/* Labels become int32; targets stay floats. */
+/* Labels are converted to int32; targets stay floats. */
 static void copy_target(const gs_dataset *d, size_t sample, size_t i, void *targets) {
     const size_t k = (size_t)d->outputs, each = (size_t)gs_dataset_labels_each(d);
     if (d->targets)
@@ -437,7 +437,7 @@ gs_status gs_augment_gather(const gs_augment *a, const gs_dataset *d, uint64_t s
     return gather(d, &wanted, d->text ? gs_text_shift(d->text, seed, epoch) : 0, inputs, targets);
 }
 
-/* ---- sets of numbers from the caller ---- */
+/* ---- sets of floats from the caller ---- */
 
 /* A copy of count x each floats; NULL: no memory. */
 static float *copy_of(const float *from, size_t count, size_t each) {
@@ -488,7 +488,7 @@ static gs_status copy_inputs(gs_dataset *d, gs_shape shape, const float *inputs)
                    gs_shape_tuple(shape).text);
 }
 
-/* Labels or targets, `each` of them for a sample. */
+/* Labels or targets, `each` per sample. */
 static gs_status from_memory(const char *name, size_t count, gs_shape shape, const float *inputs, int each,
                              const int32_t *labels, const float *targets, gs_dataset **out) {
     GS_TRY(GS_NEW(*out, 1, "%s", name));

@@ -22,30 +22,30 @@
 #include "data/vocabulary.h"
 #include "gradsum.h"
 
-/* Names of the classes, for display alone. */
+/* Class names, only for display. */
 typedef struct gs_class_names {
-    int count; /* 0: classes have only numbers */
+    int count; /* 0: the classes have no names */
     char **name;
 } gs_class_names;
 
-/* From a text with a name on each line; fewer than `classes` lines give none. */
+/* From a text with one name per line; with fewer than `classes` lines there are no names. */
 gs_class_names gs_class_names_of_lines(const char *text, size_t bytes, int classes);
 
-/* The characters of a vocabulary, a space as "' '"; none for bytes and byte pairs. */
+/* The characters of a vocabulary, a space as "' '"; no names for bytes and byte pairs. */
 gs_class_names gs_class_names_of_tokens(const gs_vocabulary *);
 void gs_class_names_free(gs_class_names *);
 
-/* Class k's name, printable and cut after some 40 bytes; its number if it has no name. May be stored in `room`. */
+/* Class k's name, printable and cut after about 40 bytes, or its number if it has no name. May be stored in `room`. */
 enum { GS_CLASS_NAME = 48 };
 const char *gs_class_name(const gs_class_names *, int k, char room[GS_CLASS_NAME]);
 
-/* Which of CIFAR-100's two labels. */
+/* One of CIFAR-100's two labels. */
 typedef enum gs_labels { GS_LABELS_FINE, GS_LABELS_COARSE } gs_labels;
 
 /* How to read an image folder. All zero: the defaults. */
 typedef struct gs_folder_options {
-    int size;         /* of a sample, which is (3, size, size); 0: GS_FOLDER_SIZE */
-    int loaders;      /* threads that decode; 0: 1 */
+    int size;         /* the sample's, which is (3, size, size); 0: GS_FOLDER_SIZE */
+    int loaders;      /* decoding threads; 0: 1 */
     bool skip_broken; /* replace a file that cannot be decoded */
 } gs_folder_options;
 
@@ -56,13 +56,13 @@ struct gs_dataset {
     char kind[64];  /* "CIFAR-10's format"; may be empty */
     size_t count;
     gs_shape shape;        /* (1, 28, 28) */
-    int classes;           /* largest label + 1; 0 where there are targets */
-    gs_class_names names;  /* of the classes; may be more than those in use */
-    int labels_each;       /* labels of a sample: one for each token; 0 means 1 */
-    unsigned char *images; /* count x shape bytes; NULL where there are ... */
-    float *inputs;         /* ... count x shape numbers, which are not scaled */
-    unsigned char *labels; /* count x labels_each; NULL where there are ... */
-    float *targets;        /* ... count x outputs numbers */
+    int classes;           /* largest label + 1; 0 if there are targets */
+    gs_class_names names;  /* class names; possibly of unused classes too */
+    int labels_each;       /* labels per sample: one for each token; 0 means 1 */
+    unsigned char *images; /* count x shape bytes; NULL if there are ... */
+    float *inputs;         /* ... count x shape floats, which are not scaled */
+    unsigned char *labels; /* count x labels_each; NULL if there are ... */
+    float *targets;        /* ... count x outputs floats */
     int outputs;
     struct gs_text *text; /* inputs and labels are windows of it (text_set.h); replaces the arrays above */
     struct gs_folder_set *folder; /* reads inputs and labels on demand; replaces the arrays above */
@@ -70,25 +70,25 @@ struct gs_dataset {
 
 /* How to read a text. All 0 with GS_TOKENS_UNSAID: the defaults. */
 typedef struct gs_text_options {
-    gs_tokens tokens;                /* UNSAID: those of the vocabulary, else characters */
-    int context;                     /* tokens of a window; 0: GS_CONTEXT */
+    gs_tokens tokens;                /* UNSAID: the vocabulary's kind, else characters */
+    int context;                     /* tokens per window; 0: GS_CONTEXT */
     const gs_vocabulary *vocabulary; /* a loaded model's; NULL: the tokenizer's, else the text's own */
     const char *tokenizer;           /* a folder with byte pairs (bpe.h), or NULL */
 } gs_text_options;
 
-/* gs_dataset_load with options for texts and image folders (NULL: the defaults) and the choice of labels. GS_E_USAGE:
- * coarse labels of images with one label. */
+/* gs_dataset_load with options for texts and image folders (NULL: the defaults) and with the choice of labels.
+ * GS_E_USAGE: coarse labels of images that have one label. */
 gs_status gs_dataset_load_with(const char *where, gs_split split, gs_labels labels, const gs_text_options *,
                                const gs_folder_options *, gs_dataset **out);
-/* Is it a path relative to the working directory? */
+/* Is `where` a path relative to the working directory? */
 bool gs_dataset_is_relative(const char *where);
 
 /* Would gs_dataset_load read `where` as an image folder? */
 bool gs_dataset_is_image_folder(const char *where);
 
-/* Formats of files in a folder: X(NAME, the word before "files"). A new format is a row here and a source file; --data,
- * its help and its messages follow. gs_NAME_is_at: does `where` hold such files? gs_NAME_load: load one split into an
- * empty data set; errors as gs_dataset_load. */
+/* Formats of files in a folder: X(NAME, the word before "files"). For a new format, add a row here and a source file;
+ * --data, its help and its messages follow from this table. gs_NAME_is_at: does `where` hold such files? gs_NAME_load:
+ * load one split into an empty data set; errors as gs_dataset_load. */
 #define GS_DATA_FORMATS(X) X(npy_set, ".npy") X(cifar, "CIFAR's") X(mnist, "MNIST's") X(csv_set, ".csv")
 #define GS_DECLARE(name, files)                                                                              \
     bool gs_##name##_is_at(const char *where);                                                               \
@@ -102,15 +102,15 @@ static inline int gs_dataset_labels_each(const gs_dataset *d) {
     return d->labels_each > 1 ? d->labels_each : 1;
 }
 
-/* Are the inputs numbers? Else they are bytes of images, which are scaled. */
+/* Are the inputs floats? If not, they are bytes of images, which are scaled. */
 static inline bool gs_dataset_is_numbers(const gs_dataset *d) {
     return d->inputs || d->text;
 }
 
-/* Checksum of all samples and targets. */
+/* The checksum of all samples and targets. */
 uint32_t gs_data_checksum(const gs_dataset *);
 
-/* Bytes of one sample and of its targets, as gs_dataset_gather writes them. */
+/* Bytes of one sample, and of its targets, as gs_dataset_gather writes them. */
 static inline size_t gs_dataset_input_bytes(const gs_dataset *d) {
     return gs_shape_size(d->shape) * (gs_dataset_is_numbers(d) ? sizeof(float) : 1);
 }
@@ -120,21 +120,21 @@ static inline size_t gs_dataset_target_bytes(const gs_dataset *d) {
                       : (size_t)gs_dataset_labels_each(d) * sizeof(int32_t);
 }
 
-/* GS_E_FORMAT names the first sample whose label is not below `classes`. Only for sets with labels. */
+/* GS_E_FORMAT names the first sample whose label is not below `classes`. Only for sets that have labels. */
 gs_status gs_dataset_check_labels(const gs_dataset *, int classes);
 
-/* Are the inputs token numbers, integers from 0 to vocabulary - 1? GS_E_FORMAT names the first other number;
+/* Are the inputs token numbers, integers from 0 to vocabulary - 1? GS_E_FORMAT names the first input that is not;
  * GS_E_USAGE: the inputs are bytes, which are scaled before a model sees them. */
 gs_status gs_dataset_check_tokens(const gs_dataset *, int vocabulary);
 
-/* Mean and standard deviation of the pixels x = byte / 255 of each channel (std 1 if all pixels are equal); images of
+/* Mean and standard deviation of the pixels x = byte / 255 in each channel (std 1 if all pixels are equal); images with
  * more than GS_CHANNELS channels have one pair for all. Scaled inputs have mean 0 and variance 1, as training with one
- * learning rate for all layers requires (LeCun et al., "Efficient BackProp", 1998, section 4.3). Numbers are
+ * learning rate for all layers requires (LeCun et al., "Efficient BackProp", 1998, section 4.3). Float inputs are
  * GS_NOT_SCALED: scaling is up to the caller. */
 gs_scaling gs_dataset_scaling(const gs_dataset *);
 
 /* The same from the sums of bytes and of their squares, which are integers, so their order does not matter.
- * gs_scaling_add: add `count` bytes, planes of the channels in order. of_sums: `pixels` pixels a channel. */
+ * gs_scaling_add adds `count` bytes, planes of the channels in order. of_sums: `pixels` pixels per channel. */
 void gs_scaling_add(const unsigned char *bytes, size_t count, size_t plane, size_t channels, uint64_t *sum,
                     uint64_t *squares);
 gs_scaling gs_scaling_of_sums(int channels, double pixels, const uint64_t *sum, const uint64_t *squares);

@@ -17,13 +17,13 @@
 #include "io/file.h"
 #include "io/picture.h"
 
-/* ---- the names of its files ---- */
+/* ---- file names ---- */
 
-/* Formats of pictures that gradsum cannot read. */
+/* Picture formats that gradsum cannot read. */
 static const char *const other_ends[] = {".webp", ".bmp", ".tif", ".tiff", ".gif", ".avif", ".heic"};
 enum { OTHERS = sizeof other_ends / sizeof *other_ends };
 
-/* How many pictures have each of these endings, and any of them. */
+/* The number of pictures with each of these endings, and with any of them. */
 typedef struct others {
     size_t of[OTHERS], all;
 } others;
@@ -35,7 +35,7 @@ static bool is_folder(const char *path) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-/* The index of the ending that the name has, ignoring the case of ASCII letters in any locale; -1: none. */
+/* The index of the name's ending, ignoring the case of ASCII letters in any locale; -1: none of them. */
 static int ending_of(const char *name, const char *const *ends, int count) {
     const size_t length = strlen(name);
     const locale_t own = gs_c_locale();
@@ -53,7 +53,7 @@ static bool is_picture(const char *name) {
     return ending_of(name, ends, 4) >= 0;
 }
 
-/* Follows links, and asks where the file system reports no type. */
+/* Follows links, and asks with stat if the file system reports no type. */
 static bool entry_is_folder(const char *folder, const struct dirent *e) {
     char path[8192];
     if (e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) return e->d_type == DT_DIR;
@@ -64,7 +64,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* __MACOSX: left by a .zip, without pictures. */
+/* __MACOSX: a folder without pictures, created by unpacking some .zip files. */
 static int is_listed(const struct dirent *e) {
     return e->d_name[0] != '.' && strcmp(e->d_name, "__MACOSX") != 0;
 }
@@ -73,8 +73,8 @@ static int by_bytes(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The folders in `folder`. Free them even after a failure. With `left_out`: its pictures, and count those that are
- * left out. */
+/* The folders in `folder`. Free them even after a failure. With `left_out`: the pictures in it, and count those left
+ * out. */
 static gs_status list(const char *folder, name_list *all, others *left_out) {
     struct dirent **found = NULL;
     *all = (name_list){0};
@@ -179,7 +179,7 @@ static gs_status no_classes(const char *folder) {
                    has_pictures(folder) ? ", but pictures that lie in no class" : "", folder);
 }
 
-/* The files are in the order of their labels. */
+/* The files are sorted by label. */
 static void name_absent(gs_folder_list *l, const name_list *classes) {
     size_t file = 0, absent = 0;
     int first = 0;
@@ -263,34 +263,34 @@ void gs_folder_list_free(gs_folder_list *l) {
 
 enum { PATH_SIZE = 8192 };
 
-/* The private tools of a thread that decodes. */
+/* The private tools of a decoding thread. */
 typedef struct tools {
     gs_picture_reader *reader;
     gs_resizer resizer;
-    unsigned char *picture; /* a sample before it is changed */
+    unsigned char *picture; /* a sample before --augment changes it */
     struct tools *next;     /* in the list of spare tools */
 } tools;
 
-/* A request for samples that is in progress. */
+/* A request for samples in progress. */
 typedef struct reading {
     gs_folder_set *f;
     const gs_dataset *set;
     const gs_sample_request *wanted;
     unsigned char *inputs;
     int32_t *targets;
-    size_t begun; /* samples that a thread has taken */
-    int at_work;  /* helpers */
+    size_t begun; /* samples taken by a thread */
+    int at_work;  /* helpers working on it */
     gs_error error;
     size_t failed_at;
     struct reading *next; /* in the list of readings */
 } reading;
 
-/* Helper threads. The thread that requests samples decodes too: of --loaders N, N - 1 are here. Several threads may
- * request samples at once; helpers join any request with samples left. */
+/* Helper threads. The thread that requests samples decodes too, so with --loaders N there are N - 1 helpers. Several
+ * threads may request samples at once; helpers join any request that has samples left. */
 typedef struct gs_folder_threads {
     int helpers;
     pthread_t *thread;
-    pthread_mutex_t lock; /* of the members below, and of the readings */
+    pthread_mutex_t lock; /* guards the members below, and the readings */
     pthread_cond_t wanted, done;
     reading *readings;
     tools *spare;
@@ -313,7 +313,7 @@ static gs_status create_tools(tools **out) {
     return status;
 }
 
-/* Messages omit the file's name: decode_file puts it before them. */
+/* Messages omit the file's name: decode_file prepends it. */
 static gs_status read_file(const char *path, char **file, size_t *bytes) {
     FILE *f;
     uint64_t size;
@@ -353,8 +353,8 @@ static gs_status decode(tools *t, const void *file, size_t bytes, int size, cons
     return gs_fail(GS_E_MEMORY, "no memory to make it %d x %d", size, size);
 }
 
-/* File `i` of the list becomes out[3][size][size], cropped for sample `sample`. A failure names the path and the number
- * of the file. */
+/* Decode file `i` of the list to out[3][size][size], cropped for sample `sample`. A failure names the file's path and
+ * number. */
 static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int size,
                              const gs_sample_request *w, size_t sample, unsigned char *out) {
     char path[PATH_SIZE], shown[700], *file = NULL;
@@ -371,7 +371,7 @@ static gs_status decode_file(tools *t, const gs_folder_list *list, size_t i, int
 
 /* ---- one sample ---- */
 
-/* The first file from *i on that can be decoded; *i becomes its number. */
+/* The first decodable file from *i on; *i becomes its index. */
 static gs_status decode_good(gs_folder_set *f, tools *t, size_t *i, const gs_sample_request *w,
                              unsigned char *out) {
     const size_t count = f->list.count, sample = *i;
@@ -411,16 +411,16 @@ static gs_status read_sample(const reading *r, tools *t, size_t k) {
 
 /* ---- requests, by several threads ---- */
 
-/* If several files fail, the smallest number counts: the result must not depend on the number of threads.
- * Numbers are taken in order, so after a failure at i all below i have begun. */
+/* If several files fail, the smallest index counts: the result must not depend on the number of threads. Indices are
+ * taken in order, so after a failure at i all samples below i have begun. */
 static void note_failure(reading *r, size_t i, gs_status status) {
     if (status == GS_OK || (r->error.status != GS_OK && r->failed_at < i)) return;
     r->failed_at = i;
-    r->error.status = GS_OK; /* the earlier error had a larger number */
+    r->error.status = GS_OK; /* the earlier error had a larger index */
     gs_error_keep(&r->error, status);
 }
 
-/* Decode samples until none is left. Called with the lock held; released while decoding. */
+/* Decode samples until none is left. Call it with the lock held; it is released while decoding. */
 static void take_part(threads *all, reading *r) {
     tools *mine = all->spare;
     if (mine) all->spare = mine->next;
@@ -551,7 +551,7 @@ static gs_status measure_scaling(gs_folder_set *f, const gs_dataset *d) {
     return GS_OK;
 }
 
-/* gs_dataset_free(d) frees everything, also after a failure. */
+/* gs_dataset_free(d) frees everything, even after a failure. */
 gs_status gs_folder_set_load(const char *where, gs_split split, const gs_folder_options *o, gs_dataset *d) {
     if (o->size < 0 || o->size > GS_FOLDER_MOST)
         return gs_fail(GS_E_USAGE, "--size %d: wanted 1 to %d", o->size, GS_FOLDER_MOST);

@@ -1,36 +1,34 @@
-/* An image folder as a set: only the names of the files are in memory. Pictures are decoded on demand (io/picture.h),
- * by the requesting thread and those of --loaders, and become (3, size, size): their middle, or with --augment
- * resized_crop a part of them (view.h).
+/* An image folder as a set: only the file names are in memory. Pictures are decoded on demand (io/picture.h), by the
+ * requesting thread and the threads of --loaders. A sample (3, size, size) is the picture's middle, or with --augment
+ * resized_crop a random part of it (view.h).
  *
- * A run needs mean and deviation of the channels before its first step. They are measured on GS_FOLDER_DRAWN pictures,
- * the first ones of the order of epoch 0 with seed 0 (order.h): a million files take no longer than a thousand.
+ * A run needs the channels' mean and deviation before its first step. They are measured on GS_FOLDER_DRAWN pictures,
+ * the first in the order of epoch 0 with seed 0 (order.h), so that a million files take no longer than a thousand.
  *
- * A file that cannot be decoded ends the run with its name and number. With skip_broken the next decodable file of the
- * list replaces it, with its own label. The choice depends only on the files.
- */
+ * A file that cannot be decoded ends the run with its name and number. With skip_broken, the next decodable file in the
+ * list replaces it, with that file's label. The choice depends only on the files. */
 #pragma once
 
 #include "data/augment.h"
 
 enum {
-    GS_FOLDER_SIZE = 224,    /* the default size, */
-    GS_FOLDER_MOST = 4096,   /* and the largest */
-    GS_FOLDER_DRAWN = 1000,  /* pictures for mean and deviation */
-    GS_FOLDER_FILE = 1 << 28 /* bytes of a file, at most */
+    GS_FOLDER_SIZE = 224,    /* the default size, ... */
+    GS_FOLDER_MOST = 4096,   /* ... and the largest */
+    GS_FOLDER_DRAWN = 1000,  /* pictures measured for mean and deviation */
+    GS_FOLDER_FILE = 1 << 28 /* maximum bytes of a file */
 };
 
 /* ---- its files ----
  *
- * A folder is laid out as ImageNet is: a folder for each class, in train and in val.
+ * An image folder is laid out like ImageNet: train and val hold a folder for each class.
  *
  *     DIR/train/CLASS/NAME.jpg      .jpg, .jpeg, .jfif or .png in any case; other files, and names that begin
  *     DIR/val/CLASS/NAME.png        with a dot, are ignored. Without val, test is read
  *
  * Classes are numbered by their names in train, sorted by bytes; the files of a class are sorted by bytes too. Labels
- * and samples are therefore the same on every machine. Names take some 40 bytes a file.
- */
+ * and samples are therefore the same on every machine. Names take about 40 bytes per file. */
 typedef struct gs_folder_file {
-    size_t name; /* offset in `names` of its path within the split: "CLASS/NAME.jpg" */
+    size_t name; /* offset in `names` of the path within the split: "CLASS/NAME.jpg" */
     int32_t label;
 } gs_folder_file;
 
@@ -39,16 +37,16 @@ typedef struct gs_folder_list {
     size_t count;
     gs_folder_file *files;
     char *names;
-    gs_class_names classes; /* those of train */
+    gs_class_names classes; /* the classes of train */
     char left_out[200];     /* pictures that gradsum cannot read: "3 .webp, 1 .gif" */
-    char absent[200]; /* classes of train that have no pictures here: "bee", "bee and 2 other classes" */
+    char absent[200];       /* classes of train without pictures here: "bee", "bee and 2 other classes" */
 } gs_folder_list;
 
-/* Is `where` a folder with a folder `train` or `val`? */
+/* Is `where` a folder that contains a folder `train` or `val`? */
 bool gs_folder_is_at(const char *where);
 
-/* Explain a folder that holds pictures one level too high or too low: GS_E_FILE. GS_OK: it has no pictures, or it
- * cannot be read. */
+/* Explain a folder whose pictures are one level too high or too low: GS_E_FILE. GS_OK: it has no pictures, or cannot be
+ * read. */
 gs_status gs_folder_explain(const char *where);
 
 /* GS_E_FILE: a folder is missing or cannot be read. GS_E_FORMAT: no classes; a class without pictures in train; a class
@@ -66,7 +64,7 @@ static inline const char *gs_folder_name(const gs_folder_list *l, size_t i) {
 typedef struct gs_sample_request {
     const uint32_t *order;
     size_t first, n;
-    /* Random changes of the pictures, drawn from (seed, epoch, sample); NULL: none. */
+    /* Random changes to the pictures, drawn from (seed, epoch, sample); NULL: none. */
     const gs_augment *augment;
     uint64_t seed, epoch;
 } gs_sample_request;
@@ -79,15 +77,15 @@ static inline size_t gs_sample_request_at(const gs_sample_request *w, size_t i) 
 typedef struct gs_folder_set {
     gs_folder_list list;
     const char *split;        /* train, val or test */
-    gs_scaling scaling;       /* of a training set: gs_dataset_scaling */
-    uint32_t checksum;        /* of size, names and labels, which must agree on all ranks */
+    gs_scaling scaling;       /* for a training set: gs_dataset_scaling */
+    uint32_t checksum;        /* covers size, names and labels, which must agree on all ranks */
     unsigned char *is_broken; /* with skip_broken: flags of files that could not be decoded; else NULL */
     int size;
     struct gs_folder_threads *threads;
 } gs_folder_set;
 
-/* Load one split. GS_E_USAGE: an option out of range. Else as gs_folder_list_read; a training set may also report a
- * broken file. */
+/* Load one split. GS_E_USAGE: an option out of range. Other errors as in gs_folder_list_read; loading a training set
+ * may also report a broken file. */
 gs_status gs_folder_set_load(const char *where, gs_split, const gs_folder_options *, gs_dataset *d);
 void gs_folder_set_free(gs_folder_set *); /* NULL is allowed */
 

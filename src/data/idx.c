@@ -13,7 +13,7 @@ static uint32_t big_endian(const unsigned char *b) {
 
 enum { TEXT = 64 };
 
-/* Read the sizes; *count: bytes of the array. text: "60000 x 28 x 28", for messages. */
+/* Read the sizes; *count: the number of bytes in the array. text: "60000 x 28 x 28", for messages. */
 static gs_status read_sizes(const char *path, const unsigned char *header, int sizes, gs_idx *out,
                             size_t *count, char text[TEXT]) {
     const uint32_t magic = big_endian(header), wanted = 0x800 | (uint32_t)sizes;
@@ -37,7 +37,7 @@ static gs_status read_sizes(const char *path, const unsigned char *header, int s
     return GS_OK;
 }
 
-/* Read the header first, and then unzip at most one byte more than it states. */
+/* Read the header first, then unzip at most one byte more than it states. */
 static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
     const size_t header = 4 + 4 * (size_t)sizes;
     unsigned char head[4 + 4 * GS_IDX_MAX_SIZES];
@@ -45,11 +45,11 @@ static gs_status read_idx(const char *path, int sizes, gs_idx *out) {
     size_t bytes, count = 0;
     GS_TRY(gs_file_unzip_head(path, head, header, &bytes));
     if (bytes == header) GS_TRY(read_sizes(path, head, sizes, out, &count, text));
-    const size_t most = count ? header + count + 1 : INT32_MAX; /* a bad header: unzipping explains it */
+    const size_t most = count ? header + count + 1 : INT32_MAX; /* unzipping reports a bad header */
     const gs_status status = gs_file_unzip(path, most, &file, &bytes);
     if (status != GS_OK) return count ? gs_context(status, "its header states %s", text) : status;
     out->data = (unsigned char *)file;
-    if (bytes < header + count) /* count 0: no whole header */
+    if (bytes < header + count) /* count 0: a truncated header */
         return gs_fail(GS_E_FORMAT, "%s is truncated: it has %zu bytes; wanted %zu (%s)", path, bytes,
                        header + count, count ? text : "the header alone");
     if (bytes > header + count)

@@ -12,7 +12,7 @@ enum { GS_IDX_MAX_SIZES = 3 };
 
 typedef struct gs_idx {
     int size[GS_IDX_MAX_SIZES]; /* (60000, 28, 28) or (60000) */
-    unsigned char *data;        /* to be freed with free() */
+    unsigned char *data;        /* free it with free() */
 } gs_idx;
 
 /* Load a file with `sizes` sizes: 3 for images, 1 for labels. GS_E_FILE, also if the file is much longer than its

@@ -16,21 +16,21 @@ struct gs_loader {
     gs_augment augment;
     uint64_t seed;
     gs_throttle throttle;
-    uint32_t *order; /* of the loader's epoch */
+    uint32_t *order; /* of the epoch that the loader is in */
     size_t slots;
     gs_loaded slot[GS_LOADER_MOST_SLOTS];
     unsigned char *inputs, *targets; /* of all slots */
 
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock; /* of the members below */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t wake_loader, wake_worker;
     uint64_t filled, taken, returned;
     bool ended, quit;
-    gs_error error;                     /* of the micro-batch after the last filled one */
+    gs_error error;                     /* on gathering the micro-batch after the last filled one */
     const gs_loader_observer *observer; /* may be NULL */
 
-    double waited; /* the worker's own */
+    double waited; /* written only by the worker */
 };
 
 double gs_throttle_until(gs_throttle *p, double now, double bytes) {
@@ -47,7 +47,7 @@ static void sleep_until(gs_loader *l, double moment) {
     while (!l->quit && gs_seconds() < moment) pthread_cond_timedwait(&l->wake_loader, &l->lock, &until);
 }
 
-/* Wait for a free slot; once asleep, for half of the slots. */
+/* Wait for a free slot; once asleep, until half of the slots are free. */
 static bool wait_for_room(gs_loader *l) {
     const bool full = l->filled - l->returned == l->slots;
     while (full && !l->quit && l->filled - l->returned > l->slots / 2)

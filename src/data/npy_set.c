@@ -51,7 +51,7 @@ bool gs_npy_reads(const char *folder, const char *file) {
 
 /* ---- images ---- */
 
-/* (n,h,w,c), as most programs load pictures: 3 or 4 columns, or 1 column after a square. */
+/* (n,h,w,c), the layout in which most programs load pictures: c is 3 or 4, or 1 if the pictures are square. */
 static bool channels_are_last(const gs_npy *a) {
     if (a->sizes != 4 || a->size[1] <= 4 || a->size[2] <= 4) return false;
     return a->size[3] == 3 || a->size[3] == 4 || (a->size[3] == 1 && a->size[1] == a->size[2]);
@@ -61,7 +61,7 @@ static gs_status shape_of(const char *path, const gs_npy *a, gs_shape *shape) {
     const bool known = a->sizes >= 2 && a->sizes <= 4;
     bool fits = known && a->size[0] <= UINT32_MAX;
     int s[3] = {1, 1, 1};
-    const int skip = a->sizes == 3 ? 0 : 1; /* (n,h,w) has no channels */
+    const int skip = a->sizes == 3 ? 0 : 1; /* (n,h,w) has no channel dimension */
     for (int i = 1; fits && i < a->sizes; i++) {
         fits = a->size[i] <= GS_SHAPE_MOST;
         s[i - skip] = fits ? (int)a->size[i] : 1;
@@ -115,7 +115,7 @@ static gs_status load_images(const char *path, gs_dataset *d) {
 
 /* ---- labels ---- */
 
-/* Element i, of any width, as 64 bits; a signed one in two's complement. */
+/* Element i, of any width, as 64 bits; if signed, in two's complement. */
 static uint64_t whole(const gs_npy *a, size_t i) {
     uint64_t word = 0;
     memcpy(&word, (const unsigned char *)a->data + i * (size_t)a->bytes,

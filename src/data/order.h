@@ -1,8 +1,8 @@
 /* Which worker trains on which sample in which step.
  *
- * Each epoch has its own order, a function of (seed, epoch) alone. A step takes the next `batch` samples, the global
+ * Each epoch has its own order, a function of only (seed, epoch). A step takes the next `batch` samples, the global
  * batch, and each worker takes one contiguous shard of it (core/shard.h). Every sample is therefore used exactly once
- * an epoch, by exactly one worker, even when nothing divides evenly. The global batches do not depend on the number of
+ * per epoch, by exactly one worker, even if nothing divides evenly. The global batches do not depend on the number of
  * workers.
  *
  *     order of epoch 3:  | 17 4 88 23 9 61 | 5 70 31 2 44 8 | 12 99 |      batch 6, the last one ragged

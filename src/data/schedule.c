@@ -13,7 +13,7 @@ static void next_part(const gs_schedule *s, gs_schedule_position *at) {
     at->epoch++;
 }
 
-/* After a pass without samples all others are empty too. */
+/* After a pass without samples, all later ones are empty too. */
 static bool is_last_pass(const gs_schedule *s, int pass, size_t part) {
     return pass + 1 == s->passes || gs_schedule_cut(part, pass + 1, s->passes, s->together).count == 0;
 }
@@ -51,6 +51,6 @@ bool gs_schedule_next(const gs_schedule *s, gs_schedule_position *at, gs_micro_b
 size_t gs_schedule_largest(const gs_schedule *s) {
     const size_t part = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
     const size_t pass = gs_schedule_cut(part, 0, s->passes, s->together).count;
-    const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole ones in a micro-batch */
+    const size_t groups = s->together > 1 ? s->most / s->together : 0; /* whole groups in a micro-batch */
     return gs_smaller(groups > 0 ? groups * s->together : s->most, pass);
 }

@@ -2,9 +2,8 @@
  *
  *     epoch -> global batch -> this worker's part (or several: --exact) -> passes (--accumulate) -> micro-batches
  *
- * A schedule depends on these numbers alone: the loader (loader.h) computes it ahead of the worker. A part without
- * samples is one micro-batch of 0 samples; a pass without samples has no micro-batches.
- */
+ * A schedule depends only on the numbers in gs_schedule, so the loader (loader.h) can compute it ahead of the worker. A
+ * part without samples is one micro-batch of 0 samples; a pass without samples has no micro-batches. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,27 +12,27 @@
 #include "core/shard.h"
 
 typedef struct gs_schedule {
-    size_t count, batch;  /* samples of the set and of a global batch; 1 <= batch <= count */
-    int parts;            /* parts of a global batch ... */
-    int first_part, mine; /* ... of which `mine`, from first_part on, are this worker's */
-    int passes;           /* passes of a part */
-    size_t most;          /* samples of a micro-batch, at most */
-    size_t together; /* cuts fall on multiples of this many samples from the batch's first; 0: anywhere */
+    size_t count, batch;  /* samples in the set and in a global batch; 1 <= batch <= count */
+    int parts;            /* parts of a global batch, ... */
+    int first_part, mine; /* ... of which this worker has `mine`, starting at first_part */
+    int passes;           /* passes per part */
+    size_t most;          /* maximum samples in a micro-batch */
+    size_t together;      /* cuts are at multiples of this many samples from the batch's start; 0: anywhere */
     uint64_t epochs, steps; /* limits of the run; steps 0: no limit */
     uint64_t done;          /* steps of an earlier run, which this one continues */
 } gs_schedule;
 
 /* Samples order[first .. first + n - 1] of an epoch. */
 typedef struct gs_micro_batch {
-    uint64_t epoch, step; /* both from 1; the step of the run */
+    uint64_t epoch, step; /* both from 1; `step` counts over the whole run */
     size_t first, n;
-    size_t offset; /* of the first sample in the global batch */
-    size_t batch;  /* samples of the global batch */
-    size_t part;   /* samples of this part */
-    bool last;     /* of its part */
+    size_t offset; /* of the first sample within the global batch */
+    size_t batch;  /* samples in the global batch */
+    size_t part;   /* samples in this part */
+    bool last;     /* the last one of its part */
 } gs_micro_batch;
 
-/* A position in a schedule. All zero: the beginning of a whole run. */
+/* A position in a schedule. All zero: the start of a whole run. */
 typedef struct gs_schedule_position {
     uint64_t epoch, step; /* completed epochs and steps */
     size_t batch_first;   /* offset of the current global batch in the epoch */
@@ -44,17 +43,17 @@ typedef struct gs_schedule_position {
 /* The position after `done` steps. */
 gs_schedule_position gs_schedule_begin(const gs_schedule *);
 
-/* *out = the next micro-batch, and *at moves past it. False: the run is over. */
+/* *out = the next micro-batch, and *at advances past it. False: the run is over. */
 bool gs_schedule_next(const gs_schedule *, gs_schedule_position *at, gs_micro_batch *out);
 
-/* Steps of an epoch: the last one may have fewer samples. */
+/* Steps in an epoch; the last one may have fewer samples. */
 static inline uint64_t gs_steps_of_epoch(size_t count, size_t batch) {
     return (count + batch - 1) / batch;
 }
 
-/* Part i of `total` samples cut into n parts, in groups of `together` samples that gs_shard_of distributes. The last
- * group may be smaller, and a part may be empty. */
+/* Part i of `total` samples cut into n parts: gs_shard_of distributes groups of `together` samples. The last group may
+ * be smaller, and a part may be empty. */
 gs_shard gs_schedule_cut(size_t total, int i, int n, size_t together);
 
-/* Samples of the largest micro-batch. */
+/* Samples in the largest micro-batch. */
 size_t gs_schedule_largest(const gs_schedule *);

@@ -26,7 +26,7 @@ static gs_view cut(int left, int top, int w, int h, int size) {
 gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t epoch, size_t sample) {
     const uint64_t stream = gs_stream_hi(GS_STREAM_AUGMENT, epoch);
     for (uint64_t attempt = 0; attempt < 10; attempt++) {
-        uint32_t word[4]; /* the upper half of the counters; augment.c uses the lower */
+        uint32_t word[4]; /* upper half of the counters; augment.c uses the lower half */
         gs_philox(seed, stream, 1ull << 63 | (uint64_t)sample << 4 | attempt, word);
         const double area = (double)width * height * (0.08 + 0.92 * (double)gs_uniform(word[0])),
                      ratio = exp(log(4.0 / 3) * (2 * (double)gs_uniform(word[1]) - 1));
@@ -63,15 +63,15 @@ gs_view gs_view_of_small(const gs_view *v, int width, int height, int small_widt
 
 /* ---- resizing ---- */
 
-enum { BITS = 22 }; /* fractional bits of a weight: 8 bits remain for a pixel, and a sign */
+enum { BITS = 22 }; /* fractional bits of a weight: 8 bits remain for a pixel, and one for the sign */
 
-/* The inputs of an output: `count` pixels from `first` on. */
+/* The input pixels of an output: `count` pixels from `first` on. */
 typedef struct span {
     int first, count;
 } span;
 
 typedef struct axis {
-    int most; /* inputs of an output, at most */
+    int most; /* most inputs for an output */
     span *spans;
     int32_t *weights; /* [n][most] */
 } axis;
@@ -89,7 +89,7 @@ static double triangle(double x) {
 static void make_axis(const gs_resize_axis *a, int n, double *w, axis *out) {
     const double scale = (double)(a->hi - a->lo) / a->full, wide = scale > 1 ? scale : 1;
     for (int x = 0; x < n; x++) {
-        const double centre = (a->first + x + 0.5) * scale; /* from lo on */
+        const double centre = (a->first + x + 0.5) * scale; /* relative to lo */
         int first = (int)(centre - wide + 0.5), end = (int)(centre + wide + 0.5);
         if (first < 0) first = 0;
         if (end > a->hi - a->lo) end = a->hi - a->lo;
@@ -105,10 +105,10 @@ static void make_axis(const gs_resize_axis *a, int n, double *w, axis *out) {
 
 /* ---- the two passes ----
  *
- * Each exists twice: AVX2 multiplies vectors of 32-bit numbers in one instruction. The integer results are the same.
- * The weights of an output are at least 0 and add up to 1, so no sum exceeds a byte. */
+ * Each exists twice: AVX2 multiplies vectors of 32-bit integers in one instruction. The integer results are the same.
+ * The weights for an output are at least 0 and add up to 1, so no sum exceeds a byte. */
 
-enum { HALF = 1 << (BITS - 1), AT_ONCE = 8 /* values, of a vector */ };
+enum { HALF = 1 << (BITS - 1), AT_ONCE = 8 /* values in a vector */ };
 
 /* The data of both passes. */
 typedef struct passes {
@@ -119,7 +119,7 @@ typedef struct passes {
     unsigned char *narrow, *row, *out; /* [hi - lo][n][3]; [n][3]; [3][n][n] */
 } passes;
 
-/* One row [width][3] -> [n][3]; writes one byte more. */
+/* One row [width][3] -> [n][3]; writes one extra byte. */
 static void narrow_row(const unsigned char *row, const axis *a, int n, unsigned char *out) {
     for (int x = 0; x < n; x++) {
         const unsigned char *from = row + 3 * (size_t)a->spans[x].first;
@@ -136,7 +136,7 @@ static void narrow_row(const unsigned char *row, const axis *a, int n, unsigned 
     }
 }
 
-/* `count` rows of `values` bytes -> one; writes up to AT_ONCE - 1 bytes more. */
+/* `count` rows of `values` bytes -> one row; writes up to AT_ONCE - 1 extra bytes. */
 static void add_rows(const unsigned char *rows, const int32_t *w, int count, size_t values,
                      unsigned char *out) {
     for (size_t v = 0; v < values; v++) {
@@ -149,9 +149,9 @@ static void add_rows(const unsigned char *rows, const int32_t *w, int count, siz
 #ifdef __x86_64__
 #define AVX2 __attribute__((target("avx2")))
 
-/* The four numbers of a vector are red, green, blue, and the next pixel's red, which the next pixel overwrites. */
+/* The four elements of a vector are red, green, blue, and the next pixel's red, which the next pixel overwrites. */
 AVX2 static void narrow_row_avx2(const unsigned char *row, const axis *a, int n, unsigned char *out) {
-    const __m128i lowest = _mm_set1_epi32(0x0c080400); /* the lowest byte of each */
+    const __m128i lowest = _mm_set1_epi32(0x0c080400); /* the lowest byte of each element */
     for (int x = 0; x < n; x++, out += 3) {
         const unsigned char *from = row + 3 * (size_t)a->spans[x].first;
         const int32_t *w = a->weights + x * a->most;

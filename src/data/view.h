@@ -1,4 +1,4 @@
-/* Which part of a picture becomes a sample, always a square:
+/* The part of a picture that becomes a sample, always a square:
  *
  *     centre    resize the short side to size x 256 / 224, and crop the middle: torchvision's Resize(256) and
  *               CenterCrop(224), the usual evaluation of ImageNet
@@ -24,7 +24,7 @@ typedef struct gs_view {
 gs_view gs_view_centre(int width, int height, int size);
 gs_view gs_view_resized(int width, int height, int size, uint64_t seed, uint64_t epoch, size_t sample);
 
-/* The factor, 1, 2, 4 or 8, by which a JPEG may be shrunk while decoding: at least twice the final size remains. */
+/* The factor, 1, 2, 4 or 8, by which a JPEG may be shrunk during decoding: at least twice the final size remains. */
 int gs_view_shrink(const gs_view *);
 
 /* The same view of a picture shrunk from width x height to small_width x small_height. */
@@ -32,24 +32,24 @@ gs_view gs_view_of_small(const gs_view *, int width, int height, int small_width
 
 /* ---- resizing ----
  *
- * Bilinear weights; when shrinking, their triangle is wider so that every pixel counts ("antialias"). The bytes equal
- * those of resize(..., BILINEAR) in Pillow up to version 12, which torchvision uses for pictures from files: columns
- * first, then rows; integer weights with 22 fractional bits; values rounded to bytes between the passes. Pillow 13
- * resizes the rows of some pictures first, mostly of tall ones: its bytes then differ by at most 1
+ * Bilinear weights; for shrinking, their triangle is wider, so that every pixel contributes ("antialias"). The bytes
+ * equal those of resize(..., BILINEAR) in Pillow up to version 12, which torchvision uses for pictures from files:
+ * columns first, then rows; integer weights with 22 fractional bits; values rounded to bytes between the passes. For
+ * some pictures, mostly tall ones, Pillow 13 resizes the rows first: its bytes then differ by at most 1
  * (tests/io/test_pictures.c).
  *
  *     out[x] = sum over i of  weight(i) in[i],    weight(i) ~ 1 - |i + 0.5 - centre| / max(scale, 1)
  *     centre = lo + (first + x + 0.5) scale,      scale = (hi - lo) / full
  */
 
-/* Memory that grows; one for each thread, initially zero. */
+/* Growing memory; one per thread, initially zero. */
 typedef struct gs_resizer {
     void *memory;
     unsigned long room;
 } gs_resizer;
 
-/* From rgb[height][width][3], with a readable byte after it, to out[3][n][n], the window of the resized picture. False:
- * no memory. */
+/* From rgb[height][width][3], with one more readable byte after it, to out[3][n][n], the window of the resized picture.
+ * False: no memory. */
 bool gs_resize(gs_resizer *, const unsigned char *rgb, int width, gs_resize_axis across, gs_resize_axis down,
                int n, unsigned char *out);
 void gs_resizer_free(gs_resizer *);

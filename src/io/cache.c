@@ -19,7 +19,7 @@ bool gs_cache_path(const char *name, char *path, size_t size) {
     if (own && *own) {
         if (strcmp(own, "off") == 0) return false;
         length = snprintf(folder, sizeof folder, "%s", own);
-    } else if (xdg && *xdg == '/') { /* the standard: ignore a relative path */
+    } else if (xdg && *xdg == '/') { /* the XDG standard says to ignore a relative path */
         length = snprintf(folder, sizeof folder, "%s/gradsum", xdg);
     } else if (home && *home) {
         length = snprintf(folder, sizeof folder, "%s/.cache/gradsum", home);
@@ -30,7 +30,7 @@ bool gs_cache_path(const char *name, char *path, size_t size) {
 
 /* ---- entries ---- */
 
-enum { HEADER = 400 }; /* bytes of the first line, at most */
+enum { HEADER = 400 }; /* maximum bytes of the first line */
 
 static int write_header(char *header, const char *name, const void *data, size_t bytes) {
     char digest[65];
@@ -45,7 +45,7 @@ bool gs_cache_read(const char *name, void **data, size_t *bytes) {
     *bytes = 0;
     if (!gs_cache_path(name, path, sizeof path) || gs_file_read(path, SIZE_MAX - 1, &all, &size) != GS_OK)
         return false;
-    /* The rest determines the first line: comparing replaces parsing. */
+    /* The other lines determine the first one, so comparing it replaces parsing. */
     const char *end = memchr(all, '\n', size);
     size_t first = end ? (size_t)(end - all) + 1 : 0;
     if (first == 0 || write_header(header, name, all + first, size - first) != (int)first ||

@@ -17,12 +17,12 @@
 
 /* ---- the temporary file beside the real one: FILE.PID-N-HOST.tmp ----
  *
- * The writer locks it. The lock ends with the process, so files of killed writers are recognized even after their PID
- * was reused. Files of other hosts stay: their locks may be invisible here. */
+ * The writer locks it. The lock ends with the process, so files of killed writers are recognized even if their PID is
+ * in use again. Files from other hosts stay: their locks may be invisible here. */
 
-enum { MORE = 64 }; /* bytes that the name adds to that of the file, at most */
+enum { MORE = 64 }; /* maximum bytes that the temporary name adds to the file's name */
 
-/* "-1a2b3c4d.tmp": this host. */
+/* "-1a2b3c4d.tmp": the end of names from this host. */
 static void ending(char text[16]) {
     struct utsname host;
     if (uname(&host) != 0) host.nodename[0] = '\0';
@@ -35,8 +35,8 @@ static bool lock(int fd) {
     return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-/* Make and lock a temporary file for `path`; its name goes to `name`, with room for MORE bytes more than `path`.
- * Returns the descriptor; -1: see errno. */
+/* Make and lock a temporary file for `path`; its name is stored in `name`, which has room for MORE bytes more than
+ * `path`. Returns the descriptor; -1: see errno. */
 static int make_temporary(const char *path, mode_t mode, char *name, size_t size) {
     char end[16];
     ending(end);
@@ -46,7 +46,7 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
         int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) return -1;
         if (fd < 0) continue;
-        /* between the two calls another process may have removed it as abandoned */
+        /* between open and lock, another process may have removed the file as abandoned */
         if (lock(fd) && fstat(fd, &s) == 0 && s.st_nlink > 0) return fd;
         close(fd);
     }
@@ -54,14 +54,14 @@ static int make_temporary(const char *path, mode_t mode, char *name, size_t size
     return -1;
 }
 
-/* True for .PID-N-HOST.tmp of this host. */
+/* True for .PID-N-HOST.tmp from this host. */
 static bool is_ending(const char *text, const char *end) {
     int length = 0;
     sscanf(text, ".%*[0-9]-%*[0-9]%n", &length);
     return length > 0 && strcmp(text + length, end) == 0;
 }
 
-/* True for FILE.PID-N-HOST.tmp of this host; FILE NULL: any file. */
+/* True for FILE.PID-N-HOST.tmp from this host; FILE NULL: any file. */
 static bool is_temporary_of(const char *name, const char *file, const char *end) {
     const size_t length = file ? strlen(file) : 0;
     if (file) return strncmp(name, file, length) == 0 && is_ending(name + length, end);
@@ -91,7 +91,7 @@ static void clean(const char *folder, const char *file) {
     closedir(d);
 }
 
-/* Split a path into folder and name; NULL: an empty name, or too long a folder. */
+/* Split a path into folder and name; NULL: the name is empty, or the folder's path is too long. */
 static const char *split(const char *path, char folder[PATH_MAX]) {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
     const bool fits = snprintf(folder, PATH_MAX, "%.*s.", (int)(file - path), path) < PATH_MAX;
@@ -108,7 +108,7 @@ void gs_file_clean_folder(const char *folder) {
     clean(folder, NULL);
 }
 
-/* ---- files that are written whole or not at all ---- */
+/* ---- files written completely or not at all ---- */
 
 static void forget(gs_file_writer *w) {
     free(w->given);
@@ -170,14 +170,14 @@ static void keep_rights(int fd, const struct stat *old) {
     mode_t mode = old->st_mode & 0777;
     bool kept = fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
     if (!kept) mode = (mode & 0707) | (mode & 07) << 3;
-    (void)!fchmod(fd, mode); /* a file system without modes */
+    (void)!fchmod(fd, mode); /* ignored: some file systems have no modes */
 }
 
 static gs_status open_temporary(gs_file_writer *w, size_t size) {
     struct stat old;
     bool replaces = stat(w->path, &old) == 0;
     clean_beside(w->path);
-    /* Private until it has the rights of the file that it replaces; the umask limits those of a new file. */
+    /* Private until it has the rights of the file it replaces; the umask limits the rights of a new file. */
     int fd = make_temporary(w->path, replaces ? 0600 : 0666, w->temporary, size), error = errno;
     if (fd >= 0) {
         if (replaces) keep_rights(fd, &old);
@@ -196,7 +196,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     *w = (gs_file_writer){0};
     GS_TRY(check_target(path));
     w->given = strdup(path);
-    w->path = realpath(path, NULL); /* a link stays, and its target changes */
+    w->path = realpath(path, NULL); /* a link stays, and its target is replaced */
     if (!w->path) w->path = strdup(path);
     size_t size = (w->path ? strlen(w->path) : 0) + MORE;
     w->temporary = malloc(size);
@@ -207,7 +207,7 @@ gs_status gs_file_writer_open(const char *path, gs_file_writer *w) {
     return open_temporary(w, size);
 }
 
-/* Make the new name survive a power failure. The file is complete already, so errors do not matter. */
+/* Make the new name survive a power failure. The file is already complete, so errors do not matter. */
 static void sync_folder_of(const char *path) {
     char folder[PATH_MAX];
     const int fd = split(path, folder) ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -227,7 +227,7 @@ bool gs_file_is_same(const char *a, const char *b) {
     return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
 
-/* The first bytes and the file name extension of each kind. */
+/* The first bytes and the file name extension for each kind. */
 static const struct {
     const char *what, *format, *ending, *begins[4];
 } kinds[] = {
@@ -243,7 +243,7 @@ static bool begins_as(const char begin[16], size_t bytes, gs_file_kind kind) {
     return kind == GS_FILE_WEIGHTS && bytes > 8 && begin[7] == 0 && begin[8] == '{';
 }
 
-/* Refuse names of other formats: programs would report a damaged file. */
+/* Reject names of other formats: programs would report a damaged file. */
 static gs_status check_name(const char *path, gs_file_kind kind) {
     static const char *const known[] = {".safetensors", ".npy",  ".html",  ".pt",   ".pth",  ".bin", ".onnx",
                                         ".h5",          ".hdf5", ".keras", ".ckpt", ".gguf", ".pb",  ".pkl",
@@ -302,7 +302,7 @@ void gs_file_writer_discard(gs_file_writer *w) {
 
 bool gs_file_make_folders(const char *path) {
     char part[PATH_MAX];
-    /* Of the parents: they may exist in folders that are read-only, so only the last mkdir decides. */
+    /* Ignore errors on the parents: they may exist in read-only folders, so only the last mkdir decides. */
     int error = 0;
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part) {
         errno = ENAMETOOLONG;
@@ -325,7 +325,7 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 }
 
 void gs_file_remove_folder(const char *path) {
-    if (rmdir(path) == 0) return; /* works for an empty folder even without free descriptors, unlike nftw */
+    if (rmdir(path) == 0) return; /* unlike nftw, works for an empty folder without free descriptors */
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -361,7 +361,7 @@ gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size) {
         snprintf(place, sizeof place, "%s/share/gradsum", folder);
         if (up == 1 && look(place, relative, seen, path, size)) return GS_OK;
     }
-    /* Another program with the installed library. */
+    /* Another program that uses the installed library. */
     if (look(GS_PREFIX "/share/gradsum", relative, seen, path, size)) return GS_OK;
     return gs_fail(GS_E_FILE, "cannot find gradsum's own '%s'; looked for %s", relative, seen);
 }

@@ -1,4 +1,4 @@
-/* Files: opened without blocking, written whole or not at all; and small helpers. */
+/* Files: opened without blocking, written completely or not at all; and small helpers. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,56 +8,56 @@
 
 /* ---- read (read.c) ---- */
 
-/* Open a regular file for reading; *size: its bytes. For every file from users or other programs: on a FIFO, a terminal
- * or a device, plain open() or the first read could block forever. GS_E_FILE: missing, forbidden, not a regular file;
- * errno says which (EISDIR, EINVAL: another kind). */
+/* Open a regular file for reading; *size: its bytes. For every file that comes from users or other programs: on a FIFO,
+ * a terminal or a device, plain open() or the first read could block forever. GS_E_FILE: missing, forbidden, not a
+ * regular file; errno says which (EISDIR, EINVAL: another kind of file). */
 gs_status gs_file_open(const char *path, int *fd, uint64_t *size);
 gs_status gs_file_open_stream(const char *path, FILE **file, uint64_t *size);
 
-/* Read a whole file, with an uncounted 0 after it; free() it. GS_E_FILE: also if it exceeds `most` bytes. */
+/* Read a whole file and append an uncounted 0; free() it. GS_E_FILE: also if it exceeds `most` bytes. */
 gs_status gs_file_read(const char *path, uint64_t most, char **text, size_t *bytes);
 
-/* A whole file as above, unzipped if its first bytes are gzip's (RFC 1952), whatever its name says. Several streams in
+/* A whole file as above, unzipped if its first bytes are gzip's (RFC 1952), regardless of its name. Several streams in
  * a row are one file, as for gzip, and zeros (8 or more) may follow. GS_E_FORMAT: a stream that is damaged or ends
  * early, other bytes after it, or more than `most` bytes. */
 gs_status gs_file_unzip(const char *path, size_t most, char **text, size_t *bytes);
-/* The first bytes of such a file, at most `most`; *bytes: how many could be read. GS_E_FILE, GS_E_MEMORY. */
+/* The first bytes of such a file, at most `most`; *bytes: the number that could be read. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *bytes);
-/* Unzip a stream in memory that holds `size` bytes, with a 0 after them; its name is for messages. */
+/* Unzip a stream in memory to exactly `size` bytes, followed by a 0; `name` is for messages. */
 gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size, char **text);
 
-/* ---- files that are not what their names say (foreign.c) ---- */
+/* ---- files whose names are misleading (foreign.c) ---- */
 
-/* A file that took the place of another: a Git LFS pointer, an error page, a pickle. */
+/* A file found in place of the expected one: a Git LFS pointer, an error page, a pickle. */
 typedef struct gs_foreign {
     const char *what; /* "a Git LFS pointer" */
-    const char *todo; /* how to get the file itself; NULL: the reader says what it wants */
+    const char *todo; /* how to get the real file; NULL: the reader says what it wants */
 } gs_foreign;
 
 /* Recognize a file by its first bytes, up to 512; NULL: unknown. */
 const gs_foreign *gs_foreign_of(const void *data, size_t bytes);
-/* GS_E_FORMAT: "PATH is a pickle of Python; wanted ...". */
+/* Fails with GS_E_FORMAT: "PATH is a pickle of Python; wanted ...". */
 gs_status gs_foreign_fail(const gs_foreign *, const char *path, const char *wanted);
 /* For a reader that failed with `status`: gs_foreign_fail if the file is recognized, else `status` and its message
  * unchanged. */
 gs_status gs_foreign_explain(gs_status status, const char *path, const char *wanted);
-/* Check a text before use: pointers and pages are texts too. GS_E_FORMAT: it is one, except a page named .html. */
+/* Check a text before use: pointers and pages are texts too. GS_E_FORMAT if it is one, except a page named .html. */
 gs_status gs_foreign_check_text(const char *path, const char *text, size_t bytes);
 
 /* ---- write ---- */
 
-/* Begin to write `path`: opens a temporary file beside it (FILE.PID-N-HOST.tmp) in *file. An existing file keeps its
+/* Start writing `path`: opens a temporary file beside it (FILE.PID-N-HOST.tmp) in *file. An existing file keeps its
  * mode, and its owner if permitted. A link stays, and its target is written. Removes temporary files left by killed
  * writers. GS_E_FILE: `path` is a folder, a pipe, a socket, a device, a link to a missing file, write-protected, or the
  * target of standard output or standard error. */
 typedef struct gs_file_writer {
-    char *given, *path, *temporary; /* path: without links */
+    char *given, *path, *temporary; /* path: with links resolved */
     FILE *file;
 } gs_file_writer;
 
 gs_status gs_file_writer_open(const char *path, gs_file_writer *w);
-/* Check before long work that `path` can be written. GS_E_USAGE: a file of another kind is there, such as a text to
- * train on, or the name belongs to another kind. */
+/* Check before long work that `path` can be written. GS_E_USAGE: a file of another kind is there, such as a training
+ * text, or the name belongs to another kind. */
 typedef enum gs_file_kind {
     GS_FILE_ANY,
     GS_FILE_PAGE,
@@ -76,20 +76,20 @@ void gs_file_writer_discard(gs_file_writer *w);
 
 /* Remove a folder's abandoned temporary files: made on this host, by this user, and not locked. */
 void gs_file_clean_folder(const char *folder);
-/* Make the folder and its parents; true also if it exists. False: see errno. */
+/* Create the folder and its parents; true also if it already exists. False: see errno. */
 bool gs_file_make_folders(const char *path);
 /* Remove a folder with its contents, as far as permitted. */
 void gs_file_remove_folder(const char *path);
 
 /* Find a file or folder that comes with gradsum, such as "cl" or "datasets/fashion-mnist-small": in the source tree of
- * the program's build folder, in ../share/gradsum from the program, or in the prefix that the library was built for.
- * `path` holds `size` bytes. GS_E_FILE: the message lists the paths tried. */
+ * the program's build folder, in ../share/gradsum relative to the program, or in the prefix for which the library was
+ * built. `path` has room for `size` bytes. GS_E_FILE: the message lists the paths tried. */
 gs_status gs_file_of_gradsum(const char *relative, char *path, size_t size);
 
-/* SHA-256 of `bytes` bytes as 64 hexadecimal digits and a final 0. */
+/* SHA-256 of `bytes` bytes, as 64 hexadecimal digits and a final 0. */
 void gs_sha256(const void *data, size_t bytes, char hex[65]);
 /* SHA-256 of a file; *bytes: its size. GS_E_FILE. */
 gs_status gs_sha256_file(const char *path, char hex[65], uint64_t *bytes);
-/* SHA-256 from a context of nettle. */
+/* SHA-256 from a nettle context. */
 struct sha256_ctx;
 void gs_sha256_end(struct sha256_ctx *, char hex[65]);

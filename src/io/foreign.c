@@ -1,4 +1,4 @@
-/* Recognizes files of another format than their names suggest. */
+/* Recognizes files whose format differs from what their names suggest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { HEAD = 512, ZIP_NAME_LENGTH = 26, ZIP_NAME = 30 };
 
-/* Files with `begin` at byte `at`. */
+/* A kind of file: those that contain `begin` at byte `at`. */
 typedef struct kind {
     size_t at, length;
     const char *begin;
@@ -43,7 +43,7 @@ static const gs_foreign html = {"an HTML page", "such a page often comes in plac
                         hole = {"a file that begins with zeros, as a download that has not ended leaves one",
                                 NULL};
 
-/* The first entry's name gives the kind of archive. */
+/* The first entry's name reveals the kind of archive. */
 static const gs_foreign *kind_of_zip(const char *head, size_t bytes) {
     size_t length = bytes > ZIP_NAME ? (unsigned char)head[ZIP_NAME_LENGTH] : 0;
     if (length > bytes - ZIP_NAME) length = 0;
@@ -52,7 +52,7 @@ static const gs_foreign *kind_of_zip(const char *head, size_t bytes) {
                                                              : &zip;
 }
 
-/* "<!DOCTYPE html>", "<html lang=...>", after white space and a byte order mark. */
+/* Looks for "<!DOCTYPE html>", "<html lang=...>", after white space and a byte order mark. */
 static bool is_html(const char *head, size_t bytes) {
     static const char *const tags[] = {"<!doctype html", "<html", "<head"};
     size_t at = bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -73,7 +73,7 @@ const gs_foreign *gs_foreign_of(const void *data, size_t bytes) {
             memcmp(head + kinds[i].at, kinds[i].begin, kinds[i].length) == 0)
             return &kinds[i].is;
     if (bytes >= 4 && memcmp(head, "PK\3\4", 4) == 0) return kind_of_zip(head, bytes);
-    /* protocols 2 to 5, then an instruction; a safetensors file has a 0 in its place */
+    /* protocols 2 to 5, then an instruction, where a safetensors file has a 0 */
     if (bytes >= 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 && head[2]) return &pickle;
     return is_html(head, bytes) ? &html : NULL;
 }
@@ -83,7 +83,7 @@ gs_status gs_foreign_fail(const gs_foreign *f, const char *path, const char *wan
     return gs_fail(GS_E_FORMAT, "%s is %s, not %s; %s", path, f->what, wanted, f->todo);
 }
 
-/* Errors here are ignored: the message of `status` must remain. */
+/* Errors here are ignored, so that the message of `status` remains. */
 gs_status gs_foreign_explain(gs_status status, const char *path, const char *wanted) {
     char head[HEAD];
     if (status != GS_E_FORMAT && status != GS_E_FILE) return status;

@@ -6,8 +6,7 @@
  *     {"event": "run", "batch": 64, "reached": true, "loss": null}
  *
  * JSON has no infinity and no NaN: such numbers become null, as does a NULL text. A comparison in C is an int and
- * becomes a number; cast it to bool for true or false. Without memory, fields are missing.
- */
+ * becomes a number; cast it to bool for true or false. If memory runs out, fields are missing. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -23,7 +22,7 @@ cJSON *gs_json_number(double);
 cJSON *gs_json_text(const char *);
 cJSON *gs_json_same(cJSON *);
 
-/* A C value as JSON, by its type: a number, true or false, a text, or JSON itself. */
+/* Converts a C value to JSON according to its type: a number, true or false, a text, or JSON itself. */
 #define GS_JSON(value)                                                                                       \
     _Generic((value),                                                                                        \
         bool: cJSON_CreateBool,                                                                              \
@@ -42,19 +41,19 @@ cJSON *gs_json_same(cJSON *);
 #define GS_JSON_ARRAY(...)                                                                                   \
     gs_json_array(sizeof((cJSON *[]){__VA_ARGS__}) / sizeof(cJSON *), (cJSON *const[]){__VA_ARGS__})
 
-cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* a NULL name ends them */
+cJSON *gs_json_add(cJSON *object, const gs_json_field *fields); /* ended by a NULL name */
 cJSON *gs_json_array(size_t count, cJSON *const *items);
 
-/* cJSON_ParseWithLengthOpts for any locale and several threads: cJSON stores the position of its last error in a global
- * variable. `end` may be NULL. */
+/* cJSON_ParseWithLengthOpts for any locale and several threads: cJSON itself stores the position of its last error in a
+ * global variable. `end` may be NULL. */
 cJSON *gs_json_parse(const char *text, size_t length, const char **end);
 
-/* Parse a whole text, with a 0 after it, as one object; `where` is for messages. Free *json even after a failure.
+/* Parse a whole text, followed by a 0, as one object; `where` is for messages. Free *json even after a failure.
  * GS_E_FORMAT. */
 gs_status gs_json_object(const char *where, const char *text, size_t length, cJSON **json);
 
-/* The JSON's text, to be freed; NULL: no memory. The same in any locale, and always UTF-8: other bytes of a string,
- * such as a path, become \xNN as in messages. */
+/* The text of the JSON value, to be freed; NULL: no memory. The same in any locale, and always UTF-8: other bytes in a
+ * string, such as a path, become \xNN as in messages. */
 char *gs_json_to_text(const cJSON *, bool indented);
 
 /* A number rounded to `digits` digits: 0.01235 instead of 0.0123456001281738. */

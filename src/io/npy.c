@@ -13,7 +13,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file holds floats
 
 enum { MAGIC = 6, START = 12 /* bytes before the text: 10 in version 1.0 */, MOST_TEXT = 1 << 20 };
 
-/* A file that is being read. */
+/* A file being read. */
 typedef struct reader {
     const char *path;
     FILE *file;
@@ -34,7 +34,7 @@ gs_npy_text gs_npy_describe(const gs_npy *a) {
     return t;
 }
 
-/* ---- the text: a dictionary of Python, with its keys in the order of the alphabet ---- */
+/* ---- the header text: a Python dictionary with sorted keys ---- */
 
 static gs_status damaged(const reader *r, const char *at) {
     char rest[24];
@@ -106,7 +106,7 @@ static gs_status too_short(const reader *r, uint64_t wanted, const char *what) {
                    r->file_bytes, wanted, what);
 }
 
-/* *bytes = the length of the text. */
+/* *bytes = the length of the header text. */
 static gs_status read_start(reader *r, size_t *bytes) {
     unsigned char start[START] = {0};
     if (r->file_bytes == 0) return gs_fail(GS_E_FORMAT, "%s is empty: 0 bytes", r->path);
@@ -193,7 +193,7 @@ gs_status gs_npy_load(const char *path, gs_npy *out) {
 /* ---- save ---- */
 
 gs_status gs_npy_save(const char *path, const float *data, size_t rows, size_t columns) {
-    /* Magic (6 bytes), version (2), length of the text (2), text; spaces and a newline pad to 64 k bytes. */
+    /* Magic (6 bytes), version (2), length of the text (2), text; spaces and a newline pad to a multiple of 64. */
     enum { TEXT_AT = 10, HEADER = 128 };
     char header[HEADER + 1] = "\x93NUMPY\x01\x00";
     header[8] = HEADER - TEXT_AT;

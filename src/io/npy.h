@@ -1,18 +1,17 @@
-/* NumPy's array format: magic, version, header text padded to 64 bytes, the elements.
+/* NumPy's array format: magic, version, a header text padded to a multiple of 64 bytes, the elements.
  *
  *     offset 0: 0x93 "NUMPY"   6: version, 1.0, 2.0 or 3.0   8: bytes of the text, little-endian (1.0: 2 bytes, else 4)
  *     then {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), } and spaces; then the elements
  *
- * The keys must be in this order, in which NumPy and other programs write them.
+ * The keys must be in this order: NumPy and other programs write them so.
  *
- * Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
- */
+ * Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #pragma once
 
 #include <stddef.h>
 #include "core/error.h"
 
-/* Write an f32 array of shape (rows, columns), whole or not at all, in version 1.0. GS_E_FILE. */
+/* Write an f32 array of shape (rows, columns) in version 1.0, completely or not at all. GS_E_FILE. */
 gs_status gs_npy_save(const char *path, const float *data, size_t rows, size_t columns);
 
 enum { GS_NPY_SIZES = 4 };
@@ -23,12 +22,12 @@ typedef struct gs_npy {
     int sizes;                 /* number of sizes */
     size_t size[GS_NPY_SIZES]; /* (60000, 28, 28) */
     size_t count;              /* elements */
-    void *data;                /* the last index changes fastest; to be freed with free() */
+    void *data;                /* the last index changes fastest; free it with free() */
 } gs_npy;
 
-/* Load an array of up to GS_NPY_SIZES sizes. GS_E_FILE, GS_E_MEMORY; GS_E_FORMAT: another format, or an archive (.npz);
- * truncated, or bytes after the last element; a damaged header; objects, records, texts or big-endian numbers; Fortran
- * order; a size of 0; more bytes than a file can have. */
+/* Load an array with up to GS_NPY_SIZES sizes. GS_E_FILE, GS_E_MEMORY; GS_E_FORMAT: another format, or an archive
+ * (.npz); truncated, or bytes after the last element; a damaged header; objects, records, texts or big-endian numbers;
+ * Fortran order; a size of 0; more bytes than a file can have. */
 gs_status gs_npy_load(const char *path, gs_npy *out);
 
 /* "uint8 (60000,28,28)", for messages; valid until the end of the statement. */

@@ -1,4 +1,4 @@
-/* Both libraries report errors by longjmp to the calling function. */
+/* Both libraries report errors with a longjmp to the calling function. */
 #include "io/picture.h"
 
 #include <setjmp.h>
@@ -25,8 +25,8 @@ static gs_status check_size(const char *kind, unsigned long width, unsigned long
 /* ---- JPEG ---- */
 
 enum {
-    MOST_SCANS = 200,     /* of a progressive file: each is a pass over all pixels; 10 are usual */
-    MOST_MEMORY = 1 << 30 /* of the decoder, which holds a progressive file until its last scan */
+    MOST_SCANS = 200,     /* in a progressive file: each is a pass over all pixels; 10 are usual */
+    MOST_MEMORY = 1 << 30 /* for the decoder, which holds a progressive file until its last scan */
 };
 
 typedef struct jpeg_decoder {
@@ -35,7 +35,7 @@ typedef struct jpeg_decoder {
     struct jpeg_progress_mgr progress;
     jmp_buf failed;
     char message[JMSG_LENGTH_MAX + 32];
-    bool lost; /* a warning said that data is missing or wrong; `message` is the first */
+    bool lost; /* a warning said that data are missing or wrong; `message` is the first one */
     unsigned char *cmyk;
 } jpeg_decoder;
 
@@ -45,7 +45,7 @@ static void end_jpeg(j_common_ptr info) {
     longjmp(d->failed, 1);
 }
 
-/* Warnings about intact pictures. After others the decoder has invented pixels. */
+/* Warnings that concern intact pictures. After any other, the decoder has invented pixels. */
 static bool is_harmless(int code) {
     return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
            code == JWRN_NOT_SEQUENTIAL || code == JWRN_TOO_MUCH_DATA || code == JWRN_BOGUS_ICC;
@@ -94,7 +94,7 @@ static bool is_jpeg(const unsigned char *data, size_t bytes) {
 
 static gs_status begin_jpeg(jpeg_decoder *d, const unsigned char *data, size_t bytes, int *width,
                             int *height) {
-    jpeg_abort_decompress(&d->info); /* an earlier picture may not have been decoded */
+    jpeg_abort_decompress(&d->info); /* an earlier picture may not have been decoded completely */
     d->lost = false;
     if (setjmp(d->failed)) return broken_jpeg(d);
     jpeg_mem_src(&d->info, data, bytes);
@@ -169,8 +169,8 @@ static gs_status decode_jpeg(jpeg_decoder *d, unsigned char *to, int width, int 
 
 enum {
     MOST_CHUNK =
-        8 << 20,      /* bytes of a chunk beside the picture, such as a text: libpng unpacks some of them */
-    MOST_CHUNKS = 100 /* that are kept */
+        8 << 20,      /* bytes in one chunk besides the picture, such as text: libpng unpacks some of them */
+    MOST_CHUNKS = 100 /* chunks kept */
 };
 
 typedef struct png_decoder {
@@ -236,7 +236,7 @@ static gs_status begin_png(png_decoder *d, const unsigned char *data, size_t byt
     return GS_OK;
 }
 
-/* Convert any PNG to 8 bits of red, green and blue. */
+/* Convert any PNG to 8-bit red, green and blue. */
 static gs_status size_png(png_decoder *d, int *width, int *height) {
     if (setjmp(png_jmpbuf(d->png))) return broken_png(d);
     png_set_strip_16(d->png);

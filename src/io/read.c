@@ -13,19 +13,19 @@
 #include "core/shard.h"
 
 /* Opening a FIFO blocks until its other end opens, and reading a terminal blocks until a line is typed. O_NONBLOCK
- * prevents both until the kind of the file is known. */
+ * prevents both until the kind of file is known. */
 gs_status gs_file_open(const char *path, int *fd, uint64_t *size) {
     struct stat s;
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     bool opened = *fd >= 0, known = opened && fstat(*fd, &s) == 0;
     if (known && S_ISREG(s.st_mode)) {
         *size = (uint64_t)s.st_size;
-        return GS_OK; /* O_NONBLOCK means nothing for a regular file */
+        return GS_OK; /* O_NONBLOCK has no effect on a regular file */
     }
     int error = known ? (S_ISDIR(s.st_mode) ? EISDIR : EINVAL) : errno;
     if (opened) close(*fd);
     *fd = -1;
-    bool other = error == EINVAL || error == ENXIO; /* ENXIO: a socket, or a device that is not there */
+    bool other = error == EINVAL || error == ENXIO; /* ENXIO: a socket, or a device that does not exist */
     gs_status status =
         gs_fail(GS_E_FILE, "cannot read %s: %s", path, other ? "it is not a regular file" : strerror(error));
     errno = error;
@@ -47,7 +47,7 @@ static gs_status too_large(const char *path, uint64_t size, uint64_t most) {
                    (unsigned long long)most);
 }
 
-/* End a text that was read, or free what there is of it. */
+/* Terminate a text with a 0, or after a failure free the part that was read. */
 static gs_status ended(gs_status status, char **text, size_t bytes) {
     if (status == GS_OK)
         (*text)[bytes] = '\0';
@@ -91,7 +91,7 @@ gs_status gs_unzip(const char *name, const void *data, size_t bytes, size_t size
     return ended(good ? GS_OK : gs_fail(GS_E_FORMAT, "%s: damaged gzip stream", name), text, size);
 }
 
-/* A stream that copies files without gzip's first bytes unchanged. */
+/* Opens a stream that unzips; it copies files without gzip's first bytes unchanged. */
 static gs_status open_zipped(const char *path, gzFile *f, int *fd, uint64_t *size) {
     GS_TRY(gs_file_open(path, fd, size));
     *f = gzdopen(*fd, "rb");
@@ -105,19 +105,19 @@ gs_status gs_file_unzip_head(const char *path, void *head, size_t most, size_t *
     int fd;
     uint64_t size;
     GS_TRY(open_zipped(path, &f, &fd, &size));
-    *bytes = gzfread(head, 1, most, f); /* damaged: gs_file_unzip reports it */
+    *bytes = gzfread(head, 1, most, f); /* gs_file_unzip reports damage */
     gzclose(f);
     return GS_OK;
 }
 
-/* True if the file ends with a stream's CRC and length, or with zeros. zlib ignores everything behind a stream. */
+/* True if the file ends with a stream's CRC and length, or with zeros. zlib ignores everything after a stream. */
 static bool is_end(int fd, uint64_t size, const char *text, size_t bytes) {
-    uint32_t end[2] = {0}; /* little-endian, as this machine is */
+    uint32_t end[2] = {0}; /* little-endian, like this machine */
     if (pread(fd, end, sizeof end, (off_t)(size - sizeof end)) < (ssize_t)sizeof end) return false;
     return end[1] <= bytes && crc32_z(0, (const Bytef *)text + bytes - end[1], end[1]) == end[0];
 }
 
-/* Read to the end, at most one byte more than `most`. The first allocation fits a file that is not gzipped. */
+/* Read to the end, but at most one byte more than `most`. The first allocation fits a file that is not gzipped. */
 static gs_status read_zipped(gzFile f, int fd, const char *path, uint64_t size, size_t most, char **text,
                              size_t *bytes) {
     const bool plain = gzdirect(f);

@@ -1,23 +1,22 @@
-/* Element-wise layers: each number of y follows from one number of x, by an operator of backend.h. Those whose backward
- * reads y may work in place; the others need x and therefore a separate y.
+/* Element-wise layers: each element of y depends on one element of x, through an operator of backend.h. Layers whose
+ * backward reads y may work in place; the others need x and therefore a separate y.
  *
- *     relu      max(x, 0): what is negative becomes 0               dx = dy where y > 0, else 0
+ *     relu      max(x, 0): negative elements become 0               dx = dy where y > 0, else 0
  *     tanh      the hyperbolic tangent                              dx = dy (1 - y^2)
  *     sigmoid   1 / (1 + exp(-x))                                   dx = dy y (1 - y)
  *     silu      x s, s = 1 / (1 + exp(-x)), also known as swish     dx = dy s (1 + x (1 - s))
  *     softplus  log(1 + exp(beta x)) / beta: relu, but smooth       dx = dy / (1 + exp(-beta x))
- *     gelu      x Phi(x): each number is weighted by how many       dx = dy (Phi(x) + x phi(x));
- *               are smaller, if they are normally distributed           with tanh: see backend.h
+ *     gelu      x Phi(x): x times the probability that a            dx = dy (Phi(x) + x phi(x));
+ *               standard normal variable is below x                     with tanh: see backend.h
  *
  * Sources: Elfwing, Uchibe, Doya, "Sigmoid-weighted linear units for neural network function approximation in
  * reinforcement learning" (Neural Networks 107, 2018), for silu; Hendrycks, Gimpel, "Gaussian error linear units
- * (GELUs)" (arXiv 1606.08415, 2016), for gelu, which has the form with tanh too; Dugas, Bengio, Belisle, Nadeau,
- * Garcia, "Incorporating second-order functional knowledge for better option pricing" (NIPS 2000), for softplus.
- */
+ * (GELUs)" (arXiv 1606.08415, 2016), for gelu, also in its form with tanh; Dugas, Bengio, Belisle, Nadeau, Garcia,
+ * "Incorporating second-order functional knowledge for better option pricing" (NIPS 2000), for softplus. */
 #include <stdio.h>
 #include "layer/make.h"
 
-/* A layer whose operators take a number. */
+/* A layer whose operators have a parameter. */
 typedef struct with_number {
     gs_layer base;
     float number;
@@ -40,8 +39,8 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     return me ? &me->base : NULL;
 }
 
-/* forward and backward by an operator. Backward reads y or x, as the layer's buffers keep it; further arguments
- * follow. */
+/* forward and backward by an operator. Backward reads y or x, whichever the layer's buffers keep; the operator's
+ * further arguments follow. */
 #define KEPT_ELEMENT_WISE gs_layer_y(l, l->x)
 #define KEPT_READS_X l->x
 #define FUNCTIONS(OPERATOR, BUFFERS, ...)                                                                    \
@@ -58,7 +57,7 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
     .name = NAME, .buffers = GS_##BUFFERS, .storage = GS_ALIKE, .tensor = GS_TENSOR_ELEMENTS,                \
     .incremental = true, .extra_reads = 1, .forward = OPERATOR##_forward, .backward = OPERATOR##_backward
 
-/* gs_OPERATOR, the layer's constructor; further members of its ops follow its buffers. */
+/* Defines gs_OPERATOR, the layer's constructor; further members of its ops follow BUFFERS. */
 #define ACTIVATION(NAME, OPERATOR, BUFFERS, ...)                                                             \
     FUNCTIONS(OPERATOR, BUFFERS, )                                                                           \
     gs_layer *gs_##OPERATOR(void) {                                                                          \
@@ -74,7 +73,7 @@ static gs_layer *make_with(const gs_layer_ops *ops, float number) {
         return make_with(&ops, number);                                                                      \
     }
 
-/* An epilogue has at most one relu, before a pooling. */
+/* An epilogue has at most one relu, which comes before any pooling. */
 static bool relu_join(const gs_layer *l, gs_epilogue *then) {
     (void)l;
     if (then->relu || then->pool) return false;

@@ -1,16 +1,16 @@
-/* Each token gathers a mean of the other tokens' values, weighted by how well its query fits their keys.
+/* Each token computes a mean of the tokens' values, weighted by how well its query matches their keys.
  *
  *     x = (q, k, v) of each token         p_ij = softmax over j of q_i k_j / sqrt(d)        y_i = sum_j p_ij v_j
  *
  * x comes from a linear layer, three times as wide as y: first all of q, then k, then v. Each is cut into `heads` heads
- * of d numbers, which attend separately. Causal: token i sees only j <= i, so that the next token can be learned at all
- * positions at once. A transformer's block is:
+ * of d numbers, which attend separately. Causal: token i sees only tokens j <= i, so that the next token can be learned
+ * at all positions at once. A transformer block is:
  *
  *     residual (layer_norm, linear 192, attention 4 causal, linear 64),
  *     residual (layer_norm, linear 256, gelu, linear 64)
  *
- * Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017). How it is computed: cpu/attention.c.
- */
+ * Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017). The computation is explained in
+ * cpu/attention.c. */
 #include <stdio.h>
 #include "layer/make.h"
 
@@ -18,9 +18,9 @@ typedef struct attention {
     gs_layer base;
     bool causal;
     gs_attention_sizes sizes;
-    gs_mem softmax; /* of each sample and head: what backward needs of each token's (backend.h) */
+    gs_mem softmax; /* for each sample and head: the softmax data that backward needs (backend.h) */
     gs_mem keys,
-        values; /* of earlier tokens, for passes over parts of sequences; GS_NONE until these are asked for */
+        values; /* of earlier tokens, for passes over parts of sequences; GS_NONE until gs_model_cache asks for it */
 } attention;
 
 static gs_status attention_plan(gs_layer *l, gs_shape in) {
@@ -36,7 +36,7 @@ static gs_status attention_plan(gs_layer *l, gs_shape in) {
             in.c, heads, heads > 1 ? "s" : "", 3 * heads);
     me->sizes = (gs_attention_sizes){length, width, heads, me->causal};
     l->out = (gs_shape){width, 1, 1, in.t};
-    /* q k and p v are 2 length^2 width each; the softmax, with its scaling, about 6 for each of its numbers */
+    /* q k and p v take 2 length^2 width operations each; the softmax, with its scaling, about 6 per element */
     const double pairs = (me->causal ? 0.5 * (length + 1.0) : length) * length;
     l->flops = pairs * (4.0 * width + 6.0 * heads);
     return GS_OK;

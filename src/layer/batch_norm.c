@@ -1,23 +1,23 @@
-/* Each channel is normalised to mean 0 and variance 1 over the batch, then scaled and shifted by learned numbers:
+/* Each channel is normalised to mean 0 and variance 1 over the batch, then scaled and shifted by learned parameters:
  *
  *     y = weight (x - mean) / sqrt(var + eps) + bias
  *
- * In evaluation, mean and var are running statistics of all batches in training: running = 0.9 running + 0.1 of this
- * batch, with the unbiased variance. A sample's y depends on other samples in training only. eps is 1e-5.
+ * In evaluation, mean and var are the running statistics of all training batches: running = 0.9 running + 0.1 of this
+ * batch, with the unbiased variance. A sample's y depends on other samples only in training. eps is 1e-5.
  *
  * Source: Ioffe, Szegedy, "Batch normalization: accelerating deep network training by reducing internal covariate
  * shift" (ICML 2015).
  *
- * gs_pass says over which samples: those of all workers, those of this pass, or each group of a few ("ghost" batches:
- * Hoffer, Hubara, Soudry, "Train longer, generalize better", NeurIPS 2017). Over all workers, this layer makes two
- * small sums:
+ * gs_pass says which samples share statistics: those of all workers, those of this pass, or each small group ("ghost"
+ * batches: Hoffer, Hubara, Soudry, "Train longer, generalize better", NeurIPS 2017). Across workers, this layer needs
+ * two small sums:
  *
- *     forward     m, sum x, sum x^2     of each channel: mean and var of all m numbers follow
- *     backward    sum dy, sum dy u      u = (x - mean) / sqrt(var + eps): what dx needs of the others
+ *     forward     m, sum x, sum x^2     for each channel: they give mean and var of all m elements
+ *     backward    sum dy, sum dy u      u = (x - mean) / sqrt(var + eps): dx needs these sums over all workers
  *
- * The sums are made in double. Each worker first finds its own mean, and its variance around that mean; sum x^2 follows
- * from these, so that only double's digits are lost where a mean is far from 0. dw and db stay this worker's parts:
- * they are summed with all gradients. With one number in a channel, u is 0 and the running variance stays. */
+ * The sums use double. Each worker first computes its own mean, and the variance around it; sum x^2 follows from these,
+ * so only digits of a double are lost if a mean is far from 0. dw and db remain this worker's contributions: they are
+ * summed with all gradients. If a channel has one element, u is 0 and the running variance is unchanged. */
 #include <math.h>
 #include <stdlib.h>
 #include "layer/make.h"
@@ -25,9 +25,9 @@
 typedef struct batch_norm {
     gs_layer base;
     gs_batch_norm_sizes sizes;
-    gs_mem moments; /* of each group: mean (c), var (c) */
-    gs_mem sums;    /* of each group: sum dy (c), sum dy u (c) */
-    double m;       /* numbers of a channel, over all workers where they share statistics */
+    gs_mem moments; /* for each group: mean (c), var (c) */
+    gs_mem sums;    /* for each group: sum dy (c), sum dy u (c) */
+    double m;       /* elements in a channel, over all workers if they share statistics */
     double *shared; /* 1 + 2 c, on the host */
     float *host;    /* 2 c */
 } batch_norm;
@@ -39,7 +39,7 @@ static gs_status batch_norm_plan(gs_layer *l, gs_shape in) {
     const int dims[] = {in.c};
     me->sizes = (gs_batch_norm_sizes){.c = in.c, .plane = in.h * in.w, .eps = 1e-5f, .momentum = 0.1f};
     l->out = in;
-    l->flops = 7.0 * (double)gs_shape_size(in); /* mean, variance, normalise: 1 + 3 + 3 */
+    l->flops = 7.0 * (double)gs_shape_size(in); /* for mean, variance and y: 1 + 3 + 3 */
     GS_TRY(gs_layer_parameter_filled(l, "weight", 1, dims, 1));
     GS_TRY(gs_layer_parameter_filled(l, "bias", 1, dims, 0));
     GS_TRY(gs_layer_state(l, "running_mean", 1, dims, 0));
@@ -69,14 +69,14 @@ static void batch_norm_unbind(gs_layer *l) {
 
 typedef struct group {
     size_t n;               /* samples */
-    size_t images;          /* the same, times the tokens of a sample */
-    size_t at;              /* of its numbers in x */
+    size_t images;          /* samples times the tokens per sample */
+    size_t at;              /* offset of its elements in x */
     gs_mem mean, var, sums; /* its own */
-    bool first;             /* of this pass */
-    float m;                /* numbers of a channel */
+    bool first;             /* the first of this pass */
+    float m;                /* elements in a channel */
 } group;
 
-/* How many groups a pass has; one if it has no samples. */
+/* The number of groups in a pass; one if it has no samples. */
 static size_t groups_of(const gs_pass *pass) {
     size_t each = pass->group;
     return each == 0 || pass->n <= each ? 1 : (pass->n + each - 1) / each;
@@ -100,8 +100,8 @@ static group group_of(const gs_layer *l, const gs_pass *pass, size_t i) {
 
 /* ---- sums over all workers ---- */
 
-/* Replace mean and var of this worker's numbers by those of all workers'. With m numbers in all and S the sums over the
- * workers, mean = S(x) / m and var = S(x^2) / m - mean^2. */
+/* Replace this worker's mean and var by those of all workers. With m elements in all and S the sum over the workers,
+ * mean = S(x) / m and var = S(x^2) / m - mean^2. */
 static gs_status share_statistics(gs_layer *l, const gs_pass *pass, const group *g) {
     batch_norm *me = (batch_norm *)l;
     gs_device *d = l->device;
@@ -125,7 +125,7 @@ static gs_status share_statistics(gs_layer *l, const gs_pass *pass, const group 
     return d->ops->write(d, me->moments, me->host, 2 * c * sizeof *me->host);
 }
 
-/* Replace sum dy and sum dy u of this worker by those of all. */
+/* Replace this worker's sum dy and sum dy u by those of all workers. */
 static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
     batch_norm *me = (batch_norm *)l;
     gs_device *d = l->device;
@@ -139,7 +139,7 @@ static gs_status share_sums(gs_layer *l, const gs_pass *pass) {
 
 /* ---- forward ---- */
 
-/* The statistics of a group, and what they make of the running ones. */
+/* A group's statistics, and the new running statistics. */
 static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     batch_norm *me = (batch_norm *)l;
     const gs_param *p = l->param;
@@ -156,7 +156,7 @@ static gs_status find_statistics(gs_layer *l, const gs_pass *pass, gs_mem x, gro
 static gs_status train_group(gs_layer *l, const gs_pass *pass, gs_mem x, group g) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_mem here = gs_at_number(x, g.at);
-    if (!pass->recomputing) /* else those of the first forward are there */
+    if (!pass->recomputing) /* when recomputing, the first forward's are still there */
         GS_TRY(find_statistics(l, pass, here, g));
     return l->device->ops->batch_norm_forward(l->device, gs_at_number(l->y, g.at), here, l->param[WEIGHT].w,
                                               l->param[BIAS].w, g.mean, g.var, g.images, &me->sizes);
@@ -174,7 +174,7 @@ static gs_status batch_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
 
 /* ---- backward ---- */
 
-/* y = w u + b, where mean and var depend on x too; dx: batch_norm_backward in backend.h. */
+/* y = w u + b, where mean and var also depend on x; dx: batch_norm_backward in backend.h. */
 static gs_status backward_group(gs_layer *l, const gs_pass *pass, gs_mem dy, group g) {
     const batch_norm *me = (const batch_norm *)l;
     const gs_backend *ops = l->device->ops;

@@ -1,4 +1,4 @@
-/* Binding a model: pointers into the flat arrays, and buffers for its layers. */
+/* Binding a model: its layers get pointers into the flat arrays, and buffers. */
 #include <stdlib.h>
 
 #include "core/shard.h"
@@ -38,7 +38,7 @@ static gs_status bind_one(gs_layer *l, void *context) {
     if (l->device) gs_bug("layer '%s' is already bound", l->name);
     l->memory.y_buffer = l->memory.dx_buffer = GS_NO_BUFFER;
     if (l->fused) return GS_OK;
-    l->needs_dx = l->needs_dx || b->needs_dx; /* the root's dx needs that of every layer */
+    l->needs_dx = l->needs_dx || b->needs_dx; /* the root's dx needs the dx of every layer */
     for (int i = 0; i < l->params; i++) {
         gs_param *p = &l->param[i];
         p->w = gs_at(b->weights, p->at);
@@ -55,7 +55,7 @@ static gs_status bind_one(gs_layer *l, void *context) {
 static gs_status take_y(gs_layer *l, void *context) {
     gs_buffer_plan *plan = context;
     const size_t most =
-        SIZE_MAX / (2 * sizeof(float) * gs_layer_count(l->root)); /* so that no sum overflows */
+        SIZE_MAX / (2 * sizeof(float) * gs_layer_count(l->root)); /* so that sums cannot overflow */
     const gs_shape sample = gs_layer_y_shape(l);
     if (l->fused || l->other_stage || l->ops->buffers == GS_VIEW || l->y_over_x) return GS_OK;
     if (plan->max_batch > most / gs_shape_size(sample))
@@ -68,7 +68,7 @@ static bool stays_offloaded(const gs_arena *a, int buffer) {
     return !a->copies && gs_arena_is_offloaded(a, buffer);
 }
 
-/* Place in the arena all buffers that are not offloaded. *end: floats up to the end of the last one. */
+/* Place all buffers that are not offloaded in the arena. *end: floats up to the end of the last one. */
 static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size_t *end) {
     gs_lifetimes here = {0};
     size_t next = 0;
@@ -82,7 +82,7 @@ static gs_status place_in_arena(const gs_arena *a, gs_lifetimes *lifetimes, size
     return status;
 }
 
-/* Chunks as large as the device allows, mostly one. */
+/* Chunks as large as the device allows, usually one. */
 static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t before) {
     size_t end = 0;
     gs_arena *a = root->arena;
@@ -101,8 +101,8 @@ static gs_status allocate_arena(gs_layer *root, gs_lifetimes *lifetimes, size_t 
     return GS_OK;
 }
 
-/* Each y gets whole pages of a file, which no other y shares: a disk is large. Those that backward computes again stay
- * in the arena: in between they are not needed. */
+/* Each y gets whole pages of a file, shared with no other y: disk space is cheap. Those that backward computes again
+ * stay in the arena, as they are not needed in between. */
 static void choose_whole_pages(gs_arena *a, const gs_lifetimes *lifetimes, size_t count) {
     enum { PAGE = 4096 / sizeof(float) };
     for (size_t i = 0; i < count; i++)
@@ -125,14 +125,14 @@ static gs_status allocate_offloaded(gs_layer *root, gs_lifetimes *lifetimes, siz
         a->offloaded_at[i] = end;
         end += a->offloaded_floats[i];
     }
-    if (end == 0) return GS_OK; /* with few layers everything stays */
+    if (end == 0) return GS_OK; /* with few layers, everything stays */
     GS_TRY(gs_alloc_offloaded(root->device, GS_MEMORY_ACTIVATIONS, end * sizeof(float), &memory));
     a->offloaded = memory;
     a->offloaded_count = (int)count;
     return GS_OK;
 }
 
-/* The decisions of gs_buffer_plan_backward. */
+/* The results of gs_buffer_plan_backward and the arena, for bind_y_and_dx. */
 typedef struct placing {
     const gs_lifetimes *lifetimes;
     const gs_arena *arena;
@@ -155,7 +155,7 @@ static gs_status bind_y_and_dx(gs_layer *l, void *context) {
     if (l->memory.y_buffer >= 0) l->y = place_of(p, l->memory.y_buffer, l->memory.y_half);
     if (l->memory.y_buffer >= 0 && !gs_lifetime_has_gap(&p->lifetimes->life[l->memory.y_buffer]))
         l->bytes += p->lifetimes->life[l->memory.y_buffer].floats * sizeof(float);
-    l->epilogue.y = l->y; /* read where there is an epilogue */
+    l->epilogue.y = l->y; /* read if there is an epilogue */
     if (l->memory.dx_buffer >= 0)
         l->dx = place_of(p, l->memory.dx_buffer, l->memory.x_half);
     else if (l->ops->buffers != GS_VIEW && l->needs_dx && !l->dx_over_dy)

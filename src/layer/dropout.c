@@ -1,10 +1,10 @@
-/* In training each number becomes 0 with chance p, and the others grow by 1 / (1 - p): the expectation stays the same,
- * and evaluation does nothing ("inverted" dropout).
+/* In training each element becomes 0 with probability p, and the others are multiplied by 1 / (1 - p): the expectation
+ * stays the same, and evaluation does nothing ("inverted" dropout).
  *
  * Source: Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting" (JMLR 2014).
  *
- * The mask is a function of (seed, layer, step, index in the global batch) alone: backward draws it again instead of
- * storing it, and it does not depend on how many workers share the batch. */
+ * The mask depends only on (seed, layer, step, index in the global batch): backward draws it again instead of storing
+ * it, and it is the same for any number of workers. */
 #include <stdio.h>
 #include "core/philox.h"
 #include "layer/make.h"

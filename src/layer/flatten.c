@@ -1,4 +1,4 @@
-/* (c, h, w) of all tokens becomes one vector: only the shape changes, the numbers stay where they are. */
+/* (c, h, w) of all tokens becomes one vector: only the shape changes, the data stay in place. */
 #include "layer/make.h"
 
 static gs_status flatten_plan(gs_layer *l, gs_shape in) {

@@ -1,30 +1,29 @@
-/* The channels of an image, or the numbers of a vector, form G groups of equal size. Each group of each sample is
- * normalised to mean 0 and variance 1; then each channel is scaled and shifted by learned numbers. With m numbers in a
- * group:
+/* The channels of an image, or the elements of a vector, form G groups of equal size. Each group of each sample is
+ * normalised to mean 0 and variance 1; then each channel is scaled and shifted by learned parameters. With m elements
+ * in a group:
  *
  *     mean = sum x / m;    var = sum (x - mean)^2 / m;    u = (x - mean) / sqrt(var + eps);    y = weight u + bias
  *
- * As batch_norm, but over a part of a sample instead of the batch. No sample's y depends on another's x, so training
- * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image, and
- * as many groups as channels an "instance norm". eps is 1e-5.
+ * Like batch_norm, but over part of a sample instead of the batch. No sample's y depends on another's x, so training
+ * and evaluation compute the same, for any batch and any number of workers. One group is a layer_norm of the image; as
+ * many groups as channels are an "instance norm". eps is 1e-5.
  *
- * The groups of all samples are stored consecutively, so that to the operators of batch_norm n samples of G
- * groups are one sample of n G channels: these make u of x. A second call makes y of u, with the real channels, mean 0
- * and variance 1.
+ * The groups of all samples are stored consecutively, so batch_norm's operators can treat n samples of G groups as one
+ * sample of n G channels: they compute u from x. A second call computes y from u, with the real channels, mean 0 and
+ * variance 1.
  *
- * Source: Wu, He, "Group normalization" (ECCV 2018).
- */
+ * Source: Wu, He, "Group normalization" (ECCV 2018). */
 #include <stdio.h>
 #include "layer/make.h"
 
-enum { WEIGHT, BIAS, SUMS = 6 /* arrays with a number for each group of each sample */ };
+enum { WEIGHT, BIAS, SUMS = 6 /* arrays with an element for each group of each sample */ };
 
 typedef struct group_norm {
-    gs_layer base;   /* `outputs` are its groups */
+    gs_layer base;   /* `outputs` is its number of groups */
     gs_mem of_group; /* SUMS arrays, see below */
-    gs_mem ones;     /* as many as there are groups of all samples, or channels */
+    gs_mem ones;     /* as many as all samples have groups, or as there are channels */
     gs_mem zeros;
-    gs_mem u; /* where there is no dx to keep it in during backward */
+    gs_mem u; /* for backward, if there is no dx to hold u */
 } group_norm;
 
 static gs_status group_norm_plan(gs_layer *l, gs_shape in) {
@@ -61,7 +60,7 @@ static void group_norm_unbind(gs_layer *l) {
 typedef struct sizes {
     gs_batch_norm_sizes groups, channels;
     gs_mem mean, var, sums,
-        unused[2]; /* of each group; unused: the gradients of scales that it does not have */
+        unused[2]; /* for each group; unused: for the gradients of scales that do not exist */
 } sizes;
 
 static sizes sizes_of(const gs_layer *l, size_t n) {
@@ -76,7 +75,7 @@ static sizes sizes_of(const gs_layer *l, size_t n) {
         .unused = {gs_at(m, 4 * all), gs_at(m, 5 * all)}};
 }
 
-/* u of x */
+/* u from x */
 static gs_status normalise(const gs_layer *l, const sizes *s, gs_mem u, gs_mem x) {
     const group_norm *me = (const group_norm *)l;
     return l->device->ops->batch_norm_forward(l->device, u, x, me->ones, me->zeros, s->mean, s->var, 1,
@@ -93,8 +92,8 @@ static gs_status group_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                    me->ones, pass->n, &s.channels);
 }
 
-/* y = weight u + bias: the sums for weight and bias, then g = weight dy. u of x: batch_norm's dx of g. u is
- * computed again; u and g are written where dx will be. */
+/* y = weight u + bias: first the sums for weight and bias, then g = weight dy. x -> u is batch_norm, so dx is its dx
+ * for the gradient g. u is computed again; u and g are written to dx's memory. */
 static gs_status group_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const group_norm *me = (const group_norm *)l;
     const gs_backend *ops = l->device->ops;

@@ -12,7 +12,7 @@
 #include "layer/memory/buffer_plan.h"
 #include "layer/watch.h"
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children) {
     gs_layer *l = calloc(1, bytes);
@@ -173,7 +173,7 @@ gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in
     return plan_one(child, in, needs_dx);
 }
 
-/* "<name of l>.<label>". A file of weights holds each name once. */
+/* "<name of l>.<label>". A weights file holds each name once. */
 static gs_status name_tensor(const gs_layer *l, const char *label, char name[GS_PARAM_NAME]) {
     if (!label || !label[0])
         return gs_layer_refuse(l, "the label of its tensor %d is %s; wanted a word such as weight", l->params,
@@ -207,7 +207,7 @@ static gs_status check_sizes(const gs_layer *l, const char *label, int ndim, con
     return GS_OK;
 }
 
-/* The next tensor of the layer; `kind` has the rest of what it is. */
+/* The next tensor of the layer; `kind` holds its other properties. */
 static gs_status add_tensor(gs_layer *l, const char *label, int ndim, const int dims[], double fan_in,
                             gs_param kind) {
     gs_param p = kind;
@@ -237,7 +237,7 @@ gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const int dim
     return add_tensor(l, label, ndim, dims, 0, (gs_param){.state = true, .initial = initial});
 }
 
-/* The root is the first. */
+/* The root comes first. */
 static gs_status number_one(gs_layer *l, void *context) {
     gs_layer **last = context;
     l->root = *last ? (*last)->root : l;
@@ -287,7 +287,7 @@ gs_status gs_layer_plan(gs_layer *root, gs_shape in, size_t *params) {
     return gs_layer_walk(root, place, &p);
 }
 
-/* ---- running: its own forward and backward, inside of the watchers that the net has ---- */
+/* ---- running: a layer's forward and backward, inside the net's watchers ---- */
 
 static gs_status run(gs_layer *l, gs_direction direction, const gs_pass *pass, gs_mem in, gs_mem *out,
                      const gs_layer_watcher *w) {

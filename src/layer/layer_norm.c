@@ -1,12 +1,11 @@
-/* Each vector is normalised to mean 0 and variance 1 over its own numbers, then scaled and shifted by learned numbers:
+/* Each vector is normalised to mean 0 and variance 1 over its elements, then scaled and shifted by learned parameters:
  *
  *     y = weight (x - mean) / sqrt(var + eps) + bias
  *
  * In a sequence each token is a vector. No vector's y depends on another's x, so training and evaluation compute the
  * same, for any batch and any number of workers. eps is 1e-5.
  *
- * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016).
- */
+ * Source: Ba, Kiros, Hinton, "Layer normalization" (arXiv 1607.06450, 2016). */
 #include "layer/layer_norm.h"
 
 static gs_status layer_norm_plan(gs_layer *l, gs_shape in) {
@@ -38,7 +37,7 @@ static gs_status layer_norm_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                               gs_layer_tokens(l, pass), l->in.c, 1e-5f);
 }
 
-/* y = w u + b, where mean and var depend on x too; dx: layer_norm_backward in backend.h. */
+/* y = w u + b, where mean and var also depend on x; dx: layer_norm_backward in backend.h. */
 static gs_status layer_norm_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_norm *me = (const gs_norm *)l;
     const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];

@@ -1,7 +1,7 @@
-/* The library's layers, at the end; and how to write one: what its functions may call besides the operators of its
- * device (backend.h).
+/* How to write a layer: the functions that it may call besides its device's operators (backend.h); and, at the end, the
+ * library's layers.
  *
- * The layer is a struct that begins with a gs_layer, a table of functions (gs_layer_ops in layer.h), and a constructor:
+ * A layer is a struct that begins with a gs_layer, a table of functions (gs_layer_ops in layer.h), and a constructor:
  *
  *     typedef struct scale { gs_layer base; float initial; } scale;
  *
@@ -12,25 +12,25 @@
  *     }
  *
  * plan sets l->out and l->flops and describes the parameters. forward and backward call operators of l->device on
- * l->param[0].w, l->param[0].dw, l->y, l->dx and so on, which are in its memory. The library's own layers are written
- * in the same way: linear.c is a short one with parameters, activations.c has some that work in place, residual.c is a
- * container. lessons/examples/own_layer.c is a whole program. */
+ * l->param[0].w, l->param[0].dw, l->y, l->dx and so on, which are in the device's memory. The library's own layers are
+ * written in this way: linear.c is a short one with parameters, activations.c has some that work in place, residual.c
+ * is a container. lessons/examples/own_layer.c is a whole program. */
 #pragma once
 
 #include <string.h>
 #include "layer/layer.h"
 
 /* A zeroed layer of `bytes` bytes that begin with a gs_layer, with room for `children`. gs_layer_free frees it; unbind
- * frees what bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
+ * frees the memory that bind has allocated. `ops` must live as long as the layer. NULL: no memory. */
 GS_API gs_layer *gs_layer_new(const gs_layer_ops *ops, size_t bytes, int children);
 
 /* A layer without children; `outputs`: gs_layer.outputs. */
 GS_API gs_layer *gs_layer_with_outputs(const gs_layer_ops *ops, size_t bytes, int outputs);
 
-/* In plan: add the next parameter of l, l->param[0] first: its label ("weight"), its shape, and how many inputs feed
- * one output, which determines the initial values (model/model.h); 0: all elements begin at 0. Its offset is chosen
- * later. All three functions return GS_E_SHAPE with a message that names the layer, the value found and the value
- * wanted:
+/* In plan: add the next parameter of l, l->param[0] first: its label ("weight"), its shape, and the number of inputs
+ * that feed one output, which determines the initial values (model/model.h); 0: all elements begin at 0. Its offset is
+ * chosen later. All three functions return GS_E_SHAPE with a message that names the layer, the value found and the
+ * value wanted:
  *
  *     label    NULL or empty; another tensor of this layer has it; "<name of l>.<label>" does not fit GS_PARAM_NAME
  *     ndim     not 1 to 4
@@ -51,17 +51,17 @@ GS_API gs_status gs_layer_state(gs_layer *l, const char *label, int ndim, const 
 /* In plan: GS_E_SHAPE with the message "layer <name> (<description>): ...". */
 GS_API gs_status gs_layer_refuse(const gs_layer *l, const char *format, ...) GS_PRINTF(2, 3);
 
-/* In plan of a layer that takes only vectors: "the input is (1,28,28), <wanted>". */
+/* In plan, for a layer that takes only vectors: "the input is (1,28,28), <wanted>". */
 GS_API gs_status gs_layer_check_vectors(const gs_layer *l, gs_shape in, const char *wanted);
 
-/* The plan of an element-wise layer: an output for each input, one operation each. */
+/* plan for an element-wise layer: one output for each input, one operation each. */
 GS_API gs_status gs_layer_plan_element_wise(gs_layer *l, gs_shape in);
 
-/* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: something before
+/* In plan of a container: name child i "<name of l>.<label>" and plan it for the input `in`. needs_dx: a layer before
  * the child learns. */
 GS_API gs_status gs_layer_plan_child(gs_layer *l, int i, const char *label, gs_shape in, bool needs_dx);
 
-/* The library's containers, whose children run in a known order: sequentially; or a body, then its shortcut. */
+/* The library's containers run their children in a known order: sequentially; or the body, then its shortcut. */
 static inline bool gs_layer_is_sequence(const gs_layer *l) {
     return strcmp(l->ops->name, "sequential") == 0;
 }
@@ -77,13 +77,13 @@ gs_status gs_layer_linear_backward(gs_layer *, const gs_pass *, gs_mem dy, gs_me
 /* True if the layer or one inside it has parameters. */
 GS_API bool gs_layer_learns(const gs_layer *l);
 
-/* In bind: memory for max_batch samples of this shape, 4 bytes a number. Free it in unbind. */
+/* In bind: memory for max_batch samples of this shape, 4 bytes per element. Free it in unbind. */
 GS_API gs_status gs_layer_alloc(gs_layer *l, size_t max_batch, gs_shape sample, gs_mem *out);
 
-/* The shape of a sample of l->y: l->out, or the result of a pooling in the epilogue. */
+/* The shape of a sample in l->y: l->out, or the result of a pooling in the epilogue. */
 gs_shape gs_layer_y_shape(const gs_layer *l);
 
-/* ---- the layers that there are; NULL only if there is no memory; plan checks the numbers ---- */
+/* ---- the library's layers; NULL only if there is no memory; plan checks the arguments ---- */
 
 GS_API gs_layer *gs_linear(int out, bool bias);
 GS_API gs_layer *gs_conv2d(int out_c, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
@@ -94,7 +94,7 @@ GS_API gs_layer *gs_conv2d_grouped(int out_c, int kernel_h, int kernel_w, int st
                                    bool bias);
 GS_API gs_layer *gs_max_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
 GS_API gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w);
-/* gs_layer *gs_relu(void), and so on: layers without settings, each also a word of a model text. */
+/* gs_layer *gs_relu(void), and so on: layers without settings, each of which is also a word in a model text. */
 /* clang-format off */
 #define GS_WORD_LAYERS(X) \
     X(global_avg_pool, "the mean of each channel") /* (c, h, w) -> (c, 1, 1) */ \
@@ -109,8 +109,8 @@ GS_API gs_layer *gs_avg_pool2d(int kernel_h, int kernel_w, int stride_h, int str
 #define GS_DECLARE(name, what) GS_API gs_layer *gs_##name(void);
 GS_WORD_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
-/* gs_layer *gs_dropout(float), and so on: layers with one number as their setting. words_READ of model_text.c reads it
- * in a model text; then USAGE, and what is expected after the word. */
+/* gs_layer *gs_dropout(float), and so on: layers with one number as their setting, which words_READ of model_text.c
+ * reads. The texts: usage, the number expected after the word, and the effect. */
 /* clang-format off */
 #define GS_NUMBER_LAYERS(X) \
     X(group_norm, int, count, "group_norm GROUPS", "the number of groups of group_norm", \
@@ -122,18 +122,18 @@ GS_WORD_LAYERS(GS_DECLARE)
 #define GS_DECLARE(name, type, read, usage, expected, what) GS_API gs_layer *gs_##name(type);
 GS_NUMBER_LAYERS(GS_DECLARE)
 #undef GS_DECLARE
-GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution; */
-GS_API gs_layer *gs_gelu_tanh(void); /* or, as in GPT-2, with a tanh that comes near it (backend.h) */
+GS_API gs_layer *gs_gelu(void);      /* x Phi(x), Phi the normal distribution */
+GS_API gs_layer *gs_gelu_tanh(void); /* its approximation with a tanh, as in GPT-2 (backend.h) */
 GS_API gs_layer *gs_positions(void); /* adds a learned vector for each position of a sequence */
 GS_API gs_layer *gs_tied(void);      /* linear without bias, whose weight is the embedding's table */
-/* (q, k, v) of each token -> a mean of the values, in several heads; causal: of those up to the token itself. */
+/* (q, k, v) of each token -> a mean of the values, in several heads; causal: only of those up to the token itself. */
 GS_API gs_layer *gs_attention(int heads, bool causal);
-/* Token numbers -> vectors: row x of a table of `rows`. Such a layer comes first in a model. */
+/* Token numbers -> vectors: row x of a table with `rows` rows. This layer must come first in a model. */
 GS_API gs_layer *gs_embedding(int rows, int width);
-/* Returns l, whose initial weights will be normal with mean 0 and this standard deviation, and its bias 0. NULL for
- * NULL. */
+/* Returns l, whose initial weights will be normal with mean 0 and this standard deviation, and whose bias will be 0.
+ * Returns NULL for NULL. */
 GS_API gs_layer *gs_layer_with_std(gs_layer *l, float std);
-/* Runs the layers in order. Takes over the layers (not the array); NULL if one of them is NULL. */
+/* Runs the layers in order. Owns the layers from then on (not the array); NULL if one of them is NULL. */
 GS_API gs_layer *gs_sequential(int count, gs_layer *const *layers);
-/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Takes over both. */
+/* y = body(x) + shortcut(x); shortcut NULL: y = body(x) + x. Owns both from then on. */
 GS_API gs_layer *gs_residual(gs_layer *body, gs_layer *shortcut);

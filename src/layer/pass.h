@@ -1,4 +1,4 @@
-/* What a model and its layers share: the tensors of layers, and a pass through them. */
+/* Definitions shared by a model and its layers: the tensors of layers, and a pass through them. */
 #pragma once
 
 #include "backend.h"
@@ -6,53 +6,53 @@
 
 typedef struct gs_layer gs_layer; /* layer.h */
 
-enum { GS_PARAM_NAME = 64 }; /* bytes of a tensor's name, its end included */
+enum { GS_PARAM_NAME = 64 }; /* maximum bytes of a tensor's name, with its final 0 */
 
-/* One tensor of a layer, with PyTorch's name and shape: a parameter, which is trained, or state, which is not (running
- * statistics) but is saved with the parameters. In training, forward adds to the state's dw, or writes it if the pass
- * is fresh:
+/* One tensor of a layer, with PyTorch's name and shape: a parameter, which is trained, or state (running statistics),
+ * which is not trained but is saved with the parameters. In training, forward adds to the state's dw, or writes it if
+ * the pass is fresh:
  *
- *     dw += n s        s: what the state becomes by these n samples;   after the sum over all workers: w = dw / samples
+ *     dw += n s        s: the new state according to these n samples;  after the sum over all workers: w = dw / samples
  *
  * So the state is the same on all workers: a mean over the samples, as the gradient is. A `recomputing` pass (gs_pass)
- * leaves it alone. */
+ * does not change it. */
 typedef struct gs_param {
     char name[GS_PARAM_NAME]; /* "3.weight", "5.body.0.bias" */
     int ndim, dims[4];
     size_t at, count; /* its offset and length in the model's flat arrays */
-    float std;        /* of initial values that are normal; 0: they are not */
-    int fan_in; /* how many inputs feed one output: sets the range of initial values; 0: all of them are ... */
+    float std;        /* of normal initial values; 0: they are not normal */
+    int fan_in;    /* inputs that feed one output: sets the range of initial values; 0: all values are ... */
     float initial; /* ... this */
     bool state;
-    gs_cut cut;      /* the part that a rank of a tensor group holds; dims and count are its own */
-    int cut_blocks;  /* then: this many equal parts of dims[0] are each cut: 3 for q, k and v */
-    int cut_whole;   /* then: how many of those rows or columns the whole tensor has */
-    bool longer;     /* a file may hold more rows than dims[0]: the first ones are loaded */
+    gs_cut cut;      /* the part held by a rank of a tensor group, and described by dims and count */
+    int cut_blocks;  /* if cut: this many equal parts of dims[0] are each cut: 3 for q, k and v */
+    int cut_whole;   /* if cut: the number of those rows or columns in the whole tensor */
+    bool longer;     /* a file may hold more rows than dims[0]: the first dims[0] are loaded */
     bool transposed; /* it has two dimensions, and a file stores its transpose (names.h) */
     gs_mem w, dw;    /* bound: addresses on the device; GS_NONE: the layer has no such tensor */
 } gs_param;
 
-/* Common to all layers during one forward and backward over one micro-batch. */
+/* Common to all layers during one forward and backward pass over one micro-batch. */
 typedef struct gs_pass {
-    size_t n;      /* samples; at most the max_batch that the layer was bound for */
+    size_t n;      /* samples; at most the max_batch given to bind */
     bool training; /* dropout is active */
     bool fresh;    /* the gradients are still empty: backward writes dw and db instead of adding to them */
-    /* Backward runs this forward again (recompute.h): y must become what it was. State is not added to again, and
-     * nothing is summed over workers. */
+    /* Backward runs this forward again (recompute.h): y must become the same again. State is not added to a second
+     * time, and nothing is summed over workers. */
     bool recomputing;
-    uint64_t seed, step; /* the user's seed and the number of the step, from 0, for dropout */
+    uint64_t seed, step; /* the user's seed and the index of the step, from 0, for dropout */
     size_t first;        /* index of the first of these samples in the global batch, for dropout */
-    /* The gradients are those of the loss times this (optim/loss_scale.h); 0: of the loss itself. */
+    /* The gradients are those of the loss times this factor (optim/loss_scale.h); 0: of the unscaled loss. */
     float loss_scale;
-    size_t group; /* for batch_norm: this many samples share statistics; 0: all */
-    /* Inference after gs_model_cache: x and y are (n, tokens, ...), and these tokens follow `past` others. tokens 0:
-     * whole samples. */
+    size_t group; /* for batch_norm: this many samples share statistics; 0: all of them */
+    /* Inference after gs_model_cache: x and y are (n, tokens, ...), and these tokens follow `past` earlier ones. tokens
+     * 0: whole samples. */
     size_t tokens, past;
-    /* numbers[i] = the sum of all workers' numbers[i]. All workers make the same calls. NULL: nothing is shared. */
+    /* numbers[i] = the sum of numbers[i] over all workers. All workers make the same calls. NULL: nothing is shared. */
     gs_status (*sum_over_workers)(void *context, double *numbers, size_t count);
     void *sum_context;
     /* Called during backward: the gradients from element `first` of the flat array on are final for this pass. `first`
-     * never grows from call to call; the last one is 0. May be NULL. */
+     * never grows from call to call; in the last call it is 0. May be NULL. */
     gs_status (*final)(void *context, size_t first);
     void *final_context;
 } gs_pass;

@@ -1,7 +1,7 @@
-/* Pooling: each window of the image becomes one number, its largest (max_pool2d) or its mean (avg_pool2d, where padding
+/* Pooling: each window of the image becomes one value, its maximum (max_pool2d) or its mean (avg_pool2d, where padding
  * counts as zeros). global_avg_pool is average pooling with one window, the whole image: the mean of each channel.
  *
- * Backward of max_pool2d passes the gradient only to the largest number, so forward stores its index. */
+ * The backward of max_pool2d passes the gradient only to the largest element, so forward stores its index. */
 #include <stdio.h>
 #include "layer/window.h"
 
@@ -11,7 +11,7 @@ typedef struct pool2d {
     gs_mem index; /* max_pool2d: int32, shaped as y */
 } pool2d;
 
-/* The windows alone; plan finds the other sizes. */
+/* Only the windows; plan computes the other sizes. */
 static gs_pool2d_sizes windows(int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w) {
     return (gs_pool2d_sizes){0, 0, 0, 0, 0, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w};
 }
@@ -22,7 +22,7 @@ static gs_layer *make(const gs_layer_ops *ops, gs_pool2d_sizes sizes) {
     return (gs_layer *)me;
 }
 
-/* As PyTorch: a window that could hold nothing but padding would have no largest element. */
+/* As in PyTorch: a window that could contain only padding would have no largest element. */
 static gs_status check_padding(const gs_layer *l, const char *axis, int kernel, int pad) {
     if (pad <= kernel / 2) return GS_OK;
     return gs_layer_refuse(l, "the padding of the %s is %d; at most half of the window's %d is allowed", axis,
@@ -43,7 +43,7 @@ static gs_status pool2d_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* "max_pool 2", "avg_pool 3x2 stride 1 pad 1x0": as in a model text, whose words have no 2d. */
+/* "max_pool 2", "avg_pool 3x2 stride 1 pad 1x0": as in a model text, whose words lack the "2d". */
 static void describe(const gs_layer *l, char *text, size_t size) {
     const gs_pool2d_sizes *s = &((const pool2d *)l)->sizes;
     snprintf(text, size, "%.*s", (int)strcspn(l->ops->name, "2"), l->ops->name);
@@ -109,7 +109,7 @@ static gs_status avg_pool2d_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
                                               &((const pool2d *)l)->sizes);
 }
 
-/* y = sum of x over the window / its size; dx = the sum of dy over the windows with this x / their size. */
+/* y = sum of x over the window / its size; dx = the sum of dy over the windows that contain this x / their size. */
 static gs_status avg_pool2d_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     if (!l->needs_dx) return GS_OK;
     return l->device->ops->avg_pool2d_backward(l->device, *dx, dy, gs_layer_tokens(l, pass),

@@ -1,10 +1,9 @@
-/* Adds a learned vector for each position of a sequence to the token there: y = x + weight.
+/* Adds to each token a learned vector for its position in the sequence: y = x + weight.
  *
  * Without it, attention would not know the order of its tokens. The table is as long as the sequences; its initial
- * values are drawn as those of an embedding. From a file with a longer table the first vectors are loaded.
+ * values are drawn like an embedding's. From a file with a longer table, the first vectors are loaded.
  *
- * Source: Gehring, Auli, Grangier, Yarats, Dauphin, "Convolutional sequence to sequence learning" (ICML 2017).
- */
+ * Source: Gehring, Auli, Grangier, Yarats, Dauphin, "Convolutional sequence to sequence learning" (ICML 2017). */
 #include "layer/make.h"
 
 static gs_status positions_plan(gs_layer *l, gs_shape in) {
@@ -21,7 +20,7 @@ static gs_status positions_forward(gs_layer *l, const gs_pass *pass, gs_mem x, g
                                              pass->n, tokens * width);
 }
 
-/* y = x + w; dx = dy, passed on; dw = the sum of dy over the samples. (In training past is 0.) */
+/* y = x + w; dx = dy, passed on; dw = the sum of dy over the samples. (In training, `past` is 0.) */
 static gs_status positions_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = l->needs_dx ? dy : GS_NONE;
     const gs_mem dw = gs_at(l->param[0].dw, pass->past * (size_t)l->in.c);

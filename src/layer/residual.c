@@ -1,15 +1,15 @@
-/* y = body(x) + shortcut(x), or body(x) + x: the body learns what is to be added to x.
+/* y = body(x) + shortcut(x), or body(x) + x: the body learns the difference to add to x.
  *
  * Source: He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016).
  *
  * Both branches read the same x and the same dy, and change neither: the first layer of a branch never writes over its
- * x, and the last one never over its dy (sequential.c). The sums are written over the body's y, if its last layer no
- * longer needs it, and over the body's dx. */
+ * x, and the last one never over its dy (sequential.c). The sums overwrite the body's y, if its last layer no longer
+ * needs it, and the body's dx. */
 #include "layer/memory/buffer_plan.h"
 #include "layer/make.h"
 
-/* The layer's y is in its own buffer, and its backward does not read it. (A pooling's y may be that of a convolution
- * which does its work, and reads it.) */
+/* The layer's y is in its own buffer, and its backward does not read it. (A pooling's y may belong to a convolution
+ * that does the pooling's work and reads it.) */
 static bool gives_up_y(const gs_layer *l) {
     while (gs_layer_is_sequence(l) && l->children > 0) l = l->child[l->children - 1];
     return l->ops->buffers == GS_OWN && !l->ops->fuse_into;
@@ -36,11 +36,11 @@ static gs_status residual_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs
     if (l->children > 1) GS_TRY(gs_layer_forward(l->child[1], pass, x, &shortcut));
     *y = gs_layer_y(l, body);
     if (pass->recomputing && l->memory.rerun != GS_RERUN_WHOLE)
-        return GS_OK; /* what lies inside was wanted */
+        return GS_OK; /* only layers inside it were to be run again */
     return l->device->ops->add(l->device, *y, body, shortcut, gs_layer_numbers(pass, l->out));
 }
 
-/* y = body(x) + shortcut(x); dx = body'(dy) + shortcut'(dy); the shortcut's part is dy itself if it is x. */
+/* y = body(x) + shortcut(x); dx = body'(dy) + shortcut'(dy); without a shortcut layer the second term is dy itself. */
 static gs_status residual_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     gs_mem body, shortcut = dy;
     GS_TRY(gs_layer_backward(l->child[0], pass, dy, &body));

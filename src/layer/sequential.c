@@ -1,20 +1,20 @@
 /* Layers in order: y = f_k(... f_2(f_1(x))).
  *
- * Element-wise layers can work in place, which saves memory and the time to move it. Layer i may write its y over its x
- * only if that x is not read later: neither by the layer itself (GS_READS_X) nor by the layer before it, which must own
- * the buffer and not read it in backward. It may write its dx over dy only if the layer after it owns that buffer: a dy
+ * Element-wise layers can work in place, which saves memory and memory traffic. Layer i may write its y over its x only
+ * if that x is not read later: neither by the layer itself (GS_READS_X) nor by the layer before it, which must own the
+ * buffer and not read it in backward. It may write its dx over dy only if the layer after it owns that buffer: a dy
  * from outside, or passed on by a view, may belong to a residual block, whose other branch needs it too.
  *
  *     conv    y: own          dx: own
  *     relu    y: conv's       dx: max_pool's
  *     max_pool y: own         dx: own
  *
- * If the backend can, linear and conv2d also do the work of the relu and the max_pool2d after them (gs_epilogue in
- * operands.h). Those layers are then neither bound nor called. The fused layer's y is the result, and its backward
+ * If the backend supports it, linear and conv2d also do the work of the relu and the max_pool2d after them (gs_epilogue
+ * in operands.h). Those layers are then neither bound nor called. The fused layer's y is the result, and its backward
  * reads it, so the layer after them may not write over it. On a device with `no_fusion` nothing is fused; the bits are
- * the same, except where y in 16 bits rounds to 0: fused, dy passes if y was above 0 before rounding.
+ * the same, except where a 16-bit y rounds to 0: fused, dy passes if y was above 0 before rounding.
  *
- * In a stage of a pipeline the outermost sequence runs from the first to the last of the layers that are here. */
+ * In a pipeline stage, the outermost sequence runs only the stage's layers. */
 #include <stdio.h>
 #include "layer/memory/offload.h"
 #include "layer/make.h"
@@ -45,7 +45,7 @@ static gs_status sequential_plan(gs_layer *l, gs_shape in) {
     return GS_OK;
 }
 
-/* Let layers after child i join it, while it can take one more. */
+/* Fuse the layers after child i into it, as long as its epilogue can express them. */
 static void fuse(gs_layer *l, int i) {
     gs_layer *c = l->child[i];
     for (int k = i + 1; c->ops->fuses && !l->device->no_fusion && k < l->children; k++) {
@@ -60,7 +60,7 @@ static void fuse(gs_layer *l, int i) {
     }
 }
 
-/* Children are bound after this and then get the buffers that they need. */
+/* Children are bound after this and then get the buffers they need. */
 static gs_status sequential_bind(gs_layer *l, size_t max_batch) {
     (void)max_batch;
     for (int i = 0; i < l->children; i++)
@@ -91,9 +91,9 @@ static gs_status sequential_forward(gs_layer *l, const gs_pass *pass, gs_mem x, 
     return GS_OK;
 }
 
-/* ---- segments whose forward is run again: only the outermost sequence has some ---- */
+/* ---- segments whose forward runs again: only in the outermost sequence ---- */
 
-/* Child i is the last one of its segment. */
+/* Is child i the last one of its segment? */
 static bool ends_segment(const gs_layer *l, int i) {
     const int segment = l->child[i]->memory.segment;
     return segment && (i + 1 == l->children || l->child[i + 1]->memory.segment != segment);
@@ -109,7 +109,7 @@ static gs_status run_again(gs_layer *l, const gs_pass *pass, int first, int last
     return GS_OK;
 }
 
-/* Forward needs the weights of the whole segment: all its layers begin together. */
+/* Running a segment's forward again needs all its weights, so all its layers begin together. */
 static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
     const bool ends = ends_segment(l, i);
     const int first = ends ? l->child[i]->memory.segment - 1 : i;
@@ -120,9 +120,9 @@ static gs_status begin_backward(gs_layer *l, const gs_pass *pass, int i) {
 
 /* ---- backward ---- */
 
-/* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It ends early at a layer that needs no dx:
- * nothing before it learns. The outermost sequence reports its progress; inside a residual block the order of the
- * branches is not that of their parameters. */
+/* The chain rule: dx = f_1'(... f_k'(dy)), from the last layer to the first. It stops early at a layer that needs no
+ * dx: no layer before it learns. The outermost sequence reports its progress; inside a residual block the branches do
+ * not run in the order of their parameters. */
 static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     *dx = dy;
     for (int i = l->children - 1; i >= 0; i--) {
@@ -136,12 +136,12 @@ static gs_status sequential_backward(gs_layer *l, const gs_pass *pass, gs_mem dy
     return GS_OK;
 }
 
-/* Element-wise layers may pass dy on as their dx, as dropout does in evaluation. */
+/* An element-wise layer may return dy as its dx, as dropout does in evaluation. */
 static bool passes_on(const gs_layer *l) {
     return l->ops->buffers == GS_ELEMENT_WISE || l->ops->buffers == GS_READS_X;
 }
 
-/* In the order of backward. The sequence's own dy stays: it may be a residual block's. */
+/* In the order of backward. The sequence's own dy is kept: it may belong to a residual block. */
 static int sequential_plan_backward(gs_layer *l, gs_buffer_plan *plan, int dy) {
     int here = dy;
     for (int i = l->children - 1; i >= 0; i--) {

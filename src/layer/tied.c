@@ -1,18 +1,17 @@
-/* How well a vector fits each row of the embedding's table: y = x table^T, a linear layer without bias whose weight
- * belongs to another layer. A language model ends with it: a token has the same vector where it is read and where it is
- * predicted.
+/* Compares a vector with each row of the embedding's table: y = x table^T, a linear layer without bias whose weight
+ * belongs to another layer. A language model can end with this layer: a token then has the same vector as input and as
+ * output.
  *
  *     embedding 65 128, ..., tied          x (128) -> y (65)
  *
- * The table is one tensor, counted, updated and saved once. Its gradient is the sum of two: backward runs here first
- * and writes, then in the embedding, which adds (gs_layer.lent). It is final when the embedding's backward is done, the
- * last of all.
+ * The table is one tensor, counted, updated and saved once. Its gradient has two terms: this layer's backward runs
+ * first and writes one, then the embedding's backward adds the other (gs_layer.lent). The gradient is final after the
+ * embedding's backward, the last of all.
  *
- * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017).
- */
+ * Source: Press, Wolf, "Using the output embedding to improve language models" (EACL 2017). */
 #include "layer/make.h"
 
-/* The layer of the model that has a table to lend. */
+/* The layer of the model whose table can be borrowed. */
 static gs_layer *find_lender(gs_layer *l) {
     gs_layer *found = l->ops->tensor == GS_TENSOR_TABLE ? l : NULL;
     for (int i = 0; i < l->children && !found; i++) found = find_lender(l->child[i]);

@@ -1,5 +1,5 @@
-/* A pass: forward to the logits, their loss, added to the tail of the gradients, and backward. Also: clearing gradients
- * before a step, and the layers' state after it. */
+/* A pass: forward to the logits, their loss, which is added to the tail of the gradients, and backward. Also: clearing
+ * gradients before a step, and updating the layers' state after it. */
 #include "parallel/tensor.h"
 #include "model/model.h"
 
@@ -16,12 +16,12 @@ gs_status gs_model_forward(gs_model *m, const gs_pass *pass, gs_mem x, gs_mem *l
 
 /* ---- loss ---- */
 
-/* The floats that the outputs should approach: the targets, or the labels in one-hot form. */
+/* The floats that the outputs should approach: the targets, or the one-hot labels. */
 static gs_mem targets_of(const gs_model *m, gs_mem targets) {
     return m->loss == GS_REGRESSION ? targets : m->target;
 }
 
-/* Label smoothing is only for training: a test loss uses the labels. */
+/* Label smoothing is only for training: a test loss uses the unsmoothed labels. */
 static float smoothing_of(const gs_model *m, const gs_pass *pass) {
     return pass->training ? m->label_smoothing : 0;
 }
@@ -36,8 +36,8 @@ static gs_share share_of(const gs_model *m) {
     return gs_tensor_share(&m->tensor, gs_model_whole(m)->out.c);
 }
 
-/* Each rank writes its largest output of a row to an array of zeros; the sum over the group gathers all. Then sum the
- * exponentials over the group. */
+/* Each rank writes its largest output for a row into an array of zeros; the sum over the group gathers all of them.
+ * Then the exponentials are summed over the group. */
 static gs_status loss_of_parts(gs_model *m, const gs_pass *pass, gs_mem logits, gs_mem targets) {
     const gs_backend *ops = m->device->ops;
     const gs_layer *head = gs_tensor_outputs(m->net);
@@ -60,9 +60,9 @@ static gs_status backward_of_parts(gs_model *m, const gs_pass *pass, gs_mem targ
                                                  smoothing_of(m, pass), &share);
 }
 
-/* ---- loss of any, and backward ---- */
+/* ---- the general loss, and backward ---- */
 
-/* A bad label would make operators read outside their rows. Data sets were checked before (gs_model.knows_labels). */
+/* A bad label would make operators read outside their rows. Data sets are checked before (gs_model.knows_labels). */
 static gs_status check_labels(const gs_model *m, gs_mem labels, size_t rows) {
     const gs_backend *ops = m->device->ops;
     const int classes = gs_model_whole(m)->out.c;
@@ -107,7 +107,7 @@ static gs_status backward_of_loss(gs_model *m, const gs_pass *pass, gs_mem logit
         GS_TRY(ops->mean_squared_error_backward(m->device, m->dlogits, logits, targets_of(m, targets), rows,
                                                 m->out.c));
     if (!(pass->loss_scale > 0)) return GS_OK;
-    /* dlogits = scale dlogits, once */
+    /* dlogits = scale dlogits */
     return ops->fma_loop(m->device, m->dlogits, pass->loss_scale, 0, rows * (size_t)m->out.c, 1);
 }
 
@@ -124,7 +124,7 @@ gs_status gs_model_backward_stage(gs_model *m, const gs_pass *pass, gs_mem logit
     return gs_layer_backward(m->net, pass, m->has_loss ? m->dlogits : dy, dx);
 }
 
-/* ---- beside the passes of a step ---- */
+/* ---- between the passes of different steps ---- */
 
 gs_status gs_model_clear_stats(gs_model *m) {
     return m->device->ops->fill(m->device, gs_model_stats(m), 0, GS_STATS);

@@ -10,13 +10,13 @@ struct gs_generator {
     gs_model *model;
     gs_sampling sampling;
     size_t texts, context;
-    int vocabulary; /* tokens, and logits */
-    int known;      /* tokens that may be drawn */
-    int *window;    /* (texts, context): tokens that the model sees */
-    size_t count;   /* tokens of each text in the window ... */
-    size_t past;    /* ... and those already processed */
+    int vocabulary; /* the number of tokens, and of logits */
+    int known;      /* tokens 0 .. known - 1 may be drawn */
+    int *window;    /* (texts, context): the tokens that the model sees */
+    size_t count;   /* tokens per text in the window ... */
+    size_t past;    /* ... and how many of them are already processed */
     uint64_t drawn; /* tokens drawn for each text so far */
-    float *x;       /* (texts, tokens) of a pass */
+    float *x;       /* (texts, tokens), the input of a pass */
     float *logits;
     gs_mem input; /* x on the device */
 };
@@ -104,7 +104,7 @@ void gs_generator_free(gs_generator *g) {
 
 /* ---- the draw ---- */
 
-/* A number with the order of the floats; 0 is below all of them. */
+/* Maps floats to integers in the same order; 0 is below all of them. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -117,7 +117,7 @@ static int count_from(const float *x, int count, uint32_t least) {
     return found;
 }
 
-/* Where the tokens to draw from begin: the order of the top_k-th largest x, found bit by bit. */
+/* The lower limit for tokens to draw from: order_of the top_k-th largest x, found bit by bit. */
 static uint32_t limit_of(const float *x, int count, int top_k) {
     uint32_t limit = 0;
     for (uint32_t bit = 1u << 31; bit && top_k > 0 && top_k < count; bit >>= 1)
@@ -132,7 +132,7 @@ static int largest_of(const float *x, int count) {
     return best;
 }
 
-/* In [0, 1), with 53 bits. */
+/* A number in [0, 1) with 53 random bits. */
 static double uniform(uint64_t seed, uint64_t text, uint64_t token) {
     uint32_t word[4];
     gs_philox(seed, gs_stream_hi(GS_STREAM_GENERATE, text), token, word);
@@ -146,7 +146,7 @@ int gs_sample(const gs_sampling *s, const float *x, int count, uint64_t text, ui
     double all = 0, sum = 0;
     for (int round = 0; round < 2; round++) {
         const double target = all * (round ? uniform(s->seed, text, token) : 0);
-        int equal = s->top_k - count_from(x, count, limit + 1); /* so many of those at the limit, the first */
+        int equal = s->top_k - count_from(x, count, limit + 1); /* the first `equal` at the limit count */
         for (int i = 0; i < count; i++) {
             const uint32_t order = order_of(x[i]);
             if (order < limit || (order == limit && --equal < 0)) continue;
@@ -182,7 +182,7 @@ void gs_generator_know(gs_generator *g, int known) {
     g->known = known;
 }
 
-/* Process the new tokens: computes the logits of the last token of each text. */
+/* Process the new tokens and compute the logits for the last token of each text. */
 static gs_status run(gs_generator *g) {
     gs_device *d = g->model->device;
     const size_t tokens = g->count - g->past, outputs = (size_t)g->vocabulary;

@@ -25,7 +25,7 @@ static gs_status collect_state(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Texts from files may have several lines; show and save them as one. */
+/* Texts from files may have several lines; they are shown and saved as one. */
 static void one_blank(char *text) {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -83,7 +83,7 @@ static gs_status allocate(gs_model *m, size_t floats, gs_mem *out) {
     return gs_alloc(m->device, GS_MEMORY_ACTIVATIONS, floats * sizeof(float), out);
 }
 
-/* An array as long as the weights plus `more` floats. The layers' state counts as such in the ledger. */
+/* An array of the length of the weights plus `more` floats. The ledger counts the layers' state in it as state. */
 static gs_status allocate_like_weights(gs_model *m, gs_memory_kind kind, size_t more, gs_mem *out) {
     GS_TRY(gs_alloc(m->device, kind, (m->saved + more) * sizeof(float), out));
     gs_ledger_tail(&m->device->memory, out->base, GS_MEMORY_STATE, (m->saved - m->params) * sizeof(float));
@@ -159,7 +159,7 @@ static gs_status put_elsewhere(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Take over the members that a replica or a stage shares with `of`. */
+/* Copy the members that a replica or a stage shares with `of`. */
 static gs_status share(gs_model *m, const gs_model *of, int first, int last) {
     gs_layer *net = m->net;
     net->half_ends = of->net->half_ends;

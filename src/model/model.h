@@ -1,7 +1,7 @@
 /* A model: layers, all parameters in one flat array, all gradients in another.
  *
  * The gradient array ends with GS_STATS extra floats (backend.h), which the loss adds to. One sum over the workers
- * therefore carries the gradients *and* the counts; dividing by the global count comes after it.
+ * therefore covers the gradients *and* the counts; the division by the global count follows it.
  *
  * The layers' state, if any, follows the weights (gs_param in layer/layer.h). It is read, written, saved and summed
  * with them, but not trained.
@@ -18,77 +18,77 @@
 struct gs_vocabulary;
 
 typedef struct gs_model {
-    char *text;    /* the full text: a name's expansion, or gs_model_text_of the caller's net */
+    char *text;    /* the full text: a named model's text, or gs_model_text_of the caller's net */
     gs_layer *net; /* planned; bound if device is not NULL */
     gs_shape in, out;
-    gs_scaling scaling;                     /* of the training inputs; GS_NOT_SCALED until set */
-    const struct gs_vocabulary *vocabulary; /* of the training text, not owned; NULL: no text */
-    size_t params;                          /* trained floats in `weights` */
-    size_t saved;                           /* all floats in `weights`, state included */
+    gs_scaling scaling;                     /* for the training inputs; GS_NOT_SCALED until set */
+    const struct gs_vocabulary *vocabulary; /* the training text's, not owned; NULL: not a text */
+    size_t params;                          /* number of trained floats in `weights` */
+    size_t saved;                           /* number of all floats in `weights`, including state */
     gs_param **param; /* param_count parameters in the order of `weights`; then state, up to saved_count */
     int param_count, saved_count;
-    double flops_forward, flops_backward; /* of one sample; backward without the first layer's dx */
+    double flops_forward, flops_backward; /* for one sample; backward without the first layer's dx */
 
     gs_device *device; /* not owned */
     size_t max_batch;
     gs_loss loss;
-    /* For GS_SOFTMAX_CROSS_ENTROPY in training: softmax_cross_entropy_forward in backend.h. 0 until set. */
+    /* For training with GS_SOFTMAX_CROSS_ENTROPY: see softmax_cross_entropy_forward in backend.h. 0 until set. */
     float label_smoothing;
-    bool knows_labels;        /* the data set was checked: the loss need not check each label */
+    bool knows_labels;        /* the data set was checked, so the loss need not check each label */
     gs_mem weights;           /* `saved` floats */
-    float *offloaded_weights; /* the weights with GS_OFFLOAD_WEIGHTS (alloc_offloaded), else NULL */
-    /* Offloaded weights that operators cannot access: `weights` holds only the state, at its usual offset, and layers
+    float *offloaded_weights; /* the weights if GS_OFFLOAD_WEIGHTS is set (alloc_offloaded), else NULL */
+    /* Operators cannot access the offloaded weights: `weights` holds only the state, at its usual offset, and layers
      * find their weights in windows (offload.h). */
     bool weights_in_windows;
     struct gs_model_offload *offload; /* NULL: nothing is offloaded */
     /* The group of workers that divides the pairs of linear layers, and this worker's rank (parallel/tensor.h). size 0:
-     * none. With size > 1, `params`, `saved`, `param` and the arrays are those of this worker's shard, and `undivided`
-     * plans the whole model; else it is NULL. */
+     * no group. With size > 1, `params`, `saved`, `param` and the arrays are those of this worker's shard, and
+     * `undivided` is a plan of the whole model; otherwise it is NULL. */
     gs_tensor_group tensor;
     struct gs_model *undivided;
-    uint32_t written; /* size > 1: the CRC-32 of the whole weights last written */
-    bool replica;     /* the weights are another model's */
-    bool stage;       /* the gradients too */
+    uint32_t written; /* for size > 1: the CRC-32 of the whole weights last written */
+    bool replica;     /* the weights belong to another model */
+    bool stage;       /* the gradients do too */
     bool has_loss;    /* false for stages without the last layer */
     gs_mem gradients; /* saved + GS_STATS floats */
     /* Floats of the parameters whose weights or gradients training stores elsewhere. The array then holds only the
-     * rest, at its usual offsets. 0: it holds all. */
+     * remaining floats, at their usual offsets. 0: it holds all. */
     size_t weights_apart, gradients_apart;
-    /* Buffers of the loss, (max_batch, outputs) each. The loss decides which of the first two exist. */
+    /* Buffers for the loss, (max_batch, outputs) each. The loss determines which of the first two exist. */
     gs_mem probability, target, dlogits;
     /* If a group divides the outputs, `out` and the buffers above are this worker's shard, and this buffer holds the
-     * loss's sums over the group: ranks + 3 numbers for each target of max_batch samples. */
+     * loss's sums over the group: ranks + 3 floats for each target of max_batch samples. */
     gs_mem loss_sums;
 } gs_model;
 
-/* The model to make. A field that is 0 means the default. One of `text`, `net` and `of` defines the layers. */
+/* The model to create. A field that is 0 means the default. One of `text`, `net` and `of` defines the layers. */
 typedef struct gs_model_config {
-    const char *text; /* a name, or layers as a text (model_text.h) */
-    /* Layers built by the caller, own kinds included (layer/make.h). The model takes them over, and frees them even if
-     * it cannot be made. NULL, because a constructor had no memory: GS_E_MEMORY.
+    const char *text; /* a name, or layers as text (model_text.h) */
+    /* Layers built by the caller, including the caller's own kinds (layer/make.h). The model owns them, and frees them
+     * even if its creation fails. NULL, because a constructor had no memory: GS_E_MEMORY.
      *
      *     gs_layer *net = gs_sequential(3, (gs_layer *[]){gs_linear(16, true), gs_tanh(), gs_linear(1, true)}); */
     gs_layer *net;
     gs_shape in;      /* shape of a sample */
-    size_t max_batch; /* samples of a pass, at most. 0: only weights, without gradients or passes */
+    size_t max_batch; /* maximum samples in a pass. 0: only weights, without gradients or passes */
     gs_loss loss;     /* usually GS_SOFTMAX_CROSS_ENTROPY */
-    uint64_t seed;    /* of the initial values */
+    uint64_t seed;    /* for the initial values */
     bool unset;       /* leave the weights as allocated */
-    int recompute;    /* parts that backward computes again, to the same bits (layer/memory/recompute.h) */
-    gs_tensor_group tensor; /* divides the model; the results are the same bits */
+    int recompute;    /* segments that backward computes again, to the same bits (layer/memory/recompute.h) */
+    gs_tensor_group tensor; /* divides the model, with results identical to the bit */
 
-    /* A replica of this model, which was made from a text: on the same device, with the weights of `of`, which must
-     * outlive it, and its own gradients and activations. Only max_batch is read from the other fields. */
+    /* Create a replica of this model, which was built from a text: on the same device, with the weights of `of`, which
+     * must outlive it, and its own gradients and activations. Of the other fields only max_batch is read. */
     const struct gs_model *of;
-    /* last > 0: a stage of a pipeline, a replica that computes only layers first .. last - 1 of the outermost sequence
-     * and holds only their activations. Names, numbers and offsets of all layers, and therefore dropout, are those of
-     * the whole model. A stage shares the gradients of `of`; pass->fresh is its own. in: the input of its first layer;
-     * out: the output of its last layer, which forward returns. Only the stage with the last layer has a loss: for
-     * others gs_model_loss is a bug. `of` may have only weights, if its maker sets `weights` and `gradients`. */
+    /* last > 0: a pipeline stage, a replica that computes only layers first .. last - 1 of the outermost sequence and
+     * holds only their activations. Names, numbers and offsets of all layers, and therefore dropout, are those of the
+     * whole model. A stage shares the gradients of `of`; pass->fresh is its own. in: the input of its first layer; out:
+     * the output of its last layer, which forward returns. Only the stage with the last layer has a loss: for others
+     * gs_model_loss is a bug. `of` may have only weights, if its creator sets `weights` and `gradients`. */
     int first, last;
 } gs_model_config;
 
-/* Make a model with initial values:
+/* Create a model with initial values:
  *
  *     gs_model_create(device, &(gs_model_config){.text = "lenet", .in = {1, 28, 28, 0}, .max_batch = 64}, &model)
  *
@@ -104,27 +104,27 @@ static inline const gs_model *gs_model_whole(const gs_model *m) {
 /* Frees everything except the device; NULL is allowed. */
 GS_API void gs_model_free(gs_model *);
 
-/* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in)
- * (kaiming_uniform with a = sqrt(5), He et al. 2015). Element i of parameter p is word i % 4 of
- * philox(seed, (GS_STREAM_WEIGHTS, p), i / 4). A layer with "std S" has normal weights with deviation S (core/normal.h
- * turns each word into one number) and bias 0. State, and parameters that a layer fills (layer/make.h), have their own
- * initial values. host holds `saved` floats. */
+/* PyTorch's defaults for Linear and Conv2d: weight and bias uniform in (-k, k), k = 1 / sqrt(fan_in) (kaiming_uniform
+ * with a = sqrt(5), He et al. 2015). Element i of parameter p uses word i % 4 of philox(seed, (GS_STREAM_WEIGHTS, p), i
+ * / 4). A layer with "std S" has normal weights with deviation S (core/normal.h turns each word into one number) and
+ * bias 0. State, and parameters with a fixed initial value (layer/make.h), have that value. host holds `saved`
+ * floats. */
 void gs_model_initial_values(const gs_model *, uint64_t seed, float *host);
 
 /* *logits = net(x); x is (pass->n, in). GS_E_USAGE: more samples than max_batch. */
 GS_API gs_status gs_model_forward(gs_model *, const gs_pass *, gs_mem x, gs_mem *logits);
 
-/* Adds (loss, correct, samples) of these logits and the n samples' targets to the tail of `gradients`. `correct` counts
- * samples whose largest output is that of the label, or of the largest target; with one output it counts all.
+/* Adds (loss, correct, samples) for these logits and the n samples' targets to the tail of `gradients`. `correct`
+ * counts samples whose largest output is at the label, or at the largest target; with one output it counts all samples.
  * GS_E_FORMAT: a label out of range. */
 GS_API gs_status gs_model_loss(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
-/* Adds to `gradients` the gradient of the *sum* of the samples' losses (times pass->loss_scale); a `fresh` pass writes
- * it instead. The stats are unchanged. After forward and loss of this pass. */
+/* Adds the gradient of the *sum* of the samples' losses (times pass->loss_scale) to `gradients`; a `fresh` pass writes
+ * it instead. The stats are unchanged. Call it after forward and loss of this pass. */
 GS_API gs_status gs_model_backward(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets);
 
-/* Backward of a stage. Without the loss, dy is the gradient of its output. *dx: the gradient of its input; GS_NONE if
- * no layer before it learns. */
+/* Backward of a stage. Without a loss, dy is the gradient of its output. *dx: the gradient of its input; GS_NONE if no
+ * layer before it learns. */
 gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs_mem targets, gs_mem dy,
                                   gs_mem *dx);
 
@@ -133,13 +133,13 @@ gs_status gs_model_backward_stage(gs_model *, const gs_pass *, gs_mem logits, gs
 GS_API gs_status gs_model_clear_gradients(gs_model *);
 GS_API gs_status gs_model_clear_stats(gs_model *);
 
-/* The layers' state = its part of `gradients`, a sum over `samples` samples (as the loss counts them), divided by
- * `samples`. A part of each update (optim/optimizer.h). */
+/* The layers' state = its part of `gradients`, a sum over `samples` samples (as counted by the loss), divided by
+ * `samples`. It is part of each update (optim/optimizer.h). */
 gs_status gs_model_update_state(gs_model *, double samples);
 /* The same for `count` floats of state stored elsewhere. */
 gs_status gs_model_update_state_of(gs_model *, gs_mem state, gs_mem sums, size_t count, double samples);
 
-/* Targets of a sample: one, or one for each token of the outputs. The loss treats each row of (samples x targets,
+/* Targets per sample: one, or one for each token of the outputs. The loss treats each row of (samples x targets,
  * outputs of a token) as one sample. */
 static inline int gs_model_targets(const gs_model *m) {
     return gs_shape_tokens(m->out);
@@ -155,11 +155,11 @@ static inline size_t gs_model_tail(const gs_model *m) {
     return m->saved - m->params + GS_STATS;
 }
 
-/* Copy all weights and state to or from the host (`saved` floats). Write takes those of the whole model, and a
+/* Copy all weights and state to or from the host (`saved` floats). Write takes the whole model's weights, of which each
  * worker keeps its shard; read returns the shard. */
 GS_API gs_status gs_model_read_weights(gs_model *, float *host);
 GS_API gs_status gs_model_write_weights(gs_model *, const float *host);
 
-/* Map all of them for the host to read; the model must not be used until unmap. */
+/* Map all weights and state for the host to read; the model must not be used until unmap. */
 gs_status gs_model_map_weights(gs_model *, float **host);
 gs_status gs_model_unmap_weights(gs_model *, float *host);

@@ -1,5 +1,5 @@
-/* A recursive-descent parser of the grammar in model_text.h: one function for each rule, one word of lookahead. The
- * reverse, from a net to its text, is at the end. */
+/* A recursive-descent parser for the grammar in model_text.h: one function per rule, one word of lookahead. The reverse
+ * direction, from a net to its text, is at the end. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 
 /* ---- words ---- */
 
-/* A word ends at a space or a sign: one of , ( ) | ; =. In the body of a block, a word that names a parameter is
+/* A word ends at a space or at one of the signs , ( ) | ; =. In the body of a block, a word that names a parameter is
  * replaced by its value: the rules that read words need not know about blocks. */
 
 enum {
     NUMBER_MOST = 1000000, /* the largest number */
-    BLOCK_PARAMS = 8,      /* parameters of a block, at most */
+    BLOCK_PARAMS = 8,      /* maximum parameters of a block */
 };
 
 /* A word of the text, without a final '\0'. */
@@ -76,7 +76,7 @@ static void words_advance(text_words *w) {
         }
 }
 
-/* Begin to read at `from` in words->text. */
+/* Start reading at `from` in words->text. */
 static void words_begin(text_words *w, const char *from) {
     w->next = from;
     words_advance(w);
@@ -86,7 +86,7 @@ static bool word_is(text_word word, const char *text) {
     return word.at && word.length == strlen(text) && memcmp(word.at, text, word.length) == 0;
 }
 
-/* True for a sign. The end of the text is neither word nor sign. */
+/* True for a sign. The end of the text is neither a word nor a sign. */
 static bool word_is_sign(text_word word) {
     return word.length > 0 && is_sign(*word.at);
 }
@@ -100,7 +100,7 @@ static bool words_accept(text_words *w, const char *word) {
 
 /* ---- error messages ---- */
 
-/* The number of words, without signs, that begin up to `place`. */
+/* The number of words, not counting signs, that begin at or before `place`. */
 static int number_of(const char *text, const char *place) {
     int words = 0;
     for (text_word w = word_at(text); w.length > 0 && w.at <= place; w = word_at(w.at + w.length))
@@ -126,20 +126,20 @@ static gs_status GS_PRINTF(2, 3) words_wrong(const text_words *w, const char *fo
     return gs_fail(GS_E_MODEL, "model text: %s: %s", place, problem);
 }
 
-/* "did you mean relu? " for the nearest of `words` (ending with NULL), if it is near enough; else "". */
+/* "did you mean relu? " for the nearest of `words` (ended by NULL), if one is near enough; else "". */
 static void words_suggest(const text_words *w, const char *const *words, char *out, size_t size) {
     const char *nearest = gs_nearest(w->here.at, w->here.length, words);
     out[0] = '\0';
     if (nearest) snprintf(out, size, "did you mean %s? ", nearest);
 }
 
-/* ---- numbers; `what` is for the message ---- */
+/* ---- numbers; `what` is for messages ---- */
 
 typedef struct size2d {
     int h, w;
 } size2d;
 
-/* A number from digits, up to NUMBER_MOST; -1: anything else. */
+/* The value of a word of digits, up to NUMBER_MOST; -1 for anything else. */
 static int whole_number(const char *digits, size_t length) {
     int number = 0;
     if (length == 0) return -1;
@@ -224,7 +224,7 @@ bool gs_model_is_language(const char *name_or_text) {
     return is_language(gs_model_named(name_or_text));
 }
 
-/* The number in the model's text that "gpt 96" or "resnet20 100" replaces. */
+/* The number in the model's text that the 96 of "gpt 96" or the 100 of "resnet20 100" replaces. */
 static const char *number_in(const gs_named_model *m) {
     static const char before[] = "embedding ";
     return is_language(m) ? strstr(m->text, before) + sizeof before - 1 : strrchr(m->text, ' ') + 1;
@@ -259,9 +259,9 @@ enum { BLOCKS_MOST = 64 };
 typedef struct parser {
     text_words words;
     text_block block[BLOCKS_MOST];
-    int blocks; /* visible ones: those defined before */
+    int blocks; /* visible blocks: those defined earlier */
     int depth, layers;
-    int uses; /* of blocks, so far */
+    int uses; /* uses of blocks so far */
 } parser;
 
 /* Enter a level of parentheses or blocks; fails if there are too many. */
@@ -367,9 +367,9 @@ static gs_status parse_residual(parser *p, gs_layer **l) {
 #define WORD(name, what) {#name, #name, NULL, gs_##name, what},
 #define NUMBER(name, type, read, usage, expected, what) {#name, usage, parse_##name, NULL, what},
 
-enum { WORDS_MOST = 40 }; /* of layers, including callers' own */
+enum { WORDS_MOST = 40 }; /* layers' words, including callers' own */
 
-/* Each layer's word, and the rule for its arguments or, without arguments, its constructor. NULL ends the rows. */
+/* Each layer's word, and the rule for its arguments or, if it has none, its constructor. A NULL word ends the rows. */
 static struct {
     const char *word, *usage;
     gs_status (*parse)(parser *, gs_layer **);
@@ -517,11 +517,11 @@ gs_status gs_model_add_layer(const char *word, gs_layer *(*make)(void)) {
 /* ---- lists, repetitions and blocks, and the text as a whole ---- */
 
 enum {
-    MAX_DEPTH = 32,     /* of parentheses and nested blocks; each level is a level of recursion */
-    MAX_LAYERS = 10000, /* of a text, repetitions included */
+    MAX_DEPTH = 32,     /* of parentheses and nested blocks; each is a level of recursion */
+    MAX_LAYERS = 10000, /* in a text, counting repetitions */
 };
 
-/* A list that grows. */
+/* A growing list. */
 typedef struct list {
     gs_layer **layer;
     int count;
@@ -571,7 +571,7 @@ static gs_status parse_repeated(parser *p, const char *end, int times, list *a) 
     return GS_OK;
 }
 
-/* "same 16": the layers of the block's body, with 16 for its parameter. */
+/* "same 16": the layers of the block's body, with 16 as its parameter. */
 static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     text_block *block = &p->block[number];
     text_words body = {.text = p->words.text, .block = block};
@@ -591,11 +591,11 @@ static gs_status parse_block(parser *p, const char *end, int number, list *a) {
     const int named = p->blocks, first = a->count, use = ++p->uses;
     GS_TRY(go_deeper(p));
     p->words = body;
-    p->blocks = number; /* a block sees earlier blocks only, so none contains itself */
+    p->blocks = number; /* a block sees only earlier blocks, so none contains itself */
     words_begin(&p->words, block->body);
     GS_TRY(parse_list(p, "';'", a));
     if (!word_is(p->words.here, ";")) return words_wrong(&p->words, "expected ',' or ';'");
-    for (int i = first; i < a->count; i++) a->layer[i]->block = use; /* the outermost block wins */
+    for (int i = first; i < a->count; i++) a->layer[i]->block = use; /* the outermost block overrides */
     p->words = after;
     p->blocks = named;
     p->depth--;
@@ -638,7 +638,7 @@ static gs_status parse_model(parser *p, const char *end, gs_layer **net) {
 
 /* ---- the blocks before the model ---- */
 
-/* An unused word as the name or a parameter of block `b`. */
+/* An unused word, for the name or a parameter of block `b`. */
 static gs_status parse_new_word(parser *p, const text_block *b, const char *what, text_word *out) {
     const text_word here = p->words.here;
     bool letter =
@@ -710,7 +710,7 @@ gs_status gs_model_parse(const char *name_or_text, gs_layer **net) {
 
 static void write_layer(FILE *f, const gs_layer *l);
 
-/* The grammar's "model": a sequence becomes its layers. */
+/* The grammar's "model": a sequence is written as its layers. */
 static void write_model(FILE *f, const gs_layer *l) {
     if (!gs_layer_is_sequence(l)) write_layer(f, l);
     for (int i = 0; gs_layer_is_sequence(l) && i < l->children; i++) {

@@ -22,7 +22,7 @@
  *     std      = "std" S                                     normal initial weights with deviation S, bias 0
  *     SIZE     = K or HxW
  *
- * Blocks and repetitions only abbreviate the text: the net has the same layers with the same names.
+ * Blocks and repetitions only abbreviate the text: the net has the same layers with the same names as without them.
  *
  *     block twice C = 2 x (conv C 3x3 pad 1, relu);
  *     twice 16, max_pool 2, twice 32, global_avg_pool, flatten, linear 10
@@ -35,33 +35,33 @@
 /* A named model: "resnet20", or "resnet20 100" with another number of classes. */
 typedef struct gs_named_model {
     const char *name, *text;
-    const char *what; /* a line of --help instead of a long text; NULL: show the text */
-    gs_shape in;      /* the usual images, or the tokens of the context; all 0: any images */
+    const char *what; /* a line for --help in place of a long text; NULL: show the text */
+    gs_shape in;      /* the usual images, or the tokens of the context; all 0: images of any size */
     bool torchvision; /* torchvision has the same model under this name */
 } gs_named_model;
 
-/* The last row has no name. */
+/* A row without a name ends the table. */
 extern const gs_named_model gs_models[];
 
-/* The model whose name begins the text; NULL: a text of layers. */
+/* The model whose name begins the text; NULL: the text consists of layers. */
 const gs_named_model *gs_model_named(const char *name_or_text);
 
 /* True for a named language model: "gpt", "gpt2", or "gpt 96" with another vocabulary. Its inputs are token numbers;
- * for each of them it outputs a number for each token of the vocabulary. False for texts of layers. */
+ * for each of them it outputs one logit per token of the vocabulary. False for texts of layers. */
 bool gs_model_is_language(const char *name_or_text);
 
 /* The full text, to be freed with free(): for "resnet20 100" resnet20's text with 100 outputs, for a text a copy.
- * GS_E_MODEL: a name followed by anything but one number. GS_E_MEMORY. */
+ * GS_E_MODEL: a name followed by anything except one number. GS_E_MEMORY. */
 gs_status gs_model_full_text(const char *name_or_text, char **text);
 
 /* Layer i of the grammar for --help: "linear OUT [no_bias]" and its description. False: i is too large. */
 bool gs_model_layer_help(int i, const char **usage, const char **what);
 
-/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message gives the word, its number and
- * column, what was expected, and the likely intention of a misspelt word. */
+/* Build the layers of a name or a text: *net is a `sequential`. GS_E_MODEL: the message states the word, its number and
+ * column, what was expected, and the probable intention behind a misspelt word. */
 gs_status gs_model_parse(const char *name_or_text, gs_layer **net);
 
 /* The text of a net built by constructors, to be freed with free(); NULL: no memory. Parsing it gives the same net,
- * except for parts outside the grammar: own layers, written as they describe themselves, and sequences within
+ * except for parts outside the grammar: the caller's own layers, which describe themselves, and sequences within
  * sequences, written in parentheses. */
 char *gs_model_text_of(const gs_layer *net);

@@ -1,38 +1,38 @@
-/* The named models. A text ends with the number of classes of the model's usual data; a language model's has the size
- * of its vocabulary after "embedding". */
+/* The named models. A text ends with the number of classes in the model's usual data; a language model's text has the
+ * size of its vocabulary after "embedding". */
 #include "model/model_text.h"
 
 const gs_named_model gs_models[] = {
-    /* Softmax regression, the simplest classifier: a weight for each pixel and class. */
+    /* Softmax regression, the simplest classifier: one weight per pixel and class. */
     {"softmax", .text = "flatten, linear 10"},
 
     /* A multi-layer perceptron. */
     {"mlp", .text = "flatten, linear 512, relu, linear 256, relu, linear 10"},
 
-    /* LeNet-5 with relu and max pooling in place of its sigmoids and means. LeCun, Bottou, Bengio, Haffner,
+    /* LeNet-5 with relu and max pooling instead of its sigmoids and means. LeCun, Bottou, Bengio, Haffner,
      * "Gradient-based learning applied to document recognition" (Proceedings of the IEEE, 1998). */
     {"lenet", .text = "conv 6 5x5 pad 2, relu, max_pool 2, conv 16 5x5, relu, max_pool 2, "
                       "flatten, linear 120, relu, linear 84, relu, linear 10"},
 
-    /* A plain convolutional network: most of its work lies in one convolution. */
+    /* A plain convolutional network: most of its work is in one convolution. */
     {"cnn", .text = "conv 32 3x3 pad 1, relu, conv 64 3x3 pad 1, relu, max_pool 2, flatten, linear 128, "
                     "relu, linear 10"},
 
 /* He, Zhang, Ren, Sun, "Deep residual learning for image recognition" (CVPR 2016). `same` keeps the shape; `down`
- * halves the image, and its shortcut is a convolution of 1x1 (option B of the paper). */
+ * halves the image, and its shortcut is a 1x1 convolution (option B in the paper). */
 #define NORMED "block normed C K S P = conv C K stride S pad P no_bias, batch_norm; "
 #define BASIC                                                                                                \
     NORMED "block same C = residual (normed C 3 1 1, relu, normed C 3 1 1), relu; "                          \
            "block down C = residual (normed C 3 2 1, relu, normed C 3 1 1 | normed C 1 2 0), relu; "
 
-/* For images of 32 x 32, with 6n + 2 layers: n = 3 and 9. */
+/* For 32 x 32 images, with 6n + 2 layers: n = 3 and 9. */
 #define SMALL(n, n_1)                                                                                        \
     BASIC "normed 16 3 1 1, relu, " n " x same 16, down 32, " n_1 " x same 32, down 64, " n_1                \
           " x same 64, global_avg_pool, flatten, linear 10"
     {"resnet20", SMALL("3", "2"), .what = "residual blocks, for images of 32x32"},
     {"resnet56", SMALL("9", "8"), .what = "the same, deeper"},
 
-/* For images of 224 x 224. */
+/* For 224 x 224 images. */
 #define STEM "normed 64 7 2 3, relu, max_pool 3 stride 2 pad 1, "
     {"resnet18",
      BASIC STEM "2 x same 64, down 128, same 128, down 256, same 256, down 512, same 512, "
@@ -41,7 +41,7 @@ const gs_named_model gs_models[] = {
      {3, 224, 224, 0},
      .torchvision = true},
 
-    /* Three convolutions in a block: to C channels, 3x3 with stride S, and to W = 4 C channels. */
+    /* Three convolutions per block: to C channels, 3x3 with stride S, and to W = 4 C channels. */
     {"resnet50",
      NORMED "block body C W S = normed C 1 1 0, relu, normed C 3 S 1, relu, normed W 1 1 0; "
             "block same C W = residual (body C W 1), relu; "
@@ -52,8 +52,8 @@ const gs_named_model gs_models[] = {
      {3, 224, 224, 0},
      .torchvision = true},
 
-    /* Simonyan, Zisserman, "Very deep convolutional networks for large-scale image recognition" (ICLR 2015). For
-     * images of 224 x 224. */
+    /* Simonyan, Zisserman, "Very deep convolutional networks for large-scale image recognition" (ICLR 2015). For 224 x
+     * 224 images. */
     {"vgg11",
      "block c C = conv C 3 pad 1, relu; block f N = linear N, relu, dropout 0.5; "
      "c 64, max_pool 2, c 128, max_pool 2, 2 x c 256, max_pool 2, 2 x c 512, max_pool 2, "
@@ -71,7 +71,7 @@ const gs_named_model gs_models[] = {
     "residual (layer_norm, linear " width_4 " std 0.02, " gelu ", add " width "); "                          \
     "embedding " vocabulary " " width " std 0.02, positions std 0.02, " layers " x layer, layer_norm, tied"
 
-    /* nanoGPT's sizes for a CPU (Karpathy 2022), and the vocabulary of its Shakespeare characters. */
+    /* nanoGPT's sizes for a CPU (Karpathy 2022), and the vocabulary of its Shakespeare text in characters. */
     {"gpt", GPT("65", "4", "4", "128", "384", "512", "gelu", "0.00707107"),
      "a small GPT (with exact gelu), for 65 tokens and a context of 64", .in = {1, 1, 1, 64}},
 

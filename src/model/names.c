@@ -7,8 +7,8 @@
  *
  *     wte, wpe; h.<block>.ln_1, .attn.c_attn, .attn.c_proj, .ln_2, .mlp.c_fc, .mlp.c_proj; ln_f; lm_head
  *
- * A stage of a ResNet begins with a block with a projecting shortcut; the first stage begins with the first block.
- */
+ * A stage of a ResNet begins with a block whose shortcut is a projection; the first stage begins with the first
+ * block. */
 #include "model/names.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static gs_status no_name(const gs_layer *l) {
                    l->name, l->ops->name);
 }
 
-/* The tensors of one layer: "conv1" -> "conv1.weight". */
+/* Name the tensors of one layer: "conv1" -> "conv1.weight". */
 static void name_layer(const naming *n, const gs_layer *l, const char *as) {
     for (int i = 0; i < n->model->saved_count; i++)
         for (int p = 0; p < l->params; p++) {
@@ -46,7 +46,7 @@ static void name_layer(const naming *n, const gs_layer *l, const char *as) {
 
 /* ---- ResNet ---- */
 
-/* "layer2.0": its convolutions and normalisations, each kind numbered from 1. */
+/* Name the convolutions and normalisations of a block such as "layer2.0", each kind numbered from 1. */
 static gs_status name_body(const naming *n, const gs_layer *body, const char *block) {
     int convs = 0, norms = 0;
     for (int i = 0; i < body->children; i++) {
@@ -173,13 +173,13 @@ static gs_status name_gpt2(const naming *n) {
     return GS_OK;
 }
 
-/* Names and shapes match, but GPT-2 would compute something else with the weights. */
+/* Names and shapes match, but GPT-2 would compute a different function with these weights. */
 static gs_status not_gpt2(const gs_layer *l, const char *found, const char *wanted) {
     return gs_fail(GS_E_USAGE, "Hugging Face's GPT-2 cannot have layer %s, %s, of this model: wanted %s",
                    l->name, found, wanted);
 }
 
-/* GPT-2's config.json has one activation, one width and one number of heads for all blocks. `before`: the same half of
+/* GPT-2's config.json has one activation, one width and one number of heads for all blocks. `before`: the same half in
  * the previous block, or NULL. */
 static gs_status check_half_block(const gs_layer *half, const gs_layer *before, bool is_attention) {
     const gs_layer *body = half->child[0], *first = body->child[1], *l = body->child[2];

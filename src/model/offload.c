@@ -5,21 +5,21 @@
 #include "layer/memory/offload.h"
 #include "layer/watch.h"
 
-/* An offloaded output: on the device, and elsewhere. */
+/* An offloaded output: its copies on the device and elsewhere. */
 typedef struct piece {
     gs_mem here;
     float *there;
-    size_t sample, whole; /* floats of a sample; of all samples, up to the end of a page */
+    size_t sample, whole; /* floats in a sample; in all samples, up to the end of a page */
 } piece;
 
 typedef struct unit {
-    piece *y; /* in the list of all pieces */
+    piece *y; /* a part of the list of all pieces */
     int pieces;
-    size_t first, params;  /* its weights in the flat array */
-    const gs_param *table; /* of another unit, tied to this one */
-    int window;            /* of its weights */
-    bool stays;            /* always in that window */
-    uint64_t number;       /* of the last copy */
+    size_t first, params;  /* the range of its weights in the flat array */
+    const gs_param *table; /* another unit's table, tied to this unit */
+    int window;            /* the window for its weights */
+    bool stays;            /* always in its window */
+    uint64_t number;       /* identifies its last copy */
 } unit;
 
 typedef struct gs_model_offload {
@@ -27,14 +27,14 @@ typedef struct gs_model_offload {
     gs_layer_hooks hooks;
     unit *unit; /* 1 .. units */
     int units;
-    piece *piece; /* all */
+    piece *piece; /* all pieces */
     int pieces;
-    gs_mem *window; /* two, and one for each unit that stays; GS_NONE where operators work in place */
-    int *holds;     /* the unit whose weights a window holds; 0: none that are up to date */
+    gs_mem *window; /* two, and one for each unit that stays; GS_NONE if operators work in place */
+    int *holds;     /* the unit whose weights a window holds; 0: none, or outdated ones */
     int windows;
-    int now; /* the computing unit */
+    int now; /* the unit that is computing */
     bool backward;
-    uint64_t last; /* copy */
+    uint64_t last; /* the last copy */
 } gs_model_offload;
 
 static bool works_in_place(const gs_model_offload *o) {
@@ -59,7 +59,7 @@ static gs_status move_weights(gs_model_offload *o, int i, bool fetch) {
     float *weights = o->model->offloaded_weights;
     if (!is_unit(o, i) || !weights) return GS_OK;
     unit *u = &o->unit[i];
-    if (u->table && works_in_place(o)) /* else it is always in a window */
+    if (u->table && works_in_place(o)) /* otherwise it is always in a window */
         GS_TRY(move(o, u, (gs_mem)GS_NONE, weights + u->table->at, u->table->count * sizeof(float), fetch));
     if (u->params == 0) return GS_OK;
     return move(o, u, o->window[u->window], weights + u->first, u->params * sizeof(float), fetch);
@@ -89,12 +89,12 @@ static gs_status hint(gs_model_offload *o, int i, bool fetch) {
     return move_y(o, i, 0, fetch);
 }
 
-/* A unit reads the y of the previous one. Units left by an inference are offloaded when the first one begins. */
+/* A unit reads the previous unit's y. Units left in memory by an inference are offloaded when the first one begins. */
 static gs_status begin_in_place(gs_model_offload *o, int i, bool backward) {
     const bool first = i == 1 && !backward;
     for (int k = o->units; first && k > 2 && k > o->units - 2; k--) GS_TRY(hint(o, k, false));
     GS_TRY(hint(o, backward ? i + 1 : i - 2, false));
-    if (first) GS_TRY(hint(o, 1, true)); /* the others are fetched ahead */
+    if (first) GS_TRY(hint(o, 1, true)); /* the other units are fetched ahead */
     GS_TRY(hint(o, backward ? i - 2 : i + 1, true));
     GS_TRY(await(o, i));
     return backward ? await(o, i - 1) : GS_OK;
@@ -110,7 +110,7 @@ static gs_status fetch_weights(gs_model_offload *o, int i) {
     return move_weights(o, i, true);
 }
 
-/* Weights may have changed since they were fetched. A backward that ended early has left copies on their way. */
+/* Weights may have changed since they were fetched. A backward that ended early may have left copies in progress. */
 static gs_status first_begins(gs_model_offload *o) {
     gs_device *d = o->model->device;
     GS_TRY(d->ops->await(d, o->last));
@@ -122,7 +122,7 @@ static gs_status first_begins(gs_model_offload *o) {
     return GS_OK;
 }
 
-/* When unit i begins, the output of unit i - 1 is complete, and that of i - 3 must have left. */
+/* When unit i begins, the output of unit i - 1 is complete, and that of unit i - 3 must have been moved out. */
 static gs_status begin_forward(gs_model_offload *o, const gs_pass *pass, int i) {
     if (i == 1) GS_TRY(first_begins(o));
     if (pass->training) GS_TRY(move_y(o, i - 1, pass->n, false));
@@ -138,7 +138,7 @@ static gs_status begin_backward(gs_model_offload *o, const gs_pass *pass, int i)
     return i > 1 && o->unit[i - 1].pieces ? await(o, i - 1) : GS_OK;
 }
 
-/* The first layer of this stage begins a pass. */
+/* The stage's first layer begins a new pass. */
 static gs_status begins(void *context, const gs_pass *pass, int child, bool backward) {
     gs_model_offload *o = context;
     gs_layer *const *l = o->model->net->child;
@@ -170,7 +170,7 @@ static gs_status look_for_table(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* The flat array has the order of the layers. Layers before the first unit have no weights. */
+/* The flat array is in the order of the layers. Layers before the first unit have no weights. */
 static gs_status look_at_children(gs_model_offload *o) {
     gs_layer *net = o->model->net;
     for (int c = 0; c < net->children; c++) {
@@ -189,7 +189,7 @@ static gs_status look_at_children(gs_model_offload *o) {
     return GS_OK;
 }
 
-/* ---- the windows of weights ---- */
+/* ---- windows for weights ---- */
 
 static gs_status make_window(gs_model_offload *o, size_t floats) {
     return gs_alloc(o->model->device, GS_MEMORY_WEIGHTS, floats * sizeof(float), &o->window[o->windows++]);
@@ -217,7 +217,7 @@ static gs_status make_windows(gs_model_offload *o) {
 static gs_status bind_weights(gs_layer *l, void *context) {
     const gs_model_offload *o = context;
     const gs_layer *child = l;
-    for (int c = 0; c < o->model->net->children; c++) /* the last one that begins at it or before it */
+    for (int c = 0; c < o->model->net->children; c++) /* the last child that begins at or before l */
         if (o->model->net->child[c]->number <= l->number) child = o->model->net->child[c];
     const unit *u = &o->unit[child->memory.unit];
     for (int i = 0; i < l->params; i++) {
@@ -227,7 +227,7 @@ static gs_status bind_weights(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 gs_status gs_model_offload_create(gs_model *m) {
     gs_layer *net = m->net;

@@ -12,20 +12,20 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "model/names.h"
-#include "sync/wire.h" /* the conversions */
+#include "sync/wire.h" /* conversions between float formats */
 
-#define STATE_KEY "state"          /* in the metadata: without it, all tensors are weights */
-#define BESIDE_PREFIX "optimizer." /* of the names of those that are not */
+#define STATE_KEY "state"          /* in the metadata; without it, all tensors are weights */
+#define BESIDE_PREFIX "optimizer." /* begins the names of tensors that are not weights */
 
 typedef enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_BF16, TENSOR_OTHER } tensor_type;
 
-/* A tensor of the header, checked against the file's size but not yet against a model. */
+/* A tensor in the header, checked against the file's size but not yet against a model. */
 typedef struct file_tensor {
     const char *name;
     const cJSON *shape;
     tensor_type type;
-    const char *dtype;   /* its name in the file; TENSOR_OTHER cannot be read */
-    uint64_t begin, end; /* bytes from the start of the data */
+    const char *dtype;   /* its type in the file; TENSOR_OTHER cannot be read */
+    uint64_t begin, end; /* offsets in bytes from the start of the data */
 } file_tensor;
 
 typedef struct tensor_file {
@@ -34,13 +34,13 @@ typedef struct tensor_file {
     uint64_t data_at, data_bytes;
     cJSON *header;
     const cJSON *metadata; /* may be NULL */
-    file_tensor *tensors;  /* the weights, in the order of their data */
+    file_tensor *tensors;  /* weights, in the order of their data */
     size_t count;
-    file_tensor *extra; /* then a run's state (gs_extra_tensors) */
+    file_tensor *extra; /* followed by a run's state (gs_extra_tensors) */
     size_t extras;
 } tensor_file;
 
-/* "optimizer.velocity.3.weight"; `name` has GS_EXTRA_NAME bytes. */
+/* Writes "optimizer.velocity.3.weight"; `name` has GS_EXTRA_NAME bytes. */
 static void extra_name(const char *vector, const char *parameter, char *name) {
     snprintf(name, GS_EXTRA_NAME, BESIDE_PREFIX "%s.%s", vector, parameter);
 }
@@ -57,7 +57,7 @@ static void tensor_file_close(tensor_file *f) {
     free(f->tensors);
 }
 
-/* The next `bytes` bytes. */
+/* Read the next `bytes` bytes. */
 static gs_status tensor_file_read(tensor_file *f, void *data, size_t bytes) {
     errno = 0;
     if (fread(data, 1, bytes, f->file) == bytes) return GS_OK;
@@ -92,7 +92,7 @@ static gs_status read_header(tensor_file *f, uint64_t size) {
     return st;
 }
 
-/* A whole number from 0 to 2^53, up to which a JSON number (a double) is exact. */
+/* An integer from 0 to 2^53, up to which a JSON number (a double) is exact. */
 static bool is_size(const cJSON *item) {
     double v = cJSON_IsNumber(item) ? item->valuedouble : -1;
     return v >= 0 && v <= 9007199254740992.0 && v == (double)(uint64_t)v;
@@ -105,7 +105,7 @@ static const char *tensor_shape(const cJSON *shape, char *text, size_t size) {
     strcpy(text, "(");
     cJSON_ArrayForEach(dim, shape) {
         int n = snprintf(text + used, size - used, "%s%.0f", used > 1 ? "," : "", dim->valuedouble);
-        if (used + (size_t)n + 2 > size) break; /* far longer than any model's */
+        if (used + (size_t)n + 2 > size) break; /* far longer than any model's shape */
         used += (size_t)n;
     }
     strcpy(text + used, ")");
@@ -164,7 +164,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const file_tensor *)a)->name, ((const file_tensor *)b)->name);
 }
 
-/* Check each tensor, then all together: the format requires that they fill the data without overlap or gap. */
+/* Check each tensor, then all of them together: the format requires that they fill the data without overlap or gap. */
 static gs_status read_tensors(tensor_file *f) {
     GS_TRY(GS_NEW(f->tensors, cJSON_GetArraySize(f->header), "the list of tensors of %s", f->path));
     const cJSON *item;
@@ -206,7 +206,7 @@ static int weights_first(const void *a, const void *b) {
     return s != t ? s - t : by_place(a, b);
 }
 
-/* Only the metadata tells that a file holds a run's state: a model may have a layer of that name. */
+/* Only the metadata tell that a file holds a run's state: a model may have a layer with the name "optimizer". */
 static void set_aside(tensor_file *f) {
     const size_t all = f->count;
     if (!cJSON_IsString(cJSON_GetObjectItemCaseSensitive(f->metadata, STATE_KEY))) return;
@@ -228,7 +228,7 @@ static gs_status tensor_file_open(const char *path, tensor_file *f) {
     return GS_OK;
 }
 
-/* ---- match tensors and parameters by gradsum's names or those of other programs (names.h) ---- */
+/* ---- match tensors and parameters by gradsum's names or other programs' names (names.h) ---- */
 
 /* The common prefix of a file's names, such as "model." in "model.0.weight": `length` bytes, the last a dot; or 0. */
 typedef struct name_prefix {
@@ -239,16 +239,16 @@ typedef struct name_prefix {
 typedef struct match {
     const tensor_file *file;
     const gs_model *model;
-    gs_name *name; /* of each parameter */
+    gs_name *name; /* for each parameter */
     name_prefix before;
 } match;
 
-/* The shape of a parameter in a file. */
+/* The shape that a parameter has in a file. */
 static void match_dims(const gs_param *p, bool transposed, int dims[4]) {
     for (int d = 0; d < p->ndim; d++) dims[d] = p->dims[transposed ? p->ndim - 1 - d : d];
 }
 
-/* As text: "(32,1,3,3)". */
+/* That shape as text: "(32,1,3,3)". */
 static void match_shape(const gs_param *p, bool transposed, char *text, size_t size) {
     int dims[4];
     match_dims(p, transposed, dims);
@@ -257,11 +257,11 @@ static void match_shape(const gs_param *p, bool transposed, char *text, size_t s
         gs_append(text, size, "%s%d%s", d ? "," : "(", dims[d], d + 1 < p->ndim ? "" : ")");
 }
 
-/* Hugging Face names the output layer even if its weight is the embedding's. Its prefix is the beginning of the
- * others': "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
+/* Hugging Face names the output layer even if its weight is the embedding's. Its prefix is the start of the others'
+ * prefix: "_orig_mod.lm_head.weight" beside "_orig_mod.transformer.wte.weight". */
 static const char OUTPUT[] = "lm_head.weight", TABLE[] = "wte.weight";
 
-/* The length of the prefix of a tensor's name before the model's name `of`; -1: another name. */
+/* The length of the prefix in a tensor's name before the model's name `of`; -1: another name. */
 static int length_in_front(const char *name, const char *of) {
     size_t length = strlen(name), end = strlen(of);
     if (!gs_ends_with(name, length, of)) return -1;
@@ -276,7 +276,7 @@ static bool is_named(const char *full, name_prefix before, const char *name) {
     return (size_t)length == before.length || strcmp(name, OUTPUT) == 0;
 }
 
-/* safetensors.torch.save_model writes one of several tensors that share memory; the metadata map the others to it. */
+/* Of several tensors that share memory, safetensors.torch.save_model writes one; the metadata map the others to it. */
 static const file_tensor *find_tensor(const tensor_file *f, name_prefix before, const char *name) {
     const cJSON *shared = f->metadata ? f->metadata->child : NULL;
     for (size_t i = 0; i < f->count; i++)
@@ -299,13 +299,13 @@ static bool is_gpt2(const match *m) {
     return m->model->saved_count > 0 && strcmp(m->name[0].text, TABLE) == 0;
 }
 
-/* For a model with a tied output layer: the output layer's tensor that a GPT-2 file of Hugging Face may hold too. It
+/* For a model with a tied output layer: the output layer's tensor, which a Hugging Face GPT-2 file may also hold. It
  * must equal the embedding's table, the model's first tensor. NULL: none, as usual. */
 static const file_tensor *match_tied_output(const match *m) {
     return is_gpt2(m) && !is_parameter(m, OUTPUT) ? find_tensor(m->file, m->before, OUTPUT) : NULL;
 }
 
-/* The tensor of this name, given without the prefix, or NULL. A tied table may have the output layer's name. */
+/* The tensor with this name, given without the prefix, or NULL. A tied table may have the output layer's name. */
 static const file_tensor *match_find(const match *m, const char *name) {
     const file_tensor *t = find_tensor(m->file, m->before, name);
     return t || strcmp(name, TABLE) != 0 ? t : match_tied_output(m);
@@ -319,7 +319,7 @@ static bool all_begin_with(const tensor_file *f, name_prefix before) {
     return true;
 }
 
-/* The prefix of all tensors: the shortest one before the name of the first parameter. False: none. */
+/* The prefix of all tensors: the shortest one before the first parameter's name. False: none. */
 static bool find_prefix(const tensor_file *f, const char *first, name_prefix *best) {
     *best = (name_prefix){"", 0};
     bool found = false;
@@ -340,8 +340,8 @@ static bool shape_is(const file_tensor *t, const gs_param *p, bool transposed) {
     return strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0;
 }
 
-/* nanoGPT has GPT-2's names, but its linear layers are (out, in) as in gradsum. The first c_attn tells, (3n,n) or
- * (n,3n): other layers may be square. */
+/* nanoGPT uses GPT-2's names, but its linear layers are (out, in) as in gradsum. The shape of the first c_attn, (3n,n)
+ * or (n,3n), tells: other layers may be square. */
 static void find_transposed(match *m) {
     bool as_ours = false;
     for (int i = 0; i < m->model->saved_count; i++) {
@@ -353,7 +353,7 @@ static void find_transposed(match *m) {
 }
 
 /* Find the file's naming: the model's own, unless the first parameter appears only under another name. GPT-2's first
- * parameter may appear as the output layer; the second one decides then. free(m->name) even after a failure. */
+ * parameter may appear as the output layer; then the second parameter decides. free(m->name) even after a failure. */
 static gs_status match_begin(match *m, const tensor_file *f, const gs_model *model) {
     const int count = model->saved_count;
     *m = (match){f, model, NULL, {"", 0}};
@@ -371,7 +371,7 @@ static gs_status match_begin(match *m, const tensor_file *f, const gs_model *mod
     return gs_names_of(model, GS_NAMES_OWN, m->name);
 }
 
-/* Tensors that are ignored: PyTorch's count of batches in batch_norm, and GPT-2's causal masks. */
+/* Tensors that are ignored: PyTorch's num_batches_tracked in batch_norm, and GPT-2's causal masks. */
 static bool is_left_out(const match *m, const char *name) {
     const size_t length = strlen(name);
     return gs_ends_with(name, length, ".num_batches_tracked") ||
@@ -379,7 +379,7 @@ static bool is_left_out(const match *m, const char *name) {
             (gs_ends_with(name, length, ".attn.bias") || gs_ends_with(name, length, ".attn.masked_bias")));
 }
 
-/* The same shape, or among the weights a table of positions with more rows. */
+/* The same shape, or, among the weights, a table of positions with more rows. */
 static bool shape_fits(const gs_param *p, const file_tensor *t, const char *wanted) {
     char found[200];
     if (strcmp(tensor_shape(t->shape, found, sizeof found), wanted) == 0) return true;
@@ -412,7 +412,7 @@ static gs_status check_tensor(const match *m, int i, const char *name, const fil
     return GS_OK;
 }
 
-/* Checks that the file holds exactly the model's tensors. The message names the first that does not fit. */
+/* Checks that the file holds exactly the model's tensors. The message names the first mismatch. */
 static gs_status match_check(const match *m) {
     const tensor_file *f = m->file;
     char found[200];
@@ -440,7 +440,7 @@ static const char *text_of(const cJSON *item) {
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* A number in the metadata, or one for each channel, as a string. *has: whether it is there. */
+/* A number in the metadata, or one for each channel, as a string. *has: whether it exists. */
 static gs_status read_number(const tensor_file *f, const char *name, double low, double high,
                              gs_by_channel *out, bool *has) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(f->metadata, name);
@@ -571,7 +571,7 @@ static gs_status transpose(const float *w, size_t rows, size_t columns, float **
     return GS_OK;
 }
 
-/* A tied model cannot load a file whose output layer differs from the embedding. */
+/* Fails if the file's output layer differs from the embedding, which a tied model cannot represent. */
 static gs_status check_tied_output(tensor_file *f, const match *m, const float *table) {
     const file_tensor *t = match_tied_output(m);
     const size_t count = m->model->param[0]->count;
@@ -589,7 +589,7 @@ static gs_status check_tied_output(tensor_file *f, const match *m, const float *
     return st;
 }
 
-/* Tensor t becomes parameter i of `all`, an array like the weights. */
+/* Copy tensor t to parameter i in `all`, an array laid out like the weights. */
 static gs_status read_parameter(const match *m, tensor_file *f, const file_tensor *t, int i, float *all) {
     const gs_param *p = m->model->param[i];
     float *turned;
@@ -618,7 +618,7 @@ static const file_tensor *find_extra(const tensor_file *f, const char *name) {
     return NULL;
 }
 
-/* Vector v of parameter i: always in f32. */
+/* Vector v of parameter i, always stored as f32. */
 static gs_status read_extra(const match *m, tensor_file *f, const gs_extra_tensors *b, int v, int i) {
     char name[GS_EXTRA_NAME];
     extra_name(b->name[v], m->name[i].text, name);
@@ -638,7 +638,7 @@ static gs_status read_all_extra(const match *m, tensor_file *f, const gs_extra_t
                    wanted);
 }
 
-/* Read the weights to `host`, or a run's state. */
+/* Read the weights into `host`, or a run's state. */
 static gs_status read_file(const char *path, const gs_model *model, float *host, const gs_extra_tensors *b) {
     tensor_file f;
     match m = {0};
@@ -664,7 +664,7 @@ gs_status gs_safetensors_load_extra(const char *path, const gs_model *model, con
 
 /* ---- save ---- */
 
-/* "0.1" or "0.1,0.2,0.3"; nine digits give the same float back. */
+/* "0.1" or "0.1,0.2,0.3"; nine digits read back as the same float. */
 static void print_numbers(const gs_by_channel *x, char *text, size_t size) {
     *text = '\0';
     for (int c = 0; c < x->count; c++) gs_append(text, size, "%s%.9g", c ? "," : "", (double)x->of[c]);
@@ -686,7 +686,7 @@ static bool add_vocabulary(cJSON *metadata, const gs_vocabulary *v) {
     return ok;
 }
 
-/* Its data begin at byte *at. */
+/* Adds a tensor whose data begin at byte *at. */
 static bool add_tensor(cJSON *header, const char *name, const gs_param *p, double *at) {
     const double begin = *at, end = *at += 4.0 * (double)p->count;
     int dims[4];
@@ -733,7 +733,7 @@ static char *header_text(const gs_model *model, const gs_extra_tensors *extra) {
     return padded;
 }
 
-/* Writes to the file, and updates the hash if there is one. */
+/* Writes to the file, and updates the hash, if any. */
 typedef struct sink {
     FILE *file;
     struct sha256_ctx *hash;
@@ -747,7 +747,7 @@ static void put(sink *s, const void *data, size_t bytes) {
     fwrite(data, 1, bytes, s->file);
 }
 
-/* The first `count` tensors. */
+/* Write the first `count` tensors. */
 static gs_status write_values(sink *s, const gs_model *model, int count, const float *host) {
     for (int i = 0; i < count; i++) {
         const gs_param *p = model->param[i];

@@ -1,23 +1,22 @@
 /* Weights in a file: the safetensors format.
  *
- * Format: https://github.com/huggingface/safetensors : u64 little-endian length N; N bytes of JSON
- * {"__metadata__": {...}, "0.weight": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...};
- * the data. Names and shapes are those of PyTorch's Sequential: Python's package safetensors loads the file into the
- * same network. The metadata hold "model" (its text), "input" ("1x28x28"), "mean" and "std": the first layer sees
- * x = (byte / 255 - mean) / std. Both are one number for all channels, or one for each ("0.49,0.48,0.45"). For a model
- * of text they hold "tokens" ("chars", "bytes" or "bpe"); for chars, "vocabulary": all characters, in the order of
- * their tokens (data/vocabulary.h); for bpe, "vocabulary": all tokens, separated by spaces, and "merges", one a line
- * (data/bpe.h). Their "input" gives the length of windows ("64x1x1x1").
- */
+ * Format: https://github.com/huggingface/safetensors : u64 little-endian length N; N bytes of JSON {"__metadata__":
+ * {...}, "0.weight": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...}; the data. Names and shapes
+ * are those of PyTorch's Sequential: the Python package safetensors can load the file into the same network. The
+ * metadata hold "model" (its text), "input" ("1x28x28"), "mean" and "std": the first layer sees x = (byte / 255 - mean)
+ * / std. Both are one number for all channels, or one for each ("0.49,0.48,0.45"). For a language model the metadata
+ * also hold "tokens" ("chars", "bytes" or "bpe"); for chars, "vocabulary": all characters, in the order of their tokens
+ * (data/vocabulary.h); for bpe, "vocabulary": all tokens, separated by spaces, and "merges", one per line (data/bpe.h).
+ * For such models, "input" gives the window length ("64x1x1x1"). */
 #pragma once
 
 #include "data/vocabulary.h"
 #include "model/model.h"
 
-/* Write all parameters and state (model->saved floats at `host`), whole or not at all. GS_E_FILE. */
+/* Write all parameters and state (model->saved floats at `host`), completely or not at all. GS_E_FILE. */
 gs_status gs_safetensors_save(const char *path, const gs_model *model, const float *host);
 
-/* The state of a run in the same file (persist/state_file.h), which readers of weights ignore. */
+/* A run's state in the same file (persist/state_file.h), which readers of weights ignore. */
 enum { GS_EXTRA_MOST = 4, GS_EXTRA_NAME = GS_PARAM_NAME + 64 };
 
 typedef struct gs_written {
@@ -28,8 +27,8 @@ typedef struct gs_written {
 typedef struct gs_extra_tensors {
     const char *about; /* the text "state" in the metadata */
     int count;
-    /* Vectors of model->params floats each, in the order of the weights. The file has a tensor for each parameter:
-     * "optimizer.velocity.3.weight", shaped as "3.weight". */
+    /* Vectors of model->params floats each, in the order of the weights. The file holds one tensor for each vector and
+     * parameter: "optimizer.velocity.3.weight", shaped like "3.weight". */
     const char *name[GS_EXTRA_MOST]; /* "velocity" */
     float *vector[GS_EXTRA_MOST];
     gs_written *written; /* receives size and hash; may be NULL */
@@ -39,8 +38,8 @@ typedef struct gs_extra_tensors {
 gs_status gs_safetensors_save_extra(const char *path, const gs_model *model, const float *host,
                                     const gs_extra_tensors *);
 
-/* Read the vectors extra->name[] into extra->vector[]. The model may be a plan. Errors as gs_safetensors_load; also
- * GS_E_SHAPE: the file holds vectors of other names. */
+/* Read the vectors extra->name[] into extra->vector[]. The model may be a plan. Errors as in gs_safetensors_load; also
+ * GS_E_SHAPE: the file holds vectors with other names. */
 gs_status gs_safetensors_load_extra(const char *path, const gs_model *model, const gs_extra_tensors *);
 
 /* A file's metadata. */
@@ -50,8 +49,8 @@ typedef struct gs_weights_info {
     gs_shape in;               /* the shape of a sample ... */
     bool has_in;               /* ... if known */
     gs_scaling scaling;        /* GS_NOT_SCALED by default */
-    bool has_mean, has_std;    /* they are in the file */
-    gs_vocabulary *vocabulary; /* of the training text, or NULL */
+    bool has_mean, has_std;    /* present in the file */
+    gs_vocabulary *vocabulary; /* the training text's, or NULL */
 } gs_weights_info;
 
 /* Limits of mean and std: beyond them, a pixel between 0 and 1 has no effect. A data set's std is at least 8.5e-8. */
@@ -64,7 +63,7 @@ typedef struct gs_weights_info {
 gs_status gs_safetensors_read_info(const char *path, gs_weights_info *);
 void gs_weights_info_free(gs_weights_info *);
 
-/* Check the header as gs_safetensors_load does; the model may be a plan. Only loading detects a GPT-2 whose output
+/* Check the header like gs_safetensors_load; the model may be a plan. Only loading detects a GPT-2 file whose output
  * layer differs from its embedding although the model's is tied. */
 gs_status gs_safetensors_check(const char *path, const gs_model *model);
 

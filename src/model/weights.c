@@ -1,12 +1,12 @@
-/* Copies all weights of a model to the host and back, from the device or from offloaded memory. */
+/* Copies all of a model's weights to the host and back, from the device or from offloaded memory. */
 #include <stdlib.h>
 #include <zlib.h>
 #include "parallel/tensor.h"
 #include "model/model.h"
 
-enum { CHUNK = 1 << 18 /* floats of offloaded weights that are in memory at once */ };
+enum { CHUNK = 1 << 18 /* floats of offloaded weights in memory at a time */ };
 
-/* The weights are on the host, and the state on the device. */
+/* The weights are on the host, the state is on the device. */
 static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const size_t state = (m->saved - m->params) * sizeof(float);
@@ -19,7 +19,7 @@ static gs_status copy_in_windows(gs_model *m, float *to, const float *from) {
     return from ? d->ops->write(d, here, from + m->params, state) : GS_OK;
 }
 
-/* Offloaded weights: chunk by chunk, so that they need not all be in memory. */
+/* Offloaded weights are copied in chunks, so that they need not all be in memory. */
 static gs_status copy_weights(gs_model *m, float *to, const float *from) {
     gs_device *d = m->device;
     const size_t chunk = m->offloaded_weights ? CHUNK : m->saved;
@@ -42,7 +42,7 @@ gs_status gs_model_map_weights(gs_model *m, float **host) {
     void *mapped = m->offloaded_weights;
     if (!m->weights_in_windows)
         GS_TRY(m->device->ops->map(m->device, m->weights, m->saved * sizeof(float), &mapped));
-    else /* with room after the weights for the state */
+    else /* the memory has room for the state after the weights */
         GS_TRY(copy_in_windows(m, m->offloaded_weights, NULL));
     *host = mapped;
     return GS_OK;

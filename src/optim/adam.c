@@ -1,28 +1,27 @@
 /* Adam and AdamW, as torch.optim.Adam and torch.optim.AdamW define them. In update t = 1, 2, ...:
  *
  *     g = dw / samples + weight_decay w                      Adam: the decay is part of the gradient (L2)
- *     g = dw / samples;  w = w - lr weight_decay w           AdamW: it is a step of its own ("decoupled")
+ *     g = dw / samples;  w = w - lr weight_decay w           AdamW: the decay is a separate step ("decoupled")
  *     m = beta1 m + (1 - beta1) g                            first moment: the mean of recent gradients
  *     v = beta2 v + (1 - beta2) g^2                          second moment: the mean of their squares
  *     w = w - lr m' / (sqrt(v') + epsilon),                  m' = m / (1 - beta1^t),  v' = v / (1 - beta2^t)
  *
- * Both moments begin at 0 and are too small at first: m holds the share 1 - beta1^t of all weights of its mean. The
- * division by that share is the bias correction.
+ * Both moments start at 0 and are too small at first: the coefficients of the gradients in m add up to only 1 -
+ * beta1^t. Dividing by that sum is the bias correction.
  *
  * Each weight has its own rate: a weight with small but similar gradients steps as far as one with large gradients. A
- * weight moves by about lr a step for any size of its gradient, so lr is smaller than SGD's. For the same reason
- * Adam's decay is weak just where gradients are large, and AdamW takes it out of the gradient.
+ * weight moves by about lr per step, whatever the size of its gradient, so lr is smaller than SGD's. For the same
+ * reason Adam's decay is weak exactly where gradients are large; AdamW therefore takes the decay out of the gradient.
  *
  * Sources: Kingma, Ba, "Adam: a method for stochastic optimization" (ICLR 2015); Loshchilov, Hutter, "Decoupled weight
- * decay regularization" (ICLR 2019), in PyTorch's form, where lr multiplies the decay.
- */
+ * decay regularization" (ICLR 2019), in PyTorch's form, where lr multiplies the decay. */
 #include "optim/adam.h"
 
 #include <math.h>
 
 #include "core/units.h"
 
-/* beta^t. Not by pow, whose last bit differs between C libraries: workers must agree. */
+/* beta^t. Not pow, whose last bit differs between C libraries: workers must agree. */
 static double power(double beta, uint64_t t) {
     double result = 1;
     for (; t > 0; t /= 2, beta *= beta)
@@ -31,7 +30,7 @@ static double power(double beta, uint64_t t) {
 }
 
 gs_adam_step gs_adam_step_of(const gs_optimizer *o, float scale) {
-    /* The decimals that were typed: 1 - 0.999f is 0.00100005. */
+    /* The decimals as typed: 1 - 0.999f is 0.00100005. */
     const double beta1 = gs_decimal(o->beta1), beta2 = gs_decimal(o->beta2), lr = (double)o->lr;
     const uint64_t t = o->updates + 1;
     return (gs_adam_step){.scale = scale,
@@ -69,7 +68,7 @@ const gs_optimizer_ops gs_adam = {
     .name = "adam",
     .title = "Adam",
     .usual = {.lr = 0.001f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f},
-    .flops = 16, /* w, m, v and dw are read, w, m and v written */
+    .flops = 16, /* reads w, m, v and dw; writes w, m and v */
     .bytes = 28,
     .vector = {"first_moment", "second_moment"},
     .update = adam,

@@ -3,15 +3,14 @@
  *
  *     g = dw / samples;    m = beta1 m + (1 - beta1) g;    v = beta2 v + (1 - beta2) g^2
  *     r = m' / (sqrt(v') + epsilon) + weight_decay w,      m' = m / (1 - beta1^t),  v' = v / (1 - beta2^t)
- *     trust = |w| / |r|;  1 where |w| or |r| is 0
+ *     trust = |w| / |r|;  1 if |w| or |r| is 0
  *     w = w - lr trust r
  *
- * So each step moves a tensor by the share lr of its norm, in Adam's direction. Parameters of one dimension have trust
- * 1 and no weight decay: tensors.h. r takes the place of dw in model->gradients.
+ * So each step moves a tensor by the share lr of its norm, in Adam's direction. One-dimensional parameters have trust 1
+ * and no weight decay: tensors.h. r replaces dw in model->gradients.
  *
  * Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes" (ICLR 2020), algorithm
- * 2, with phi(z) = z.
- */
+ * 2, with phi(z) = z. */
 #include "optim/adam.h"
 #include "optim/tensors.h"
 
@@ -20,7 +19,7 @@ static double trust_of(double weights, double direction) {
     return weights > 0 && direction > 0 ? weights / direction : 1;
 }
 
-/* From the norms of this update. */
+/* From this update's norms. */
 static double rate(const gs_optimizer *o, int number) {
     const double *weights = o->norms, *direction = weights + o->model->param_count,
                  trust = gs_is_adapted(o->model->param[number]) ? trust_of(weights[number], direction[number])
@@ -43,8 +42,8 @@ static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale
     gs_optimizer by_one = *o;
     const gs_mem none = GS_NONE;
     double *weights = o->norms, *direction = weights + o->model->param_count;
-    by_one.lr = 1;            /* the direction alone */
-    (void)first, (void)count; /* all of them: .whole */
+    by_one.lr = 1;            /* only the direction */
+    (void)first, (void)count; /* all parameters: .whole */
     GS_TRY(find_directions(o, gs_adam_step_of(&by_one, scale)));
     GS_TRY(gs_tensor_norms(o, false, weights));
     GS_TRY(gs_tensor_norms(o, true, direction));
@@ -59,7 +58,7 @@ const gs_optimizer_ops gs_lamb = {
     .title = "LAMB",
     .usual = {.lr = 0.01f, .weight_decay = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f},
     .flops = 22,
-    .bytes = 56, /* 28 as adam, 12 for the step from r, two readings of w and of r for their norms */
+    .bytes = 56, /* 28 as for adam, 12 for the step from r, two more reads of w and of r for their norms */
     .vector = {"first_moment", "second_moment"},
     .decoupled = true,
     .whole = true,

@@ -2,19 +2,18 @@
  * all elements of the tensor:
  *
  *     g = dw / samples
- *     trust = |w| / (|g| + weight_decay |w|);  1 where |w| or |g| is 0
+ *     trust = |w| / (|g| + weight_decay |w|);  1 if |w| or |g| is 0
  *     v = momentum v + trust (g + weight_decay w);    w = w - lr v
  *
  * A tensor's first step moves it by the share lr of its own norm, whether its gradients are large or small. With SGD
- * one rate must suit all layers, and the layer with the largest gradient beside its weights limits it. Large batches
- * with their large rates meet that limit first.
+ * one rate must suit all layers, and it is limited by the layer whose gradient is largest relative to its weights.
+ * Large batches, which use large rates, reach that limit first.
  *
  * The paper's rate is a product, a global rate times a "trust coefficient" (0.001 there): lr is that product.
- * Parameters of one dimension have trust 1 and no weight decay: tensors.h.
+ * One-dimensional parameters have trust 1 and no weight decay: tensors.h.
  *
  * Source: You, Gitman, Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888, 2017), algorithm
- * 1; as in sgd.c, lr multiplies v, and not what is added to it.
- */
+ * 1; as in sgd.c, lr multiplies v, not the term added to v. */
 #include "optim/tensors.h"
 
 /* |g| = scale |dw| */
@@ -27,7 +26,7 @@ static double trust_of(const gs_optimizer *o, double weights, double gradients, 
 static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {
     gs_device *d = o->model->device;
     double *weights = o->norms, *gradients = weights + o->model->param_count;
-    (void)first, (void)count; /* all of them: .whole */
+    (void)first, (void)count; /* all parameters: .whole */
     GS_TRY(gs_tensor_norms(o, false, weights));
     GS_TRY(gs_tensor_norms(o, true, gradients));
     for (gs_tensor_shard t = {0}; gs_next_tensor_shard(o, &t);) {
@@ -46,7 +45,7 @@ const gs_optimizer_ops gs_lars = {
     .title = "LARS",
     .usual = {.lr = 0.01f, .momentum = 0.9f},
     .flops = 11,
-    .bytes = 36, /* sgd's, and two more readings of w and of dw for their norms */
+    .bytes = 36, /* sgd's, and two more reads of w and of dw for their norms */
     .vector = {"velocity"},
     .momentum_alone = true,
     .whole = true,

@@ -1,15 +1,14 @@
 /* Lion, "evolved sign momentum": every weight steps by lr, up or down. In each update:
  *
  *     g = dw / samples
- *     c = beta1 m + (1 - beta1) g                            m looks beta2 / (1 - beta2) gradients back, c less far
+ *     c = beta1 m + (1 - beta1) g                            m looks back beta2 / (1 - beta2) gradients, c fewer
  *     w = w - lr (sign(c) + weight_decay w)                  sign(0) = 0
  *     m = beta2 m + (1 - beta2) g                            0 at first
  *
- * One vector where Adam has two. All steps are as long as the longest of Adam's, so lr is 3 to 10 times smaller than
- * AdamW's, and weight_decay as many times larger. As in AdamW, the decay is a separate step.
+ * Lion has one vector where Adam has two. All steps are as long as Adam's longest, so lr is 3 to 10 times smaller than
+ * AdamW's, and weight_decay is larger by the same factor. As in AdamW, the decay is a separate step.
  *
- * Source: Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS 2023), algorithm 2.
- */
+ * Source: Chen et al., "Symbolic discovery of optimization algorithms" (NeurIPS 2023), algorithm 2. */
 #include "core/units.h"
 #include "optim/optimizer.h"
 
@@ -30,7 +29,7 @@ const gs_optimizer_ops gs_lion = {
     .name = "lion",
     .title = "Lion",
     .usual = {.lr = 0.0001f, .beta1 = 0.9f, .beta2 = 0.99f},
-    .flops = 10, /* w, m and dw are read, w and m written */
+    .flops = 10, /* reads w, m and dw; writes w and m */
     .bytes = 20,
     .vector = {"first_moment"},
     .decoupled = true,

@@ -19,7 +19,7 @@ static bool is_valid(const gs_lr_schedule *s) {
     return valid;
 }
 
-/* A number without a sign; *text is moved behind it. */
+/* A number without a sign; *text advances past it. */
 static bool read_number(const char **text, double *x) {
     char *end;
     if (**text < '0' || **text > '9' || strspn(*text, "0123456789.eE-+") < strcspn(*text, ",@")) return false;
@@ -82,7 +82,7 @@ static double sine_squared(double x) {
     return sine * sine;
 }
 
-/* (1 + cos(pi p)) / 2 = cos(pi p / 2)^2, 0 <= p <= 1; its second half is the first one mirrored */
+/* (1 + cos(pi p)) / 2 = cos(pi p / 2)^2, 0 <= p <= 1; its second half mirrors the first */
 static double half_cosine(double p) {
     const double quarter = 0.78539816339744830962;
     return p <= 0.5 ? 1 - sine_squared(2 * quarter * p) : sine_squared(2 * quarter * (1 - p));

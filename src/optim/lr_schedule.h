@@ -1,34 +1,33 @@
-/* How the learning rate changes in the course of a run: a warm-up, then a schedule. It starts from the rates of the
- * rule for the batch (optim/lr_rule.h), or without a rule from --lr.
+/* How the learning rate changes during a run: a warm-up, then a schedule. Both are based on the rates that the batch
+ * rule gives (optim/lr_rule.h), or without a rule on --lr.
  *
- *     base      gs_lr_at: `scaled` of the rule; lr where there is none
- *     t         steps done, from 0, so that step t + 1 is made with rate(t)
- *     N         steps of the run: its epochs times steps an epoch, but no more than --steps
- *     T         steps of the warm-up, which need not be whole: --warmup-steps, or --warmup times steps an epoch
- *     p         (t - T) / (N - T): the share of the steps behind the warm-up that are done
+ *     base      gs_lr_at: the rule's `scaled`; without a rule, lr
+ *     t         steps done, from 0, so that step t + 1 uses rate(t)
+ *     N         steps in the run: its epochs times the steps per epoch, but no more than --steps
+ *     T         steps in the warm-up, may be fractional: --warmup-steps, or --warmup times the steps per epoch
+ *     p         (t - T) / (N - T): the completed share of the steps after the warm-up
  *
  *     t < T     with a rule:     from lr to the scaled rate (lr_rule.h)
- *               without a rule:  base (t + 1) / (T + 1), so that no step is made with 0, and base follows at t = T
+ *               without a rule:  base (t + 1) / (T + 1), so that no step has rate 0, and base follows at t = T
  *     t >= T    constant         base
- *               step:A,B,...@F   base F^k, k: how many of the epochs A, B, ... are done at t; counted from the run's
+ *               step:A,B,...@F   base F^k, k: the number of the epochs A, B, ... done at t; counted from the run's
  *                                beginning, warm-up included
  *               linear           base + (final - base) p
  *               cosine           final + (base - final) (1 + cos(pi p)) / 2
  *
  * final: --final-lr. The rate would reach it at t = N, in the step after the last one. It may be higher than base:
- * `linear` then tries all rates between the two in one run (Smith's range test).
+ * `linear` then tries all rates from base to final in one run (Smith's range test).
  *
- * All strategies follow it, with the step that a gradient belongs to as t; so does --sync async, where each worker is
- * at its own step.
+ * All strategies use this schedule, with the step that a gradient belongs to as t; so does --sync async, where each
+ * worker counts its own steps.
  *
- * Every worker repeats this and must have the same bits. Therefore the cosine is computed by additions and
+ * Every worker computes the rates and must get the same bits. Therefore the cosine is computed with additions and
  * multiplications: the last bit of cos() differs between C libraries.
  *
  * Sources. cosine: Loshchilov, Hutter, "SGDR: stochastic gradient descent with warm restarts" (ICLR 2017), equation 5
  * without restarts. Warm-up, and steps by 0.1 after 30, 60 and 80 epochs: Goyal et al., "Accurate, large minibatch SGD:
  * training ImageNet in 1 hour" (arXiv:1706.02677, 2017). linear: Smith, "Cyclical learning rates for training neural
- * networks" (WACV 2017), section 3.3, for the range test.
- */
+ * networks" (WACV 2017), section 3.3, for the range test. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,35 +41,35 @@ typedef enum gs_lr_schedule_kind {
     GS_SCHEDULE_COSINE
 } gs_lr_schedule_kind;
 
-enum { GS_LR_DROPS = 8, GS_LR_SCHEDULE_TEXT = 256 /* bytes of any as text */ };
+enum { GS_LR_DROPS = 8, GS_LR_SCHEDULE_TEXT = 256 /* bytes for any schedule as text */ };
 
-/* What --schedule says. All zero: constant. */
+/* The value of --schedule. All zero: constant. */
 typedef struct gs_lr_schedule {
     gs_lr_schedule_kind kind;
-    double factor;            /* of step: F, above 0, at most 1; else 0, as all that follows */
-    int drops;                /* of step: how many epochs are named, at least 1 */
-    double drop[GS_LR_DROPS]; /* these epochs: above 0, growing; they need not be whole */
+    double factor;            /* for step: F, above 0, at most 1; otherwise 0, as all fields below */
+    int drops;                /* for step: the number of epochs given, at least 1 */
+    double drop[GS_LR_DROPS]; /* these epochs: above 0, increasing, may be fractional */
 } gs_lr_schedule;
 
 /* "constant", "linear", "cosine", "step:30,60@0.1". False: none of these. */
 bool gs_lr_schedule_read(const char *text, gs_lr_schedule *);
 
-/* The inverse. Returns `text`, or a constant. */
+/* The inverse. Returns `text`, or a string constant. */
 const char *gs_lr_schedule_text(const gs_lr_schedule *, char *text, size_t size);
 
-/* Does it end at --final-lr? */
+/* Does the schedule end at --final-lr? */
 static inline bool gs_lr_schedule_falls(const gs_lr_schedule *s) {
     return s->kind == GS_SCHEDULE_LINEAR || s->kind == GS_SCHEDULE_COSINE;
 }
 
 /* All rates of a run. */
 typedef struct gs_lr_rates {
-    gs_lr_plan plan; /* by the rule; without one lr, and no warm-up */
+    gs_lr_plan plan; /* by the rule; without a rule, lr and no warm-up */
     gs_lr_schedule schedule;
     double final_lr;
-    double warmup;       /* T; if plan.warmup is 0, the warm-up is the one without a rule */
-    double epoch, steps; /* steps of an epoch, and N */
+    double warmup;       /* T; if plan.warmup is 0, for the warm-up without a rule */
+    double epoch, steps; /* steps per epoch, and N */
 } gs_lr_rates;
 
-/* rate(step). Constant and without a warm-up: gs_lr_at, to the bit. */
+/* rate(step). If constant and without a warm-up, exactly gs_lr_at. */
 float gs_lr_of_step(const gs_lr_rates *, uint64_t step);

@@ -2,13 +2,12 @@
  *
  *     g = dw / samples + weight_decay w;    v = momentum v + g;    w = w - lr (g + momentum v)
  *
- * SGD with momentum (sgd.c) steps by v. Here the step looks one velocity ahead: it is the v that would follow if the
- * next gradient were the same. A velocity that overshoots is therefore corrected a step earlier.
+ * SGD with momentum (sgd.c) steps by v. Here the step looks one velocity ahead: it is the next v if the next gradient
+ * were the same. An overshooting velocity is therefore corrected one step earlier.
  *
  * Source: Nesterov, "A method of solving a convex programming problem with convergence rate O(1/k^2)" (Soviet
  * Mathematics Doklady 27, 1983); for networks Sutskever, Martens, Dahl, Hinton, "On the importance of initialization
- * and momentum in deep learning" (ICML 2013), in PyTorch's form, whose w is the point that they look ahead to.
- */
+ * and momentum in deep learning" (ICML 2013), in PyTorch's form, whose w is their look-ahead point. */
 #include "optim/optimizer.h"
 
 static gs_status update(gs_optimizer *o, size_t first, size_t count, float scale) {

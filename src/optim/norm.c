@@ -16,9 +16,9 @@ gs_status gs_norm(gs_device *d, gs_mem x, size_t count, double *norm) {
     return GS_OK;
 }
 
-/* ---- the norm of gradients whose parts the workers hold (gs_held) ---- */
+/* ---- the norm of gradients held in shards by the workers (gs_held) ---- */
 
-/* The bits of the largest |x| of all parts of all workers. */
+/* The bits of the largest |x| in all shards of all workers. */
 static gs_status find_largest(gs_device *d, const gs_held *h, int64_t *largest) {
     *largest = 0;
     for (int i = 0; i < h->parts; i++) {
@@ -29,7 +29,7 @@ static gs_status find_largest(gs_device *d, const gs_held *h, int64_t *largest) 
     return h->reduce(h->context, largest, 1, true);
 }
 
-/* In units that suit it. */
+/* The sum of squares in units that suit `largest`. */
 static gs_status add_squares(gs_device *d, const gs_held *h, int64_t largest, gs_squares *all) {
     const uint32_t exponent = (uint32_t)(largest >> 23), top = exponent > 0 ? exponent : 1;
     int64_t sums[2] = {0, 0};

@@ -4,30 +4,30 @@
 #include <string.h>
 #include "core/shard.h"
 
-enum { WINDOWS = 3 /* one may be written back while the next is fetched into it */ };
+enum { WINDOWS = 3 /* one may be written back while the next block is fetched into it */ };
 
-/* A block on its way, or there. */
+/* A block that is being fetched or has arrived. */
 typedef struct block {
-    size_t element, count; /* of each vector; count 0: none */
-    size_t weight;         /* the first of its weights */
+    size_t element, count; /* in each vector; count 0: none */
+    size_t weight;         /* index of the first of its weights */
     int window;
-    uint64_t number; /* of the last of its fetches */
+    uint64_t number; /* its last fetch */
 } block;
 
 typedef struct gs_optimizer_offload {
-    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: the vectors stay, and only the weights come in blocks */
-    bool in_place;                     /* the device's operators work there; else in windows */
+    float *host[GS_OPTIMIZER_VECTORS]; /* NULL: only the weights are offloaded, not the vectors */
+    bool in_place;                     /* the device's operators work on `host`; otherwise in windows */
     gs_mem window[WINDOWS][GS_OPTIMIZER_VECTORS];
-    gs_mem weights[WINDOWS]; /* GS_NONE: operators update them where they are */
-    int windows;             /* used so far, in turns */
-    block ahead;             /* the first one of the next update */
+    gs_mem weights[WINDOWS]; /* GS_NONE: operators update the weights in place */
+    int windows;             /* used so far, in rotation */
+    block ahead;             /* the first block of the next update */
 } gs_optimizer_offload;
 
 bool gs_optimizer_offloads(const gs_optimizer_ops *ops, const gs_device *d) {
     return (d->offload & (GS_OFFLOAD_OPTIMIZER | GS_OFFLOAD_WEIGHTS)) && !ops->whole;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 static gs_status make_windows(gs_optimizer *o, size_t bytes) {
     gs_device *d = o->model->device;
@@ -71,7 +71,7 @@ void gs_optimizer_offload_free(gs_optimizer *o) {
 
 /* ---- blocks ---- */
 
-/* Its elements of the vectors, and its weights where these are elsewhere too. */
+/* Fetch a block's elements of the vectors, and its weights if they are offloaded too. */
 static gs_status fetch(gs_optimizer *o, size_t element, size_t weight, size_t count, block *b) {
     gs_device *d = o->model->device;
     gs_optimizer_offload *a = o->offload;
@@ -95,7 +95,7 @@ static gs_status put_back(gs_optimizer *o, const block *b) {
     return weights ? d->ops->offload(d, weights + b->weight, a->weights[b->window], bytes, NULL) : GS_OK;
 }
 
-/* Parameter `first` and those after it, whose elements of the vectors are these. */
+/* Update the parameters from `first` on whose vector elements are in block b. */
 static gs_status update_block(gs_optimizer *o, const block *b, size_t first, float scale) {
     const gs_optimizer_offload *a = o->offload;
     gs_mem kept[GS_OPTIMIZER_VECTORS];
@@ -103,7 +103,7 @@ static gs_status update_block(gs_optimizer *o, const block *b, size_t first, flo
     memcpy(kept, o->vector, sizeof kept);
     if (o->model->weights_in_windows) {
         o->model->weights = a->weights[b->window];
-        o->model->weights.at -= first; /* size_t counts around its end */
+        o->model->weights.at -= first; /* size_t wraps around */
     }
     for (int i = 0; i < o->vectors && a->host[i] && !a->in_place; i++) {
         o->vector[i] = a->window[b->window][i];
@@ -115,11 +115,11 @@ static gs_status update_block(gs_optimizer *o, const block *b, size_t first, flo
     return status;
 }
 
-/* Request blocks until there are enough ahead. */
+/* Requests blocks until enough are ahead. */
 gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t count, float scale) {
     gs_device *d = o->model->device;
     gs_optimizer_offload *a = o->offload;
-    /* a part of an update has weights and vectors that begin elsewhere */
+    /* in an update of a shard, weights and vectors have other offsets */
     const size_t element = first + o->vector[0].at,
                  weight = first + (o->model->weights_in_windows ? 0 : o->model->weights.at);
     block list[WINDOWS] = {a->ahead};
@@ -141,7 +141,7 @@ gs_status gs_optimizer_offload_update(gs_optimizer *o, size_t first, size_t coun
 
 gs_status gs_optimizer_offload_fetch_first(gs_optimizer *o) {
     if (!o->offload->host[0] || o->model->offloaded_weights || o->held == 0)
-        return GS_OK; /* weights come for forward */
+        return GS_OK; /* the weights are fetched for forward */
     return fetch(o, 0, 0, gs_smaller(GS_OFFLOAD_BLOCK, o->held), &o->offload->ahead);
 }
 
@@ -161,7 +161,7 @@ gs_status gs_optimizer_map_vector(gs_optimizer *o, int i, size_t at, size_t coun
         *host = mapped;
         return GS_OK;
     }
-    a->ahead.count = 0; /* what was fetched may become another one */
+    a->ahead.count = 0; /* the fetched block may be changed now */
     *host = a->host[i] + at;
     if (a->in_place) GS_TRY(d->ops->fetch(d, (gs_mem)GS_NONE, *host, count * sizeof **host, &number));
     return d->ops->settle(d);
@@ -174,7 +174,7 @@ gs_status gs_optimizer_unmap_vector(gs_optimizer *o, int i, size_t at, size_t co
     return d->ops->offload(d, host, (gs_mem)GS_NONE, count * sizeof *host, NULL);
 }
 
-/* Block by block: no more of offloaded data is in memory at once. */
+/* Block by block, so that no more of the offloaded data is in memory at once. */
 gs_status gs_optimizer_copy_vector(gs_optimizer *o, int i, size_t at, size_t count, float *to,
                                    const float *from) {
     gs_device *d = o->model->device;

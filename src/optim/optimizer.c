@@ -62,7 +62,7 @@ void gs_optimizer_free(gs_optimizer *o) {
     free(o);
 }
 
-/* What the gradients are to be divided by. */
+/* The divisor of the gradients. */
 static double divisor(const gs_optimizer *o, double samples) {
     return o->loss_scale.scale > 0 ? samples * (double)o->loss_scale.used : samples;
 }
@@ -70,7 +70,7 @@ static double divisor(const gs_optimizer *o, double samples) {
 void gs_optimizer_clip(gs_optimizer *o, double sum_norm, double samples) {
     o->norm = sum_norm / divisor(o, samples);
     const double factor = (double)o->clip / (o->norm + 1e-6);
-    o->clip_factor = factor > 1 ? 1 : factor; /* NaN stays */
+    o->clip_factor = factor > 1 ? 1 : factor; /* NaN is kept */
 }
 
 bool gs_optimizer_may_update(gs_optimizer *o, uint32_t largest) {
@@ -114,7 +114,7 @@ gs_status gs_optimizer_update_part(gs_optimizer *o, double samples, size_t first
                       : gs_optimizer_update_watched(o, first, count, scale);
 }
 
-/* The array in which element `first` is at `place`: size_t counts around its end. */
+/* An array in which element `first` is at `place`: size_t wraps around. */
 static gs_mem array_of(gs_mem place, size_t first) {
     place.at -= first;
     return place;

@@ -18,7 +18,7 @@ const gs_optimizer_ops gs_sgd = {
     .name = "sgd",
     .title = "SGD",
     .usual = {.lr = 0.05f, .momentum = 0.9f},
-    .flops = 7, /* w, v and dw are read, w and v written */
+    .flops = 7, /* reads w, v and dw; writes w and v */
     .bytes = 20,
     .vector = {"velocity"},
     .momentum_alone = true,

@@ -4,7 +4,7 @@
 #include "core/shard.h"
 #include "optim/norm.h"
 
-/* Without gs_held: everything, or in a warm-up as much as the vectors hold. */
+/* Without gs_held: all parameters, or in a warm-up only as many as the vectors hold. */
 static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     const gs_model *m = o->model;
     if (o->divided && i < o->divided->parts) *out = o->divided->part[i];
@@ -13,7 +13,7 @@ static bool part_of(const gs_optimizer *o, int i, gs_held_shard *out) {
     return i == 0;
 }
 
-/* A tensor may span several parts, and a part several tensors: both are visited in order. */
+/* A tensor may span several parts, and a part several tensors: both are traversed in order. */
 bool gs_next_tensor_shard(const gs_optimizer *o, gs_tensor_shard *t) {
     const gs_model *m = o->model;
     gs_held_shard part;

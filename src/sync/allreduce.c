@@ -1,40 +1,40 @@
 /* Schemes "allreduce", "gloo" and "hierarchical": the transport's own all_reduce. All ranks sum together; none is
- * special. One function has three names, because its work depends on where the workers are:
+ * special. One function has three names, because its method depends on where the workers are:
  *
  *     before   g0     g1     g2     g3
  *     after    g      g      g      g         g = g0 + g1 + g2 + g3
  *
- * comm/README.md says what each transport does. More than two processes over Gloo, and with --sync gloo two as well,
- * use Gloo's ring, which is the ring of ring.c inside the library.
+ * comm/README.md describes each transport's method. More than two processes over Gloo, and two with --sync gloo, use
+ * Gloo's ring, which is the algorithm of ring.c inside the library.
  *
- * With 16 bits on the wire (--wire) the library cannot sum alone: it would round after each addition, or add numbers in
- * a format that it does not know. The sum becomes two exchanges of numbers that the library need not understand:
+ * With 16 bits on the wire (--wire) the library cannot do the sum: it would round after each addition, or would have to
+ * add numbers in a format that it does not know. Instead there are two exchanges, in which the library only moves
+ * bytes:
  *
- *     all_to_all    each rank rounds its array, cut into N chunks, and hands chunk r to rank r
- *     sum           rank r widens what came in for its chunk and adds it, in f32, in the order of the ranks
- *     all_gather    rank r rounds its sum once, and all get all sums
+ *     all_to_all    each rank rounds its array, cut into N chunks, and sends chunk r to rank r
+ *     sum           rank r widens the copies of its chunk and adds them, in f32, in the order of the ranks
+ *     all_gather    rank r rounds its sum once, and all ranks receive all sums
  *
  *     rounds        2
- *     messages      N - 1 in each of the two, all of one length: a chunk has C = ceil(values / N) places
+ *     messages      N - 1 in each round, all of the same length, with C = ceil(values / N) values in a chunk
  *     bytes sent    (N - 1) (2 C + 4 tail) in the first, (N - 1) 2 C in the second: about (N - 1) / N * B
  *
- * The tail must not be rounded: the first exchange sends it to all ranks, and each sums it. Two advantages are lost:
- * the sum in shared memory that sends nothing, and the single gradient per process where processes hold several
- * workers.
+ * The tail must not be rounded: the first exchange sends it to all ranks, and each rank sums it. Two advantages are
+ * lost: the sum in shared memory that sends nothing, and sending only one gradient per process if processes hold
+ * several workers.
  *
- * No process sends more than another, so no connection is the bottleneck: compare ps.c. With f32 the messages are the
- * library's own and can be neither counted nor observed, unlike those of ring.c. With 16 bits they are counted when
- * they are handed to the transport, which may move them through memory or via other ranks.
+ * No process sends more than another, so no connection is the bottleneck: compare ps.c. In f32 the messages are the
+ * library's own and can be neither counted nor observed, unlike those of ring.c. In 16 bits they are counted when they
+ * are handed to the transport, which may move them through memory or via other ranks.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
- * Parallel and Distributed Computing 69, 2009).
- */
+ * Parallel and Distributed Computing 69, 2009). */
 #include "sync/scheme.h"
 
 #include <string.h>
 
-/* How the array is cut for 16 bits: N chunks of `chunk` values, the last ones short or empty, then the tail. A
- * message is one chunk and the whole tail: `words` times 16 bits. */
+/* How the array is cut for 16 bits: N chunks of `chunk` values, the last ones shorter or empty, then the tail. A
+ * message is one chunk and the whole tail: `words` 16-bit words. */
 typedef struct layout {
     size_t narrow, chunk, tail, words;
 } layout;
@@ -60,7 +60,7 @@ static void pack_messages(gs_sync *s, const layout *l, float *data) {
     }
 }
 
-/* This rank's chunk and the tail: the sum of what came in, in the order of the ranks. */
+/* This rank's chunk and the tail become the sums of the received values, in the order of the ranks. */
 static gs_status sum_messages(gs_sync *s, const layout *l, float *data) {
     gs_chunk mine = chunk_for(l, s->comm->rank);
     if (gs_sync_is_virtual(s))
@@ -77,7 +77,7 @@ static gs_status sum_messages(gs_sync *s, const layout *l, float *data) {
     return GS_OK;
 }
 
-/* Count the messages of an exchange, of `words` times 16 bits: each other rank gets its chunk, or this rank's `own`. */
+/* Count the messages of an exchange, `words` 16-bit words each: every other rank gets its chunk, or `own`. */
 static void count_messages(gs_sync *s, const layout *l, const float *data, bool own, size_t words) {
     for (int r = 0; r < s->comm->size; r++)
         if (r != s->comm->rank)
@@ -95,7 +95,7 @@ static gs_status sum_in_16_bits(gs_sync *s, float *data) {
     count_messages(s, &l, data, false, l.words);
     GS_TRY(gs_comm_all_to_all(c, own, all, l.words * sizeof *own, GS_U8));
     GS_TRY(sum_messages(s, &l, data));
-    if (l.chunk == 0) return GS_OK; /* the whole array is tail, and summed already */
+    if (l.chunk == 0) return GS_OK; /* the whole array is tail, and already summed */
     gs_sync_round(s);
     if (!gs_sync_is_virtual(s)) gs_wire_narrow(s->wire, own, data + mine.first, mine.count);
     count_messages(s, &l, data, true, l.chunk);

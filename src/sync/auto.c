@@ -1,21 +1,20 @@
-/* Scheme "auto": before the first sum it measures how fast messages travel between these workers. It puts the figures
- * into the time formulas of the schemes' headers and chooses the fastest scheme for this number of ranks and this size
- * of array.
+/* Scheme "auto": before the first sum it measures the speed of messages between these workers. It inserts the results
+ * into the time formulas of the schemes' headers and chooses the fastest scheme for this number of ranks and this array
+ * size.
  *
  *     alpha, beta    every rank sends to its right neighbour and receives from its left one, 1 float and 64 Ki
  *                    floats: alpha + beta B, a line through two points. B counts the bytes of the floats even
- *                    where they travel as 16 bits: beta is then smaller, and includes the conversion
+ *                    if they are sent in 16 bits: beta is then smaller, and includes the conversion
  *     gamma          adding 64 Ki floats to others, per byte
- *     the library    we have no formula for its all_reduce: a line through two points too
+ *     the library    its all_reduce has no formula here: also a line through two points
  *
- * A rank that arrives late finds its messages waiting and takes them for fast ones. Therefore the slowest rank's
- * figures count, and the median of several batches. All ranks decide by the same figures, so all choose the same
- * scheme. A second measurement may choose another scheme, and with it another order of additions: name a scheme where
- * runs must repeat to the bit.
+ * A rank that arrives late finds its messages waiting and mistakes them for fast ones. Therefore the slowest rank's
+ * results count, as the median of several batches. All ranks decide by the same results, so all choose the same scheme.
+ * A second measurement may choose another scheme, and with it another order of additions: name a scheme if runs must
+ * repeat to the bit.
  *
  * Source of the model: Hockney (sync.h); Thakur, Rabenseifner, Gropp (IJHPCA 19, 2005), who choose by size and
- * ranks in the same way.
- */
+ * ranks in the same way. */
 
 #include "core/clock.h"
 #include "core/median.h"
@@ -30,8 +29,8 @@ enum { SMALL = 1, LARGE = 65536 /* floats */, BATCH = 8, BATCHES = 5 };
 
 typedef struct decision {
     gs_sync_model model;
-    double library; /* seconds that all_reduce should take */
-    double ours;    /* and the best of our own schemes that have a formula */
+    double library; /* expected seconds of the transport's all_reduce */
+    double ours;    /* expected seconds of the best of our own schemes that have a formula */
     const gs_sync_scheme *best;
     bool use_library; /* all_reduce is faster */
 } decision;
@@ -53,7 +52,7 @@ static gs_status add(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-/* Seconds that one call takes on this rank. */
+/* Seconds taken by one call on this rank. */
 static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, size_t), float *data,
                             size_t count, double *seconds) {
     double took[BATCHES];
@@ -68,7 +67,7 @@ static gs_status seconds_of(gs_sync *s, gs_status (*call)(gs_sync *, float *, si
     return GS_OK;
 }
 
-/* Seconds of one call: each kind with SMALL and with LARGE. */
+/* Seconds per call: each kind with SMALL and with LARGE. */
 typedef struct figures {
     double shift[2], all_reduce[2], add;
 } figures;
@@ -82,7 +81,7 @@ static gs_status measure_with(gs_sync *probe, float *data, figures *f) {
 }
 
 static gs_status measure(const gs_sync *s, figures *f) {
-    gs_sync *probe; /* with room for LARGE, whatever s is for */
+    gs_sync *probe; /* with room for LARGE, regardless of s */
     float *data = calloc(2 * (size_t)LARGE, sizeof *data);
     if (!data) return gs_fail(GS_E_MEMORY, "no memory for messages to measure with");
     gs_status status =
@@ -122,7 +121,7 @@ static void time_text(double seconds, char *text, size_t size) {
         snprintf(text, size, "%.3g ms", 1e3 * seconds);
 }
 
-/* The name of the transport's all_reduce here. Over Gloo two ranks exchange their arrays, without its ring. */
+/* The name of the transport's all_reduce here. Over Gloo, two ranks exchange their arrays instead of using its ring. */
 static const gs_sync_scheme *library_of(const gs_comm *c) {
     if (strcmp(c->ops->name, "gloo") == 0 && c->size > 2) return &gs_sync_gloo;
     const bool in_steps =
@@ -137,7 +136,7 @@ gs_status gs_sync_choose(gs_sync *s) {
         snprintf(s->why, sizeof s->why, "one worker has nothing to sum");
         return GS_OK;
     }
-    figures f; /* of each the slowest rank's value */
+    figures f; /* for each value, the slowest rank's */
     gs_status status = measure(s, &f);
     if (status == GS_OK) status = gs_comm_all_reduce(s->comm, &f, sizeof f / sizeof(double), GS_F64, GS_MAX);
     if (status != GS_OK) return gs_context(status, "--sync auto: measuring");

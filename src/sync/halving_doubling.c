@@ -1,13 +1,13 @@
-/* Scheme "halving_doubling": Rabenseifner's algorithm. The partners are those of recursive_doubling.c, but a
- * rank never sends what its partner does not need. With 4 ranks and the array cut into chunks a, b, c, d:
+/* Scheme "halving_doubling": Rabenseifner's algorithm. The partners are those of recursive_doubling.c, but a rank never
+ * sends data that its partner does not need. With 4 ranks and the array cut into chunks a, b, c, d:
  *
- *     halving (reduce-scatter): keep one half of what one has, send the other half, add what comes in
+ *     halving (reduce-scatter): keep one half of the current chunks, send the other half, add the incoming half
  *
  *     rank         0          1          2          3
  *     distance 1   keeps ab   keeps cd   keeps ab   keeps cd        0 <-> 1     2 <-> 3
  *     distance 2   keeps a    keeps c    keeps b    keeps d         0 <-> 2     1 <-> 3
  *
- *     doubling (all-gather): the same rounds backwards, exchange and keep both
+ *     doubling (all-gather): the same rounds in reverse, exchange and keep both
  *
  *     distance 2   has ab     has cd     has ab     has cd          0 <-> 2     1 <-> 3
  *     distance 1   has abcd   has abcd   has abcd   has abcd        0 <-> 1     2 <-> 3
@@ -16,20 +16,19 @@
  *
  *     rounds             2 L
  *     each rank sends    2 L                     messages of B/2, B/4, ..., B/N, B/N, ..., B/4, B/2
- *     bytes              2 (N - 1) / N * B       where N divides the array
+ *     bytes              2 (N - 1) / N * B       if N divides the array
  *     time               2 L alpha  +  2 (N - 1) / N beta B  +  (N - 1) / N gamma B
  *
- * Other numbers of ranks fold the extra ones in and out (fold.c): two more rounds of B each, and N is the next lower
- * power of two. Chunks that are empty because the array is small are not sent.
+ * For other numbers of ranks, the extra ranks are folded in and out (fold.c): two more rounds of B each, and N is the
+ * next lower power of two. Chunks that are empty because the array is small are not sent.
  *
- * The bytes of a ring in the rounds of a tree: good at all sizes where N is a power of two.
+ * It sends as few bytes as a ring in as few rounds as a tree: good at all sizes if N is a power of two.
  *
  * Source: Rabenseifner, "Optimization of collective reduction operations" (ICCS 2004, LNCS 3036); Thakur,
- * Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005).
- */
+ * Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005). */
 #include "sync/scheme.h"
 
-/* Chunks first .. last-1 of `places` ones: what a rank has, or sends. */
+/* Chunks first .. last-1 of `places` chunks, which a rank holds or sends. */
 typedef struct window {
     int first, last;
 } window;
@@ -38,7 +37,7 @@ static gs_chunk elements(const gs_fold *f, size_t count, window w) {
     return gs_chunk_range(count, f->places, w.first, w.last);
 }
 
-/* The half of w that a place keeps in the round of `distance`, and the one that it sends. */
+/* The half of w that a place keeps in the round of `distance`, and the half that it sends. */
 static void halve(int place, int distance, window w, window *keep, window *send) {
     int middle = (w.first + w.last) / 2;
     window low = {w.first, middle}, high = {middle, w.last};
@@ -46,7 +45,7 @@ static void halve(int place, int distance, window w, window *keep, window *send)
     *send = place & distance ? low : high;
 }
 
-/* What the partner at `distance` has, when this place has w. */
+/* The partner's window at `distance`, if this place has w. */
 static window other_half(int place, int distance, window w) {
     int n = w.last - w.first;
     return place & distance ? (window){w.first - n, w.first} : (window){w.last, w.last + n};

@@ -1,6 +1,6 @@
 /* Scheme "ps": a parameter server. Rank 0 collects the gradients, sums them, and sends the sum back.
  *
- *     collect   1 -> 0, 2 -> 0, ..., N-1 -> 0      each worker its gradient
+ *     collect   1 -> 0, 2 -> 0, ..., N-1 -> 0      each worker's gradient
  *     sum       g = ((g0 + g1) + g2) + ...         on rank 0, in the order of the ranks
  *     return    0 -> 1, 0 -> 2, ..., 0 -> N-1      the sum
  *
@@ -11,13 +11,11 @@
  *     a worker sends    1          message of B
  *     time              (N - 1) (alpha + beta B + gamma B)  +  (N - 1) (alpha + beta B)
  *
- * Everything passes through one rank. Its connection is the bottleneck, and the time grows with N, while that of a ring
- * (ring.c) hardly does. Rank 0 is a worker too here; a separate server would only add one more rank.
+ * Everything passes through one rank. Its connection is the bottleneck, and the time grows with N, while a ring's
+ * (ring.c) hardly does. Here rank 0 is also a worker; a separate server would only add one more rank.
  *
- * Source: Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014). Theirs
- * holds the weights and lets the workers be late; this one waits for all, so that N workers do exactly what
- * one would.
- */
+ * Source: Li et al., "Scaling distributed machine learning with the parameter server" (OSDI 2014). Their server holds
+ * the weights and tolerates late workers; this one waits for all, so that N workers compute exactly what one would. */
 #include "sync/scheme.h"
 
 /* Rank 0: collect and sum, return. */
@@ -29,7 +27,7 @@ static gs_status serve(gs_sync *s, float *data, gs_chunk all) {
     return GS_OK;
 }
 
-/* The others: send the gradient, receive the sum. */
+/* The other ranks: send the gradient, receive the sum. */
 static gs_status work(gs_sync *s, float *data, gs_chunk all) {
     gs_sync_round(s);
     GS_TRY(gs_sync_send(s, data, all, 0));

@@ -1,5 +1,5 @@
-/* Scheme "recursive_doubling": in each round every rank exchanges all that it has with a partner, and both add. The
- * partners' distance doubles: 1, 2, 4, ... With 4 ranks:
+/* Scheme "recursive_doubling": in each round every rank exchanges its whole current sum with a partner, and both add.
+ * The partners' distance doubles: 1, 2, 4, ... With 4 ranks:
  *
  *     rank         0       1       2       3
  *     distance 1   0 <---> 1       2 <---> 3            0+1      0+1      2+3      2+3
@@ -12,19 +12,18 @@
  *     each rank sends    L          messages of B
  *     time               L (alpha + beta B + gamma B)
  *
- * Other numbers of ranks fold the extra ones in and out (fold.c): two more rounds, and L is that of the next lower
+ * For other numbers of ranks, the extra ranks are folded in and out (fold.c): two more rounds, and N is the next lower
  * power of two.
  *
- * No scheme has fewer rounds, so this is the scheme for small arrays. But every rank sends its whole array L times: for
- * large arrays see halving_doubling.c and ring.c.
+ * No scheme has fewer rounds, so this one is for small arrays. But every rank sends its whole array L times: for large
+ * arrays see halving_doubling.c and ring.c.
  *
  * Partners add the same two numbers, one as x + y, the other as y + x, which gives the same bits. So all ranks end with
- * the bits of one tree of additions. (This holds with 16 bits on the wire too: both add what they sent, which is
- * rounded, and what they received.)
+ * the bits of one tree of additions. (This also holds on a 16-bit wire: both add the rounded values that they sent and
+ * the values that they received.)
  *
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH" (IJHPCA
- * 19, 2005).
- */
+ * 19, 2005). */
 #include "sync/scheme.h"
 
 static gs_status recursive_doubling_sum(gs_sync *s, float *data, size_t count) {

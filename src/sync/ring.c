@@ -1,10 +1,10 @@
-/* Scheme "ring": each rank sends to its right neighbour and receives from its left one, and to no other. The
- * array is cut into N chunks a, b, c, ...
+/* Scheme "ring": each rank sends only to its right neighbour and receives only from its left one. The array is cut into
+ * N chunks a, b, c, ...
  *
  *     rank 0 --> rank 1 --> rank 2 --> rank 3 --> back to rank 0
  *
- * Reduce-scatter, N - 1 rounds: pass a chunk on, add the incoming one to your own, and pass that sum on in
- * the next round. A chunk that has gone all the way round is whole:
+ * Reduce-scatter, N - 1 rounds: send a chunk, add the incoming chunk to your own, and send that sum in the next round.
+ * After N - 1 rounds, each rank has the complete sum of one chunk:
  *
  *              round 1      round 2      round 3
  *     rank 0   sends a      sends d      sends c         ends with the whole b
@@ -12,24 +12,24 @@
  *     rank 2   sends c      sends b      sends a         ends with the whole d
  *     rank 3   sends d      sends c      sends b         ends with the whole a
  *
- * All-gather, N - 1 rounds: pass the whole chunks around in the same way, and copy instead of adding.
+ * All-gather, N - 1 rounds: send the complete chunks around the ring in the same way, copying instead of adding.
  *
  * With N ranks and an array of B bytes:
  *
  *     rounds             2 (N - 1)
  *     each rank sends    2 (N - 1)               messages of about B / N (empty ones are not sent)
- *     bytes              2 B - chunk r+1 - chunk r+2  =  2 (N - 1) / N * B  where N divides the array
+ *     bytes              2 B - chunk r+1 - chunk r+2  =  2 (N - 1) / N * B  if N divides the array
  *     time               2 (N - 1) (alpha + beta B / N)  +  (N - 1) gamma B / N
  *
- * All ranks together must send at least 2 (N - 1) B: for each float, N - 1 ranks give their part away before any rank
- * has the sum, and then N - 1 ranks get the sum. Here each rank has an equal share of that, and every connection is in
- * use all the time: the scheme for large arrays. For small ones the 2 (N - 1) alpha dominate: see recursive_doubling.c.
+ * All ranks together must send at least 2 (N - 1) B: for each float, N - 1 ranks must send their value before any rank
+ * has the sum, and then N - 1 ranks must receive the sum. Here each rank sends an equal share of that, and every
+ * connection is in use all the time: this is the scheme for large arrays. For small arrays the term 2 (N - 1) alpha
+ * dominates: see recursive_doubling.c.
  *
- * Chunk c is summed in the order of the ring, beginning with rank c, so each chunk has an order of its own.
+ * Chunk c is summed in the order of the ring, starting with rank c, so each chunk has a different order.
  *
  * Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (Journal of
- * Parallel and Distributed Computing 69, 2009).
- */
+ * Parallel and Distributed Computing 69, 2009). */
 #include "sync/scheme.h"
 
 static gs_status ring_sum(gs_sync *s, float *data, size_t count) {
@@ -41,7 +41,7 @@ static gs_status ring_sum(gs_sync *s, float *data, size_t count) {
         GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, ranks, me - k), right));
         GS_TRY(gs_sync_recv_add(s, data, gs_chunk_of(count, ranks, me - k - 1), left));
     }
-    for (int k = 0; k < ranks - 1; k++) { /* all-gather: chunk me + 1 is whole here */
+    for (int k = 0; k < ranks - 1; k++) { /* all-gather: this rank has the whole chunk me + 1 */
         gs_sync_round(s);
         GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, ranks, me + 1 - k), right));
         GS_TRY(gs_sync_recv(s, data, gs_chunk_of(count, ranks, me - k), left));
@@ -49,7 +49,7 @@ static gs_status ring_sum(gs_sync *s, float *data, size_t count) {
     return GS_OK;
 }
 
-/* Reduce-scatter sends all chunks but rank + 1, all-gather all but rank + 2. */
+/* Reduce-scatter sends all chunks except rank + 1, all-gather all except rank + 2. */
 static gs_sync_cost ring_cost(int ranks, int rank, const gs_sync_array *a) {
     gs_sync_cost cost = {.rounds = 2 * ((size_t)ranks - 1)};
     for (int other = 1; other < ranks; other++) {

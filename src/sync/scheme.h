@@ -1,66 +1,66 @@
-/* The vocabulary of the schemes: a round, a message out, a message in. These functions count what is sent and call an
- * observer. Only for the schemes in src/sync/. */
+/* The vocabulary of the schemes: a round, sending a message, receiving a message. These functions count the messages
+ * sent and call an observer. Only for the schemes in src/sync/. */
 #pragma once
 
 #include "core/shard.h"
 #include "sync/sync.h"
 
-/* A part of an array. */
+/* A chunk of an array. */
 typedef gs_shard gs_chunk;
 
-/* Part `i` of `parts` almost equal ones: gs_shard_of for any integer i, taken modulo `parts`. Some parts are empty if
- * there are fewer elements than parts. */
+/* Chunk `i` of `parts` almost equal ones: gs_shard_of for any integer i, taken modulo `parts`. Some chunks are empty if
+ * there are fewer elements than chunks. */
 GS_API gs_chunk gs_chunk_of(size_t count, int parts, int i);
 
-/* Parts first .. last-1 joined. */
+/* Chunks first .. last-1 as one. */
 GS_API gs_chunk gs_chunk_range(size_t count, int parts, int first, int last);
 
-/* Begin the next round. Each rank calls this for each round, even for one in which it has nothing to do. */
+/* Begin the next round. Each rank calls this for every round, even if it has nothing to do in it. */
 GS_API void gs_sync_round(gs_sync *);
-/* End the present round: calls the observer. gs_sync_run calls it for the last round. */
+/* End the current round: calls the observer. gs_sync_run calls it for the last round. */
 void gs_sync_round_done(gs_sync *);
 
-/* Send or receive a part of the array `data`. An empty part sends nothing. On a wire of 16 bits the part is rounded in
- * `data` too: the sender keeps what it has sent. */
+/* Send or receive a chunk of the array `data`. An empty chunk sends nothing. On a 16-bit wire the chunk is also rounded
+ * in `data`: the sender keeps the values that it has sent. */
 GS_API gs_status gs_sync_send(gs_sync *, float *data, gs_chunk, int to);
 GS_API gs_status gs_sync_recv(gs_sync *, float *data, gs_chunk, int from);
 
-/* Receive a part elsewhere: to[0 .. part.count - 1]. */
+/* Receive a chunk into other memory: to[0 .. part.count - 1]. */
 GS_API gs_status gs_sync_recv_to(gs_sync *, float *to, gs_chunk part, int from);
 
-/* Round a part as sending it would, for a rank that keeps what others receive as a message. */
+/* Round a chunk as sending it would, for a rank that keeps values that others receive as a message. */
 GS_API void gs_sync_round_off(gs_sync *, float *data, gs_chunk);
 
-/* Receive a part and add it: data[i] = data[i] + received[i]. */
+/* Receive a chunk and add it: data[i] = data[i] + received[i]. */
 GS_API gs_status gs_sync_recv_add(gs_sync *, float *data, gs_chunk, int from);
 
 /* sum[i] = sum[i] + x[i] */
 GS_API void gs_sync_add(float *sum, const float *x, size_t count);
 
-/* The same for received values. In virtual time there are no data: the clock advances instead. */
+/* The same for received values. In virtual time there are no data: only the clock advances. */
 GS_API gs_status gs_sync_add_received(gs_sync *, float *sum, const float *x, size_t count);
 bool gs_sync_is_virtual(const gs_sync *);
 
-/* Count a message with this part that one of the transport's exchanges sends, and call the observer. gs_sync_send does
+/* Count a message with this chunk that one of the transport's exchanges sends, and call the observer. gs_sync_send does
  * this itself. */
 void gs_sync_count_message(gs_sync *, const float *data, gs_chunk part, int to, size_t bytes);
 
-/* For the cost formulas: one more message, with this part of the array. */
+/* For the cost formulas: count one more message, with this chunk of the array. */
 GS_API void gs_sync_cost_add(gs_sync_cost *, const gs_sync_array *, gs_chunk);
 
-/* Bytes of a message with this part: 2 for each value on a wire of 16 bits, 4 for those of the tail. */
+/* Bytes in a message with this chunk: 2 for each value on a 16-bit wire, 4 for each value of the tail. */
 GS_API size_t gs_sync_message_bytes(const gs_sync_array *, gs_chunk);
 
-/* How many values of the part travel in 16 bits. Those behind them belong to the tail and travel as f32. */
+/* The number of the chunk's values that are sent in 16 bits. The others belong to the tail and are sent as f32. */
 size_t gs_sync_narrow_count(const gs_sync_array *, gs_chunk);
 
-/* Floats of sync->scratch that a scheme may use in a sum of `count`: two chunks of one half. */
+/* Floats of sync->scratch that a scheme may use in a sum of `count` floats: two chunks of half the array. */
 static inline size_t gs_sync_scratch_floats(size_t count) {
     return count + 1;
 }
 
-/* Bytes of sync->packed[0] and of [1]. A message needs 2 for each value and 4 for each of the tail; allreduce.c packs
- * messages for all ranks, each with a chunk and the whole tail. */
+/* Bytes of sync->packed[0] and of [1]. A message needs 2 for each value and 4 for each value of the tail; allreduce.c
+ * packs messages for all ranks, each with a chunk and the whole tail. */
 static inline size_t gs_sync_packed_bytes(const gs_sync_array *most, int ranks) {
     size_t n = (size_t)ranks, chunk = (most->count + n - 1) / n;
     return n * (chunk * sizeof(uint16_t) + most->tail * sizeof(float));
@@ -81,22 +81,22 @@ static inline int gs_log2_down(int n) {
 /* ---- fold.c: schemes for powers of two, on any number of ranks ---- */
 
 typedef struct gs_fold {
-    int places; /* the largest power of two that is not more than the ranks */
-    int extra;  /* ranks - places: how many ranks wait outside */
+    int places; /* the largest power of two that is at most the number of ranks */
+    int extra;  /* ranks - places: the number of ranks that wait outside */
     int place;  /* 0 .. places-1, or -1: this rank waits */
 } gs_fold;
 
 GS_API gs_fold gs_fold_of(int ranks, int rank);
-GS_API int gs_fold_rank(const gs_fold *, int place); /* the rank in a place */
+GS_API int gs_fold_rank(const gs_fold *, int place); /* the rank at a place */
 
-/* The extra ranks hand in their data before the scheme and receive the sum after it: one round each; none without
- * extras. */
+/* The extra ranks hand over their data before the scheme and receive the sum after it: one round each; no rounds
+ * without extra ranks. */
 GS_API gs_status gs_fold_in(gs_sync *, const gs_fold *, float *data, size_t count);
 GS_API gs_status gs_fold_out(gs_sync *, const gs_fold *, float *data, size_t count);
 
-/* The cost of both together, and their time. */
+/* The cost of fold_in and fold_out together, and their time. */
 GS_API void gs_fold_cost(const gs_fold *, int rank, const gs_sync_array *, gs_sync_cost *);
 double gs_fold_time(int ranks, double bytes, const gs_sync_model *);
 
-/* auto.c: measure, choose sync->scheme for sums of sync->most floats, the same on every rank, and say why. */
+/* auto.c: measures, chooses sync->scheme for sums of sync->most floats, the same on every rank, and says why. */
 gs_status gs_sync_choose(gs_sync *);

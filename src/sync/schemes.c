@@ -6,7 +6,7 @@
 
 #define SCHEME(name) &gs_sync_##name,
 const gs_sync_scheme *const gs_sync_own[] = {GS_SYNC_SCHEMES(SCHEME) NULL};
-static const gs_sync_scheme *schemes[] = {GS_SYNC_SCHEMES(SCHEME) NULL}; /* the same, except replaced ones */
+static const gs_sync_scheme *schemes[] = {GS_SYNC_SCHEMES(SCHEME) NULL}; /* the same, with replacements */
 
 const gs_sync_scheme *const *gs_sync_schemes(void) {
     return schemes;
@@ -28,7 +28,7 @@ gs_status gs_sync_find(const char *name, const gs_sync_scheme **out) {
 }
 
 gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out) {
-    /* what others call them */
+    /* other programs' names for our schemes */
     static const struct {
         const char *theirs, *ours;
     } aliases[] = {

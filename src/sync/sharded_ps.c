@@ -1,31 +1,30 @@
-/* Scheme "sharded_ps": a parameter server that is spread over all ranks. The array is cut into N chunks, and
- * rank r is the server of chunk r: it collects that chunk from all, sums it, and sends the sum back to all.
+/* Scheme "sharded_ps": a parameter server spread over all ranks. The array is cut into N chunks, and rank r is the
+ * server of chunk r: it collects that chunk from all, sums it, and sends the sum back to all.
  *
  *              chunk 0      chunk 1      chunk 2
  *     rank 0   sums    <--  sends to 1   sends to 2
- *     rank 1   sends to 0   sums         sends to 2           collect; then the same arrows backwards: return
+ *     rank 1   sends to 0   sums         sends to 2           collect; then the same arrows reversed: return
  *     rank 2   sends to 0   sends to 1   sums
  *
  * With N ranks and an array of B bytes:
  *
  *     rounds             2                       collect, return
  *     each rank sends    2 (N - 1)               messages of about B / N (empty ones are not sent)
- *     bytes              (B - chunk r) + (N - 1) chunk r  =  2 (N - 1) / N * B  where N divides the array
+ *     bytes              (B - chunk r) + (N - 1) chunk r  =  2 (N - 1) / N * B  if N divides the array
  *     time               2 (N - 1) (alpha + beta B / N)  +  (N - 1) gamma B / N
  *
- * The bytes that went through rank 0 in ps.c are spread evenly over all ranks. The bottleneck is gone, and N no longer
- * counts, as in a ring. But every rank talks to every other: N (N - 1) connections where a ring has N.
+ * The bytes that pass through rank 0 in ps.c are spread evenly over all ranks. This removes the bottleneck, and as in a
+ * ring the time hardly grows with N. But every rank sends to every other: N (N - 1) connections where a ring has N.
  *
- * Each chunk is summed in the order of the ranks, so the sum has the same bits as that of ps.c.
+ * Each chunk is summed in the order of the ranks, so the sum has the same bits as in ps.c.
  *
- * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose server of parameters is
- * sharded over many machines. Also known as direct reduce-scatter and all-gather.
- */
+ * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose parameter server is sharded over many
+ * machines. Also known as direct reduce-scatter and all-gather. */
 #include "sync/scheme.h"
 
 #include <string.h>
 
-/* Receive this rank's chunk from the others: g = ((g0 + g1) + g2) + ..., with its own in its place. */
+/* Receive this rank's chunk from the others: g = ((g0 + g1) + g2) + ..., including its own at position `rank`. */
 static gs_status sum_own_chunk(gs_sync *s, float *data, gs_chunk mine) {
     float *sum = s->scratch, *received = s->scratch + mine.count;
     for (int r = 0; r < s->comm->size; r++) {
@@ -44,7 +43,7 @@ static gs_status sharded_ps_sum(gs_sync *s, float *data, size_t count) {
     int ranks = s->comm->size, me = s->comm->rank;
     gs_chunk mine = gs_chunk_of(count, ranks, me);
 
-    gs_sync_round(s); /* collect; each rank begins with its neighbour, so that not all send to rank 0 first */
+    gs_sync_round(s); /* collect; each rank starts with its neighbour, so that not all send to rank 0 first */
     for (int k = 1; k < ranks; k++) {
         int to = (me + k) % ranks;
         GS_TRY(gs_sync_send(s, data, gs_chunk_of(count, ranks, to), to));

@@ -1,4 +1,4 @@
-/* Sums of one worker: memory made once, and a scheme's sum of its array. */
+/* One worker's sums: memory allocated once, and running a scheme on the worker's array. */
 #include "sync/scheme.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ bool gs_sync_cost_of(const gs_sync_scheme *scheme, int ranks, int rank, gs_sync_
 
 size_t gs_sync_bytes(const gs_sync *s) {
     const gs_sync_array most = {s->most, s->wire, s->tail};
-    if (s->comm && s->comm->size == 1) return 0; /* nothing comes in */
+    if (s->comm && s->comm->size == 1) return 0; /* nothing is received */
     const size_t packed = s->wire == GS_WIRE_F32 ? 0 : gs_sync_packed_bytes(&most, s->comm->size);
     return gs_sync_scratch_floats(s->most) * sizeof *s->scratch + 2 * packed;
 }
@@ -53,7 +53,7 @@ void gs_sync_free(gs_sync *s) {
     free(s);
 }
 
-/* Without peers: count what would be sent. For a scheme without a formula, what an all-reduce needs. */
+/* Without peers: count what would be sent; for a scheme without a formula, what an all-reduce needs. */
 static gs_status run_dry(gs_sync *s) {
     const int n = s->comm->size;
     if (!gs_sync_cost_of(s->scheme, n, s->comm->rank, s->array, &s->counted))

@@ -1,8 +1,8 @@
-/* The sum of gradients: dW = dW1 + ... + dWN, and the sum reaches everyone.
+/* The sum of gradients: dW = dW1 + ... + dWN, which every rank receives.
  *
- * Each scheme is one file, to be read beside the theory. scheme.h has the few functions that schemes consist of:
+ * Each scheme is one file, to be read alongside the theory. scheme.h has the few functions that schemes are built from:
  *
- *     allreduce.c            the transport's own: in shared memory, or over connections
+ *     allreduce.c            the transport's own all-reduce: in shared memory, or over connections
  *     ps.c                   parameter server: rank 0 collects, sums, and sends the sum back
  *     sharded_ps.c           every rank is the server of one chunk
  *     ring.c                 reduce-scatter, then all-gather, each rank talking to its two neighbours
@@ -12,15 +12,15 @@
  *     auto.c                 chooses one of these by measuring
  *     wire.c                 f16 and bf16; fold.c: schemes for powers of two, on any number of ranks
  *
- * The counts of samples travel in the same array (model/model.h). The division comes after the sum, so parts of unequal
- * size get the right weight.
+ * The sample counts are in the same array (model/model.h). The division comes after the sum, so shards of unequal size
+ * get the right weight.
  *
- * Every scheme gives every rank the same bits, and repeats them in a second run. Schemes differ from each other in the
- * order of the additions, and therefore by rounding.
+ * Every scheme gives every rank the same bits, and the same bits in every run. Schemes differ in the order of the
+ * additions, so their results differ by rounding.
  *
- * Values can travel as 16 bits (wire.h), but sums are always made in f32. A rank that sends a chunk rounds its own copy
- * too, so sender and receiver continue with the same numbers, and all ranks end with the same bits. The counts of
- * samples must not be rounded (bf16 has no 257): the last `tail` floats of an array travel as f32, in the same
+ * Values can be sent in 16 bits (wire.h), but sums are always computed in f32. A rank that sends a chunk also rounds
+ * its own copy, so sender and receiver continue with the same values, and all ranks end with the same bits. Sample
+ * counts must not be rounded (bf16 has no 257): the last `tail` floats of an array are sent as f32, in the same
  * messages. */
 #pragma once
 
@@ -30,20 +30,20 @@
 
 typedef struct gs_sync gs_sync;
 
-/* What is summed, and how it travels. */
+/* The array to sum, and how it is sent. */
 typedef struct gs_sync_array {
     size_t count; /* floats */
     gs_wire wire;
-    size_t tail; /* the last `tail` of them travel as f32, whatever the wire is */
+    size_t tail; /* the last `tail` of them are sent as f32 on any wire */
 } gs_sync_array;
 
-/* The work of one rank for one sum. The sender counts a message. */
+/* One rank's cost of one sum. The sender counts a message. */
 typedef struct gs_sync_cost {
     size_t rounds, messages, bytes;
 } gs_sync_cost;
 
-/* The time of a message of B bytes: alpha + beta B; and of adding B bytes to B others: gamma B. In seconds. Hockney,
- * "The communication challenge for MPP" (Parallel Computing 20, 1994). */
+/* The time of a message of B bytes: alpha + beta B; of adding B bytes to B others: gamma B. In seconds. Hockney, "The
+ * communication challenge for MPP" (Parallel Computing 20, 1994). */
 typedef struct gs_sync_model {
     double alpha, beta, gamma;
 } gs_sync_model;
@@ -51,18 +51,18 @@ typedef struct gs_sync_model {
 typedef struct gs_sync_scheme {
     const char *name; /* for --sync: "ring" */
     const char *what; /* one line for --help */
-    /* data[i] = sum over ranks of data[i], on every rank the same bits; for at least 2 ranks and 1 float */
+    /* data[i] = sum over ranks of data[i], the same bits on every rank; for at least 2 ranks and 1 float */
     gs_status (*sum)(gs_sync *, float *data, size_t count);
-    /* The formulas of the file's header, for at least 2 ranks and 1 float. NULL where the messages are the
-     * transport's own; then cost_in_16_bits is for a wire of 16 bits, where the scheme itself cuts and adds. */
+    /* The formulas of the file's header, for at least 2 ranks and 1 float. NULL if the messages are the transport's
+     * own; then cost_in_16_bits is for a 16-bit wire, where the scheme itself cuts and adds. */
     gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
     gs_sync_cost (*cost_in_16_bits)(int ranks, int rank, const gs_sync_array *);
-    double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: of the array, as f32 */
+    double (*time)(int ranks, double bytes, const gs_sync_model *); /* bytes: size of the array as f32 */
 } gs_sync_scheme;
 
-/* By name: gs_sync_ring in ring.c, and so on. A new scheme adds its name here, and its file. allreduce, gloo and
+/* By name: gs_sync_ring in ring.c, and so on. For a new scheme, add its name here, and its file. allreduce, gloo and
  * hierarchical are three names of one function (allreduce.c). gs_sync_create replaces auto by the fastest scheme; among
- * equals by ring, else by the last. */
+ * equally fast ones by ring if possible, else by the last. */
 /* clang-format off */
 #define GS_SYNC_SCHEMES(X) \
     X(allreduce) X(gloo) X(hierarchical) X(ps) X(sharded_ps) X(ring) X(tree) X(recursive_doubling) \
@@ -72,42 +72,42 @@ typedef struct gs_sync_scheme {
 GS_SYNC_SCHEMES(GS_DECLARE)
 #undef GS_DECLARE
 
-/* All schemes in this order, ending with NULL, with replacements; and the library's own alone. */
+/* All schemes in this order, ended by NULL, including replacements; and only the library's own. */
 GS_API const gs_sync_scheme *const *gs_sync_schemes(void);
 extern const gs_sync_scheme *const gs_sync_own[];
 
 /* GS_E_USAGE: the message lists the schemes. */
 GS_API gs_status gs_sync_find(const char *name, const gs_sync_scheme **out);
 
-/* The same; the message also lists `others` (ended by NULL). */
+/* The same; the message lists `others` too (ended by NULL). */
 gs_status gs_sync_find_or(const char *name, const char *const *others, const gs_sync_scheme **out);
 
 /* Replace the scheme `name` by the caller's, for gs_sync_find, gs_sync_schemes and therefore --sync. NULL restores the
  * library's own. The scheme must live as long as it is used. This is for trying a scheme in the running framework
- * (lessons/): call it before any other thread is started. `auto` still chooses among the library's own. GS_E_USAGE: no
- * scheme is called `name`, or the new one has another name. */
+ * (lessons/): call it before any other thread is started. `auto` still chooses among the library's own schemes.
+ * GS_E_USAGE: no scheme is called `name`, or the new one has another name. */
 GS_API gs_status gs_sync_replace(const char *name, const gs_sync_scheme *);
 
-/* The count that gs_sync_run should reach: all 0 if nothing is sent. False if it is unknown, because the messages are
- * the transport's own. */
+/* The expected count for gs_sync_run: all 0 if nothing is sent. False if it is unknown, because the messages are the
+ * transport's own. */
 GS_API bool gs_sync_cost_of(const gs_sync_scheme *, int ranks, int rank, gs_sync_array, gs_sync_cost *);
 
-/* One message, as its sender sees it. */
+/* A message as seen by its sender. */
 typedef struct gs_sync_message {
     int round; /* from 1 */
     int from, to;
-    size_t first, count; /* elements of the array */
-    const float *data;   /* the first of these elements; valid during the call only */
+    size_t first, count; /* elements in the array */
+    const float *data;   /* the first of these elements; valid only during the call */
 } gs_sync_message;
 
-/* One message that was sent or received, as seen by the rank that did so. */
+/* A message that was sent or received, as seen by the rank that sent or received it. */
 typedef struct gs_sync_move {
     int round; /* from 1 */
     int from, to;
-    size_t first, count; /* elements of the array */
-    size_t bytes;        /* of the message */
+    size_t first, count; /* elements in the array */
+    size_t bytes;        /* size of the message */
     bool received;
-    double start, end; /* gs_seconds: of the call; a receiver's includes its wait */
+    double start, end; /* gs_seconds at the start and end of the call; a receiver's includes its wait */
 } gs_sync_move;
 
 /* Watches the messages of a sum. Each rank calls it in its own thread. Each function may be NULL. */
@@ -115,41 +115,41 @@ typedef struct gs_sync_observer {
     void *context;
     /* before a message is sent */
     void (*message)(void *context, const gs_sync_message *);
-    /* `rank` has done its part of this round, and `data` is what it holds */
+    /* `rank` has done its part of this round, and `data` is its current array */
     void (*round_done)(void *context, int rank, int round, const float *data, size_t count);
-    /* after a message was sent or received; but not in the exchanges of allreduce.c, whose messages only the transport
+    /* after a message was sent or received; not for the exchanges in allreduce.c, whose messages only the transport
      * sees */
     void (*moved)(void *context, const gs_sync_move *);
 } gs_sync_observer;
 
-/* What one worker needs for its sums: made once, so that a step allocates nothing. */
+/* The data of one worker's sums, created once, so that a step allocates nothing. */
 struct gs_sync {
-    const gs_sync_scheme *scheme; /* never gs_sync_auto */
-    gs_comm *comm;                /* not owned */
-    size_t most;                  /* floats in one sum */
-    gs_wire wire;                 /* how they travel */
-    size_t tail;                  /* the last `tail` travel as f32: may be made smaller between two sums */
-    float *scratch;               /* gs_sync_scratch_floats(most) of them, for what comes in */
-    uint16_t *packed[2];          /* what goes out and what comes in, in 16 bits; NULL where all is f32 */
-    const gs_sync_observer *observer; /* NULL: nobody watches */
-    gs_sync_cost counted;             /* of the last gs_sync_run */
-    const float *data;                /* of the sum under way */
+    const gs_sync_scheme *scheme;     /* never gs_sync_auto */
+    gs_comm *comm;                    /* not owned */
+    size_t most;                      /* floats in one sum */
+    gs_wire wire;                     /* how the floats are sent */
+    size_t tail;                      /* the last `tail` are sent as f32; may be reduced between two sums */
+    float *scratch;                   /* gs_sync_scratch_floats(most) floats, for incoming data */
+    uint16_t *packed[2];              /* outgoing and incoming messages in 16 bits; NULL if all is f32 */
+    const gs_sync_observer *observer; /* may be NULL */
+    gs_sync_cost counted;             /* by the last gs_sync_run */
+    const float *data;                /* the array of the current sum */
     gs_sync_array array;
-    char why[200]; /* what `auto` chose and why; "" for the others */
+    char why[200]; /* the choice of `auto` and its reason; "" for other schemes */
 };
 
 /* For sums of up to `most` floats. All ranks of the comm call it with the same scheme: `auto` measures with all. */
 GS_API gs_status gs_sync_create(const gs_sync_scheme *, gs_comm *, size_t most, gs_sync **out);
 
-/* The same for sums of up to most.count floats that travel as most.wire, except at most most.tail of them. All ranks
- * pass the same. */
+/* The same for sums of up to most.count floats that are sent as most.wire, except at most most.tail of them. All ranks
+ * pass the same arguments. */
 GS_API gs_status gs_sync_create_wire(const gs_sync_scheme *, gs_comm *, gs_sync_array most, gs_sync **out);
-/* Bytes that it allocates. */
+/* The bytes that it allocates. */
 size_t gs_sync_bytes(const gs_sync *);
 GS_API void gs_sync_free(gs_sync *); /* NULL is allowed */
 
 /* data[i] = sum over all ranks of data[i]; host memory. */
 GS_API gs_status gs_sync_run(gs_sync *, float *data, size_t count);
 
-/* The same for `count` floats of device memory: map, sum, unmap. With one rank it does nothing. */
+/* The same for `count` floats in device memory: map, sum, unmap. With one rank it does nothing. */
 GS_API gs_status gs_sync_sum(gs_sync *, gs_device *, gs_mem data, size_t count);

@@ -1,9 +1,9 @@
-/* Scheme "tree": a binomial tree. The gradients are summed up the tree to rank 0, and the sum goes down the
- * same tree. In round k of the way up, ranks at distance 2^k meet; with 7 ranks:
+/* Scheme "tree": a binomial tree. The gradients are summed up the tree to rank 0, and the sum is sent down the same
+ * tree. In round k on the way up, ranks at distance 2^k communicate; with 7 ranks:
  *
  *     distance 1   0 <-- 1    2 <-- 3    4 <-- 5    6
  *     distance 2   0 <-------- 2          4 <-------- 6
- *     distance 4   0 <------------------- 4                      then all arrows backwards, distance 4 first
+ *     distance 4   0 <------------------- 4                      then all arrows reversed, distance 4 first
  *
  * With N ranks, L = log2 N rounded up, and an array of B bytes:
  *
@@ -13,11 +13,10 @@
  *     time               L (alpha + beta B + gamma B)  +  L (alpha + beta B)
  *
  * There are few rounds, but each moves the whole array while most ranks wait. That is better than ps.c, where rank 0
- * has N - 1 children. But see recursive_doubling.c, in which no rank waits.
+ * has N - 1 children, but see recursive_doubling.c, in which no rank waits.
  *
  * Source: the reduce and broadcast of MPI libraries for short messages: Thakur, Rabenseifner, Gropp,
- * "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005).
- */
+ * "Optimization of collective communication operations in MPICH" (IJHPCA 19, 2005). */
 #include "sync/scheme.h"
 
 static gs_status tree_sum(gs_sync *s, float *data, size_t count) {

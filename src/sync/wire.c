@@ -1,6 +1,6 @@
-/* The conversions work on the bits, without a branch for each value, so the compiler can vectorise them. With SSE2
- * alone, a core of a Xeon (AVX-512) rounds 10 GB/s of f32 to bf16. To f16 it rounds only 2 GB/s, but processors have an
- * instruction of their own for that: 18 GB/s. */
+/* The conversions operate on bits, without a branch per value, so that the compiler can vectorise them. With only SSE2,
+ * a core of a Xeon (AVX-512) rounds 10 GB/s of f32 to bf16. To f16 it rounds only 2 GB/s, but processors have an
+ * instruction for that: 18 GB/s. */
 #include "sync/wire.h"
 
 #include "core/bits.h"
@@ -19,8 +19,8 @@ const char *gs_wire_name(gs_wire wire) {
     return (unsigned)wire < 3 ? names[wire] : "an unknown type"; /* the number may come from another rank */
 }
 
-/* Drop the last `dropped` bits, rounding to nearest even: add half of the last kept place, less the smallest bit if the
- * kept part is even. A carry into the exponent is right: 1.11..1 becomes 10.0. */
+/* Drop the last `dropped` bits, rounding to nearest even: add half a unit in the last kept place, minus the smallest
+ * bit if the kept part is even. A carry into the exponent is correct: 1.11..1 becomes 10.0. */
 static inline uint32_t round_off(uint32_t bits, int dropped) {
     uint32_t half = 1u << (dropped - 1), odd = bits >> dropped & 1;
     return (bits + half - 1 + odd) >> dropped;
@@ -29,7 +29,7 @@ static inline uint32_t round_off(uint32_t bits, int dropped) {
 enum {
     F32_INFINITY = 0x7f800000,
     F16_INFINITY = 0x7c00,
-    F16_QUIET = 0x0200, /* the bit that every NaN made here has: it has a fraction then */
+    F16_QUIET = 0x0200, /* the bit set in every NaN made here, so that its fraction is not 0 */
     BF16_QUIET = 0x0040,
 };
 
@@ -45,16 +45,16 @@ static inline float from_bf16(uint16_t h) {
     return gs_float_of((uint32_t)h << 16);
 }
 
-/* ---- f16: 5 bits of exponent, whose bias is 15 where that of f32 is 127 ---- */
+/* ---- f16: 5 exponent bits with bias 15, where f32 has bias 127 ---- */
 
 enum { REBIAS = (127 - 15) << 10, FIRST_NORMAL = (127 - 14) << 23, TOO_LARGE = (127 + 16) << 23 };
 
 static inline uint16_t to_f16(float f) {
     uint32_t bits = gs_bits_of_float(f), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
     uint32_t normal = round_off(size, 13) - REBIAS;
-    /* 65520 and more round up to 65536, whose bits would be those of infinity; larger ones are capped */
+    /* 65520 and more round up to 65536, whose bits would be infinity's; larger values are capped */
     normal = gs_choose(size >= TOO_LARGE, F16_INFINITY, normal);
-    /* below 2^-14 the last place is 2^-24 whatever the size, as that of an f32 between 1/2 and 1 */
+    /* below 2^-14 the last place is 2^-24 for all magnitudes, as for an f32 between 1/2 and 1 */
     uint32_t small = gs_bits_of_float(gs_float_of(size) + 0.5f) - gs_bits_of_float(0.5f);
     uint32_t nan = F16_INFINITY | F16_QUIET | (size >> 13 & 0x03ff);
     uint32_t number = gs_choose(size < FIRST_NORMAL, small, normal);
@@ -70,12 +70,12 @@ static inline float from_f16(uint16_t h) {
     return gs_float_of(sign | gs_choose(size >= F16_INFINITY, special, number));
 }
 
-/* ---- f16 by the processor: all x86-64 processors since 2013 can do it, and all of arm64 ----
+/* ---- f16 by the processor: all x86-64 processors since 2013 and all arm64 processors can do it ----
  *
- * Several values at once, which gives the same bits as the code above. */
+ * It converts several values at once and gives the same bits as the code above. */
 
 #if defined(__x86_64__)
-/* F16C is older than AVX2 and part of the same level, x86-64-v3; not every compiler lets one ask for it. */
+/* F16C is older than AVX2 and belongs to the same level, x86-64-v3; not every compiler can test for it. */
 #define HAS_F16C __builtin_cpu_supports("avx2")
 #define F16C __attribute__((target("avx,f16c")))
 #define NARROW(x) _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)
@@ -99,7 +99,7 @@ typedef uint16_t halves;
 #endif
 enum { LANES = sizeof(floats) / sizeof(float) };
 
-/* Values in whole vectors; the code above does the rest. */
+/* The number of values in whole vectors; the code above converts the remaining ones. */
 static inline size_t whole(size_t count) {
     return HAS_F16C ? count / LANES * LANES : 0;
 }
@@ -116,7 +116,7 @@ F16C static size_t narrow_vectors(uint16_t *to, float *data, size_t count) {
     return whole(count);
 }
 
-/* add: to what is there. */
+/* add: add to `to`. */
 F16C static inline size_t widen_vectors(float *to, const uint16_t *from, size_t count, bool add) {
     for (size_t i = 0; i < whole(count); i += LANES) {
         halves h;

@@ -21,7 +21,7 @@ static size_t sum_at(const gs_lifetimes *l, int step) {
 
 size_t gs_lifetimes_peak(const gs_lifetimes *l) {
     size_t most = 0;
-    for (size_t i = 0; i < l->count; i++) { /* the sum grows only where one is born, or comes back */
+    for (size_t i = 0; i < l->count; i++) { /* the sum grows only at a birth, or after a gap */
         const size_t first = sum_at(l, l->life[i].born), again = sum_at(l, l->life[i].resume);
         if (first > most) most = first;
         if (again > most) most = again;
@@ -29,7 +29,7 @@ size_t gs_lifetimes_peak(const gs_lifetimes *l) {
     return most;
 }
 
-/* Larger buffers first; of equal ones, the longer-lived. */
+/* Larger buffers first; of equally large ones, the longer-lived. */
 static int by_size(const void *a, const void *b) {
     const gs_lifetime *const *x = a, *const *y = b;
     const int longer = ((*y)->dies - (*y)->born) - ((*x)->dies - (*x)->born);
@@ -37,8 +37,7 @@ static int by_size(const void *a, const void *b) {
     return longer ? longer : *x < *y ? -1 : *x > *y;
 }
 
-/* Earlier buffers first; of those that begin together, the one that stays longest, so that they are released from the
- * top. */
+/* Earlier buffers first; of those born together, the longest-lived first, so that memory is released from the top. */
 static int by_birth(const void *a, const void *b) {
     const gs_lifetime *const *x = a, *const *y = b;
     if ((*x)->born != (*y)->born) return (*x)->born - (*y)->born;
@@ -52,13 +51,13 @@ static int by_place(const void *a, const void *b) {
     return *x < *y ? -1 : *x > *y;
 }
 
-/* The first offset from `at` on where `floats` floats fit between two multiples of `most`. */
+/* The first offset >= `at` where `floats` floats fit between two multiples of `most`. */
 static size_t within_a_part(size_t at, size_t floats, size_t most) {
     const size_t left = most - at % most;
     return floats <= left || left == most ? at : at + left;
 }
 
-/* Place a buffer at the lowest free offset. `busy`: room for the buffers in its way. */
+/* Place a buffer at the lowest free offset. `busy`: room for a list of the buffers in its way. */
 static void place_one(gs_lifetime *l, gs_lifetime *const *placed, size_t count, const gs_lifetime **busy,
                       size_t most) {
     size_t others = 0, at = 0;

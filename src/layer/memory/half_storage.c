@@ -4,13 +4,13 @@
 
 #include "layer/make.h"
 
-/* The activations between layers, by number; those that must be stored alike are joined to sets. */
+/* The activations between layers, by index; activations that must have the same format are joined into sets. */
 typedef struct values {
-    int *leader;  /* of a value: another one of its set, nearer to the first of them; of the first itself */
-    bool *floats; /* of the first: the set is stored in f32 */
-    int *x, *y;   /* by the layer's number; below 0: the layer is not called */
+    int *leader;  /* for each value: another one of its set, nearer to the first one; for the first: itself */
+    bool *floats; /* for the first one: its set is stored in f32 */
+    int *x, *y;   /* indexed by the layer's number; below 0: the layer is not called */
     int count;
-    bool whole; /* with the layers of other stages */
+    bool whole; /* includes the layers of other stages */
 } values;
 
 static int first_of(const values *v, int i) {
@@ -34,7 +34,7 @@ static void join(values *v, int a, int b) {
     v->floats[a] = v->floats[a] || v->floats[b];
 }
 
-/* Statistics over some of the samples begin inside the array: then a sample in 16 bits must fill whole floats. */
+/* Statistics over some of the samples start inside the array, so a 16-bit sample must then fill whole floats. */
 static bool begins_inside_a_float(const gs_layer *l) {
     return l->ops->depends_on_batch && gs_shape_size(l->in) % 2;
 }
@@ -52,7 +52,7 @@ static int through_leaf(values *v, const gs_layer *l, int x) {
 static int through_children(values *v, gs_layer *l, int x) {
     const bool residual = gs_layer_is_residual(l);
     int y = x;
-    if (!residual && !gs_layer_is_sequence(l)) { /* what its layers get is not known */
+    if (!residual && !gs_layer_is_sequence(l)) { /* the inputs of its layers are unknown */
         in_floats(v, x);
         for (int i = 0; i < l->children; i++) join(v, x, through(v, l->child[i], x));
         return x;
@@ -66,7 +66,7 @@ static int through_children(values *v, gs_layer *l, int x) {
     return y;
 }
 
-/* Returns the number of y. */
+/* Returns the index of y. */
 static int through(values *v, gs_layer *l, int x) {
     if (l->fused || (l->other_stage && !v->whole)) return x;
     v->x[l->number] = x;
@@ -81,7 +81,7 @@ static gs_status tell_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* x of a stage is that of its first layer, y that of its last. */
+/* A stage's x is that of its first layer, its y that of its last layer. */
 static void find_ends(values *v, const gs_layer *root) {
     bool first = true;
     for (int i = 0; i < root->children && gs_layer_is_sequence(root); i++) {

@@ -14,7 +14,7 @@ static gs_status look_for_buffers(gs_layer *l, void *found) {
     return GS_OK;
 }
 
-/* One that works in place (positions) changes the y of the unit before it. */
+/* A layer that works in place (positions) changes the y of the preceding unit. */
 static bool begins_unit(const gs_layer *root, int i) {
     bool found = false;
     const gs_layer *c = root->child[i];
@@ -26,7 +26,7 @@ static bool begins_unit(const gs_layer *root, int i) {
 
 int gs_offload_units(gs_layer *root) {
     int count = 0;
-    if (!gs_layer_is_sequence(root)) return 0; /* nobody calls hooks for its layers */
+    if (!gs_layer_is_sequence(root)) return 0; /* its layers' hooks are never called */
     for (int i = 0; i < root->children; i++) {
         if (begins_unit(root, i)) count++;
         root->child[i]->memory.unit = count;
@@ -39,7 +39,7 @@ int gs_offload_units(gs_layer *root) {
 typedef struct leaving {
     gs_lifetimes *lifetimes;
     gs_arena *arena;
-    int end; /* the last step of forward in which it is there */
+    int end; /* the last step of forward in which y is in memory */
 } leaving;
 
 static gs_status leave(gs_layer *l, void *context) {
@@ -48,7 +48,7 @@ static gs_status leave(gs_layer *l, void *context) {
     gs_lifetime *life = &g->lifetimes->life[l->memory.y_buffer];
     if (gs_lifetime_has_gap(life)) return GS_OK; /* backward computes it again */
     life->pause = g->end;
-    life->resume = INT_MAX; /* until gs_offload_plan_fetch says when */
+    life->resume = INT_MAX; /* until gs_offload_plan_fetch sets it */
     g->arena->offloaded_floats[l->memory.y_buffer] = life->floats;
     return GS_OK;
 }

@@ -1,24 +1,24 @@
-/* If operators cannot work outside of the device's memory (cl), --offload activations gives each offloaded y two
- * lifetimes at the same offset, as recompute.h does, and a copy elsewhere in between. They move by units: the layers of
- * the outermost sequence that have something to offload (a y with --offload activations, weights with --offload
- * weights), each with those after it that have nothing or work in place; or its segments.
+/* If operators cannot work outside the device's memory (cl), --offload activations gives each offloaded y two lifetimes
+ * at the same offset, as recompute.h does, and a copy elsewhere in between. Data move in units. A unit is a layer of
+ * the outermost sequence that has something to offload (a y with --offload activations, weights with --offload
+ * weights), with the layers after it that have nothing or work in place; or it is a segment.
  *
- *     forward     unit i | i + 1          | i + 2              | i + 3: others may lie there
- *     its y       made   | read, offload  | still on its way   |
+ *     forward     unit i | i + 1          | i + 2              | i + 3: its memory is free
+ *     its y       made   | read, offload  | still being copied |
  *     backward                              unit i + 2         | i + 1  | i
  *     its y                                 fetched            | read   | read
  *
- * Three units' y are in memory at any time. Those of the last three stay: backward needs them at once. */
+ * The y of three units are in memory at any time. Those of the last three units stay: backward needs them at once. */
 #pragma once
 
 #include "layer/memory/buffer_plan.h"
 
-/* Number the units of the root's children (gs_layer_memory.unit). Returns how many there are. */
+/* Number the units of the root's children (gs_layer_memory.unit). Returns the number of units. */
 int gs_offload_units(gs_layer *root);
 
-/* In gs_layer_bind, when all y have lifetimes and gs_recompute_plan has chosen segments: end the first lifetime of each
- * y to be offloaded, and mark it in arena->offloaded_floats (room for one each, zeros). */
+/* In gs_layer_bind, once all y have lifetimes and gs_recompute_plan has chosen segments: end the first lifetime of each
+ * y to be offloaded, and set its entry in arena->offloaded_floats (one zero for each y). */
 void gs_offload_plan(gs_layer *root, gs_lifetimes *);
 
-/* Backward reaches child i of the root: the y that are fetched from then on return. */
+/* Backward reaches child i of the root: plan the return of the y that are fetched then. */
 void gs_offload_plan_fetch(gs_buffer_plan *, gs_layer *root, int i);

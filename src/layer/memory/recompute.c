@@ -32,7 +32,7 @@ const char *gs_recompute_text(int which, char *text, size_t size) {
 
 /* ---- kinds of layers ---- */
 
-/* Its y is that of the layer before it, or overwrites that. */
+/* Is its y that of the layer before it, or written over that? */
 static bool has_no_y(const gs_layer *l) {
     return l->children == 0 && (l->ops->buffers == GS_VIEW || l->y_over_x);
 }
@@ -51,7 +51,7 @@ static void mark_whole(gs_layer *l) {
 
 static int tail_of(gs_layer *const *child, int first, int end, bool there);
 
-/* True if everything that backward needs of l can be computed without its y. there: its y is kept. */
+/* True if everything that backward needs from l can be computed without its y. there: its y is kept. */
 static bool leaves_y(const gs_layer *l, bool there) {
     if (l->children == 0) return there || !gs_layer_reads_y(l);
     if (gs_layer_is_sequence(l)) return tail_of(l->child, 0, l->children, there) < l->children;
@@ -59,15 +59,15 @@ static bool leaves_y(const gs_layer *l, bool there) {
     return false;
 }
 
-/* The last of children first .. end - 1, from the returned one on, need not compute their y: it is not read, or it is
- * kept. Only the last one; and the one before it if the last one has no y of its own. */
+/* Returns the first of the last children in first .. end - 1 that need not compute their y, because it is not read or
+ * is kept. That is only the last child, and the one before it if the last child has no y of its own. */
 static int tail_of(gs_layer *const *child, int first, int end, bool there) {
     for (int i = end; i > first;) {
         const gs_layer *l = child[--i];
         if (!gs_layer_is_called(l)) continue;
         if (!leaves_y(l, there)) return end;
         if (!has_no_y(l)) return i;
-        there = there && l->ops->buffers == GS_VIEW; /* else it is overwritten, and so was not read */
+        there = there && l->ops->buffers == GS_VIEW; /* otherwise it is overwritten, so it was not read */
     }
     return first;
 }
@@ -81,7 +81,7 @@ static void mark_children(gs_layer *const *child, int first, int end, bool there
         if (gs_layer_is_called(child[i])) mark_inside(child[i], there);
 }
 
-/* Mark what backward reads inside l, but not its y; everything, if the container is not the library's. */
+/* Mark the layers whose y backward reads inside l, except l's own y; mark all if the container is not the library's. */
 static void mark_inside(gs_layer *l, bool there) {
     if (l->children == 0 && (there || !gs_layer_reads_y(l))) return;
     if (!gs_layer_is_sequence(l) && !gs_layer_is_residual(l)) {
@@ -95,12 +95,12 @@ static void mark_inside(gs_layer *l, bool there) {
 
 /* ---- which layers are segments ---- */
 
-/* A layer that works in place, or whose work the one before it may do on some device, belongs to that one. */
+/* A layer that works in place, or that the one before it may fuse on some device, belongs to that one's segment. */
 static bool may_begin(const gs_layer *l) {
     return !l->other_stage && l->ops->buffers != GS_ELEMENT_WISE && !l->ops->fuse_into;
 }
 
-/* Layers with the same number above 0 are meant to be one segment. */
+/* Children with the same number above 0 should form one segment. */
 static int wanted(const gs_layer *root, int i) {
     const gs_layer *l = root->child[i];
     if (root->recompute > 0) return 1 + i / root->recompute;
@@ -108,7 +108,7 @@ static int wanted(const gs_layer *root, int i) {
     return gs_layer_is_residual(l) ? INT_MAX - i : 0;
 }
 
-/* The end of a segment that begins with child `first`. */
+/* The end of a segment that starts with child `first`. */
 static int end_of_segment(const gs_layer *root, int first) {
     int i = first + 1;
     while (i < root->children && !root->child[i]->other_stage &&
@@ -119,20 +119,20 @@ static int end_of_segment(const gs_layer *root, int first) {
 
 typedef struct dropping {
     gs_lifetimes *lifetimes;
-    int end;      /* of the segment, in steps of forward */
-    bool *kept;   /* by number of the buffer: it does not go */
-    size_t count; /* kept, then dropped */
+    int end;      /* the segment's end, in steps of forward */
+    bool *kept;   /* by index of the buffer: it is not dropped */
+    size_t count; /* buffers kept; later, buffers dropped */
 } dropping;
 
-/* Keep the y of the last of these children, in whichever layer's buffer it is; also the one before an element-wise
- * layer, which may pass its x on, as dropout does in evaluation. true: no layer before these must keep its y. */
+/* Keep the y of the last of these children, in whichever layer's buffer it is; also the y before an element-wise layer,
+ * which may pass its x on, as dropout does in evaluation. True: no earlier layer must keep its y. */
 static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     for (int i = end - 1; i >= first; i--) {
         const gs_layer *l = child[i];
         if (!gs_layer_is_called(l) || has_no_y(l)) continue;
         if (gs_layer_is_residual(l) && l->y_over_x) return keep_y(l->child, 0, 1, d);
         if (l->children > 0 && l->ops->buffers == GS_VIEW) {
-            if (!gs_layer_is_sequence(l)) { /* its offset is unknown */
+            if (!gs_layer_is_sequence(l)) { /* where its y is stored is unknown */
                 d->count = 0;
                 return true;
             }
@@ -146,7 +146,7 @@ static bool keep_y(gs_layer *const *child, int first, int end, dropping *d) {
     return false;
 }
 
-/* Free until gs_buffer_plan_rerun says when it is computed again. */
+/* Drop a y until gs_buffer_plan_rerun says when it is computed again. */
 static gs_status drop_y(gs_layer *l, void *context) {
     dropping *d = context;
     if (l->memory.y_buffer < 0 || d->kept[l->memory.y_buffer]) return GS_OK;
@@ -157,8 +157,8 @@ static gs_status drop_y(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Forward's steps come before step 0, in the order of the layers' numbers; a layer's y may exist earlier than needed.
- * The children of an unknown container may have any order. */
+/* Forward's steps come before step 0, in the order of the layers' numbers; a layer's y may be born earlier than needed.
+ * The children of an unknown container may run in any order. */
 static void move_births(gs_layer *l, gs_lifetimes *lifetimes, int born) {
     const bool known = l->children == 0 || gs_layer_is_sequence(l) || gs_layer_is_residual(l);
     gs_lifetime *y = l->memory.y_buffer >= 0 ? &lifetimes->life[l->memory.y_buffer] : NULL;
@@ -178,7 +178,7 @@ static void make_segment(gs_layer *root, gs_lifetimes *lifetimes, bool *kept, in
     dropping d = {lifetimes, next - 1 - all, kept, 0};
     if (end == root->children || root->child[end]->other_stage) return;
     (void)keep_y(root->child, first, end, &d);
-    if (d.count == 0) return; /* its y is the segment's input, or unknown */
+    if (d.count == 0) return; /* the segment's y is its input, or unknown */
     d.count = 0;
     for (int i = first; i < end; i++) (void)gs_layer_walk(root->child[i], drop_y, &d);
     if (d.count == 0) return;
@@ -201,7 +201,7 @@ gs_status gs_recompute_plan(gs_layer *root, gs_lifetimes *lifetimes) {
     return GS_OK;
 }
 
-/* ---- what it costs ---- */
+/* ---- the cost ---- */
 
 static gs_status add_flops(gs_layer *l, void *sum) {
     *(double *)sum += l->memory.rerun == GS_RERUN_WHOLE ? l->flops : 0;

@@ -1,7 +1,7 @@
-/* Activation checkpointing: forward keeps less, and backward computes it again.
+/* Activation checkpointing: forward keeps fewer activations, and backward computes the others again.
  *
- * Some runs of layers of the outermost sequence are segments. A segment keeps only its input x and its output, which is
- * the input of the next layer. When backward reaches a segment, it runs the segment's forward once more, and then the
+ * Some runs of layers in the outermost sequence are segments. A segment keeps only its input x and its output, which is
+ * the input of the next layer. When backward reaches a segment, it runs the segment's forward again, and then the
  * backward of its layers:
  *
  *     forward     x -> [ a . . . ] -> y -> [ b . . . ] -> z -> loss      x, y and z stay; a and b use the same memory
@@ -9,40 +9,40 @@
  *                      [ a . . . ] <-                                    a again, then its backward
  *
  * The second forward gives the same bits: dropout draws the same mask, batch_norm uses the statistics of the first
- * forward, and running statistics are unchanged. Training gives the same weights with and without.
+ * forward, and running statistics are unchanged. Training gives the same weights with and without checkpointing.
  *
- * It costs less than a whole forward. The last layers of a segment are not run again if backward does not read their y:
- * in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run again, since its
- * backward follows its forward directly. A run of layers that keep nothing but input and output is no segment.
+ * Running it costs less than a whole forward. The last layers of a segment are not run again if backward does not read
+ * their y: in "linear, gelu, linear" the second linear is skipped. A segment that ends the model is never run again,
+ * since its backward follows its forward directly. A run of layers that keep only its input and output anyway is not a
+ * segment.
  *
- * Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost" (arXiv 1604.06174, 2016).
- */
+ * Source: Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost" (arXiv 1604.06174, 2016). */
 #pragma once
 
 #include "layer/layer.h"
 #include "layer/memory/arena.h"
 
-/* Which segments (gs_layer.recompute): each K layers of the outermost sequence, with K from 1; or: */
+/* The segments (gs_layer.recompute): each K layers of the outermost sequence, for K from 1; or: */
 enum {
     GS_RECOMPUTE_NONE = 0,
-    GS_RECOMPUTE_ALL = 1,     /* each layer: what lies inside of it is not kept */
-    GS_RECOMPUTE_BLOCKS = -1, /* the blocks of the model's text; a residual in none of them is a block */
+    GS_RECOMPUTE_ALL = 1,     /* each layer: nothing inside it is kept */
+    GS_RECOMPUTE_BLOCKS = -1, /* the blocks of the model's text; a residual outside of them is a block too */
     GS_RECOMPUTE_MOST = 1000000,
 };
 
-/* "none", "all", "blocks", "4". false: it is none of these. */
+/* "none", "all", "blocks", "4". False: none of these. */
 bool gs_recompute_read(const char *text, int *out);
 const char *gs_recompute_text(int, char *text, size_t size);
 
-/* In gs_layer_bind, when all y have lifetimes: set `segment` and `rerun` by root->recompute, and give the y inside
- * segments a gap between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
+/* In gs_layer_bind, once all y have lifetimes: set `segment` and `rerun` according to root->recompute, and give the y
+ * inside segments a gap between their two forwards. Segments do not depend on the device. GS_E_MEMORY. */
 gs_status gs_recompute_plan(gs_layer *root, gs_lifetimes *);
 
-/* Begin the lifetime of each y at the layer's own step of forward; these steps are numbered below 0. */
+/* Begin the lifetime of each y at the layer's own step of forward; these steps have negative numbers. */
 void gs_lifetimes_from_forward(gs_layer *root, gs_lifetimes *);
 
-/* Operations of one sample that backward computes again (gs_layer.flops); for a bound model. */
+/* Operations per sample that backward computes again (gs_layer.flops); for a bound model. */
 double gs_recompute_flops(gs_layer *root);
 
-/* How many segments it has. */
+/* The number of segments. */
 int gs_recompute_segments(const gs_layer *root);
