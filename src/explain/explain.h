@@ -35,9 +35,8 @@ typedef struct gs_difference {
     bool found;
     bool rounded;   /* the bits of an array differ, if only because of rounding */
     uint64_t grown; /* the first step compared only in part, because rounding had grown; 0: none */
-    /* The steps in which A and B diverged: those of their first number that is not finite. 0: one of them did not
-     * diverge, or a difference was found. The comparison ends with the earlier step, where only finite numbers are
-     * compared. */
+    /* The steps in which A and B diverged: those of their first number that is not finite. 0: one did not diverge, or a
+     * difference was found. The comparison ends with the earlier step, where only finite numbers are compared. */
     uint64_t diverged[2];
     uint64_t step;
     int kind;                      /* a gs_digest_kind, or one of the above */
