@@ -54,7 +54,7 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     limit(RLIMIT_CPU, seconds, seconds + 1); /* sends SIGXCPU */
     limit(RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE);
     limit(RLIMIT_CORE, 0, 0);
-    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* a compiler starts others */
+    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* compilers start others */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* it inherits no open files */
@@ -268,7 +268,7 @@ static bool watch(running *r) {
         bool signalled = WIFSIGNALED(status);
         job->end = signalled ? LAB_SIGNAL : LAB_EXITED;
         job->code = signalled ? WTERMSIG(status) : WEXITSTATUS(status);
-        if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time, in several threads */
+        if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time of several threads */
     }
     bool hand_in = job->has_verdict && job->verdict.ended;
     if (hand_in && job->verdict.signal == SIGXCPU) job->end = LAB_TOO_LONG;

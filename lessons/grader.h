@@ -19,7 +19,7 @@ typedef struct lab_grading {
     bool kernels;        /* the file is a lab.cl: also run it under Oclgrind */
     bool json;
     bool unchecked;       /* skip the source checks, to test what the sandbox alone prevents */
-    bool no_program;      /* build no gradsum with the student's functions: for tests of the points only */
+    bool no_program;      /* do not build gradsum with the student's functions: for tests of the points */
     lab_sandbox *sandbox; /* NULL: run it with the rights of the grading user */
     double seconds;       /* time limit of a task */
     const char *seed;     /* the seed of the checks' cases, as decimal text */

@@ -248,7 +248,7 @@ static void refuse_calls(void) {
         REFUSE,
         LOAD(nr),
         WITHOUT(SYS_clone, 0, CLONE_NEWUSER),
-        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages that stay after they are released, without being counted */
+        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages would outlive their release, uncounted */
     };
     static struct sock_filter rules[sizeof first / sizeof *first + 2 * CALLS + 1];
     size_t count = sizeof first / sizeof *first;

@@ -20,7 +20,7 @@ typedef struct task_jobs {
     int count, task[LAB_TASKS];
     lab_job job[LAB_TASKS];
     char number[LAB_TASKS][16], checker[4200], program[4200];
-    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the same file, as seen inside the sandbox */
+    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the same file, inside the sandbox */
     const char *command[LAB_TASKS][LAB_SANDBOX_WORDS + SIMULATOR + 8];
     char seed[40];
     char *environment[5], *for_checker[6]; /* for the hand-in; the same with the seed */
@@ -106,7 +106,7 @@ static bool read_finding(const char *log, char *text, size_t size) {
         const char *begin = line + strspn(line, " \t\n");
         int length = (int)strcspn(begin, "\n");
         bool place = strncmp(begin, "At line", 7) == 0;
-        if (*text && length > 0 && begin == line) break; /* the next finding; this one's lines are indented */
+        if (*text && length > 0 && begin == line) break; /* the next finding; this one is indented */
         if (length == 0 || (*text && !place)) continue;
         size_t used = strlen(text);
         const char *join = places > 0 ? ", and a" : used > 0 ? ". A" : "";

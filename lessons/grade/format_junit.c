@@ -15,7 +15,7 @@ void gs_xml_text(FILE *out, const char *text) {
                            : *text == '>'  ? "&gt;"
                            : *text == '"'  ? "&quot;"
                            : *text == '\'' ? "&apos;"
-                           : *text == '\n' ? "&#10;" /* unescaped, an attribute would turn it into a space */
+                           : *text == '\n' ? "&#10;" /* unescaped, an attribute would make it a space */
                            : *text == '\t' ? "&#9;"
                                            : NULL;
         if (name)

@@ -10,11 +10,11 @@
 typedef struct gs_hand_in {
     int who;           /* the student's number, because several students may have the same name */
     char *student;     /* the folder's name */
-    char lab[3];       /* "07"; "" if a student has handed in nothing */
+    char lab[3];       /* "07"; "" if the student handed in nothing */
     char *path;        /* the file's path */
     int attempt;       /* 1 for "lab-07-1.c" and "lab-07 (1).c": the newest is graded */
     char problem[400]; /* why it cannot be graded, or "" */
-    char others[200];  /* in a student's first one: "x.c, notes.txt", files that belong to no lab; or "" */
+    char others[200];  /* in a student's first one: "x.c, notes.txt", files that belong to no lab; else "" */
 } gs_hand_in;
 
 typedef struct gs_hand_ins {

@@ -149,7 +149,7 @@ void gs_stop_on_signals(void);
 /* On SIGUSR1, which a job scheduler sends before a job's time runs out, write a checkpoint and continue the run. */
 void gs_checkpoint_on_signal(void);
 
-/* Print the object as one line, and free it. */
+/* Print the object on one line, and free it. */
 void gs_json_print(struct cJSON *);
 
 /* Calls fflush(stdout), but turns a closed pipe into a request to stop instead of SIGPIPE. */

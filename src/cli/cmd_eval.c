@@ -241,8 +241,8 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
  * What the page's script (src/page/eval.js) reads:
  *
  *     version, command, load, data, workers; samples, classes, accuracy, top5 (or null), loss
- *     names      of the classes; [] where they have only numbers
- *     confusion  [[label, taken, samples]]   where there are some
+ *     names      the classes'; [] if they have only numbers
+ *     confusion  [[label, taken, samples]]   for counts above 0
  *     worst      [{sample, label, taken, loss (null: infinite), sure,
  *                  picture: {h, w, c: 1 or 3, bytes: base64 of (c, h, w)}, or null}]
  */

@@ -46,7 +46,7 @@ static bool may_bind(const gs_launch *l) {
     return !bind || strcmp(bind, "none") != 0;
 }
 
-/* "auto: shm where it works, else gloo; shm: shared memory; ..." */
+/* "auto: shm if it works, else gloo; shm: shared memory; ..." */
 static const char *transport_help(char *text, size_t size) {
     text[0] = '\0';
     for (const gs_process_transport *t = gs_process_transports; t->name; t++)

@@ -148,7 +148,7 @@ static gs_status measure_all(rank *r, int number) {
     const table *t = r->t;
     GS_TRY(connect(r, number));
     GS_TRY(gs_comm_barrier(r->comm));
-    signals(SIG_UNBLOCK); /* the folder has been removed */
+    signals(SIG_UNBLOCK); /* only now that the folder has been removed */
     if (t->bind) gs_cores_bind_share(number, t->ranks);
     GS_TRY(GS_NEW(r->data, sizes[SIZES - 1], "%zu floats", sizes[SIZES - 1]));
     GS_TRY(gs_sync_create(t->scheme[0], r->comm, sizes[SIZES - 1], &r->sync));

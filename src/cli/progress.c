@@ -176,7 +176,7 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
 
 /* ---- the start: options other than the defaults ---- */
 
-/* Printed if there is a rule, a warm-up or a schedule. */
+/* Print the learning rates if there is a rule, a warm-up or a schedule. */
 static void print_rates(const gs_settings *s, const gs_worker *w) {
     const gs_lr_rates *c = &w->rates;
     const gs_lr_plan *p = &c->plan;

@@ -122,7 +122,7 @@ gs_status gs_find_resumed_run(gs_settings *s, const gs_option *options, int argc
 }
 
 void gs_resumed_run_free(gs_resumed_run *t) {
-    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it failed before the run took over */
+    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it failed before the run took them over */
     gs_comm_free(t->processes);
     gs_state_free(t->state);
     free(t->file);

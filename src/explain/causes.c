@@ -21,8 +21,8 @@ typedef struct mismatch {
     const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
     double passes;                      /* passes of a rank of A over its samples, by A's options */
     double workers;                     /* the workers of A that have samples of their own */
-    gs_sketch mine, right;              /* the array that differs: in A, on that rank if each has it; in B */
-    double ratio;                       /* of A's array or number to B's; NaN: A's is no multiple of B's */
+    gs_sketch mine, right;              /* the differing array: in A (on that rank if each has it), in B */
+    double ratio;                       /* A's array or number over B's; NaN: A's is not a multiple */
 } mismatch;
 
 /* Give the difference this cause and this sentence. Returns true, so that a match can return the call's result. */
@@ -556,7 +556,7 @@ static bool name_passes(const mismatch *c, const shares *s, int passes) {
                 first % passes, first / passes, lost > 1 ? ", among others," : "");
 }
 
-/* Does another rank hold the right sum? A stage holds only the sums of its own layers. */
+/* Does another rank hold the right sum? A stage holds only its own layers' sums. */
 static bool another_is_right(const mismatch *c) {
     for (int r = 0; r < c->a->workers; r++)
         if (!c->d->rank[r] && gs_digest_rank_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;

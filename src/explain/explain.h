@@ -42,11 +42,11 @@ typedef struct gs_difference {
     int kind;                      /* a gs_digest_kind, or one of the above */
     int number;                    /* the layer or parameter, depending on the kind */
     int part;                      /* for weights: 1 is a borrowed copy */
-    bool rank[GS_DIGEST_RANKS];    /* [rank of A] shows the difference; all false: only their sum shows it */
+    bool rank[GS_DIGEST_RANKS];    /* by A's rank: it shows the difference; all false: only the sum does */
     double relative;               /* difference| / |B's array or number| */
     double allowed;                /* the tolerance for `relative`; 0: both runs are exact */
     const char *cause;             /* the cause's name: "summed twice" */
-    char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; where is "" without a layer */
+    char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; `where` may be "" */
     char sentence[512];            /* explains the cause */
 } gs_difference;
 

@@ -81,7 +81,7 @@ function pipeline() {
     'Lines are messages: activations to the next stage, gradients back to the one before. Where a row is empty, the worker waits. The wait at the beginning and at the end is the bubble; more micro-batches make it a smaller share.'];
 }
 
-/* The n-th message from a to b is the n-th that b receives from a. */
+/* The n-th message that a sends to b is the n-th that b receives from a. */
 function arrows(p, middle) {
   const waiting = new Map();
   for (const s of spans.filter((m) => m.kind === KIND.send)) {

@@ -75,7 +75,7 @@ typedef struct gs_logged {
     struct cJSON *run; /* run.json; NULL if it cannot be read */
     gs_logged_table steps, epochs, workers;
     gs_logged_trace trace;
-    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* a sentence for each part that is incomplete */
+    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* a sentence for each incomplete part */
     int notes;
 } gs_logged;
 

@@ -235,7 +235,7 @@ static void look_for_hanging(gs_attempt *a) {
     gs_launch_processes *p = &a->processes;
     const double now = gs_awake_seconds();
     if (a->failed >= 0 || a->stopped_by || p->running == p->launch->size) return;
-    if (p->shared->elastic && !gs_elastic_is_ending(p)) return; /* the other ranks notice it */
+    if (p->shared->elastic && !gs_elastic_is_ending(p)) return; /* the other ranks notice a hanging one */
     for (int i = 0; i < p->launch->size && a->failed < 0; i++) {
         gs_launch_child *c = &p->child[i];
         if (!is_stopped(c)) {
@@ -295,7 +295,7 @@ void gs_launch_suspend(void) {
 
 static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
-    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z, which reaches only the launcher; a checkpoint */
+    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z reaches only the launcher; a checkpoint */
         send_all(a, number);
         if (number == SIGTSTP) gs_launch_suspend();
         if (number == SIGTSTP) send_all(a, SIGCONT);

@@ -236,8 +236,8 @@ int gs_exit_status(const char *command, gs_status status) {
     fflush(stdout);
     gs_show_activity(NULL, 0, NULL);
     snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
-    const bool stopped = status == GS_E_INTERRUPTED;                        /* because another has failed */
-    if (!(said && (usage || stopped))) gs_print_sentence(stderr, sentence); /* once, not by each process */
+    const bool stopped = status == GS_E_INTERRUPTED;                        /* another rank has failed */
+    if (!(said && (usage || stopped))) gs_print_sentence(stderr, sentence); /* only one process prints it */
     bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
     gs_rendezvous r;
     if (awaited && gs_rendezvous_from_environment(&r) == GS_OK && (!told || r.nodes > 1))

@@ -114,7 +114,7 @@ static gs_status create(const gs_settings *settings, int workers, traced *l) {
     l->settings.layout = gs_layout_text(&l->layout, l->name);
     GS_TRY(gs_layout_settled(&l->settings, workers, &l->memory, &l->plan));
     GS_TRY(run(l));
-    if (!l->settings.model) l->settings.model = l->memory.settings.model; /* the usual one, or --load's */
+    if (!l->settings.model) l->settings.model = l->memory.settings.model; /* the default, or --load's */
     GS_TRY(name_layers(l));
     l->start = INFINITY;
     l->end = -INFINITY;
@@ -484,7 +484,7 @@ static void show_pipeline(const traced *s) {
         char label[PLACE];
         const gs_rank_timeline *p = &s->part[r];
         double computed = s->start;
-        const gs_span *t = NULL; /* spans are painted by kind: in a shared cell backward hides forward */
+        const gs_span *t = NULL; /* painted by kind: in a shared cell, backward hides forward */
         paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_DATA, 'l');
         paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_UPDATE, 'u');
         while ((t = next_span(p, t, GS_SPAN_STAGE_BACKWARD, -1))) computed = fmax(computed, t->end);
@@ -557,7 +557,7 @@ static void show_zero(const traced *s) {
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
     static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_collective */
     for (size_t i = 0; i < gs_layer_count(s->divided->net); i++) {
-        if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell backward hides forward */
+        if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell, backward hides forward */
         paint_spans(l, p, GS_SPAN_FORWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
         paint_spans(l, p, GS_SPAN_BACKWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
     }
@@ -735,7 +735,7 @@ static void add_facts(cJSON *o, const traced *l) {
 static cJSON *json_of_layout(const traced *l) {
     const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
-    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the run has read it */
+    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* a valid name */
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind].name), GS_FIELD("layout", l->name),
         GS_FIELD("model", gs_model_named(l->settings.model) ? l->settings.model : "a model of your own"),

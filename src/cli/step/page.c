@@ -91,7 +91,7 @@ typedef struct page {
     size_t room;
 } page;
 
-enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars of a whole gradient, and of a chunk */
+enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars of a whole gradient; of a chunk, at least */
 
 /* ---- numbers ---- */
 

@@ -25,7 +25,7 @@ static int compare_sizes(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Cut the array wherever a message or a part begins or ends. */
+/* Cut the array wherever a message or a part of a sum begins or ends. */
 static gs_status find_chunks(gs_step_record *s) {
     size_t room = 1, used = 0, unique = 0;
     for (int i = 0; i < s->count; i++) room += (size_t)s->events[i].count + 1;
