@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which part of a layout is shown: the first of these that the layout contains. */
+/* What to show of a layout: the first of these kinds that it contains. */
 typedef enum kind { PIPELINE, TENSOR, ZERO } kind;
 
 typedef struct traced {
@@ -35,7 +35,7 @@ typedef struct traced {
     gs_rank_timeline *part; /* indexed by worker */
     bool whole;             /* no span was lost */
     gs_result result;
-    double start, end; /* of the traced step, the earliest and latest time of any worker */
+    double start, end; /* of the traced step, over all workers */
 } traced;
 
 /* A worker's next span of one kind after `s` (NULL: its first span); index -1: any. Returns NULL if there is none. */

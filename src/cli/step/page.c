@@ -183,7 +183,7 @@ static void add_message(page *p, cJSON *messages, const gs_step_record *t, const
     cJSON_AddItemToArray(messages, m);
 }
 
-/* Add every sender's first message, then every second one, and so on: messages that could travel at the same time. */
+/* Add every sender's first message, then their second messages, and so on: these could travel at the same time. */
 static void add_messages(page *p, cJSON *messages, const gs_step_record *t) {
     int left = 0;
     for (int i = 0; i < t->count; i++) left += t->events[i].to >= 0;
