@@ -52,6 +52,6 @@ typedef struct lab_time {
     double cpu, asleep, clock;
 } lab_time;
 
-/* Has a command run too long? CPU time reveals a loop. A process that waits uses none, although it could. A process
- * that is only waiting for a processor does neither. */
+/* Has a command run too long? A loop is recognised by its CPU time, a wait by using no CPU time although it could. A
+ * process that is waiting for a processor shows neither. */
 bool lab_is_too_long(const lab_limits *, const lab_time *);

@@ -11,7 +11,7 @@ enum { LAB_TASKS = 12 /* the most tasks in a lab */, LAB_TEXT = 2400 };
 typedef struct lab_grading {
     const char *lab;     /* "07" */
     const char *title;   /* "all-reduce" */
-    const char *source;  /* the lab's title: "all-reduce" */
+    const char *source;  /* the student's lab.c or lab.cl */
     const char *given;   /* the handed-out file */
     const char *folder;  /* where the program is built */
     const char *checker; /* the checker program */

@@ -75,8 +75,8 @@ const char *lab_hint_of_failure(void); /* the last hint, or "" */
 enum { LAB_RANKS = 16 /* the most ranks in one lab_run_ranks */ };
 
 /* Runs `body` as ranks 0 .. ranks-1: threads with one comm each, in checking mode, that wait at most LAB_WAIT seconds
- * for each other. The message is that of the first rank that failed by itself, not because another rank failed: "rank
- * 2: ...". */
+ * for each other. The message is that of the first rank that failed by itself, not because of another rank: "rank 2:
+ * ...". */
 enum { LAB_WAIT = 8 };
 gs_status lab_run_ranks(int ranks, gs_status (*body)(gs_comm *, void *context), void *context);
 

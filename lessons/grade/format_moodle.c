@@ -31,7 +31,7 @@ static void print_feedback(FILE *out, const char *text, bool last) {
 static void student(FILE *out, const gs_labs *labs, const cJSON *marks) {
     const char *name = gs_mark_text(marks->child, "student"), *end = strstr(name, "_assignsubmission_");
     char participant
-        [64]; /* Moodle's own worksheet names the folder "Jane Doe_123_assignsubmission_file" after it */
+        [64]; /* Moodle's worksheet identifies the folder "Jane Doe_123_assignsubmission_file" by this */
     while (end && end > name && end[-1] != '_') end--;
     if (end)
         snprintf(participant, sizeof participant, "Participant %.*s", (int)strspn(end, "0123456789"), end);

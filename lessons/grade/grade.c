@@ -66,7 +66,7 @@ typedef struct student {
 
 static void add_mark(const student *s, cJSON *mark) {
     cJSON *all = cJSON_CreateObject(), *item;
-    char name[4 * 255 + 1]; /* the student's name, on the line before the result */
+    char name[4 * 255 + 1]; /* the student's name on one line, shown before the result */
     cJSON_AddStringToObject(all, "student", gs_printable_into(name, sizeof name, s->first->student, ""));
     while ((item = mark->child))
         cJSON_AddItemToObject(all, item->string, cJSON_DetachItemViaPointer(mark, item));

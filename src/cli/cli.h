@@ -46,7 +46,7 @@ extern const gs_command gs_commands[]; /* ends with an entry whose name is NULL 
 
 /* ---- options.c ---- */
 
-enum { GS_OPTIONS_MOST = 96 }; /* options in one table, including its end */
+enum { GS_OPTIONS_MOST = 96 }; /* options in one table */
 
 /* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help or -h
  * anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most similar one), a

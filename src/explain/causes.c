@@ -736,7 +736,7 @@ static bool name_gone(const mismatch *c) {
                 "earlier gradients are gone: vectors were not restored after step %" PRIu64, c->a->first - 1);
 }
 
-/* Does the optimiser have a single moment, like Lion? m = beta2 m + (1 - beta2) g, uncorrected. (Adam's has beta1.) */
+/* Is there only one moment, as in Lion? m = beta2 m + (1 - beta2) g, not bias-corrected. Adam's first uses beta1. */
 static bool has_one_moment(const mismatch *c) {
     const gs_optimizer_ops *ops = optimizer_of(c);
     return ops && !ops->vector[1] && gs_digests_number(c->b, "beta2") > 0;

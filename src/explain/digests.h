@@ -12,7 +12,7 @@ typedef struct gs_digest_row {
 
 /* One rank's record of a step. */
 typedef struct gs_digest_of_step {
-    size_t first, rows; /* indexes into gs_digest_rank.row */
+    size_t first, rows; /* the step's rows in gs_digest_rank.row */
     gs_digest_score score;
 } gs_digest_of_step;
 

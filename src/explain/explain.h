@@ -43,7 +43,7 @@ typedef struct gs_difference {
     int number;                    /* the layer or parameter, depending on the kind */
     int part;                      /* for weights: 1 is a borrowed copy */
     bool rank[GS_DIGEST_RANKS];    /* by A's rank: it shows the difference; all false: only the sum does */
-    double relative;               /* difference| / |B's array or number| */
+    double relative;               /* |difference| / |B's array or number| */
     double allowed;                /* the tolerance for `relative`; 0: both runs are exact */
     const char *cause;             /* the cause's name: "summed twice" */
     char quantity[64], where[160]; /* "summed dw", "5.weight (linear)"; `where` may be "" */

@@ -480,7 +480,7 @@ typedef struct gs_restarts {
     gs_launch attempt;
     int done;     /* restarts so far */
     bool idle;    /* the previous attempt completed no step */
-    bool ours;    /* completed a step, or the command resumes: the checkpoints are this run's */
+    bool ours;    /* an attempt completed a step, or the command resumes: the checkpoints are this run's */
     char **words; /* the command of this attempt; NULL: the first attempt's */
     char log[FOLDER], digest[FOLDER]; /* this attempt's folders */
 } gs_restarts;
