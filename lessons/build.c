@@ -1,5 +1,5 @@
-/* From the student's file to a program: preprocess, check, compile, check again, link. Whatever reads the file runs in
- * the sandbox, if there is one. */
+/* Turns the student's file into a program: preprocess, check, compile, check again, link. Every command that reads the
+ * file runs in the sandbox, if there is one. */
 #include "grader.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "source_check.h"
 
-enum { MOST_SOURCE = 1 << 20 /* bytes of a hand-written file */ };
+enum { MOST_SOURCE = 1 << 20 /* the most bytes of a hand-written file */ };
 
 static const lab_limits COMPILING = {60, (size_t)2 << 30, 1 << 20};
 
@@ -26,7 +26,7 @@ gs_status lab_check_source(const char *path) {
     return GS_OK;
 }
 
-/* Paths as the command sees them. */
+/* These functions return paths as the command sees them. */
 static const char *source_of(const lab_grading *g) {
     static char path[4200];
     const char *slash = strrchr(g->source, '/');
@@ -39,7 +39,7 @@ static const char *folder_of(const lab_grading *g) {
     return g->sandbox ? "/work" : g->folder;
 }
 
-/* Runs a command from the environment on the student's file; `messages` is its output. */
+/* Runs a command from the environment on the student's file; `messages` receives its output. */
 static gs_status run_command(const lab_grading *g, const char *variable, bool inside, bool *worked,
                              char **messages) {
     const char *text = getenv(variable), *words[LAB_SANDBOX_WORDS + 8];
@@ -58,7 +58,7 @@ static gs_status run_command(const lab_grading *g, const char *variable, bool in
     return GS_OK;
 }
 
-/* A whole file; NULL if there is none, or if it is not text: a zero byte would hide the rest of it. */
+/* Reads a whole file; NULL if it does not exist, or is not text: a zero byte would hide the rest of the file. */
 static char *text_in(const char *path) {
     enum { MOST = 64 << 20 };
     FILE *f;
@@ -72,14 +72,14 @@ static char *text_in(const char *path) {
     return NULL;
 }
 
-/* A file of the folder, written by the compiler or nm. */
+/* Reads a file in the folder, written by the compiler or nm. */
 static char *text_of(const lab_grading *g, const char *name) {
     char path[4200];
     snprintf(path, sizeof path, "%s/%s", g->folder, name);
     return text_in(path);
 }
 
-/* Runs one of the commands; the caller checks the texts that it has left. False: grade->problem is set. */
+/* Runs one of the commands; the caller checks the texts that it wrote. False: grade->problem is set. */
 static gs_status step(const lab_grading *g, lab_grade *grade, const char *variable, bool inside,
                       const char *problem, bool *worked) {
     char *messages;
@@ -94,7 +94,7 @@ static gs_status step(const lab_grading *g, lab_grade *grade, const char *variab
     return GS_OK;
 }
 
-/* Checks a text that a command has left. Returns true if it is acceptable. */
+/* Checks a text that a command wrote. Returns true if it is acceptable. */
 static bool accept(lab_grade *grade, char *text, const char *wrong) {
     if (!text) wrong = "a text to look at is missing, or has a zero byte in it";
     if (wrong) snprintf(grade->problem, sizeof grade->problem, "%s", wrong);

@@ -1,5 +1,5 @@
-/* What a hand-in changes outside the blanks. Changes are allowed: an #include, or a function that a blank calls. They
- * are shown, so that readers of hand-ins need not look for them. */
+/* Finds what a hand-in changes outside the blanks. Changes are allowed, for instance an #include, or a function that a
+ * blank calls. They are shown, so that readers of hand-ins need not search for them. */
 #include "grader.h"
 
 #include <ctype.h>
@@ -9,8 +9,8 @@
 
 enum { LINE = 2000, SHOWN = 12 /* lines */ };
 
-/* Writes a file without the text between the markers "task 7.1:" and "end of task 7.1", and without empty lines. The
- * comment at the start of a blank is ignored, as are another system's line ends and a byte order mark. */
+/* Writes a file without the text between the markers "task 7.1:" and "end of task 7.1", and without empty lines.
+ * Ignores the comment at the start of a blank, another system's line ends, and a byte order mark. */
 static gs_status write_outside(const char *path, const char *to) {
     char line[LINE];
     bool blank = false;
@@ -28,7 +28,7 @@ static gs_status write_outside(const char *path, const char *to) {
     return good ? GS_OK : gs_fail(GS_E_FILE, "cannot compare %s with the file that was handed out", path);
 }
 
-/* Shows the first of diff's lines "> x" and "< x" as "+ x" and "- x". */
+/* Shows the first lines of diff's output, "> x" and "< x", as "+ x" and "- x". */
 static void shorten(const char *diff, char *text, size_t size) {
     size_t used = 0;
     int lines = 0;

@@ -1,10 +1,10 @@
 /* The program that checks a lab:
  *
- *     checker TASK SOURCE COMMAND...     check the task; COMMAND starts a process of the hand-in, SOURCE is its text
+ *     checker TASK SOURCE COMMAND...     check the task; COMMAND starts a hand-in process, SOURCE is the student's text
  *
- * No code in this process comes from a student. The check runs in a thread; each thread that calls a student's function
- * gets a separate hand-in process, so that ranks share no memory. Only the first thread starts them, since it lives as
- * long as they do. Without a grader the verdict is printed.
+ * None of a student's code runs in this process. The check runs in a thread; each thread that calls a student's
+ * function gets its own hand-in process, so that ranks share no memory. Only the first thread starts those processes,
+ * because it lives as long as they do. Without a grader, the verdict is printed.
  */
 #include "lab.h"
 
@@ -25,25 +25,25 @@
 extern char **environ;
 
 enum {
-    PATIENCE_MS = 15000, /* for a hand-in that has closed its wire, perhaps to print a long report */
-    MOST_STARTS = 10     /* of a hand-in that ends before its main */
+    PATIENCE_MS = 15000, /* for a hand-in that has closed its connection, perhaps to print a long report */
+    MOST_STARTS = 10     /* attempts to start a hand-in that ends before its main */
 };
 
 typedef struct process {
-    lab_wire wire; /* first, so that a wire is also its process */
+    lab_wire wire; /* first, so that a pointer to the wire is also one to its process */
     pid_t pid;
-    bool taken; /* by a thread */
+    bool taken; /* a thread uses it */
 } process;
 
-static char **command; /* starts a hand-in */
+static char **command; /* the command that starts a hand-in */
 static const lab_task *task;
-static lab_verdict verdict; /* starts with the grader's word */
+static lab_verdict verdict; /* begins with the grader's word */
 static int listener = -1;   /* the grader's socket, or -1 */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static process *processes[LAB_MOST_RANKS];
-static int process_count, wanted; /* the number of processes, and the number required */
+static int process_count, wanted; /* processes started, and processes requested */
 static bool finished;
 
 /* ---- the verdict ---- */
@@ -61,14 +61,14 @@ static _Noreturn void send_verdict(void) {
 }
 
 void lab_wire_blank(const char *number) {
-    pthread_mutex_lock(&lock); /* never unlocked: the first one ends the process */
+    pthread_mutex_lock(&lock); /* never unlocked: the first thread to get here ends the process */
     verdict.passed = 0;
     snprintf(verdict.blank, sizeof verdict.blank, "%s", number);
     snprintf(verdict.message, sizeof verdict.message, "not written yet: task %s", verdict.blank);
     send_verdict();
 }
 
-/* ---- processes of the hand-in ---- */
+/* ---- hand-in processes ---- */
 
 _Noreturn void lab_wire_lost(lab_wire *w, const char *why) {
     process *p = (process *)w;
@@ -83,13 +83,13 @@ _Noreturn void lab_wire_lost(lab_wire *w, const char *why) {
     verdict.ended = 1;
     verdict.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     verdict.code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (verdict.code > 128) verdict.signal = verdict.code - 128; /* the status of one in a sandbox */
+    if (verdict.code > 128) verdict.signal = verdict.code - 128; /* how a sandbox reports a signal */
     snprintf(verdict.message, sizeof verdict.message, "%s", why);
     snprintf(verdict.called, sizeof verdict.called, "%s", w->called);
     send_verdict();
 }
 
-/* posix_spawn skips what OpenBLAS would do before a fork. */
+/* posix_spawn avoids what OpenBLAS would do before a fork. */
 static process *spawn(void) {
     int ends[2];
     process *p = calloc(1, sizeof *p);
@@ -107,7 +107,7 @@ static process *spawn(void) {
     return p;
 }
 
-/* A process that ends before its main has run no student's code: the machine or the sanitizer is to blame. */
+/* A process that ends before its main has run none of the student's code: the machine or the sanitizer is to blame. */
 static process *start(void) {
     for (int starts = 1;; starts++) {
         process *p = spawn();
@@ -126,7 +126,7 @@ static process *start(void) {
     }
 }
 
-static pthread_key_t key; /* the process that a thread uses */
+static pthread_key_t key; /* each thread's own process */
 
 static void give_back(void *taken) {
     pthread_mutex_lock(&lock);
@@ -156,7 +156,7 @@ lab_wire *lab_wire_here(void) {
     return &mine->wire;
 }
 
-/* Runs LeakSanitizer in each of them. */
+/* Runs LeakSanitizer in every hand-in process. */
 static bool look_for_leaks(void) {
     bool found = false;
     for (int i = 0; i < process_count; i++) found = lab_wire_leaks(&processes[i]->wire) || found;
@@ -182,7 +182,7 @@ static void serve_starts(void) {
     pthread_mutex_lock(&lock);
     while (!finished) {
         while (process_count < wanted) {
-            pthread_mutex_unlock(&lock); /* no other thread adds to the list */
+            pthread_mutex_unlock(&lock); /* no other thread adds to the list any more */
             process *p = start();
             pthread_mutex_lock(&lock);
             processes[process_count++] = p;
@@ -193,7 +193,7 @@ static void serve_starts(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A kernel cannot call back: a blank of lab.cl is recognised by its text, lab_blank(4.2). */
+/* A kernel cannot call lab_blank, so a blank in lab.cl is recognised by its text, lab_blank(4.2). */
 static void look_for_blank_in_kernels(const char *source) {
     char line[1024], text[40];
     size_t length = strlen(source);

@@ -20,8 +20,8 @@
 #include "core/clock.h"
 
 enum {
-    AT_ONCE = 8,             /* commands at a time, at most */
-    KEPT = 64 << 10,         /* bytes of the output that are kept: the last ones */
+    AT_ONCE = 8,             /* the most commands that run at the same time */
+    KEPT = 64 << 10,         /* the most bytes of output that are kept, from its end */
     LARGEST_FILE = 64 << 20, /* bytes that a command may write to one file */
     POLL_MS = 20
 };
@@ -32,7 +32,7 @@ typedef struct running {
     int output, verdict; /* our ends; -1: closed */
     size_t kept, printed;
     char word[LAB_WORD];
-    double started, looked; /* start time; time of the last check */
+    double started, looked; /* when it started, and when it was last checked */
     lab_time time;
     bool killed; /* job->end says why */
 } running;
@@ -51,13 +51,13 @@ static void become(const lab_job *job, int output, int verdict, pid_t parent) {
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(127);
     rlim_t seconds = (rlim_t)(job->limits.seconds + 1);
-    limit(RLIMIT_CPU, seconds, seconds + 1); /* SIGXCPU */
+    limit(RLIMIT_CPU, seconds, seconds + 1); /* sends SIGXCPU */
     limit(RLIMIT_FSIZE, LARGEST_FILE, LARGEST_FILE);
     limit(RLIMIT_CORE, 0, 0);
-    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* a compiler starts others */
+    if (!job->judged) limit(RLIMIT_AS, job->limits.memory, job->limits.memory); /* compilers start others */
     for (char *const *e = job->environment; e && *e; e++) putenv(*e);
     char text[16];
-    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* it inherits no open files, */
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* it inherits no open files */
     if (job->judged) {                        /* except the socket for its verdict */
         fcntl(verdict, F_SETFD, 0);
         snprintf(text, sizeof text, "%d", verdict);
@@ -94,7 +94,7 @@ static gs_status start(running *r, lab_job *job) {
     r->output = output[0];
     r->verdict = verdict[0];
     if (pid > 0) {
-        setpgid(pid, pid); /* in both processes: it does not matter which one is first */
+        setpgid(pid, pid); /* in both processes, because either may run first */
         return GS_OK;
     }
     shut(&r->output);
@@ -109,7 +109,7 @@ static void stop(running *r, lab_end why) {
     kill(-r->pid, SIGKILL);
 }
 
-/* Processes that have left their group become our children when their parents end (PR_SET_CHILD_SUBREAPER). */
+/* Processes that left their group become our children when their parents end (PR_SET_CHILD_SUBREAPER). */
 static void end_orphans(void) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
@@ -127,7 +127,7 @@ static void end_orphans(void) {
 
 /* ---- watching ---- */
 
-/* Keeps the last KEPT bytes: the important part of a crash comes at the end. */
+/* Keeps the last KEPT bytes, because the important part of a crash report comes at the end. */
 static void keep(running *r, const char *text, size_t count) {
     char *kept = r->job->output;
     r->printed += count;
@@ -142,7 +142,7 @@ static void keep(running *r, const char *text, size_t count) {
     kept[r->kept] = '\0';
 }
 
-/* Reads only one buffer at a time: a pipe that is never empty must not keep this process from checking the time. */
+/* Reads only one buffer at a time: a pipe that is never empty must not keep this process from its time checks. */
 static void read_output(running *r) {
     char text[KEPT / 4];
     for (int i = 0; i < 8 && r->output >= 0; i++) {
@@ -165,19 +165,19 @@ static void read_verdict(running *r) {
         r->job->verdict = v;
         r->job->has_verdict = true;
     }
-    shut(&r->verdict); /* one verdict, the first */
+    shut(&r->verdict); /* only the first verdict counts */
 }
 
-/* The resources of a process, including all processes that it has started. */
+/* The resources that a process uses, including all processes that it started. */
 typedef struct use {
     size_t memory; /* bytes */
     double cpu;    /* seconds */
-    bool awake;    /* a thread computes, or waits for a processor or a disk */
+    bool awake;    /* a thread is computing, or waiting for a processor or a disk */
 } use;
 
 static void add_use(pid_t pid, int depth, use *u);
 
-/* Adds the children of one thread. */
+/* Adds the use of one thread's children. */
 static void add_children(const char *children, int depth, use *u) {
     int child;
     FILE *f = fopen(children, "r");
@@ -185,7 +185,7 @@ static void add_children(const char *children, int depth, use *u) {
     if (f) fclose(f);
 }
 
-/* The text after the name in a "stat" file of /proc; NULL: it can no longer be read. */
+/* The text after the name in a /proc "stat" file; NULL: the file can no longer be read. */
 static const char *read_stat(const char *path, char *line, int size) {
     FILE *f = fopen(path, "r");
     const char *name_end = f && fgets(line, size, f) ? strrchr(line, ')') : NULL;
@@ -202,7 +202,7 @@ static void add_thread(pid_t pid, const char *thread, int depth, use *u) {
     add_children(path, depth + 1, u);
 }
 
-/* A process that can no longer be read counts nothing; one nested too deeply counts as too large. */
+/* A process that can no longer be read counts as nothing; one nested too deeply counts as too large. */
 static void add_use(pid_t pid, int depth, use *u) {
     enum { DEEPEST = 64 };
     if (depth > DEEPEST) {
@@ -235,9 +235,9 @@ bool lab_is_too_long(const lab_limits *limits, const lab_time *t) {
            t->clock > LAB_BY_THE_CLOCK * limits->seconds;
 }
 
-/* A check is a snapshot: it may find two processes that talk to each other both asleep. So a sleep is a time in which
- * no check has found a thread awake, and no CPU time was used. Long gaps between checks do not count, since this
- * process then had to wait for a processor itself. */
+/* Each look is a snapshot, and may find two processes that talk to each other both asleep. Therefore the processes
+ * count as asleep only while no look finds a thread awake and no CPU time is used. Long gaps between looks do not
+ * count, because then this process had to wait for a processor itself. */
 static void look_at_time(running *r, const use *u) {
     const double now = gs_seconds(), passed = fmin(now - r->looked, 5e-3 * POLL_MS);
     const bool slept = !u->awake && u->cpu == r->time.cpu;
@@ -249,7 +249,7 @@ static void look_at_time(running *r, const use *u) {
     stop(r, LAB_TOO_LONG);
 }
 
-/* True when it has ended. */
+/* Returns true once the command has ended. */
 static bool watch(running *r) {
     lab_job *job = r->job;
     read_output(r);
@@ -268,7 +268,7 @@ static bool watch(running *r) {
         bool signalled = WIFSIGNALED(status);
         job->end = signalled ? LAB_SIGNAL : LAB_EXITED;
         job->code = signalled ? WTERMSIG(status) : WEXITSTATUS(status);
-        if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time, in several threads */
+        if (signalled && job->code == SIGXCPU) job->end = LAB_TOO_LONG; /* CPU time of several threads */
     }
     bool hand_in = job->has_verdict && job->verdict.ended;
     if (hand_in && job->verdict.signal == SIGXCPU) job->end = LAB_TOO_LONG;

@@ -3,9 +3,9 @@
  *     grader --lab 07 --title all-reduce --source FILE --given FILE --folder DIR --checker PROGRAM --headers DIR
  *            [--kernels] [--json] [--sandbox] [--unchecked] [--no-program] [--seed N]
  *
- * It is built for each lab from that lab's check.c, for its list of tasks: no student's code is part of this program,
- * or of the checker. make writes the script that calls it (lessons.mk), which sets LAB_PREPROCESS, LAB_COMPILE,
- * LAB_SYMBOLS, LAB_LINK and LAB_PROGRAM: shell commands in which $1 is the student's file and $2 the folder.
+ * Each lab's grader contains the lab's check.c, for the list of tasks; no student's code is part of the grader or of
+ * the checker. make writes the script that calls it (lessons.mk), which sets LAB_PREPROCESS, LAB_COMPILE, LAB_SYMBOLS,
+ * LAB_LINK and LAB_PROGRAM: shell commands in which $1 is the student's file and $2 the folder.
  *
  * Exit status: 0 it was graded, with any points; 1 it could not be graded; 2 wrong usage.
  */

@@ -1,4 +1,4 @@
-/* The program of a hand-in: the student's functions, and a loop that calls them for the checker (remote/remote.h). */
+/* A hand-in's program: the student's functions, and a loop that calls them for the checker (remote/remote.h). */
 #include "lab.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ void lab_wire_blank(const char *task) {
     (void)task;
 }
 
-/* The checker stops here, and so do all other processes. */
+/* The checker stops at this point, and so do all other processes. */
 gs_status lab_blank(const char *task) {
     const char tag = LAB_BLANK;
     char text[LAB_BLANK_TEXT] = "";
@@ -50,9 +50,9 @@ const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 const char *__lsan_default_suppressions(void);
 
-/* Leaks are checked when the check is done (remote/common.c). LLVM, inside PoCL, installs a signal stack in each
- * thread, which would collide with AddressSanitizer's. It frees so much memory that the quarantine (256 MB by default),
- * counted twice while LeakSanitizer inspects it from a second process, would be too large. */
+/* Leaks are checked once the check is done (remote/common.c). LLVM, inside PoCL, installs a signal stack in each
+ * thread, which would collide with AddressSanitizer's. It also frees so much memory that the quarantine (256 MB by
+ * default), which counts twice while LeakSanitizer inspects it from a second process, would be too large. */
 const char *__asan_default_options(void) {
     return "detect_leaks=1:leak_check_at_exit=0:use_sigaltstack=0:allocator_may_return_null=1:"
            "max_allocation_size_mb=2048:quarantine_size_mb=64:print_legend=0";
@@ -67,7 +67,7 @@ const char *__lsan_default_suppressions(void) {
     return "leak:libpocl.so\nleak:libLLVM\nleak:libclang\nleak:liboclgrind\n";
 }
 
-/* ---- the kernels of a lab with a lab.cl, in the folder of its program ---- */
+/* ---- the kernels of a lab with a lab.cl, in its program's folder ---- */
 
 static void choose_kernels(void) {
     char path[4200];
@@ -83,9 +83,9 @@ static void choose_kernels(void) {
 
 /* ---- the system calls that a hand-in may make ----
  *
- * The student's code, the sanitizers, and for kernels PoCL with its compiler and linker use them. The list excludes
- * calls that create memory outside any process, which no limit would count (sockets, pipes, queues, shared memory), or
- * a namespace in which it could be mounted. This protects the machine; no verdict depends on it. */
+ * They are used by the student's code, the sanitizers, and for kernels by PoCL with its compiler and linker. The list
+ * excludes calls that create memory outside any process, which no limit would count (sockets, pipes, queues, shared
+ * memory), or a namespace in which it could be mounted. This protects the machine; no verdict depends on it. */
 
 #if defined(__x86_64__)
 #define THIS_MACHINE AUDIT_ARCH_X86_64
@@ -204,7 +204,7 @@ static const unsigned ALLOWED[] = {
     SYS_ppoll,
     SYS_pselect6,
     SYS_fadvise64,
-#ifdef SYS_open /* older calls, which newer processors lack */
+#ifdef SYS_open /* older calls, which newer processors no longer have */
     SYS_open,
     SYS_stat,
     SYS_lstat,
@@ -234,9 +234,9 @@ enum { CALLS = sizeof ALLOWED / sizeof *ALLOWED };
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, (value))
-#define REFUSE RETURN(SECCOMP_RET_ERRNO | ENOSYS) /* as if the system lacked this call */
+#define REFUSE RETURN(SECCOMP_RET_ERRNO | ENOSYS) /* as if the system did not have this call */
 #define UNLESS(test, value) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), 0, 1) /* skips the next instruction */
-/* The argument of a call must contain none of these bits; this is the last check. */
+/* The call's argument must contain none of these bits; no other check of this call follows. */
 #define WITHOUT(call, argument, bits)                                                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 4), LOAD(args[argument]), UNLESS(BPF_JSET, (bits)),       \
         REFUSE, RETURN(SECCOMP_RET_ALLOW)
@@ -248,7 +248,7 @@ static void refuse_calls(void) {
         REFUSE,
         LOAD(nr),
         WITHOUT(SYS_clone, 0, CLONE_NEWUSER),
-        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages that stay after they are released, without being counted */
+        WITHOUT(SYS_mmap, 3, MAP_SHARED), /* pages would outlive their release, uncounted */
     };
     static struct sock_filter rules[sizeof first / sizeof *first + 2 * CALLS + 1];
     size_t count = sizeof first / sizeof *first;

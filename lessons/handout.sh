@@ -1,9 +1,9 @@
 #!/bin/bash
-# handout.sh DIR [PROCESSOR...]: the students' copy of the source tree: without solutions, without the teacher's answers
-# and marks, and without the wrong answers that test the checks.
+# handout.sh DIR [PROCESSOR...]: writes the students' copy of the source tree: no solutions, none of the teacher's
+# answers and marks, and no wrong answers that test the checks.
 #
-# With processors (x86_64, aarch64) it is sealed: what sealed.list names goes as objects for them, and the library's own
-# tests do not go. Without, all source and all tests go.
+# With processors (x86_64, aarch64) the copy is sealed: the files in sealed.list are included only as objects for these
+# processors, and the library's own tests are left out. Without processors, it has all source and all tests.
 set -euo pipefail
 out=$1
 shift
@@ -19,7 +19,7 @@ fail() {
     fail "$out is there already, and is not an empty folder"
 [ ! -e $sealed ] || fail "this tree is a sealed handout; make another one from the whole source"
 
-# A teacher may have tried a lab in its place.
+# A teacher may have solved a lab in this tree.
 for lab in lessons/[0-9][0-9]-*/lab.c lessons/[0-9][0-9]-*/lab.cl; do
     [ -f "$lab" ] || continue
     [ "$lab" = "${lab%.c}.c" ] && [ -f "${lab}l" ] && continue # lab.c beside lab.cl is given
@@ -72,7 +72,7 @@ done <"$work/all" >"$work/files"
 
 # ---- objects --------------------------------------------------------------------------------------------------------
 
-# The object of a source file, as make calls it.
+# The objects of a source file, named as make names them.
 objects_of() { # FILE ISA...
     file=$1
     shift
@@ -85,7 +85,7 @@ objects_of() { # FILE ISA...
     esac
 }
 
-# The sealed kernels as a source file of C.
+# The sealed kernels as a C source file.
 write_kernels() {
     printf '#include "cl/sealed.h"\n'
     grep '^cl/.*\.clh*$' "$work/sealed" | while read -r kernel; do
@@ -99,7 +99,7 @@ write_kernels() {
     printf 'const gs_cl_sealed gs_cl_sealed_files[] = {\n%s\n{NULL, NULL, 0, 0}};\n' "$(cat "$work/rows")"
 }
 
-# Compiled by this tree's own rules, in a folder that leaves no trace in them.
+# Compiles the objects by this tree's own rules; they contain no trace of the folder.
 seal() { # PROCESSOR ISA...
     processor=$1
     shift
@@ -108,7 +108,7 @@ seal() { # PROCESSOR ISA...
         fail "there is no $compiler (Debian: gcc-${processor/_/-}-linux-gnu); FOR=$(uname -m) leaves $processor out"
     grep '\.c$' "$work/sealed" | while read -r file; do objects_of "$file" "$@"; done >"$work/$processor.names"
     elsewhere=
-    # Headers of libraries are the same everywhere; those of the C library are not, and come first.
+    # Only the C library's headers depend on the processor; they come before other libraries' headers.
     [ "$processor" = "$(uname -m)" ] ||
         elsewhere="-idirafter /usr/include -idirafter /usr/include/$(uname -m)-linux-gnu"
     flags="$elsewhere -g0 -fno-ident -ffile-prefix-map=$PWD=. -ffile-prefix-map=$work=."
@@ -133,7 +133,7 @@ seal() { # PROCESSOR ISA...
 
 absent="(not in this copy)"
 
-# A link to what is not there becomes its words; of a file that was left out they say so.
+# A link to a missing file becomes plain text; if the file was left out, the text says so.
 unlink_missing() {
     find "$out" -name '*.md' | while read -r page; do
         folder=$(dirname "${page#"$out"/}")
@@ -147,8 +147,8 @@ unlink_missing() {
     done
 }
 
-# "`src/sync/ring.c` (not in this copy)": of each file that a page names between backquotes and that was left out.
-# tests/lessons/handout.sh looks whether any was forgotten.
+# "`src/sync/ring.c` (not in this copy)": marks each left-out file that a page names between backquotes.
+# tests/lessons/handout.sh checks that none was forgotten.
 mark_missing() {
     find "$out" -name '*.md' ! -path "$out/.github/*" ! -path "$out/$sealed/*" | while read -r page; do
         folder=$(dirname "${page#"$out"/}")
@@ -165,7 +165,7 @@ mark_missing() {
     done
 }
 
-# A section for teachers, until the next one; and a command that opens a file which is not there.
+# Leaves out sections for teachers, up to the next section, and commands that open a missing file.
 leave_out_lines() {
     find "$out" -name '*.md' | while read -r page; do
         sed -i '/^## For teachers/,/^## /{/^## For teachers/d;/^## /!d}' "$page"
@@ -191,7 +191,7 @@ END
     sed 's/^/    /' "$work/sealed"
 }
 
-# A public header states all formulas; one of them is an answer, and the labs send their readers to that header.
+# A public header, to which the labs send their readers, states all formulas; one of them is an answer.
 hide_answers() {
     answer='dx\[i\]\[k\] = p\[i\]\[k\] - q\[i\]\[k\]'
     grep -q "/\* $answer \*/" "$out/src/backend.h" || fail "src/backend.h: where is the formula of task 2.3?"

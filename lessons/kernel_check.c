@@ -1,6 +1,6 @@
-/* What a lab.cl may not contain: other files, assembly, and prints, which could be mistaken for Oclgrind's counts. A C
- * compiler's preprocessor sees another text than OpenCL's (__OPENCL_VERSION__), and must not fail on an unfinished
- * kernel; so this check reads the unprocessed file, including comments. */
+/* Checks for what a lab.cl may not contain: other files, assembly, and prints, which could be mistaken for Oclgrind's
+ * counts. A C preprocessor sees a different text than OpenCL's does (__OPENCL_VERSION__), and must not fail on an
+ * unfinished kernel. Therefore this check reads the unprocessed file, including comments. */
 #include "source_check.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 
 static char sentence[400];
 
-/* A text without spliced lines: a backslash, possibly spaces, and the end of the line. */
+/* Reads a text as if its line splices were removed: a backslash, possibly spaces, and the end of the line. */
 typedef struct reader {
     const char *at;
     int line;
@@ -48,7 +48,7 @@ static bool is_wrong(const char *word, bool directive) {
 const char *lab_check_kernels(const char *text) {
     reader r = {text, 1};
     char word[4096];
-    bool directive = false; /* the last token was a #, possibly followed by spaces */
+    bool directive = false; /* the last token was a #, possibly with spaces after it */
     for (char c = next(&r), before = '\0'; c != '\0';) {
         int line = r.line;
         if (isalpha((unsigned char)c) || c == '_') {

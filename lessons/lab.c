@@ -1,5 +1,5 @@
-/* The program of a lab: gradsum's command line with the student's functions. Its command `grade-task N.M` runs the
- * check of one task in this process, for a debugger. The grader does not use it (checker.c). */
+/* A lab's program: gradsum's command line with the student's functions. Its command `grade-task N.M` runs one task's
+ * check in this process, for a debugger. The grader does not use it (checker.c). */
 #include "lab.h"
 #include "io/file.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* src/cli/main.c, whose main is renamed to this. */
+/* The main of src/cli/main.c, renamed. */
 int lab_gradsum_main(int argc, char **argv);
 
 /* ---- sanitizers ---- */
@@ -19,7 +19,7 @@ const char *__ubsan_default_options(void);
 const char *__lsan_default_suppressions(void);
 int __lsan_do_recoverable_leak_check(void); /* <sanitizer/lsan_interface.h>, which clang-tidy does not find */
 
-/* Leaks are checked when the check is done, not at the end, when other threads still run. LLVM, inside PoCL, installs a
+/* Leaks are checked once the check is done, not at exit, when other threads still run. LLVM, inside PoCL, installs a
  * signal stack in each thread, which would collide with AddressSanitizer's. */
 const char *__asan_default_options(void) {
     return "detect_leaks=1:leak_check_at_exit=0:use_sigaltstack=0:allocator_may_return_null=1:"
@@ -36,18 +36,18 @@ const char *__lsan_default_suppressions(void) {
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char blank[48]; /* the task of the first blank that was reached, or "" */
+static char blank[48]; /* the task of the first blank reached, or "" */
 
 /* ---- exit() ---- */
 
-/* The linker's --wrap=exit: the C library's exit(), and its replacement. */
+/* Provided by the linker's --wrap=exit: the C library's exit(), and its replacement. */
 _Noreturn void __real_exit(int status);
 _Noreturn void __wrap_exit(int status);
 
 static bool checking; /* set before other threads start */
 
-/* Ranks are threads here, and a second exit() during the first one is undefined (C11, 7.22.4.4): it sometimes crashes.
- * So during a check exit() ends the process at once. */
+/* Ranks are threads here, and a second exit() during the first one is undefined behaviour (C11, 7.22.4.4) that
+ * sometimes crashes. So during a check exit() ends the process at once. */
 _Noreturn void __wrap_exit(int status) {
     if (!checking) __real_exit(status);
     fflush(stdout);
@@ -63,7 +63,7 @@ gs_status lab_blank(const char *task) {
     return gs_fail(GS_E_USAGE, "not written yet: task %s", task);
 }
 
-/* A kernel cannot call back: a blank of lab.cl is recognised by its text, lab_blank(4.2). */
+/* A kernel cannot call lab_blank, so a blank in lab.cl is recognised by its text, lab_blank(4.2). */
 static void look_for_blank_in_kernels(const char *task) {
     char path[4200], line[1024], wanted[32];
     const char *folder = getenv("GRADSUM_KERNELS");
@@ -109,7 +109,7 @@ static int grade_task(const char *number) {
     return passed ? 0 : 1;
 }
 
-/* The kernels of a lab with a lab.cl are in the folder of its program. */
+/* The kernels of a lab with a lab.cl are in its program's folder. */
 static void choose_kernels(void) {
     char path[4200];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 20);

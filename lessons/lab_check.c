@@ -1,4 +1,4 @@
-/* Helpers for checks: ranks as threads, numbers in messages. */
+/* Helpers for checks: ranks as threads, and numbers in messages. */
 #include "lab.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 /* ---- cases that no student has seen ---- */
 
 uint64_t lab_seed(void) {
-    static uint64_t seed; /* 0: not known yet */
+    static uint64_t seed; /* 0: not read yet */
     const char *text = seed == 0 ? getenv(LAB_SEED) : NULL;
     if (seed == 0) seed = text ? strtoull(text, NULL, 10) : 1;
     return seed;
@@ -32,11 +32,11 @@ size_t lab_pick(unsigned row, size_t i, size_t below) {
 
 /* ---- ranks ---- */
 
-/* Here ranks wait for each other without the comm, whose own waits end after LAB_WAIT seconds. */
+/* Ranks wait here for each other without the comm, whose own waits end after LAB_WAIT seconds. */
 typedef struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int ranks, arrived; /* arrived: at all meetings so far, in total */
+    int ranks, arrived; /* arrived: the total over all meetings so far */
     bool failed;        /* some rank will never arrive */
 } meeting;
 
@@ -48,7 +48,7 @@ typedef struct lab_rank {
     int met;
     pthread_t thread;
     gs_status status;
-    char message[1024]; /* errors belong to a thread; this carries one to the caller */
+    char message[1024]; /* errors belong to a thread; this brings one to the caller */
 } lab_rank;
 
 static _Thread_local lab_rank *self;
@@ -68,7 +68,7 @@ static void *rank_main(void *argument) {
     tell_others(r->meeting);
     char reason[1100];
     snprintf(reason, sizeof reason, "rank %d failed: %s", r->comm->rank, r->message);
-    gs_comm_abort(r->comm, reason); /* so that the others need not wait */
+    gs_comm_abort(r->comm, reason); /* so that the others do not wait */
     return NULL;
 }
 
@@ -84,7 +84,7 @@ gs_status lab_meet(gs_comm *c) {
     return all ? GS_OK : gs_fail(GS_E_INTERRUPTED, "rank %d waited for one that had failed", c->rank);
 }
 
-/* The importance of a failure: of a check, of a missing message, of having waited for the others. */
+/* Ranks failures by importance: a failed check, then a missing message, then a wait for the others that ended. */
 static int weight(gs_status status) {
     return status == GS_OK ? 0 : status == GS_E_INTERRUPTED ? 1 : status == GS_E_PEER ? 2 : 3;
 }
@@ -133,7 +133,7 @@ gs_status lab_passed_on(gs_status status, const char *call) {
 static struct {
     const gs_transport *ops;
     int works;
-} unbroken[LAB_RANKS]; /* each rank only changes its own */
+} unbroken[LAB_RANKS]; /* each rank changes only its own */
 
 static gs_status works(const gs_comm *c) {
     const int left = unbroken[c->rank].works--;
@@ -172,13 +172,13 @@ static gs_status run_broken(gs_comm *c, void *context) {
     mine.ops = &ops;
     const gs_status status = run->body(&mine, run->context);
     const bool met = unbroken[c->rank].works <
-                     0; /* otherwise it makes no further calls, or the others have met it earlier */
+                     0; /* 0: it makes no further calls, or the others met that failure earlier */
     if (!met) return status == GS_E_PEER || status == GS_E_INTERRUPTED ? GS_OK : status;
     char call[100];
     snprintf(call, sizeof call, "call number %d to the other ranks fails, because one was lost",
              run->works + 1);
     GS_TRY(lab_passed_on(status, call));
-    tell_others(self->meeting); /* so that they need not wait */
+    tell_others(self->meeting); /* so that they do not wait */
     gs_comm_abort(c, LOST_BEFORE);
     return GS_OK;
 }
@@ -202,7 +202,7 @@ double lab_largest_difference(const gs_result *a, const gs_result *b) {
 
 /* ---- messages ---- */
 
-static _Atomic(const char *) hint = ""; /* ranks are threads */
+static _Atomic(const char *) hint = ""; /* atomic, because ranks are threads */
 
 void lab_hint(const char *text) {
     hint = text;

@@ -6,9 +6,9 @@
 #include <string.h>
 #include "tests/support/scheme_checks.h"
 
-static const lab_half *now; /* the half that this process checks */
+static const lab_half *now; /* the half that this process is checking */
 
-/* Both halves as one scheme: the student's and the transport's. */
+/* Both halves as one scheme: one is the student's, the other the transport's. */
 static gs_status whole_sum(gs_sync *s, float *data, size_t count) {
     gs_comm *c = s->comm;
     if (now->kind != LAB_SECOND) GS_TRY(now->run(s, data, count));
@@ -24,7 +24,7 @@ static gs_status whole_sum(gs_sync *s, float *data, size_t count) {
 
 /* ---- small arrays of 2^rank ---- */
 
-/* "1+4": the ranks r whose 2^r are part of a sum. */
+/* "1+4": the ranks r whose 2^r are contained in a sum. */
 static const char *ranks_in(float value, int ranks) {
     static _Thread_local char text[4][64];
     static _Thread_local int next;
@@ -62,7 +62,7 @@ static gs_status check_small_cost(const gs_sync *s, size_t count) {
     return GS_OK;
 }
 
-/* `count` floats: each 2^rank; before a second half, each rank's own chunk is complete. */
+/* `count` floats, each of them 2^rank; before a second half, each rank's own chunk is already complete. */
 static gs_status run_small(gs_comm *c, void *context) {
     const size_t count = *(const size_t *)context;
     const gs_sync_scheme scheme = {.name = "half", .sum = now->run};
@@ -79,7 +79,7 @@ static gs_status run_small(gs_comm *c, void *context) {
         status = gs_sync_run(s, data, count);
         if (status != GS_OK)
             status = gs_context(status, "%d ranks, %zu float%s", c->size, count, gs_s(count));
-        if (status == GS_OK) status = lab_meet(c); /* so that the first rank with a wrong sum reports it */
+        if (status == GS_OK) status = lab_meet(c); /* lets the first rank with a wrong sum report it */
         if (status == GS_OK) status = check_small(c, count, now->kind == LAB_SECOND ? all : own, data);
         if (status == GS_OK) status = check_small_cost(s, count);
         gs_sync_free(s);
@@ -88,11 +88,11 @@ static gs_status run_small(gs_comm *c, void *context) {
     return status;
 }
 
-/* ---- numbers and counts that depend on the seed ---- */
+/* ---- values and counts that depend on the seed ---- */
 
-enum { COUNTS_ROW, RANKS_ROW, MODEL_ROW, VALUES_ROW /* followed by one for each rank */ };
+enum { COUNTS_ROW, RANKS_ROW, MODEL_ROW, VALUES_ROW /* followed by one row per rank */ };
 
-/* Small integers: every order of additions gives the same sum. */
+/* Small integers, whose sum does not depend on the order of the additions. */
 static float drawn(int rank, size_t i) {
     return (float)lab_pick(VALUES_ROW + (unsigned)rank, i, 2000) - 1000;
 }
@@ -165,7 +165,7 @@ gs_status lab_check_half(const lab_half *h) {
     GS_TRY(check_drawn_cases());
     for (int ranks = 2; ranks <= 8; ranks += h->powers_of_two ? ranks : 3)
         GS_TRY(lab_run_ranks(ranks, run_large, NULL));
-    size_t eight = 8; /* floats; and each call of a rank fails in its turn */
+    size_t eight = 8; /* in floats; each call of a rank fails once */
     for (int works = 0; works < 8; works++) GS_TRY(lab_run_broken(4, works, run_small, &eight));
     return GS_OK;
 }

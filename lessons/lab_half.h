@@ -1,8 +1,8 @@
-/* Checks of a summing scheme, or of one half of it: collectives of the transport replace the other half, so that a
- * mistake in one half costs only the points of that half.
+/* Checks of a summing scheme, or of one half of it: the transport's collectives replace the other half, so that a
+ * mistake in one half costs only that half's points.
  *
- * First small arrays in which rank r holds 2^r, so that a wrong sum shows whose gradients it contains; then the
- * project's tests of schemes (tests/support/scheme_checks.h), with rounds, messages and bytes.
+ * The first checks use small arrays in which rank r holds 2^r, so that a wrong sum shows whose gradients it contains.
+ * Then come the project's tests of schemes (tests/support/scheme_checks.h), with rounds, messages and bytes.
  */
 #pragma once
 
@@ -17,21 +17,21 @@ typedef enum lab_half_kind {
 
 typedef struct lab_half {
     lab_half_kind kind;
-    bool powers_of_two; /* only for numbers of ranks that are powers of two */
+    bool powers_of_two; /* works only if the number of ranks is a power of two */
     gs_status (*run)(gs_sync *, float *data, size_t count);
-    /* The part that a rank holds completely between the halves; LAB_WHOLE does not need it. */
+    /* The part that a rank holds completely between the halves; unused by LAB_WHOLE. */
     gs_chunk (*owns)(int ranks, int rank, size_t count);
     /* The cost that `run` must count. */
     gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *);
 } lab_half;
 
-/* For 2 to 8 ranks. GS_OK, or the smallest failing case. Only one call at a time in a process. */
+/* Checks 2 to 8 ranks. Returns GS_OK or fails with the smallest failing case. Only one call at a time per process. */
 gs_status lab_check_half(const lab_half *);
 
-/* `cost` equals that of `wanted`, for 2 to 9 ranks and small arrays, on each rank. */
+/* Checks that `cost` equals the cost of `wanted`, on each rank, for 2 to 9 ranks and small arrays. */
 gs_status lab_check_cost(gs_sync_cost (*cost)(int ranks, int rank, const gs_sync_array *),
                          const gs_sync_scheme *wanted);
 
-/* `time` equals that of `wanted`. */
+/* Checks that `time` equals the time of `wanted`. */
 gs_status lab_check_time(double (*time)(int ranks, double bytes, const gs_sync_model *),
                          const gs_sync_scheme *wanted);

@@ -1,4 +1,4 @@
-/* How often a kernel loads, parsed from the histogram of each kernel's instructions that Oclgrind prints.
+/* Counts a kernel's loads, from the histogram of each kernel's instructions that Oclgrind prints.
  *
  *     Instructions executed for kernel 'product_vector':
  *                 2048 - load global (8192 bytes)
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "  65,536 - load ...": some locales write it this way. */
+/* "  65,536 - load ...": with separators, as some locales write the count. */
 static size_t count_of(const char *line, const char *end) {
     size_t count = 0;
     for (; line < end; line++)
@@ -25,7 +25,7 @@ static bool takes(const char *what, const char *space) {
     return strncmp(what, " - call _Z", 10) == 0 && strstr(what, space) && !strstr(what, "vstore");
 }
 
-/* __constant counts as the same memory. */
+/* __constant memory counts as global memory. */
 static void add_line(const char *line, lab_loads *loads) {
     const char *what = strstr(line, " - ");
     if (!what) return;
@@ -37,7 +37,7 @@ static void add_line(const char *line, lab_loads *loads) {
         loads->local += count;
 }
 
-/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": from global, constant or local memory, of unknown size. */
+/* "llvm.memcpy.p0i8.p1i8.i64()", "llvm.memcpy.p0.p1.i64()": from global, constant or local memory, size unknown. */
 static bool copies_whole(const char *line) {
     const char *from = strstr(line, "call llvm.mem");
     for (int points = 0; from && points < 3; points++) from = strchr(from + 1, '.');

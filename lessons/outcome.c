@@ -1,4 +1,4 @@
-/* Turns the end of a task's process into points and a sentence. */
+/* Turns the outcome of a task's process into points and a sentence. */
 #include "grader.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ static const char *bug_in(const char *output, int *length) {
     return at;
 }
 
-/* The first errors of the kernels' compiler (cl/build.c prints them), one per line. */
+/* The first errors of the kernel compiler (cl/build.c prints them), one per line. */
 static bool compiler_errors(const char *output, char *text, size_t size) {
     enum { SHOWN = 5 };
     static const char says[] = "the OpenCL compiler says:\n";
@@ -33,9 +33,9 @@ static bool compiler_errors(const char *output, char *text, size_t size) {
     return found > 0;
 }
 
-/* ---- hints: the task's own hint says how to solve it, which does not help with a crash ---- */
+/* ---- hints: the task's own hint says how to solve the task, which does not help after a crash ---- */
 
-/* Whether the number `name`, "nan" or "inf", is a word of `text`. Also "-nan", "(inf" and "nan,". */
+/* Is the number `name`, "nan" or "inf", a word of `text`? Also matches "-nan", "(inf" and "nan,". */
 static bool has_number(const char *text, const char *name) {
     for (const char *at = text; (at = strcasestr(at, name)); at++) {
         const bool begins = at == text || !isalnum((unsigned char)at[-1]);
@@ -44,7 +44,7 @@ static bool has_number(const char *text, const char *name) {
     return false;
 }
 
-/* The command that shows a student more. For code that ran in the sandbox there is no such program. */
+/* Suggests the command that shows a student more. There is no such program for code that ran in the sandbox. */
 static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome *o, const char *before,
                         const char *after) {
     if (!g->sandbox)
@@ -52,7 +52,7 @@ static void hint_to_run(const lab_grading *g, const lab_task *task, lab_outcome 
                  after);
 }
 
-/* For a failed check, by its result. The expected value is never NaN, but it may be infinite. */
+/* A hint for a failed check, chosen by its result. The expected value is never NaN, but may be infinite. */
 static const char *hint_for(const lab_task *task, const lab_verdict *v) {
     const char *got = strstr(v->message, "got ");
     if (has_number(v->message, "nan"))
@@ -71,9 +71,9 @@ static const char *hint_for(const lab_task *task, const lab_verdict *v) {
     return task->hint ? task->hint : "";
 }
 
-/* ---- how a process has ended ---- */
+/* ---- how a process ended ---- */
 
-/* The hand-in, or the checker, has ended before the check was done. */
+/* The hand-in, or the checker, ended before the check was done. */
 static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
     int length;
     const char *bug = bug_in(job->output, &length);
@@ -90,7 +90,7 @@ static void tell_the_end(const lab_job *job, const char *file, lab_outcome *o) {
                  ended ? job->verdict.code : job->code);
 }
 
-/* No student's code runs before main, so students are not told of such a crash. */
+/* None of a student's code runs before main, so students are not told about such a crash. */
 static void not_started(const lab_verdict *v, lab_outcome *o) {
     char how[60];
     if (v->signal > 0 && sigabbrev_np(v->signal))

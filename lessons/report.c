@@ -1,4 +1,4 @@
-/* The report for a student, in 80 columns; and one line of JSON for scripts. */
+/* The report for a student, in 80 columns, and the one line of JSON for scripts. */
 #include "grader.h"
 #include "io/json.h"
 
@@ -9,7 +9,7 @@
 
 enum { COLUMNS = 80, INDENT = 12 };
 
-/* Words of `text`, wrapped at spaces, with later lines starting at column INDENT; a newline in it starts a new line. */
+/* Prints `text` wrapped at spaces; later lines start at column INDENT. A newline in the text starts a new line. */
 static void print_wrapped(const char *first, const char *text) {
     int column = printf("%*s%s", INDENT, "", first);
     bool begin = true;

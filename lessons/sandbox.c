@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include "contain.h"
 
-/* Users who own nothing: systemd takes its dynamic users from the same range (systemd.exec, DynamicUser=). */
+/* IDs of users who own nothing: systemd takes its dynamic users from the same range (systemd.exec, DynamicUser=). */
 enum { FIRST_USER = 61184, USERS = 4096 };
 
 #define TEMPORARY_BYTES "67108864"
-/* Processes of the grader's user are counted per namespace, but before Linux 5.14 with all others of the user. */
+/* The grading user's processes are counted per namespace; before Linux 5.14, together with all others of the user. */
 #define MOST_PROCESSES(own_user) ((own_user) ? "--nproc=256" : "--nproc=4096")
 
 typedef struct word_list {
@@ -26,7 +26,7 @@ static void add(word_list *l, const char *const *words) {
 }
 #define ADD(l, ...) add(l, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Starts with `env -i`, so that bubblewrap's own process does not inherit the environment either. */
+/* Starts with `env -i`, so that bubblewrap's own process inherits no environment, either. */
 static void add_environment(word_list *l, char *const *environment) {
     static const char *const kept[] = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "POCL_DEVICES"};
     static char text[sizeof kept / sizeof *kept][512];
@@ -41,7 +41,7 @@ static void add_environment(word_list *l, char *const *environment) {
 
 int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
                       const char *words[LAB_SANDBOX_WORDS]) {
-    static char user[LAB_SANDBOX_TEXT], group[LAB_SANDBOX_TEXT]; /* one sandbox a process */
+    static char user[LAB_SANDBOX_TEXT], group[LAB_SANDBOX_TEXT]; /* one sandbox per process */
     word_list l = {words, 0};
     add_environment(&l, environment);
     ADD(&l, "bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
@@ -50,11 +50,11 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
         ADD(&l, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID");
     else
         ADD(&l, "--unshare-user", "--uid", "65534", "--gid", "65534");
-    /* links as in the real system: PoCL looks for its files next to its library */
+    /* links as in the real system, because PoCL looks for its files next to its library */
     ADD(&l, "--perms", "755", "--dir", "/etc", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin",
         "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--ro-bind-try",
         "/etc/alternatives", "/etc/alternatives");
-    /* PoCL reads the number of cores and the memory size */
+    /* PoCL reads the number of cores and the size of memory there */
     ADD(&l, "--perms", "755", "--dir", "/sys", "--perms", "755", "--dir", "/sys/devices", "--ro-bind-try",
         "/sys/devices/system", "/sys/devices/system");
     ADD(&l, "--ro-bind-try", "/etc/OpenCL", "/etc/OpenCL", "--ro-bind-try", "/etc/ld.so.cache",
@@ -62,7 +62,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
     ADD(&l, "--size", TEMPORARY_BYTES, "--perms", "1777", "--tmpfs", "/tmp",
         writable ? "--bind" : "--ro-bind", s->folder, "/work", "--ro-bind", s->headers, "/tree", "--chdir",
         "/tree");
-    /* both are in memory, without a limit, and writable for an ordinary user */
+    /* both are in memory without a limit, and an ordinary user could write to them */
     ADD(&l, "--remount-ro", "/dev", "--remount-ro", "/");
     ADD(&l, "prlimit", MOST_PROCESSES(s->user), "--nofile=64");
     if (s->user) {
@@ -73,7 +73,7 @@ int lab_sandbox_words(lab_sandbox *s, bool writable, char *const *environment,
     return l.count;
 }
 
-/* Runs a command that does nothing inside. */
+/* Runs a command inside that does nothing. */
 static gs_status try_it(lab_sandbox *s) {
     const char *words[LAB_SANDBOX_WORDS + 2];
     int count = lab_sandbox_words(s, false, NULL, words);

@@ -1,4 +1,4 @@
-/* A sanitizer's report is for experts: here it is reduced to the line of the student's file and the kind of error. */
+/* Sanitizer reports are for experts: here they are reduced to the line of the student's file and the kind of error. */
 #include "grader.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static const char *line_end(const char *at) {
     return at + strcspn(at, "\n");
 }
 
-/* The first frame in the student's file, "#1 0x55.. in ring_sum lessons/07-all-reduce/lab.c:57", before `end`:
+/* The first frame before `end` in the student's file, "#1 0x55.. in ring_sum lessons/07-all-reduce/lab.c:57", as
  * "lab.c:57: in ring_sum". */
 static bool frame_in(const char *report, const char *end, const char *file, char *text, size_t size) {
     char wanted[300];
@@ -73,7 +73,7 @@ static bool address_report(const char *output, const char *file, char *text, siz
     if (!error) return false;
     const char *kind = error + strlen("ERROR: AddressSanitizer: "), *what = meaning(kind);
     char place[400] = "", access[60] = "";
-    const char *end = strstr(kind, "\n\n"); /* further stacks show who allocated the memory */
+    const char *end = strstr(kind, "\n\n"); /* later stacks show who allocated the memory */
     frame_in(kind, end ? end : kind + strlen(kind), file, place, sizeof place);
     const char *at = strstr(kind, "\nREAD of size ");
     if (!at) at = strstr(kind, "\nWRITE of size ");
@@ -83,7 +83,7 @@ static bool address_report(const char *output, const char *file, char *text, siz
         snprintf(access, sizeof access, "; %s %d byte%s", reads ? "reads" : "writes", bytes,
                  gs_s((unsigned)bytes));
     }
-    const bool beside = strncmp(kind, "use-after-poison", 16) == 0; /* remote/rooms.c has poisoned it */
+    const bool beside = strncmp(kind, "use-after-poison", 16) == 0; /* remote/rooms.c poisoned it */
     const int letters = beside ? 0 : (int)strcspn(kind, " :\n(");
     snprintf(text, size, "%s%s%.*s%s%s%s%s", place, *place ? ": " : "", letters, kind,
              what && !beside ? " (" : "", what ? what : "", what && !beside ? ")" : "", access);

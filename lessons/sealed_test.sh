@@ -1,6 +1,6 @@
 #!/bin/sh
-# sealed_test.sh BUILD: `make test` of a sealed handout. The library's own tests are with its whole source. This shows
-# that what is here works on this machine: operators, both kinds of device, workers, and the labs' grader.
+# sealed_test.sh BUILD: `make test` in a sealed handout, which lacks the library's own tests. Shows that the handout
+# works on this machine: operators, both kinds of device, workers, and the labs' grader.
 set -eu
 build=$1
 work=$build/sealed-test

@@ -1,10 +1,10 @@
 #!/bin/sh
-# solutions.sh DIR: what a teacher needs and no student should see, in a new folder:
+# solutions.sh DIR: writes what a teacher needs and no student should see into a new folder:
 #
-#   solutions/NN/lab.c, lab.cl    the labs done, laid out as a hand-in: `build/gradsum grade DIR` gives it all points
+#   solutions/NN/lab.c, lab.cl    the solved labs, laid out as a hand-in: `build/gradsum grade DIR` gives it all points
 #   answers.md                    for each lesson: its questions, the answers, and how to mark them (rubric.md)
-#   minutes.md                    for each lab: the lines that its solution has in the blanks, and minutes to plan for
-#                                 them: 5 for each task and 2 for each line (the table of TEACHING.md)
+#   minutes.md                    for each lab: the number of lines its solution puts in the blanks, and the minutes to
+#                                 allow: 5 for each task and 2 for each line (the table in TEACHING.md)
 set -eu
 out=$1
 cd "$(dirname "$0")"
@@ -24,8 +24,8 @@ section() {
     awk -v heading="## $2" '/^## / { inside = $0 == heading; next } inside' "$1"
 }
 
-# "lines | minutes | minutes of each task |". Lines: those between the markers of a task, without the comment that
-# begins there and without empty ones.
+# "lines | minutes | minutes of each task |". Lines: those between a task's markers, not counting the opening comment
+# or blank lines.
 minutes_of() {
     awk '/\/\* end of task/ { inside = 0 }
          inside && comment { comment = !/\*\//; next }
@@ -76,7 +76,7 @@ for lesson in [0-9][0-9]-*; do
         printf '## Answers\n'
         tail -n +2 "$lesson/answers.md"
         printf '\n## Marking\n'
-        sed 's/\[\([^]]*\)\](\.\.\/[^)]*)/`\1`/g' "$out/rubric" # a link leads nowhere from here: its words alone
+        sed 's/\[\([^]]*\)\](\.\.\/[^)]*)/`\1`/g' "$out/rubric" # links would break here, so keep only their text
     } >>"$out/answers.md"
     rm "$out/questions" "$out/rubric"
 done

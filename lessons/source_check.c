@@ -36,8 +36,8 @@ static const char *skip_constant(const char *at) {
     return at + (*at == quote);
 }
 
-/* Spellings that compilers read differently: clang processes trigraphs and line splices in every text, even a
- * preprocessed one; gcc does not. */
+/* Finds spellings that compilers read differently: clang processes trigraphs and line splices even in preprocessed
+ * text; gcc does not. */
 static const char *check_spelling(const char *at, int line) {
     const size_t length = strcspn(at, "\n");
     size_t end = length;
@@ -73,8 +73,8 @@ static const char *check_line(const char *at, int line) {
     return NULL;
 }
 
-/* The stack of files that the compiler reads: markers "# 12 "file" 1" enter a file, 2 returns from one, and one without
- * a number comes from a #line, or follows many empty lines of the same file. */
+/* The stack of files that the compiler reads: the marker "# 12 "file" 1" enters a file, a marker with 2 returns from
+ * one, and a marker without a number comes from a #line, or follows many empty lines in the same file. */
 typedef struct place {
     int depth, line;
     char file[DEPTH][NAME];
@@ -114,7 +114,7 @@ const char *lab_check_words(const char *text, const char *file) {
                 return "it includes a file behind a #define, which would change what is in it";
             bool own = strcmp(p.file[p.depth], file) == 0;
             if (seen && p.depth == 0 && !own) return renamed(p.file[0]);
-            seen = seen || (own && p.line > 0); /* gcc starts with line 0 */
+            seen = seen || (own && p.line > 0); /* gcc begins with line 0 */
             continue;
         }
         if (strcmp(p.file[p.depth], file) == 0) {
@@ -132,7 +132,7 @@ const char *lab_check_words(const char *text, const char *file) {
 
 /* ---- included files ---- */
 
-/* Removes "NAME/..", as in "/usr/lib/gcc/x/12/../../../../include/a.h". */
+/* Removes each "NAME/..", as in "/usr/lib/gcc/x/12/../../../../include/a.h". */
 static void shorten(char *path) {
     char *up;
     while ((up = strstr(path, "/../"))) {
@@ -193,7 +193,7 @@ static const char *const COMMON[] = {
     "fwrite", "stdout", "stderr", "perror", "vprintf", "vfprintf", "vsnprintf",
     /* termination */
     "exit", "abort", "__assert_fail",
-    /* mathematics; also with f or l appended */
+    /* mathematics; also with the suffix f or l */
     "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "fabs", "floor", "ceil",
     "round", "trunc", "rint", "lrint", "llrint", "lround", "llround", "nearbyint", "fmod", "remainder",
     "fmax", "fmin", "fdim", "fma", "ldexp", "frexp", "scalbn", "ilogb", "logb", "modf", "hypot", "sin", "cos",
@@ -220,7 +220,7 @@ static bool is_sanitizers(const char *name) {
            begins(name, "__sanitizer_");
 }
 
-/* One line of nm -P, "name T 12 34": the name without a version, and its type. */
+/* Parses a line of nm -P, "name T 12 34": the name without a version, and its type. */
 static const char *next_symbol(const char *at, char name[NAME], char *type) {
     *type = '\0';
     if (sscanf(at, "%199s %c", name, type) != 2) *name = '\0';

@@ -1,24 +1,24 @@
-/* What a hand-in may contain. No verdict depends on it (remote/remote.h); but a hand-in that includes a neighbour's
- * file, defines the library's functions or hides from the sanitizer has not solved the lab. */
+/* Checks what a hand-in may contain. No verdict depends on these checks (remote/remote.h), but a hand-in that includes
+ * a neighbour's file, defines the library's functions or hides from the sanitizer has not solved the lab. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Each function returns NULL, or a sentence that says what is wrong; the sentence lives until the next call. */
+/* Each function returns NULL or a sentence that says what is wrong; the sentence is valid until the next call. */
 
-/* Checks the student's own lines after the preprocessor, `text` with the compiler's line markers: no assembly, no
- * attributes, no pragmas, no #line, no #include after a #define, no names of the sanitizers. `file`: the student's
- * file, as the compiler was given it. */
+/* Checks the student's own lines after preprocessing (`text`, with the compiler's line markers): no assembly, no
+ * attributes, no pragmas, no #line, no #include after a #define, no names of the sanitizers. `file`: the path of the
+ * student's file, as given to the compiler. */
 const char *lab_check_words(const char *text, const char *file);
 
-/* `list`: the files that the compiler has read, as make rules. It may contain the system's headers and the headers of
- * src/, cpu/ and lessons/. */
+/* `list`: the files that the compiler read, as make rules. It may contain the system's headers and the headers of src/,
+ * cpu/ and lessons/. */
 const char *lab_check_includes(const char *list, const char *file);
 
-/* `symbols`: nm -P of the object file. `may_call`: names of the library's functions, NULL ends them; the C library's
- * common functions are always allowed. `must_define`: nm -P of the object that calls the student's functions. */
+/* `symbols`: nm -P of the object file. `may_call`: names of library functions, ending with NULL; the C library's common
+ * functions are always allowed. `must_define`: nm -P of the object that calls the student's functions. */
 const char *lab_check_symbols(const char *symbols, const char *const *may_call, const char *must_define);
 
-/* `text`: a whole lab.cl, unprocessed. kernel_check.c */
+/* `text`: a whole lab.cl, not preprocessed. Defined in kernel_check.c. */
 const char *lab_check_kernels(const char *text);

@@ -1,4 +1,4 @@
-/* Runs each task's check in a separate process; kernel tasks run again under Oclgrind. */
+/* Runs each task's check in a separate process; kernel tasks then run again under Oclgrind. */
 #include "grader.h"
 
 #include <stdio.h>
@@ -7,30 +7,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* AddressSanitizer cannot check kernels, and many races are harmless in PoCL's order of work-items. */
-enum { OCLGRIND_SECONDS = 20, SIMULATOR = 6 /* words before the program's */ };
+/* AddressSanitizer cannot check kernels, and many races are harmless in the order in which PoCL runs work-items. */
+enum { OCLGRIND_SECONDS = 20, SIMULATOR = 6 /* words before the program's own */ };
 
 static const char *name_of(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-/* The checkers of all tasks; or of those that passed, with the hand-in under a simulator. */
+/* The checkers of all tasks, or of the tasks that passed, with the hand-in under a simulator. */
 typedef struct task_jobs {
     int count, task[LAB_TASKS];
     lab_job job[LAB_TASKS];
     char number[LAB_TASKS][16], checker[4200], program[4200];
-    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the same file, as seen inside the sandbox */
+    char log[LAB_TASKS][4200], log_inside[LAB_TASKS][4200]; /* the same file, inside the sandbox */
     const char *command[LAB_TASKS][LAB_SANDBOX_WORDS + SIMULATOR + 8];
     char seed[40];
-    char *environment[5], *for_checker[6]; /* of the hand-in; the same, and the seed */
+    char *environment[5], *for_checker[6]; /* for the hand-in; the same with the seed */
 } task_jobs;
 
 static const char *folder_of(const lab_grading *g) {
     return g->sandbox ? "/work" : g->folder;
 }
 
-/* The words that start a process of the hand-in. */
+/* Adds the words that start a hand-in process. */
 static void add_hand_in(task_jobs *t, const lab_grading *g, const char *log, const char **words) {
     int count = g->sandbox ? lab_sandbox_words(g->sandbox, log != NULL, t->environment, words) : 0;
     const char *simulator[SIMULATOR] = {"oclgrind",      "--data-races", "--uninitialized",
@@ -52,7 +52,7 @@ static void add(task_jobs *t, const lab_grading *g, int task, bool simulated) {
     t->environment[0] = (char *)"POCL_SIGFPE_HANDLER=0";
     t->environment[1] = simulated ? (char *)"GRADSUM_LAB_SMALL=1" : NULL;
     t->environment[2] = simulated ? (char *)"GRADSUM_CACHE=off" : NULL;
-    /* Oclgrind's counts abort if LANG names a language that is not installed. */
+    /* When counting, Oclgrind aborts if LANG names a language that is not installed. */
     t->environment[3] = simulated ? (char *)"LC_ALL=C" : NULL;
     snprintf(t->seed, sizeof t->seed, "%s=%s", LAB_SEED, g->seed ? g->seed : "1");
     t->for_checker[0] = t->seed;
@@ -94,9 +94,9 @@ static bool in_path(const char *program) {
     return false;
 }
 
-/* The first finding in a log: its kind, and "At line 12 (column 9) of lab.cl"; for a race both lines. It skips the
- * kernel and its work-items in between, and the source line after each, which is taken from the text after #include and
- * so is not the student's. */
+/* The first finding in a log: its kind, and "At line 12 (column 9) of lab.cl"; for a race, both lines. Skips the kernel
+ * and its work-items in between, and the source line after each place, which Oclgrind takes from the text after
+ * #include, so it is not the student's line. */
 static bool read_finding(const char *log, char *text, size_t size) {
     char line[2000];
     int places = 0;
@@ -106,11 +106,11 @@ static bool read_finding(const char *log, char *text, size_t size) {
         const char *begin = line + strspn(line, " \t\n");
         int length = (int)strcspn(begin, "\n");
         bool place = strncmp(begin, "At line", 7) == 0;
-        if (*text && length > 0 && begin == line) break; /* the next finding; this one's lines are indented */
+        if (*text && length > 0 && begin == line) break; /* the next finding; this one is indented */
         if (length == 0 || (*text && !place)) continue;
         size_t used = strlen(text);
         const char *join = places > 0 ? ", and a" : used > 0 ? ". A" : "";
-        if (place) begin++, length -= 2; /* without "A" and the colon */
+        if (place) begin++, length -= 2; /* drop the "A" and the colon */
         snprintf(text + used, size - used, "%s%.*s", join, length, begin);
         places += place;
     }

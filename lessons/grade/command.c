@@ -13,14 +13,14 @@
 
 enum { LOOK_MS = 200 };
 
-/* Waits for the command's next output. If the user wants to stop, the command is asked to stop too. */
+/* Waits for the command's next output. If the user wants to stop, asks the command to stop, too. */
 static void wait_for(int from, pid_t pid) {
     struct pollfd end = {.fd = from, .events = POLLIN};
     while (poll(&end, 1, LOOK_MS) <= 0)
         if (gs_stop_requested) kill(pid, SIGTERM);
 }
 
-/* Reads to the end of the file, or as much as fits. errno counts only after a failure: it may hold an old EINTR. */
+/* Reads to the end of the output, or as much as fits. errno counts only after a failure: it may hold an old EINTR. */
 static void read_all(int from, pid_t pid, char *output, size_t size) {
     size_t used = 0;
     while (used < size - 1) {

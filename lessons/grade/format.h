@@ -11,29 +11,29 @@
 typedef struct gs_format {
     const char *name;
     const char *what; /* for --help */
-    /* One file per student, in the folder -o; a single student's file may go to standard output. */
+    /* Writes one file per student into the folder given by -o; a single student's file may go to standard output. */
     bool a_file_each;
     const char *extension; /* the extension of these files: ".json" */
-    /* labs: those for which every student gets a mark. begin and end may be NULL. */
+    /* labs: the labs for which every student gets a mark. begin and end may be NULL. */
     void (*begin)(FILE *, const gs_labs *labs);
-    /* marks: an array of this student's marks, at least one: those of `labs`, in order, then any others. */
+    /* marks: an array of this student's marks, at least one: first those for `labs`, in order, then any others. */
     void (*student)(FILE *, const gs_labs *labs, const cJSON *marks);
     void (*end)(FILE *);
 } gs_format;
 
 extern const gs_format gs_format_csv, gs_format_gradescope, gs_format_json, gs_format_junit, gs_format_moodle;
 
-extern const gs_format *const gs_formats[]; /* NULL ends them; the first is the default */
+extern const gs_format *const gs_formats[]; /* ends with NULL; the first format is the default */
 
-/* GS_E_USAGE: no format with this name. */
+/* GS_E_USAGE: there is no format with this name. */
 gs_status gs_format_find(const char *name, const gs_format **);
 
-/* ---- for several formats ---- */
+/* ---- shared by several formats ---- */
 
-/* A field of CSV (RFC 4180), followed by a comma or the line's end. A text that a spreadsheet would take for a formula
- * (it starts with =, +, -, @, tab or CR) is preceded by an apostrophe, as OWASP advises ("CSV Injection"). Line ends
- * become spaces. */
+/* Writes a CSV field (RFC 4180), followed by a comma or the end of the line. A text that a spreadsheet would take for a
+ * formula (it starts with =, +, -, @, tab or CR) gets an apostrophe in front, as OWASP advises ("CSV Injection"). Line
+ * ends become spaces. */
 void gs_csv_field(FILE *, const char *text, bool last);
 
-/* Text for an attribute or an element of XML 1.0; characters that XML does not allow are left out. */
+/* Writes text for an attribute or element of XML 1.0; omits characters that XML does not allow. */
 void gs_xml_text(FILE *, const char *text);

@@ -1,4 +1,4 @@
-/* A table for a spreadsheet: a line for each student and lab. */
+/* A table for a spreadsheet: one line per student and lab. */
 #include "lessons/grade/format.h"
 
 #include <string.h>

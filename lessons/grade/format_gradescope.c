@@ -1,5 +1,5 @@
 /* results.json as Gradescope's autograders write it: https://gradescope-autograders.readthedocs.io/en/latest/specs/
- * One file per student, with the tasks of all labs as its tests. */
+ * There is one file per student, which lists the tasks of all labs as tests. */
 #include "lessons/grade/format.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static cJSON *test_of(const cJSON *mark, const cJSON *task) {
                           GS_FIELD("visibility", "visible"));
 }
 
-/* The output about a whole lab: "lab 07: 3/10: it does not compile", and the compiler's messages. */
+/* The output for a whole lab: "lab 07: 3/10: it does not compile", and the compiler's messages. */
 static cJSON *output_of(const cJSON *marks) {
     const cJSON *mark;
     char *text = NULL;

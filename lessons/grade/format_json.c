@@ -1,4 +1,4 @@
-/* One JSON object for each student and lab, one per line (mark.h). */
+/* One JSON object per student and lab, each on its own line (mark.h). */
 #include "io/json.h"
 #include "lessons/grade/format.h"
 

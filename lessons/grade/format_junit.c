@@ -1,9 +1,9 @@
-/* XML as JUnit writes it, which most services that run tests can show: a testsuite per hand-in, a testcase per task. */
+/* XML in JUnit's format, which most services that run tests can show: a testsuite per hand-in, a testcase per task. */
 #include "lessons/grade/format.h"
 
 #include <string.h>
 
-/* U+FFFE and U+FFFF are valid in UTF-8, but not characters of XML. */
+/* U+FFFE and U+FFFF are valid in UTF-8, but are not XML characters. */
 static bool is_no_character(const char *at) {
     return strncmp(at, "\xef\xbf\xbe", 3) == 0 || strncmp(at, "\xef\xbf\xbf", 3) == 0;
 }
@@ -15,7 +15,7 @@ void gs_xml_text(FILE *out, const char *text) {
                            : *text == '>'  ? "&gt;"
                            : *text == '"'  ? "&quot;"
                            : *text == '\'' ? "&apos;"
-                           : *text == '\n' ? "&#10;" /* unescaped, an attribute would turn it into a space */
+                           : *text == '\n' ? "&#10;" /* unescaped, an attribute would make it a space */
                            : *text == '\t' ? "&#9;"
                                            : NULL;
         if (name)
@@ -27,7 +27,7 @@ void gs_xml_text(FILE *out, const char *text) {
     }
 }
 
-/* points: "0/3: " for a task that has lost some; NULL: it has all. */
+/* points: "0/3: " for a task that lost points; NULL: it has all its points. */
 static void print_case(FILE *out, const cJSON *mark, const char *name, const char *points, const char *note) {
     fputs("    <testcase classname=\"", out);
     gs_xml_text(out, gs_mark_text(mark, "student"));

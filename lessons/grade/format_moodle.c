@@ -1,5 +1,5 @@
-/* CSV for Moodle's gradebook: Grades > Import > CSV file. One line per student; a column that identifies the student,
- * and two columns per lab: the points, and a feedback. Moodle asks which grade item each column belongs to. Import both
+/* CSV for Moodle's gradebook: Grades > Import > CSV file. One line per student: a column that identifies the student,
+ * and two columns per lab, points and feedback. Moodle asks which grade item each column belongs to. Import both
  * columns: a feedback without its grade clears the grade. (Moodle Docs, "Grade import")
  */
 #include "lessons/grade/format.h"
@@ -17,9 +17,9 @@ static void begin(FILE *out, const gs_labs *labs) {
     }
 }
 
-/* Moodle shows a feedback as HTML, where "<float.h>" would be invisible. */
+/* Moodle shows feedback as HTML, where "<float.h>" would be invisible. */
 static void print_feedback(FILE *out, const char *text, bool last) {
-    char html[5 * 4000 + 8] = ""; /* the longest note, all of it & */
+    char html[5 * 4000 + 8] = ""; /* enough for the longest note, if all of it is & */
     size_t used = 0;
     for (; *text && used + 6 < sizeof html; text++) {
         const char *word = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : NULL;
@@ -31,7 +31,7 @@ static void print_feedback(FILE *out, const char *text, bool last) {
 static void student(FILE *out, const gs_labs *labs, const cJSON *marks) {
     const char *name = gs_mark_text(marks->child, "student"), *end = strstr(name, "_assignsubmission_");
     char participant
-        [64]; /* Moodle's own worksheet uses this name for the folder "Jane Doe_123_assignsubmission_file" */
+        [64]; /* Moodle's worksheet identifies the folder "Jane Doe_123_assignsubmission_file" by this */
     while (end && end > name && end[-1] != '_') end--;
     if (end)
         snprintf(participant, sizeof participant, "Participant %.*s", (int)strspn(end, "0123456789"), end);

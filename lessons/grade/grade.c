@@ -1,6 +1,6 @@
 /* gradsum grade: turns a teacher's folder of hand-ins into marks for a spreadsheet or a learning platform.
  *
- * hand_ins.c finds the hand-ins, graders.c grades them with the scripts of `make lab-NN`, and format_*.c write the
+ * hand_ins.c finds the hand-ins, graders.c grades them with the scripts of `make lab-NN`, and format_*.c writes the
  * marks.
  */
 #include "cli/cli.h"
@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 typedef struct wishes {
-    const char *labs, *format, *out; /* the options; NULL: not given */
+    const char *labs, *format, *out; /* option values; NULL: not given */
     bool json, trust;
-    uint64_t seed; /* for the cases; 0: draw one */
+    uint64_t seed; /* for the cases; 0: draw a random seed */
 } wishes;
 
 static gs_status find_all(int words, char **argv, gs_hand_ins *all) {
@@ -44,7 +44,7 @@ static gs_status find_format(const wishes *w, const gs_format **format) {
 
 /* ---- the marks of one student ---- */
 
-/* The labs that were requested, else all labs that anybody has handed in. */
+/* Returns the labs that were requested, or else all labs that any student has handed in. */
 static gs_labs labs_for_all(const gs_labs *asked, const gs_labs *known, const gs_hand_ins *all) {
     gs_labs labs = {0};
     if (asked) return *asked;
@@ -59,14 +59,14 @@ static gs_labs labs_for_all(const gs_labs *asked, const gs_labs *known, const gs
 typedef struct student {
     gs_graders *graders;
     const gs_hand_in *first;
-    int count, before, of; /* numbers of hand-ins: this student's, earlier ones, all */
+    int count, before, of; /* numbers of hand-ins: this student's, those before, all */
     gs_activity *work;
     cJSON *marks;
 } student;
 
 static void add_mark(const student *s, cJSON *mark) {
     cJSON *all = cJSON_CreateObject(), *item;
-    char name[4 * 255 + 1]; /* on one line, before the result */
+    char name[4 * 255 + 1]; /* the student's name on one line, shown before the result */
     cJSON_AddStringToObject(all, "student", gs_printable_into(name, sizeof name, s->first->student, ""));
     while ((item = mark->child))
         cJSON_AddItemToObject(all, item->string, cJSON_DetachItemViaPointer(mark, item));
@@ -82,7 +82,7 @@ static gs_status add_graded(const student *s, const gs_hand_in *h) {
     return GS_OK;
 }
 
-/* lab "": no student has handed in anything, so there is no lab to name. */
+/* lab "": nobody has handed in anything, so there is no lab to name. */
 static gs_status add_nothing(const student *s, const char *lab) {
     char problem[sizeof s->first->problem];
     cJSON *mark = NULL;
@@ -101,7 +101,7 @@ static gs_status add_lab(const student *s, int lab) {
     char number[12];
     const int marks = cJSON_GetArraySize(s->marks),
               done = s->before + (marks < s->count ? marks : s->count - 1);
-    s->work->shown = 0; /* each grading is announced: it may take a minute */
+    s->work->shown = 0; /* announce each grading, which may take a minute */
     gs_show_activity(s->work, (double)done / s->of, "hand-in %d of %d: lab %02d of %s", done + 1, s->of, lab,
                      gs_printable(s->first->student));
     for (int i = 0; i < s->count; i++)
@@ -119,7 +119,7 @@ static gs_status add_all(const student *s, const gs_labs *labs, bool others) {
     return cJSON_GetArraySize(s->marks) > 0 ? GS_OK : add_nothing(s, "");
 }
 
-/* A mark for each of `labs`, then any others, of the student of hand-in *next; sets *next to the next student's. */
+/* The marks of the student of hand-in *next, for each of `labs`, then any others. Moves *next to the next student. */
 static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next, const gs_labs *labs,
                                bool others, gs_activity *work, cJSON **marks) {
     student s = {g, &all->list[*next], 0, *next, all->count, work, cJSON_CreateArray()};
@@ -131,7 +131,7 @@ static gs_status student_marks(gs_graders *g, const gs_hand_ins *all, int *next,
     return add_all(&s, labs, others);
 }
 
-/* ---- all of them ---- */
+/* ---- all students ---- */
 
 static gs_status grade_students(gs_graders *g, const gs_hand_ins *all, bool others, gs_marks_output *o) {
     gs_activity work = {0};
@@ -148,7 +148,7 @@ static gs_status grade_students(gs_graders *g, const gs_hand_ins *all, bool othe
     return GS_OK;
 }
 
-/* No one knows the cases in advance: neither a reader of the source nor a student who hands in twice. */
+/* Nobody must know the cases in advance, neither a reader of the source nor a student who hands in twice. */
 static void choose_seed(gs_graders *g, uint64_t seed) {
     uint32_t drawn = 1;
     while (seed == 0) {
@@ -205,7 +205,7 @@ int gs_cmd_grade(int argc, char **argv) {
     if (!gs_options_taken(options, &help, argc, argv, &words, &exit_status)) return exit_status;
     gs_hand_ins all = {0};
     gs_graders graders = {0};
-    gs_stop_on_signals(); /* otherwise the copy of a hand-in would stay behind */
+    gs_stop_on_signals(); /* otherwise the copy of a hand-in would be left behind */
     gs_status status = find_all(words, argv, &all);
     if (status == GS_OK) status = grade(&graders, &w, &all);
     gs_graders_free(&graders);

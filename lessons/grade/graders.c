@@ -16,7 +16,7 @@
 
 enum {
     OUTPUT = 1 << 20, /* bytes of a script's output: compiler messages, in which JSON may escape each byte */
-    ROOM = 64 << 20,  /* bytes of disk space that a grading may need */
+    ROOM = 64 << 20,  /* bytes of free disk space that a grading may need */
 };
 
 /* ---- the tree ---- */
@@ -65,7 +65,7 @@ gs_status gs_graders_check_sandbox(const gs_graders *g) {
         why);
 }
 
-/* A path in the tree: lessons/07-all-reduce/lab.cl, or lab.c if there is no lab.cl. False: no such lab. */
+/* The path of a lab's file in the tree: lessons/07-all-reduce/lab.cl, or lab.c if there is none. False: no such lab. */
 static bool find_lab_file(const gs_graders *g, int lab, char *path, size_t size) {
     glob_t found = {0};
     for (int k = 0; k < 2 && !found.gl_pathc; k++) {
@@ -81,13 +81,13 @@ static bool find_lab_file(const gs_graders *g, int lab, char *path, size_t size)
 
 /* ---- one file ---- */
 
-/* The ending in lower case: for a compiler LAB-07.C would be C++. */
+/* The file name's ending, in lower case: a compiler would take LAB-07.C for C++. */
 static const char *ending_of(const char *path) {
     const char *dot = strrchr(path, '.');
     return !dot ? "" : strcasecmp(dot, ".c") == 0 ? ".c" : strcasecmp(dot, ".cl") == 0 ? ".cl" : dot;
 }
 
-/* Compiler messages start with the file's name. Removes the folder, which no longer exists when they are read. */
+/* Compiler messages start with the file's name. Removes the folder, which is gone when the messages are read. */
 static void leave_out(char *text, const char *folder) {
     size_t length = strlen(folder);
     char *to = text;
@@ -100,7 +100,7 @@ static void leave_out(char *text, const char *folder) {
     *to = '\0';
 }
 
-/* The lab's script's verdict on the file, built in `folder` (relative to the tree); NULL: the script has failed. */
+/* The verdict of the lab's script on the file, built in `folder` (relative to the tree); NULL: the script failed. */
 static gs_status run_script(gs_graders *g, const char *lab, const char *file, const char *folder,
                             cJSON **mark) {
     char script[PATH_MAX + 40];
@@ -114,11 +114,11 @@ static gs_status run_script(gs_graders *g, const char *lab, const char *file, co
     cJSON *said = worked ? cJSON_Parse(g->output) : NULL;
     *mark = cJSON_IsObject(said) ? said : NULL;
     if (!*mark) cJSON_Delete(said);
-    cJSON_DeleteItemFromObjectCaseSensitive(*mark, "file"); /* it names a copy */
+    cJSON_DeleteItemFromObjectCaseSensitive(*mark, "file"); /* it names the copy */
     return GS_OK;
 }
 
-/* A stopped grader ends before the processes that it has started: a compiler may still write into the folder. */
+/* A stopped grader ends before the processes that it started, so a compiler may still be writing to the folder. */
 static void remove_copy(const char *folder) {
     gs_file_remove_folder(folder);
     for (int i = 0; i < 100 && gs_stop_requested && access(folder, F_OK) == 0; i++) {
@@ -127,7 +127,7 @@ static void remove_copy(const char *folder) {
     }
 }
 
-/* Grades a copy of `path`, in a folder below the build folder, where the lab's program finds the data. problem: why
+/* Grades a copy of `path`, in a folder inside the build folder, where the lab's program finds the data. problem: why
  * there is no mark. */
 static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJSON **mark, char *problem,
                             size_t size) {
@@ -147,7 +147,7 @@ static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJ
     if (copied == GS_E_FILE)
         snprintf(problem, size, "%s", gs_message());
     else if (copied != GS_OK)
-        status = copied; /* not the student's fault */
+        status = copied; /* this failure is not the student's fault */
     else if ((status = run_script(g, lab, file + begin, made + begin, mark)) == GS_OK && !*mark)
         snprintf(problem, size, "the grader of lab %s failed", lab);
     remove_copy(made);
@@ -156,7 +156,7 @@ static gs_status grade_copy(gs_graders *g, const char *lab, const char *path, cJ
 
 /* ---- marks ---- */
 
-/* Stores the lab's tasks and points, for students who get none. */
+/* Remembers the lab's tasks and points, for students who score none. */
 static void remember(gs_graders *g, int lab, const cJSON *mark) {
     cJSON *task, *empty = cJSON_Duplicate(mark, true);
     cJSON_ReplaceItemInObjectCaseSensitive(empty, "points", cJSON_CreateNumber(0));
@@ -170,7 +170,7 @@ static void remember(gs_graders *g, int lab, const cJSON *mark) {
     g->empty[lab] = empty;
 }
 
-/* A mark without points for a lab without a graded hand-in so far: grading the lab's own file lists its tasks. */
+/* Makes a mark without points for a lab without a graded hand-in so far: grading the lab's own file lists its tasks. */
 static gs_status learn(gs_graders *g, int lab) {
     char path[PATH_MAX + 40], problem[400], number[12];
     cJSON *mark = NULL;

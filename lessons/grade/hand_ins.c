@@ -33,7 +33,7 @@ static gs_status add(gs_hand_ins *all, const char *student, const char *lab, con
     *h = (gs_hand_in){.who = all->students, .student = strdup(student), .path = strdup(path)};
     snprintf(h->lab, sizeof h->lab, "%s", lab);
     snprintf(h->problem, sizeof h->problem, "%s", problem);
-    all->count++; /* even without memory: it is freed with the list */
+    all->count++; /* even if memory ran out: it is freed with the list */
     return h->student && h->path ? GS_OK : no_memory();
 }
 
@@ -48,7 +48,7 @@ void gs_hand_ins_free(gs_hand_ins *all) {
 
 /* ---- one student ---- */
 
-/* Why the path is not the expected file or folder, to follow its name; or "". */
+/* Why the path is not the expected file or folder, as words to follow its name, or "". */
 static const char *problem_of(const char *path, bool folder) {
     static _Thread_local char why[80];
     struct stat s;
@@ -66,7 +66,7 @@ static size_t digits_at(const char *text) {
 }
 
 /* The prefix that Canvas adds to a file's name: "lastFirst_", possibly "LATE_", "4711_" for the student, "9988_".
- * Returns its length, and sets *student to that of the student's part; 0: no prefix. */
+ * Returns the prefix's length and sets *student to the length of the student's part; 0: there is no prefix. */
 static size_t canvas_prefix(const char *name, size_t *student) {
     const size_t who = strcspn(name, "_");
     const char *at = name + who + (name[who] == '_');
@@ -76,7 +76,7 @@ static size_t canvas_prefix(const char *name, size_t *student) {
     return who > 0 && part > 0 && at[id + 1 + part] == '_' ? (size_t)(at - name) + id + part + 2 : 0;
 }
 
-/* Accepts "", ".c", ".cl", and before them "-1", " (1)" or similar, which a later attempt gets. */
+/* Accepts "", ".c" and ".cl", possibly after "-1", " (1)" or the like, which a later attempt's name contains. */
 static bool ends_so(const char *rest, bool *file, int *attempt) {
     const size_t sign = strspn(rest, " -_("), digits = digits_at(rest + sign);
     *attempt = 0;
@@ -89,8 +89,8 @@ static bool ends_so(const char *rest, bool *file, int *attempt) {
     return !*rest || strcasecmp(rest, ".c") == 0 || strcasecmp(rest, ".cl") == 0;
 }
 
-/* "07" in "07", "lab-07", "lab-07.c" and "Lab 7 (1).c", after Canvas's prefix, and with `tree` in "07-all-reduce";
- * false for other names. */
+/* Finds "07" in "07", "lab-07", "lab-07.c" and "Lab 7 (1).c", after Canvas's prefix, and with `tree` in
+ * "07-all-reduce". False for other names. */
 static bool lab_of(const char *name, bool tree, char lab[3], bool *file, int *attempt) {
     size_t student;
     *file = false;
@@ -105,7 +105,7 @@ static bool lab_of(const char *name, bool tree, char lab[3], bool *file, int *at
     return ends_so(number + digits, file, attempt);
 }
 
-/* "lab.c", "LAB.CL", "lab (1).c", or another name for a file of this lab. */
+/* Is it "lab.c", "LAB.CL", "lab (1).c", or another name for a file of this lab? */
 static bool is_file_of(const char *name, const char *lab, int *attempt) {
     char own[3];
     bool file;
@@ -113,8 +113,8 @@ static bool is_file_of(const char *name, const char *lab, int *attempt) {
     return strncasecmp(name, "lab", 3) == 0 && ends_so(name + 3, &file, attempt) && file;
 }
 
-/* `what`: the name in the student's folder. Of two attempts the newer one counts; otherwise a lab that is in the list
- * already is marked as handed in twice. */
+/* Adds a lab. `what`: the name in the student's folder. Of two attempts the newer one counts; otherwise a lab that is
+ * already in the list is marked as handed in twice. */
 static gs_status add_lab(gs_hand_ins *all, const char *student, const char *lab, const char *path,
                          const char *what, int attempt, const char *problem) {
     for (int i = all->count - 1; i >= 0 && all->list[i].who == all->students; i--) {
@@ -138,7 +138,7 @@ static gs_status add_lab(gs_hand_ins *all, const char *student, const char *lab,
     return GS_OK;
 }
 
-/* The file of a lab in the lab's folder: the newest, and lab.cl before lab.c. False: there is none. */
+/* Finds a lab's file in the lab's folder: the newest, and lab.cl before lab.c. False: there is none. */
 static bool find_file(const char *folder, const char *lab, char *name, size_t size, int *attempt) {
     int best = -1, number;
     DIR *d = opendir(folder);
@@ -154,7 +154,7 @@ static bool find_file(const char *folder, const char *lab, char *name, size_t si
     return best >= 0;
 }
 
-/* A file lab-NN.c, or lab.c or lab.cl in a folder `name`. */
+/* Adds a file lab-NN.c, or the lab.c or lab.cl in a folder `name`. */
 static gs_status add_name(gs_hand_ins *all, const char *student, const char *folder, const char *name,
                           const char *lab, bool is_folder, int attempt) {
     char path[4900], what[600], inside[300], problem[900] = "";
@@ -174,17 +174,17 @@ static gs_status add_name(gs_hand_ins *all, const char *student, const char *fol
     return add_lab(all, student, lab, path, what, attempt, problem);
 }
 
-/* The state of the search for one student. */
+/* The state of the search for one student's labs. */
 typedef struct search {
-    int found;        /* labs */
-    char others[200]; /* names of files that belong to no lab */
+    int found;        /* the number of labs found */
+    char others[200]; /* the names of files that belong to no lab */
 } search;
 
 static void note_other(search *s, const char *name) {
     gs_append(s->others, sizeof s->others, "%s%s", *s->others ? ", " : "", name);
 }
 
-/* Finds the labs in one folder; with `tree`, in a tree's lessons/; with `deep` > 0, also in folders inside it. */
+/* Finds the labs in one folder; with `tree`, in the lessons/ of a tree; with `deep` > 0, also in folders inside it. */
 static gs_status find_in(gs_hand_ins *all, const char *student, const char *folder, bool tree, int deep,
                          search *s) {
     struct dirent **names;
@@ -202,7 +202,7 @@ static gs_status find_in(gs_hand_ins *all, const char *student, const char *fold
             s->found++;
         } else if (status == GS_OK && within && deep > 0) {
             status = find_in(all, student, path, false, deep - 1, s);
-            if (status == GS_E_FILE) status = GS_OK; /* one of several */
+            if (status == GS_E_FILE) status = GS_OK; /* this may be only one of several folders */
         } else if (!tree && *name != '.' && !within) {
             note_other(s, name);
         }
@@ -212,7 +212,7 @@ static gs_status find_in(gs_hand_ins *all, const char *student, const char *fold
     return status;
 }
 
-/* Finds the labs of one student: in the folder, or in the tree that it contains, or in folders within it. */
+/* Finds one student's labs: in the folder, in the tree that it contains, or in folders inside it. */
 static gs_status find_labs(gs_hand_ins *all, const char *student, const char *folder, int deep, search *s) {
     char lessons[4600];
     *s = (search){0};
@@ -235,7 +235,7 @@ static const char *last_name(const char *folder, char *name, size_t size) {
     return name;
 }
 
-/* Called when all labs of a student have been added, from number `first` of the list on. */
+/* Called when all labs of a student have been added; in the list, they start at number `first`. */
 static gs_status end_student(gs_hand_ins *all, int first, const char *name, const char *path, const search *s,
                              const char *problem) {
     if (all->count == first) GS_TRY(add(all, name, "", path, problem));
@@ -259,7 +259,7 @@ static gs_status add_student(gs_hand_ins *all, const char *folder, const char *n
     return status == GS_OK || status == GS_E_FILE ? end_student(all, first, name, path, &s, problem) : status;
 }
 
-/* Whether two names belong to one student: the name and the number of Canvas's prefix agree. */
+/* Do both names belong to the same student? They do if the name and the number in Canvas's prefix agree. */
 static bool same_student(const char *a, const char *b) {
     size_t who, other;
     const size_t long_a = canvas_prefix(a, &who), long_b = canvas_prefix(b, &other);
@@ -269,7 +269,7 @@ static bool same_student(const char *a, const char *b) {
     return digits_at(a) == digits_at(b) && strncmp(a, b, digits_at(a)) == 0;
 }
 
-/* Files of all students in one folder, as Canvas exports them. */
+/* Finds the files of all students in one folder, as Canvas exports them. */
 static gs_status find_flat(gs_hand_ins *all, const char *folder, struct dirent **names, int count) {
     char lab[3], student[300];
     bool file;
@@ -295,7 +295,7 @@ static gs_status find_flat(gs_hand_ins *all, const char *folder, struct dirent *
     return GS_OK;
 }
 
-/* Whether it is such a folder. One name of a lab is enough. */
+/* Is it such a folder? A single lab file name is enough. */
 static bool is_flat(struct dirent **names, int count) {
     char lab[3];
     size_t who;
@@ -340,7 +340,7 @@ gs_status gs_hand_ins_find(const char *folder, gs_hand_ins *all) {
     return status;
 }
 
-/* ---- a file ---- */
+/* ---- copying a file ---- */
 
 static gs_status copy(int from, const char *path, const char *to) {
     struct stat s;
@@ -374,7 +374,7 @@ gs_status gs_hand_in_room(const char *folder, uint64_t bytes) {
 
 gs_status gs_hand_in_copy(const char *path, const char *to) {
     int from =
-        open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block this process */
+        open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); /* O_NONBLOCK: a pipe must not block us */
     if (from < 0) return gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     gs_status status = copy(from, path, to);
     close(from);

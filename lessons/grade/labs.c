@@ -20,7 +20,7 @@ gs_labs gs_labs_of_tree(const char *tree) {
     return labs;
 }
 
-/* The number of "6" or "06"; -1: not a number of one or two digits. */
+/* Reads "6" or "06"; -1: it is not a number of one or two digits. */
 static int number_of(const char *word, size_t length) {
     bool digits = strspn(word, "0123456789") >= length;
     return length >= 1 && length <= 2 && digits ? atoi(word) : -1;

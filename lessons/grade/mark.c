@@ -28,7 +28,7 @@ void gs_mark_clean(cJSON *mark) {
     }
 }
 
-/* A truncated text may end inside a character. */
+/* Drops the incomplete character that may end a truncated text. */
 static void end_whole(char *text, size_t size) {
     size_t used = strlen(text);
     if (used < size - 1) return;

@@ -1,4 +1,4 @@
-/* A mark: one student's result for one lab. It is the object that the lab's grader prints (lessons/report.c), with the
+/* A mark: one student's result for one lab. It is the object printed by the lab's grader (lessons/report.c), with the
  * student added:
  *
  *     {"student": "alice", "lab": "07", "title": "all-reduce", "points": 3, "of": 10, "problem": "", "messages": "",
@@ -17,10 +17,10 @@
 double gs_mark_number(const cJSON *, const char *name);    /* 0: there is none */
 const char *gs_mark_text(const cJSON *, const char *name); /* "": there is none */
 
-/* Cleans all its text as described above. */
+/* Cleans all text in the mark as described above. */
 void gs_mark_clean(cJSON *mark);
 
-/* In one line each, cut to fit: "7.1=3 7.2=0", and "7.2: did not end within 10 s; ..." or the problem and the
+/* Each in one line, cut to fit: "7.1=3 7.2=0", and "7.2: did not end within 10 s; ..." or the problem and the
  * compiler's messages, then the changes. */
 void gs_mark_points(const cJSON *, char *text, size_t size);
 void gs_mark_note(const cJSON *, char *text, size_t size);

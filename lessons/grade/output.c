@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the names of files ---- */
+/* ---- file names ---- */
 
-/* A student's name as a file name for any file system: "b%C3%B6b". It is never an option, hidden or a path. */
+/* Turns a student's name into a file name for any file system: "b%C3%B6b". It is never an option, hidden or a path. */
 static void file_name(const char *student, char *name, size_t size) {
     size_t used = 0;
     for (const char *c = student; *c && used + 4 < size; c++) {
@@ -75,7 +75,7 @@ static gs_status write_one(gs_marks_output *o, const cJSON *marks) {
     return gs_file_writer_commit(&w);
 }
 
-/* The teacher's display while the marks go to a file. */
+/* What the teacher sees while the marks are written to a file. */
 static void print_progress(const cJSON *marks) {
     const cJSON *mark;
     cJSON_ArrayForEach(mark, marks) {

@@ -1,4 +1,4 @@
-/* The source tree with the lessons; only a program in its build folder can find it. */
+/* The source tree with the lessons; only a program inside its build folder can find it. */
 #pragma once
 
 #include <limits.h>
@@ -9,5 +9,5 @@ typedef struct gs_tree {
     char build[PATH_MAX]; /* the build folder, relative to the tree */
 } gs_tree;
 
-/* `what` names the need: "grading". GS_E_FILE: this program is not in a source tree. */
+/* `what` names the purpose, for the message: "grading". GS_E_FILE: this program is not inside a source tree. */
 gs_status gs_tree_find(const char *what, gs_tree *);

@@ -31,8 +31,8 @@ gs_run_command gs_cmd_devices, gs_cmd_doctor, gs_cmd_model, gs_cmd_train, gs_cmd
 
 enum {
     GS_COMPUTES =
-        1, /* it uses OpenBLAS's kernels and PoCL, for which the program may restart itself (5 ms) */
-    GS_RUNS_AS_RANKS = 2, /* launch can start it, as several processes */
+        1, /* uses OpenBLAS's kernels and PoCL, for which the program may have to restart itself (5 ms) */
+    GS_RUNS_AS_RANKS = 2, /* launch can start it as several processes */
 };
 
 typedef struct gs_command {
@@ -42,60 +42,60 @@ typedef struct gs_command {
     const char *what;
 } gs_command;
 
-extern const gs_command gs_commands[]; /* ends with a NULL name */
+extern const gs_command gs_commands[]; /* ends with an entry whose name is NULL */
 
 /* ---- options.c ---- */
 
-enum { GS_OPTIONS_MOST = 96 }; /* in one table */
+enum { GS_OPTIONS_MOST = 96 }; /* options in one table */
 
 /* Read "--name value", "--name=value", "-n 3" and "-n3". Other words move to argv[1..*words]. With --help or -h
- * anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message names the nearest one), a missing or
- * wrong value, a word after --help. */
+ * anywhere, set *help and read nothing. GS_E_USAGE: an unknown option (the message suggests the most similar one), a
+ * missing or wrong value, or a word after --help. */
 gs_status gs_options_parse(const gs_option *options, int argc, char **argv, int *words, bool *help);
 
 /* Does the command line contain --name? */
 bool gs_option_is_given(const char *name, int argc, char **argv);
 
-/* Set an option from a saved text; a flag is set by "yes". GS_E_USAGE. */
+/* Set an option from its saved text; the saved text of a flag that is on is "yes". GS_E_USAGE. */
 gs_status gs_option_set(const gs_option *options, const char *name, const char *text);
 
-/* The text of --help around the options. */
+/* The text that --help prints around the options. */
 typedef struct gs_help {
     const char *usage; /* "train [options]" */
     const char *what, *example;
     void (*more)(void); /* prints further text at the end; may be NULL */
 } gs_help;
 
-/* "usage: gradsum train [options]", then each option with its default, in 80 columns. Manual pages show this text
- * (manual.sh), and shells complete its options (completion.bash, completion.zsh). */
+/* "usage: gradsum train [options]", then each option with its default, in 80 columns. manual.sh makes the manual pages
+ * from this text, and shells complete the options listed in it (completion.bash, completion.zsh). */
 void gs_options_help(const gs_help *, const gs_option *options);
 
 /* gs_options_parse, then print help if requested. True: the command continues. False: the command ends with
- * *exit_status; errors have been printed. words NULL: the command takes options only. */
+ * *exit_status; errors have been printed. words may be NULL if the command takes only options. */
 bool gs_options_taken(const gs_option *, const gs_help *, int argc, char **argv, int *words,
                       int *exit_status);
 
-/* The run options that any of `users` takes, reading into `settings`, and those of `own`, which replace options of the
+/* The run options that any of `users` takes, parsed into `settings`, and those in `own`, which replace options of the
  * same name. The table is static: the next call overwrites it. */
 const gs_option *gs_run_options(gs_settings *settings, int users, const gs_option *own);
 
-/* An option of other commands that this one refuses; help does not list it. */
+/* An option that other commands take and this one rejects; --help does not list it. */
 #define GS_REFUSED(name, why)                                                                                \
     { name, GS_OPTION_REFUSED, NULL, 0, 0, NULL, why }
 
-/* In `own`: the run option of this name, with this help; NULL: with its usual help. */
+/* In `own`: the run option of this name with this help text; NULL: with its usual text. */
 #define GS_RUN_OPTION(name, help)                                                                            \
     { name, GS_OPTION_FLAG, NULL, 0, 0, NULL, help }
 
-/* Help of --mean and --std for commands that load weights. */
+/* Help texts of --mean and --std for commands that load weights. */
 #define GS_MEAN_HELP_OF_FILE "images are scaled to (byte / 255 - mean) / std (default: the file's, else 0)"
 #define GS_STD_HELP_OF_FILE "the std in that formula (default: the file's, else 1)"
 
-/* Help of options for commands that start ranks without a run. */
+/* Help texts for commands that start ranks without a training run. */
 #define GS_BIND_HELP_RANKS "cores: bind each rank to its own; or none"
 #define GS_LINK_HELP "slow messages, as a network does: each takes 50us,125MB/s (latency, bandwidth)"
 
-/* The exit status for `status`; prints a failure as "gradsum train: message". */
+/* Returns the exit status for `status`; prints a failure as "gradsum train: message". */
 int gs_exit_status(const char *command, gs_status status);
 
 /* Print "gradsum train: ..." on standard error, or "gradsum: ..." if command is "". Wraps on a terminal. */
@@ -104,87 +104,87 @@ void gs_tell(const char *command, const char *format, ...) GS_PRINTF(2, 3);
 /* For gs_rendezvous.tell and gs_faults_tell: print "gradsum: ..." on standard error. */
 void gs_tell_sentence(const char *sentence);
 
-/* Process 0 says which scaling of images it assumes, if neither the file settings->load nor --mean and --std give one.
- * Call it once the file has loaded: assumptions about a bad file would only confuse. */
+/* Process 0 prints which image scaling it assumes, if neither the file settings->load nor --mean and --std set one.
+ * Call it after the file has loaded: notes about assumptions would obscure an error in the file. */
 void gs_tell_scaling(const char *command, const gs_settings *);
 
-/* Notes of train on data and model that are valid but probably not intended. */
+/* train's notes about data and models that are valid but probably not what the user intended. */
 void gs_tell_of_data(const gs_worker *);
 
-/* A note where a model for photographs gets images of Fashion-MNIST's size, the default. */
+/* A note when a model meant for photographs is given images of the default, Fashion-MNIST size. */
 void gs_tell_usual_images(const char *command, const char *model, gs_shape in);
 
-/* Notes on a test set that is an image folder: pictures left out, classes without pictures. */
+/* Notes on a test set read from an image folder: skipped pictures, and classes without pictures. */
 void gs_tell_test_set(const char *command, const gs_settings *);
 
-/* Rank 0 says how many files --skip-broken has skipped. */
+/* Rank 0 prints how many files --skip-broken skipped. */
 void gs_tell_skipped(const char *command, const gs_result *);
 
 /* ---- resume.c ---- */
 
-/* The run that train --resume has found; settings point into it. */
+/* The run that train --resume found; the settings point into it. */
 typedef struct gs_resumed_run {
     gs_state *state;
-    char *file;         /* the checkpoint, in the folder of --resume */
-    gs_comm *processes; /* connected to agree on the file; NULL: none, or the run owns them */
+    char *file;         /* the checkpoint, in the folder given to --resume */
+    gs_comm *processes; /* connected to agree on the file; NULL: none, or the run has taken them over */
     bool automatic;     /* --resume auto */
 } gs_resumed_run;
 
-/* Replace settings->resume by a file, or by NULL for a new run; options that are not given take that run's values. */
+/* Set settings->resume to a checkpoint, or NULL for a new run. Options not given take the resumed run's values. */
 gs_status gs_find_resumed_run(gs_settings *, const gs_option *, int argc, char **argv, gs_resumed_run *);
-void gs_resumed_run_free(gs_resumed_run *); /* also after a failure */
+void gs_resumed_run_free(gs_resumed_run *); /* also call it after a failure */
 
 /* ---- cmd_layout.c ---- */
 
-/* *list = settings->devices, or its only device repeated `workers` times; free it. GS_E_USAGE: settings->devices names
- * another number of devices; there are more workers than `most`. */
+/* Set *list to settings->devices, or to its only device repeated `workers` times; the caller frees it. GS_E_USAGE:
+ * settings->devices names a different number of devices, or there are more than `most` workers. */
 gs_status gs_devices_for(const gs_settings *, int workers, int most, char **list);
 
 /* ---- output.c ---- */
 
-/* On Ctrl-C, SIGTERM, SIGHUP (the terminal closed) or a closed output pipe (head), end the run after its current step
- * and save. A second signal, a second or more after the first, ends the program at once. */
+/* On Ctrl-C, SIGTERM, SIGHUP (the terminal closed) or a closed output pipe (such as `| head`), end the run after its
+ * current step and save. A second signal at least one second after the first ends the program at once. */
 void gs_stop_on_signals(void);
 
-/* SIGUSR1, with which a job scheduler announces the end of a job's time, requests a checkpoint; the run continues. */
+/* On SIGUSR1, which a job scheduler sends before a job's time runs out, write a checkpoint and continue the run. */
 void gs_checkpoint_on_signal(void);
 
-/* Print the object as one line, and free it. */
+/* Print the object on one line, and free it. */
 void gs_json_print(struct cJSON *);
 
-/* fflush(stdout), but a closed pipe becomes a request to stop instead of SIGPIPE. */
+/* Calls fflush(stdout), but turns a closed pipe into a request to stop instead of SIGPIPE. */
 void gs_flush_output(void);
 
-/* Make a new folder in TMPDIR, else /tmp; name: "gradsum-explain-XXXXXX". GS_E_FILE: it failed; folder is then "". */
+/* Make a new folder in TMPDIR, else /tmp; name: "gradsum-explain-XXXXXX". GS_E_FILE: failed, and `folder` is "". */
 gs_status gs_temporary_folder(const char *name, char *folder, size_t size);
 
-/* When an activity began, at which share of its work, and when it was last shown; {0} before it begins. */
+/* When an activity began, what share of its work was already done then, and when it was last shown; {0} before. */
 typedef struct gs_activity {
     double since, from, shown;
-    bool tells; /* without a terminal: print one line if more than 2 s remain */
+    bool tells; /* without a terminal, print one line if more than 2 s remain */
 } gs_activity;
 
 /* Observer of a running test; its context is a gs_activity. */
 void gs_show_testing(void *work, size_t done, size_t of);
 
-/* Show what a silent command is doing, as a line on standard error if that is a terminal; the next call and gs_tell
- * replace the line. With an activity the line has a bar and changes at most ten times a second.
- * gs_show_activity(NULL, 0, NULL) removes it. */
+/* Show what a command is doing while it prints nothing else: a line on standard error if that is a terminal. The next
+ * call, or gs_tell, replaces the line. With an activity, the line includes a bar and is redrawn at most ten times a
+ * second. gs_show_activity(NULL, 0, NULL) removes the line. */
 void gs_show_activity(gs_activity *, double share, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The share of a training that is done, for an observer's step. */
+/* The fraction of a training run completed, for a step observer. */
 double gs_share_of_run(const gs_settings *, int epoch, uint64_t done, uint64_t of);
 
-/* For commands that train several times in sequence. */
+/* Progress of a command that trains several times in sequence. */
 typedef struct gs_shown_run {
-    gs_activity work; /* of all runs */
+    gs_activity work; /* all runs together */
     const gs_settings *settings;
     const char *what;
-    int run, runs; /* run: from 0 */
+    int run, runs; /* run: counted from 0 */
 } gs_shown_run;
 
-/* Observer of a step; its context is a gs_shown_run. Shows "cpu,cpu (2 of 3)". */
+/* Step observer; its context is a gs_shown_run. Shows "cpu,cpu (2 of 3)". */
 void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_score *);
 
 /* {"weights": bytes, ..., "total": bytes} */
@@ -197,22 +197,22 @@ typedef struct gs_progress {
     const gs_settings *settings;
     bool json;
     bool bar;                     /* show a progress bar: standard error is a terminal */
-    int bar_epoch;                /* the epoch of the bar, */
-    double started, samples_done; /* and time and samples since its first step ended */
-    gs_activity work, test;       /* the run, and its current test */
-    char ended[GS_RUN_HAS_ENDED]; /* says that the resumed run had already ended; else "" */
+    int bar_epoch;                /* the epoch that the bar shows, */
+    double started, samples_done; /* and when its first step ended, and the samples processed since */
+    gs_activity work, test;       /* the whole run, and the current test */
+    char ended[GS_RUN_HAS_ENDED]; /* reports that the resumed run had already ended; else "" */
     const char *failure;          /* why the weights could not be saved; NULL: they were saved */
-    int targets;                  /* of each sample */
-    int tokens;                   /* of each sample, if the data are a text; else 0 */
-    bool perplexity;              /* the loss is in nats per token, so that exp(loss) is the perplexity */
-    int parts;                    /* the number of workers if a step reports one worker only; else 1 */
+    int targets;                  /* per sample */
+    int tokens;                   /* per sample, for text data; otherwise 0 */
+    bool perplexity;              /* the loss is in nats per token, so exp(loss) is the perplexity */
+    int parts;                    /* the number of workers if a step's score covers only one worker; else 1 */
 } gs_progress;
 
 gs_observer gs_progress_observer(gs_progress *);
 
-/* Print the end of a training run, as text or as the last JSON line. */
+/* Print the end of a training run, either as text or as the last JSON line. */
 void gs_progress_end(gs_progress *, const gs_result *);
 
-/* Print the last JSON line of a failed run; call it before gs_exit_status: {"event":"end","status":"diverged",
- * "steps":7,"message":...}; the status may also be "interrupted" or "failed". result NULL: there were no steps. */
+/* Print the last JSON line of a failed run: {"event":"end","status":"diverged","steps":7,"message":...}; the status may
+ * also be "interrupted" or "failed". Call it before gs_exit_status. result is NULL if no step was run. */
 void gs_json_failed(gs_status, const gs_result *);

@@ -1,7 +1,7 @@
-/* The table of collectives, run and checked while it is printed.
+/* The table of collectives, each run and checked as the table is printed.
  *
- * The ranks are threads of this process. Each has a comm over each transport: as threads and, as processes use them,
- * in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with one comm, over MPI.
+ * The ranks are threads of this process. Each has one comm per transport: between threads and, as separate processes
+ * do, in shared memory and over Gloo at 127.0.0.1. Under mpirun the ranks are its processes, each with an MPI comm.
  */
 #include "cli/cli.h"
 #include "comm/call_check.h"
@@ -17,25 +17,25 @@
 
 enum { GS_TABLE_RANKS = 64, GS_TABLE_TRANSPORTS = 3, GS_TABLE_RUNS = 20 };
 
-/* What one rank saw of one run of a cell. */
+/* One rank's result for one run of a cell. */
 typedef struct gs_outcome {
     gs_error error;
     double seconds;
 } gs_outcome;
 
 typedef struct gs_table {
-    const char *const *transports; /* the first one's comm also carries what the ranks tell each other */
+    const char *const *transports; /* the first one's comm also carries the outcomes the ranks exchange */
     int transport_count;
-    gs_rendezvous mpirun; /* size > 1: the ranks are processes, and this is one of them */
+    gs_rendezvous mpirun; /* size > 1: the ranks are mpirun's processes, including this one */
     int ranks;
     uint64_t size; /* bytes */
     gs_link link;
     bool json;
     bool bind;      /* bind each rank to its own CPUs */
-    int runs;       /* of each cell, at least */
-    double seconds; /* repeat runs until they take this long together; not with a link */
+    int runs;       /* runs per cell, at least */
+    double seconds; /* repeat runs until they take this long in total; ignored with a link */
     int cells, wrong;
-    char folder[300]; /* where the ranks meet for Gloo */
+    char folder[300]; /* where Gloo's ranks meet */
     gs_outcome outcome[GS_TABLE_RANKS];
 } gs_table;
 
@@ -47,7 +47,7 @@ static bool has_parts(gs_operation operation) {
            operation == GS_ALL_TO_ALL;
 }
 
-/* The array that an operation moves or reduces has --size bytes of f32, at least one f32 for each rank. */
+/* The array that an operation moves or reduces is --size bytes of f32, but at least one f32 per rank. */
 static gs_call call_of(const gs_table *t, gs_operation operation, int number) {
     size_t whole = (size_t)t->size / 4, part = whole / (size_t)t->ranks;
     bool parts = has_parts(operation);
@@ -109,7 +109,7 @@ static void print_cell(gs_table *t, gs_operation operation, int transport) {
         print_json_cell(t, operation, transport, !wrong);
     else if (wrong)
         printf(" %15s", "WRONG");
-    else if (operation == GS_BARRIER) /* no line ends with blanks */
+    else if (operation == GS_BARRIER) /* avoid trailing blanks */
         printf("%*s %8s", transport > 0 ? 7 : 0, "", time);
     else
         printf(" %8s %6.2f", time, gb_per_s(t, operation, t->outcome[0].seconds));
@@ -128,14 +128,14 @@ typedef struct rank {
     int number;
     gs_comm *comm[GS_TABLE_TRANSPORTS];
     unsigned char *in, *out;
-    cpu_set_t all, own; /* CPUs of the process, and this rank's share */
-    bool bind;          /* to the share, where the transport allows it */
+    cpu_set_t all, own; /* the CPUs of the process, and this rank's share of them */
+    bool bind;          /* bind the rank to its share, if the transport allows it */
 } rank;
 
 /* ---- one cell, on one rank ---- */
 
-/* Fill the arrays, wait for all ranks, make the call. A message goes to the next rank, and one comes from the previous
- * rank: *seconds is the time of sending alone (GS_SEND) or of both. */
+/* Fill the arrays, wait for all ranks, and make the call. Each rank sends to the next rank and receives from the
+ * previous one; *seconds is the time of the send alone (GS_SEND) or of both. */
 static gs_status run_once(rank *r, int transport, gs_operation operation, double *seconds) {
     gs_table *t = r->t;
     gs_comm *c = r->comm[transport];
@@ -146,7 +146,7 @@ static gs_status run_once(rank *r, int transport, gs_operation operation, double
     gs_call_fill(&call, r->number, t->ranks, r->in, r->out);
     double start;
     GS_TRY(gs_ranks_begin(c, &t->link, &start));
-    if (operation == GS_SEND) start = gs_seconds(); /* whenever this rank woke */
+    if (operation == GS_SEND) start = gs_seconds(); /* do not count the time until this rank woke up */
     if (message) GS_TRY(gs_call_run(c, &send, r->in, r->out));
     if (operation == GS_SEND) *seconds = gs_seconds() - start;
     GS_TRY(gs_call_run(c, &call, r->in, r->out));
@@ -154,19 +154,19 @@ static gs_status run_once(rank *r, int transport, gs_operation operation, double
     return GS_OK;
 }
 
-/* The system may take some milliseconds to give each waiting rank its own core, so a short call is repeated for a
- * while. All ranks know the same times and therefore make the same number of runs. */
+/* The system may take some milliseconds to give each waiting rank its own core, so short calls are repeated for a
+ * while. All ranks know the same times and therefore do the same number of runs. */
 static bool is_enough(const gs_table *t, int run, double spent) {
     enum { MOST = 200 };
     return run > t->runs && (spent > t->seconds || run > MOST || gs_link_is_there(&t->link));
 }
 
-/* To its own CPUs, or to all of the process. Gloo's threads started earlier and keep all. */
+/* Bind the rank to its own CPUs, or to all CPUs of the process. Gloo's threads started earlier and keep all of them. */
 static void bind_for(const rank *r, const char *transport) {
     if (r->bind) gs_cores_bind(gs_cores_may_bind(transport) ? &r->own : &r->all);
 }
 
-/* GS_E_FORMAT: a result is wrong; other failures end the table. */
+/* GS_E_FORMAT: a result is wrong. Any other failure ends the table. */
 static gs_status run_cell(rank *r, int transport, gs_operation operation) {
     gs_table *t = r->t;
     bind_for(r, t->transports[transport]);
@@ -181,17 +181,17 @@ static gs_status run_cell(rank *r, int transport, gs_operation operation) {
         GS_TRY(run_once(r, transport, operation, &seconds));
         GS_TRY(gs_comm_all_gather(first, &seconds, all, 1, GS_F64));
         for (int i = 0; i < t->ranks; i++)
-            if (all[i] > seconds) seconds = all[i]; /* it is over when the last rank is done */
+            if (all[i] > seconds) seconds = all[i]; /* the call ends when the last rank is done */
         spent += seconds;
         if (run > 0 && seconds < mine->seconds) mine->seconds = seconds; /* the first run warms up */
         if (mine->error.status != GS_OK) continue;
         gs_error_keep(&mine->error, gs_call_verify(&call, r->number, t->ranks, r->in, r->out));
     }
-    if (t->mpirun.size > 1) { /* threads see each other's outcomes, processes send them to rank 0 */
+    if (t->mpirun.size > 1) { /* threads share memory; processes send their outcomes to rank 0 */
         GS_TRY(gs_comm_gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
         for (int i = 0; i < t->ranks; i++)
             t->outcome[i].error.message[sizeof mine->error.message - 1] =
-                '\0'; /* from another process: it may lack its end */
+                '\0'; /* a message from another process may lack the terminating 0 */
     }
     return gs_comm_barrier(first);
 }
@@ -219,7 +219,7 @@ static gs_status open_rank(rank *r) {
     if (t->mpirun.size > 1) GS_TRY(join_processes(r));
     GS_TRY(GS_NEW(r->in, bytes, "an array of %zu bytes for each of %d ranks", bytes, t->ranks));
     GS_TRY(GS_NEW(r->out, bytes, "two arrays of %zu bytes for each of %d ranks", bytes, t->ranks));
-    GS_TRY(gs_comm_barrier(r->comm[FIRST])); /* all have their memory */
+    GS_TRY(gs_comm_barrier(r->comm[FIRST])); /* all ranks have allocated their memory */
     if (t->mpirun.size <= 1) GS_TRY(meet(r));
     for (int i = 0; i < t->transport_count; i++)
         GS_TRY(gs_comm_linked_create(r->comm[i], &t->link, &r->comm[i]));
@@ -241,7 +241,7 @@ static gs_status run_row(rank *r, gs_operation operation) {
 static gs_status run_table(rank *r) {
     gs_table *t = r->t;
     if (r->number == 0 && !t->json) print_head(t);
-    for (int o = t->ranks == 1 ? GS_BROADCAST : GS_SEND; o <= GS_BARRIER; o++) /* one rank sends to nobody */
+    for (int o = t->ranks == 1 ? GS_BROADCAST : GS_SEND; o <= GS_BARRIER; o++) /* one rank has no peer */
         GS_TRY(run_row(r, (gs_operation)o));
     return GS_OK;
 }
@@ -267,11 +267,11 @@ static gs_status run_rank(void *context, int number, gs_comm **thread) {
 static gs_status run_in_folder(gs_table *t) {
     GS_TRY(gs_temporary_folder("gradsum-collectives-XXXXXX", t->folder, sizeof t->folder));
     gs_status status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
-    rmdir(t->folder); /* if all ranks came, the last one has removed it */
+    rmdir(t->folder); /* if all ranks arrived, the last one has already removed it */
     return status;
 }
 
-/* One of mpirun's processes. */
+/* Runs as one of mpirun's processes. */
 static gs_status run_process(gs_table *t) {
     gs_comm *comm = NULL;
     gs_status status = run_rank(t, t->mpirun.rank, &comm);
@@ -281,11 +281,11 @@ static gs_status run_process(gs_table *t) {
 
 /* ---- the command ---- */
 
-/* Are the ranks threads or mpirun's processes? n: of -n; 0: not given. */
+/* Are the ranks threads or mpirun's processes? n: the value of -n; 0: not given. */
 static gs_status find_ranks(gs_table *t, int n) {
     GS_TRY(gs_rendezvous_from_environment(&t->mpirun));
     if (t->mpirun.directory)
-        t->mpirun = (gs_rendezvous){.size = 1}; /* started by hand: a table in each process */
+        t->mpirun = (gs_rendezvous){.size = 1}; /* processes started by hand print a table each */
     bool mpirun = t->mpirun.size > 1;
     if (mpirun && n > 0 && n != t->mpirun.size)
         return gs_fail(GS_E_USAGE, "-n %d, but mpirun started %d processes, which are the ranks", n,
@@ -327,7 +327,7 @@ int gs_cmd_collectives(int argc, char **argv) {
     if (status != GS_OK) return gs_exit_status("collectives", status);
     t.bind = t.bind && t.mpirun.size <= 1 && t.ranks > 1 && t.ranks <= gs_cpu_cores();
     t.runs = t.size <= 65536 ? GS_TABLE_RUNS : t.size <= 4194304 ? 5 : 2;
-    if (gs_link_is_there(&t.link) || t.seconds == 0) t.runs = 2; /* nearly all of a link's time is sleep */
+    if (gs_link_is_there(&t.link) || t.seconds == 0) t.runs = 2; /* almost all of a link's time is sleep */
     status = t.mpirun.size > 1 ? run_process(&t) : run_in_folder(&t);
     if (status != GS_OK) return gs_exit_status("collectives", status);
     if (!t.json && t.mpirun.rank == 0 && t.wrong == 0)

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A set of devices of the list, and the result of its training. */
+/* One set of devices from the list, and the result of training on it. */
 typedef struct gs_row {
     char devices[512];
     gs_result result;
     double difference; /* largest |weight - weight of the first row| */
 } gs_row;
 
-/* Cut "cpu; cpu,cpu" into rows; free them in any case. */
+/* Split "cpu; cpu,cpu" into rows; the caller frees them, even after a failure. */
 static gs_status rows_of(const char *list, gs_row **out, int *count) {
     *count = 1;
     for (const char *c = list; *c; c++) *count += *c == ';';
@@ -35,7 +35,7 @@ static gs_status rows_of(const char *list, gs_row **out, int *count) {
     return GS_OK;
 }
 
-/* Compared with the first row; *efficiency: the same for each worker. */
+/* The speed-up over the first row; *efficiency: the speed-up per worker, relative to the first row's workers. */
 static double speed_up(const gs_row *rows, int i, double *efficiency) {
     const gs_result *r = &rows[i].result, *first = &rows[0].result;
     const double x = r->samples_per_s / first->samples_per_s;
@@ -55,10 +55,10 @@ static double largest_difference(const gs_result *a, const gs_result *b) {
 static double share(const gs_result *r, gs_phase phase) {
     double sum = 0;
     for (int p = 0; p < GS_PHASES; p++) sum += r->phase[p];
-    return sum > 0 ? r->phase[phase] / sum : (double)NAN; /* no step was measured */
+    return sum > 0 ? r->phase[phase] / sum : (double)NAN; /* NaN: no step was measured */
 }
 
-/* The table has 80 columns: names have fewer of them where --bucket adds one. */
+/* The table is 80 columns wide, so --bucket's extra column makes names shorter. */
 static int name_width(bool buckets) {
     return buckets ? 11 : 15;
 }
@@ -121,8 +121,8 @@ static void print_json(const gs_row *rows, int i) {
     gs_json_print(o);
 }
 
-/* Two workers of one thread each are no faster than one worker of two threads. To compare workers alone, every worker
- * of every set has as many threads as the largest set has cores for. */
+/* Two workers with one thread each are no faster than one worker with two. To compare only the number of workers, every
+ * worker of every set gets the number of threads for which the largest set has enough cores. */
 static int equal_threads(const gs_row *rows, int count) {
     int largest = 1;
     for (int i = 0; i < count; i++) {
@@ -160,7 +160,7 @@ static gs_status compare(gs_settings *s, gs_row *rows, int count, bool json) {
     return GS_OK;
 }
 
-/* An error in the last set is reported before the first one trains. */
+/* Report an error even in the last set before training the first. */
 static gs_status check_sets(const gs_settings *s, const gs_row *rows, int count) {
     gs_status status = GS_OK;
     for (int i = 0; i < count && status == GS_OK; i++) {

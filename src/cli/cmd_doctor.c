@@ -1,5 +1,5 @@
-/* `gradsum doctor`: is this machine fit for a run, and do the machines of a run reach each other? Each finding is a
- * line, followed by what to do. */
+/* `gradsum doctor`: checks whether this machine is fit for a run, and whether the machines of a run reach each other.
+ * Prints one line per finding, followed by advice. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
@@ -19,8 +19,8 @@
 
 enum {
     MARGIN = 18,
-    LEAST_MB = 256, /* of memory for a process: a small model and its data */
-    SOME = 64,      /* samples of a set */
+    LEAST_MB = 256, /* memory for one process: a small model and its data */
+    SOME = 64,      /* samples read from a data set */
     FACT = 200
 };
 
@@ -28,14 +28,14 @@ typedef enum finding { WELL, NOTE, WRONG } finding;
 
 typedef struct doctor {
     bool json;
-    int notes, wrong; /* so far */
-    const char *data; /* the --data of the run */
-    int processes;    /* of the run on this machine */
+    int notes, wrong; /* counted so far */
+    const char *data; /* the run's --data */
+    int processes;    /* the run's processes on this machine */
     int nodes, node;  /* the number of machines, and this one's rank */
-    const char *meet; /* NULL: examine this machine alone */
+    const char *meet; /* where the machines meet; NULL: examine only this machine */
     const char *interface;
-    double timeout;  /* s to wait for latecomers */
-    char facts[900]; /* for the other machines: lines of a name and a value */
+    double timeout;  /* seconds to wait for latecomers */
+    char facts[900]; /* sent to the other machines: one line per fact, name and value */
 } doctor;
 
 /* ---- output ---- */
@@ -49,7 +49,7 @@ static void GS_PRINTF(5, 6)
     va_start(args, format);
     vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    gs_printable_into(text, sizeof text, raw, ""); /* names of other machines are in it */
+    gs_printable_into(text, sizeof text, raw, ""); /* the text includes the names of other machines */
     d->notes += f == NOTE;
     d->wrong += f == WRONG;
     if (d->json) {
@@ -140,7 +140,7 @@ static void look_at_devices(doctor *d) {
     free(all);
 }
 
-/* Read some samples of an image folder to find broken ones. */
+/* Read a sample of an image folder to find broken images. */
 static gs_status read_some(const gs_dataset *set) {
     const size_t step = set->count > SOME ? set->count / SOME : 1, in = gs_dataset_input_bytes(set);
     unsigned char *sample = malloc(in + gs_dataset_target_bytes(set));
@@ -151,7 +151,7 @@ static gs_status read_some(const gs_dataset *set) {
     return status;
 }
 
-/* Includes the checksum that the ranks of a run compare. */
+/* Also computes the checksum that the ranks of a run compare. */
 static void look_at_data(doctor *d) {
     gs_dataset *set = NULL;
     if (gs_dataset_load(d->data, GS_TRAIN, &set) == GS_OK && read_some(set) == GS_OK) {
@@ -197,13 +197,13 @@ static void say_absent(doctor *d, finding f, int rank, const char *text, double 
     say(d, f, f == NOTE ? "waiting" : "absent", advice, "node rank %d %s %.3g s", rank, text, seconds);
 }
 
-/* Name absent machines early in the wait, for the person who watches. */
+/* While waiting, print early which machines are still missing. */
 static void say_waits(void *context, const gs_probe *p, double left) {
     for (int r = 0; r < p->size; r++)
         if (!p->host[r].came) say_absent(context, NOTE, r, "has not come yet; waiting for at most", left);
 }
 
-/* The value of a fact; false: not found. */
+/* Look up the value of a fact; false: not found. */
 static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) {
     const size_t length = strlen(name);
     for (const char *line = h->facts; *line; line += strcspn(line, "\n"), line += *line == '\n') {
@@ -215,7 +215,7 @@ static bool fact_of(const gs_probe_host *h, const char *name, char value[FACT]) 
     return false;
 }
 
-/* Rank b does not reach rank a: say why, and what a's user can do. */
+/* Rank b does not reach rank a: print why, and what a's user can do about it. */
 static void say_unreached(doctor *d, const gs_probe *p, int a, int b) {
     const gs_probe_host *h = &p->host[a];
     const gs_probe_link *l = &p->link[a * p->size + b];
@@ -280,7 +280,7 @@ static const struct same {
     {"processor", "the slowest machine sets the pace", NOTE},
 };
 
-/* Print the value of each machine that differs from the first. */
+/* Print this value for each machine where it differs from the first machine's. */
 static void compare(doctor *d, const gs_probe *p, const struct same *s) {
     char first[FACT] = "", value[FACT], text[1000] = "";
     int values = 0;
@@ -339,7 +339,7 @@ static const gs_help help = {
     "The exit status is 0 only if nothing is wrong.",
     "gradsum doctor --meet tcp://anna:29400 --nodes 3 --node-rank 0", NULL};
 
-/* d->node -1: not given. */
+/* d->node is -1 if it was not given. */
 static gs_status check(doctor *d) {
     gs_endpoint endpoint;
     if (!d->meet && (d->nodes > 1 || d->node >= 0 || d->interface))

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <cjson/cJSON.h>
 
-/* For a text: the loss per token in nats, as perplexity (the number of equally likely choices), and in bits. */
+/* For text data: the loss per token in nats, as perplexity (the number of equally likely choices), and in bits. */
 static void print_text(const gs_settings *s, const gs_result *r) {
     char text[300] = "";
     gs_append(text, sizeof text, "test loss %.6f", gs_shown(r->test_loss));
@@ -46,7 +46,7 @@ static void print_images(const gs_result *r) {
 
 /* ---- the confusion matrix: a table if it fits the screen, else a line per class. Needs result->confusion ---- */
 
-/* *samples: with this label. Returns the share that was recognised; NaN without samples. */
+/* *samples: the number of samples with this label. Returns the share recognised; NaN if there are none. */
 static double accuracy_of(const gs_result *r, int label, double *samples) {
     const double *row = r->confusion + (size_t)label * (size_t)r->classes;
     *samples = 0;
@@ -62,7 +62,7 @@ static void print_accuracy(const gs_result *r, int label) {
         printf("%10s\n", "-");
 }
 
-/* One column for each character of UTF-8. */
+/* Counts one column per UTF-8 character. */
 static int columns_of(const char *text) {
     int columns = 0;
     for (; *text; text++) columns += ((unsigned char)*text & 0xc0) != 0x80;
@@ -79,13 +79,13 @@ static int widest_name(const gs_result *r) {
     return most;
 }
 
-/* Left-aligned in `width` columns; right-aligned in -width if it is negative. */
+/* Print a name left-aligned in `width` columns, or right-aligned in -width columns if `width` is negative. */
 static void print_name(const char *name, int width) {
     const int fill = abs(width) - columns_of(name);
     printf("%*s%s%*s", width < 0 && fill > 0 ? fill : 0, "", name, width > 0 && fill > 0 ? fill : 0, "");
 }
 
-/* The start of a row: "cow"; in a table, whose columns are numbered, "2 cow". */
+/* The start of a row: "cow", or "2 cow" in a table, because the table's columns are numbered. */
 static void print_label(const gs_result *r, int label, bool in_table, int width) {
     char name[GS_CLASS_NAME], row[GS_CLASS_NAME + 16];
     gs_class_name(&r->names, label, name);
@@ -93,7 +93,7 @@ static void print_label(const gs_result *r, int label, bool in_table, int width)
     print_name(in_table && r->names.count ? row : name, r->names.count ? width : -width);
 }
 
-/* first: columns for the label; each: for a class. */
+/* first: the width of the label column; each: the width of a class column. */
 static void print_table(const gs_result *r, int first, int each) {
     printf("\n%-*s   taken for\n%*s", first, "label", first, "");
     for (int k = 0; k < r->classes; k++) printf("%*d", each, k);
@@ -105,7 +105,7 @@ static void print_table(const gs_result *r, int first, int each) {
     }
 }
 
-/* The class for which a label was mistaken most often; -1: always recognised. */
+/* The class that samples of this label were most often mistaken for; -1: none was mistaken. */
 static int usual_mistake(const gs_result *r, int label) {
     const double *row = r->confusion + (size_t)label * (size_t)r->classes;
     int most = -1;
@@ -134,8 +134,8 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-/* A row for each label: the number of its samples taken for each class, and its accuracy. If the table is wider than
- * the screen: a line for each label with samples, with its accuracy and its most common mistake. */
+/* Print a row for each label: how many of its samples were taken for each class, and its accuracy. If that table is
+ * wider than the screen, print a line for each label with samples: its accuracy and its most common mistake. */
 static void print_confusion(const gs_result *r) {
     enum { LABEL = 5, ACCURACY = 10 };
     double most = 0;
@@ -149,7 +149,7 @@ static void print_confusion(const gs_result *r) {
         print_list(r, larger(LABEL, name));
 }
 
-/* The names of the classes, if any: whole, or as a screen shows them. */
+/* Add the names of the classes, if they have any: in full, or as they are shown on a screen. */
 static void add_names(cJSON *o, const char *field, const gs_result *r, bool whole) {
     char room[GS_CLASS_NAME];
     cJSON *names = cJSON_AddArrayToObject(o, field);
@@ -174,7 +174,7 @@ static void confusion_json(const gs_result *r, cJSON *o) {
 
 /* ---- the result ---- */
 
-/* matrix: print the confusion matrix too. */
+/* matrix: also print the confusion matrix. */
 static void print_result(const gs_settings *s, const gs_result *r, bool matrix, bool json) {
     if (!json) {
         if (r->tokens)
@@ -196,14 +196,14 @@ static void print_result(const gs_settings *s, const gs_result *r, bool matrix, 
 
 /* ---- pictures for the page ---- */
 
-enum { SIDE = 96 }; /* pixels of a picture on the page, at most */
+enum { SIDE = 96 }; /* the most pixels per side of a picture on the page */
 
 static float value_of(const gs_dataset *set, const unsigned char *raw, size_t i) {
     return set->inputs ? ((const float *)(const void *)raw)[i] : (float)raw[i];
 }
 
-/* Of floats, the smallest value becomes black and the largest white. null if samples are not pictures, or this one
- * cannot be read. */
+/* For float data, the smallest value becomes black and the largest white. Returns null if samples are not pictures, or
+ * if this one cannot be read. */
 static cJSON *picture_of(const gs_dataset *set, size_t sample) {
     const gs_shape s = set->shape;
     const int longer = s.h > s.w ? s.h : s.w, by = (longer + SIDE - 1) / SIDE, h = s.h / by, w = s.w / by;
@@ -218,7 +218,7 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
             low = fminf(low, value_of(set, raw, i));
             high = fmaxf(high, value_of(set, raw, i));
         }
-        for (int i = 0; i < s.c * h * w; i++) { /* the middle of each by x by pixels */
+        for (int i = 0; i < s.c * h * w; i++) { /* the centre of each by x by block of pixels */
             const int row = i / w % h * by + by / 2, column = i % w * by + by / 2;
             const int at = (i / (h * w) * s.h + row) * s.w + column;
             const float x = value_of(set, raw, (size_t)at);
@@ -241,8 +241,8 @@ static cJSON *picture_of(const gs_dataset *set, size_t sample) {
  * What the page's script (src/page/eval.js) reads:
  *
  *     version, command, load, data, workers; samples, classes, accuracy, top5 (or null), loss
- *     names      of the classes; [] where they have only numbers
- *     confusion  [[label, taken, samples]]   where there are some
+ *     names      the classes'; [] if they have only numbers
+ *     confusion  [[label, taken, samples]]   for counts above 0
  *     worst      [{sample, label, taken, loss (null: infinite), sure,
  *                  picture: {h, w, c: 1 or 3, bytes: base64 of (c, h, w)}, or null}]
  */
@@ -282,7 +282,7 @@ static cJSON *data_of(const gs_settings *s, const gs_result *r, const gs_dataset
     return o;
 }
 
-/* r: of gs_eval with settings->confusion. argv: the command. */
+/* r: the result of gs_eval with settings->confusion. argv: the command line. */
 static gs_status write_page(const gs_settings *s, const gs_result *r, const char *path, int argc,
                             char *const *argv) {
     gs_dataset *set;
@@ -302,7 +302,7 @@ static gs_status write_page(const gs_settings *s, const gs_result *r, const char
 
 /* ---- the command ---- */
 
-/* Errors of output files are reported before the work begins. */
+/* Report errors in the output paths before the work begins. */
 static gs_status check_own(const gs_settings *s, const char *page) {
     if (!s->load) return gs_fail(GS_E_USAGE, "--load FILE is required: the weights to evaluate");
     if (page && gs_text_is_at(s->data))

@@ -70,7 +70,7 @@ static gs_status explain(const char *of_a, const char *of_b, bool *differ) {
     return status;
 }
 
-/* ---- the right run, made by one worker here ---- */
+/* ---- the correct run, made here by one worker ---- */
 
 static bool is_usual(const gs_run_option *o, const char *value) {
     const gs_settings usual = gs_settings_default();
@@ -117,7 +117,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
     const gs_observer observer = {.context = &now, .step = gs_show_run};
     gs_status status = gs_train(&s, &observer, &result);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_E_DIVERGED) status = GS_OK; /* its steps so far can be compared */
+    if (status == GS_E_DIVERGED) status = GS_OK; /* its steps up to the divergence can be compared */
     gs_context(status, "one worker, with the settings of %s", a->folder);
     if (status == GS_OK && result.interrupted)
         status = gs_fail(GS_E_INTERRUPTED, "the run of one worker was stopped by a signal after step %llu",
@@ -129,7 +129,7 @@ static gs_status train_one_worker(const gs_digests *a, const char *folder) {
 static gs_status explain_alone(const char *of_a, bool *differ) {
     char folder[400] = "";
     gs_digests a = {0};
-    gs_stop_on_signals(); /* so that the folder is removed */
+    gs_stop_on_signals(); /* so that the folder is still removed */
     gs_status status = gs_digests_read(of_a, &a);
     if (status == GS_OK) status = gs_temporary_folder("gradsum-explain-XXXXXX", folder, sizeof folder);
     if (status == GS_OK) status = train_one_worker(&a, folder);

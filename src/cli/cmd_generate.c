@@ -14,18 +14,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HELD = 4 /* bytes of a character */ };
+enum { HELD = 4 /* the most bytes of a character */ };
 
 typedef struct job {
-    gs_settings settings; /* load, model, devices, threads */
+    gs_settings settings; /* load, model, devices and threads */
     const char *prompt;
     int context, length, texts;
     gs_sampling sampling;
     bool json;
 
     gs_weights_info saved;
-    gs_vocabulary tokenizer;         /* of --tokenizer */
-    const gs_vocabulary *vocabulary; /* of the saved model, else the tokenizer, else the bytes */
+    gs_vocabulary tokenizer;         /* the one that --tokenizer names */
+    const gs_vocabulary *vocabulary; /* the saved model's, else the tokenizer's, else plain bytes */
     gs_device *device;
     gs_model *model;
     gs_generator *generator;
@@ -33,7 +33,7 @@ typedef struct job {
     size_t prompt_count;
     int *tokens; /* (drawn, texts) */
     size_t drawn;
-    double prompt_seconds, seconds; /* until the first token; for all later ones */
+    double prompt_seconds, seconds; /* until the first token, and for all later tokens */
     char held[HELD];                /* the first bytes of an incomplete character */
     size_t held_bytes;
     FILE *out;
@@ -42,7 +42,7 @@ typedef struct job {
 
 /* ---- output of text ---- */
 
-/* A terminal gets no control characters. In JSON, which is UTF-8, byte 0 and bytes that are not UTF-8 become U+FFFD. */
+/* A terminal receives no control characters. In JSON, which must be UTF-8, byte 0 and invalid bytes become U+FFFD. */
 static void put(job *j, const char *text, size_t bytes, bool is_utf8) {
     char whole[HELD + 1] = {0}, shown[16];
     if (bytes == 0) return;
@@ -56,7 +56,7 @@ static void put(job *j, const char *text, size_t bytes, bool is_utf8) {
         fwrite(text, 1, bytes, j->out);
 }
 
-/* Print characters once they are complete; bytes that are not UTF-8 unchanged. */
+/* Print each character once all its bytes are there; print bytes that are not UTF-8 unchanged. */
 static void put_held(job *j, bool last) {
     size_t at = 0;
     while (at < j->held_bytes) {
@@ -95,7 +95,7 @@ static void put_drawn(job *j, int number) {
     for (size_t i = 0; i < j->drawn; i++) put_token(j, j->tokens[i * (size_t)j->texts + (size_t)number]);
 }
 
-/* To be freed; NULL: no memory. */
+/* The caller frees the text; NULL: no memory. */
 static char *json_text(job *j, int number) {
     char *text = NULL;
     size_t bytes;
@@ -121,8 +121,8 @@ static gs_status plan(job *j, const gs_settings *s, gs_model_config *config, gs_
     return s->model == saved->model ? gs_context(status, "%s: metadata", s->load) : status;
 }
 
-/* Find the meaning of the model's tokens. Unless the file says otherwise, 256 tokens are bytes. A model may have more
- * tokens than its vocabulary, to have round sizes; the surplus tokens are never drawn. */
+/* Find what the model's tokens stand for. Unless the file says otherwise, 256 tokens are bytes. A model may have more
+ * tokens than its vocabulary, for a round size; the surplus tokens are never drawn. */
 static gs_status find_vocabulary(job *j, int tokens) {
     static const gs_vocabulary bytes = {.kind = GS_TOKENS_BYTES, .size = GS_VOCABULARY_BYTES};
     const char *path = j->settings.load, *folder = j->settings.tokenizer;
@@ -150,7 +150,7 @@ static gs_status encode_prompt(job *j) {
     uint16_t *tokens;
     const gs_status encoded = gs_vocabulary_encode(j->vocabulary, j->prompt, strlen(j->prompt), "--prompt",
                                                    &tokens, &j->prompt_count);
-    if (encoded == GS_E_FORMAT) return GS_E_USAGE; /* an error of the user, not of a file */
+    if (encoded == GS_E_FORMAT) return GS_E_USAGE; /* the user's error, not the file's */
     GS_TRY(encoded);
     gs_status status =
         GS_NEW(j->prompt_tokens, j->prompt_count, "the %zu tokens of --prompt", j->prompt_count);
@@ -180,7 +180,7 @@ static gs_status load_weights(const job *j) {
     return status;
 }
 
-/* Learned positions have the context of the training: such weights do not fit another context. */
+/* Learned positions are trained for one context length, so these weights fit no other. */
 static gs_status check_weights_fit(const job *j, const gs_model *m) {
     const int asked = j->context, trained = gs_shape_tokens(j->saved.in);
     const gs_status status = gs_safetensors_check(j->settings.load, m);
@@ -190,7 +190,7 @@ static gs_status check_weights_fit(const job *j, const gs_model *m) {
                    j->settings.load, trained);
 }
 
-/* Find errors before anything large is allocated. */
+/* Check for errors before anything large is allocated. */
 static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
     gs_model *m;
     GS_TRY(gs_read_saved(s, &j->saved));
@@ -213,7 +213,7 @@ static gs_status check(job *j, gs_settings *s, gs_model_config *config) {
 
 static gs_status open_all(job *j) {
     gs_settings s = j->settings;
-    /* the loss is not used; this one needs the least memory */
+    /* generation does not use the loss; this one needs the least memory */
     gs_model_config config = {.max_batch = (size_t)j->texts, .loss = GS_REGRESSION};
     GS_TRY(check(j, &s, &config));
     GS_TRY(GS_NEW(j->tokens, (size_t)j->length * config.max_batch, "%d tokens", j->length));
@@ -258,7 +258,7 @@ static gs_status generate(job *j) {
     return GS_OK;
 }
 
-/* Several texts are printed together, at the end. */
+/* Several texts are printed at the end, one below the other. */
 static void print_texts(job *j) {
     for (int t = 0; t < j->texts; t++) {
         printf("--- text %d ---\n", t + 1);

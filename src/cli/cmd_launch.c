@@ -38,15 +38,15 @@ static const gs_help help = {
     "  gradsum launch --hosts anna,berta:4,carl -n 2 -- train",
     "gradsum launch -n 2 -- train --model lenet --epochs 3", NULL};
 
-/* Depends on the transport, or on --sync (core/usable.h). The command's own --bind none counts too, because a process
- * cannot undo its launcher's binding. */
+/* Binding depends on the transport, or on --sync (core/usable.h). The command's own --bind none counts too, because a
+ * process cannot undo its launcher's binding. */
 static bool may_bind(const gs_launch *l) {
     const char *sync = gs_launch_option(l, "--sync"), *bind = gs_launch_option(l, "--bind");
     if (!gs_cores_may_bind(l->transport) || (sync && !gs_cores_may_bind(sync))) return false;
     return !bind || strcmp(bind, "none") != 0;
 }
 
-/* "auto: shm where it works, else gloo; shm: shared memory; ..." */
+/* "auto: shm if it works, else gloo; shm: shared memory; ..." */
 static const char *transport_help(char *text, size_t size) {
     text[0] = '\0';
     for (const gs_process_transport *t = gs_process_transports; t->name; t++)
@@ -54,7 +54,7 @@ static const char *transport_help(char *text, size_t size) {
     return text;
 }
 
-/* Only some commands run as ranks. A word with a leading dash is not a command: each process answers it (--version). */
+/* Only some commands run as ranks. A word starting with a dash is no command: each process handles it (--version). */
 static gs_status check_command(const char *name) {
     const char *launched[40] = {NULL};
     char list[200] = "";
@@ -77,7 +77,7 @@ static gs_status check_command(const char *name) {
     return gs_fail(GS_E_USAGE, "unknown command '%s'; launch can start: %s", name, list);
 }
 
-/* "2:4" or "2": MIN and MAX of --elastic. False: neither. */
+/* Reads "2:4" or "2" into MIN and MAX of --elastic. False: the text is neither. */
 static bool read_sizes(const char *text, int *min, int *max) {
     int used = 0;
     *max = 0;
@@ -85,7 +85,7 @@ static bool read_sizes(const char *text, int *min, int *max) {
     return numbers >= 1 && text[used] == '\0' && *min >= 1 && (numbers == 1 || *max >= *min);
 }
 
-/* Of --elastic and --restarts. */
+/* Check whether --elastic or --restarts (`option`) can be used. */
 static gs_status check_recovery(const gs_launch *l, const char *option) {
     if (l->nodes > 1 || l->hosts)
         return gs_fail(
@@ -132,7 +132,7 @@ static gs_status check_restarts(const gs_launch *l) {
     return GS_OK;
 }
 
-/* argv[1 .. words]: words before "--" that are not options. argv[end]: "--", or the end. */
+/* argv[1 .. words]: the words before "--" that are not options. argv[end]: "--", or the end of argv. */
 static gs_status take_command(int argc, char **argv, int words, int end, const char *elastic,
                               gs_launch *launch) {
     if (words > 0)
@@ -149,7 +149,7 @@ static gs_status take_command(int argc, char **argv, int words, int end, const c
     return check_restarts(launch);
 }
 
-/* "2,4,2": the number of processes of each node. */
+/* Reads "2,4,2", the number of processes on each node. */
 static gs_status take_ranks(gs_launch *l, const char *list) {
     int node = 0;
     if (l->size > 0)
@@ -173,7 +173,7 @@ static gs_status take_ranks(gs_launch *l, const char *list) {
                    gs_s((unsigned)node + 1), l->nodes, gs_s((unsigned)l->nodes));
 }
 
-/* Read the secret from standard input, where a launch of --hosts sends it. */
+/* Read the secret from standard input, where a `launch --hosts` writes it. */
 static gs_status read_secret(gs_launch *l) {
     char text[1026];
     size_t n = 0;
@@ -187,7 +187,7 @@ static gs_status read_secret(gs_launch *l) {
                                                   : gs_fail(GS_E_MEMORY, "no memory for the environment");
 }
 
-/* Refuse options that --hosts sets by itself. */
+/* Reject options that --hosts sets itself. */
 static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     gs_endpoint endpoint;
     if (!l->hosts && l->program) return gs_fail(GS_E_USAGE, "--program is for the other machines of --hosts");
@@ -199,7 +199,7 @@ static gs_status check_hosts(const gs_launch *l, const char *ranks) {
     return GS_OK;
 }
 
-/* l->node -1: not given */
+/* l->node is -1 if it was not given. */
 static gs_status check_nodes(gs_launch *l, const char *ranks) {
     gs_endpoint endpoint;
     GS_TRY(check_hosts(l, ranks));
@@ -211,7 +211,7 @@ static gs_status check_nodes(gs_launch *l, const char *ranks) {
                        "address of node rank 0",
                        l->nodes);
     const bool folder = l->meet && gs_endpoint_is_folder(l->meet);
-    if (l->secret_file && (!l->meet || (folder && strcmp(l->secret_file, "-") != 0))) /* "-": of --hosts */
+    if (l->secret_file && (!l->meet || (folder && strcmp(l->secret_file, "-") != 0))) /* "-": from --hosts */
         return gs_fail(GS_E_USAGE,
                        "--secret-file %s: no secret is needed %s; it is for --meet tcp://HOST:PORT",
                        l->secret_file, folder ? "in a folder" : "on one machine without --meet");
@@ -276,7 +276,7 @@ int gs_cmd_launch(int argc, char **argv) {
         return GS_EXIT_OK;
     }
     launch.timeout = timeout < usual || timeout > usual ? timeout : 0;
-    /* Checked here too, because a lone process never uses it. For mpi, the processes say how to get it. */
+    /* Checked here too, because a lone process never uses a transport. For mpi, the processes print how to get it. */
     if (status == GS_OK) status = gs_process_transport_find(launch.transport, true, &found);
     if (status == GS_OK) status = check_nodes(&launch, ranks);
     if (status == GS_OK) status = take_command(argc, argv, words, end, elastic, &launch);

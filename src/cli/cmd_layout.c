@@ -1,4 +1,4 @@
-/* gradsum layout: the ways to share a run among N workers, and what each costs. */
+/* gradsum layout: the ways to divide a run among N workers, and the cost of each. */
 #include "cli/cli.h"
 #include "core/text.h"
 #include "io/json.h"
@@ -16,13 +16,13 @@ enum { MEASURED = 3, STEPS = 6, WORKERS_MOST = 64, NAME = GS_LAYOUT_TEXT + 12 };
 
 typedef struct question {
     gs_settings settings;
-    gs_activity work; /* the predictions */
+    gs_activity work; /* progress of the predictions */
     int workers;
     bool run, json;
-    char *devices; /* as many as there are workers */
+    char *devices; /* a list with one device per worker */
 } question;
 
-enum { DEVICE = 48 }; /* bytes of a name */
+enum { DEVICE = 48 }; /* bytes of a device name */
 
 gs_status gs_devices_for(const gs_settings *s, int workers, int most, char **list) {
     const int given = gs_devices_count(s->devices);
@@ -46,13 +46,13 @@ gs_status gs_devices_for(const gs_settings *s, int workers, int most, char **lis
     return status;
 }
 
-/* A run of a layout. */
+/* The measured run of one layout. */
 typedef struct measured {
     bool there;
     double seconds, memory, sent;
 } measured;
 
-/* As typed after --layout. */
+/* The layout's name as typed after --layout. */
 static const char *name_of(const gs_layout_cost *c, char name[NAME]) {
     char layout[GS_LAYOUT_TEXT];
     snprintf(name, NAME, "%s%s", gs_layout_text(&c->layout, layout), c->sequence ? " --sequence" : "");
@@ -92,7 +92,7 @@ static gs_status run_best(const question *q, const gs_layout_plan *p, measured *
 
 /* ---- output ---- */
 
-/* Measured figures are below the predicted ones: beside them they would exceed 80 columns. */
+/* Measured values go below the predicted ones: side by side they would exceed 80 columns. */
 static void print_row(const gs_layout_cost *c, const measured *took, int width) {
     char name[NAME];
     printf("%-*s %9.2f %9.1f %9.3f %6.1f %%\n", width, name_of(c, name), 1e3 * c->seconds, c->memory / MB,
@@ -104,7 +104,7 @@ static void print_row(const gs_layout_cost *c, const measured *took, int width) 
 
 static void print_text(const question *q, const gs_layout_plan *p, const measured *took) {
     const gs_settings *s = &p->memory.settings;
-    const char *model = q->settings.model ? q->settings.model : s->model; /* as given: gpt, not gpt 155 */
+    const char *model = q->settings.model ? q->settings.model : s->model; /* as typed: gpt, not gpt 155 */
     char name[NAME];
     int width = 16;
     for (int i = 0; i < p->costs; i++) width = (int)fmax(width, (double)strlen(name_of(&p->cost[i], name)));

@@ -7,7 +7,7 @@
 
 static const double MB = 1e6;
 
-enum { COLUMNS = 5 /* workers side by side */ };
+enum { COLUMNS = 5 /* the most workers side by side */ };
 
 static void print_row(const char *word, const gs_memory_plan *p, int first, int end, gs_memory_place place,
                       int kind) {
@@ -59,12 +59,12 @@ static void print_layers(const gs_memory_plan *p) {
 static void print_options(const gs_memory_options *o) {
     enum {
         OPTION = 22,
-        FORMULA = 80 - 44 /* columns; if either is longer, the formula is on the next line */
+        FORMULA = 80 - 44 /* columns; if either is longer, the formula goes on the next line */
     };
     if (o->count > 0) printf("\n%9s %9s  with each of these alone\n", "saves MB", "peak MB");
     for (int i = 0; i < o->count; i++) {
         const gs_memory_option *one = &o->of[i];
-        if (one->saves < 0.005 * MB) continue; /* "0.00" */
+        if (one->saves < 0.005 * MB) continue; /* would print as "0.00" */
         const bool is_long = strlen(one->option) > OPTION || strlen(one->formula) > FORMULA;
         printf("%9.2f %9.2f  %-*s%s%s\n", one->saves / MB, one->peak / MB, is_long ? 0 : OPTION + 1,
                one->option, is_long ? "\n                     " : "", one->formula);

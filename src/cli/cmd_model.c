@@ -18,7 +18,7 @@ enum { NAME = 12, WHAT = 28 }; /* columns; longer text goes on its own line */
 
 static gs_status print_layer(gs_layer *l, void *context) {
     (void)context;
-    if (!*l->name) return GS_OK; /* the sequence of all layers */
+    if (!*l->name) return GS_OK; /* the sequence that contains all layers */
     char what[96], out[64];
     gs_layer_describe(l, what, sizeof what);
     shape_text(l->out, out, sizeof out);
@@ -34,7 +34,7 @@ static gs_status print_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* A model's text in lines of 80 columns, each block on its own line. The cursor is at `margin`. */
+/* Print a model's text in lines of 80 columns, each block on its own line. The cursor is already at `margin`. */
 static void print_text(const char *text, int margin) {
     for (const char *from = text; *from;) {
         const size_t length = strcspn(from, ";"), whole = length + (from[length] == ';');
@@ -47,7 +47,7 @@ static void print_text(const char *text, int margin) {
     }
 }
 
-/* A named model with its text, or with a description where the text would fill a page. */
+/* Print a named model with its text, or with a description if its text would fill a page. */
 static void print_name(const gs_named_model *m) {
     printf("  %-9s ", m->name);
     if (m->what)
@@ -56,7 +56,7 @@ static void print_name(const gs_named_model *m) {
         print_text(m->text, 12);
 }
 
-/* Names and grammar (model/model_text.h). */
+/* Print the names and the grammar (model/model_text.h). */
 static void print_grammar(void) {
     enum { USAGE = 32, LINE = 78 };
     const char *usage, *what;
@@ -65,7 +65,7 @@ static void print_grammar(void) {
     printf("  A number after a name sets the number of classes or tokens: \"gpt 96\".\n");
     printf("\nlayers, separated by commas; a new line counts as a space:\n");
     for (int i = 0; gs_model_layer_help(i, &usage, &what); i++) {
-        const char *end = usage + strlen(usage); /* of the line; the rest goes on the next one */
+        const char *end = usage + strlen(usage); /* the end of the line; the rest goes on the next line */
         while (end - usage > LINE) end = memrchr(usage, ' ', (size_t)(end - usage));
         const bool broken = *end != 0, fits = strlen(usage) <= USAGE;
         if (!fits) printf("  %.*s\n", (int)(end - usage), usage);

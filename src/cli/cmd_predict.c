@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The class of each column, unless there are many. */
+/* Print the class of each column, unless there are many classes. */
 static void print_classes(const gs_settings *s) {
     enum { MANY = 20 };
     char text[MANY * (GS_CLASS_NAME + 2) + 1] = "", name[GS_CLASS_NAME];
@@ -41,7 +41,7 @@ int gs_cmd_predict(int argc, char **argv) {
                        : !out  ? gs_fail(GS_E_USAGE, "-o FILE is required: where to write the logits")
                                : gs_file_check_target(out, GS_FILE_ARRAY);
     if (status == GS_OK) status = gs_rendezvous_from_environment(&r);
-    if (status == GS_OK && r.size > 1) /* they would all write this file */
+    if (status == GS_OK && r.size > 1) /* all ranks would write this file */
         status = gs_fail(GS_E_USAGE, "this is rank %d of %d, and predict is for one process", r.rank, r.size);
     if (status != GS_OK) return gs_exit_status("predict", status);
 

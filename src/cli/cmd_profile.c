@@ -42,7 +42,7 @@ static void print_cell(const gs_profile_cell *c, double all_seconds, bool last) 
         printf("%*s", last ? 0 : 29, "");
         return;
     }
-    /* On a busy machine a time, as a difference of two, may be negative. Columns keep their widths. */
+    /* As the difference of two measurements, a time may be negative on a busy machine. Columns keep their widths. */
     const double ms = fmax(1e3 * c->seconds, 0), share = fmax(100 * c->seconds / all_seconds, 0);
     printf(" %7.3f", ms);
     if (ms > 0 && c->flops > 0)
@@ -163,7 +163,7 @@ static void print_json(const gs_profile *p, bool plain) {
 
 typedef struct question {
     gs_settings settings;
-    double seconds; /* of each measurement */
+    double seconds; /* per measurement */
     bool plain, json;
 } question;
 

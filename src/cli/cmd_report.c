@@ -10,7 +10,7 @@ static void cut_slashes(char *folder) {
     while (length > 1 && folder[length - 1] == '/') folder[--length] = 0;
 }
 
-/* "runs/ring" is named "ring", unless another log would have the same name. */
+/* "runs/ring" becomes "ring", unless another log would get the same name. */
 static const char *name_of(char **folders, int count, int i) {
     const char *name = basename(folders[i]);
     for (int k = 0; k < count; k++)

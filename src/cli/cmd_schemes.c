@@ -1,10 +1,10 @@
 /* gradsum schemes: the time of one sum, for every scheme and several sizes. The fastest scheme depends on the size: few
- * rounds win where messages are expensive, few bytes where bytes are.
+ * rounds win while the cost per message dominates, few bytes once the cost per byte does.
  *
- * The ranks are threads of this process. They exchange data in their memory or, as processes do, in a segment of shared
- * memory or over Gloo's connections at 127.0.0.1. The schemes alternate, so that other load on the machine affects all
- * of them; a figure is the median. With --link a figure is the minimum: nearly all of its time is sleep, which other
- * load can only lengthen.
+ * The ranks are threads of this process. They exchange data in their own memory or, as separate processes do, in a
+ * segment of shared memory or over Gloo's connections at 127.0.0.1. The schemes take turns, so that other load on the
+ * machine affects them all; each figure is the median. With --link each figure is the minimum: nearly all of a link's
+ * time is sleep, which other load can only lengthen.
  */
 #include "cli/cli.h"
 #include "comm/ranks.h"
@@ -29,22 +29,22 @@ typedef struct table {
     const char *over;
     gs_link link;
     bool json, bind;
-    double seconds_all; /* about how long all of it takes */
-    char folder[300];   /* where ranks meet for Gloo */
+    double seconds_all; /* about how long all measurements take together */
+    char folder[300];   /* where Gloo's ranks meet */
     const gs_sync_scheme *scheme[MOST_SCHEMES];
     int schemes;
-    double seconds[SIZES][MOST_SCHEMES]; /* of rank 0, which alone writes them */
+    double seconds[SIZES][MOST_SCHEMES]; /* written only by rank 0 */
     gs_activity work;
 } table;
 
 typedef struct rank {
     table *t;
     gs_comm *comm;
-    gs_sync *sync; /* shared by all schemes, to have its 16 MB for incoming data once */
+    gs_sync *sync; /* shared by all schemes, so that its 16 MB for incoming data exist only once */
     float *data;
 } rank;
 
-/* "256 KB (3 of 5 sizes), turn 2 of 7: ring": before the turn's sums, not during them. */
+/* "256 KB (3 of 5 sizes), turn 2 of 7: ring": shown before a turn's sums, so as not to disturb them. */
 static void show(table *t, int size, int turn, int turns, int scheme) {
     if (!t->json)
         gs_show_activity(&t->work, (size + (double)turn / turns) / SIZES,
@@ -54,7 +54,7 @@ static void show(table *t, int size, int turn, int turns, int scheme) {
 
 /* ---- measuring ---- */
 
-/* Seconds per call, the mean of `calls`, from the first rank's start to the last rank's end. */
+/* Seconds per call: the mean of `calls` calls, from the first rank's start to the last rank's end. */
 static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seconds) {
     r->sync->scheme = r->t->scheme[scheme];
     double start;
@@ -66,8 +66,8 @@ static gs_status turn(rank *r, int scheme, size_t count, int calls, double *seco
     return GS_OK;
 }
 
-/* Enough calls for a turn to take its share of the time. Over links each call is its own turn: the second of two
- * consecutive calls would begin on lines that are free while others are still busy with the first. */
+/* Choose enough calls for a turn to take its share of the time. Over links each turn is a single call: a second call
+ * right after the first would begin on lines that are free while others still carry the first call's data. */
 static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     const table *t = r->t;
     double once, each = t->seconds_all / (SIZES * TURNS * t->schemes);
@@ -79,7 +79,7 @@ static gs_status count_calls(rank *r, int scheme, size_t count, int *calls) {
     return GS_OK;
 }
 
-/* Rank r contributes r + 1 and more: sums of whole numbers are exact in every order. */
+/* Rank r contributes whole numbers from r + 1 on: sums of whole numbers are exact in any order. */
 static gs_status check(rank *r, int scheme, size_t count) {
     r->sync->scheme = r->t->scheme[scheme];
     int n = r->comm->size, ranks = n * (n + 1) / 2;
@@ -91,7 +91,7 @@ static gs_status check(rank *r, int scheme, size_t count) {
             return gs_fail(GS_E_SHAPE, "%s of %zu floats: element %zu is %g on rank %d, wanted %g",
                            r->sync->scheme->name, count, i, r->data[i], r->comm->rank, sum);
     }
-    memset(r->data, 0, count * sizeof *r->data); /* sums of 0 stay 0 */
+    memset(r->data, 0, count * sizeof *r->data); /* sums of zeros stay 0 */
     return GS_OK;
 }
 
@@ -118,7 +118,7 @@ static gs_status measure(rank *r, int size) {
 
 /* ---- the ranks ---- */
 
-/* Connect this rank to the others; each rank calls it in its own thread. */
+/* Connect this rank to the others; called once per rank, in its own thread. */
 static gs_status connect(rank *r, int number) {
     const table *t = r->t;
     gs_rendezvous rendezvous = {.rank = number,
@@ -127,14 +127,14 @@ static gs_status connect(rank *r, int number) {
                                 .timeout = GS_TIMEOUT,
                                 .transport = t->over};
     if (strcmp(t->over, "threads") != 0) {
-        gs_comm_free(r->comm); /* threads' */
+        gs_comm_free(r->comm); /* the comm between threads */
         r->comm = NULL;
-        GS_TRY(gs_comm_processes_create(&rendezvous, &r->comm)); /* as between processes */
+        GS_TRY(gs_comm_processes_create(&rendezvous, &r->comm)); /* connect as processes do */
     }
     return gs_comm_linked_create(r->comm, &t->link, &r->comm);
 }
 
-/* Block or unblock (how: SIG_BLOCK, SIG_UNBLOCK) Ctrl-C and the like for this thread. */
+/* Block or unblock Ctrl-C and similar signals for this thread; how: SIG_BLOCK or SIG_UNBLOCK. */
 static void signals(int how) {
     sigset_t set;
     sigemptyset(&set);
@@ -148,7 +148,7 @@ static gs_status measure_all(rank *r, int number) {
     const table *t = r->t;
     GS_TRY(connect(r, number));
     GS_TRY(gs_comm_barrier(r->comm));
-    signals(SIG_UNBLOCK); /* the folder has been removed */
+    signals(SIG_UNBLOCK); /* only now that the folder has been removed */
     if (t->bind) gs_cores_bind_share(number, t->ranks);
     GS_TRY(GS_NEW(r->data, sizes[SIZES - 1], "%zu floats", sizes[SIZES - 1]));
     GS_TRY(gs_sync_create(t->scheme[0], r->comm, sizes[SIZES - 1], &r->sync));
@@ -210,14 +210,14 @@ static gs_status run(table *t) {
     t->bind = t->bind && t->ranks <= gs_cpu_cores() && gs_cores_may_bind(t->over);
     for (const gs_sync_scheme *const *s = gs_sync_schemes(); *s; s++)
         if (*s == &gs_sync_allreduce || (*s)->cost)
-            t->scheme[t->schemes++] = *s; /* each once, without its other names */
+            t->scheme[t->schemes++] = *s; /* each scheme once, not again under another name */
     signals(SIG_BLOCK);
     bool meets = strcmp(t->over, "threads") != 0;
     gs_status status =
         meets ? gs_temporary_folder("gradsum-schemes-XXXXXX", t->folder, sizeof t->folder) : GS_OK;
     if (status == GS_OK) {
         status = gs_ranks_run(t->ranks, GS_TIMEOUT, run_rank, t);
-        if (meets) rmdir(t->folder); /* if all ranks met there, the last one has removed it */
+        if (meets) rmdir(t->folder); /* if all ranks met there, the last one has already removed it */
     }
     signals(SIG_UNBLOCK);
     return status;

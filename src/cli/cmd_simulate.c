@@ -1,4 +1,4 @@
-/* gradsum simulate: a training step on a cluster in virtual time. */
+/* gradsum simulate: simulates a training step on a cluster in virtual time. */
 #include "cli/cli.h"
 #include "core/units.h"
 #include "io/json.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE = 40 /* points, at most */ };
+enum { CURVE = 40 /* the most points */ };
 
 typedef struct question {
-    gs_simulation sim; /* settled */
+    gs_simulation sim; /* settled: every field has its final value */
     int argc;
     char **argv;
     bool json, wants_curve;
@@ -60,7 +60,7 @@ static gs_status read_time(const char *option, const char *text, double least, d
                        "a number with us, ms, s, min, h, d or y right behind it, such as 90s or 30d", out);
 }
 
-/* "3.2 h": in the largest unit that gives at least 1. In a buffer of this thread; four may be in use. */
+/* "3.2 h": in the largest unit in which the value is at least 1. The last four results of this thread stay valid. */
 static const char *with_unit(double value, const gs_unit *u) {
     static _Thread_local char texts[4][40];
     static _Thread_local unsigned turn;
@@ -232,7 +232,7 @@ static cJSON *json_answer(const question *q) {
     return o;
 }
 
-/* `gradsum simulate -o FILE`: simulate.js draws what --json prints. GS_E_FILE. */
+/* `gradsum simulate -o FILE`: simulate.js draws the data that --json prints. GS_E_FILE. */
 static gs_status write_page(const question *q, const char *path) {
     cJSON *data = json_answer(q);
     const gs_page page = {.title = "gradsum: a cluster in virtual time",
@@ -259,7 +259,7 @@ static void show(void *context, int workers, int step, double share) {
 
 /* ---- the answer ---- */
 
-/* The same simulation with other workers: as many workers per host, and samples per worker. */
+/* The same simulation with a different number of workers, but as many per host and as many samples per worker. */
 static gs_status point(const question *q, int workers, gs_simulated *out) {
     gs_simulation s = q->sim;
     const int each = s.workers / s.hosts;
@@ -275,7 +275,7 @@ static gs_status point(const question *q, int workers, gs_simulated *out) {
     return gs_simulate(&s, &q->work, out);
 }
 
-/* 1, 2, 4, ... workers of one host, then 1, 2, 4, ... whole hosts, finally all workers. */
+/* Workers 1, 2, 4, ... on one host, then 1, 2, 4, ... full hosts, and finally all workers. */
 static gs_status make_curve(question *q) {
     const int each = q->sim.workers / q->sim.hosts;
     if (q->sim.settings.pipeline > 1 || q->sim.settings.tensor > 1)
@@ -312,8 +312,8 @@ static gs_status expect_failures(question *q) {
     return gs_failures_expect(f, &q->cost);
 }
 
-/* With --flops nothing is measured, so options of the measurement have no effect. In a pipeline, device and precision
- * decide which bytes are sent. */
+/* With --flops nothing is measured, so the measurement's options have no effect. In a pipeline, however, device and
+ * precision determine which bytes are sent. */
 static gs_status check_unmeasured(const question *q) {
     static const char *const measured[] = {"data",    "labels", "tokens",    "tokenizer",
                                            "context", "size",   "loaders",   "load",

@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- tables of 80 columns: a row for each worker, a column for each chunk ---- */
+/* ---- tables in 80 columns: a row for each worker, a column for each chunk ---- */
 
 enum { COLUMNS = 80, CELL = 64 };
 
 typedef struct table {
     const gs_step_record *step;
-    bool counts; /* cells give the number of gradients in a sum, because a list of them would be too wide */
-    int label;   /* width of "worker 12" */
-    int width;   /* of a cell, with the space before it */
+    bool counts; /* cells show how many gradients a sum contains, because a list of them would be too wide */
+    int label;   /* the width of "worker 12" */
+    int width;   /* the width of a cell, including the space before it */
     const gs_step_event *held[GS_STEP_WORKERS]; /* each worker's array as last shown */
 } table;
 
@@ -24,7 +24,7 @@ static uint32_t all_workers(const table *t) {
     return ((uint32_t)1 << t->step->workers) - 1;
 }
 
-/* 0b1011 -> "0+1+3"; three and more in a row: "0-2" */
+/* 0b1011 -> "0+1+3"; three or more consecutive workers: "0-2" */
 static void workers_text(uint32_t workers, char text[CELL]) {
     snprintf(text, CELL, "%s", workers ? "" : "?");
     for (int r = 0; r < GS_STEP_WORKERS; r++) {
@@ -55,10 +55,10 @@ static void chunk_name(int chunk, char text[16]) {
         snprintf(text, 16, "%c%d", 'a' + chunk % 26, chunk / 26);
 }
 
-/* Words in lines of 80 columns, with two spaces between them. */
+/* Prints words in lines of 80 columns, with two spaces between words. */
 typedef struct line {
     int margin, column;
-    int padding; /* still to be printed after the last word */
+    int padding; /* spaces still to be printed after the last word */
 } line;
 
 static void print_word(line *l, const char *word, int width) {
@@ -78,7 +78,7 @@ static uint32_t content(const table *t, const gs_step_event *e, int chunk) {
     return gs_step_part_at(e, t->step->bounds[chunk])->workers;
 }
 
-/* The widest cell sets the width of all tables. */
+/* All tables are as wide as the widest cell requires. */
 static void find_width(table *t) {
     const gs_step_record *s = t->step;
     int widest = t->counts ? 1 : 3; /* "all" */
@@ -88,7 +88,7 @@ static void find_width(table *t) {
             cell_text(t, s->events[i].parts[p].workers, text);
             if ((int)strlen(text) > widest) widest = (int)strlen(text);
         }
-    t->width = widest + 2; /* a space before it, and a star after it */
+    t->width = widest + 2; /* a space before the text, and a star after it */
     t->label = s->workers > 10 ? 9 : 8;
     int room = COLUMNS - t->label - t->width * t->step->chunks;
     if (room >= 2) t->label += 2;
@@ -104,7 +104,7 @@ static void show_head(const table *t) {
     line l = {.margin = 8};
     printf("%s: %s\n", s->scheme->name, s->scheme->what);
     if (s->asked != s->scheme) {
-        const char *more = strstr(s->why, " ("); /* on a line of its own */
+        const char *more = strstr(s->why, " ("); /* printed on its own line */
         int half = more ? (int)(more - s->why) : (int)strlen(s->why);
         printf("chosen by %s: %.*s\n", s->asked->name, half, s->why);
         if (more) printf("       %s\n", more);
@@ -132,7 +132,7 @@ static void show_head(const table *t) {
         printf("\ncells   0+1: the sum of these workers' gradients   all: of all   *: just changed\n");
 }
 
-/* Every worker's array after a round. */
+/* Show every worker's array after a round. */
 static void show_holds(table *t, int round) {
     const gs_step_record *s = t->step;
     const gs_step_event *now[GS_STEP_WORKERS] = {0};
@@ -163,7 +163,7 @@ static void show_holds(table *t, int round) {
     memcpy(t->held, now, sizeof now);
 }
 
-/* "0 -> 1: a-b" for each message of a round, as many on a line as fit. */
+/* Show "0 -> 1: a-b" for each message of a round, as many per line as fit. */
 static void show_messages(const table *t, int round) {
     const gs_step_record *s = t->step;
     int widest = 0;
@@ -204,7 +204,7 @@ static void show_rounds(table *t, bool pause) {
     }
 }
 
-/* Nothing was sent through gs_sync_send. */
+/* Explain why no messages were recorded: none went through gs_sync_send. */
 static void show_unwatched(table *t) {
     if (t->step->workers == 1) {
         printf("\nOne worker has nothing to sum: no message is sent.\n");
@@ -236,7 +236,7 @@ static void show_totals(const table *t) {
     }
 }
 
-/* pause: wait for Enter between the rounds. */
+/* pause: wait for Enter between rounds. */
 static void show_text(const gs_step_record *step, bool pause) {
     table t = {.step = step};
     find_width(&t);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- JSON: one object a line ---- */
+/* ---- JSON: one object per line ---- */
 
 static uint64_t base_batch_of(const gs_settings *s) {
     return s->base_batch ? s->base_batch : GS_BASE_BATCH;
@@ -38,7 +38,7 @@ static void json_start(const gs_sweep *w) {
 
 enum { NAME = 64 };
 
-/* "batch 64", with several seeds "batch 64, seed 3" */
+/* "batch 64", or with several seeds "batch 64, seed 3" */
 static const char *name_of(const gs_sweep *w, const gs_sweep_run *r, char name[NAME]) {
     snprintf(name, NAME, "batch %zu", r->batch);
     if (w->seeds > 1) gs_append(name, NAME, ", seed %" PRIu64, r->seed);
@@ -76,7 +76,7 @@ static cJSON *json_spread(gs_spread s) {
     return GS_JSON_OBJECT(GS_FIELD("median", s.median), GS_FIELD("least", s.least), GS_FIELD("most", s.most));
 }
 
-/* All seeds of one batch; a row of the page too (report_sweep.js). */
+/* All seeds of one batch; this object is also a row of the page (report_sweep.js). */
 static cJSON *json_line(const gs_sweep_line *l) {
     return GS_JSON_OBJECT(GS_FIELD("event", "batch"), GS_FIELD("batch", l->batch),
                           GS_FIELD("lr", gs_decimal((float)l->rates.plan.scaled)), GS_FIELD("runs", l->runs),
@@ -88,14 +88,14 @@ static cJSON *json_line(const gs_sweep_line *l) {
                           GS_FIELD("samples_per_s", json_spread(l->samples_per_s)));
 }
 
-/* A stopped sweep has complete runs too. If one failed, gs_json_failed prints the end. */
+/* A stopped sweep counts its completed runs, too. After a failed run, gs_json_failed prints the last line instead. */
 static void json_end(int whole, bool interrupted) {
     gs_json_print(GS_JSON_OBJECT(GS_FIELD("event", "end"),
                                  GS_FIELD("status", interrupted ? "interrupted" : "done"),
                                  GS_FIELD("runs", whole), GS_FIELD("interrupted", interrupted)));
 }
 
-/* ---- the table: at most 60 columns, and one more word if 72 fit ---- */
+/* ---- the table: at most 60 columns, plus another word if 72 columns fit ---- */
 
 static void one_head(const gs_sweep *w) {
     char target[40];
@@ -191,8 +191,8 @@ static void text_notes(const gs_sweep *w) {
 
 /* ---- the page ---- */
 
-/* `sweep --report`: the table, a chart of the steps, and a curve for each batch; with several seeds, the curve of the
- * run with the median steps. */
+/* `sweep --report`: the table, a chart of the steps, and one curve per batch. With several seeds, the curve is that of
+ * the run with the median number of steps. */
 static void add_devices(cJSON *about, const gs_settings *s) {
     cJSON *devices = cJSON_AddArrayToObject(about, "devices");
     char name[48];
@@ -202,7 +202,7 @@ static void add_devices(cJSON *about, const gs_settings *s) {
                 devices, GS_JSON_OBJECT(GS_FIELD("worker", i), GS_FIELD("device", (const char *)name)));
 }
 
-/* The run as a log's run.json describes it; lr is the scaled rate. */
+/* The run as run.json in a log describes it; lr is the scaled rate. */
 static cJSON *about(const gs_sweep *w, const gs_sweep_run *r) {
     gs_settings s = gs_settings_with_numbers(&w->settings, r->batch);
     s.batch = r->batch;
@@ -255,7 +255,7 @@ static gs_status write_page(const gs_sweep *w, const char *path, int argc, char 
         gs_sweep_line line = gs_sweep_line_of(w, i);
         if (line.runs == 0) continue;
         cJSON_AddItemToArray(runs, json_line(&line));
-        status = add_run(report, w, line.middle); /* one curve for each batch: more would hide each other */
+        status = add_run(report, w, line.middle); /* one curve per batch: more would hide each other */
     }
     if (status == GS_OK) status = gs_report_write(report, "gradsum: a sweep over the global batch", path);
     cJSON_Delete(report);
@@ -266,18 +266,18 @@ static gs_status write_page(const gs_sweep *w, const char *path, int argc, char 
 
 typedef struct shown {
     bool json;
-    const char *report; /* the page, or NULL */
+    const char *report; /* the page's path, or NULL */
     int argc;
     char **argv;
     const gs_sweep *sweep;
-    gs_shown_run now; /* now.run: completed runs so far */
+    gs_shown_run now; /* now.run: the number of completed runs */
     gs_observer observer;
-    bool began; /* the head was shown */
-    bool ended; /* the last JSON line was printed */
-    int lines;  /* batches shown so far, of several seeds each */
+    bool began; /* the head has been shown */
+    bool ended; /* the last JSON line has been printed */
+    int lines;  /* batches shown so far, each with several seeds */
 } shown;
 
-/* Show the lines of the next batches before `end`. After a signal, some seeds of a batch may be missing. */
+/* Show the lines of the next batches before `end`. After a signal, a batch may lack some seeds. */
 static void show_lines(shown *s, const gs_sweep *w, int end) {
     for (; s->lines < end; s->lines++) {
         gs_sweep_line line = gs_sweep_line_of(w, s->lines);
@@ -290,7 +290,7 @@ static void show_head(shown *s) {
     s->began = true;
 }
 
-/* Print the head at the first step: until then the runs may be refused. */
+/* Print the head only at the first step: until then the runs may be rejected. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *s = context;
     char name[NAME];
@@ -330,7 +330,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     s->now = (gs_shown_run){.settings = &w->settings, .runs = w->count};
     gs_status status = gs_sweep_train(w);
     gs_show_activity(NULL, 0, NULL);
-    if (status == GS_OK) show_head(s); /* if a signal came before the first step */
+    if (status == GS_OK) show_head(s); /* a signal may have come before the first step */
     if (w->seeds > 1) show_lines(s, w, w->batches);
     if (!s->json && s->now.run > 0) text_notes(w);
     if (status == GS_OK && s->report && s->now.run > 0) {
@@ -356,7 +356,7 @@ static const gs_help help = {
     "gradsum sweep --batch 32,64,...,2048 --lr-rule linear --warmup 1 --target 80", NULL};
 
 int gs_cmd_sweep(int argc, char **argv) {
-    static gs_sweep w; /* large */
+    static gs_sweep w; /* static: too large for the stack */
     shown s = {.argc = argc, .argv = argv};
     const char *batches = NULL;
     double target = 80;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The options of --log; rank 0 alone writes the log. */
+/* The state of --log; only rank 0 writes the log. */
 typedef struct record {
     const char *folder; /* NULL: no log */
     uint64_t every;
@@ -17,7 +17,7 @@ typedef struct record {
 
 static const gs_step_range TRACE_DEFAULT = {4, 7}, TRACE_UNSAID = {0, UINT64_MAX};
 
-/* Apply the options to the settings, and begin the log. */
+/* Apply the log's options to the settings, and begin the log. */
 static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, const gs_observer *progress) {
     bool traced = s->trace.last != TRACE_UNSAID.last;
     if (!r->folder && r->every) return gs_fail(GS_E_USAGE, "--log-every needs --log DIR");
@@ -31,11 +31,11 @@ static gs_status begin_record(record *r, gs_settings *s, int argc, char **argv, 
     return gs_log_open(&options, &r->log);
 }
 
-/* Train, in an elastic launch from generation to generation (launch/elastic.c), and finish the log. *let_go: the others
+/* Train, in an elastic launch through all generations (launch/elastic.c), and finish the log. *let_go: the others
  * continue without this process; *logged: the log is complete, or there is none. */
 static gs_status train(gs_settings *s, record *r, const gs_observer *progress, gs_result *result,
                        bool *logged, bool *let_go) {
-    static gs_rendezvous processes; /* static: messages after the run use it too */
+    static gs_rendezvous processes; /* static: messages after the run use it as well */
     const gs_observer observer = r->log ? gs_log_observer(r->log) : *progress;
     gs_launch_answer answer = GS_LAUNCH_GOES_ON;
     gs_status status;
@@ -58,7 +58,7 @@ static gs_status train(gs_settings *s, record *r, const gs_observer *progress, g
     return status;
 }
 
-/* If every rank detects the failure by itself, rank 0 reports it. */
+/* If every rank detects the failure by itself, only rank 0 reports it. */
 static int fail(gs_progress *p, gs_status status, const gs_result *r) {
     bool first = p->settings->processes->rank == 0;
     if (status == GS_E_DIVERGED && !first) return GS_EXIT_FAILED;
@@ -66,7 +66,7 @@ static int fail(gs_progress *p, gs_status status, const gs_result *r) {
     return gs_exit_status("train", status);
 }
 
-/* Report the finished training, then the error of saving. */
+/* Report the finished training, then the error that prevented saving. */
 static int not_saved(gs_progress *p, gs_status status, gs_result *r) {
     gs_error error = {0};
     gs_error_keep(&error, status);
@@ -159,7 +159,7 @@ int gs_cmd_train(int argc, char **argv) {
     s.processes = &processes;
     if (status == GS_OK) status = gs_memory_limit(&s);
     processes.timeout = s.timeout;
-    /* For the table of workers and --json. A single cpu worker is measured at no cost: it waits for no device. */
+    /* For the table of workers and for --json. Measuring a single cpu worker is free: it never waits for a device. */
     s.measure = gs_devices_count(s.devices) > 1 || processes.size > 1 || strcmp(s.devices, "cpu") == 0;
 
     gs_progress progress = {.settings = &s, .json = json};

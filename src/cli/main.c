@@ -49,7 +49,7 @@ static bool is_help(const char *word) {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* `launch` passes its environment on to several processes. */
+/* Not under `launch`, which passes its environment on to several processes. */
 static bool is_alone(const char *command) {
     gs_rendezvous r;
     return strcmp(command, "launch") != 0 && (gs_rendezvous_from_environment(&r) != GS_OK || r.size == 1);
@@ -89,7 +89,7 @@ static int run_command(int argc, char **argv) {
     return unknown_command(name);
 }
 
-/* "help", and "help train", the same as "train --help". */
+/* "help", or "help train", which equals "train --help". */
 static int run_help(int argc, char **argv) {
     const char *name = argv[1], *about = argc > 2 ? argv[2] : "help";
     if (argc > 3) return unexpected(name, argv[3], "it takes at most one command, as in gradsum help train");
@@ -110,9 +110,9 @@ static int run(int argc, char **argv) {
     return GS_EXIT_OK;
 }
 
-/* Results that could not be written to standard output (a full disk) make any command fail. */
+/* Any command fails if its results could not be written to standard output, for instance on a full disk. */
 static int close_output(const char *command, int exit_status) {
-    const bool failed = ferror(stdout) != 0; /* its errno is lost: another byte fails for the same reason */
+    const bool failed = ferror(stdout) != 0; /* its errno is lost; writing another byte fails again */
     errno = 0;
     clearerr(stdout);
     if (failed) putchar('\n');
@@ -124,14 +124,14 @@ static int close_output(const char *command, int exit_status) {
     return exit_status == GS_EXIT_OK ? GS_EXIT_FAILED : exit_status;
 }
 
-/* At the limit on a file's size (ulimit -f) a write must fail, with a message, instead of ending the program. Not
- * SIG_IGN, which child programs would inherit. */
+/* At a file size limit (ulimit -f), a write must fail with a message instead of ending the program. SIG_IGN would do
+ * that too, but child programs would inherit it. */
 static void nothing(int signal_number) {
     (void)signal_number;
 }
 
-/* If a standard stream is closed (>&-), the next opened file would get its number, and output would go into that file.
- * Open a substitute that fails as well: 0 cannot be read, 1 and 2 cannot be written. */
+/* If a standard stream is closed (>&-), the next file to be opened would get its number, and output would go into that
+ * file. Open a substitute that fails just as well: 0 cannot be read, and 1 and 2 cannot be written. */
 static void hold_standard_streams(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

@@ -11,7 +11,7 @@
 #include "data/folder_set.h"
 
 void gs_tell(const char *command, const char *format, ...) {
-    char text[6000]; /* a path may be in it */
+    char text[6000]; /* may contain a path */
     const int used = snprintf(text, sizeof text, "gradsum%s%s: ", *command ? " " : "", command);
     va_list args;
     va_start(args, format);
@@ -30,7 +30,7 @@ static bool is_constant(const gs_dataset *set) {
     return !set->folder && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
 }
 
-/* A model that torchvision lacks only borrows the names of its ResNet or VGG. */
+/* A model that torchvision lacks only borrows the name of a ResNet or VGG. */
 static void tell_names(const gs_settings *s) {
     const gs_named_model *m = gs_model_named(s->model);
     if (!m || m->torchvision) return;

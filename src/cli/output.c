@@ -1,4 +1,4 @@
-/* JSON, the line of activity, and the handling of signals and of a closed output. */
+/* JSON output, the activity line, and the handling of signals and of a closed output. */
 #include "cli/cli.h"
 #include "core/clock.h"
 #include "core/text.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- JSON: one object a line ---- */
+/* ---- JSON: one object per line ---- */
 
 void gs_json_print(cJSON *o) {
     char *text = gs_json_to_text(o, false);
@@ -31,7 +31,7 @@ void gs_json_failed(gs_status status, const gs_result *r) {
     gs_json_print(GS_JSON_ADD(o, GS_FIELD("message", gs_message())));
 }
 
-/* ---- the line of activity ---- */
+/* ---- the activity line ---- */
 
 /* "3 s", "12 min", "1.5 h" */
 static const char *time_text(double seconds, char text[24]) {
@@ -44,7 +44,7 @@ static const char *time_text(double seconds, char text[24]) {
     return text;
 }
 
-/* The remaining seconds; NAN: unknown in the first half second. */
+/* Estimates the remaining seconds; NAN: unknown, in the first half second. */
 static double work_left(gs_activity *w, double share) {
     const double now = gs_seconds();
     if (!(w->since > 0) || share < w->from)
@@ -110,7 +110,7 @@ void gs_show_run(void *shown, int epoch, uint64_t done, uint64_t of, const gs_sc
 
 /* ---- signals request a stop or a checkpoint; a closed output requests a stop ---- */
 
-/* Seconds in which signals count as one: `timeout` signals its process and then the process group. */
+/* Signals within this many seconds count as one: `timeout` signals its process and then the process group. */
 static const double AGAIN = 1;
 
 static void stop(int signal_number) {
@@ -119,7 +119,7 @@ static void stop(int signal_number) {
     const double now = gs_seconds();
     if (first > 0 && now - first > AGAIN) {
         signal(signal_number, SIG_DFL);
-        raise(signal_number); /* ends the program when this returns */
+        raise(signal_number); /* the program ends when this handler returns */
     } else if (!(first > 0)) {
         first = now;
         gs_stop_requested = signal_number;
@@ -131,10 +131,10 @@ void gs_stop_on_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* ignored under nohup */
             signal(numbers[i], stop);
     }
-    signal(SIGPIPE, SIG_IGN); /* gs_flush_output notices it, and the weights are still saved */
+    signal(SIGPIPE, SIG_IGN); /* gs_flush_output notices the closed pipe, and the weights are still saved */
 }
 
 static void ask(int signal_number) {

@@ -1,4 +1,4 @@
-/* What `train` shows of a run, as text or as lines of JSON: its start, its epochs, and the measurements at its end. */
+/* What `train` shows of a run, as text or as lines of JSON: the start, the epochs, and the final measurements. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "core/clock.h"
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- JSON: one object a line ---- */
+/* ---- JSON: one object per line ---- */
 
 static void json_start(const gs_worker *w) {
     const gs_settings in_use = gs_settings_in_use(w);
@@ -45,7 +45,7 @@ static void json_start(const gs_worker *w) {
     gs_json_print(o);
 }
 
-/* For a text: tokens per second, and exp(loss), the perplexity. */
+/* For text data: tokens per second, and the perplexity, exp(loss). */
 static void add_text(cJSON *o, const gs_progress *p, double train_loss, double test_loss,
                      double samples_per_s) {
     if (!p->tokens) return;
@@ -176,7 +176,7 @@ static void json_end(const gs_progress *p, const gs_result *r, const char *sha25
 
 /* ---- the start: options other than the defaults ---- */
 
-/* Printed if there is a rule, a warm-up or a schedule. */
+/* Print the learning rates if there is a rule, a warm-up or a schedule. */
 static void print_rates(const gs_settings *s, const gs_worker *w) {
     const gs_lr_rates *c = &w->rates;
     const gs_lr_plan *p = &c->plan;
@@ -232,7 +232,7 @@ static void print_recompute(const gs_settings *s, const gs_worker *w) {
                       gs_s((unsigned)r.segments), 100 * r.again / (r.forward + r.backward));
 }
 
-/* A line for each other option that is set. */
+/* Print a line for each other option that is set. */
 static void print_chosen(const gs_settings *s, int workers) {
     char link[80], augment[GS_AUGMENT_TEXT];
     if (s->precision != GS_PRECISION_F32)
@@ -288,7 +288,7 @@ static const char *share_text(int of, char text[16]) {
     return text;
 }
 
-/* A line for each worker of the run, at most ROWS: its coordinates and its share of the model. */
+/* Print a line for each worker of the run, at most ROWS lines: its coordinates and its share of the model. */
 static void print_layout(const gs_worker *w) {
     const gs_model *plan = gs_model_whole(w->model);
     const int workers = w->comm->size;
@@ -308,7 +308,7 @@ static void print_layout(const gs_worker *w) {
     if (workers > ROWS) printf("  ... and %d more\n", workers - ROWS);
 }
 
-/* The measured times of a pipeline's stages. */
+/* Print the measured times of a pipeline's stages. */
 static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
     double all = 0;
     gs_print_fact(
@@ -328,7 +328,7 @@ static void print_cut(const gs_settings *s, const gs_cut_report *cut) {
     if (cut->runs > ROWS) printf("  ... and %d more\n", cut->runs - ROWS);
 }
 
-/* A line for each different device of the run; only this worker's, if the workers do not know the others'. */
+/* Print a line for each distinct device of the run; only this worker's, if workers do not know each other's. */
 static void print_devices(const gs_worker *w) {
     const gs_device_report *d = gs_workers_differ(w) ? w->devices : NULL;
     if (!d) gs_print_fact("", "%s: %s", w->device->name, w->device->description);
@@ -341,14 +341,14 @@ static void print_devices(const gs_worker *w) {
     }
 }
 
-/* "0.286", or for colours "0.49/0.48/0.45". */
+/* "0.286", or "0.49/0.48/0.45" for colour images. */
 static const char *channels_text(const gs_by_channel *x, char text[80]) {
     *text = '\0';
     for (int c = 0; c < x->count; c++) gs_append(text, 80, "%s%.4g", c ? "/" : "", (double)x->of[c]);
     return text;
 }
 
-/* Printed if --load, --mean or --std replace the data's own scaling. */
+/* Print the scaling if --load, --mean or --std replaces the data's own. */
 static void print_scaling(const gs_worker *w) {
     gs_scaling used = w->model->scaling;
     char text[4][80];
@@ -373,7 +373,7 @@ static void text_workers(const gs_settings *s, const gs_worker *w) {
         gs_print_fact("sums", "of gradients: %s", gs_sums_text(w, sums));
 }
 
-/* The optimiser with its hyperparameters. */
+/* Print the optimiser with its hyperparameters. */
 static void print_step(const gs_settings *s, const gs_worker *w) {
     const gs_optimizer_ops *ops = s->optimizer;
     const gs_hyperparameters n = gs_settings_numbers(s);
@@ -404,7 +404,7 @@ static void print_data(const gs_settings *s, const gs_worker *w) {
 
 static void text_start(const gs_progress *p, const gs_worker *w) {
     const gs_settings *s = p->settings;
-    const char *given = s->model ? s->model : w->settings->model; /* mlp, if there is nothing to load */
+    const char *given = s->model ? s->model : w->settings->model; /* mlp, if nothing is loaded */
     gs_print_fact("model", "%s, %s parameters", gs_model_named(given) ? given : w->model->text,
                   gs_thousands((double)gs_model_whole(w->model)->params));
     print_data(s, w);
@@ -457,11 +457,11 @@ static void on_start(void *context, const gs_worker *w) {
         text_start(p, w);
 }
 
-/* "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left", tests included. */
+/* Shows "[====>     ] epoch 2/5 loss 0.412 acc 85.1 % 41,200/s, 3 s left"; the time left includes tests. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     gs_progress *p = context;
     gs_launch_note_step();
-    if (score->skipped) /* in f16 */
+    if (score->skipped) /* only happens in f16 */
         gs_tell("",
                 "epoch %d, step %" PRIu64
                 ": a gradient is not finite with a loss scale of %g; the update is left out, "
@@ -472,7 +472,7 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
         p->started = gs_seconds();
         p->samples_done = 0;
         p->bar_epoch = epoch;
-        return; /* a rate needs two moments */
+        return; /* computing a rate takes two points in time */
     }
     p->samples_done += score->samples * p->parts / p->targets;
     if (!(score->samples > 0)) return;
@@ -495,7 +495,7 @@ static void on_testing(void *context, size_t done, size_t of) {
                      p->bar_epoch ? p->bar_epoch : 1, p->settings->epochs);
 }
 
-/* "perplexity 8.36", or "accuracy 61.20 %". */
+/* "perplexity 8.36" or "accuracy 61.20 %". */
 static const char *how_good(const gs_progress *p, double loss, double accuracy, char text[40]) {
     if (p->perplexity)
         snprintf(text, 40, "perplexity %.4g", gs_shown(exp(loss)));
@@ -504,7 +504,7 @@ static const char *how_good(const gs_progress *p, double loss, double accuracy, 
     return text;
 }
 
-/* For a text, the rate counts tokens. */
+/* For text data, the rate counts tokens. */
 static const char *rate(const gs_progress *p, double samples_per_s, char text[48]) {
     snprintf(text, 48, "%s %s/s", gs_thousands(samples_per_s * (p->tokens ? p->tokens : 1)),
              p->tokens ? "tokens" : "samples");
@@ -530,7 +530,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
                            how_good(p, r->test_loss, 0, good), per_s);
     else
         column += snprintf(test, sizeof test, "  test %.2f %%  %s", 100 * r->test_accuracy, per_s);
-    /* two whole lines rather than one that the terminal cuts */
+    /* print two full lines rather than one that the terminal would cut off */
     printf("%s%s\n", gs_screen_width(stdout) < 80 || column > 80 ? "\n        " : "", test);
     gs_flush_output();
 }
@@ -552,7 +552,7 @@ gs_observer gs_progress_observer(gs_progress *p) {
 
 /* ---- the end ---- */
 
-/* "   3..5     412   43.1 %  =========": at most LINES lines. Returns the mean. */
+/* Print lines such as "   3..5     412   43.1 %  =========", at most LINES of them. Returns the mean. */
 static double print_distribution(const uint64_t *count, size_t n) {
     static const char bar[] = "========================================";
     enum { LINES = 12 };
@@ -576,7 +576,7 @@ static double print_distribution(const uint64_t *count, size_t n) {
     return all > 0 ? sum / all : 0;
 }
 
-/* What a worker holds, which with stages 2 and 3 can exceed the model, and what it should have sent. */
+/* Print how much a worker holds, which with stages 2 and 3 can exceed the model, and what it should have sent. */
 static void print_zero(const gs_zero_report *z) {
     const double mb = 1e-6;
     if (z->stage == 0) return;
@@ -602,7 +602,7 @@ static void print_zero(const gs_zero_report *z) {
 
 static void print_tensor(const gs_tensor_report *t, const gs_result *r) {
     const double mb = 1e-6;
-    const bool stages = r->bubble.stages > 0; /* then a worker's numbers describe only its stage */
+    const bool stages = r->bubble.stages > 0; /* then a worker's numbers describe only its own stage */
     char which[24] = "each";
     if (t->workers == 0) return;
     if (stages) snprintf(which, sizeof which, "worker %d", r->rank);
@@ -630,7 +630,7 @@ static void print_checkpoints(const gs_checkpoint_report *c) {
         1e3 * c->copied, 1e3 * c->longest, 100 * c->share, 1e3 * c->wrote);
 }
 
-/* By cause: strategies/pipeline.c. */
+/* Print the bubble by cause; see strategies/pipeline.c. */
 static void print_bubble(const gs_bubble *b) {
     if (b->stages == 0) return;
     printf("bubble   %.1f %% of the time of forward and backward the %d stages waited:\n"
@@ -685,11 +685,11 @@ static void print_worker(const char *who, const char *device, int width, const g
     putchar('\n');
 }
 
-/* A line for each worker of a run, and one for all; nothing for a single worker. At most 80 columns, or 60 if the names
- * of devices are short. */
+/* Print a line for each worker of a run and one for all workers; nothing for a single worker. Lines take at most 80
+ * columns, or 60 if device names are short. */
 static void print_workers(const gs_result *r) {
     if (r->workers < 2 || !r->worker) return;
-    enum { NUMBERS = 49 }; /* columns beside the name */
+    enum { NUMBERS = 49 }; /* columns after the name */
     const int screen = gs_screen_width(stdout);
     int width = 9, room = (screen < 80 ? screen : 80) - NUMBERS;
     for (int i = 0; i < r->workers; i++) {
@@ -707,17 +707,17 @@ static void print_workers(const gs_result *r) {
         const char *device = r->worker[i].device;
         int length = (int)strlen(device);
         snprintf(who, sizeof who, "%d", i);
-        /* the end of a name tells devices apart: cl:0.0/1of2 */
+        /* only the end of a long name tells devices apart: cl:0.0/1of2 */
         print_worker(who, length > width ? device + length - width : device, width, &r->worker[i]);
     }
-    gs_worker_report all = {.samples_per_s = r->samples_per_s}; /* the sum of speeds, the mean of shares */
+    gs_worker_report all = {.samples_per_s = r->samples_per_s}; /* speeds are summed, shares averaged */
     for (int i = 0; i < r->workers; i++)
         for (int p = 0; p < GS_PHASES; p++) all.share[p] += r->worker[i].share[p] / r->workers;
     print_worker("all", gs_thousands(r->workers), width, &all);
     putchar('\n');
 }
 
-/* A run that was stopped has no accuracy of its last weights, because tests follow whole epochs. */
+/* Tests follow whole epochs, so a run stopped within an epoch has no accuracy for its last weights. */
 static void print_done(const gs_progress *p, const gs_result *r) {
     char good[40], per_s[48], loss[40] = "", text[300] = "";
     how_good(p, r->test_loss, r->test_accuracy, good);

@@ -1,4 +1,4 @@
-/* train --resume: the checkpoint to resume from, and the options that it provides. */
+/* train --resume: finds the checkpoint to resume from, and takes options from it. */
 #include "cli/cli.h"
 #include "cli/launch/shared.h"
 #include "persist/folder.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If the second option is given, the first is not read from the file: the two are equivalent or exclude each other. */
+/* If the second option is given, the first is not taken from the file: the two are equivalent or mutually exclusive. */
 static const struct {
     const char *option, *replaced_by;
 } replaced[] = {{"steps", "epochs"},       {"every", "sync"},          {"final-lr", "schedule"},
@@ -24,7 +24,7 @@ static bool is_replaced(const char *option, int argc, char **argv) {
     return false;
 }
 
-/* Is it an option of pipelines or tensor groups in a run without them? The table lists --pipeline and --tensor first.
+/* Is it an option for pipelines or tensor groups, in a run without them? The table lists --pipeline and --tensor first.
  */
 static bool is_without_use(const char *option, const gs_settings *s) {
     gs_layout l = {.tp = s->tensor, .pp = s->pipeline};
@@ -34,7 +34,7 @@ static bool is_without_use(const char *option, const gs_settings *s) {
     return (s->layout && gs_layout_read(s->layout, &l) != GS_OK) || (of_group ? l.tp : l.pp) <= 1;
 }
 
-/* Take options that are not given from the resumed run. Their texts belong to the state. */
+/* Take options that are not given from the resumed run. The state owns their texts. */
 static gs_status take_up_options(const gs_state *state, const gs_settings *s, const gs_option *options,
                                  int argc, char **argv) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
@@ -49,8 +49,8 @@ static gs_status take_up_options(const gs_state *state, const gs_settings *s, co
     return GS_OK;
 }
 
-/* Find a folder's newest intact checkpoint. Without one, --resume auto, or --checkpoint with the same folder, begins a
- * new run, so that a job script can use one command for its first start and for all others. */
+/* Find a folder's newest intact checkpoint. If there is none, --resume auto, or --checkpoint with the same folder,
+ * begins a new run, so that a job script can use one command for its first start and for every restart. */
 static gs_status find_checkpoint(gs_settings *s, gs_resumed_run *t) {
     char note[GS_CHECKPOINT_NOTE] = "";
     const bool first = s->processes->rank == 0;
@@ -74,7 +74,7 @@ static gs_status find_checkpoint(gs_settings *s, gs_resumed_run *t) {
     return GS_OK;
 }
 
-/* --load begins a run; a run that --resume auto continues ignores it. */
+/* --load sets the weights of a new run; a run continued by --resume auto ignores it. */
 static gs_status read_checkpoint(gs_settings *s, const gs_option *options, int argc, char **argv,
                                  gs_resumed_run *t) {
     if (!s->resume) return GS_OK;
@@ -83,8 +83,8 @@ static gs_status read_checkpoint(gs_settings *s, const gs_option *options, int a
     return take_up_options(t->state, s, options, argc, argv);
 }
 
-/* Another run may write into the folder, and not all machines see a new file at the same time. Therefore all ranks use
- * the checkpoint that rank 0 has found. given: the settings before a file was read. */
+/* Another run may be writing to the folder, and machines do not all see a new file at the same time. Therefore all
+ * ranks use the checkpoint that rank 0 found. given: the settings before a file was read. */
 static gs_status follow_rank_0(gs_settings *s, const gs_settings *given, const gs_option *options, int argc,
                                char **argv, gs_resumed_run *t) {
     const int64_t own = s->resume ? (int64_t)gs_checkpoint_step(s->resume) : 0;
@@ -122,7 +122,7 @@ gs_status gs_find_resumed_run(gs_settings *s, const gs_option *options, int argc
 }
 
 void gs_resumed_run_free(gs_resumed_run *t) {
-    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it failed before the run took over */
+    if (t->processes) gs_comm_abort(t->processes, gs_message()); /* it failed before the run took them over */
     gs_comm_free(t->processes);
     gs_state_free(t->state);
     free(t->file);

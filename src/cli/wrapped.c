@@ -22,20 +22,20 @@ int gs_screen_width(FILE *file) {
     return asked < GS_SCREEN_LEAST ? GS_SCREEN_LEAST : asked < 1000 ? (int)asked : 1000;
 }
 
-/* The columns of wrapped text: lines longer than 80 columns are hard to read. */
+/* The width of wrapped text in columns: lines longer than 80 columns are hard to read. */
 static int columns_of(FILE *file) {
     const int width = gs_screen_width(file);
     return width < COLUMNS ? width : COLUMNS;
 }
 
-/* ---- the bytes of a word or an item, which is not divided ---- */
+/* ---- the length in bytes of a word or an item, which is never split ---- */
 
 static int word_of(const char *text) {
     const int length = (int)strcspn(text, strncmp(text, "(default", 8) == 0 ? ")" : " ");
     return length + (int)strcspn(text + length, " "); /* including text after the ')' */
 }
 
-/* Up to a comma, but not that of 1,234. */
+/* Up to a comma, but not a comma inside a number such as 1,234. */
 static int item_of(const char *text) {
     const char *end = strchrnul(text, ',');
     while (*end && end[1] >= '0' && end[1] <= '9') end = strchrnul(end + 1, ',');
@@ -82,9 +82,9 @@ void gs_print_name(FILE *to, const char *name, int width) {
     fprintf(to, "%-*s", width, fits ? name : "");
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static char *printable(const char *format, va_list args) {
-    char *raw, *text = NULL; /* a model's text has any length */
+    char *raw, *text = NULL; /* a model's text may have any length */
     if (vasprintf(&raw, format, args) < 0) return NULL;
     const size_t room = 4 * strlen(raw) + 1;
     if ((text = malloc(room))) gs_printable_into(text, room, raw, "\n\t");

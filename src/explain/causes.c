@@ -1,5 +1,5 @@
-/* Mistakes that training programs are known to have made, and how each is recognised. One function for each quantity
- * asks about the more specific mistakes first, and the first match names the difference. */
+/* Mistakes that training programs are known to have made, and how to recognise each one. There is one function per
+ * quantity; it checks the more specific mistakes first, and the first match names the difference. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -13,19 +13,19 @@
 
 /* The difference to name. */
 typedef struct mismatch {
-    const gs_digests *a, *b; /* the run in question, and the right one */
+    const gs_digests *a, *b; /* the run in question, and the correct run */
     gs_difference *d;
     uint64_t step;
     int kind, number;                   /* as in gs_difference */
-    int rank, ranks;                    /* the first rank that shows the difference; how many do */
-    const gs_digest_score *of_a, *of_b; /* of that rank of A; of B */
-    double passes;                      /* of a rank of A through its samples, by A's options */
-    double workers;                     /* of A: those with samples of their own */
-    gs_sketch mine, right;              /* the array that differs: in A, on that rank if each has it; in B */
-    double ratio;                       /* of A's array or number to B's; NaN: A's is no multiple of B's */
+    int rank, ranks;                    /* the first rank that shows the difference; how many ranks do */
+    const gs_digest_score *of_a, *of_b; /* that rank's score in A; B's score */
+    double passes;                      /* passes of a rank of A over its samples, by A's options */
+    double workers;                     /* the workers of A that have samples of their own */
+    gs_sketch mine, right;              /* the differing array: in A (on that rank if each has it), in B */
+    double ratio;                       /* A's array or number over B's; NaN: A's is not a multiple */
 } mismatch;
 
-/* Gives the difference this cause and this sentence. Returns true, so that a match can end with it. */
+/* Give the difference this cause and this sentence. Returns true, so that a match can return the call's result. */
 GS_PRINTF(3, 4) static bool name(const mismatch *c, const char *cause, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -39,7 +39,7 @@ static bool name_multiple(const mismatch *c, const char *cause, double ratio, co
     return name(c, cause, "it is %.4g times what it should be%s%s", ratio, *why ? ": " : "", why);
 }
 
-/* A mistake that multiplies a quantity by this factor. 1 multiplies nothing; 0: it cannot be this mistake. */
+/* A mistake that multiplies a quantity by this factor. Factors 1 (no effect) and 0 (impossible here) never match. */
 typedef struct multiple {
     double factor;
     const char *cause, *why;
@@ -47,7 +47,7 @@ typedef struct multiple {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* Names the first of `count` mistakes with this ratio, up to the share `within`. */
+/* Name the first of `count` mistakes whose factor equals this ratio, up to the relative error `within`. */
 static bool name_known_multiple(const mismatch *c, double ratio, double within, const multiple *known,
                                 size_t count) {
     for (; count > 0; count--, known++)
@@ -56,7 +56,7 @@ static bool name_known_multiple(const mismatch *c, double ratio, double within, 
     return false;
 }
 
-static const double NEAR = 1e-3; /* the `within` of gs_is_near */
+static const double NEAR = 1e-3; /* the `within` that gs_is_near uses */
 
 static bool name_left_out(const mismatch *c) {
     const double n = c->mine.n, wanted = c->right.n;
@@ -65,11 +65,11 @@ static bool name_left_out(const mismatch *c) {
                 wanted, n < wanted ? "left out" : "there more than once");
 }
 
-/* Of parameter p: y, and the arrays x that may add up to it. False: it has no such arrays. */
+/* Gets parameter p's y, and the arrays x that may add up to it. False: it has no such arrays. */
 typedef bool arrays_of(const mismatch *, int p, gs_sketch *y, gs_sketch *x);
 
 /* Least squares (sums.h) over all parameters: y = factor[0] x[0] + ... + factor[count - 1] x[count - 1]. False: the
- * rest exceeds the share `most` of y, or the factors are not determined. */
+ * rest is more than the share `most` of y, or the factors are not unique. */
 static bool fit(const mismatch *c, int count, arrays_of *arrays, double most, double *factor) {
     gs_fit fit = {.count = count};
     gs_sketch y, x[GS_FIT_MOST];
@@ -80,7 +80,7 @@ static bool fit(const mismatch *c, int count, arrays_of *arrays, double most, do
     return gs_fit_solve(&fit, factor, &rest) && rest <= most;
 }
 
-/* Two ranks of A that drew the same: their own samples, or the mask of their first pass. */
+/* Finds two ranks of A that drew the same: the same samples, or the same mask in their first pass. */
 static bool two_ranks_drew(const mismatch *c, int kind, int *first, int *second) {
     const int part = kind == GS_DIGEST_mask ? 0 : GS_ALL_PARTS;
     for (*first = 0; *first < c->a->workers; ++*first)
@@ -95,7 +95,7 @@ static bool two_ranks_drew(const mismatch *c, int kind, int *first, int *second)
 
 /* ---- samples and targets ---- */
 
-/* The step in which the right run has A's samples; 0: none. */
+/* The step in which the correct run has A's samples; 0: none. */
 static uint64_t step_of_samples(const mismatch *c) {
     gs_sketch b;
     for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
@@ -107,7 +107,7 @@ static uint64_t step_of_samples(const mismatch *c) {
 
 static bool name_step_of_samples(const mismatch *c, uint64_t step) {
     const char *cause = "samples of another step", *why = "the loader is in another position";
-    /* doubles: a damaged record may have so small a batch that no integer holds the steps of an epoch */
+    /* doubles, because a damaged record may have so small a batch that no integer holds an epoch's number of steps */
     const double batch = gs_digests_number(c->b, "batch"), epoch = ceil((double)c->b->set / batch);
     if (c->a->first > 1 && step == c->step - c->a->first + 1) {
         cause = "data begin again at resume";
@@ -119,7 +119,7 @@ static bool name_step_of_samples(const mismatch *c, uint64_t step) {
     return name(c, cause, "these are the samples of step %" PRIu64 ": %s", step, why);
 }
 
-/* The same numbers in other positions. */
+/* Do the arrays hold the same numbers, possibly in other positions? */
 static bool same_values(const gs_sketch *a, const gs_sketch *b) {
     return fabs(a->sum - b->sum) <= 1e-6 * sqrt(b->squares * b->n) &&
            fabs(a->squares - b->squares) <= 1e-5 * b->squares;
@@ -162,9 +162,9 @@ static bool cause_of_input(const mismatch *c) {
                 "the samples are right: the mean or deviation is another, or they are changed otherwise");
 }
 
-/* ---- weights that forward reads ---- */
+/* ---- the weights that forward reads ---- */
 
-/* All weights of the first rank that differs, as one array: the same numbers in other positions. */
+/* Do all weights of the first rank that differs, taken as one array, hold the right numbers in other positions? */
 static bool gathered_wrongly(const mismatch *c) {
     gs_sketch of_a = {0}, of_b = {0};
     for (int p = 0; p < c->a->params; p++) {
@@ -201,7 +201,7 @@ static bool cause_of_weights(const mismatch *c) {
 
 /* ---- y ---- */
 
-/* Does rank r draw the same mask in this pass of step `step` as in the first pass of c->step? */
+/* Does rank r draw the same mask in pass `pass` of step `step` as in the first pass of c->step? */
 static bool same_mask(const mismatch *c, int r, uint64_t step, int pass) {
     if (!gs_digest_has_step(c->a, step)) return false;
     const gs_sketch *x = gs_digests_find(c->a, r, c->step, GS_DIGEST_mask, c->number, 0),
@@ -209,7 +209,7 @@ static bool same_mask(const mismatch *c, int r, uint64_t step, int pass) {
     return x && y && gs_sketch_alike(x, y);
 }
 
-/* Is y the x of dropout, which is the y of a layer before it? */
+/* Is y dropout's x, which is the y of some earlier layer? */
 static bool dropout_is_off(const mismatch *c) {
     for (int l = c->number - 1; l >= 0; l--)
         for (int e = 0; e < GS_DIGEST_EIGHTHS; e++) {
@@ -254,7 +254,7 @@ static bool cause_of_y(const mismatch *c) {
     const char *op = c->b->layer[c->number].op;
     if (name_left_out(c)) return true;
     if (strcmp(op, "dropout") == 0) return cause_of_dropout(c);
-    /* Any statistics give a normalised y the right mean, also those of a part of the batch. */
+    /* Any statistics, even those of part of the batch, give a normalised y the right mean. */
     if (strcmp(op, "batch_norm") == 0 && (c->workers > 1 || c->passes > 1))
         return name(c, "statistics of a part of the batch",
                     "the statistics are those of a rank's own samples or of a micro-batch, not of the batch");
@@ -269,10 +269,10 @@ static bool cause_of_y(const mismatch *c) {
 
 /* ---- dy of the loss ----
  *
- * A loss is a sum over samples, so dividing it too early or too late multiplies the dy of some samples. */
+ * A loss is a sum over samples, so dividing it too early or too late scales the dy of some samples. */
 
-/* The factor of dy in each group of samples, relative to what it should be. Groups are the ranks' parts if both runs
- * have as many ranks, else the eighths of the batch. Neighbouring eighths with one factor are one micro-batch. */
+/* The factor of dy in each group of samples, relative to the correct dy. Groups are the ranks' parts if both runs have
+ * equally many ranks, else the eighths of the batch. Neighbouring eighths with one factor are one micro-batch. */
 typedef struct factors {
     int groups;
     double of[GS_DIGEST_RANKS], samples[GS_DIGEST_RANKS];
@@ -298,7 +298,7 @@ static bool find_factors(const mismatch *c, factors *f) {
     return f->groups > 0;
 }
 
-/* A mean of k means, of groups of n_i samples: the factor of group i is n / (k n_i). */
+/* Is it a mean of k means, over groups of n_i samples? Then the factor of group i is n / (k n_i). */
 static bool is_mean_of_means(const factors *f) {
     const double product = f->of[0] * f->samples[0];
     for (int g = 1; g < f->groups; g++)
@@ -342,7 +342,7 @@ static bool cause_of_loss(const mismatch *c) {
 
 /* ---- dw and dx of a layer ---- */
 
-/* y: by how much dw differs. */
+/* y: the difference of dw. */
 static bool difference(const mismatch *c, int p, gs_sketch *y) {
     gs_sketch b;
     if (!gs_digest_of_run(c->a, c->step, GS_DIGEST_dw, p, y) ||
@@ -352,12 +352,12 @@ static bool difference(const mismatch *c, int p, gs_sketch *y) {
     return true;
 }
 
-/* x: dw of the first micro-batch of all ranks. */
+/* y: the difference of dw; x: dw of the first micro-batch, summed over all ranks. */
 static bool and_first_pass(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     return difference(c, p, y) && gs_digest_total(c->a, GS_ALL_RANKS, c->step, GS_DIGEST_dw, p, 0, x);
 }
 
-/* x: the sum of the step before, which the array of gradients still holds. */
+/* y: the difference of dw; x: the previous step's sum, which the array of gradients still holds. */
 static bool and_sum_before(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     return difference(c, p, y) && gs_digest_of_run(c->a, c->step - 1, GS_DIGEST_sum, p, x);
 }
@@ -379,7 +379,7 @@ static bool is_borrowed(const mismatch *c) {
     return false;
 }
 
-/* Rounding differs from element to element, and leaves the ratio nearer to 1 than this. */
+/* Rounding varies from element to element, so it leaves the ratio closer to 1 than this. */
 static const double SCALED = 5e-4;
 
 static bool cause_of_backward(const mismatch *c, const char *op) {
@@ -423,12 +423,12 @@ static bool cause_of_dx(const mismatch *c) {
                 "backward draws another mask than forward: its random numbers were not restored");
 }
 
-/* ---- the sum of gradients, where the gradients that the ranks add are right ----
+/* ---- the sum of gradients, if the gradients that the ranks add are right ----
  *
- * Least squares says which of them are in the sum, and how often: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the
+ * Least squares tells which of them are in the sum, and how often: summed dw = c_0 dw_0 + c_1 dw_1 + ..., over the
  * tensors that differ. */
 
-/* How often the gradient of each rank, or of each of its passes, is in the sum that c->rank has. */
+/* How often the gradient of each rank, or of each pass of each rank, is contained in the sum that c->rank has. */
 typedef struct shares {
     bool found;
     int unknowns;
@@ -450,7 +450,7 @@ static bool own_gradients(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) 
     return tensor_differs(c, p, y);
 }
 
-/* passes 1: of each rank; else of each of its passes. */
+/* With passes 1, the shares of each rank; otherwise those of each of its passes. */
 static shares find_shares(const mismatch *c, int passes) {
     mismatch asked = *c;
     shares s = {.unknowns = c->a->workers * passes};
@@ -469,7 +469,7 @@ static int count_of(const shares *s, double wanted) {
     return count;
 }
 
-/* The rank has only its own gradient. */
+/* The rank has only its own gradient instead of the sum. */
 static bool name_own(const mismatch *c) {
     int all = 0, differ = 0;
     char names[300] = "";
@@ -487,7 +487,7 @@ static bool name_own(const mismatch *c) {
                 differ > 4 ? ", ..." : "");
 }
 
-/* Do all ranks hold the same sum? They do if a rank is missing from it; sums within groups would differ. */
+/* Do all ranks hold the same sum? They do if a rank's gradient is missing from it; sums within groups would differ. */
 static bool all_have_the_same(const mismatch *c) {
     gs_sketch other;
     for (int r = 0; r < c->a->workers; r++)
@@ -497,7 +497,7 @@ static bool all_have_the_same(const mismatch *c) {
     return true;
 }
 
-/* The ranks with this share: "1, 3". */
+/* Lists the ranks with this share: "1, 3". */
 static const char *ranks_with(const shares *s, double wanted, char *text, size_t size) {
     *text = 0;
     for (int i = 0; i < s->unknowns; i++)
@@ -505,7 +505,7 @@ static const char *ranks_with(const shares *s, double wanted, char *text, size_t
     return text;
 }
 
-/* Some ranks are in the sum 0 or 2 times, and the others once. */
+/* Some ranks' gradients are in the sum 0 or 2 times (`times`), and the others' once. */
 static bool name_ranks(const mismatch *c, const shares *s, int times, const char *cause) {
     char ranks[300];
     const int count = count_of(s, times);
@@ -556,7 +556,7 @@ static bool name_passes(const mismatch *c, const shares *s, int passes) {
                 first % passes, first / passes, lost > 1 ? ", among others," : "");
 }
 
-/* Does another rank hold the right sum? A stage holds only the sums of its own layers. */
+/* Does another rank hold the right sum? A stage holds only its own layers' sums. */
 static bool another_is_right(const mismatch *c) {
     for (int r = 0; r < c->a->workers; r++)
         if (!c->d->rank[r] && gs_digest_rank_holds(c->a, r, c->step, GS_DIGEST_sum, c->number)) return true;
@@ -588,9 +588,9 @@ static bool cause_of_sum(const mismatch *c) {
     return name(c, "another sum", "what the ranks add is right, but the sum is not");
 }
 
-/* ---- the single numbers of a step ---- */
+/* ---- the scalars of a step ---- */
 
-/* Another step in which the right run has A's rate; 0: none. */
+/* Another step in which the correct run has A's rate; 0: none. */
 static uint64_t step_of_rate(const mismatch *c) {
     for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
         if (step != c->step && gs_is_near(c->of_a->lr, gs_digests_score(c->b, 0, step)->lr)) return step;
@@ -617,7 +617,7 @@ static bool cause_of_rate(const mismatch *c) {
     return name_known_multiple(c, c->ratio, NEAR, known, COUNT_OF(known));
 }
 
-/* Squares add up, so the missing part identifies the tensor. */
+/* Squares add up, so the part that is missing identifies the tensor. */
 static bool norm_without_tensor(const mismatch *c) {
     gs_sketch x;
     double all = 0;
@@ -634,7 +634,7 @@ static bool norm_without_tensor(const mismatch *c) {
     return false;
 }
 
-/* Of the gradient, by which it is clipped. */
+/* The norm of the gradient, from which clipping is decided. */
 static bool cause_of_norm(const mismatch *c) {
     const multiple known[] = {
         {c->of_b->loss_scale, "norm of scaled gradients", "the loss scale must be undone before clipping"},
@@ -650,11 +650,11 @@ static bool cause_of_norm(const mismatch *c) {
     return norm_without_tensor(c);
 }
 
-/* Of the factor that the summed gradient is multiplied by: 1 / samples, or less where it is clipped. */
+/* The factor by which the summed gradient is multiplied: 1 / samples, or less if it is clipped. */
 static bool cause_of_scale(const mismatch *c) {
     const double samples = c->of_b->samples, clipped = c->of_b->scale * samples;
     const bool clips = gs_digests_number(c->a, "clip") > 0 && clipped < 0.999;
-    double whole = 0; /* samples of a whole batch: the last one of an epoch may have fewer */
+    double whole = 0; /* the samples of a full batch; an epoch's last batch may have fewer */
     for (uint64_t step = c->b->first; gs_digest_has_step(c->b, step); step++)
         whole = fmax(whole, gs_digests_score(c->b, 0, step)->samples);
     const multiple known[] = {
@@ -666,7 +666,7 @@ static bool cause_of_scale(const mismatch *c) {
          "the sum over all ranks is divided by the samples of one rank"},
         {c->passes, "divided by a micro-batch's samples",
          "the sum over all micro-batches is divided by the samples of one"}};
-    if (c->of_a->scale == 0) /* until an update sets it */
+    if (c->of_a->scale == 0) /* it stays 0 until an update sets it */
         return name(c, "update missing", "no update was made, though it was counted");
     return name_known_multiple(c, c->ratio, NEAR, known, COUNT_OF(known));
 }
@@ -690,7 +690,7 @@ static bool cause_of_loss_scale(const mismatch *c) {
 
 /* ---- the optimiser's vectors ---- */
 
-/* The first one. y: by how much it differs; x: weights, the gradient that the update takes, the vector before. */
+/* For the first vector. y: its difference; x: the weights, the gradient that the update uses, and the vector before. */
 static bool vector_parts(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     gs_sketch b, sum;
     if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_vector0, p, 0, y) ||
@@ -709,7 +709,7 @@ static const gs_optimizer_ops *optimizer_of(const mismatch *c) {
     return gs_optimizer_named(gs_digests_option(c->b, "optimizer"));
 }
 
-/* times: how often the vector holds the decay, instead of once. */
+/* times: how often the vector contains the decay, which should be once. */
 static bool name_decay(const mismatch *c, double times) {
     const double samples = c->of_b->samples;
     const int workers = c->a->workers;
@@ -728,7 +728,7 @@ static bool name_decay(const mismatch *c, double times) {
     return name(c, "another decay", "weight decay is %.3g times what it should be", times);
 }
 
-/* Earlier gradients are gone from the vector. */
+/* Earlier gradients are missing from the vector. */
 static bool name_gone(const mismatch *c) {
     if (c->a->first == 1 || c->step > c->a->first)
         return name(c, "vectors cleared", "earlier gradients are gone from the vector: it was cleared");
@@ -736,7 +736,7 @@ static bool name_gone(const mismatch *c) {
                 "earlier gradients are gone: vectors were not restored after step %" PRIu64, c->a->first - 1);
 }
 
-/* Lion's one moment: m = beta2 m + (1 - beta2) g, whose bias is not corrected. Adam's first has beta1. */
+/* Is there only one moment, as in Lion? m = beta2 m + (1 - beta2) g, not bias-corrected. Adam's first uses beta1. */
 static bool has_one_moment(const mismatch *c) {
     const gs_optimizer_ops *ops = optimizer_of(c);
     return ops && !ops->vector[1] && gs_digests_number(c->b, "beta2") > 0;
@@ -747,7 +747,7 @@ static bool cause_of_vector0(const mismatch *c) {
                  of_sgd = gs_digests_number(c->b, "momentum"),
                  beta = gs_digests_number(c->b, has_one_moment(c) ? "beta2" : "beta1"),
                  momentum = of_sgd > 0 ? of_sgd : beta;
-    /* By how much its shares of the weights, the gradient and the previous vector exceed the right ones. */
+    /* How much the factors of the weights, the gradient and the previous vector exceed the right factors. */
     double of[3] = {0, 0, 0};
     gs_sketch x;
     bool before = false;
@@ -775,9 +775,9 @@ static bool cause_of_vector1(const mismatch *c) {
     return name(c, "second moment", "the first moment is right, but the mean of squares is not");
 }
 
-/* ---- updated weights, where the vectors are right ---- */
+/* ---- updated weights, if the vectors are right ---- */
 
-/* What the update has changed, on the first rank that differs: y in A, x[0] in B; x[1]: the weights before it. */
+/* The change made by the update, on the first rank that differs: y in A, x[0] in B; x[1]: the weights before it. */
 static bool changes(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     if (!gs_digest_of_rank(c->a, c->rank, c->step, GS_DIGEST_updated, p, 0, y) ||
         !gs_digest_of_run(c->b, c->step, GS_DIGEST_updated, p, &x[0]) ||
@@ -788,7 +788,7 @@ static bool changes(const mismatch *c, int p, gs_sketch *y, gs_sketch *x) {
     return true;
 }
 
-/* Adam's correction for the bias of both moments after t updates. */
+/* Adam's bias correction of both moments after t updates. */
 static double correction(const mismatch *c, double t) {
     return sqrt(1 - pow(gs_digests_number(c->b, "beta2"), t)) /
            (1 - pow(gs_digests_number(c->b, "beta1"), t));
@@ -819,11 +819,11 @@ static bool cause_of_updated(const mismatch *c) {
     const double step = c->of_b->lr * gs_digests_number(c->b, "weight-decay");
     const gs_optimizer_ops *ops = optimizer_of(c);
     double f[2];
-    /* An optimiser with a trust ratio gives each tensor its own factor. */
+    /* An optimiser with a trust ratio scales each tensor by its own factor. */
     if (ops && ops->whole)
         return name(c, "trust ratio",
                     "%s scales the updates by norms of parts of tensors, or of other vectors", ops->name);
-    /* A's change is f[0] times B's, plus f[1] times the weights. Adam's epsilon is not linear. */
+    /* A's change is f[0] times B's, plus f[1] times the weights. Because of epsilon, Adam fits only approximately. */
     const bool fits = fit(c, 2, changes, 3e-2, f), change_alone = fits && fabs(f[1]) < 1e-4;
     if (change_alone && name_correction(c, f[0])) return true;
     if (fits && step > 0 && fabs(f[0] - 1) < 2e-2 && fabs(f[1]) > 0.02 * step)
@@ -898,7 +898,7 @@ static double passes_of(const gs_digests *d) {
     return accumulate > 1 ? accumulate : 1;
 }
 
-/* The array or number of both runs, and their ratio. size: the number, or the sum of the array's squares. */
+/* Get the array or number of both runs, and their ratio. size: the number, or the array's sum of squares. */
 static void compare(mismatch *c, double size[2]) {
     if (c->kind >= GS_DIGEST_KINDS_COUNT) {
         size[0] = gs_score_number(c->of_a, c->kind);

@@ -9,24 +9,24 @@
 #include "core/text.h"
 #include "io/file.h"
 
-/* A file that is being read. */
+/* A file being read. */
 typedef struct reader {
     gs_digests *run;
     gs_digest_rank *rank;
     const char *path;
-    int of_rank; /* the rank that wrote it; only the head of rank 0 is read, as all ranks have the same */
+    int of_rank; /* the rank that wrote it; only rank 0's head is read: all ranks have the same */
     size_t line;
-    size_t begun;                               /* rows of earlier steps */
-    bool scored;                                /* this step's score was read */
-    bool started;                               /* the head was read */
-    size_t option_room, layer_room, param_room; /* of the run's arrays */
+    size_t begun;                               /* the number of rows of earlier steps */
+    bool scored;                                /* this step's score has been read */
+    bool started;                               /* the head has been read */
+    size_t option_room, layer_room, param_room; /* capacities of the run's arrays */
 } reader;
 
 static gs_status wrong(const reader *r, const char *what) {
     return gs_fail(GS_E_FORMAT, "%s: line %zu %s", r->path, r->line, what);
 }
 
-/* Room for one more element (gs_grow). */
+/* Make room for one more element (gs_grow). */
 static gs_status grow(const reader *r, void *array, size_t used, size_t *room, size_t size) {
     if (gs_grow(array, used, room, size)) return GS_OK;
     return gs_fail(GS_E_MEMORY, "%s: no memory for line %zu", r->path, r->line);
@@ -48,7 +48,7 @@ static gs_status read_option(reader *r, const char *line) {
     return GS_OK;
 }
 
-/* Names are printed: they must not hold control sequences of a terminal. */
+/* Names are printed, so they must not contain a terminal's control sequences. */
 static bool can_be_shown(const char *name) {
     char shown[4 * 64];
     return strcmp(gs_printable_into(shown, sizeof shown, name, ""), name) == 0;
@@ -138,7 +138,7 @@ static gs_status read_score(reader *r, const char *line) {
     return GS_OK;
 }
 
-/* A missing row would be compared with nothing, and pass as equal. A record written by hand may lack the count. */
+/* A missing row would not be compared, and so would pass as equal. A record written by hand may lack the count. */
 static gs_status read_end(reader *r, const char *line) {
     const size_t rows = r->rank->rows - r->begun;
     uint64_t step;
@@ -156,7 +156,7 @@ static gs_status read_end(reader *r, const char *line) {
     return GS_OK;
 }
 
-/* ---- a file, and all of a run ---- */
+/* ---- a file, and all files of a run ---- */
 
 static gs_status read_first_line(reader *r, const char *line) {
     int version, rank, workers;
@@ -190,7 +190,7 @@ static gs_status read_lines(reader *r, FILE *file) {
     gs_status status = GS_OK;
     while (status == GS_OK && (length = getline(&line, &room, file)) > 0) {
         r->line++;
-        if (line[length - 1] != '\n') break; /* the writer was killed here */
+        if (line[length - 1] != '\n') break; /* the writer was killed while writing this line */
         line[length - 1] = 0;
         status = read_line(r, line);
     }
@@ -243,13 +243,13 @@ void gs_digests_free(gs_digests *run) {
     *run = (gs_digests){0};
 }
 
-/* ---- what is in it ---- */
+/* ---- queries ---- */
 
 const char *const gs_digests_deciding[] = {
     "model", "data", "labels", "tokens", "context", "size", "loss", "precision", "batch", "optimizer",
     "momentum", "beta1", "beta2", "epsilon", "weight-decay", "clip", "label-smoothing", "seed", "augment",
     "lr", "lr-rule", "schedule", "final-lr", "warmup", "warmup-steps", "batch-norm",
-    /* GS_DIGESTS_EQUAL */
+    /* the first GS_DIGESTS_EQUAL end here */
     "tokenizer", "mean", "std", "load", "epochs", "steps", "base-batch", "exact"};
 
 const char *gs_digests_option(const gs_digests *run, const char *name) {
@@ -262,7 +262,7 @@ const char *gs_digests_option(const gs_digests *run, const char *name) {
 
 double gs_digests_number(const gs_digests *run, const char *name) {
     const double x = strtod(gs_digests_option(run, name), NULL);
-    return x < 0 || x > 0 ? x : 0; /* NaN: it has none */
+    return x < 0 || x > 0 ? x : 0; /* NaN, which is no value, becomes 0 */
 }
 
 int gs_digests_count(const gs_digests *run, const char *name) {

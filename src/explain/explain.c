@@ -1,4 +1,4 @@
-/* The first difference, in the order in which a step computes. */
+/* Finds the first difference, in the order in which a step computes. */
 #include "explain/explain.h"
 
 #include <math.h>
@@ -8,18 +8,18 @@
 #include "explain/sums.h"
 #include "optim/optimizer.h"
 
-/* A comparison, at one step. */
+/* A comparison of two runs at one step. */
 typedef struct search {
     const gs_digests *a, *b;
     uint64_t step;
-    bool exact;        /* compare to the bit; else up to rounding: */
-    int bits;          /* column of `tolerances` */
+    bool exact;        /* compare bit for bit; otherwise up to rounding: */
+    int bits;          /* the column of `tolerances` */
     bool kinks;        /* the net has relu or max_pool2d */
     bool divides;      /* the optimiser divides by the gradient's size, as those with two betas do */
-    bool begins_alike; /* both runs begin this step with the same weights, up to SAME; or they are exact */
-    double y_apart;    /* the difference of the y compared last; after forward, of the model's outputs */
-    double of_outputs; /* what it adds to the limits of backward; 0 during forward */
-    bool excuses; /* a number may be infinite or NaN: both runs left the update out (f16), or both diverged */
+    bool begins_alike; /* both runs begin this step with the same weights, up to SAME, or are exact */
+    double y_apart;    /* the difference of the y compared last; after forward, that of the model's outputs */
+    double of_outputs; /* how much that raises the limits of backward; 0 during forward */
+    bool excuses; /* a number may be infinite or NaN: both runs skipped the update (f16), or both diverged */
     gs_difference *out;
 } search;
 
@@ -31,7 +31,7 @@ static bool found(const search *s, int kind, int number) {
     return true;
 }
 
-/* ---- may they be compared? ---- */
+/* ---- are the runs comparable? ---- */
 
 gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
     for (size_t i = 0; i < GS_DIGESTS_EQUAL; i++) {
@@ -51,34 +51,34 @@ gs_status gs_explain_check(const gs_digests *a, const gs_digests *b) {
 
 /* ---- rounding ----
  *
- * How far rounding separates right runs without --exact, as a share of the right array's norm. In relu and max_pool2d
- * rounding may move an input across a kink, and then dx differs by all of dy. The first steps of the right runs of
- * tests/faults show, in f32 and bf16: 8e-6 and 0.03 of y, 0.02 and 0.45 of dx.
+ * This is how far rounding separates correct runs without --exact, as a share of the correct array's norm. In relu and
+ * max_pool2d rounding may move an input across a kink, and then dx differs by all of dy. In the first steps of the
+ * correct runs of tests/faults, in f32 and bf16, y differs by 8e-6 and 0.03, and dx by 0.02 and 0.45.
  *
- * An update passes the rounding of a step on to the next, where it grows without a bound (to 3.9 of dx in the third
- * step of resnet20). A step is therefore compared whole only if both runs begin it with the same weights, up to SAME:
- * it may enlarge their difference a hundredfold. In other steps only two kinds of quantities are compared: those that
- * rounding does not reach, and those that follow from the same run. The sum follows from what the ranks add, and the
- * weights that forward reads follow from the update before.
+ * An update passes one step's rounding on to the next, where it grows without bound (to 3.9 of dx in the third step of
+ * resnet20). A step is therefore compared completely only if both runs begin it with the same weights, up to SAME: the
+ * step may magnify their difference a hundredfold. In other steps only two kinds of quantities are compared: those that
+ * rounding does not reach, and those that follow from others of the same run. The sum follows from what the ranks add,
+ * and the weights that forward reads follow from the previous update.
  *
- * dy of the loss differs by as much as the outputs do, whose rounding grows with their size; dy does not grow with it.
- * With a rate of 1 Adam makes outputs of 1,000 times dy, and a rounding of 1e-6 of the outputs is 1e-3 of dy. After
- * forward the limits therefore rise by OF_OUTPUTS times that share: backward may enlarge its input, and four
- * projections show a norm only within a factor of about two. They rise by at most MOST_OF_OUTPUTS: with the 0.25 of
- * GRADIENT that stays below the 0.5 of a gradient that was halved. */
+ * The loss's dy differs by as much as the outputs do. Their rounding grows with their size, but dy does not. With a
+ * rate of 1 Adam makes outputs 1,000 times as large as dy, and a rounding error of 1e-6 of the outputs is 1e-3 of dy.
+ * After forward the limits therefore rise by OF_OUTPUTS times that share: backward may magnify its input, and four
+ * projections give a norm only within a factor of about two. They rise by at most MOST_OF_OUTPUTS: together with
+ * GRADIENT's 0.25 this stays below 0.5, the difference of a halved gradient. */
 enum { AS_WRITTEN, ROUNDING, ARRAY, GRADIENT };
 
 static const double tolerances[][3] = {
-    /* f32, f16, bf16, multiplied or sent */
-    [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* by a record */
+    /* f32, f16, bf16: the precision of products or of messages */
+    [AS_WRITTEN] = {1e-8, 1e-8, 1e-8}, /* rounding in the record */
     [ROUNDING] = {1e-4, 3e-3, 2e-2},
     [ARRAY] = {1e-4, 1e-2, 0.1},
-    [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; ARRAY without */
+    [GRADIENT] = {0.25, 0.5, 1}, /* with relu or max_pool2d; otherwise ARRAY applies */
 };
 static const double SAME = 1e-6, OF_OUTPUTS = 10, MOST_OF_OUTPUTS = 0.2;
 
 /* Updated weights may also differ by a share of the distance that B's weights moved. With Adam, an element whose
- * gradient is near 0 may move a whole step up in A, and a whole step down in B. */
+ * gradient is near 0 may move up by a full step in A and down by a full step in B. */
 static const double OF_WAY = 0.25, OF_WAY_DIVIDED = 2;
 
 static const int tolerance_of[GS_DIFFERS_KINDS] = {
@@ -88,7 +88,7 @@ static const int tolerance_of[GS_DIFFERS_KINDS] = {
     [GS_DIGEST_updated] = ROUNDING, [GS_DIGEST_state] = ARRAY,      [GS_DIFFERS_loss] = ARRAY,
     [GS_DIFFERS_norm] = GRADIENT,   [GS_DIFFERS_scale] = GRADIENT};
 
-/* A row of `tolerances`. */
+/* The row of `tolerances` for this kind. */
 static int row_of(const search *s, int kind) {
     if (s->exact) return AS_WRITTEN;
     if (kind == GS_DIFFERS_scale && !(gs_digests_number(s->b, "clip") > 0)) return ROUNDING; /* 1 / samples */
@@ -118,8 +118,8 @@ static void find_rounding(search *s) {
 
 /* ---- sizes ---- */
 
-/* A tensor much smaller than the others is mostly rounding, and may differ more, relative to itself. Its norm therefore
- * counts as at least a hundredth of the norm of all. */
+/* A tensor much smaller than the others is mostly rounding, so its relative difference may be larger. Its norm
+ * therefore counts as at least a hundredth of the norm of all. */
 static double size_of_all(const search *s, int kind) {
     double squares = 0;
     for (int p = 0; p < s->b->params; p++) {
@@ -143,16 +143,16 @@ static bool begins_alike(const search *s) {
     return true;
 }
 
-/* ---- what ranks compute: arrays of samples, and each rank's own dw ---- */
+/* ---- what the ranks compute: arrays of samples, and each rank's own dw ---- */
 
-/* Where both runs have a reason for numbers that are not finite, such a number in one run is no difference. Exact runs
- * have the same reason: there the number is not finite in both. */
+/* If both runs have a reason for numbers that are not finite, such a number in one run is not a difference. Exact runs
+ * have the same reason, so there the number must be not finite in both. */
 static bool is_excused(const search *s, double of_a, double of_b) {
     const bool a = isfinite(of_a), b = isfinite(of_b);
     return s->excuses && (s->exact ? !a && !b : !a || !b);
 }
 
-/* Measures the difference as a share of `size`, and keeps the largest. `more` is a norm that raises the limit. */
+/* Measures the difference as a share of `size`, and keeps the largest share. `more` is a norm that raises the limit. */
 static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketch *b, double size,
                    double more) {
     const double apart = gs_sketch_distance(a, b),
@@ -168,7 +168,7 @@ static bool differ(const search *s, int kind, const gs_sketch *a, const gs_sketc
     return true;
 }
 
-/* Does each rank of A hold the same part of the batch and of the model as that rank of B? */
+/* Does each rank of A hold the same part of the batch and of the model as the same rank of B? */
 static bool are_divided_alike(const search *s) {
     static const char *const how[] = {"pipeline", "tensor", "sequence"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++)
@@ -180,18 +180,18 @@ static bool are_divided_alike(const search *s) {
     return true;
 }
 
-/* Compares an eighth of the batch, of one rank or all ranks; for dw all passes, because B may have other passes. The
- * norm counts as at least `least`. */
+/* Compares an eighth of the batch on one rank or on all ranks; for dw all passes, because B may have different passes.
+ * The norm counts as at least `least`. */
 static bool part_differs(const search *s, int kind, int number, int rank, int part, double least) {
     gs_sketch a, b;
     const bool in_a = gs_digest_total(s->a, rank, s->step, kind, number, part, &a),
                in_b = gs_digest_total(s->b, rank, s->step, kind, number, part, &b);
     if (rank != GS_ALL_RANKS && !(in_a && in_b)) return false;
-    if (kind == GS_DIGEST_dw) a.n = b.n; /* as many for each pass */
+    if (kind == GS_DIGEST_dw) a.n = b.n; /* their numbers of passes may differ */
     return differ(s, kind, &a, &b, fmax(sqrt(fmax(a.squares, b.squares)), least), 0);
 }
 
-/* The ranks of A all of whose samples are in bad eighths. */
+/* Marks the ranks of A whose samples are all in bad eighths. */
 static void ranks_of_eighths(const search *s, int kind, int number, const bool *bad) {
     for (int r = 0; r < s->a->workers; r++) {
         int in = 0, all = 0;
@@ -232,8 +232,8 @@ static bool computed_differs(search *s, int kind, int number) {
 
 /* ---- arrays of parameters ---- */
 
-/* The sum of what A's ranks add, if B's sum is that of what B's ranks add. The rounding of a sum follows the size of
- * its terms, even if little of them is left in the sum. */
+/* Replaces B's sum by the sum of what A's ranks add, if B's sum matches what B's ranks add. The rounding of a sum
+ * depends on the size of its terms, even if they nearly cancel. */
 static void own_sum(const search *s, int p, gs_sketch *b) {
     gs_sketch of_a, of_b;
     if (!gs_digest_of_run(s->a, s->step, GS_DIGEST_dw, p, &of_a) ||
@@ -246,7 +246,7 @@ static void own_sum(const search *s, int p, gs_sketch *b) {
     *b = of_a;
 }
 
-/* What A's array should be. False: unknown, because rounding has reached it. */
+/* What A's array should be. False: unknown, because rounding has affected it. */
 static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     if (!s->exact && kind == GS_DIGEST_weight && s->step > s->a->first)
         return gs_digest_of_run(s->a, s->step - 1, GS_DIGEST_updated, p, b);
@@ -255,7 +255,7 @@ static bool reference(const search *s, int kind, int p, gs_sketch *b) {
     return true;
 }
 
-/* A share of the distance of one update, or of all updates from B's first step to the step in which A was resumed. */
+/* A share of the distance moved by one update, or by all updates from B's first step to the step where A resumed. */
 static double share_of_way(const search *s, int kind, int p) {
     const bool updated = kind == GS_DIGEST_updated;
     const double share = s->divides ? OF_WAY_DIVIDED
@@ -272,7 +272,7 @@ static double share_of_way(const search *s, int kind, int p) {
     return share * way;
 }
 
-/* Compares an array of a parameter on each rank that holds it. */
+/* Compares a parameter's array on each rank that holds it. */
 static bool held_differs_of(const search *s, int kind, int p, double least_size) {
     gs_sketch b;
     bool any = false;
@@ -299,7 +299,7 @@ static bool held_differs(const search *s, int kind) {
     return false;
 }
 
-/* ---- the numbers of a step ---- */
+/* ---- the scalars of a step ---- */
 
 static bool score_differs(const search *s, int kind) {
     const double b = gs_score_number(gs_digests_score(s->b, 0, s->step), kind), limit = limit_of(s, kind);
@@ -327,7 +327,7 @@ static bool backward_differs(search *s) {
     return false;
 }
 
-/* The end of the layers inside layer l: their numbers follow its own, and their names begin with its name. */
+/* The end of the layers inside layer l: their numbers follow l, and their names begin with its name. */
 static int end_of_inner(const gs_digests *d, int l) {
     const size_t length = strlen(d->layer[l].name);
     int end = l + 1;
@@ -337,7 +337,7 @@ static int end_of_inner(const gs_digests *d, int l) {
     return end;
 }
 
-/* A residual's y is computed after those of the layers inside it. */
+/* A residual's y is computed after the y of the layers inside it. */
 static bool forward_differs_in(search *s, int first, int end) {
     for (int l = first; l < end; l = end_of_inner(s->b, l))
         if (forward_differs_in(s, l + 1, end_of_inner(s->b, l)) || computed_differs(s, GS_DIGEST_y, l))
@@ -364,7 +364,7 @@ static bool step_differs(search *s) {
 
 /* ---- all steps ---- */
 
-/* The first step with a number that is not finite, and whose update f16 has not left out; 0: none. */
+/* The first step that has a number that is not finite and whose update was not skipped in f16; 0: none. */
 static uint64_t diverged_at(const gs_digests *d) {
     for (uint64_t step = d->first; gs_digest_has_step(d, step); step++)
         for (int r = 0; r < d->workers; r++) {
@@ -386,7 +386,7 @@ void gs_explain(const gs_digests *a, const gs_digests *b, gs_difference *out) {
     for (s.step = out->first; gs_digest_has_step(a, s.step) && gs_digest_has_step(b, s.step); s.step++) {
         s.begins_alike = s.exact || begins_alike(&s);
         if (!s.begins_alike && !out->grown) out->grown = s.step;
-        /* Where rounding has grown, one run may diverge some steps before the other. */
+        /* Once rounding has grown, one run may diverge some steps before the other. */
         const bool diverged = bad && s.step >= bad && (bad_a == bad_b || !s.begins_alike);
         s.excuses = diverged || (gs_digests_score(a, 0, s.step)->skipped > 0 &&
                                  gs_digests_score(b, 0, s.step)->skipped > 0);

@@ -7,7 +7,7 @@
 static bool counts(const gs_digests *d, int rank, int kind) {
     const int stages = gs_digests_count(d, "pipeline");
     if (stages < 2 || stages > d->workers) return true;
-    const int stage = rank / (d->workers / stages); /* parallel/layout.h */
+    const int stage = rank / (d->workers / stages); /* as in parallel/layout.h */
     if (kind == GS_DIGEST_samples || kind == GS_DIGEST_own) return stage == 0;
     return kind != GS_DIGEST_answers || stage == stages - 1;
 }
@@ -37,10 +37,10 @@ bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, i
                        gs_sketch *out) {
     const double count = (double)d->param[param].count;
     const gs_sketch *own = gs_digests_find(d, rank, step, kind, param, part);
-    const int tensor = gs_digests_count(d, "tensor"), /* workers of a tensor group: parallel/layout.h */
+    const int tensor = gs_digests_count(d, "tensor"), /* workers per tensor group, as in parallel/layout.h */
         size = tensor > 1 && tensor <= d->workers ? tensor : 1;
-    bool added[GS_DIGEST_RANKS] = {false}; /* [member of a group] */
-    /* Forward reads whole weights. With --zero replicas divide the updated arrays, but not their layers' state. */
+    bool added[GS_DIGEST_RANKS] = {false}; /* indexed by member of a group */
+    /* Forward reads whole weights. With --zero, replicas divide the updated arrays but not the layers' state. */
     const bool weight = kind == GS_DIGEST_weight,
                among_all =
                    !weight && (size == 1 || (kind != GS_DIGEST_state && gs_digests_number(d, "zero") > 0));
@@ -51,7 +51,7 @@ bool gs_digest_of_rank(const gs_digests *d, int rank, uint64_t step, int kind, i
         const gs_sketch *other = adds ? gs_digests_find(d, r, step, kind, param, part) : NULL;
         if (other && other->n < count) gs_sketch_add_scaled(out, 1, other);
     }
-    /* An array that several ranks hold counts once for each member of a group. */
+    /* An array that several ranks hold counts once per member of a group. */
     for (int i = 0; i < d->workers && !weight; i++) {
         const int r = (rank + i) % d->workers;
         const gs_sketch *x = added[r % size] ? NULL : gs_digests_find(d, r, step, kind, param, 1);
@@ -114,7 +114,7 @@ void gs_fit_add(gs_fit *f, const gs_sketch *y, const gs_sketch *x) {
     f->equations += GS_ALONG;
 }
 
-/* Gauss-Jordan. The normal equations are symmetric and positive definite, so no rows need to be exchanged. */
+/* Gauss-Jordan elimination. The normal equations are symmetric and positive definite, so it works without pivoting. */
 static bool solve(int n, double a[GS_FIT_MOST][GS_FIT_MOST + 1], double *c) {
     for (int i = 0; i < n; i++) {
         if (!(a[i][i] > 1e-9)) return false;
@@ -133,7 +133,7 @@ bool gs_fit_solve(const gs_fit *f, double *c, double *rest) {
     if (f->equations < n || !(f->yy > 0)) return false;
     for (int i = 0; i < n; i++)
         if (!((size[i] = sqrt(f->xx[i][i])) > 0)) return false;
-    for (int i = 0; i < n; i++) { /* scaled, so that the unknowns have one size */
+    for (int i = 0; i < n; i++) { /* scaled, so that all unknowns have the same magnitude */
         for (int j = 0; j < n; j++) a[i][j] = f->xx[i][j] / (size[i] * size[j]);
         a[i][n] = f->xy[i] / size[i];
     }

@@ -1,4 +1,4 @@
-/* Whole quantities, as sums over the parts of ranks and passes; and which arrays add up to another one. */
+/* Whole quantities, as sums over the parts held by ranks and passes, and which arrays add up to another array. */
 #pragma once
 
 #include "explain/digests.h"
@@ -6,20 +6,20 @@
 enum { GS_ALL_PARTS = -1, GS_ALL_RANKS = -1 };
 
 /* The sum over one part or all parts, of one rank or all ranks. False: there are none. In a pipeline every stage has
- * samples and targets: the samples of the first stages count, and the targets of the last ones. */
+ * samples and targets: only the first stages' samples and the last stages' targets count. */
 bool gs_digest_total(const gs_digests *, int rank, uint64_t step, int kind, int number, int part,
                      gs_sketch *out);
 
 /* Does the rank hold any part of a parameter's array? */
 bool gs_digest_rank_holds(const gs_digests *, int rank, uint64_t step, int kind, int param);
 
-/* A parameter's whole array, as this rank sees it: its own if it holds all of it, else the sum of the parts of all
- * ranks, or without --zero of its tensor group. Weights are those that forward reads; part 1 is a borrowed table.
- * False: the rank has no such weight, or the parts do not make a whole. */
+/* A parameter's whole array, as this rank sees it: its own if the rank holds all of it, else the sum of the parts of
+ * all ranks, or without --zero of its tensor group's parts. Weights are those that forward reads; part 1 is a borrowed
+ * table. False: the rank has no such weight, or the parts do not make up a whole. */
 bool gs_digest_of_rank(const gs_digests *, int rank, uint64_t step, int kind, int param, int part,
                        gs_sketch *out);
 
-/* A whole quantity: the sum over all ranks, or the array of the first rank that holds it. False: none holds it, or
+/* A whole quantity: the sum over all ranks, or the array of the first rank that holds it. False: no rank holds it, or
  * there is no such step. */
 bool gs_digest_of_run(const gs_digests *, uint64_t step, int kind, int number, gs_sketch *out);
 
@@ -30,10 +30,10 @@ static inline bool gs_digest_has_step(const gs_digests *d, uint64_t step) {
     return step >= d->first && step < d->first + d->steps;
 }
 
-/* The largest |a.along[k] - b.along[k]|: about the norm of the difference. */
+/* The largest |a.along[k] - b.along[k]|, which is about the norm of the difference. */
 double gs_sketch_distance(const gs_sketch *a, const gs_sketch *b);
 
-/* Are they equal as arrays, within 1e-5? */
+/* Are the arrays equal within 1e-5? */
 bool gs_sketch_alike(const gs_sketch *a, const gs_sketch *b);
 
 /* Is x within 1e-3 of `wanted`? */
@@ -41,7 +41,7 @@ bool gs_is_near(double x, double wanted);
 
 /* ---- least squares ----
  *
- * y = c[0] x[0] + ... + c[count-1] x[count-1] + rest is linear, so it holds for `along` too, and sketches of the arrays
+ * y = c[0] x[0] + ... + c[count-1] x[count-1] + rest is linear, so it also holds for `along`, and the arrays' sketches
  * are enough to find c: each parameter gives four equations. */
 enum { GS_FIT_MOST = 64 };
 
@@ -57,5 +57,5 @@ void gs_fit_add(gs_fit *, const gs_sketch *y, const gs_sketch *x);
 /* False: some x are 0 or linearly dependent, or there are fewer equations than unknowns. *rest: |rest| / |y|. */
 bool gs_fit_solve(const gs_fit *, double *c, double *rest);
 
-/* c of a = c b. False: the rest exceeds 1e-3 of a. */
+/* Finds c in a = c b. False: the rest exceeds 1e-3 of a. */
 bool gs_sketch_ratio(const gs_sketch *a, const gs_sketch *b, double *c);

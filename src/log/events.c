@@ -1,6 +1,6 @@
 /* Event files for TensorBoard. A file is a sequence of records:
  *
- *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of them        all little-endian
+ *     uint64 length | uint32 crc of these 8 bytes | length bytes | uint32 crc of those        all little-endian
  *
  * and each record is an Event of event.proto; the first one holds the file's version. A crc here is CRC-32C
  * (Castagnoli), rotated and shifted by a constant, so that a crc of data that contains crcs is not weak.
@@ -31,7 +31,7 @@ uint32_t gs_crc32c(const void *data, size_t bytes) {
     static uint32_t table[256];
     const unsigned char *p = data;
     uint32_t crc = 0xffffffff;
-    if (!table[1]) /* the log's one thread comes here */
+    if (!table[1]) /* only the log's one thread gets here */
         for (uint32_t i = 0; i < 256; i++) {
             uint32_t c = i;
             for (int k = 0; k < 8; k++) c = c & 1 ? 0x82f63b78 ^ (c >> 1) : c >> 1;
@@ -90,7 +90,7 @@ static gs_status write_values(gs_events *e, uint64_t step, GsTb__Value *values, 
 
 /* ---- histograms ---- */
 
-/* The first pass finds the range, the second one counts. */
+/* The first pass finds the range, the second one counts the values. */
 void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale) {
     *h = (gs_histogram){.min = INFINITY, .max = -INFINITY};
     for (size_t i = 0; i < count; i++) {
@@ -110,11 +110,11 @@ void gs_histogram_of(gs_histogram *h, const float *x, size_t count, float scale)
         const double v = (double)(x[i] * scale);
         if (!isfinite(v)) continue;
         const size_t b = width > 0 ? (size_t)((v - h->min) / width) : 0;
-        h->bucket[b < h->buckets ? b : h->buckets - 1]++; /* the maximum ends the last one */
+        h->bucket[b < h->buckets ? b : h->buckets - 1]++; /* the maximum belongs to the last bucket */
     }
 }
 
-/* ---- what is told ---- */
+/* ---- contents of the events ---- */
 
 gs_status gs_events_numbers(gs_events *e, uint64_t step, const gs_log_number *numbers, int count) {
     enum { MOST = 16 };

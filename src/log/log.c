@@ -23,30 +23,30 @@
 struct gs_log {
     gs_log_options options;
     gs_observer next;
-    char path[4200]; /* of one of the files: see path_of */
-    FILE *metrics;   /* NULL: none */
+    char path[4200]; /* the path of one of the files: see path_of */
+    FILE *metrics;   /* NULL: not open */
     gs_events *events;
-    bool failed;        /* nothing is written any more */
-    char problem[1000]; /* if so: why */
+    bool failed;        /* nothing more is written */
+    char problem[1000]; /* if it failed: the reason */
 
     int workers;
-    int cores;            /* that the process may use: rank 0 itself may be bound to one of them */
-    struct cJSON *about;  /* run.json as it was written at the beginning */
-    gs_memory_use memory; /* of rank 0 */
+    int cores;            /* cores that the process may use; rank 0 itself may be bound to one of them */
+    struct cJSON *about;  /* run.json as first written */
+    gs_memory_use memory; /* rank 0's memory */
     double bytes_of_data;
-    gs_worker *rank0; /* from start to the end of training */
+    gs_worker *rank0; /* from the start to the end of training */
 
-    /* Seconds of training, in which evaluations do not count: now - `paused`. */
+    /* Training time in seconds is now - `paused`; evaluations do not count. */
     double paused;
-    double time; /* of the last step */
+    double time; /* when the last step ended */
     int epoch;
-    uint64_t total;      /* steps */
-    double last_samples; /* of the last step */
+    uint64_t total;      /* steps in total */
+    double last_samples; /* samples of the last step */
 
-    /* since the last line: */
+    /* summed since the last line: */
     double since, loss, correct, samples, phase[GS_PHASES];
     uint64_t steps;
-    uint64_t skipped; /* of these, in f16 */
+    uint64_t skipped; /* steps among these that skipped the update, in f16 */
     float loss_scale;
 };
 
@@ -68,10 +68,10 @@ static const char *path_of(gs_log *log, const char *name) {
     return log->path;
 }
 
-/* ---- metrics.jsonl. A line is put together by hand: cJSON would take longer for it than all else that a log does
- * in a step ---- */
+/* ---- metrics.jsonl. Lines are written by hand: cJSON would take longer than everything else that a log does in a step
+ * ---- */
 
-/* JSON has no NaN and no infinity: a diverged loss is null. */
+/* JSON has neither NaN nor infinity: a diverged loss becomes null. */
 static void add_number(FILE *f, const char *name, double value) {
     if (isfinite(value))
         fprintf(f, ",\"%s\":%.9g", name, value);
@@ -85,7 +85,7 @@ static void add_share(FILE *f, const double share[GS_PHASES]) {
     fprintf(f, "}");
 }
 
-/* Each line is flushed at once, so that a killed run leaves it. */
+/* Flush every line at once, so that it survives if the run is killed. */
 static gs_status end_line(FILE *f) {
     fputs("}\n", f);
     if (fflush(f) == 0 && !ferror(f)) return GS_OK;
@@ -112,7 +112,7 @@ static double bytes_of_set(const gs_dataset *set) {
     return (double)set->count * (double)gs_sample_bytes(set);
 }
 
-/* As it was typed in each process; "processes" says how many there were. */
+/* The command as typed in each process; "processes" gives their number. */
 static void add_command(cJSON *o, const gs_log *log) {
     cJSON *command = cJSON_CreateStringArray((const char *const *)log->options.argv, log->options.argc);
     cJSON_InsertItemInArray(command, 0, cJSON_CreateString("gradsum"));
@@ -129,12 +129,12 @@ static void add_devices(cJSON *o, const gs_log *log) {
     }
 }
 
-/* Those that share memory have met over Gloo too. */
+/* Processes that share memory have met over Gloo, too. */
 static bool meet_over_gloo(const gs_rendezvous *p) {
     return p && p->size > 1 && !(p->transport && strcmp(p->transport, "mpi") == 0);
 }
 
-/* OpenBLAS's kernels are in the description of the device. */
+/* The device's description includes OpenBLAS's kernels. */
 static void add_versions(cJSON *o, const gs_log *log) {
     cJSON *versions = cJSON_AddObjectToObject(o, "versions");
     gs_device_info *list;
@@ -178,8 +178,8 @@ static cJSON *describe(const gs_log *log) {
     return o;
 }
 
-/* A full disk has no room for a second run.json. Therefore the first one ends with blanks, which the end of the run
- * overwrites. */
+/* A full disk has no room for a second run.json. Therefore the first one ends with blanks, which are overwritten at the
+ * end of the run. */
 enum { ROOM_FOR_END = 8192 };
 
 static bool write_into(const char *path, const char *text) {
@@ -187,7 +187,7 @@ static bool write_into(const char *path, const char *text) {
     struct stat s;
     const int file = open(path, O_WRONLY | O_CLOEXEC);
     const bool fits = file >= 0 && fstat(file, &s) == 0 && (size_t)s.st_size > bytes &&
-                      (size_t)s.st_size <= bytes + ROOM_FOR_END; /* nothing of what was there is left */
+                      (size_t)s.st_size <= bytes + ROOM_FOR_END; /* it covers all of the old text */
     const bool written = fits && pwrite(file, text, bytes, 0) == (ssize_t)bytes;
     if (file >= 0) close(file);
     return written;
@@ -205,7 +205,7 @@ static gs_status write_run(gs_log *log, int room) {
     return status;
 }
 
-/* Write how the run ended, even if the rest of the log has failed. r: the result of a run that ended well. */
+/* Write how the run ended, even if the rest of the log has failed. r: the result, if the run succeeded. */
 static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_result *r) {
     char why[1100] = "done";
     if (!r) snprintf(why, sizeof why, "failed: %s", failure);
@@ -263,9 +263,9 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     return status;
 }
 
-/* ---- while it goes ---- */
+/* ---- during the run ---- */
 
-/* Memory on the device and offloaded from it. */
+/* Memory on the device, plus memory offloaded from it. */
 static gs_memory_use memory_of(const gs_log *log) {
     gs_memory_use use, offloaded;
     gs_ledger_now(&log->rank0->device->memory, GS_ON_DEVICE, &use);
@@ -277,7 +277,7 @@ static gs_memory_use memory_of(const gs_log *log) {
 static void on_start(void *context, const gs_worker *w) {
     gs_log *log = context;
     log->rank0 = (gs_worker *)w;
-    log->workers = w->devices ? w->comm->size : 0; /* 0: the caller has not set settings->record */
+    log->workers = w->devices ? w->comm->size : 0; /* 0: the caller did not set settings->record */
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
     if (!log->failed) check(log, write_run(log, ROOM_FOR_END));
@@ -287,7 +287,7 @@ static void on_start(void *context, const gs_worker *w) {
     log->memory = memory_of(log);
 }
 
-/* The shares of the phases since the last line, if a step was measured in between. */
+/* Compute the phases' shares since the last line. False: no step was measured in that time. */
 static bool take_share(gs_log *log, double share[GS_PHASES]) {
     double sum = 0;
     for (int p = 0; p < GS_PHASES; p++) sum += share[p] = log->rank0->measured.phase[p] - log->phase[p];
@@ -313,7 +313,7 @@ static gs_status write_step_line(const gs_log *log, const double *share) {
         x[n++] = (gs_log_number){"skipped", NULL, (double)log->skipped};
     }
     fprintf(log->metrics, "{\"kind\":\"step\",\"step\":%" PRIu64 ",\"epoch\":%d", w->step, log->epoch);
-    /* without a sum in each step it reports only this worker */
+    /* without a sum in each step, the line covers only this worker */
     if (w->strategy->apart && log->workers > 1) fprintf(log->metrics, ",\"worker\":0");
     add_numbers(log->metrics, x, n);
     if (share) add_share(log->metrics, share);
@@ -346,10 +346,10 @@ static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const 
     if (log->next.step) log->next.step(log->next.context, epoch, done, of, score);
 }
 
-/* An evaluation has ended. It began when the run had trained for report->seconds. */
+/* An evaluation has ended. It began after the run had trained for report->seconds. */
 static void on_test(void *context, const gs_test_report *report) {
     gs_log *log = context;
-    if (report->seconds > log->time) log->time = report->seconds; /* never back: the two clocks began apart */
+    if (report->seconds > log->time) log->time = report->seconds; /* never back: the clocks started apart */
     log->paused = gs_seconds() - log->time;
     if (log->next.test) log->next.test(log->next.context, report);
 }
@@ -375,7 +375,7 @@ static void on_timeline(void *context, const gs_rank_timeline *parts, int worker
 }
 
 static gs_status write_epoch_line(const gs_log *log, const gs_epoch_report *r) {
-    const bool tested = !isnan(r->test_loss); /* not with --tests 0 */
+    const bool tested = !isnan(r->test_loss); /* false with --tests 0 */
     const gs_log_number x[] = {{"time", NULL, log->time},
                                {"train_loss", "epoch/train_loss", r->train_loss},
                                {"train_accuracy", NULL, r->train_accuracy},
@@ -391,14 +391,14 @@ static gs_status write_epoch_line(const gs_log *log, const gs_epoch_report *r) {
     return gs_events_numbers(log->events, r->steps, x, COUNT);
 }
 
-/* Gradients are not shown if workers do not sum them or hold only parts of them. */
+/* Gradients are shown only if the workers sum them and hold all of them. */
 static gs_status write_epoch(gs_log *log, const gs_epoch_report *r) {
     bool shown = !log->rank0->strategy->apart && gs_updates_all(log->rank0) &&
                  !log->rank0->optimizer->ops->overwrites_gradient && log->last_samples > 0;
     float scale = shown ? (float)(1 / log->last_samples) : 0;
     GS_TRY(write_epoch_line(log, r));
     if (log->rank0->model->weights_apart || log->rank0->model->undivided)
-        return GS_OK; /* rank 0 has a part of them */
+        return GS_OK; /* rank 0 holds only part of them */
     return gs_events_layers(log->events, r->steps, log->rank0->model, scale);
 }
 
@@ -429,12 +429,12 @@ gs_observer gs_log_observer(gs_log *log) {
 
 /* ---- the end ---- */
 
-/* Nothing was written: remove the files, so that the folder can be used again. */
+/* Nothing was written, so remove the files: the folder can then be used again. */
 static void discard(gs_log *log) {
     fclose(log->metrics);
     log->metrics = NULL;
     unlink(path_of(log, "metrics.jsonl"));
-    rmdir(log->options.folder); /* if there is nothing else in it */
+    rmdir(log->options.folder); /* succeeds only if the folder is empty */
 }
 
 static gs_status write_end(gs_log *log, const char *failure, const gs_result *r) {
@@ -451,13 +451,13 @@ bool gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
     gs_error_keep(&run, status);
     log->rank0 = NULL;
     if (status != GS_OK) result = NULL;
-    if (!log->about) /* it failed before the first step */
+    if (!log->about) /* the run failed before the first step */
         discard(log);
     else if (!log->failed)
         check(log, write_end(log, run.message, result));
     else
-        write_end_of_run(log, run.message, result); /* that the log has failed was said */
-    gs_error_again(&run);                           /* the run's message stays the last one */
+        write_end_of_run(log, run.message, result); /* the log's failure has already been reported */
+    gs_error_again(&run);                           /* keep the run's message as the last one */
     return !log->failed;
 }
 

@@ -6,8 +6,8 @@
  *     events.out.tfevents.*   the curves and histograms of weights and gradients, for TensorBoard (events.c)
  *
  * Rank 0 writes all files. It writes line by line, so a killed run loses at most its last moment; the last line may be
- * cut off, and readers must accept that. trace.json and run.json are whole or absent, unless the run is killed while it
- * writes the end of run.json on a full disk.
+ * cut off, and readers must accept that. trace.json and run.json are complete or absent, unless the run is killed while
+ * writing the end of run.json on a full disk.
  *
  * A log never ends a run: when something cannot be written, next->note is called once with a sentence, the log stops,
  * and training continues. */
@@ -19,21 +19,21 @@ typedef struct gs_log gs_log;
 
 typedef struct gs_log_options {
     const char *folder;
-    uint64_t every;          /* steps from one line of metrics.jsonl to the next; 0 is 1 */
-    int argc;                /* the command that is run: "train" and its options */
+    uint64_t every;          /* steps between two lines of metrics.jsonl; 0 counts as 1 */
+    int argc;                /* the command line: "train" and its options */
     char *const *argv;       /* must live as long as the log */
-    const gs_observer *next; /* called for everything that the log is called for; may be NULL */
+    const gs_observer *next; /* receives every call that the log receives; may be NULL */
 } gs_log_options;
 
-/* Make the folder if needed, and begin the log. The process of rank 0 calls this before gs_train. A program that
- * ignores the signal SIGXFSZ gets an error for a file that reaches its size limit, like that of a full disk, instead of
- * being ended. GS_E_FILE: the folder cannot be made or written to, is something else, or already holds a log. */
+/* Make the folder if needed, and begin the log. The process of rank 0 calls this before gs_train. If the program
+ * ignores SIGXFSZ, a file that reaches its size limit causes an error, as a full disk does, and does not end the
+ * program. GS_E_FILE: the folder cannot be made or written to, is not a folder, or already holds a log. */
 gs_status gs_log_open(const gs_log_options *, gs_log **out);
 
 /* The observer to pass to gs_train. */
 gs_observer gs_log_observer(gs_log *);
 
-/* End the log: with `status` and its message, or with a result. False: the log stopped before the run. */
+/* End the log, either with `status` and its message or with a result. False: the log stopped before the run did. */
 bool gs_log_end(gs_log *, gs_status status, const gs_result *);
 
 /* NULL is allowed. */

@@ -1,6 +1,6 @@
-/* trace.json in Chrome's trace format, for Perfetto and chrome://tracing: a worker is a "process", each of its threads
- * a "thread", a span a complete event ("X", times in microseconds), and a message an arrow from the span that sends it
- * ("s") to the one that receives it ("f").
+/* trace.json in Chrome's trace format, for Perfetto and chrome://tracing. A worker is a "process", each of its threads
+ * a "thread", and a span a complete event ("X", times in microseconds). A message is an arrow from the span that sends
+ * it ("s") to the span that receives it ("f").
  *
  * Source: "Trace Event Format" of the Chromium project.
  */
@@ -15,7 +15,7 @@
 #include "parallel/tensor.h"
 #include "layer/watch.h"
 
-/* Messages that a worker has sent to another one in a step, or received from it. */
+/* Counts the messages that a worker sent to one other worker in a step, or received from it. */
 typedef struct counted {
     uint64_t step;
     int messages;
@@ -26,9 +26,9 @@ typedef struct writer {
     const gs_worker *rank0;
     const gs_rank_timeline *parts;
     int workers;
-    gs_layer **layer; /* by its number */
+    gs_layer **layer; /* indexed by the layer's number */
     counted *counted; /* [worker][received, sent][the other worker] */
-    bool has_one;     /* an event is written, so that the next one wants a comma */
+    bool has_one;     /* an event has been written, so the next one needs a comma */
 } writer;
 
 static void event(writer *w, const char *phase, int rank, int row) {
@@ -36,7 +36,7 @@ static void event(writer *w, const char *phase, int rank, int row) {
     w->has_one = true;
 }
 
-/* Nanoseconds, so that rounding keeps nested spans nested. */
+/* Whole nanoseconds, so that rounding keeps nested spans nested. */
 static int64_t nanoseconds(double seconds) {
     return llround(1e9 * seconds);
 }
@@ -87,7 +87,7 @@ static const char *size_text(uint64_t bytes) {
     return text;
 }
 
-/* "send 2.0 kB to 1": the word, the bytes where it is sized, and what the index is. */
+/* "send 2.0 kB to 1": the word; the size in bytes, if the span has one; the words before the index. */
 static const struct {
     const char *category, *word, *of;
     bool sized;
@@ -155,7 +155,7 @@ static void write_span(writer *w, int rank, const gs_span *s) {
     fprintf(w->file, "}}");
 }
 
-/* Memory in use, as a counter: Perfetto draws its values. */
+/* Write the memory in use as a counter, whose values Perfetto draws. */
 static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
     event(w, "C", rank, 0);
     fprintf(w->file, ",\"name\":\"memory\"");
@@ -171,11 +171,11 @@ static void write_memory(writer *w, int rank, const gs_memory_sample *m) {
 
 /* ---- arrows ---- */
 
-/* One end of an arrow, from where sending begins to where receiving ends. It must lie within a span, and not at its
- * very end. Messages of one step between one pair arrive in the order in which they were sent, so both ends know the
- * number of the arrow. If spans were lost, an arrow may have one end. */
+/* Write one end of an arrow. An arrow leads from where sending begins to where receiving ends, and each end must lie
+ * within a span, not at its very end. The messages of one step between one pair of workers arrive in the order in which
+ * they were sent, so both sides know the arrow's number. If spans were lost, an arrow may have only one end. */
 static void write_arrow_end(writer *w, int rank, const gs_span *s) {
-    enum { MOST = 1 << 16 }; /* messages of a pair in a step */
+    enum { MOST = 1 << 16 }; /* the most messages between a pair in a step */
     const bool sent = s->kind == GS_SPAN_SEND;
     counted *with = &w->counted[(2 * rank + sent) * w->workers + s->index];
     const int64_t begin = nanoseconds(s->start), end = nanoseconds(s->end);

@@ -1,4 +1,4 @@
-/* For the scripts of all pages: the page's data, short text, and the box of values beside the pointer. */
+/* For the scripts of all pages: the page's data, short number texts, and the tooltip with values at the pointer. */
 'use strict';
 
 const $ = (id) => document.getElementById(id);
@@ -19,7 +19,7 @@ function element(tag, attributes, ...children) {
   return e;
 }
 
-/* The same for SVG, in `parent` if there is one. */
+/* The same for SVG; appended to `parent` if there is one. */
 function svg(tag, attributes, parent) {
   const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
   for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
@@ -42,9 +42,9 @@ function shortTime(seconds) {
   return seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
 }
 
-/* ---- the box of values ---- */
+/* ---- the tooltip ---- */
 
-/* At a point of the window; `content` is HTML, or a list of elements. */
+/* Show the tooltip at a point of the window; `content` is HTML or a list of elements. */
 function showTip(content, x, y) {
   const tip = $('tip');
   if (typeof content === 'string') tip.innerHTML = content;

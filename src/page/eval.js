@@ -1,5 +1,5 @@
-/* The page of an evaluation: the confusion matrix as a table, or as a map where there are many classes; the most common
- * mistakes; the samples with the largest loss. */
+/* The page of an evaluation: the confusion matrix as a table, or as a map if there are many classes; the most common
+ * mistakes; and the samples with the largest loss. */
 'use strict';
 
 const TABLE_CLASSES = 32, MISTAKES = 12;
@@ -7,7 +7,7 @@ const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)} %`;
 
 const nameOf = (k) => data.names[k] ?? String(k);
 
-/* ---- what is counted ---- */
+/* ---- counts ---- */
 
 const rowSum = new Map();
 for (const [label, , samples] of data.confusion) rowSum.set(label, (rowSum.get(label) ?? 0) + samples);
@@ -24,7 +24,7 @@ function lead() {
 
 /* ---- the matrix ---- */
 
-/* A share as a colour: `deep` over the card; the square root makes one mistake in a hundred visible. */
+/* Colour a cell by its share: `deep` over the card's colour; the square root makes one mistake in a hundred visible. */
 function shade(cell, part) {
   const strength = Math.sqrt(part);
   cell.style.background = `color-mix(in srgb, var(--deep) ${Math.round(100 * strength)}%, var(--card))`;
@@ -45,7 +45,7 @@ function table() {
   $('matrix').hidden = false;
 }
 
-/* One pixel for each cell. */
+/* Draw one pixel per cell. */
 function map() {
   const canvas = $('map'), n = data.classes, style = getComputedStyle(document.documentElement);
   const [deep, card] = ['--deep', '--card'].map((name) => channels(style.getPropertyValue(name).trim()));

@@ -1,7 +1,7 @@
 /* A traced step whose workers share the model: a pipeline, ZeRO, tensor parallelism (src/cli/step/layout.c). */
 'use strict';
 
-/* gs_span_kind, gs_phase and rows of src/train/timeline.h */
+/* as gs_span_kind, gs_phase and the rows in src/train/timeline.h */
 const KIND = { step: 0, phase: 1, forward: 2, backward: 3, send: 4, receive: 5, bucket: 6, loader: 7, stageForward: 8, stageBackward: 9, gather: 10,
   reduce: 11, weights: 12, gradients: 13, groupSum: 14, fetch: 15, offload: 16 };
 const PHASES = ['load', 'forward', 'backward', 'sum', 'update'];
@@ -12,7 +12,7 @@ const LEFT = 146, WIDE = 1200, TOP = 26;
 
 /* ---- drawing ---- */
 
-/* A picture of the times from..to, with `height` below the axis. */
+/* A picture of the time from..to, with `height` below the axis. */
 function picture(id, from, to, height, name) {
   const box = svg('svg', { class: 'steps', viewBox: `0 0 ${WIDE} ${TOP + height}`, role: 'img', 'aria-label': name });
   const x = (t) => LEFT + (clamp(t, from, to) - from) / (to - from || 1) * (WIDE - LEFT - 4);
@@ -81,7 +81,7 @@ function pipeline() {
     'Lines are messages: activations to the next stage, gradients back to the one before. Where a row is empty, the worker waits. The wait at the beginning and at the end is the bubble; more micro-batches make it a smaller share.'];
 }
 
-/* The n-th message from a to b is the n-th that b receives from a. */
+/* The n-th message that a sends to b is the n-th that b receives from a. */
 function arrows(p, middle) {
   const waiting = new Map();
   for (const s of spans.filter((m) => m.kind === KIND.send)) {
@@ -136,7 +136,7 @@ function zero() {
 
 const COLOURS = { '': 'same', columns: 'columns', inner: 'inner', rows: 'rows', outputs: 'columns', table: 'rows', tokens: 'tokens' };
 const SHARES = { '': 'all of it, as every worker', inner: 'between columns and rows', outputs: 'some of the words', table: 'some of the words' };
-// gs_tensor_collective of src/parallel/tensor.h
+// as gs_tensor_collective in src/parallel/tensor.h
 const ACTS = [['+', 'sum in the group'], ['g', 'all-gather in the group'], ['s', 'reduce-scatter in the group']];
 
 function tensorLanes(id, from, to, name) {
@@ -186,7 +186,7 @@ $('facts').replaceChildren(element('thead', {}, element('tr', {}, ...data.head.m
   element('tbody', {}, ...data.rows.map((row) => element('tr', {}, ...row.map((c) => element('td', {}, c))))));
 $('sentences').replaceChildren(...data.sentences.map((t) => element('p', {}, t)));
 
-/* A hint above content that is wider than its card. */
+/* Show a hint above content that is wider than its card. */
 function overflowing() {
   for (const box of document.querySelectorAll('.wide')) {
     const hint = box.previousElementSibling?.classList.contains('hint') ? box.previousElementSibling : null, wide = box.scrollWidth > box.clientWidth + 1;

@@ -14,7 +14,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* Larger files are not read. All of run.json goes into the page; it contains a model's text three times. */
+/* Larger files are not read. All of run.json goes into the page, including three copies of the model's text. */
 enum { MOST_OF_TRACE = 256 << 20, MOST_OF_METRICS = 1 << 30, MOST_OF_RUN = 4 << 20, LONGEST_EVENT = 1 << 12 };
 
 /* ---- tables ---- */
@@ -71,7 +71,7 @@ GS_PRINTF(2, 3) static void say(gs_logged *log, const char *format, ...) {
     va_end(args);
 }
 
-/* *text NULL: the file cannot be read; a note names it and what is `missing` without it. GS_E_MEMORY. */
+/* *text NULL: the file cannot be read, and a note names it and what is `missing` without it. GS_E_MEMORY. */
 static gs_status read_file(gs_logged *log, const char *path, int most, const char *missing, char **text,
                            size_t *length) {
     struct stat s;
@@ -97,7 +97,7 @@ static gs_status check_format(const char *path, const cJSON *run) {
     return GS_OK;
 }
 
-/* Without a run.json the curves are still shown. */
+/* Without run.json, the curves are still shown. */
 static gs_status read_run(gs_logged *log, const char *path) {
     static const char missing[] = "the model, the workers and the devices are not known";
     char *text, why[400];
@@ -137,7 +137,7 @@ static gs_logged_table *table_of(gs_logged *log, const cJSON *line) {
 static gs_status read_metrics(gs_logged *log, const char *path) {
     char *text;
     size_t length, number = 0, damaged = 0, first = 0;
-    bool cut = false; /* the last line has no end */
+    bool cut = false; /* the last line is incomplete */
     gs_status status = read_file(log, path, MOST_OF_METRICS, "no curves", &text, &length);
     for (const char *at = text, *next; status == GS_OK && text && at < text + length; at = next) {
         const char *newline = memchr(at, '\n', (size_t)(text + length - at));
@@ -162,8 +162,8 @@ static gs_status read_metrics(gs_logged *log, const char *path) {
     return gs_context(status, "%s", path);
 }
 
-/* ---- trace.json: events in Chrome's format, parsed one by one so that a file that was cut off yields its intact
- * events. Kept are complete events ("X"), names of processes and threads ("M"), counters ("C"), and the two ends of
+/* ---- trace.json: events in Chrome's format, parsed one at a time so that a truncated file still yields its intact
+ * events. We keep complete events ("X"), the names of processes and threads ("M"), counters ("C"), and the two ends of
  * arrows ("s", "f"). Source: "Trace Event Format" of the Chromium project, which Perfetto and chrome://tracing read
  * ---- */
 
@@ -199,7 +199,7 @@ static const char *blanks(const char *at) {
     return at + strspn(at, " \t\r\n");
 }
 
-/* The first event: after "traceEvents": [, or after the [ of a trace that is only an array. */
+/* Finds the first event: after "traceEvents": [, or after the [ if the trace is only an array. */
 static const char *first_event(const char *text) {
     const char *at = blanks(text);
     if (*at == '[') return at + 1;

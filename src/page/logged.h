@@ -4,8 +4,8 @@
  *     metrics.jsonl   one JSON object per line, of kind "step", "epoch" or "worker"
  *     trace.json      some steps in Chrome's trace format; may be missing
  *
- * A log may be incomplete, because its run continues or was killed, or it may be damaged. The intact part is read, and
- * `note` says what is missing.
+ * A log may be incomplete, because its run is still going or was killed, or it may be damaged. The intact part is read,
+ * and `note` says what is missing.
  */
 #pragma once
 
@@ -15,18 +15,18 @@
 
 struct cJSON;
 
-/* ---- the lines of metrics.jsonl of one kind ---- */
+/* ---- metrics.jsonl: the lines of one kind ---- */
 
-/* Numbers in rows; a number that is missing or null in its line is NaN. */
+/* Rows of numbers; a number that is missing from its line, or null there, is NaN. */
 typedef struct gs_logged_table {
     const char *const
-        *column;  /* their names, NULL after the last; "share.sync" is "sync" of the object "share" */
+        *column;  /* the columns' names, ended by NULL; "share.sync" is "sync" in the object "share" */
     double *cell; /* [row][column] */
     size_t rows, room;
     int columns;
 } gs_logged_table;
 
-/* Columns of the three kinds, as in logged.c. The shares come last, in the order of gs_phase (train/result.h). */
+/* The columns of each kind of line, as in logged.c. The shares are last, in the order of gs_phase (train/result.h). */
 enum {
     GS_LOGGED_STEP,
     GS_LOGGED_TIME,
@@ -45,7 +45,7 @@ enum {
 }; /* after step, time */
 enum { GS_LOGGED_WORKER, GS_LOGGED_WORKER_SPEED, GS_LOGGED_WORKER_SHARE };
 
-/* A new row, all NaN, to be filled; NULL: no memory. Valid until the next call. */
+/* Add a row to be filled, with NaN in every column; NULL: no memory. The pointer is valid until the next call. */
 double *gs_logged_row(gs_logged_table *);
 static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int column) {
     return t->cell[row * (size_t)t->columns + (size_t)column];
@@ -53,7 +53,7 @@ static inline double gs_logged_cell(const gs_logged_table *t, size_t row, int co
 
 /* ---- trace.json ---- */
 
-/* A bar of the timeline, a name, an end of an arrow, or a sample of memory. */
+/* A bar of the timeline, a name, one end of an arrow, or a memory sample. */
 typedef struct gs_logged_event {
     double time; /* us since the start of training; -infinity for a name */
     size_t at;   /* its object's offset in the text */
@@ -61,9 +61,9 @@ typedef struct gs_logged_event {
 } gs_logged_event;
 
 typedef struct gs_logged_trace {
-    char *text; /* of the file; NULL: no trace */
+    char *text; /* the file's contents; NULL: there is no trace */
     size_t length;
-    gs_logged_event *event;              /* by time */
+    gs_logged_event *event;              /* sorted by time */
     size_t events, room, bars, left_out; /* left_out: events that were too long */
 } gs_logged_trace;
 
@@ -72,17 +72,17 @@ typedef struct gs_logged_trace {
 enum { GS_LOGGED_NOTES = 12, GS_LOGGED_NOTE = 240 };
 
 typedef struct gs_logged {
-    struct cJSON *run; /* run.json; NULL where it cannot be read */
+    struct cJSON *run; /* run.json; NULL if it cannot be read */
     gs_logged_table steps, epochs, workers;
     gs_logged_trace trace;
-    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* a sentence for each part that is incomplete */
+    char note[GS_LOGGED_NOTES][GS_LOGGED_NOTE]; /* a sentence for each incomplete part */
     int notes;
 } gs_logged;
 
 /* An empty log, to be filled by the caller. */
 gs_logged gs_logged_empty(void);
 
-/* GS_E_FILE: no such folder, or it cannot be read. GS_E_FORMAT: not a log, or of a later version. After an error there
- * is nothing to free. */
+/* GS_E_FILE: the folder does not exist or cannot be read. GS_E_FORMAT: it holds no log, or a log of a later version.
+ * After an error there is nothing to free. */
 gs_status gs_logged_read(const char *folder, gs_logged *);
 void gs_logged_free(gs_logged *);

@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* ---- parts; `f` is memory, whose errors gs_page_write checks once ---- */
+/* ---- parts; `f` is a memory stream, whose errors gs_page_write checks once at the end ---- */
 
 static void put_text(FILE *f, const char *raw) {
     static const char special[] = "&<>\"'";
@@ -21,8 +21,8 @@ static void put_text(FILE *f, const char *raw) {
     }
 }
 
-/* Within a script element a browser searches only for "</script" and "<!--". In JSON "<" occurs only in strings, where
- * it may be escaped. */
+/* Inside a script element, a browser searches only for "</script" and "<!--". In JSON, "<" occurs only inside strings,
+ * where it may be escaped. */
 static gs_status put_json(FILE *f, const cJSON *json) {
     char *text = gs_json_to_text(json, false);
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the data of a page");

@@ -1,4 +1,4 @@
-# Templates, styles and scripts of pages become strings of the program (page.h).
+# The pages' templates, styles and scripts become strings in the program (page.h).
 PAGE_PARTS = $(wildcard src/page/*.html src/page/*.css src/page/*.js) src/page/chart.js
 # Chart.js comes from Debian's package.
 CHART_JS   = /usr/share/javascript/chart.js/chart.min.js
@@ -16,7 +16,7 @@ $(B)/src/page/chart.js.c: $(CHART_JS) src/page/page.mk
 $(CHART_JS): | packages
 	@test -f $@ || { echo "gradsum: there is no $@; make CHART_JS=FILE takes another chart.min.js of Chart.js 3.9" >&2; exit 1; }
 
-# A byte above 127 is no char of a signed type's initialiser without a warning that means nothing here.
+# A byte above 127 in the initialiser of a signed char causes a warning, which is meaningless here.
 $(B)/src/page/%.o: $(B)/src/page/%.c | packages
 	@echo "PART src/page/$*"
 	@$(CC) -std=c11 -funsigned-char -fPIC -fvisibility=hidden -g -c -o $@ $<

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run's part of the page's room for `all` points or events, within limits. */
+/* One run's share of the page's limit of `all` points or events, kept between `least` and `most`. */
 static inline size_t room_of(int all, int runs, int least, int most) {
     int part = all / (runs > 0 ? runs : 1);
     return (size_t)(part > most ? most : part < least ? least : part);
@@ -19,7 +19,7 @@ enum { ALL_BARS = 16000, MOST_BARS = 8000, LEAST_BARS = 200 };
 
 /* ---- the timeline of a run ---- */
 
-/* An event in fewer bytes: [ph, pid, tid, ts, dur, cat, name, id, args]; a bar's args hold only the step. */
+/* An event in compact form: [ph, pid, tid, ts, dur, cat, name, id, args]; for a bar, args holds only the step. */
 static cJSON *event_in_short(const cJSON *e, bool is_bar) {
     static const char *const fields[] = {"ph", "pid", "tid", "ts", "dur", "cat", "name", "id", "args"};
     cJSON *row = cJSON_CreateArray();
@@ -31,8 +31,8 @@ static cJSON *event_in_short(const cJSON *e, bool is_bar) {
     return row;
 }
 
-/* The first bars and samples of memory of a run, as many of each as `of` runs leave room for, and the other events up
- * to the last of them. */
+/* A run's first bars and memory samples, as many of each as fit when `of` runs share the page, and all other events up
+ * to that point. */
 static void add_trace(cJSON *run, const gs_logged_trace *t, int of) {
     size_t bars = room_of(ALL_BARS, of, LEAST_BARS, MOST_BARS), samples = bars;
     cJSON *o = cJSON_AddObjectToObject(run, "trace"), *events = cJSON_AddArrayToObject(o, "events");
@@ -59,7 +59,7 @@ typedef struct spread {
     double mean, min, max;
 } spread;
 
-/* Of rows first .. end - 1 of a column; all NaN if no row has a number. */
+/* The mean, minimum and maximum of rows first .. end - 1 of a column; all NaN if no row has a number. */
 static spread spread_of(const gs_logged_table *t, int column, size_t first, size_t end) {
     spread s = {NAN, NAN, NAN};
     double sum = 0;
@@ -76,7 +76,7 @@ static spread spread_of(const gs_logged_table *t, int column, size_t first, size
     return s;
 }
 
-/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; columns from 2 on include their extremes. */
+/* Columns 0 .. columns - 1 of a table, thinned to about `most` points; those from 2 on also have their extremes. */
 static cJSON *add_curves(cJSON *o, const char *name, const gs_logged_table *t, int columns, size_t most) {
     cJSON *curves = cJSON_AddObjectToObject(o, name);
     size_t each = t->rows > most ? (t->rows + most - 1) / most : 1; /* rows per point */
@@ -106,7 +106,7 @@ static bool is_of(const gs_logged_table *t, size_t row, double worker) {
     return worker < 0 || gs_logged_cell(t, row, GS_LOGGED_WORKER) == worker;
 }
 
-/* Samples per second over rows of equally many samples: the harmonic mean. worker < 0: of all rows. */
+/* Samples per second over rows with equal numbers of samples: the harmonic mean. worker < 0: over all rows. */
 static double speed_of(const gs_logged_table *t, int column, double worker) {
     double seconds = 0;
     size_t count = 0;
@@ -119,7 +119,7 @@ static double speed_of(const gs_logged_table *t, int column, double worker) {
     return count > 0 ? (double)count / seconds : NAN;
 }
 
-/* Shares of the time; each row is weighted by its duration. */
+/* The phases' shares of the time; each row is weighted by its duration. */
 static cJSON *shares_of(const gs_logged_table *t, int share, int speed, double worker) {
     double sum[GS_LOGGED_SHARES] = {0}, all = 0;
     for (size_t r = 0; r < t->rows; r++) {

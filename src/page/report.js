@@ -42,7 +42,7 @@ function chips() {
 
 /* ---- tables ---- */
 
-/* By a worker on average, and by the busiest one, which may be a server. */
+/* The bytes that a worker sends on average, and those that the busiest worker sends, which may be a server. */
 function bytesSent({ sent_bytes_a_step: mean, sent_bytes_a_step_most: most }) {
   if (typeof mean !== 'number') return null;
   return typeof most === 'number' && most > 1.01 * mean ? `${grouped(mean)}; busiest ${grouped(most)}` : grouped(mean);
@@ -63,8 +63,8 @@ const COLUMNS = [
   ['bytes sent per step', (r) => bytesSent(r.about.ended ?? {})],
 ];
 
-/* The run that is better than all others by more than both spreads; null if chance may explain the difference, or the
- * spread is unknown. */
+/* The run that is better than all others by more than both spreads; null if the difference may be due to chance, or if
+ * a spread is unknown. */
 function clearlyBest(value, spread) {
   const ranked = runs.filter((r) => typeof value(r) === 'number').sort((a, b) => value(b) - value(a));
   if (ranked.length < 2) return null;
@@ -72,7 +72,7 @@ function clearlyBest(value, spread) {
   return both.every((s) => s !== null) && value(first) - value(second) > Math.max(...both) ? first : null;
 }
 
-/* The interquartile range of the medians of samples/s over windows, or of the epochs. */
+/* The interquartile range of samples/s: of medians over windows, or of the epochs' values. */
 function speedSpread(run) {
   const points = pairs(run.steps, 'time', 'samples_per_s'), list = points.length >= 20 ? medians(points, Math.max(5, Math.ceil(points.length / 40))).map((p) => p.y) :
     (run.epochs.samples_per_s ?? []).filter((v) => v !== null);
@@ -81,13 +81,13 @@ function speedSpread(run) {
   return list[Math.floor(.75 * (list.length - 1))] - list[Math.ceil(.25 * (list.length - 1))];
 }
 
-/* Twice the standard error of a share of n images (binomial): the chance in the choice of the test set. */
+/* Twice the standard error of a share of n images (binomial): the uncertainty from the choice of the test set. */
 function accuracySpread(run) {
   const n = run.about.test_samples;
   return typeof n === 'number' && n > 0 ? 2 * Math.sqrt(run.accuracy * (1 - run.accuracy) / n) : null;
 }
 
-/* A hint above a table that is wider than its card. */
+/* Show a hint above a table that is wider than its card. */
 function overflowing(table) {
   const card = table.closest('.card'), before = card.previousElementSibling?.classList.contains('hint') ? card.previousElementSibling : null;
   const wide = card.scrollWidth > card.clientWidth + 1;
@@ -113,7 +113,7 @@ function table() {
   ].filter(Boolean).join(' ');
 }
 
-/* ---- how it was made ---- */
+/* ---- how the page was made ---- */
 
 const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 const commandOf = (words) => Array.isArray(words) ? words.map((w) => quoted(text(w))).join(' ') : text(words);
@@ -147,7 +147,7 @@ function made() {
   $('version').textContent = `Made by gradsum ${text(data.version)}. This page needs no network.`;
 }
 
-/* ---- legends, and what is said below the charts ---- */
+/* ---- legends, and the text below the charts ---- */
 
 const legend = (id, names, tones, patterns = PATTERNS.map((_, k) => k)) => $(id).replaceChildren(...names.map((name, i) =>
   element('span', {}, sample(tones[i], patterns[i]), name)));
@@ -168,7 +168,7 @@ function words() {
   legend('memory-kinds', [...KINDS_OF_MEMORY, 'peak of the process'], tonesOfMemory(), PATTERN_OF_MEMORY);
 }
 
-/* ---- the timeline's menus ---- */
+/* ---- the menus of the timeline ---- */
 
 let timeline = null;
 
@@ -198,7 +198,7 @@ function startTimeline() {
   $('line-in').addEventListener('click', () => timeline.zoom(.6));
   $('line-out').addEventListener('click', () => timeline.zoom(1 / .6));
   $('line-all').addEventListener('click', () => timeline.all());
-  const most = (r) => r.trace.flows.length + r.trace.rows.length; // to be seen
+  const most = (r) => r.trace.flows.length + r.trace.rows.length; // what there is to see
   const first = traced.reduce((a, b) => (most(b) > most(a) ? b : a));
   $('line-run').value = String(first.i);
   chooseRun(first);
@@ -242,7 +242,7 @@ window.addEventListener('resize', () => {
   for (const t of document.querySelectorAll('table.numbers')) overflowing(t);
 });
 
-/* Print in light colours, with all details open. */
+/* For printing, switch to light colours and open all details. */
 let closed = [];
 function toPaper(on) {
   document.documentElement.classList.toggle('paper', on);

@@ -1,4 +1,4 @@
-/* The charts, by Chart.js: their axes and their look. */
+/* The charts, drawn by Chart.js: their axes and their look. */
 'use strict';
 
 const charts = {};
@@ -11,13 +11,13 @@ function draw(id, config) {
   charts[id] = new Chart(canvas, config);
 }
 
-/* Charts end with their data; the last tick has no number if it breaks the even spacing. */
+/* Axes end with the data; the last tick has no number if it breaks the even spacing. */
 function withoutEnd(x, i, ticks) {
   const odd = i === ticks.length - 1 && i > 1 && Math.abs(ticks[i].value - 2 * ticks[i - 1].value + ticks[i - 2].value) > 1e-9 * ticks[i].value;
   return odd || x > this.max ? null : x >= 1000 ? grouped(x) : +x.toPrecision(6);
 }
 
-/* The settings of all charts. */
+/* The settings that all charts share. */
 function settings(x, y, more = {}) {
   const axis = (a) => ({ grid: { color: look.line, borderColor: look.faint }, ...a,
     ticks: { color: look.soft, maxRotation: 0, autoSkipPadding: 14, ...a.ticks },
@@ -34,13 +34,13 @@ const UNITS = { step: 'steps', time: 'seconds' };
 const pairs = (curve, x, column) => (curve[column] || []).map((y, i) => ({ x: curve[x][i], y }))
   .filter((p) => p.x !== null && p.y !== null);
 
-/* The middle one of some numbers. */
+/* The median of a list of numbers. */
 function median(list) {
   const sorted = [...list].sort((a, b) => a - b), half = sorted.length >> 1;
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-/* Means over windows of `width` points around each point; the ends cut them off. */
+/* Means over windows of `width` points around each point; windows are shorter at both ends. */
 function smoothed(points, width) {
   const half = width >> 1;
   return points.map(({ x }, i) => {
@@ -49,7 +49,7 @@ function smoothed(points, width) {
   });
 }
 
-/* Medians of consecutive windows, at the middle of each. */
+/* Medians of consecutive windows, each placed at the middle of its window. */
 function medians(points, width) {
   const out = [];
   for (let i = 0; i < points.length; i += width) {
@@ -59,7 +59,7 @@ function medians(points, width) {
   return out;
 }
 
-/* The mean as a line, and a pale band between the extremes of each point. */
+/* The mean as a line, and a pale band between each point's extremes. */
 function lineOf(run, curve, x, column, what, more = {}) {
   const base = { hidden: !run.shown, run, borderColor: run.colour, backgroundColor: run.colour, borderDash: run.dash,
     borderWidth: 1.8, pointRadius: 0, pointHitRadius: 6, pointStyle: run.point, label: what };
@@ -70,7 +70,7 @@ function lineOf(run, curve, x, column, what, more = {}) {
     { ...edge, data: pairs(curve, x, `${column}_max`), fill: '-1', backgroundColor: pale(run.colour, .16) }];
 }
 
-/* The runs of a sweep differ by orders of magnitude in their steps: that axis is logarithmic. */
+/* The runs of a sweep differ by orders of magnitude in their steps, so that axis is logarithmic. */
 function curveChart(id, x, y, datasets, digits) {
   const axis = data.sweep && x === 'step' ? { type: 'logarithmic', text: `${UNITS[x]}, logarithmic`, ticks: { callback: (v) => /^[125]0*$/.test(String(v)) ? grouped(v) : null } } :
     { type: 'linear', text: UNITS[x], min: 0, bounds: 'data', ticks: { callback: withoutEnd } };
@@ -83,11 +83,11 @@ function curveChart(id, x, y, datasets, digits) {
   draw(id, { type: 'line', data: { datasets }, options: config });
 }
 
-/* The number of points that the slider combines: 1, 3, 5, 9, ... */
+/* The number of points over which the slider averages: 1, 3, 5, 9, ... */
 const smoothing = () => +$('smooth').value === 0 ? 1 : 2 ** +$('smooth').value + 1;
 
-/* Thin, pale lines for the batches of training; over them, if the slider is set, a stronger line of their means; last and
- * on top, bold points for the test set, which matter most. */
+/* Thin, pale lines for the training batches. Over them, if the slider is set, a stronger line of their means. On top,
+ * bold points for the test set, which matters most. */
 function metricChart(id, x, of) {
   const width = smoothing(), thin = (run) => ({ borderWidth: 1, borderColor: pale(run.colour, width > 1 ? .22 : .5) });
   const most = Math.max(...runs.map((r) => r.epochs.rows)), bold = { borderWidth: 2.4, pointRadius: most > 12 ? 3.2 : 5, pointHoverRadius: 7 };
@@ -96,11 +96,11 @@ function metricChart(id, x, of) {
     data: smoothed(pairs(run.steps, x, of.train), width), isSmooth: true }));
   const test = runs.flatMap((run) => lineOf(run, run.epochs, x, of.test, 'test set', bold));
   const datasets = [...training, ...means, ...test].filter((d) => d.data.length > 0);
-  datasets.forEach((d, i) => { d.order = datasets.length - i; }); // the last is on top
+  datasets.forEach((d, i) => { d.order = datasets.length - i; }); // the last dataset is drawn on top
   curveChart(id, x, of.axis(), datasets, of.digits);
 }
 
-/* The start of all accuracy axes: a multiple of 20 %. */
+/* Where all accuracy axes start: at a multiple of 20 %. */
 function leastAccuracy() {
   const all = runs.flatMap((run) => [...(run.steps.accuracy ?? []), ...(run.epochs.test_accuracy ?? [])]).filter((v) => v !== null);
   return Math.floor(5 * Math.min(1, ...all)) / 5;
@@ -119,7 +119,7 @@ function drawCurves() {
   drawSpeed();
 }
 
-/* The speed of single steps jumps with other load on the machine: show medians over windows. */
+/* The speed of single steps varies with other load on the machine, so show medians over windows. */
 function drawSpeed() {
   const widths = new Set();
   const speed = runs.flatMap((run) => {
@@ -160,7 +160,7 @@ function drawScaling() {
 
 const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
-/* Horizontal bars; the canvas is as high as they need. */
+/* Horizontal bars; the canvas gets the height that they need. */
 function barChart(id, names, datasets, x, label, part = () => false) {
   const narrow = window.innerWidth < 640, least = $(id).closest('.pair') && !narrow ? 250 : 0;
   $(id).parentElement.style.height = `${Math.max(least, 44 + names.length * 30)}px`;
@@ -179,7 +179,7 @@ function drawThroughput() {
   barChart('throughput', shown.map((r) => r.name), [set], { ticks: { callback: (v) => grouped(v) } }, (item) => ` ${grouped(item.parsed.x)} samples/s`);
 }
 
-/* A bar for each run, and below it one for each of its workers. */
+/* A bar for each run and, below it, a bar for each of its workers. */
 function timeRows() {
   const rows = [];
   for (const run of runs.filter((r) => r.shown)) {
@@ -203,7 +203,7 @@ function drawTime() {
 }
 
 const KINDS_OF_MEMORY = ['weights', 'gradients', 'optimizer', 'activations', 'data', 'state', 'communication', 'workspace'];
-const PATTERN_OF_MEMORY = [3, 4, 5, 6, 7, 0, 2, 7, 1]; // the last one is of the peak
+const PATTERN_OF_MEMORY = [3, 4, 5, 6, 7, 0, 2, 7, 1]; // the last pattern is for the peak
 const tonesOfMemory = () => [...look.memory, look.memory[5], look.memory[5], look.memory[5]];
 
 function drawMemory() {

@@ -1,12 +1,13 @@
-/* Memory by kind over one traced step, as stacked areas: a picture for each worker. */
+/* Memory by kind over one traced step, as stacked areas: one picture per worker. */
 'use strict';
 
-/* From the bottom: [tone of look.memory, pattern]. The last two are one allocation, whose first part is needed. */
+/* From the bottom: [tone of look.memory, pattern]. The last two are one allocation, and only its first part is
+ * needed. */
 const AREAS = { weights: [0, 3], gradients: [1, 4], optimizer: [2, 5], state: [5, 0], communication: [5, 2], workspace: [5, 7], data: [4, 7],
   activations: [3, 6], 'activations, free': null };
 const MOST_PICTURES = 4;
 
-/* Start and end of a worker's last whole step, in us: where a trace was cut, samples are missing. */
+/* Start and end of a worker's last complete step, in us: if a trace was truncated, samples are missing there. */
 function lastStep(trace, worker) {
   const steps = trace.events.filter((e) => KINDS[e.kind] === 'step' && trace.rows[e.row][0] === worker);
   const end = trace.all > trace.events.length ? trace.events.at(-1)?.start : Infinity;
@@ -28,9 +29,9 @@ function areasOf(trace, worker) {
   return { step, to: (to - from) / 1000, kinds, of: line };
 }
 
-/* Constant kinds are at the bottom, so that changes are seen. Each line is the sum of its kind and those below it, filled
-   down to the previous line: Chart.js' own stacks cannot be stepped, and fill nothing below points that are less than
-   1e-6 pixels apart. */
+/* Constant kinds are at the bottom, so that changes stand out. Each line is the sum of its kind and those below it, and
+ * is filled down to the line below: Chart.js's own stacks cannot be stepped, and fill nothing below points that are
+ * less than 1e-6 pixels apart. */
 function drawAreas(run, worker) {
   const areas = areasOf(run.trace, worker);
   if (!areas) return null;

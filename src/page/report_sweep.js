@@ -1,9 +1,9 @@
-/* The sweep over global batches: steps and seconds to the target on logarithmic axes, beside the ideal. A row is the
- * batch's line of `sweep --json`. Its figures have the median, the least and the most of the seeds; the median is null if
- * half of the seeds or more never reached the target. */
+/* The sweep over global batch sizes: steps and seconds to the target on logarithmic axes, next to the ideal. A row is a
+ * batch's line in `sweep --json`. Its figures are the median, minimum and maximum over the seeds; the median is null if
+ * at least half of the seeds never reached the target. */
 'use strict';
 
-/* The ticks 1, 2, 5, 10, ... of an axis, or 1, 10, ... if those are too many; and "never" at the top. */
+/* The ticks 1, 2, 5, 10, ... of an axis, or 1, 10, ... if those are too many, and "never" at the top. */
 function sweepTicks(low, high, top) {
   const of = (digits) => {
     const list = [];
@@ -14,12 +14,12 @@ function sweepTicks(low, high, top) {
   return [...(fine.length > 9 ? of([1]) : fine), top].map((value) => ({ value }));
 }
 
-/* The colour of the run in the curves. */
+/* The run's colour in the curves. */
 const colourOf = (r) => runs[data.sweep.runs.indexOf(r)]?.colour ?? look.ink;
 
 const MEDIAN = 'median', LEAST = 'least', MOST = 'most';
 
-/* name: 'steps' or 'seconds'. A row that never reached the target is a cross at the top. */
+/* name: 'steps' or 'seconds'. A row that never reached the target is shown as a cross at the top. */
 function sweepChart(id, name) {
   const value = (r) => r[name][MEDIAN], seeds = data.sweep.seeds;
   const all = data.sweep.runs, got = all.filter((r) => r.reached), some = all.filter((r) => r[name][LEAST] !== null && seeds > 1);
@@ -35,7 +35,7 @@ function sweepChart(id, name) {
     const ideal = (x) => ({ x, y: value(got[0]) * got[0].batch / x });
     sets.push({ label: 'ideal', type: 'line', data: [ideal(first), ideal(end)], borderColor: look.soft, borderDash: [5, 4], borderWidth: 1.5, pointRadius: 0, pointHitRadius: 0 });
   }
-  if (some.length > 0) { // a bar from the fewest to the most of each row: a line with gaps
+  if (some.length > 0) { // a bar from each row's minimum to its maximum: a line with gaps
     const bar = (r) => [LEAST, MOST].map((k) => ({ x: r.batch, y: r[name][k], run: r }));
     sets.push({ label: 'least to most', type: 'line', data: some.flatMap((r) => [...bar(r), { x: r.batch, y: NaN }]), borderColor: look.soft, borderWidth: 3,
       pointStyle: 'line', pointBorderColor: look.soft, pointRadius: 6, pointHoverRadius: 8, spanGaps: false });
@@ -62,8 +62,8 @@ function sweepWords(r, name) {
   return r.seeds_diverged > 0 ? 'diverged' : `not reached; ${end} at the end`;
 }
 
-/* The run that reached the target first, by more than the time between two tests, which limits the precision; null if two
- * runs are closer. */
+/* The run that reached the target first, by more than the time between two tests, which limits the precision; null if
+ * two runs are closer than that. */
 function firstToTarget(reached) {
   const seconds = (r) => r.seconds[MEDIAN];
   const ranked = [...reached].sort((a, b) => seconds(a) - seconds(b)), [first, second] = ranked;
@@ -71,9 +71,9 @@ function firstToTarget(reached) {
   return ranked.length > 1 && seconds(second) - seconds(first) > Math.max(look(first), look(second)) ? first : null;
 }
 
-const LOOKS_AN_EPOCH = 4; // GS_SWEEP_TESTS of train/sweep.h
+const LOOKS_AN_EPOCH = 4; // as GS_SWEEP_TESTS in train/sweep.h
 
-/* The columns of the table: a heading, and the cell of a row. */
+/* The table's columns: each has a heading, and a function for a row's cell. */
 function sweepColumns() {
   const many = data.sweep.seeds > 1, missed = (r) => r.seeds_diverged > 0 ? 'NaN' : 'never', two = (x) => x.toFixed(2);
   const middle = (name, text) => (r) => r.reached ? text(r[name][MEDIAN]) : '–';
@@ -104,7 +104,7 @@ function drawSweep() {
       steps: r.steps_to_target, epochs: r.epochs_to_target, seconds: r.seconds_to_target, samples_per_s: r.samples_per_s[MEDIAN] });
   $('sweep').hidden = false;
   $('sweep-seeds').hidden = data.sweep.seeds === 1;
-  $('runs').hidden = true; // the sweep has a table of its own
+  $('runs').hidden = true; // the sweep has its own table
   for (const e of document.querySelectorAll('.target')) e.textContent = `to ${+(100 * data.sweep.target).toPrecision(4)} % test accuracy`;
   sweepChart('sweep-steps', 'steps');
   sweepChart('sweep-seconds', 'seconds');

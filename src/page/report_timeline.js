@@ -1,12 +1,12 @@
-/* The timeline of some steps: a band for each worker, a row for each thread, bars for what took time, arrows for messages. */
+/* The timeline of some steps: a band for each worker, a row for each thread, bars for spans, arrows for messages. */
 'use strict';
 
 const KINDS = ['load', 'forward', 'backward', 'sync', 'update', 'message', 'step', 'other']; // tones and patterns: look.phases
 const LANE = 19, HEAD = 34, GAP = 5, LEFT = 72; // px
 const MOST_ROWS = 512;
 
-/* Prepare a trace (report.h): bars by their starts, a row for each thread of each worker, arrows with both ends, and
- * samples of memory. A log may be damaged: a field may be missing or have any type. */
+/* Prepare a trace (report.h): bars sorted by start, a row for each thread of each worker, arrows with both ends, and
+ * memory samples. A log may be damaged, so a field may be missing or have any type. */
 function traceOf(raw) {
   const rows = new Map(), names = new Map(), flows = new Map(), bars = [], samples = [], kinds = Object.keys(AREAS);
   const whole = (x) => Number.isFinite(x) && x >= 0 ? Math.floor(x) : -1, text = (x) => typeof x === 'string' ? x : '';
@@ -15,7 +15,7 @@ function traceOf(raw) {
     if (!rows.has(key)) rows.set(key, { pid, tid, text: ['compute', 'sync', 'loader'][tid] ?? `thread ${tid}` });
     return rows.get(key);
   };
-  const kindOf = (cat) => cat === 'gather' ? 3 : cat === 'fetch' ? 0 : KINDS.includes(cat) ? KINDS.indexOf(cat) : 7; // a gather of ZeRO: a sum's other half
+  const kindOf = (cat) => cat === 'gather' ? 3 : cat === 'fetch' ? 0 : KINDS.includes(cat) ? KINDS.indexOf(cat) : 7; // ZeRO's gather is the other half of a sum
   for (const [ph, p, t, ts, dur, cat, name, id, args] of raw.events) {
     const pid = whole(p), tid = whole(t);
     if (ph === 'X') bars.push({ row: rowOf(pid, tid), kind: kindOf(cat), name: text(name), start: ts, end: ts + dur, step: whole(args) });
@@ -68,7 +68,7 @@ class Timeline {
     this.all();
   }
 
-  /* [step]: start and end. The loader works some steps ahead, so its bars count for no step. */
+  /* The start and end of each step. The loader works some steps ahead, so its bars are not counted. */
   stepBounds() {
     const bounds = new Map();
     for (const e of this.events) {
@@ -79,7 +79,7 @@ class Timeline {
     return bounds;
   }
 
-  /* Place each bar in the first free lane of its row; a bar within another one comes below it. Times may be rounded to
+  /* Place each bar in the first free lane of its row; a bar inside another goes below it. Times may be rounded to
    * tenths of a microsecond. */
   layOut(rows) {
     const lanes = rows.map(() => []);
@@ -181,7 +181,7 @@ class Timeline {
   }
 
   drawSteps(c) {
-    let free = LEFT; // to the right of the last word
+    let free = LEFT; // the x to the right of the last word
     c.textAlign = 'left';
     for (const step of this.steps) {
       const [from] = this.bounds.get(step), word = `step ${step}`;
@@ -203,7 +203,7 @@ class Timeline {
   drawBar(c, e) {
     const x = this.x(e.start), width = Math.max(1, this.x(e.end) - x - (this.x(e.end) - x > 4 ? 1 : 0)), y = this.top(e);
     const colour = look.phases[e.kind];
-    c.fillStyle = width < 26 ? colour : this.fills[e.kind]; // a pattern says nothing on a narrow bar
+    c.fillStyle = width < 26 ? colour : this.fills[e.kind]; // on a narrow bar a pattern cannot be recognised
     c.fillRect(x, y, width, LANE - 3);
     if (width < 26) return;
     const shown = Math.max(x, LEFT), room = Math.min(x + width, this.width) - shown - 6;
@@ -251,7 +251,7 @@ class Timeline {
 
   /* ---- one bar ---- */
 
-  /* The shortest bar under the pointer, or near it. */
+  /* The shortest bar under or near the pointer. */
   hit(x, y) {
     const found = this.events.filter((e) => y >= this.top(e) && y < this.top(e) + LANE - 2 && x >= this.x(e.start) - 2 && x <= this.x(e.end) + 2);
     return found.reduce((a, b) => (a && a.end - a.start <= b.end - b.start ? a : b), null);
@@ -273,7 +273,7 @@ class Timeline {
     $('line-say').textContent = $('tip').textContent;
   }
 
-  /* Go to the next bar along the row, or to the nearest one in another row. */
+  /* Go to the next bar in the row, or to the nearest bar in another row. */
   step(along, across) {
     const now = this.at;
     if (!now) { this.goTo(this.events.find((e) => e.end > this.from) || this.events[0]); return; }
@@ -329,7 +329,7 @@ class Timeline {
   }
 
   wheel(e) {
-    if (!e.ctrlKey && !e.metaKey && Math.abs(e.deltaX) <= Math.abs(e.deltaY)) return; // the page scrolls
+    if (!e.ctrlKey && !e.metaKey && Math.abs(e.deltaX) <= Math.abs(e.deltaY)) return; // let the page scroll
     e.preventDefault();
     if (e.ctrlKey || e.metaKey) this.zoom(1.0015 ** e.deltaY, this.timeAt(e.offsetX));
     else this.pan(e.deltaX / this.width);
@@ -346,7 +346,7 @@ class Timeline {
   }
 }
 
-/* Dark letters on a pale colour, white letters on a deep one. */
+/* Dark text on a pale colour, white text on a dark one. */
 function inkOn(hex) {
   return dark(hex) ? '#ffffff' : '#0d1b2a';
 }

@@ -1,7 +1,7 @@
-/* A simulated cluster: its figures, curves over the number of workers, a timeline of one step, the cost of failures. */
+/* A simulated cluster: figures, curves over the number of workers, a timeline of one step, and the cost of failures. */
 'use strict';
 
-/* `look` and `charts` as those of report_runs.js and report_charts.js, for one page without runs. */
+/* `look` and `charts` as in report_runs.js and report_charts.js, for a page without runs. */
 const look = {}, charts = [];
 const COLOURS = { pause: '#c2409c', forward: '#8fb3dd', backward: '#0b5cad', sum: '#e07b00', message: '#b88a00', update: '#00806a' };
 
@@ -59,7 +59,7 @@ function curve(id, sets, y) {
 }
 
 function drawCurves() {
-  if (!data.curve) return; // with tp or pp
+  if (!data.curve) return; // absent with tp or pp
   $('curves').hidden = false;
   const few = (v) => +v.toPrecision(3), ms = (v) => shortTime(v / 1e3), plain = (v) => `${+v.toPrecision(4)}`;
   const blue = COLOURS.backward, orange = COLOURS.sum, ideal = data.curve[0];
@@ -75,7 +75,7 @@ function drawCurves() {
     { label: 'waited for', of: (p) => 1e3 * p.exposed, colour: blue }], { text: 'ms', min: 0, say: ms, ticks: { callback: few } });
 }
 
-/* ---- the timeline: for each worker a row of compute and one of communication ---- */
+/* ---- the timeline: for each worker, a row for compute and one for communication ---- */
 
 function drawTimeline() {
   const spans = data.timeline, workers = [...new Set(spans.map((s) => s.worker))].sort((a, b) => a - b);

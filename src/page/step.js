@@ -1,9 +1,9 @@
-/* The page: two schemes side by side with one clock, and its mouse and keys. */
+/* The page: two schemes side by side on one clock, and its mouse and keyboard controls. */
 'use strict';
 
 const calm = window.matchMedia('(prefers-reduced-motion: reduce)');
 const clock = { at: 0, playing: false, target: null, last: 0, unit: 'rounds' };
-const ROUND_MS = 1700; // how long a round is on the screen, at speed 1
+const ROUND_MS = 1700; // duration of a round on the screen, at speed 1
 
 /* ---- a scheme on the page ---- */
 
@@ -43,7 +43,7 @@ class Stage {
   length(unit) { return unit === 'rounds' ? this.scheme.rounds : this.scheme.ends[this.scheme.rounds]; }
   ends() { return clock.unit === 'rounds' ? this.scheme.ends.map((_, k) => k) : this.scheme.ends; }
 
-  /* The number of finished rounds and the share of the next one, at a point of the clock. */
+  /* The number of finished rounds and the completed share of the next one, at a time on the clock. */
   place(at) {
     const ends = this.ends();
     let done = 0;
@@ -132,7 +132,7 @@ function lead() {
     (gradsum ${escapeText(data.version)}). In the formulas N = ${N}${E > 0 ? `, P = ${P} (the power of two below), E = N − P = ${E}` : ''}.`;
 }
 
-/* Suggest a model for the opposite case: from about 60 kB on, a message's bytes take longer than its latency. */
+/* Suggest a model for the opposite case: from about 60 kB on, a message's bytes take longer than its latency does. */
 function another() {
   const bytes = 4 * data.floats, large = bytes * link.beta > link.alpha;
   $('try').innerHTML = `Here it is ${shortBytes(bytes)}: ${large ? 'bytes count' : 'rounds count'}. For the other case make this page with
@@ -144,7 +144,7 @@ function legend() {
     { style: `background: ${colours.ramp[i + 1]}; color: ${colours.ink[i + 1]}` }, i + 1 === workers ? `${i + 1} ✓` : i + 1)));
 }
 
-/* ---- values on hover, and under the keyboard's cursor ---- */
+/* ---- values on hover, and under the keyboard cursor ---- */
 
 const cursor = { stage: 0, worker: null, chunk: 0 };
 
@@ -152,7 +152,7 @@ function hideTip() {
   if (cursor.worker === null) $('tip').hidden = true;
 }
 
-/* Move the cursor to a cell of a stage; null: remove it. */
+/* Move the cursor to a cell of a stage; null removes the cursor. */
 function pointAt(worker, chunk) {
   cursor.worker = worker;
   for (const s of stages) s.drawing.point(null);
@@ -180,19 +180,19 @@ function moveCursor(key) {
 
 const length = () => Math.max(...stages.map((s) => s.length(clock.unit)));
 
-/* Ends of rounds of either scheme, in order. */
+/* The times at which a round of either scheme ends, in order. */
 function stops() {
   const all = stages.flatMap((s) => s.ends()).sort((a, b) => a - b);
   return all.filter((x, i) => i === 0 || x - all[i - 1] > 1e-9 * length());
 }
 
-/* The nearest end of a round, if the slider is close to it. */
+/* The end of a round nearest to the slider, if it is close. */
 function snapped(at) {
   const all = stops(), close = .06 * length() / (all.length - 1);
   return all.find((x) => Math.abs(x - at) < close) ?? at;
 }
 
-let shown = ''; // beside the slider
+let shown = ''; // the text next to the slider
 function show() {
   for (const s of stages) s.show(clock.at);
   const slider = $('slider'), end = length(), tiny = 1e-6 * end;
@@ -217,7 +217,7 @@ function setPlaying(on) {
   $('play').setAttribute('aria-label', on ? 'Pause' : 'Play');
 }
 
-/* The clock's progress in a millisecond of real time. */
+/* How far the clock advances in a millisecond of real time. */
 function pace() {
   const rounds = Math.max(...stages.map((s) => s.scheme.rounds));
   return +$('speed').value * length() / rounds / ROUND_MS;
@@ -257,7 +257,7 @@ function announce() {
 const tiny = () => 1e-6 * length();
 const actions = {
   next() {
-    if (clock.target !== null) jump(stops().find((x) => x >= clock.at - tiny()) ?? length()); // hurry what is under way
+    if (clock.target !== null) jump(stops().find((x) => x >= clock.at - tiny()) ?? length()); // finish the running move at once
     const stop = stops().find((x) => x > clock.at + tiny());
     if (stop !== undefined) runTo(stop, false);
   },

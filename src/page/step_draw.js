@@ -7,7 +7,7 @@ const ease = (x) => x < .5 ? 4 * x ** 3 : 1 - (2 - 2 * x) ** 3 / 2;
 
 const colours = { ramp: [], ink: [] };
 
-/* Interpolate the style sheet's four colours to one for each count, with dark ink on pale ones. */
+/* Interpolate the style sheet's four colours to get one for each count, with dark ink on pale ones. */
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   const stops = [0, 1, 2, 3].map((i) => channels(style.getPropertyValue(`--c${i}`).trim()));
@@ -34,12 +34,12 @@ class Chunk {
     this.full = svg('rect', { class: 'full', x: 1, y: 1, width: Math.max(0, width - 2), height: height - 2,
       rx: Math.min(4, width / 6) }, this.group);
     this.dots = this.buildDots();
-    this.high = thin && low ? 2 : low && !thin ? 4 : 17; // where the bars begin, and end
+    this.high = thin && low ? 2 : low && !thin ? 4 : 17; // where the bars begin and end
     this.deep = height - (this.dots === 'below' ? 12 : 3);
     this.barsFrom = !low || thin ? 4 : this.dots ? 52 + Math.min(10, .6 * (width - 52) / workers) * workers : 22;
   }
 
-  /* Dots that show whose gradients: beside the count, below it, or nowhere if there is no room. */
+  /* Dots that show whose gradients a chunk contains: beside the count, below it, or omitted if there is no room. */
   buildDots() {
     const beside = this.width - 52, below = this.height >= 40 ? this.width - 12 : 0, room = Math.max(beside, below);
     const step = Math.min(10, room / workers * (beside >= below && this.height < 30 ? .6 : 1)), r = Math.min(3, step / 2 - .9), x = beside >= below ? 46 : 6;
@@ -48,7 +48,7 @@ class Chunk {
     return x === 46 ? 'beside' : 'below';
   }
 
-  /* Bars of the gradient around the middle. */
+  /* The gradient's bars, drawn around the middle line. */
   path(bars) {
     const room = this.deep - this.high, middle = this.high + room / 2, w = (this.width - 4 - this.barsFrom) / bars.length;
     let d = '';
@@ -91,16 +91,16 @@ class Drawing {
     host.append(this.svg);
   }
 
-  /* Build the fixed parts for this scheme and width; show() sets what changes. */
+  /* Build the parts that stay fixed for this scheme and width; show() sets what changes. */
   build(scheme, width, most) {
-    width = Math.max(width, 1); // that of a box which is laid out again may be negative for a moment
+    width = Math.max(width, 1); // while a box is laid out again, its width may briefly be negative
     const narrow = width < 470, high = window.innerHeight || 800;
     const row = clamp(Math.floor((high - 462) / workers), workers > 8 ? 26 : 36, 66);
     Object.assign(this, { scheme, width, most, narrow, row, cellHeight: row - (row < 32 ? 7 : 10) });
     this.label = narrow ? 26 : 84;
     this.gutter = narrow ? 30 : 46;
     this.left = this.label + this.gutter;
-    this.chunkWidth = Math.max(4, (width - this.left - (narrow ? 5 : 68)) / scheme.chunks); // even where there is no room
+    this.chunkWidth = Math.max(4, (width - this.left - (narrow ? 5 : 68)) / scheme.chunks); // even if there is no room
     this.top = 18;
     this.svg.replaceChildren();
     this.svg.setAttribute('viewBox', `0 0 ${width} ${this.top + workers * row + 2}`);
@@ -141,7 +141,7 @@ class Drawing {
     return { disc, cells, sent, text, length };
   }
 
-  /* Arcs and messages of one round. */
+  /* Build the arcs and messages of one round. */
   buildRound(round) {
     this.round = round;
     this.arcs.replaceChildren();
@@ -161,12 +161,12 @@ class Drawing {
         return chunk;
       });
       token.dataset.message = `${m.from}-${m.to}-${m.chunk}`;
-      const lane = !both ? (this.cellHeight - height) / 2 : up ? -4 : this.cellHeight - height + 4; // two ways, two lanes
+      const lane = !both ? (this.cellHeight - height) / 2 : up ? -4 : this.cellHeight - height + 4; // one lane for each direction
       return { m, arc, tip, token, chunks, lane };
     });
   }
 
-  /* Show `done` rounds and a part of the next one. At rest the last round's arcs stay, pale. */
+  /* Show `done` rounds and the share `part` of the next one. At rest, the last round's arcs remain, but pale. */
   show(done, part) {
     const s = this.scheme, round = part > 0 ? done + 1 : done, at = part > 0 ? part : 1;
     if (round !== this.round) this.buildRound(round);
@@ -196,7 +196,7 @@ class Drawing {
     return costs;
   }
 
-  /* The cell under the keyboard's cursor. */
+  /* Mark the cell under the keyboard cursor. */
   point(r, c) {
     this.svg.querySelectorAll('.cell.at').forEach((e) => e.classList.remove('at'));
     if (r === null) return null;

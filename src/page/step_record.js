@@ -1,17 +1,17 @@
-/* Prepare the page's record: what each worker holds after each round, when each message travels, and the formulas.
- * Nothing is drawn here. src/cli/step/page.c describes the data.
+/* Prepares the page's record: what each worker holds after each round, when each message travels, and the formulas.
+ * Draws nothing. src/cli/step/page.c describes the data.
  */
 'use strict';
 
 const workers = data.workers.length;
 const everybody = 2 ** workers - 1;
-const link = { alpha: 50e-6, beta: 0.8e-9 }; // seconds a message, seconds a byte (10 Gbit/s)
+const link = { alpha: 50e-6, beta: 0.8e-9 }; // seconds per message, seconds per byte (10 Gbit/s)
 
 const bitCount = (set) => { let n = 0; for (; set; set &= set - 1) n++; return n; };
 const members = (set) => data.workers.map((_, r) => r).filter((r) => set >> r & 1);
 const chunkName = (c) => String.fromCharCode(97 + c % 26) + (c < 26 ? '' : Math.floor(c / 26));
 
-/* Row i of the record: the content of a chunk, in few numbers. */
+/* Row i of the record: a chunk's contents, summarised in a few numbers. */
 function values(i) {
   const [norm, min, max, some, bars] = data.rows[i];
   return { norm, min, max, some, bars };
@@ -22,7 +22,7 @@ function values(i) {
 const N = workers, L = Math.ceil(Math.log2(N)), Q = Math.floor(Math.log2(N)), P = 2 ** Q, E = N - P;
 const fold = E > 0 ? ' + 2' : '', foldMessages = E > 0 ? ' + 2 E' : '';
 
-/* Before the exchange some workers hand their gradients to partners, who hand the sum back after it. */
+/* Before the exchange, some workers pass their gradients to partners, which pass the sum back after it. */
 const folded = {
   before: `<b>Fold in.</b> ${N} is no power of two: ${several(E, 'worker')} hand${E === 1 ? 's' : ''} the gradient to a partner,
     and wait${E === 1 ? 's' : ''}; ${P} workers go on.`,
@@ -75,13 +75,13 @@ const schemeWords = {
 };
 if (E === 0) for (const words of Object.values(schemeWords)) words.formula = words.formula.map((f) => f.replaceAll('P', 'N'));
 
-/* For a scheme that is not in the table. */
+/* Words for a scheme that is not in the table. */
 const otherWords = (raw) => ({ formula: ['', '', '', ''], round: (r, R) => `<b>Round ${r} of ${R}.</b> ${raw.what}` });
 
 /* ---- one scheme ---- */
 
-/* When the messages of a round travel. A worker sends one at a time and receives one at a time, in the order of the
- * record. Sets start and end as parts of the round, and returns the round's length in seconds. */
+/* Compute when the messages of a round travel. A worker sends one message at a time and receives one at a time, in the
+ * order of the record. Sets start and end as shares of the round, and returns the round's length in seconds. */
 function schedule(messages) {
   const out = new Array(workers).fill(0), into = new Array(workers).fill(0);
   for (const m of messages) {
@@ -93,7 +93,7 @@ function schedule(messages) {
   return length;
 }
 
-/* The highest bar that a chunk ever has: one scale for all workers and rounds. */
+/* The highest bar that each chunk ever has: one scale for all workers and rounds. */
 function barScales(scheme) {
   const scale = new Array(scheme.chunks).fill(0);
   const look = (c, row) => { for (const b of values(row).bars) scale[c] = Math.max(scale[c], Math.abs(b)); };
@@ -110,13 +110,13 @@ function prepare(raw) {
   for (const [round, r, c, set, row] of raw.changes)
     for (let k = round; k <= s.rounds; k++) s.held[k][r][c] = { set, row };
 
-  s.messages = Array.from({ length: s.rounds + 1 }, () => []); // [round], from 1
+  s.messages = Array.from({ length: s.rounds + 1 }, () => []); // [round], counted from 1
   for (const [round, from, to, chunk, rows] of raw.messages) {
     const parts = rows.map((row, i) => ({ row, set: s.held[round - 1][from][chunk + i].set }));
     const floats = s.bounds[chunk + rows.length] - s.bounds[chunk];
     s.messages[round].push({ round, from, to, chunk, parts, bytes: 4 * floats });
   }
-  s.ends = [0]; // of each round, in seconds by the model
+  s.ends = [0]; // each round's end, in seconds by the model
   for (let k = 1; k <= s.rounds; k++) s.ends.push(s.ends[k - 1] + schedule(s.messages[k]));
   s.scale = barScales(s);
   return s;
@@ -124,10 +124,10 @@ function prepare(raw) {
 
 const schemes = data.schemes.map(prepare);
 
-/* ---- the state at a point in time: `done` rounds, and a part of the next one ---- */
+/* ---- the state at a point in time: `done` rounds, and the share `part` of the next one ---- */
 
-/* Worker r's chunk c. Within a round, an incoming part that shares no worker with the chunk is added to it; any other
- * part replaces it. */
+/* Worker r's chunk c. Within a round, an incoming part that has no worker in common with the chunk is added to it; any
+ * other part replaces it. */
 function cellAt(s, done, part, r, c) {
   const before = s.held[done][r][c];
   if (done === s.rounds || part === 0) return before;
@@ -142,7 +142,7 @@ function cellAt(s, done, part, r, c) {
   return set === before.set ? before : { set, bars, row: s.held[done + 1][r][c].set === set ? s.held[done + 1][r][c].row : null };
 }
 
-/* The counts so far: a message counts once it has arrived. */
+/* The counts so far; a message counts once it has arrived. */
 function costsAt(s, done, part) {
   const sent = new Array(workers).fill(0);
   let messages = 0;
@@ -153,14 +153,14 @@ function costsAt(s, done, part) {
     seconds: s.ends[done] + (done < s.rounds ? part * (s.ends[done + 1] - s.ends[done]) : 0) };
 }
 
-/* [counted, formula] of rounds, messages, bytes, and the bytes of the worker that sends the most. */
+/* [counted, formula] for rounds, messages, bytes, and the bytes of the worker that sends the most. */
 function totals(s) {
   const of = (list) => ({ rounds: Math.max(...list.map((c) => c[0])), messages: list.reduce((n, c) => n + c[1], 0),
     bytes: list.reduce((n, c) => n + c[2], 0), most: Math.max(...list.map((c) => c[2])) });
   return { counted: of(s.counted), formula: of(s.formula) };
 }
 
-/* Names of the parameters among elements first .. end - 1. */
+/* The names of the parameters among elements first .. end - 1. */
 function paramsIn(first, end) {
   const names = data.params.filter(([, at, count]) => at < end && at + count > first).map(([name]) => name);
   if (end > data.floats - 4) names.push('loss, correct, samples, stop');

@@ -1,14 +1,14 @@
 /* launch --elastic MIN:MAX: after a loss the remaining processes continue, without a checkpoint.
  *
  *     generation 1   processes a b c d    ranks 0 1 2 3      c is killed in step 57
- *     generation 2   processes a b d      ranks 0 1 2        the others repeat it (persist/snapshots.h)
+ *     generation 2   processes a b d      ranks 0 1 2        the others repeat step 57 (persist/snapshots.h)
  *                    process  e           rank  3            new, if MAX allows it: gets the state from rank 0
  *
  * The launcher waits until every process has noticed the loss (shared.h), and kills a process that hangs. Then it
  * begins the next generation with the remaining processes and starts new ones, up to MAX. With --exact there must be 1,
- * 2, 4 or 8 of them: surplus processes are let go and end with 0. The run ends as without --elastic if fewer than MIN
- * remain, if some have finished their work, if two consecutive generations make no step, or if a rank ends for wrong
- * usage, which the next generation would repeat.
+ * 2, 4 or 8 processes: surplus ones are let go and exit with status 0. The run ends as it would without --elastic if
+ * fewer than MIN remain, if some have finished their work, if two consecutive generations complete no step, or if a
+ * rank ends for wrong usage, which the next generation would repeat.
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -21,13 +21,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-static const double GRACE = 2; /* seconds beyond the time-out until a process that does not ask is killed */
+static const double GRACE = 2; /* seconds after the time-out until a process that has not asked is killed */
 
-/* ---- the processes now ---- */
+/* ---- the current processes ---- */
 
-/* The counts of processes; survivors exclude those that were let go. */
+/* Counts of processes; survivors exclude those that were let go. */
 typedef struct census {
-    int survivors, asking, done, vacant; /* vacant: slots */
+    int survivors, asking, done, vacant; /* vacant: empty slots */
 } census;
 
 static census count(const gs_launch_processes *p) {
@@ -46,7 +46,7 @@ bool gs_elastic_is_ending(const gs_launch_processes *p) {
     return count(p).done > 0;
 }
 
-/* Does any process still have to ask? Kills processes that hang. */
+/* Returns true if any process has yet to ask; kills processes that hang. */
 static bool wait_for_all(gs_elastic *e, gs_launch_processes *p) {
     const bool late = gs_awake_seconds() - e->lost_at > p->timeout + GRACE;
     bool waits = false;
@@ -64,7 +64,7 @@ static bool wait_for_all(gs_elastic *e, gs_launch_processes *p) {
 
 /* ---- the next generation ---- */
 
-/* The number of ranks, given the survivors and the vacant slots for new processes; 0: too few. */
+/* The number of ranks, given the survivors and the vacant slots for new processes; 0: too few processes. */
 static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant) {
     const int most = survivors + vacant < l->elastic_max ? survivors + vacant : l->elastic_max;
     int size = survivors > most ? survivors : most;
@@ -74,7 +74,7 @@ static int choose_size(const gs_launch *l, bool exact, int survivors, int vacant
     return size < l->elastic_min ? 0 : size;
 }
 
-/* Number the ranks: the survivors in their old order, then new ones in vacant slots. *kept: the survivors. */
+/* Number the ranks: survivors in their old order, then new processes in vacant slots. *kept: how many survive. */
 static void renumber(gs_launch_processes *p, int size, int *kept) {
     int before[GS_LAUNCH_MOST], next = 0;
     memcpy(before, p->rank, sizeof before);
@@ -108,7 +108,7 @@ static void say_generation(const char *lost, int generation, int size, int kept,
     gs_tell("launch", "%s", text);
 }
 
-/* NULL: the survivors may continue. */
+/* Why the survivors may not continue; NULL: they may. */
 static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bool idle, int size) {
     if (e->lost >= 0 && gs_launch_blame_of(p->child[e->lost].status) == GS_BLAME_USAGE)
         return "wrong usage would fail again";
@@ -116,8 +116,8 @@ static const char *why_not(const gs_elastic *e, const gs_launch_processes *p, bo
     return size == 0 ? "they are too few" : NULL;
 }
 
-/* "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": the rank to blame, then all others that did not end by
- * themselves because of its loss. */
+/* Appends "rank 1 was killed by signal 9 (Killed), rank 2 hangs: ...": first the rank to blame, then all other ranks
+ * except those that ended by themselves because of its loss. */
 void gs_elastic_append_lost(const gs_elastic *e, const gs_launch_processes *p, char *text, size_t size) {
     if (e->lost >= 0) gs_launch_append_end(p, e->lost, text, size);
     for (int i = 0; i < p->launch->size && e->lost >= 0; i++) {
@@ -130,7 +130,7 @@ void gs_elastic_append_lost(const gs_elastic *e, const gs_launch_processes *p, c
     if (!*text) gs_append(text, size, "a rank was cut off");
 }
 
-/* Continue, or end as a launch without --elastic. */
+/* Continue, or end as a launch without --elastic would. */
 static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const census *n) {
     gs_shared *s = p->shared;
     const int size = choose_size(p->launch, atomic_load(&s->exact) != 0, n->survivors, n->vacant);
@@ -152,7 +152,7 @@ static gs_elastic_state decide(gs_elastic *e, gs_launch_processes *p, const cens
     return GS_ELASTIC_WAITS;
 }
 
-/* ---- for the launcher ---- */
+/* ---- called by the launcher ---- */
 
 void gs_elastic_note_loss(gs_elastic *e, const gs_launch_processes *p, int slot) {
     const gs_launch_child *c = p->child;

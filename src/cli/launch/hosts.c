@@ -4,9 +4,9 @@
  *                        +--- ssh berta launch --node-rank 1
  *                        +--- ssh carl launch --node-rank 2
  *
- * Each launch reads the run's new secret from its standard input, because others could read a command line. The input
- * stays open while this process lives; when it ends, the launch ends too, even if ssh is gone. ssh must work with keys,
- * without asking.
+ * Each launch reads the run's new secret from its standard input, because other users could read it on a command line.
+ * The input stays open while this process lives; once the input ends, the launch ends too, even if ssh is gone. ssh
+ * must log in with keys, without asking.
  */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
@@ -25,12 +25,12 @@
 #include <unistd.h>
 
 enum { HOSTS = 64, NAME = 128, COMMAND = 8192, USUAL_PORT = 29400 };
-static const double GRACE = 8 /* s until the others notice a failure, and between two signals */;
+static const double GRACE = 8 /* seconds until the others notice a failure, and between two signals */;
 
 typedef struct host {
     char name[NAME];
     int processes;
-    pid_t pid; /* of its launch or of ssh; 0: not running */
+    pid_t pid; /* the process of its launch, or of ssh; 0: not running */
     int input; /* the launch's standard input */
     int status;
 } host;
@@ -38,19 +38,19 @@ typedef struct host {
 typedef struct fleet {
     const gs_launch *launch;
     host host[HOSTS];
-    int count, running, failed; /* failed: the first to fail; -1: none */
+    int count, running, failed; /* failed: the first host to fail; -1: none */
     char ranks[HOSTS * 4], meet[NAME + 32], secret[2 * GS_SECRET + 2];
 } fleet;
 
-/* ---- which hosts ---- */
+/* ---- choosing the hosts ---- */
 
-/* Safe as a word for ssh and for a shell. */
+/* Is the name safe as a word for ssh and for a shell? */
 static bool is_name(const char *name) {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@%:";
     return *name && *name != '-' && strspn(name, good) == strlen(name);
 }
 
-/* "berta:4", "[fd00::1]:4": an address with the number of processes as its port. */
+/* Reads "berta:4" or "[fd00::1]:4": an address with the number of processes in place of a port. */
 static gs_status take_host(fleet *f, const char *word, size_t length) {
     char text[NAME + 32];
     host *h = &f->host[f->count];
@@ -92,9 +92,9 @@ static gs_status read_hosts(fleet *f, const char *list) {
     return GS_OK;
 }
 
-/* ---- the command of each ---- */
+/* ---- each host's command ---- */
 
-/* Append a word for a shell, in single quotes if it needs them. */
+/* Append a word to a shell command, in single quotes if it needs them. */
 static void append_word(char *text, size_t size, const char *word) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:=,+@%";
     gs_append(text, size, *text ? " " : "");
@@ -107,10 +107,10 @@ static void append_word(char *text, size_t size, const char *word) {
     gs_append(text, size, "'");
 }
 
-/* "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: too long. */
+/* Builds "cd DIR && PROGRAM launch --nodes 3 ..."; GS_E_USAGE: too long. */
 static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
     const gs_launch *l = f->launch;
-    static const char *const same[] = {"GRADSUM_CHECK", "GRADSUM_TIMEOUT"}; /* on all machines */
+    static const char *const same[] = {"GRADSUM_CHECK", "GRADSUM_TIMEOUT"}; /* the same on all machines */
     char folder[2048], program[2048] = "", setting[256];
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = '\0';
@@ -139,7 +139,7 @@ static gs_status command_of(const fleet *f, int node, char text[COMMAND]) {
 
 /* ---- starting ---- */
 
-/* In the new process. */
+/* Runs in the new process. */
 static void become(const fleet *f, int node, const char *command, int input) {
     dup2(input, STDIN_FILENO);
     if (node == 0)
@@ -160,7 +160,7 @@ static gs_status start(fleet *f, int node, const sigset_t *before) {
     if (node > 0) fprintf(stderr, "gradsum launch: ssh %s %s\n", h->name, command);
     if (pipe2(ends, O_CLOEXEC) != 0) return gs_fail(GS_E_FILE, "cannot make a pipe: %s", strerror(errno));
     const ssize_t length = (ssize_t)strlen(f->secret);
-    const bool told = write(ends[1], f->secret, (size_t)length) == length; /* it fits into the pipe */
+    const bool told = write(ends[1], f->secret, (size_t)length) == length; /* the secret fits into the pipe */
     fflush(stderr);
     const pid_t launcher = getpid();
     h->pid = told ? fork() : -1;
@@ -188,7 +188,7 @@ static void send_all(fleet *f, int number) {
     }
 }
 
-/* Through standard input, because ssh forwards no signals. */
+/* Tell all launches through standard input, because ssh forwards no signals. */
 static void tell_all(const fleet *f, char what) {
     for (int i = 0; i < f->count; i++)
         if (f->host[i].input >= 0 && write(f->host[i].input, &what, 1) < 0)
@@ -207,10 +207,10 @@ static void reap(fleet *f) {
         }
 }
 
-/* Returns the signal that stopped it, or 0. */
+/* Returns the signal that stopped the launch, or 0. */
 static int watch(fleet *f, const sigset_t *waited) {
     int stopped_by = 0;
-    double due = 0; /* when the running launches get the next signal; 0: never */
+    double due = 0; /* when the launches still running get the next signal; 0: never */
     int next = SIGTERM;
     while (f->running > 0) {
         const struct timespec wait = {.tv_nsec = 200000000};
@@ -221,7 +221,7 @@ static int watch(fleet *f, const sigset_t *waited) {
             gs_launch_suspend();
             tell_all(f, GS_LAUNCH_RESUME);
         } else if (number == SIGUSR1) {
-            if (f->host[0].pid > 0) kill(f->host[0].pid, number); /* a checkpoint: one rank is enough */
+            if (f->host[0].pid > 0) kill(f->host[0].pid, number); /* one rank is enough for a checkpoint */
         } else if (number > 0 && number != SIGCHLD) {
             if (!stopped_by) stopped_by = number;
             send_all(f, number == SIGINT ? SIGINT : SIGTERM);

@@ -1,7 +1,7 @@
-/* Starts several processes, watches them, ends them together, and starts them again.
+/* Starts several processes, watches them, ends them together, and restarts them.
  *
- * The processes start by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep threads,
- * which a fork does not copy.
+ * The processes are started by fork and exec, from a process that has used neither OpenBLAS nor OpenCL: both keep
+ * threads, which a fork does not copy.
  */
 #include "cli/launch/launch.h"
 #include "cli/cli.h"
@@ -26,28 +26,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* After a failure the other processes normally notice it, and each reports what it has seen. Seconds until the launcher
- * ends them with SIGTERM, and again until it kills them. */
+/* After a failure the other processes normally notice it, and each reports what it saw. GRACE is the time in seconds
+ * until the launcher ends them with SIGTERM, and then until it kills them. */
 static const double GRACE = 2;
 
-static const double GRACE_STOP = 10; /* after Ctrl-C, when they finish a step and save */
+static const double GRACE_STOP = 10; /* after Ctrl-C, while they finish a step and save */
 
-static const double LOOK = 0.25; /* seconds between two looks, as gs_awake_seconds requires */
+static const double LOOK = 0.25; /* seconds between looks at the processes, as gs_awake_seconds requires */
 
-/* Seconds after which a second Ctrl-C is a new one, not the first sent twice. */
+/* A second Ctrl-C after more than this many seconds is a new request, not the first one delivered twice. */
 static const double AGAIN = 0.5;
 
-/* From the start of all processes to the end of the last one. */
+/* One attempt: from the start of all processes to the end of the last one. */
 typedef struct gs_attempt {
     gs_launch_processes processes;
     gs_launch_rendezvous rendezvous;
     gs_elastic elastic;
     int failed;        /* the slot to blame, or -1 */
-    int failed_others; /* processes that were running when the first failed */
-    bool told;         /* these had to be ended by a signal */
+    int failed_others; /* the number of other processes still running when the first failed */
+    bool told;         /* a signal was needed to end them */
     int stopped_by;    /* the signal that stopped the launch, or 0 */
     double stopped_at;
-    int next_signal; /* for the running processes: 0, SIGTERM or SIGKILL, */
+    int next_signal; /* the next signal for the running processes: 0, SIGTERM or SIGKILL, */
     double next_at;  /* and when it is due */
     sigset_t waited;
 } gs_attempt;
@@ -67,7 +67,7 @@ static gs_status set_environment(const gs_launch_processes *p, const gs_launch_r
 
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* it died before that */
+    if (getppid() != launcher) _exit(GS_EXIT_FAILED); /* the launcher died before that */
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN);
     sigprocmask(SIG_SETMASK, before, NULL);
@@ -82,7 +82,7 @@ static gs_status become_rank(const gs_launch_processes *p, const gs_launch_rende
     int words = 0;
     gs_launch_begin_child(launcher, &p->blocked);
     const int nothing = l->starter ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* standard input belongs to the launcher */
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO); /* only the launcher reads standard input */
     GS_TRY(set_environment(p, r, slot, size, bind ? &share : NULL));
     while (l->command[words]) words++;
     char **argv = calloc((size_t)words + 2, sizeof *argv);
@@ -120,7 +120,7 @@ static gs_status start_all(gs_attempt *a) {
 /* ---- a rank that never joins ----
  *
  * A rank may end before it reaches the rendezvous. A rank that detects its error reports it there (gs_comm_fail_early).
- * A rank that is killed, or cannot start, reports nothing, and the ranks of other nodes would wait for the whole
+ * A rank that is killed or cannot start reports nothing, and the ranks of other nodes would wait for the whole
  * time-out. Its launcher therefore reports for it, within 2 s:
  *
  *     rank 0: rank 3 failed before it joined: it was killed by signal 9 (Killed), on node rank 1 (host berta)
@@ -145,7 +145,7 @@ static void leave_word(const gs_attempt *a, int slot, const char *what) {
     gs_comm_fail_early(&r, GS_E_PEER, why);
 }
 
-/* "was killed by signal 9 (Killed)", "failed with exit status 1" */
+/* Appends "was killed by signal 9 (Killed)" or "failed with exit status 1". */
 static void append_status(int status, char *text, size_t size) {
     if (WIFSIGNALED(status))
         gs_append(text, size, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -153,7 +153,7 @@ static void append_status(int status, char *text, size_t size) {
         gs_append(text, size, "failed with exit status %d", WEXITSTATUS(status));
 }
 
-/* Unless the ranks have met, or the rank or the launcher has reported already. */
+/* Report that a rank failed early, unless the ranks have met, or the rank or the launcher has already reported it. */
 static void tell_early_failure(const gs_attempt *a, int slot) {
     const gs_launch_processes *p = &a->processes;
     char what[200] = "it ";
@@ -201,8 +201,8 @@ gs_launch_blame gs_launch_blame_of(int status) {
     return WEXITSTATUS(status) == GS_EXIT_USAGE ? GS_BLAME_USAGE : GS_BLAME_EXIT;
 }
 
-/* A rank has failed. The first to fail is to blame, unless one that is seen later must have been the cause; a rank that
- * the launcher has killed is not. */
+/* Records that a rank has failed. The first rank to fail is to blame, unless a rank seen later must have been the
+ * cause; a rank that the launcher killed is never to blame. */
 static void note_failure(gs_attempt *a, int slot) {
     const gs_launch_child *c = a->processes.child;
     if (a->failed < 0) {
@@ -217,8 +217,8 @@ static void note_failure(gs_attempt *a, int slot) {
     if (a->next_signal == 0) plan_signal(a, SIGTERM, GRACE);
 }
 
-/* SIGTERM has no effect on a stopped process: if only stopped ones are left, kill them at once. After Ctrl-C wait for
- * the time-out first, because a process may be stopped only for a moment. */
+/* SIGTERM has no effect on a stopped process, so if only stopped processes are left, kill them at once. After Ctrl-C,
+ * wait for the time-out first, because a process may be stopped only briefly. */
 static void look_for_stopped(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     if (p->running == 0 || (a->failed < 0 && !a->stopped_by) || a->next_signal != SIGTERM) return;
@@ -230,12 +230,12 @@ static void look_for_stopped(gs_attempt *a) {
     plan_signal(a, SIGKILL, 0);
 }
 
-/* Ranks that have ended do not wait, so only the launcher notices a rank that is stopped while it saves or ends. */
+/* Ranks that have ended wait for nobody, so only the launcher notices a rank stopped while it saves or ends. */
 static void look_for_hanging(gs_attempt *a) {
     gs_launch_processes *p = &a->processes;
     const double now = gs_awake_seconds();
     if (a->failed >= 0 || a->stopped_by || p->running == p->launch->size) return;
-    if (p->shared->elastic && !gs_elastic_is_ending(p)) return; /* the other ranks notice it */
+    if (p->shared->elastic && !gs_elastic_is_ending(p)) return; /* the other ranks notice a hanging one */
     for (int i = 0; i < p->launch->size && a->failed < 0; i++) {
         gs_launch_child *c = &p->child[i];
         if (!is_stopped(c)) {
@@ -251,7 +251,7 @@ static void look_for_hanging(gs_attempt *a) {
     }
 }
 
-/* In an elastic launch the others may continue, unless the launch is about to end. */
+/* Records that a process has ended. In an elastic launch the others may continue, unless the launch is about to end. */
 static void note_end(gs_attempt *a, int slot, int status) {
     gs_launch_processes *p = &a->processes;
     p->child[slot].pid = 0;
@@ -273,7 +273,7 @@ static void reap(gs_attempt *a) {
     look_for_stopped(a);
 }
 
-/* Returns the seconds until the next look. */
+/* Watch an elastic launch's generation; returns the seconds until the next look. */
 static double look_at_generation(gs_attempt *a) {
     gs_elastic_state state = GS_ELASTIC_RUNS;
     if (a->failed < 0 && !a->stopped_by) state = gs_elastic_look(&a->elastic, &a->processes);
@@ -289,13 +289,13 @@ void gs_launch_suspend(void) {
     sigemptyset(&one);
     sigaddset(&one, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &one, NULL); /* stops here, and continues at SIGCONT */
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* the launcher stops here, and continues on SIGCONT */
     sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
 static void take_signal(gs_attempt *a, int number) {
     const double now = gs_awake_seconds();
-    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z, which reaches only the launcher; a checkpoint */
+    if (number == SIGTSTP || number == SIGUSR1) { /* Ctrl-Z reaches only the launcher; a checkpoint */
         send_all(a, number);
         if (number == SIGTSTP) gs_launch_suspend();
         if (number == SIGTSTP) send_all(a, SIGCONT);
@@ -306,7 +306,7 @@ static void take_signal(gs_attempt *a, int number) {
     } else if (!a->stopped_by) {
         const bool joining = a->rendezvous.own_folder && access(a->rendezvous.where, F_OK) == 0;
         send_all(a, number);
-        /* Until they have met, there is nothing to save. */
+        /* Until the ranks have met, there is nothing to save. */
         plan_signal(a, SIGTERM, joining ? GRACE : GRACE_STOP);
     }
     if (!a->stopped_by) {
@@ -315,7 +315,7 @@ static void take_signal(gs_attempt *a, int number) {
     }
 }
 
-/* Standard input ends with the starter; its bytes there suspend and resume the ranks. */
+/* Standard input ends when the starter does; the bytes that the starter sends suspend and resume the ranks. */
 static bool starter_has_gone(const gs_attempt *a) {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     char c;
@@ -328,7 +328,7 @@ static bool starter_has_gone(const gs_attempt *a) {
 }
 
 static void end_those_left(gs_attempt *a) {
-    reap(a); /* first: this launcher may have been stopped, and ended processes do not hang */
+    reap(a); /* first, because this launcher may have been stopped; ended processes do not hang */
     if (a->processes.running > 0) {
         if (!a->told && !a->stopped_by) note_all_hanging(a, false);
         send_all(a, a->next_signal);
@@ -366,14 +366,14 @@ void gs_launch_take_signals(sigset_t *waited, sigset_t *before) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction now;
         if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(waited, numbers[i]); /* blocked, a signal would be delivered even if it is ignored */
+            sigaddset(waited, numbers[i]); /* blocked signals arrive even if they are ignored */
     }
     sigprocmask(SIG_BLOCK, waited, before);
 }
 
 /* ---- the end: message and exit status ---- */
 
-enum { SAID = 3900 /* bytes of a failure's message */ };
+enum { SAID = 3900 /* the most bytes of a failure message */ };
 
 static void append_hanging(const gs_launch_processes *p, const char *before, const char *after, char *text,
                            size_t size) {
@@ -390,15 +390,15 @@ void gs_launch_append_end(const gs_launch_processes *p, int slot, char *text, si
         append_status(p->child[slot].status, text, size);
 }
 
-/* A rank's report, if it says more than the wait status to blame. */
+/* A rank's report, if it says more than the wait status that is to blame. */
 static const gs_launch_report *report_of(const gs_attempt *a) {
     const gs_launch_child *c = &a->processes.child[a->failed];
     const bool merely_exits = !c->hangs[0] && gs_launch_blame_of(c->status) == GS_BLAME_EXIT;
     return merely_exits ? gs_shared_cause(a->processes.shared) : NULL;
 }
 
-/* Describe the cause of the failure and return the slot to blame: a rank that was killed or failed by itself. If all
- * ranks merely lost a peer or were stopped, the first one's message says which. */
+/* Describe the cause of the failure and return the slot to blame: a rank that was killed or that failed by itself. If
+ * every rank only lost a peer or was stopped, the message of the first one tells which. */
 static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     const gs_launch_processes *p = &a->processes;
     const gs_launch_report *report = report_of(a);
@@ -410,7 +410,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
         gs_append(text, size, "%s", report->message);
     else if (slot != a->failed && (WIFSIGNALED(p->child[slot].status) || p->child[slot].hangs[0]))
         gs_append(text, size, "rank %d failed",
-                  p->rank[slot]); /* by its own account; the signal was the launcher's */
+                  p->rank[slot]); /* the rank's own account; the signal was the launcher's */
     else
         gs_launch_append_end(p, slot, text, size);
     if (a->failed_others > 0)
@@ -419,7 +419,7 @@ static int describe_failure(const gs_attempt *a, char *text, size_t size) {
     return slot;
 }
 
-/* The signal that made a rank end in order, or 0. Its exit status is 128 + N, as in the shell (SIGPIPE: output.c). */
+/* The signal on which a rank ended in order, or 0. Its exit status is 128 + N, as in the shell. SIGPIPE: output.c */
 static int stopped_itself(const gs_attempt *a) {
     for (int i = 0; i < a->processes.launch->size && !a->told; i++) {
         const int status = a->processes.child[i].status;
@@ -428,7 +428,7 @@ static int stopped_itself(const gs_attempt *a) {
     return 0;
 }
 
-/* "stopped by signal 15 (Terminated); rank 2 hangs: process 4711 is stopped": hanging ranks have been killed. */
+/* Prints "stopped by signal 15 (Terminated); rank 2 hangs: process 4711 is stopped"; hanging ranks have been killed. */
 static int say_stopped(const gs_attempt *a, int number) {
     char text[SAID] = "";
     append_hanging(&a->processes, "; ", "", text, sizeof text);
@@ -436,7 +436,7 @@ static int say_stopped(const gs_attempt *a, int number) {
     return 128 + number;
 }
 
-/* The exit status; text: the message of a failure; "": nothing to add. */
+/* Returns the exit status; text: the message of a failure; "": nothing to add. */
 static int judge(const gs_attempt *a, char text[SAID]) {
     const gs_launch_processes *p = &a->processes;
     int misused = 0;
@@ -446,7 +446,7 @@ static int judge(const gs_attempt *a, char text[SAID]) {
     if (a->failed < 0) return GS_EXIT_OK;
     const int number = a->stopped_by ? a->stopped_by : stopped_itself(a);
     if (number) return say_stopped(a, number);
-    const int first = p->child[a->failed].status; /* SIGPIPE: its output is closed, as by `| head` */
+    const int first = p->child[a->failed].status; /* SIGPIPE: its output was closed, as by `| head` */
     if (WIFSIGNALED(first) && WTERMSIG(first) == SIGPIPE) return 128 + SIGPIPE;
     if (misused == p->launch->size) {
         if (misused > 1) gs_tell("launch", "all %d processes failed with this error", misused);
@@ -466,22 +466,22 @@ static int judge(const gs_attempt *a, char text[SAID]) {
  * attempt ends with the bits of an undisturbed run.
  *
  * Failures that would repeat are not retried: wrong usage, weights that diverged or differ, errors before the first
- * step, and two consecutive losses without a step between them. Nor is a run that was asked to stop.
+ * step, and two consecutive losses without a step between them. A run that was asked to stop is not restarted either.
  *
- * Each attempt meets in a new folder, and `--log DIR` and `--digest DIR` become DIR-restart-1 and so on, because the
- * first attempt has written into DIR.
+ * The processes of each attempt meet in a new folder, and `--log DIR` and `--digest DIR` become DIR-restart-1 and so
+ * on, because the first attempt has written into DIR.
  */
 
-/* MORE: words that an attempt adds: --resume, --log and --digest, each with its value. */
+/* MORE: the words added to an attempt's command: --resume, --log and --digest, each with its value. */
 enum { MORE = 6, FOLDER = 4200 };
 
 typedef struct gs_restarts {
     const gs_launch *first;
     gs_launch attempt;
     int done;     /* restarts so far */
-    bool idle;    /* the previous attempt made no step */
-    bool ours;    /* an attempt made a step, or the command resumes: the checkpoints belong to this run */
-    char **words; /* of this attempt's command; NULL: the first one's */
+    bool idle;    /* the previous attempt completed no step */
+    bool ours;    /* an attempt completed a step, or the command resumes: the checkpoints are this run's */
+    char **words; /* the command of this attempt; NULL: the first attempt's */
     char log[FOLDER], digest[FOLDER]; /* this attempt's folders */
 } gs_restarts;
 
@@ -508,7 +508,7 @@ static int add_option(gs_restarts *r, int n, const char *option, const char *val
     return n;
 }
 
-/* DIR -> DIR-restart-2, if the option is given. */
+/* Renames DIR to DIR-restart-2 in the command, if the option is given. */
 static int rename_folder(gs_restarts *r, int n, const char *option, char name[FOLDER]) {
     const char *folder = gs_launch_option(r->first, option);
     size_t length = folder ? strlen(folder) : 0;
@@ -518,7 +518,7 @@ static int rename_folder(gs_restarts *r, int n, const char *option, char name[FO
     return add_option(r, n, option, name);
 }
 
-/* The first attempt's command and the new options; the last value of an option counts. */
+/* The first attempt's command followed by the new options; an option's last value counts. */
 static bool make_command(gs_restarts *r, bool resume) {
     int n = 0;
     while (r->first->command[n]) n++;
@@ -533,7 +533,7 @@ static bool make_command(gs_restarts *r, bool resume) {
     return true;
 }
 
-/* The checkpoint to resume from, to be freed; NULL: none. */
+/* The checkpoint to resume from; the caller frees it. NULL: none. */
 static char *find_checkpoint(const gs_restarts *r, const char *folder) {
     char note[GS_CHECKPOINT_NOTE] = "", *file = NULL;
     if (!folder || !r->ours || gs_checkpoint_is_empty(folder)) return NULL;
@@ -543,8 +543,8 @@ static char *find_checkpoint(const gs_restarts *r, const char *folder) {
     return file;
 }
 
-/* Prepare the next attempt and return true, or return false. Appends where it resumes, or why there is none, to the
- * failure's text: "; restart 1 of 3: it goes on after step 40 (...)"; without --restarts nothing. */
+/* Prepare the next attempt and return true, or return false. Appends where the attempt resumes, or why there is none,
+ * to the failure's text: "; restart 1 of 3: it goes on after step 40 (...)". Without --restarts, appends nothing. */
 static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
     const bool stepped = atomic_load(&a->processes.shared->stepped) > 0;
     const char *folder = gs_launch_option(r->first, "--checkpoint"), *no = why_not_again(r, a, stepped);
@@ -579,9 +579,9 @@ static bool plan_restart(gs_restarts *r, const gs_attempt *a, char text[SAID]) {
     return true;
 }
 
-/* ---- the whole ---- */
+/* ---- a whole launch ---- */
 
-/* Not all processes could be started: end those that run, and tell other nodes. */
+/* Not all processes could be started: end those that run, and tell the other nodes. */
 static void give_up(gs_attempt *a) {
     const gs_launch_processes *p = &a->processes;
     char why[300];
@@ -595,8 +595,8 @@ static void give_up(gs_attempt *a) {
     send_all(a, SIGKILL);
 }
 
-/* Start all processes and wait for them. Signals stay blocked between two attempts; the next attempt takes a signal
- * that arrives there. */
+/* Start all processes and wait for them. Signals stay blocked between two attempts, so the next attempt receives a
+ * signal that arrives in between. */
 static gs_status attempt(gs_attempt *a, const gs_launch *launch) {
     gs_launch_processes *p = &a->processes;
     *a = (gs_attempt){.processes = {.launch = launch,
@@ -634,7 +634,7 @@ int gs_launch_run(const gs_launch *launch) {
     gs_launch_take_signals(&a.waited, &a.processes.blocked);
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    /* A store may close the connection while a rank is reported to it. */
+    /* A store may close the connection while the launcher reports a rank to it. */
     if (launch->nodes > 1) sigprocmask(SIG_BLOCK, &pipe, NULL);
     while (again) {
         char text[SAID] = "";

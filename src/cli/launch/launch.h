@@ -1,4 +1,4 @@
-/* `gradsum launch`: several processes of this program. */
+/* `gradsum launch`: runs several processes of this program. */
 #pragma once
 
 #include <signal.h>
@@ -13,40 +13,40 @@ typedef struct gs_launch {
     int nodes, node;         /* the number of machines, each with its own launch, and this machine's index */
     int first, world_size;   /* this machine's first rank, and the number of ranks on all machines */
     const char *hosts;       /* start a launch on each of these machines (hosts.c); NULL: only here */
-    const char *program;     /* where gradsum is on the other hosts; NULL: where it is here */
-    bool starter;            /* --hosts started this launch: its processes end with its standard input */
+    const char *program;     /* where gradsum is on the other hosts; NULL: at the same path as here */
+    bool starter;            /* --hosts started this launch: its processes end when its standard input ends */
     const char *meet;        /* rendezvous (comm/rendezvous/store.h): tcp://HOST:PORT; NULL: a folder here */
-    const char *interface;   /* for GRADSUM_INTERFACE; NULL: the interface of the route */
+    const char *interface;   /* for GRADSUM_INTERFACE; NULL: the interface that the route uses */
     const char *secret_file; /* for GRADSUM_SECRET_FILE; NULL: leave the environment unchanged */
     double timeout;          /* seconds, for GRADSUM_TIMEOUT; 0: leave the environment unchanged */
     const char *transport;   /* for GRADSUM_TRANSPORT */
     bool bind;               /* bind each process to its own cores, if there are enough */
-    int elastic_min, elastic_max; /* --elastic MIN:MAX (elastic.c); 0: a lost process ends all */
+    int elastic_min, elastic_max; /* --elastic MIN:MAX (elastic.c); 0: the loss of one process ends all */
     int restarts;                 /* how often all processes may restart after a loss (launch.c) */
     char **command;               /* the words after "--", ending with NULL */
 } gs_launch;
 
-/* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all ended with 0, 2 if wrong
- * usage is to blame, 128 + N if signal N stopped them, else 1, with one message on standard error. When one process
- * fails, the others are stopped, and all restart if launch->restarts allows it; an elastic launch continues without it.
- * A rank that stays stopped (SIGSTOP) for longer than the time-out after another rank ended counts as failed; after a
- * signal it is killed then. */
+/* Start the processes, wait for them, and return the exit status of `gradsum launch`: 0 if all exited with 0, 2 if
+ * wrong usage is to blame, 128 + N if signal N stopped them, else 1, with one message on standard error. When one
+ * process fails, the others are stopped, and all restart if launch->restarts allows it; an elastic launch continues
+ * without the failed one. A rank that stays stopped (SIGSTOP) for longer than the time-out after another rank has ended
+ * counts as failed; if the launch was asked to stop, such a rank is killed then. */
 int gs_launch_run(const gs_launch *);
 
-/* Block the signals of a launch, and SIGCHLD, for sigtimedwait on *waited. Ignored signals (nohup) stay ignored.
- * *before: the mask to restore in the processes that are started. */
+/* Block a launch's signals, and SIGCHLD, for sigtimedwait on *waited. Ignored signals (nohup) stay ignored. *before:
+ * the signal mask to restore in the processes that are started. */
 void gs_launch_take_signals(sigset_t *waited, sigset_t *before);
 
-/* In a new process, before exec: end with the launcher, and restore the signal mask. Ctrl-C goes only to the launcher,
- * which passes it on, so that each process receives it once; hence a process group of its own. That group is in the
- * background, where some terminals would stop processes that write (SIGTTOU). */
+/* In a new process, before exec: arrange to end with the launcher, and restore the signal mask. The process gets its
+ * own process group, because Ctrl-C should reach only the launcher, which passes it on: so each process receives it
+ * once. Some terminals would stop background groups that write (SIGTTOU), so SIGTTOU is ignored. */
 void gs_launch_begin_child(pid_t launcher, const sigset_t *before);
 
-/* SIGTSTP was taken by sigtimedwait: stop now, until SIGCONT. Returns at once in a process group that no shell watches,
- * where the system lets no process stop. */
+/* Stop now, because sigtimedwait returned SIGTSTP, and continue on SIGCONT. Returns at once in a process group that no
+ * shell watches, because the system stops no process there. */
 void gs_launch_suspend(void);
 
-/* Bytes that a launch of several hosts writes to its launches: their ranks stop, as at Ctrl-Z, or continue. */
+/* Bytes that a launch with --hosts writes to the launches it started: their ranks stop, as on Ctrl-Z, or continue. */
 enum { GS_LAUNCH_SUSPEND = 'z', GS_LAUNCH_RESUME = 'c' };
 
 /* ---- hosts.c ---- */
@@ -60,25 +60,25 @@ int gs_launch_hosts(const gs_launch *);
 struct gs_store_server;
 
 /* Where the processes meet. A folder is new, and the last process to arrive removes it unless it contains something
- * else; nothing is left behind even if the launcher is killed. The launcher of node rank 0 holds a tcp store. */
+ * else, so nothing is left behind even if the launcher is killed. The launcher of node rank 0 runs a tcp store. */
 typedef struct gs_launch_rendezvous {
     char where[GS_LAUNCH_WHERE];    /* for GRADSUM_RENDEZVOUS */
-    bool own_folder;                /* the folder was made for this launch alone */
-    struct gs_store_server *server; /* NULL: another launcher holds it, or there is no store */
+    bool own_folder;                /* the folder was made for this launch only */
+    struct gs_store_server *server; /* NULL: another launcher runs it, or there is no store */
 } gs_launch_rendezvous;
 
-/* GS_E_FILE, GS_E_USAGE. Prints where the store listens; the store answers after gs_store_server_start. */
+/* GS_E_FILE, GS_E_USAGE. Prints where the store listens; the store answers only after gs_store_server_start. */
 gs_status gs_launch_rendezvous_create(const gs_launch *, gs_launch_rendezvous *);
 
-/* Call it when all processes have ended. Remove the launch's own folder and its content; end the store and report
- * strangers that connected. If several launches share the folder and not all ranks have met, note there that these
- * ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
+/* Call it when all processes have ended. Removes the launch's own folder with its contents; ends the store and reports
+ * strangers that connected. If several launches share the folder and not all ranks have met, leaves a note there that
+ * these ranks need nothing more. awaited: after a failure, give other nodes a moment to learn of it. */
 void gs_launch_rendezvous_remove(gs_launch_rendezvous *, const gs_launch *, bool met, bool awaited);
 
-/* Set this process's environment for local rank `rank`. GS_E_MEMORY. */
+/* Set this process's environment to that of local rank `rank`. GS_E_MEMORY. */
 gs_status gs_launch_set_environment(const gs_launch_rendezvous *, const gs_launch *, int rank);
 
-/* setenv of a number. False: no memory. */
+/* Like setenv, with a number. False: no memory. */
 bool gs_launch_set_number(const char *name, int value);
 
 /* The command's own value of an option such as "--timeout"; NULL: not given. */
@@ -88,41 +88,41 @@ const char *gs_launch_option(const gs_launch *, const char *name);
  * default. */
 double gs_launch_timeout(const gs_launch *);
 
-/* Processes of mpirun would share PoCL's cache: give this process a cache of its own, if a folder can be found. */
+/* The processes of mpirun would share PoCL's cache: give this process its own cache, if a folder can be found. */
 void gs_launch_cache_under_mpirun(void);
 
-/* ---- launch.c: the running processes; for elastic.c ---- */
+/* ---- launch.c: the running processes, for elastic.c ---- */
 
 typedef struct gs_launch_child {
     pid_t pid;            /* 0: not running */
-    int status;           /* of waitpid, once it has ended */
-    double stopped_since; /* when it was first seen stopped while others had ended; 0: it is not stopped */
-    /* What it was doing when others failed because it was missing: "process 4711 is stopped"; "": it does not hang. */
+    int status;           /* its wait status, once it has ended */
+    double stopped_since; /* when it was first seen stopped after others had ended; 0: it is not stopped */
+    /* What it was doing while the others waited for it in vain: "process 4711 is stopped"; "": it does not hang. */
     char hangs[80];
 } gs_launch_child;
 
-/* A slot holds one process at a time. In an elastic launch a slot's rank changes, and a new process may take a slot. */
+/* A slot holds one process at a time. In an elastic launch its rank may change, and a new process may take it. */
 typedef struct gs_launch_processes {
     const gs_launch *launch;
     gs_shared *shared;
     double timeout;   /* seconds that a rank may be stopped once others have ended */
     sigset_t blocked; /* the signal mask before the launch */
     int running;
-    gs_launch_child child[GS_LAUNCH_MOST]; /* [slot] */
-    int rank[GS_LAUNCH_MOST];              /* [slot] in the world; -1: it was let go */
+    gs_launch_child child[GS_LAUNCH_MOST]; /* indexed by slot */
+    int rank[GS_LAUNCH_MOST];              /* indexed by slot: its rank in the world; -1: it was let go */
 } gs_launch_processes;
 
-/* Start the process of this slot as rank[slot] of `size`. GS_E_MEMORY: the system has no room for it. */
+/* Start the process of this slot as rank[slot] of `size` ranks. GS_E_MEMORY: the system lacks the resources for it. */
 gs_status gs_launch_start_process(gs_launch_processes *, const gs_launch_rendezvous *, int slot, int size);
 
-/* Record what the process is doing now, for messages; only the first call counts. */
+/* Record, for messages, what the process is doing now; only the first call has an effect. */
 void gs_launch_note_hanging(gs_launch_child *);
 
 /* Append "rank 2 was killed by signal 9 (Killed)", or "rank 2 hangs: process 4711 is stopped". */
 void gs_launch_append_end(const gs_launch_processes *, int slot, char *text, size_t size);
 
-/* How strongly a wait status suggests the cause: a rank that merely exits may have lost a rank that was killed or that
- * ended for wrong usage. */
+/* How likely a wait status is the cause: a rank that merely exits may have lost a rank that was killed or that ended
+ * for wrong usage. */
 typedef enum gs_launch_blame { GS_BLAME_EXIT, GS_BLAME_KILLED, GS_BLAME_USAGE } gs_launch_blame;
 gs_launch_blame gs_launch_blame_of(int status);
 
@@ -131,24 +131,24 @@ gs_launch_blame gs_launch_blame_of(int status);
 typedef struct gs_elastic {
     double lost_at;                  /* when the generation's first loss was noticed; 0: no loss */
     int lost;                        /* the slot to blame for the losses; -1: unknown */
-    bool idle;                       /* the previous generation made no step */
+    bool idle;                       /* the previous generation completed no step */
     bool regrouped;                  /* this is not the first generation, */
-    gs_launch_rendezvous rendezvous; /* and this is its rendezvous */
+    gs_launch_rendezvous rendezvous; /* and this is its own rendezvous */
 } gs_elastic;
 
 typedef enum gs_elastic_state {
     GS_ELASTIC_RUNS,
-    GS_ELASTIC_WAITS, /* a rank was lost: look often until all others have noticed it */
+    GS_ELASTIC_WAITS, /* a rank was lost: look often until all others have noticed the loss */
     GS_ELASTIC_FAILS  /* no further generation, as a message has said; elastic->lost is to blame */
 } gs_elastic_state;
 
-/* The process of this slot has ended with another status than 0. */
+/* The process of this slot has ended with a status other than 0. */
 void gs_elastic_note_loss(gs_elastic *, const gs_launch_processes *, int slot);
 
 /* Look at all processes; begin the next generation once every process has noticed the loss. */
 gs_elastic_state gs_elastic_look(gs_elastic *, gs_launch_processes *);
 
-/* Append which ranks this generation has lost, and how; "a rank was cut off" if none ended. */
+/* Append which ranks this generation lost, and how; "a rank was cut off" if none has ended. */
 void gs_elastic_append_lost(const gs_elastic *, const gs_launch_processes *, char *text, size_t size);
 
 /* Has any process finished its work (status 0)? */

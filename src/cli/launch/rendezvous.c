@@ -1,5 +1,5 @@
-/* The surroundings of a launch's processes: a folder or store to meet in, a cache for OpenCL's compiler, and the
- * environment that tells each its rank. */
+/* The environment of a launch's processes: a folder or store to meet in, a cache for OpenCL's compiler, and the
+ * variables that tell each process its rank. */
 #include "cli/cli.h"
 #include "cli/launch/launch.h"
 #include "comm/rendezvous/route.h"
@@ -16,11 +16,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const double LINGER = 1; /* s for other nodes to learn why this one has failed */
+static const double LINGER = 1; /* seconds for other nodes to learn why this one failed */
 
 /* Processes that share PoCL's cache of compiled kernels damage each other's files (pocl issue 1480). Therefore each of
- * `size` ranks has its own cache beside the user's, kept for the next run. "": no folder for it; the rank makes a
- * temporary one (gs_cl_choose_cache). */
+ * `size` ranks has its own cache next to the user's, which is kept for the next run. "": there is no folder for it, and
+ * the rank makes a temporary one (gs_cl_choose_cache). */
 static const char *cache_of(int rank, int size, char path[PATH_MAX]) {
     const char *const places[][2] = {{getenv("POCL_CACHE_DIR"), "/"},
                                      {getenv("XDG_CACHE_HOME"), "/gradsum/pocl-"},
@@ -46,7 +46,7 @@ const char *gs_launch_option(const gs_launch *launch, const char *name) {
         if (strcmp(*word, name) == 0 && word[1]) value = word[1];
         if (strncmp(*word, name, length) == 0 && (*word)[length] == '=') value = *word + length + 1;
     }
-    return value; /* the last value counts */
+    return value; /* an option's last value counts */
 }
 
 /* Invalid values are skipped: the ranks report them. */
@@ -59,7 +59,7 @@ double gs_launch_timeout(const gs_launch *launch) {
     return GS_TIMEOUT;
 }
 
-/* A folder of the user, visible to all launchers; the first launcher makes it. */
+/* A folder named by the user and visible to all launchers; the first launcher makes it. */
 static gs_status use_folder(const char *folder, gs_launch_rendezvous *r) {
     if (snprintf(r->where, sizeof r->where, "%s", folder) >= (int)sizeof r->where)
         return gs_fail(GS_E_USAGE, "--meet: the name of the folder is too long");
@@ -68,7 +68,7 @@ static gs_status use_folder(const char *folder, gs_launch_rendezvous *r) {
     return GS_OK;
 }
 
-/* With one node the store must not be reachable from other machines. */
+/* With only one node the store must not be reachable from other machines. */
 static gs_status check_reach(const gs_launch *l, const gs_endpoint *m) {
     const bool here = gs_route_is_local(m->host) || strcmp(m->host, "localhost") == 0;
     if (l->nodes == 1 && !here)

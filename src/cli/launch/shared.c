@@ -13,7 +13,7 @@
 #define NAME "gradsum-launch"
 
 static const double LOOK = 0.005,
-                    MARGIN = 60; /* seconds; more than the launcher takes to decide, beyond time-outs */
+                    MARGIN = 60; /* seconds that the launcher may need to decide, on top of the time-outs */
 
 /* ---- the launcher ---- */
 
@@ -25,7 +25,7 @@ static gs_shared *map(int file) {
 
 gs_status gs_shared_create(bool elastic, gs_shared **out) {
     int file = memfd_create(NAME, 0);
-    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* beyond ulimit -f: no process finds it */
+    if (file >= 0 && ftruncate(file, sizeof(gs_shared)) != 0) { /* exceeds ulimit -f: no process finds it */
         close(file);
         file = -1;
     }
@@ -85,17 +85,17 @@ void gs_shared_begin_generation(gs_shared *s, int size, const int *rank, const c
     s->size = size;
     for (int i = 0; i < GS_LAUNCH_MOST; i++) s->slot[i].rank = rank[i];
     snprintf(s->where, sizeof s->where, "%s", where);
-    atomic_fetch_add(&s->generation, 1); /* last: whoever reads it finds the rest */
+    atomic_fetch_add(&s->generation, 1); /* last: a process that reads it finds the rest complete */
 }
 
 /* ---- a process ---- */
 
 typedef struct membership {
-    gs_shared *shared; /* NULL: no launch has started this process */
+    gs_shared *shared; /* NULL: this process was not started by a launch */
     int file, slot, generation;
 } membership;
 
-/* The launcher's memory, unless the variable is a leftover. */
+/* Maps the launcher's memory, unless the variable is left over from another launch. */
 static membership find_launcher(void) {
     const char *text = getenv(VARIABLE);
     char path[64], target[64] = "";
@@ -117,7 +117,7 @@ static membership *mine(void) {
     return &m;
 }
 
-/* The lock decides which of several equal reports is the first; a killed process releases it. */
+/* The lock decides which of several equal reports is the first; it is released if its holder is killed. */
 bool gs_launch_report_failure(gs_status code, const char *message, bool *said) {
     const membership *m = mine();
     *said = false;

@@ -1,12 +1,12 @@
 /* Memory that a launcher and its processes share: why processes fail and, with --elastic, who continues after a loss.
  *
  *     process                                              launcher
- *     has met all others; has made a step    ->
+ *     has met all others; has done a step    ->
  *     why it fails                           ->            its last line is the diagnosis
  *     has lost a rank, and asks              ->            waits until each process has asked or ended
  *     continues as rank R of N, or ends      <-            the next generation: each rank, and the rendezvous
  *
- * Generations count from 1. The memory is a memfd, so nothing can be left behind.
+ * Generations count from 1. The memory is a memfd, so it cannot be left behind.
  */
 #pragma once
 
@@ -18,14 +18,14 @@
 enum { GS_LAUNCH_MOST = 256, GS_LAUNCH_WHERE = 3010 };
 
 typedef struct gs_launch_report {
-    int slot; /* of the launcher's */
+    int slot; /* the launcher's slot for the process */
     gs_status code;
     char message[1200];
 } gs_launch_report;
 
 typedef struct gs_shared {
     atomic_int generation;
-    atomic_int stepped; /* the last generation that made a step; 0: none */
+    atomic_int stepped; /* the last generation that completed a step; 0: none */
     atomic_int over;    /* there is no further generation */
     atomic_int exact;   /* the run uses --exact, as an asking process reports */
     atomic_int met;     /* all ranks have met */
@@ -34,8 +34,8 @@ typedef struct gs_shared {
     int size;
     char where[GS_LAUNCH_WHERE];
     struct {
-        atomic_int asks; /* the generation that it asks for */
-        int rank;        /* in `generation` */
+        atomic_int asks; /* the generation that the process asks for */
+        int rank;        /* its rank in `generation` */
     } slot[GS_LAUNCH_MOST];
     atomic_int reports;
     gs_launch_report report[GS_LAUNCH_MOST]; /* in order of arrival */
@@ -43,21 +43,21 @@ typedef struct gs_shared {
 
 /* ---- the launcher ---- */
 
-/* The launcher's processes inherit the memory. GS_E_MEMORY. */
+/* Create the memory, which the launcher's processes inherit. GS_E_MEMORY. */
 gs_status gs_shared_create(bool elastic, gs_shared **);
 void gs_shared_free(gs_shared *); /* NULL is allowed */
 
-/* Reset it for another attempt. */
+/* Reset the memory for another attempt. */
 void gs_shared_clear(gs_shared *);
 
-/* Set this process's environment for the process of `slot`. False: no memory. */
+/* Set this process's environment to that of the process in `slot`. False: no memory. */
 bool gs_shared_set_environment(const gs_shared *, int slot);
 
 /* Has the process of this slot reported why it fails? */
 bool gs_shared_has_reported(const gs_shared *, int slot);
 
-/* The first report of a cause; else of a rank that merely lost a peer (GS_E_PEER); else of a rank that was stopped.
- * NULL: there are no reports. */
+/* Returns the first report of a cause; if there is none, that of a rank that only lost a peer (GS_E_PEER); else that of
+ * a rank that was stopped. NULL: there are no reports. */
 const gs_launch_report *gs_shared_cause(const gs_shared *);
 
 /* Has the process of this slot asked for the next generation? */
@@ -66,23 +66,23 @@ bool gs_shared_has_asked(const gs_shared *, int slot);
 /* Begin the next generation. rank[slot] -1: let this process go. where: a folder. */
 void gs_shared_begin_generation(gs_shared *, int size, const int *rank, const char *where);
 
-/* ---- a process; these do nothing in a process that no launch has started ---- */
+/* ---- a process; these functions do nothing in a process that was not started by a launch ---- */
 
-/* Report why this process fails. *said: another process has reported the same, or, if this one was stopped, any reason.
- * False: there is no launcher. */
+/* Report why this process fails. *said: another process has already reported the same reason, or, if this one was
+ * stopped, any reason. False: there is no launcher. */
 bool gs_launch_report_failure(gs_status, const char *message, bool *said);
 
-/* This process has met the ranks of all nodes. */
+/* Record that this process has met the ranks of all nodes. */
 void gs_launch_note_joined(void);
 
-/* Rank 0 has made a step. */
+/* Record that rank 0 has completed a step. */
 void gs_launch_note_step(void);
 
-/* This process's generation of an elastic launch; 0: no elastic launch has started it. */
+/* This process's generation in an elastic launch; 0: it was not started by one. */
 int gs_launch_generation(void);
 
 typedef enum gs_launch_answer { GS_LAUNCH_ENDS, GS_LAUNCH_GOES_ON, GS_LAUNCH_LETS_GO } gs_launch_answer;
 
-/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is its place there; the texts are
- * static. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
+/* This process has lost a rank: wait for the next generation. GS_LAUNCH_GOES_ON: *r is this process's rendezvous in it;
+ * the texts are static. exact: continue with 1, 2, 4 or 8 ranks, as --exact requires. */
 gs_launch_answer gs_launch_next_generation(gs_rendezvous *r, bool exact);

@@ -1,8 +1,8 @@
-# Completion of gradsum for bash: of the commands and options that its help lists.
+# bash completion for gradsum: the commands and options that its help lists.
 
 _gradsum() {
     local word=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]} first=1 i options
-    # What follows "launch ... --", or "help", is a command of its own.
+    # The words after "launch ... --" or "help" are a command, too.
     for ((i = 1; i < COMP_CWORD; i++)); do
         [[ ${COMP_WORDS[i]} == -- || $i$first${COMP_WORDS[i]} == 11help ]] && first=$((i + 1))
     done
@@ -10,10 +10,10 @@ _gradsum() {
         COMPREPLY=($(compgen -W "$("$program" help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))
         return
     fi
-    # With the words so far, because some of them choose the form of a command: "--name VALUE" or "--name" in each line.
+    # Pass the words so far, because some of them change a command's options. Each line: "--name VALUE" or "--name".
     options=$("$program" "${COMP_WORDS[@]:first:COMP_CWORD-first}" --help 2>/dev/null |
         sed -n 's/^  \(-o, \)\{0,1\}\(-[-a-z0-9]* \{0,1\}[^ ]*\).*/\2/p')
-    # After an option that takes a value: a file, for which bash does it best.
+    # After an option that takes a value, complete file names, which bash itself does best.
     if grep -q -e "^${COMP_WORDS[COMP_CWORD - 1]} [^ ]" <<<"$options"; then
         return
     fi

@@ -1,17 +1,17 @@
 #compdef gradsum
-# Completion of gradsum for zsh: of the commands and options that its help lists.
+# zsh completion for gradsum: the commands and options that its help lists.
 
 _gradsum() {
     local first=2 i tab=$'\t' line
     local -a lines described
-    # What follows "launch ... --", or "help", is a command of its own.
+    # The words after "launch ... --" or "help" are a command, too.
     for ((i = 2; i < CURRENT; i++)); do
         [[ $words[i] == -- || $i$first$words[i] == 22help ]] && first=$((i + 1))
     done
     if ((CURRENT == first)); then
         lines=("${(@f)$($words[1] help 2>/dev/null | sed -n "s/^  \([a-z]*\)   *\(.*\)/\1$tab$tab\2/p")}")
     else
-        # With the words so far, because some of them choose the form of a command: name, tab, value, tab, description.
+        # Pass the words so far, because some of them change its options. Lines: name, tab, value, tab, description.
         lines=("${(@f)$($words[1] ${words[first,CURRENT-1]} --help 2>/dev/null |
             sed -n "s/^  \(-o, \)\{0,1\}\(-[-a-z0-9]*\) \{0,1\}\([^ ]*\) *\(.*\)/\2$tab\3$tab\4/p")}")
         # After an option that takes a value.

@@ -1,18 +1,18 @@
 /* Code that runs before the libraries' constructors, and just after them.
  *
- * When OpenBLAS is loaded, it maps a buffer for each of its threads (newer versions: for the program's first thread
- * too); if mmap fails, it retries forever. Under a limit on the address space (ulimit -v, ulimit -d) the program would
- * hang before main(). Therefore this code restarts the program without OpenBLAS's own threads, which are never used
- * (cpu/pool.h). If the libraries are not loaded after some seconds of computing, there was too little memory for one
- * buffer, and a message says so. cpu/openblas_memory.c handles later mappings.
+ * When OpenBLAS is loaded, it maps a buffer for each of its threads (newer versions: also for the program's first
+ * thread); if mmap fails, it retries forever. Under a limit on the address space (ulimit -v, ulimit -d) the program
+ * would therefore hang before main(). This code restarts the program without OpenBLAS's own threads, which are never
+ * used (cpu/pool.h). If the libraries are still not loaded after some seconds of computing, there was too little memory
+ * for even one buffer, and a message says so. cpu/openblas_memory.c handles later mappings.
  *
- * If OpenBLAS cannot start its threads (ulimit -u), it raises SIGINT, as if the user had pressed Ctrl-C. The program
- * then restarts without them too.
+ * If OpenBLAS cannot start its threads (ulimit -u), it raises SIGINT, like Ctrl-C. Then the program restarts, too.
  *
- * UCX, which newer versions of Open MPI load with the program, catches SIGHUP, which would then no longer end the
- * program, and would hide nohup. Therefore the signals are restored.
+ * UCX, which newer versions of Open MPI load with the program, installs a SIGHUP handler. SIGHUP would then no longer
+ * end the program, and we could not tell that nohup had set it to be ignored. Therefore the signals' original handling
+ * is restored.
  *
- * Sanitizers are not ready that early, and need more address space than any limit allows: they are left alone. */
+ * With sanitizers none of this happens: they are not ready that early, and exceed any limit on the address space. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@
 #endif
 
 #ifndef SANITIZED
-enum { SECONDS = 2 /* of CPU time; the libraries need 0.05 */ };
+enum { SECONDS = 2 /* of CPU time; loading the libraries takes 0.05 */ };
 
 static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM}; /* SIGINT: see interrupted() */
 enum { SIGNALS = sizeof signals / sizeof *signals };
@@ -46,7 +46,7 @@ static void give_up(int signal_number) {
     _exit(1);
 }
 
-/* The option of ulimit that limits memory, and *bytes; NULL: no limit. */
+/* Returns the ulimit option that limits memory, and sets *bytes; NULL: there is no limit. */
 static const char *limit_of_memory(unsigned long long *bytes) {
     struct rlimit limit;
     const int kinds[] = {RLIMIT_AS, RLIMIT_DATA};
@@ -58,12 +58,12 @@ static const char *limit_of_memory(unsigned long long *bytes) {
     return NULL;
 }
 
-/* Returns if the restart is not needed or impossible. getenv and setenv do not work yet. */
+/* Returns only if a restart is unnecessary or impossible. getenv and setenv do not work yet. */
 static void start_without_threads(char **argv, char **environment) {
     static char name[] = "OPENBLAS_NUM_THREADS=", one[] = "OPENBLAS_NUM_THREADS=1";
     size_t count = 0;
     while (environment[count]) {
-        if (strcmp(environment[count], one) == 0) return; /* this is the second start */
+        if (strcmp(environment[count], one) == 0) return; /* this is already the second start */
         count++;
     }
     char **changed =
@@ -79,7 +79,7 @@ static void start_without_threads(char **argv, char **environment) {
 
 static char **our_argv, **our_environment;
 
-/* SIGINT while libraries load. If this process sent it, it is OpenBLAS's; others act as before. */
+/* Handles SIGINT while libraries load. If this process sent it, OpenBLAS raised it; any other SIGINT acts as before. */
 static void interrupted(int number, siginfo_t *info, void *context) {
     (void)context;
     const struct sigaction *was = &before[1];
@@ -126,7 +126,7 @@ static void before_libraries(int argc, char **argv, char **environment) {
 __attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **,
                                                                             char **) = before_libraries;
 
-/* The program's constructors run after those of all libraries. A C library other than glibc may not have called
+/* The program's constructors run after those of all libraries. A C library other than glibc may not call
  * before_libraries. */
 __attribute__((constructor)) static void after_libraries(void) {
     if (!begun) return;

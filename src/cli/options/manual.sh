@@ -1,5 +1,5 @@
 #!/bin/sh
-# manual.sh PROGRAM FOLDER: the pages for man, of the program and of each command, with the text of their --help.
+# manual.sh PROGRAM FOLDER: writes man pages for the program and for each command, from the text of their --help.
 set -eu
 program=$1 folder=$2
 date=$(sed -n 's/.*GRADSUM_DATE "\(.*\)".*/\1/p' "$(dirname "$0")/../../core/version.h")

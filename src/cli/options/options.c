@@ -12,7 +12,7 @@
 
 /* ---- names ---- */
 
-/* "-e": name the options that begin with this letter, as many as fit. */
+/* "-e": suggest the options that begin with this letter, as many as fit. */
 static gs_status unknown_letter(const gs_option *options, const char *name) {
     char list[160] = "";
     for (const gs_option *o = options; o->name; o++)
@@ -43,13 +43,13 @@ static const gs_option *option_named(const gs_option *options, const char *name)
     return NULL;
 }
 
-/* Refuse "-zero" and "---zero": gs_option_is_given and launch search a command line for "--zero". */
+/* Reject "-zero" and "---zero": gs_option_is_given and launch search a command line for exactly "--zero". */
 static gs_status wrong_dashes(const gs_option *o, const char *word) {
     return gs_fail(GS_E_USAGE, "unknown option %.*s; did you mean %s%s?", (int)strcspn(word, "="), word,
                    gs_option_dashes(o), o->name);
 }
 
-/* "-n3": the option n; NULL: no such option, or no number. */
+/* "-n3": returns the option n; NULL: no such option, or no number follows. */
 static const gs_option *letter_with_number(const gs_option *options, const char *word) {
     if (word[0] != '-' || word[1] == '-' || !isdigit((unsigned char)word[2])) return NULL;
     for (const gs_option *o = options; o->name; o++)
@@ -57,7 +57,7 @@ static const gs_option *letter_with_number(const gs_option *options, const char 
     return NULL;
 }
 
-/* With --help nothing is parsed, so that help shows the defaults. A word after it is an error: --help sync. */
+/* With --help nothing is parsed, so the help shows the defaults. A word after --help is an error: `--help sync`. */
 static gs_status look_for_help(int argc, char **argv, bool *help) {
     *help = false;
     for (int i = 1; i < argc && !*help; i++) {
@@ -69,7 +69,7 @@ static gs_status look_for_help(int argc, char **argv, bool *help) {
     return GS_OK;
 }
 
-/* Refuse two names of one setting, such as --device and --devices. */
+/* Reject two names of the same setting, such as --device and --devices. */
 static gs_status check_given(const gs_option *options, const bool *given) {
     for (size_t i = 0; options[i].name; i++)
         for (size_t j = 0; j < i; j++)
@@ -79,7 +79,7 @@ static gs_status check_given(const gs_option *options, const bool *given) {
     return GS_OK;
 }
 
-/* The value was forgotten, as in --save --json. */
+/* The user forgot the value, as in `--save --json`. */
 static gs_status option_as_value(const gs_option *o, const char *word) {
     const char *dashes = gs_option_dashes(o);
     return gs_fail(GS_E_USAGE,
@@ -147,7 +147,7 @@ static const char *text_of(const gs_option *options, const char *name) {
     return o && o->kind == GS_OPTION_TEXT ? *(const char *const *)o->value : NULL;
 }
 
-/* Beyond the checks of targets (io/file.h): no output may replace the input data, and folders need names. */
+/* Beyond the general checks of outputs (io/file.h): no output may overwrite the input data, and folders need names. */
 static gs_status check_outputs(const gs_option *options) {
     static const char *const outputs[] = {"out", "report", "save"}, text[] = "text:";
     static const char *const folders[] = {"log", "digest", "checkpoint"};
@@ -169,11 +169,11 @@ static gs_status check_outputs(const gs_option *options) {
     return GS_OK;
 }
 
-/* ---- --help: the options as text, with the table's values as defaults ---- */
+/* ---- --help: prints the options, with the values in the table as defaults ---- */
 
 enum { MARGIN = 25 };
 
-/* An option's default: the text of its present value; "" if it is off or has no default. `text` is a buffer. */
+/* An option's default: its present value as text; "" if it is off or has no default. `text` is a buffer. */
 static const char *default_of(const gs_option *o, char *text, size_t size) {
     if (o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_CHANNELS || o->kind == GS_OPTION_SLOW ||
         o->kind == GS_OPTION_AUGMENT || o->kind == GS_OPTION_SEGMENTS || o->kind == GS_OPTION_JITTER ||
@@ -182,7 +182,7 @@ static const char *default_of(const gs_option *o, char *text, size_t size) {
         return "";
     if (gs_option_is_number(o->kind)) {
         double value = gs_option_number(o->kind, o->value);
-        /* out of range: off, or determined later */
+        /* out of range: the option is off, or its value is determined later */
         if (!(value >= o->min && value <= o->max)) return "";
     }
     return gs_option_text(o->kind, o->value, text, size);
@@ -209,7 +209,7 @@ void gs_options_help(const gs_help *h, const gs_option *options) {
     if (h->more) h->more();
 }
 
-/* ---- the two together ---- */
+/* ---- parsing and help together ---- */
 
 bool gs_options_taken(const gs_option *options, const gs_help *h, int argc, char **argv, int *words,
                       int *exit_status) {
@@ -236,8 +236,8 @@ int gs_exit_status(const char *command, gs_status status) {
     fflush(stdout);
     gs_show_activity(NULL, 0, NULL);
     snprintf(sentence, sizeof sentence, "gradsum %s: %s", command, why);
-    const bool stopped = status == GS_E_INTERRUPTED;                        /* because another has failed */
-    if (!(said && (usage || stopped))) gs_print_sentence(stderr, sentence); /* once, not by each process */
+    const bool stopped = status == GS_E_INTERRUPTED;                        /* another rank has failed */
+    if (!(said && (usage || stopped))) gs_print_sentence(stderr, sentence); /* only one process prints it */
     bool awaited = strcmp(command, "train") == 0 || strcmp(command, "eval") == 0;
     gs_rendezvous r;
     if (awaited && gs_rendezvous_from_environment(&r) == GS_OK && (!told || r.nodes > 1))

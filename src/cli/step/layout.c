@@ -1,6 +1,6 @@
-/* A real step of a run whose workers share the model: `gradsum step --pipeline 2`, `--zero 3`, `--tensor 2`, with the
- * options of train. The run makes a few steps and traces the last one (train/timeline.h), which is shown in 80 columns,
- * as JSON, or as a page (src/page/layout.js).
+/* Shows a real step of a run whose workers share the model: `gradsum step --pipeline 2`, `--zero 3`, `--tensor 2`, with
+ * the options of train. The run takes a few steps and traces the last one (train/timeline.h), which is shown in 80
+ * columns, as JSON, or as a page (src/page/layout.js).
  */
 #include "cli/cli.h"
 #include "cli/step/step.h"
@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is shown of a layout: the first of these that it contains. */
+/* What to show of a layout: the first of these kinds that it contains. */
 typedef enum kind { PIPELINE, TENSOR, ZERO } kind;
 
 typedef struct traced {
-    gs_settings settings; /* settled */
+    gs_settings settings; /* settled: every option has its final value */
     kind kind;
     gs_layout layout;
     char name[GS_LAYOUT_TEXT]; /* "pp2" */
@@ -31,14 +31,14 @@ typedef struct traced {
     gs_memory_plan memory;
     gs_model *plan;         /* the whole model */
     gs_model *divided;      /* with tp: the model whose layers have tensor roles; else NULL */
-    gs_layer **layer;       /* [number] of the trained model */
-    gs_rank_timeline *part; /* [workers] */
+    gs_layer **layer;       /* indexed by the layer's number in the trained model */
+    gs_rank_timeline *part; /* indexed by worker */
     bool whole;             /* no span was lost */
     gs_result result;
     double start, end; /* of the traced step, over all workers */
 } traced;
 
-/* A worker's next span of one kind after `s` (NULL: its first one); index -1: any. NULL: there are no more. */
+/* A worker's next span of one kind after `s` (NULL: its first span); index -1: any. Returns NULL if there is none. */
 static const gs_span *next_span(const gs_rank_timeline *p, const gs_span *s, gs_span_kind kind, int index) {
     for (s = s ? s + 1 : p->span; s < p->span + p->count; s++)
         if (s->kind == (int32_t)kind && (index < 0 || s->index == index)) return s;
@@ -47,7 +47,7 @@ static const gs_span *next_span(const gs_rank_timeline *p, const gs_span *s, gs_
 
 /* ---- the run ---- */
 
-/* Called once, in the thread of worker 0. */
+/* Called once, in worker 0's thread. */
 static void on_timeline(void *context, const gs_rank_timeline *parts, int workers) {
     traced *l = context;
     l->part = calloc((size_t)workers, sizeof *l->part);
@@ -96,7 +96,7 @@ static gs_status find_kind(traced *l) {
                                "--pipeline P, --tensor T, --zero 1 to 3, or a --layout with one of them");
 }
 
-/* Widen *from .. *to to contain all workers' spans of this kind and index (-1: any). */
+/* Widen *from .. *to to contain all workers' spans of this kind and index (-1: any index). */
 static void widen(const traced *l, gs_span_kind kind, int index, double *from, double *to) {
     for (int r = 0; r < l->workers; r++)
         for (const gs_span *s = NULL; (s = next_span(&l->part[r], s, kind, index));) {
@@ -105,8 +105,8 @@ static void widen(const traced *l, gs_span_kind kind, int index, double *from, d
         }
 }
 
-/* Run the steps of settled `settings`, as train does, and keep the trace of the last. Free *l in any case. Fails as
- * gs_train does; GS_E_USAGE: every worker holds the whole model. */
+/* Run the steps of the settled `settings`, as train does, and keep the trace of the last one. Free *l even after a
+ * failure. Fails like gs_train; GS_E_USAGE: every worker holds the whole model. */
 static gs_status create(const gs_settings *settings, int workers, traced *l) {
     *l = (traced){.settings = *settings, .workers = workers};
     l->layout = gs_layout_of(&l->settings, workers);
@@ -114,7 +114,7 @@ static gs_status create(const gs_settings *settings, int workers, traced *l) {
     l->settings.layout = gs_layout_text(&l->layout, l->name);
     GS_TRY(gs_layout_settled(&l->settings, workers, &l->memory, &l->plan));
     GS_TRY(run(l));
-    if (!l->settings.model) l->settings.model = l->memory.settings.model; /* the usual one, or --load's */
+    if (!l->settings.model) l->settings.model = l->memory.settings.model; /* the default, or --load's */
     GS_TRY(name_layers(l));
     l->start = INFINITY;
     l->end = -INFINITY;
@@ -131,16 +131,16 @@ static void free_layout(traced *l) {
     free(l->layer);
 }
 
-/* ---- counts of the step, beside the formulas ---- */
+/* ---- the step's counts, compared with the formulas ---- */
 
 static const double MB = 1e6;
 
-/* Counts of the step beside their formulas: {head: [text], rows: [[text]], sentences: [text]}. */
+/* Counts of the step next to their formulas: {head: [text], rows: [[text]], sentences: [text]}. */
 typedef struct facts {
     cJSON *head, *rows, *sentences;
-    /* The bubble as a share of a pipeline's time; else the bytes that worker 0 sent. */
+    /* A pipeline's bubble as a share of its time; for other layouts, the bytes that worker 0 sent. */
     double measured, formula;
-    const gs_bubble *bubble; /* a pipeline's bubble by cause; else NULL */
+    const gs_bubble *bubble; /* a pipeline's bubble by cause; for other layouts NULL */
 } facts;
 
 /* Append a cell to a row. */
@@ -159,7 +159,7 @@ static cJSON *new_row(facts *f) {
     return row;
 }
 
-/* A worker's spans of one kind: their number, seconds and bytes. */
+/* The number, seconds and bytes of a worker's spans of one kind. */
 typedef struct sum {
     int count;
     double seconds, bytes;
@@ -175,7 +175,7 @@ static sum sum_of(const traced *l, int rank, gs_span_kind kind) {
     return all;
 }
 
-/* The layers of the outermost sequence that hold parameters first .. first + count - 1: "1", "2-4". */
+/* The layers of the outermost sequence that hold parameters first .. first + count - 1, as text: "1" or "2-4". */
 static void children_of(const traced *l, uint64_t first, uint64_t count, char *text, size_t size) {
     const gs_model *m = l->divided ? l->divided : l->plan;
     const gs_layer *net = m->net;
@@ -194,7 +194,7 @@ static void children_of(const traced *l, uint64_t first, uint64_t count, char *t
 
 enum { PLACE = 32 };
 
-/* A worker's coordinates: "3, stage 1"; with replicas or parts "3, s1 r0 p1" (stage, replica, part). */
+/* A worker's coordinates: "3, stage 1", or with replicas or parts "3, s1 r0 p1" (stage, replica, part). */
 static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     const gs_coordinates coordinates = gs_coordinates_of(l, rank);
     const bool alone = l->dp == 1 && l->tp == 1;
@@ -204,7 +204,7 @@ static const char *place_text(const gs_layout *l, int rank, char text[PLACE]) {
     return text;
 }
 
-/* The tokens of a sequence; part r of a group holds *each tokens, from r * *each on. 0: without --sequence. */
+/* The tokens of a sequence. Part r of a group holds *each tokens from r * *each on. Returns 0 without --sequence. */
 static int tokens_of(const traced *l, int *each) {
     const int layers = l->divided ? (int)gs_layer_count(l->divided->net) : 0;
     for (int i = 0; i < layers; i++)
@@ -223,12 +223,12 @@ static void say_tokens(const traced *l, facts *f) {
         gs_append(text, sizeof text, "%spart %d has %d to %d", r > 0 ? ", " : "", r, r * each,
                   (r + 1) * each - 1);
     cell(f->sentences, "Outside of pairs a worker has some of the %d tokens of each sequence: %s%s.", tokens,
-         text, parts > NAMED ? ", and so on" : ""); /* of each part, up to NAMED */
+         text, parts > NAMED ? ", and so on" : ""); /* lists each part, up to NAMED parts */
 }
 
 /* ---- pipelines ---- */
 
-/* From the first forward to the last backward of all stages: the time that the formula describes. */
+/* The time from the first forward to the last backward of all stages, which is the time that the formula describes. */
 static double time_of_pipeline(const traced *l) {
     double from = INFINITY, to = -INFINITY;
     widen(l, GS_SPAN_STAGE_FORWARD, -1, &from, &to);
@@ -236,7 +236,7 @@ static double time_of_pipeline(const traced *l) {
     return to > from ? to - from : 0;
 }
 
-/* Runs of layers in each stage. */
+/* The number of layer runs (chunks) per stage. */
 static int chunks_of(const traced *l) {
     int most = 0;
     for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_STAGE_FORWARD, -1));)
@@ -244,7 +244,7 @@ static int chunks_of(const traced *l) {
     return most + 1;
 }
 
-/* micro: forward passes of a stage. */
+/* micro: the number of forward passes of a stage. */
 static void say_bubble(const traced *l, facts *f, int micro) {
     const gs_bubble *b = &l->result.bubble_last;
     const int chunks = chunks_of(l);
@@ -265,7 +265,7 @@ static void say_bubble(const traced *l, facts *f, int micro) {
 }
 
 static void pipeline(const traced *l, facts *f) {
-    const bool groups = l->layout.tp > 1; /* their sums send bytes too */
+    const bool groups = l->layout.tp > 1; /* the all-reduces of the groups send bytes, too */
     static const char *const words[] = {"worker",   "layers",  "forward ms",  "backward ms",
                                         "waits ms", "sends B", "group sums B"};
     const double all = time_of_pipeline(l);
@@ -324,13 +324,13 @@ static void zero(const traced *l, facts *f) {
 
 /* ---- tensor parallelism ---- */
 
-/* Collectives of worker 0's group, with the bytes that it sends. */
+/* Collectives of worker 0's group: how many, and the bytes that they send. */
 typedef struct group_sums {
     int sums, gathers;
     double floats, bytes, formula;
 } group_sums;
 
-/* Within the spans of a pair of layers, in forward and backward. */
+/* Counts only spans within those of a pair of layers, in forward and backward. */
 static group_sums sums_of_pair(const traced *l, int columns, int rows) {
     group_sums all = {0};
     const gs_rank_timeline *p = &l->part[0];
@@ -421,7 +421,7 @@ static void tensor(const traced *l, facts *f) {
 
 enum { LABEL = 12, WIDTH = 66 };
 
-/* A line of the picture: one character for each of WIDTH equal parts of the time from..to. */
+/* A line of the picture: each character stands for one of WIDTH equal parts of the time from..to. */
 typedef struct line {
     double from, to;
     char text[WIDTH + 1];
@@ -433,13 +433,13 @@ static line line_of(double from, double to, char with) {
     return l;
 }
 
-/* The cell that contains a moment. */
+/* The index of the cell that contains a point in time. */
 static int cell_of(const line *l, double at) {
     const double part = (at - l->from) / (l->to > l->from ? l->to - l->from : 1);
     return part <= 0 ? 0 : part >= 1 ? WIDTH - 1 : (int)(part * WIDTH);
 }
 
-/* Paint at least one cell, so that every span is seen; `mark`, unless 0, goes into the first one. */
+/* Paint at least one cell, so that every span is visible; `mark`, unless 0, goes into the first cell. */
 static void paint(line *l, double start, double end, char with, char mark) {
     if (end < l->from || start > l->to) return;
     const int first = cell_of(l, start), behind = cell_of(l, end), last = behind > first ? behind - 1 : first;
@@ -484,7 +484,7 @@ static void show_pipeline(const traced *s) {
         char label[PLACE];
         const gs_rank_timeline *p = &s->part[r];
         double computed = s->start;
-        const gs_span *t = NULL; /* spans are painted by kind: in a shared cell backward hides forward */
+        const gs_span *t = NULL; /* painted by kind: in a shared cell, backward hides forward */
         paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_DATA, 'l');
         paint_spans(&l, p, GS_SPAN_PHASE, GS_PHASE_UPDATE, 'u');
         while ((t = next_span(p, t, GS_SPAN_STAGE_BACKWARD, -1))) computed = fmax(computed, t->end);
@@ -500,7 +500,7 @@ static void show_pipeline(const traced *s) {
 
 /* ---- ZeRO ---- */
 
-/* All that a worker does with a unit; later paint hides earlier paint. */
+/* Paint everything that a worker does with one unit; later paint hides earlier paint. */
 static line line_of_unit(const traced *s, const gs_rank_timeline *p, int unit) {
     line l = line_of(s->start, s->end, s->layout.zero > 2 ? '.' : ' ');
     paint_spans(&l, p, GS_SPAN_UNIT_GRADIENTS, unit, '%');
@@ -518,7 +518,7 @@ static const gs_span *first_of_unit(const gs_rank_timeline *p, int unit) {
 static line line_of_phases(const traced *s, const gs_rank_timeline *p) {
     static const char marks[GS_PHASES] = {'l', '>', '<', 's', 'u'};
     line l = line_of(s->start, s->end, '.');
-    bool updated = false; /* then all-gathers follow */
+    bool updated = false; /* after the update, a sync is an all-gather */
     for (const gs_span *t = NULL; (t = next_span(p, t, GS_SPAN_PHASE, -1));) {
         paint(&l, t->start, t->end,
               updated && t->index == GS_PHASE_SYNC && s->layout.zero < 3 ? 'g' : marks[t->index], 0);
@@ -557,7 +557,7 @@ static void show_zero(const traced *s) {
 static void paint_layers(const traced *s, const gs_rank_timeline *p, line *l) {
     static const char marks[] = "=cirwwt", acts[] = "+gs"; /* of gs_tensor_role, gs_tensor_collective */
     for (size_t i = 0; i < gs_layer_count(s->divided->net); i++) {
-        if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell backward hides forward */
+        if (s->layer[i]->children > 0) continue; /* by kind: in a shared cell, backward hides forward */
         paint_spans(l, p, GS_SPAN_FORWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
         paint_spans(l, p, GS_SPAN_BACKWARD_LAYER, (int)i, marks[gs_tensor_role_of(s->layer[i])]);
     }
@@ -602,7 +602,7 @@ static void show_tensor(const traced *s) {
     }
 }
 
-/* ---- the kinds ---- */
+/* ---- choosing by kind ---- */
 
 static const struct {
     const char *name;
@@ -618,7 +618,7 @@ static facts facts_of(const traced *l) {
     return all;
 }
 
-/* Columns as wide as their widest cell, two blanks apart; numbers are right-aligned. */
+/* Columns are as wide as their widest cell and separated by two blanks; numbers are right-aligned. */
 static void print_table(facts *f) {
     enum { COLUMNS = 8 };
     int width[COLUMNS] = {0};
@@ -660,7 +660,7 @@ static void print_all(const traced *s) {
 
 /* ---- as JSON, and as a page ---- */
 
-/* Microseconds from the start of the step, rounded to tenths. */
+/* Microseconds since the start of the step, rounded to tenths. */
 static cJSON *time_of(const traced *l, double at) {
     return cJSON_CreateNumber(round(1e7 * (at - l->start)) / 10);
 }
@@ -709,7 +709,7 @@ static void add_workers(cJSON *o, const traced *l) {
     }
 }
 
-/* The layers of each unit, by number. */
+/* Add the numbers of each unit's layers. */
 static void add_units(cJSON *o, const traced *l) {
     cJSON *units = cJSON_AddArrayToObject(o, "units");
     for (const gs_span *s = NULL; (s = next_span(&l->part[0], s, GS_SPAN_UNIT_REDUCE, -1));) {
@@ -735,7 +735,7 @@ static void add_facts(cJSON *o, const traced *l) {
 static cJSON *json_of_layout(const traced *l) {
     const char *const schedule = l->settings.pipeline_schedule ? l->settings.pipeline_schedule : "1f1b";
     const gs_pipeline_schedule *const *named = gs_pipeline_schedules();
-    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* the run has read it */
+    while (strncmp((*named)->name, schedule, strcspn(schedule, ":")) != 0) named++; /* a valid name */
     cJSON *o = GS_JSON_OBJECT(
         GS_FIELD("kind", kinds[l->kind].name), GS_FIELD("layout", l->name),
         GS_FIELD("model", gs_model_named(l->settings.model) ? l->settings.model : "a model of your own"),
@@ -767,11 +767,11 @@ static gs_status write_page(const traced *l, const char *path) {
 
 /* ---- the command ---- */
 
-enum { WORKERS_MOST = 64 }; /* a row for each in the table */
+enum { WORKERS_MOST = 64 }; /* the table has a row for each */
 
 typedef struct wish {
     gs_settings settings;
-    int workers; /* 0: the number that the layout needs */
+    int workers; /* 0: as many as the layout needs */
     const char *out;
     bool json;
 } wish;
@@ -783,8 +783,8 @@ bool gs_step_is_of_layout(int argc, char **argv) {
     return false;
 }
 
-/* Defaults of options that are not given: a text for a language model, and a batch that takes a moment. In a pipeline
- * --accumulate sets the number of micro-batches. */
+/* Set defaults for options that are not given: text data for a language model, and a batch large enough to measure. In
+ * a pipeline --accumulate sets the number of micro-batches. */
 static void fill_in(wish *w, int argc, char **argv) {
     gs_settings *s = &w->settings;
     if (!gs_option_is_given("data", argc, argv) && s->model && gs_model_is_language(s->model))
@@ -797,8 +797,8 @@ static void fill_in(wish *w, int argc, char **argv) {
     }
 }
 
-/* The workers with which a settled layout is shown: `given`; else the number of devices; else what the layout needs, 2
- * for ZeRO alone. */
+/* The number of workers with which a settled layout is shown: `given`, else the number of devices, else what the layout
+ * needs; 2 for ZeRO alone. */
 static int workers_of(const gs_settings *s, int given) {
     const int named = gs_devices_count(s->devices), stages = s->pipeline > 1 ? s->pipeline : 1,
               parts = s->tensor > 1 ? s->tensor : 1;

@@ -1,9 +1,9 @@
-/* The page of `gradsum step -o`: the record of every scheme that can be watched shows whose gradients each sum
- * contains, and when; the values are sums of these workers' gradients in a real step.
+/* The page of `gradsum step -o`. For every scheme that can be watched it shows whose gradients each sum contains, and
+ * when; the values shown are sums of those workers' gradients in a real step.
  *
- * The data for the page's scripts (src/page/step_record.js), in a short form because they are many:
+ * The data for the page's scripts (src/page/step_record.js), in a short form, because there are many:
  *
- *     rows      [norm, min, max, [some values], [bars]]             the content of a chunk; cells refer to row numbers
+ *     rows      [norm, min, max, [some values], [bars]]             the contents of a chunk; cells give row numbers
  *     schemes   bounds    chunk c is bounds[c] .. bounds[c + 1] - 1
  *               start     [worker][chunk] = [workers in it, as bits; row]
  *               messages  [round, from, to, first chunk, [row of each chunk]], in the order of sending
@@ -25,14 +25,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each worker's gradient in the first step of `gradsum train` with these settings, before the sum. */
+/* Each worker's gradient, before it is summed, in the first step of `gradsum train` with these settings. */
 typedef struct gradients {
     const gs_settings *settings;
-    gs_dataset *set; /* while they are computed */
-    gs_model *model; /* its parameters are the elements, then its state and GS_STATS floats */
+    gs_dataset *set; /* only while the gradients are computed */
+    gs_model *model; /* its elements: the parameters, then the state and GS_STATS floats */
     int workers;
-    size_t size;                      /* floats of one gradient */
-    float *gradient[GS_STEP_WORKERS]; /* of worker r */
+    size_t size;                      /* floats per gradient */
+    float *gradient[GS_STEP_WORKERS]; /* indexed by worker */
 } gradients;
 
 static gs_status check_sizes(gradients *g) {
@@ -49,7 +49,7 @@ static gs_status check_sizes(gradients *g) {
     return gs_dataset_check_labels(g->set, (int)gs_shape_size(g->model->out));
 }
 
-/* A worker of the run, up to the sum (train/step.c). */
+/* Does what a worker of a run does, up to the sum (train/step.c). */
 static gs_status of_worker(void *context, int rank, gs_comm **comm) {
     gradients *g = context;
     const size_t bytes = g->size * sizeof(float);
@@ -70,7 +70,7 @@ static void free_gradients(gradients *g) {
     *g = (gradients){0};
 }
 
-/* On failure *out is empty. */
+/* After a failure *out is empty. */
 static gs_status make_gradients(const gs_settings *settings, int workers, gradients *out) {
     *out = (gradients){.settings = settings, .workers = workers};
     gs_status status = gs_load_set(settings, GS_TRAIN, &out->set);
@@ -86,16 +86,16 @@ static gs_status make_gradients(const gs_settings *settings, int workers, gradie
 
 typedef struct page {
     const gradients *gradients;
-    gs_step_part *row; /* the values of these workers' sum, in these elements */
+    gs_step_part *row; /* the values of these workers' sum in these elements */
     int rows;
     size_t room;
 } page;
 
-enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars of a whole gradient, and of a chunk */
+enum { BARS = 48, LEAST_BARS = 3, SOME = 5 }; /* bars of a whole gradient; of a chunk, at least */
 
 /* ---- numbers ---- */
 
-/* With 4 digits. */
+/* Rounded to 4 digits. */
 static cJSON *number(double x) {
     return gs_json_rounded(x, 4);
 }
@@ -105,7 +105,7 @@ static cJSON *number(double x) {
 
 /* ---- rows ---- */
 
-/* The number of a row, added if it is new; -1: no memory. */
+/* The number of a row, which is added if it is new; -1: no memory. */
 static int row_of(page *p, const gs_step_part *x) {
     for (int i = 0; i < p->rows; i++)
         if (p->row[i].first == x->first && p->row[i].count == x->count && p->row[i].workers == x->workers)
@@ -115,8 +115,8 @@ static int row_of(page *p, const gs_step_part *x) {
     return p->rows++;
 }
 
-/* [norm, min, max, [the first value, the last, and some between], [bars]] of x[0 .. count - 1]. Bars are means of equal
- * parts, which add up as gradients do. */
+/* [norm, min, max, [the first value, some between, and the last], [bars]] of x[0 .. count - 1]. Each bar is the mean of
+ * an equal part, so bars add up as gradients do. */
 static cJSON *values_of(const float *x, size_t count, int bars) {
     const size_t shown = count < SOME ? count : SOME;
     cJSON *some = cJSON_CreateArray(), *means = cJSON_CreateArray();
@@ -164,7 +164,7 @@ static gs_status record(const page *p, const gs_sync_scheme *scheme, gs_step_rec
     return gs_fail(GS_E_SHAPE, "%s is wrong: not every worker has the sum of all", scheme->name);
 }
 
-/* An event's content of one chunk. */
+/* The part of an event that holds one chunk. */
 static gs_step_part chunk_of(const gs_step_record *t, const gs_step_event *e, int chunk) {
     const size_t first = t->bounds[chunk];
     return (gs_step_part){first, t->bounds[chunk + 1] - first, gs_step_part_at(e, first)->workers};
@@ -183,7 +183,7 @@ static void add_message(page *p, cJSON *messages, const gs_step_record *t, const
     cJSON_AddItemToArray(messages, m);
 }
 
-/* First every sender's first message, then the second ones: messages that could travel at the same time. */
+/* Add every sender's first message, then their second messages, and so on: these could travel at the same time. */
 static void add_messages(page *p, cJSON *messages, const gs_step_record *t) {
     int left = 0;
     for (int i = 0; i < t->count; i++) left += t->events[i].to >= 0;
@@ -243,7 +243,7 @@ static void add_scheme(page *p, cJSON *schemes, const gs_step_record *t) {
 
 /* ---- all ---- */
 
-/* Only schemes made of our own messages can be watched. */
+/* Only schemes built from our own messages can be watched. */
 static bool can_be_watched(const gs_sync_scheme *s) {
     return s->cost != NULL;
 }

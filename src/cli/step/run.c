@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The events of one worker's thread; threads share no list. */
+/* The events of one worker, recorded in its own thread; threads share no list. */
 typedef struct worker {
     gs_step_record *step;
     float *data;
@@ -14,7 +14,7 @@ typedef struct worker {
     gs_step_event *events;
     int count;
     size_t room;
-    int sent; /* messages */
+    int sent; /* messages sent so far */
     gs_status status;
 } worker;
 
@@ -25,7 +25,7 @@ static int compare_sizes(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Cut the array wherever a message or a part begins or ends. */
+/* Cut the array wherever a message or a part of a sum begins or ends. */
 static gs_status find_chunks(gs_step_record *s) {
     size_t room = 1, used = 0, unique = 0;
     for (int i = 0; i < s->count; i++) room += (size_t)s->events[i].count + 1;
@@ -58,12 +58,12 @@ const gs_step_part *gs_step_part_at(const gs_step_event *e, size_t element) {
 
 /* ---- recording ---- */
 
-/* A value that is not a sum of 2^r comes from a wrong scheme; its bits are shown. */
+/* A value that is not a sum of some 2^r comes from a faulty scheme: return the bits of its integer part, or 0. */
 static uint32_t workers_in(float value) {
     return value >= 0 && value < (float)(1 << GS_STEP_WORKERS) ? (uint32_t)value : 0;
 }
 
-/* Cut data into parts of equal elements; returns their number. parts NULL: only count. */
+/* Cut data into parts of equal elements and return the number of parts. parts may be NULL, to only count them. */
 static int cut(const float *data, size_t first, size_t count, gs_step_part *parts) {
     int n = 0;
     for (size_t i = 0; i < count; i++) {
@@ -77,7 +77,7 @@ static int cut(const float *data, size_t first, size_t count, gs_step_part *part
     return n;
 }
 
-/* Does nothing after a failure, which w->status holds. */
+/* Does nothing once an event has failed; w->status holds the failure. */
 static void record(worker *w, int round, int from, int to, size_t first, size_t count, const float *data) {
     if (w->status != GS_OK) return;
     gs_step_event e = {.round = round, .from = from, .to = to, .place = w->sent};
@@ -117,7 +117,7 @@ static gs_status work(void *workers, int me, gs_comm **comm) {
     return w->status;
 }
 
-/* ---- one list of all events ---- */
+/* ---- merging all events into one list ---- */
 
 static int compare_events(const void *a, const void *b) {
     const gs_step_event *x = a, *y = b;
@@ -145,7 +145,7 @@ static gs_status gather(gs_step_record *step, worker *workers) {
         step->counted[i] = w->sync->counted;
         memcpy(step->events + step->count, w->events, (size_t)w->count * sizeof *w->events);
         step->count += w->count;
-        w->count = 0; /* the step owns them */
+        w->count = 0; /* the step owns them now */
     }
     qsort(step->events, (size_t)step->count, sizeof *step->events, compare_events);
     return GS_OK;

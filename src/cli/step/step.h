@@ -1,10 +1,10 @@
 /* One synchronisation, recorded and shown: `gradsum step`.
  *
- * Worker r begins with 2^r in every element, so each sum shows which gradients it contains: 5 = 2^0 + 2^2 is the sum of
- * workers 0 and 2. The record sees only the messages that a scheme really sends.
+ * Worker r starts with 2^r in every element, so each sum shows which gradients it contains: 5 = 2^0 + 2^2 is the sum of
+ * workers 0 and 2. The record contains only messages that a scheme actually sends.
  *
  *     run.c        runs a scheme over threads, records it, and finds the chunks into which it cuts the array
- *     page.c       a page (-o) of all schemes, with the gradients of a model's real step
+ *     page.c       a page (-o) of all schemes, with the gradients from a real step of a model
  *     layout.c     a step of a pipeline, of ZeRO or of tensor parallelism
  */
 #pragma once
@@ -16,43 +16,43 @@ enum { GS_STEP_WORKERS = 16, GS_STEP_FLOATS = 1000000, GS_STEP_PAGE_FLOATS = 100
 
 /* ---- run.c ---- */
 
-/* Elements first .. first + count - 1 hold the sum of these workers' gradients: bit r for worker r. */
+/* Elements first .. first + count - 1 hold the sum of these workers' gradients; bit r stands for worker r. */
 typedef struct gs_step_part {
     size_t first, count;
     uint32_t workers;
 } gs_step_part;
 
-/* A message, or a worker's array after a round: parts[0 .. count-1], in order and without a gap. */
+/* A message, or a worker's array after a round: parts[0 .. count-1], in order and without gaps. */
 typedef struct gs_step_event {
-    int round; /* from 1; 0: before the first */
+    int round; /* counted from 1; 0: before the first round */
     int from;  /* the sender, or the worker that holds the array */
     int to;    /* -1: no message */
-    int place; /* the message's index among those of its sender, from 0 */
+    int place; /* the message's index among those from its sender, counted from 0 */
     int count;
     gs_step_part *parts;
 } gs_step_event;
 
 typedef struct gs_step_record {
-    const gs_sync_scheme *asked; /* of --sync */
+    const gs_sync_scheme *asked; /* the scheme that --sync names */
     int workers;
     size_t size;
     gs_wire wire;
 
-    const gs_sync_scheme *scheme; /* the one used: the choice of `auto` */
+    const gs_sync_scheme *scheme; /* the scheme used, which `auto` may have chosen */
     char why[200];                /* as gs_sync.why */
     int rounds;
-    bool watched; /* messages were seen; else a library sends its own, or nothing is sent */
-    bool correct; /* every worker ended with the sum of all */
+    bool watched; /* messages were seen; if not, a library sends its own, or nothing is sent */
+    bool correct; /* every worker ended with the sum of all gradients */
     gs_sync_cost counted[GS_STEP_WORKERS];
-    gs_step_event *events; /* sorted by round, messages first, then by worker */
+    gs_step_event *events; /* sorted by round; in a round, first the messages, then the arrays by worker */
     int count;
     /* Chunk c is bounds[c] .. bounds[c + 1] - 1: no message or part begins or ends within it. */
     size_t *bounds;
     int chunks;
 } gs_step_record;
 
-/* Run `asked` for `size` floats over `workers` threads, and record it. GS_E_USAGE: so many workers that the wire would
- * round the sum of all 2^r. */
+/* Run `asked` for `size` floats over `workers` threads, and record it. GS_E_USAGE: there are so many workers that the
+ * wire format would round the sum of all 2^r. */
 gs_status gs_step_run(gs_step_record *);
 void gs_step_record_free(gs_step_record *);
 
@@ -60,10 +60,10 @@ static inline gs_sync_array gs_step_array(const gs_step_record *step) {
     return (gs_sync_array){step->size, step->wire, 0};
 }
 
-/* True: the counts equal the formulas, or there is no formula. */
+/* True: the counts equal the formulas, or there are no formulas. */
 bool gs_step_counts_agree(const gs_step_record *);
 
-/* The chunk that begins at an element; for the end of the array, the number of chunks. */
+/* The index of the chunk that begins at an element; for the end of the array, the number of chunks. */
 int gs_step_chunk_at(const gs_step_record *, size_t element);
 
 /* The part of an event that contains an element. */
@@ -71,11 +71,11 @@ const gs_step_part *gs_step_part_at(const gs_step_event *, size_t element);
 
 /* ---- layout.c ---- */
 
-/* Does the command line ask for a step of a run whose workers share the model? Then this is the command. */
+/* Does the command line ask for a step of a run whose workers share the model? If so, call gs_step_layout_command. */
 bool gs_step_is_of_layout(int argc, char **argv);
 int gs_step_layout_command(int argc, char **argv);
 
 /* ---- page.c ---- */
 
-/* Write a page of all schemes that can be watched; it opens with `first`. GS_E_USAGE: `first` cannot be watched. */
+/* Write a page of all schemes that can be watched; `first` is shown first. GS_E_USAGE: `first` cannot be watched. */
 gs_status gs_step_page(const char *path, const gs_sync_scheme *first, const gs_settings *, int workers);
