@@ -30,7 +30,7 @@ bool gs_checkpoint_is_folder(const char *path) {
 
 /* ---- names ---- */
 
-/* A path that is cut off here is too long for any file. */
+/* The path of a file. A path truncated here is too long for any file. */
 typedef struct path {
     char text[PATH_MAX + 64];
 } path;
@@ -44,7 +44,7 @@ static path path_of(const char *folder, uint64_t step, const char *ending) {
     return p;
 }
 
-/* "step-000000200" and this ending -> 200. */
+/* "step-000000200" with this ending -> 200. */
 static bool step_of(const char *name, const char *ending, uint64_t *step) {
     char again[64];
     if (sscanf(name, PREFIX "%15" SCNu64, step) != 1) return false;
@@ -62,7 +62,7 @@ uint64_t gs_checkpoint_step(const char *file) {
     return step_of(name_of(file), WEIGHTS, &step) ? step : 0;
 }
 
-static const uint64_t NONE = UINT64_MAX; /* no step; also later than any step */
+static const uint64_t NONE = UINT64_MAX; /* no step; greater than any step */
 
 /* *step = the last step before *step that has a file with this ending, or NONE. */
 static gs_status step_before(const char *folder, const char *ending, uint64_t *step) {
@@ -84,7 +84,7 @@ static const char *text_of(const cJSON *o, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
 }
 
-/* *o is to be freed. */
+/* The caller frees *o. */
 static gs_status read_manifest(const char *path, cJSON **o) {
     char *text;
     size_t size;
@@ -147,11 +147,11 @@ bool gs_checkpoint_is_there(const char *folder, uint64_t step) {
     return access(path_of(folder, step, MANIFEST).text, F_OK) == 0;
 }
 
-/* ---- the newest that is whole ---- */
+/* ---- the newest whole checkpoint ---- */
 
 bool gs_checkpoint_is_empty(const char *folder) {
     uint64_t step = NONE;
-    if (access(folder, F_OK) != 0) return true; /* rank 0 may make the folder just now */
+    if (access(folder, F_OK) != 0) return true; /* rank 0 may be about to make the folder */
     return step_before(folder, MANIFEST, &step) == GS_OK && step == NONE;
 }
 
@@ -191,9 +191,9 @@ gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file
     return copy_path(folder, step, file);
 }
 
-/* ---- the old ones ---- */
+/* ---- old checkpoints ---- */
 
-/* Checkpoints after `step` are damaged, and do not count. */
+/* Keep the `keep` newest up to `step`. Later ones are damaged, and are ignored. */
 static void remove_old(const char *folder, uint64_t step, int keep) {
     step++;
     while (step_before(folder, MANIFEST, &step) == GS_OK && step != NONE) {
@@ -205,8 +205,8 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 
 /* ---- before a run ---- */
 
-/* Removes what was never finished, or only half removed: files without a manifest. The file that the run resumes from
- * stays. A killed run leaves at most one such file in a folder without manifests: if there are more, somebody has
+/* Remove files without a manifest: they were never finished, or only half removed. The file from which the run resumes
+ * stays. A killed run leaves at most one such file in a folder without manifests; if there are more, somebody has
  * copied files or removed the manifests. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
@@ -238,7 +238,7 @@ static bool lies_in(const char *file, const char *folder) {
     return gs_file_is_same(of_file.text, folder);
 }
 
-/* A run replaces only its own checkpoints: the later ones that are damaged, which it will write again. */
+/* A run replaces only its own checkpoints: later ones that are damaged, which it will write again. */
 static gs_status check_others(const char *folder, const char *resume, uint64_t step) {
     const bool ours = resume && lies_in(resume, folder);
     for (uint64_t found = NONE;;) {
@@ -253,7 +253,7 @@ static gs_status check_others(const char *folder, const char *resume, uint64_t s
     }
 }
 
-/* The lock ends with its process. On a file system without locks, nobody holds one. */
+/* The lock ends with its process. On a file system without locks, this always succeeds. */
 static gs_status lock_folder(const char *folder, DIR **lock) {
     *lock = opendir(folder);
     if (!*lock) return gs_fail(GS_E_FILE, "--checkpoint %s: cannot open it: %s", folder, strerror(errno));
@@ -276,12 +276,12 @@ gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t
     GS_TRY(clean(folder, resume, note));
     GS_TRY(check_others(folder, resume, step));
     GS_TRY(gs_file_check_target(path_of(folder, step, MANIFEST).text, GS_FILE_ANY));
-    /* A killed run may not have done it. */
+    /* a killed run may not have done this */
     if (resume && lies_in(resume, folder)) remove_old(folder, step, keep);
     return GS_OK;
 }
 
-/* ---- written ---- */
+/* ---- writing ---- */
 
 static gs_status write_manifest(const char *folder, uint64_t step, const gs_written *written) {
     gs_file_writer w;
@@ -293,7 +293,7 @@ static gs_status write_manifest(const char *folder, uint64_t step, const gs_writ
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the manifest of a checkpoint");
     gs_status status = gs_file_writer_open(path_of(folder, step, MANIFEST).text, &w);
     if (status == GS_OK) {
-        fprintf(w.file, "%s\n", text); /* commit reports what could not be written */
+        fprintf(w.file, "%s\n", text); /* commit reports write errors */
         status = gs_file_writer_commit(&w);
     }
     cJSON_free(text);
