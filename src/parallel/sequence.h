@@ -1,6 +1,6 @@
 /* Sequence parallelism: divides by tokens the work that a tensor group (tensor.h) does not divide.
  *
- * Outside of the pairs all ranks of a group repeat the same work: normalization, dropout, the sums of residual blocks.
+ * Outside of the pairs all ranks of a group repeat the same work: normalisation, dropout, the sums of residual blocks.
  * With gs_tensor_group.sequence each rank computes only t / T tokens of each sequence there, rank r from token r t / T
  * on, and keeps only these for backward:
  *

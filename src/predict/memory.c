@@ -190,8 +190,7 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 
 /* Cheapest first, by the time they cost. Smaller micro-batches send no more messages. ZeRO's stages 1 and 2 send as
  * much as an all-reduce, in more messages; stage 3 half as much again. Fetching offloaded memory is mostly hidden
- * behind operators. Recomputing activations takes up to a third more operations. Offloading and recomputing keep every
- * bit. */
+ * behind operators. Recomputing takes up to a third more operations. Offloading and recomputing keep every bit. */
 static const lever levers[] = {
     {4, set_micro_batch}, {ALL, set_micro_batches}, {ALL, set_zero},
     {3, set_offload},     {ALL, set_recompute},     {ALL, set_vectors},
