@@ -44,8 +44,7 @@ static inline size_t gs_together(const gs_batch_norm_groups *g) {
     return g->over == GS_BATCH_NORM_GHOST ? g->group : 1;
 }
 
-/* GS_E_USAGE: the model has a batch_norm, and its samples are not computed together as settings->batch_norm
- * requires. */
+/* GS_E_USAGE: the model has a batch_norm whose samples are not computed together as settings->batch_norm requires. */
 gs_status gs_check_batch_norm(const struct gs_settings *, const struct gs_dataset *train_set, int workers);
 
 /* The largest number of samples that a worker computes at once: micro_batch, or a default, which is smaller for large

@@ -75,7 +75,7 @@ static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t 
     return status;
 }
 
-/* stats: the block's loss, correct predictions and samples. If a last stage is divided, only its first shard sets it. */
+/* stats: the block's loss, correct predictions and samples. Only the first shard of a divided last stage sets them. */
 static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS],
                              gs_ranking *ranking) {
     gs_pass pass;

@@ -25,7 +25,7 @@ typedef struct gs_reducer {
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
-    /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (worker->partition). */
+    /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (see partition.h). */
     gs_status (*finish)(gs_worker *);
     /* After the update: send new weights to workers that hold them but have not computed them. NULL: there are none. */
     gs_status (*gather)(gs_worker *);

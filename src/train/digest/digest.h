@@ -31,15 +31,15 @@ struct gs_loaded;
     X(samples, "samples")           /* from the loader; number 0; part: eighth of the batch */               \
     X(answers, "targets")           /* labels or other targets; number and part as above */                  \
     X(own, "own samples")           /* samples again, by position in the rank's own part; number 0 */        \
-    X(weight, "weights in forward") /* that the first forward reads; number: parameter; part 1: borrowed */  \
+    X(weight, "weights in forward") /* read by the first forward; number: parameter; part 1: borrowed */     \
     X(x, "input")                   /* of the first layer; number 0; part: eighth of the batch */            \
     X(y, "y")                       /* number: layer, without views; part as above */                        \
     X(mask, "mask")                 /* dropout: where y is not 0, by own positions; part: pass */            \
     X(dy, "dy of the loss")         /* number 0; part: eighth of the batch */                                \
-    X(dw, "dw before the sum")      /* added by a pass; number: parameter; part: pass */                     \
+    X(dw, "dw before the sum")      /* what a pass adds; number: parameter; part: pass */                    \
     X(dx, "dx")                     /* number: layer; part: eighth of the batch */                           \
-    X(sum, "summed dw")        /* number: parameter; part 1: all ranks hold it, though they divide others */ \
-    X(vector0, "first vector") /* the optimiser's, after the update; number and part as in sum */            \
+    X(sum, "summed dw")             /* number: parameter; part 1: held by all ranks, not divided */          \
+    X(vector0, "first vector")      /* the optimiser's, after the update; number and part as in sum */       \
     X(vector1, "second vector")                                                                              \
     X(updated, "updated weights")                                                                            \
     X(state, "state") /* after the step; number: parameter */

@@ -11,9 +11,8 @@
  *                                                                             hidden | waited for
  *
  * A bucket is closed at the first layer with which it holds KB * 1024 bytes (buckets.h). Only layers of the model's
- * outermost sequence count, so that all ranks cut in the same places. If a worker computes its part of a batch in
- * several passes, the last pass releases the buckets. Loss and counts are known before backward, and are sent with
- * bucket 0.
+ * outermost sequence count, so that all ranks cut alike. If a worker computes its part of a batch in several passes,
+ * the last one releases the buckets. Loss and counts are known before backward, and are sent with bucket 0.
  *
  * The weights equal those after a single sum, up to rounding. They are bitwise equal with schemes whose order of
  * additions does not depend on where the array is cut: all schemes except the two rings, `ring` and Gloo's.
@@ -22,7 +21,7 @@
  * could not begin any sooner, and each additional sum costs its rounds. Cutting was tried with layers of 6.4 and 8.4 MB
  * and two workers on two cores of a Xeon, with --bucket 256. With pieces of 128 KB a step's sums by `ring` took 60 ms
  * instead of 20 between processes over Gloo, and 13 instead of 6 in shared memory; by allreduce over Gloo 11 instead of
- * 15. On two halves of an OpenCL device, pieces of 1 MB gave 11 % more samples/s between threads by allreduce, since
+ * 15. On two parts of an OpenCL device, pieces of 1 MB gave 11 % more samples/s between threads by allreduce, since
  * some are copied while others are summed, and 25 % less between processes by the ring over Gloo.
  *
  * The gain depends on the model. If the first layer holds most of the weights (mlp), its gradient is final last, with
@@ -48,5 +47,5 @@ void gs_overlap_free(gs_overlap *);
  * begin. If a sum fails in the thread, this fails with the same message. */
 gs_status gs_overlap_finish(gs_overlap *);
 
-/* The times of all steps so far, added up over `steps` steps. */
+/* Mean times per step, over the `steps` steps so far. */
 gs_overlap_times gs_overlap_measured(const gs_overlap *, uint64_t steps);
