@@ -22,7 +22,6 @@ typedef struct gs_pipeline_run {
     size_t early;  /* messages received before the one that the stage wanted */
 } gs_pipeline_run;
 
-/* Execute the lists of all stages. GS_E_USAGE: a deadlock; the message names a stage and what it waits for.
- * GS_E_MEMORY. */
+/* Execute all stages' lists. GS_E_USAGE: a deadlock; the message names a stage and what it waits for. GS_E_MEMORY. */
 gs_status gs_pipeline_in_virtual_time(const gs_pipeline *, const gs_instructions *lists,
                                       const gs_pipeline_times *, gs_pipeline_run *out);

@@ -31,8 +31,7 @@ static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
 
 /* ---- layers and updates ---- */
 
-/* False if this direction does not call this layer of the outermost sequence. Backward ends at a layer that needs no
- * dx. */
+/* False if this direction skips this layer of the outermost sequence. Backward ends at a layer that needs no dx. */
 static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     bool ends = false;
     for (int k = i + 1; k < net->children && direction == GS_BACKWARD; k++)

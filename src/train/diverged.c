@@ -36,8 +36,7 @@ static double without_sign(double x) {
     return isnan(x) ? (double)NAN : x; /* printf shows a NaN's sign */
 }
 
-/* Write advice. With a rule, a warm-up or a schedule the step's rate may differ from --lr: the text gives both. step:
- * counted from 1. */
+/* Write advice. With a rule, warm-up or schedule the step's rate may differ from --lr: it gives both. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
     const double lr = (double)gs_settings_numbers(s).lr,

@@ -31,8 +31,7 @@ gs_status gs_epoch_step(gs_worker *, gs_event *e);
 /* Call it after the last step; e->score becomes the epoch's. GS_E_DIVERGED. */
 gs_status gs_epoch_end(gs_worker *, gs_event *e);
 
-/* Read all weights and the model's state into result->weights, on all workers (hooks.c). GS_E_DIVERGED: a value is not
- * finite. */
+/* Read all weights and the model's state into result->weights, on all workers (hooks.c). GS_E_DIVERGED: not finite. */
 gs_status gs_read_weights(gs_worker *, gs_result *result);
 
 /* Any function may be NULL. */

@@ -143,6 +143,5 @@ gs_status gs_begin_training(gs_worker *);
 
 /* Record host memory in the ledger of the worker's device; on cpu it counts as the device's memory. */
 gs_status gs_book_host(gs_worker *, gs_memory_kind, void *memory, size_t bytes);
-/* Like gs_host_malloc, but recorded in the ledger; release it with free(). `memory` is the address of the pointer to
- * set. GS_E_MEMORY. */
+/* Like gs_host_malloc, but recorded; release it with free(). memory: the address of the pointer to set. GS_E_MEMORY. */
 gs_status gs_host_alloc(gs_worker *, gs_memory_kind, size_t bytes, void *memory);
