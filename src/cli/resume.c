@@ -49,8 +49,8 @@ static gs_status take_up_options(const gs_state *state, const gs_settings *s, co
     return GS_OK;
 }
 
-/* Find a folder's newest intact checkpoint. If the folder holds none at all, --resume auto, or --checkpoint with the
- * same folder, begins a new run, so that a job script can use one command for its first start and for all others. */
+/* Find a folder's newest intact checkpoint. Without one, --resume auto, or --checkpoint with the same folder, begins a
+ * new run, so that a job script can use one command for its first start and for all others. */
 static gs_status find_checkpoint(gs_settings *s, gs_resumed_run *t) {
     char note[GS_CHECKPOINT_NOTE] = "";
     const bool first = s->processes->rank == 0;
@@ -61,7 +61,14 @@ static gs_status find_checkpoint(gs_settings *s, gs_resumed_run *t) {
         return GS_OK;
     }
     if (!gs_checkpoint_is_folder(s->resume)) return gs_checkpoint_check_file(s->resume);
-    GS_TRY(gs_context(gs_checkpoint_find(s->resume, &t->file, note), "--resume"));
+    const gs_status status = gs_checkpoint_find(s->resume, &t->file, note);
+    if (status == GS_E_FORMAT && t->automatic) {
+        GS_TRY(gs_checkpoint_check_new(s->resume));
+        if (first) gs_tell("train", "no checkpoint in %s is whole: %s: a new run begins", s->resume, note);
+        s->resume = NULL;
+        return GS_OK;
+    }
+    GS_TRY(gs_context(status, "--resume"));
     if (first && *note) gs_tell("train", "%s", note);
     s->resume = t->file;
     return GS_OK;

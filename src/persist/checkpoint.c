@@ -29,14 +29,15 @@ typedef struct written {
 typedef struct gs_checkpoints {
     uint64_t last;      /* step at which the last checkpoint was begun; 0 in a new run */
     sig_atomic_t seen;  /* value of gs_checkpoint_requested at that time */
-    bool asked;         /* rank 0: since then, a worker has received a request for a checkpoint */
+    bool asked;         /* rank 0: a worker was asked for one since then */
     double moment;      /* time at which the last one was copied */
     double copied;      /* total seconds of all copies */
     double longest;     /* seconds of the longest copy */
     int copies, failed; /* failed: number of failures reported to the observer */
     float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
     const gs_settings *settings;
-    gs_model *plan; /* describes the weights; it and `state` are rank 0's */
+    uint64_t per_epoch; /* steps per epoch */
+    gs_model *plan;     /* describes the weights; this and `state` are rank 0's */
     gs_state *state;
     gs_jobs *writer; /* NULL on other ranks */
     uint64_t ticket; /* the last write's */
@@ -64,7 +65,7 @@ static gs_status write_one(void *checkpoints, const gs_job *job) {
     const double start = gs_seconds();
     gs_status status = check_values(c);
     if (status == GS_OK)
-        status = gs_checkpoint_write(s->checkpoint, c->plan, s->optimizer, c->weights, c->state,
+        status = gs_checkpoint_write(s->checkpoint, c->plan, s->optimizer, c->weights, c->state, c->per_epoch,
                                      gs_checkpoints_kept(s), &bytes);
     d->seconds += gs_seconds() - start;
     d->report.lost = status != GS_OK;
@@ -118,6 +119,7 @@ static gs_status book(gs_worker *w) {
     GS_TRY(GS_NEW(w->checkpoints, 1, "--checkpoint"));
     gs_checkpoints *c = w->checkpoints;
     c->settings = w->settings;
+    c->per_epoch = gs_steps_of_epoch(w->train_set->count, w->batch);
     c->seen = gs_checkpoint_requested;
     c->last = w->step;
     c->moment = gs_seconds();

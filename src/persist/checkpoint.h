@@ -11,9 +11,9 @@
  * step, because each may hold a part. Rank 0 decides when, and tells the others through the counts that each step sums
  * anyway, which also carry requests to stop (GS_STAT_STOP):
  *
- *     1        a worker was told to stop: the run ends after this step
+ *     1        a worker was asked to stop: the run ends after this step
  *     1/2      rank 0: take a checkpoint after this step
- *     1/4096   a worker was told to write a checkpoint: rank 0 decides in a later step
+ *     1/4096   a worker was asked for a checkpoint: rank 0 decides in a later step
  *
  * These sums are exact: checkpoints need no additional message, and change no rounding.
  *

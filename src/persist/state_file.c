@@ -18,7 +18,7 @@ const char *gs_state_option(const gs_state *s, const char *name) {
 
 /* ---- writing ---- */
 
-static cJSON *json_of(const gs_state *s) {
+cJSON *gs_state_json(const gs_state *s) {
     char checksum[16];
     snprintf(checksum, sizeof checksum, "%08" PRIx32, s->data);
     cJSON *o = GS_JSON_OBJECT(GS_FIELD("step", s->step), GS_FIELD("updates", s->updates),
@@ -41,7 +41,7 @@ static gs_extra_tensors vectors_of(const gs_state *s, const gs_optimizer_ops *op
 
 gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimizer_ops *ops,
                         const float *weights, const gs_state *s, gs_written *written) {
-    cJSON *o = json_of(s);
+    cJSON *o = gs_state_json(s);
     char *about = gs_json_to_text(o, false);
     cJSON_Delete(o);
     if (!about) return gs_fail(GS_E_MEMORY, "cannot write %s: no memory for the state of the run", path);

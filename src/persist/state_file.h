@@ -10,6 +10,9 @@ struct gs_run_option;
 
 /* ---- writing ---- */
 
+/* The state without its vectors; free it with cJSON_Delete. */
+struct cJSON *gs_state_json(const gs_state *);
+
 /* Write weights (model->saved floats) and state to one file, whole or not at all. written: the file's size and SHA-256;
  * may be NULL. GS_E_FILE, GS_E_MEMORY. */
 gs_status gs_state_save(const char *path, const gs_model *, const gs_optimizer_ops *, const float *weights,

@@ -398,7 +398,7 @@ gs_status gs_run_prepare(gs_run *run) {
     }
     if (!s->save) return GS_OK;
     GS_TRY(gs_file_check_target(s->save, GS_FILE_WEIGHTS));
-    GS_TRY(gs_checkpoint_check_save(s->save));
+    GS_TRY(gs_checkpoint_check_save(s->save, s->checkpoint));
     gs_model *plan; /* do all tensors have the requested names? */
     GS_TRY(gs_run_plan_to_save(run, &plan));
     gs_model_free(plan);
@@ -417,5 +417,6 @@ void gs_run_free(gs_run *run) {
     gs_weights_info_free(&run->saved);
     free(run->model);
     free(run->resume);
-    if (run->lock) closedir(run->lock);
+    gs_checkpoint_unlock(run->settings.checkpoint, run->lock);
+    gs_checkpoint_let_go();
 }

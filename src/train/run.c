@@ -87,6 +87,7 @@ gs_status gs_run_open_worker(gs_run_worker *me) {
     GS_TRY(gs_agree(&me->worker, &me->found_by_all));
     if (run->kind == GS_RUN_TRAIN) GS_TRY(gs_run_check_sizes(run, &run->settings, me->comm->size));
     me->found_by_all = false;
+    gs_checkpoint_let_go(); /* all have loaded the checkpoint of --resume */
     return GS_OK;
 }
 

@@ -379,16 +379,16 @@ TEST(a_faked_torchrun_and_slurm_train) {
     }
 }
 
-/* A rank has found a checkpoint and waits for the other; another run writes a later one; then the other rank looks.
- * Both continue from rank 0's checkpoint. */
+/* A rank has found a checkpoint and keeps it; another run, which keeps one, writes a later one; then the other rank
+ * looks. Both continue from rank 0's checkpoint. */
 TEST(all_ranks_take_the_same_checkpoint) {
 #define LONG "$G train --model softmax --threads 1 --batch 600 --epochs 9 --exact "
     static const char begin[] =
         "C=$HOME/c$P; " LONG
         "--steps 5 --checkpoint $C >/dev/null; rank() { GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P "
         "GRADSUM_WORLD_SIZE=2 GRADSUM_RANK=$1 $G train --resume $C --steps 20 2>&1; echo exit $?; }; rank "
-        "%d >$HOME/out$P & until grep -q 'is only this machine' $HOME/out$P; do sleep 0.05; done; $G "
-        "train --resume $C --checkpoint $C --steps 10 2>&1; ls $C; rank %d; wait; cat $HOME/out$P";
+        "%d >$HOME/out$P & while flock -n -x $C/step-000000005.safetensors true; do sleep 0.05; done; $G "
+        "train --resume $C --checkpoint $C --keep 1 --steps 10 2>&1; ls $C; rank %d; wait; cat $HOME/out$P";
     char *output[3], script[2][900], whole[65], hash[65];
     const char *scripts[2] = {script[0], script[1]};
     run_script(&output[2], LONG "--steps 20");

@@ -17,8 +17,11 @@ static const char *path_in(const char *folder, int step, const char *ending) {
 /* Checkpoints of steps 5, 10 and 12: each run ends with one. */
 static void make_three(const char *folder) {
     assert_prints(0, "the last of step 5", RUN "--steps 5 --checkpoint %s", folder);
-    assert_prints(2, "step-000000005.safetensors has the name of a checkpoint, which could be lost; choose ",
+    assert_prints(2, "step-000000005.safetensors is a checkpoint, and would be lost; choose another name",
                   "train --steps 1 --save %s/step-000000005.safetensors", folder);
+    assert_prints(2, "step-000000010.safetensors is a checkpoint by its name, in the folder of ",
+                  RUN "--resume %s --steps 10 --checkpoint %s --save %s/step-000000010.safetensors", folder,
+                  folder, folder);
     assert_prints(0, "the last of step 10", "train --threads 1 --resume %s --steps 10 --checkpoint %s",
                   folder, folder);
     assert_prints(0, "the last of step 12", "train --threads 1 --resume %s --steps 12 --checkpoint %s",
@@ -87,9 +90,14 @@ TEST(damaged) {
     cut(path_in(folder, 5, "safetensors"));
     assert_prints(1, "is whole: ", "train --resume %s", folder);
     cut(path_in(folder, 12, "safetensors"));
-    /* a new run replaces none of them */
-    assert_prints(2, "it has a checkpoint of another run, after step 12", RUN "--checkpoint %s", folder);
-    assert_int_equal(entries(folder), 6);
+    /* nothing in it can be lost: a new run names what it will replace, one by one */
+    output = gs_test_shell_output(0, "COLUMNS=999 %s/gradsum " RUN "--steps 1 --checkpoint %s 2>&1",
+                                  GS_BUILD_DIR, folder);
+    assert_has(output, "000000012.safetensors is damaged: it has 2000 bytes, and ",
+               "000000010.safetensors is damaged: "
+               "it has 0 bytes, and ",
+               "000000005.safetensors is damaged: it has 2000 bytes, and ");
+    assert_int_equal(gs_test_count(output, "; this run will replace it"), 3);
 }
 
 /* If only manifests are damaged, the files next to them stay. */
@@ -97,8 +105,10 @@ TEST(what_can_be_read_is_not_lost) {
     const char *folder = gs_test_format("%s/c", gs_test_folder());
     make_three(folder);
     for (int step = 5; step <= 12; step += step == 5 ? 5 : 2) empty(path_in(folder, step, "json"));
-    assert_prints(2, "it has a checkpoint of another run", RUN "--checkpoint %s", folder);
-    assert_prints(1, "000000012.json is damaged: it is empty", RUN "--checkpoint %s --resume auto", folder);
+    for (int automatic = 0; automatic < 2; automatic++)
+        assert_prints(2, "000000012.json is damaged: it is empty; a state can still be read from ",
+                      RUN "--steps 16 --epochs 2 --checkpoint %s %s", folder,
+                      automatic ? "--resume auto" : "");
     assert_int_equal(entries(folder), 6);
     gs_test_shell_output(0, "cd %s && rm *.json *05.s* *10.s*", folder);
     assert_prints(0, "the last of step 13",
@@ -204,17 +214,25 @@ TEST(a_full_disk) {
     assert_true(gs_checkpoint_is_there(folder, 16) && !gs_checkpoint_is_there(folder, 5));
 }
 
-/* The second run is refused, of any kind; the lock ends with its process, killed or not. */
+/* The second run is refused, of any kind; the lock ends with its process, killed or not. In a folder where each
+ * checkpoint lives for one step, a resuming run takes the next one. */
 TEST(two_runs_with_one_folder) {
     char *output;
     gs_test_shell(
         &output,
         "cd %s; G='%s/gradsum train --threads 1' N='--model softmax --batch 500 --epochs 100000'\n"
-        "$G $N --checkpoint c --checkpoint-every 9 >out 2>&1 & p=$!\n" GS_TEST_AWAIT(
-            "epoch ") "$G $N --checkpoint c --seed 2 2>&1; echo second $?; kill -KILL $p; wait $p; rm out\n"
-                      "$G --resume c --checkpoint c >out 2>&1 & q=$!\n" GS_TEST_AWAIT(
-                          "epoch ") "kill -TERM $q; wait $q; echo third $?",
+        "$G $N --checkpoint c --checkpoint-every 1 --keep 1 >out 2>&1 & p=$!\n" GS_TEST_AWAIT(
+            "epoch ") "$G $N --checkpoint c --seed 2 2>&1; echo second $?\n"
+                      "for n in 1 2 3 4 5 6; do rm -f out; $G --resume c >out 2>&1 & q=$!\n" GS_TEST_AWAIT(
+                          "epoch ") "kill -TERM $q; wait $q; echo resumed $?; grep -v epoch out; done; kill "
+                                    "-KILL $p; wait $p; rm out\n"
+                                    "$G --resume c --checkpoint c >out 2>&1 & q=$!\n" GS_TEST_AWAIT(
+                                        "epoch ") "kill -TERM $q; wait $q; echo third $?; ls -A c",
         gs_test_folder(), GS_BUILD_DIR);
-    assert_has(output, "another run writes its checkpoints there; choose another folder", "second 2\n",
-               "third 143\n");
+    int resumed = 0;
+    for (const char *at = output; (at = strstr(at, "resumed 143\n")); at++) resumed++;
+    const char *third = strstr(output, "third 143\n");
+    if (!strstr(output, "writes its checkpoints there; choose another folder") ||
+        !strstr(output, "second 2\n") || resumed != 6 || !third || strstr(third, ".lock"))
+        fail_msg("%d resumed: %s", resumed, output);
 }

@@ -56,6 +56,7 @@ static uint64_t newest(const disturbed *d) {
     uint64_t step = 0;
     if (gs_checkpoint_is_empty(d->checkpoints)) return 0;
     if (gs_checkpoint_find(d->checkpoints, &file, note) == GS_OK) step = gs_checkpoint_step(file);
+    gs_checkpoint_let_go();
     free(file);
     return step;
 }

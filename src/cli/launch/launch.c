@@ -538,6 +538,7 @@ static char *find_checkpoint(const gs_restarts *r, const char *folder) {
     char note[GS_CHECKPOINT_NOTE] = "", *file = NULL;
     if (!folder || !r->ours || gs_checkpoint_is_empty(folder)) return NULL;
     if (gs_checkpoint_find(folder, &file, note) != GS_OK) snprintf(note, sizeof note, "%s", gs_message());
+    gs_checkpoint_let_go();
     if (*note) gs_tell("launch", "%s", note);
     return file;
 }

@@ -6,8 +6,8 @@
  *       +========= Gloo ======+                                the first thread of each process is its leader
  *
  * A collective takes three steps: within each process to its leader, between the leaders, back within each process.
- * Therefore only one gradient per process travels, for any number of threads. all_to_all, reduce, gather and
- * scatter are made of messages (collectives.c).
+ * Therefore only one gradient per process travels, for any number of threads. all_to_all, gather and scatter are made
+ * of messages (collectives.c).
  */
 #include "comm/transports.h"
 
@@ -60,6 +60,27 @@ static gs_status all_gather(member *m, const gs_call *call, const void *mine, un
     return from_leader(m, call, all, all, 0, ranks * bytes);
 }
 
+/* The leader's memory for a collective; NULL in the other threads. It is not a caller's buffer, because transfers
+ * between the processes may still use it after a failure. It is kept for the next collective. */
+static gs_status leaders_memory(member *m, const gs_call *call, size_t bytes, void **out) {
+    *out = NULL;
+    if (!m->levels.leaders) return GS_OK;
+    GS_TRY(finish(m, gs_scratch_for(&m->s->shared, call, bytes)));
+    *out = m->s->shared.memory;
+    return GS_OK;
+}
+
+static gs_status reduce(member *m, const gs_call *call, void *data, bool is_root) {
+    gs_call between = *call;
+    const size_t bytes = call->count * gs_type_size(call->type);
+    void *shared;
+    between.root = gs_group_of(&m->levels, call->root);
+    GS_TRY(leaders_memory(m, call, bytes, &shared));
+    GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, data, shared)));
+    if (m->levels.leaders) GS_TRY(finish(m, gs_call_run(m->s->processes, &between, NULL, shared)));
+    return from_leader(m, call, shared, is_root ? data : NULL, 0, bytes);
+}
+
 /* Between the leaders: each sums the adjacent parts of all ranks of its process, in place. */
 static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned char *shared) {
     gs_comm *processes = m->s->processes;
@@ -71,11 +92,8 @@ static gs_status reduce_scatter_parts(member *m, const gs_call *call, unsigned c
 
 static gs_status reduce_scatter(member *m, const gs_call *call, const void *all, void *mine, gs_shard own) {
     const size_t width = gs_type_size(call->type);
-    void *shared = NULL; /* the leader's; no caller's buffer: after a failure, transfers may still use it */
-    if (m->levels.leaders) {
-        GS_TRY(finish(m, gs_scratch_for(&m->s->shared, call, call->count * width)));
-        shared = m->s->shared.memory;
-    }
+    void *shared;
+    GS_TRY(leaders_memory(m, call, call->count * width, &shared));
     GS_TRY(finish(m, gs_threads_reduce_to_first(m->levels.inside, call, all, shared)));
     if (m->levels.leaders) GS_TRY(finish(m, reduce_scatter_parts(m, call, shared)));
     return from_leader(m, call, shared, mine, own.first * width, own.count * width);
@@ -86,6 +104,8 @@ static gs_status workers_collective(gs_comm *c, const gs_call *call, const void 
     switch (call->operation) {
     case GS_ALL_REDUCE:
         return all_reduce(m, call, out);
+    case GS_REDUCE:
+        return reduce(m, call, out, c->rank == call->root);
     case GS_REDUCE_SCATTER:
         return reduce_scatter(m, call, in, out, gs_shard_of(call->count, c->rank, c->size));
     case GS_BROADCAST:
