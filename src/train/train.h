@@ -108,7 +108,7 @@ typedef struct gs_settings {
     float label_smoothing; /* for the training loss (gs_model); the test loss ignores it */
     size_t batch;          /* the GLOBAL batch; 0: all samples (full gradient descent) */
     int epochs;
-    uint64_t steps; /* end after so many steps; 0: no limit */
+    uint64_t steps; /* end after this many steps; 0: no limit */
     uint64_t seed;
     const gs_optimizer_ops *optimizer; /* &gs_sgd, another built-in one, or the caller's */
     /* NAN: the optimiser's default (optim/optimizer.h). Values that it does not take must be NAN. */
@@ -163,7 +163,7 @@ typedef struct gs_settings {
     bool keep_going; /* even if a loss or a logit is not finite; else GS_E_DIVERGED, and nothing is saved */
     int tests;   /* evaluations per epoch, evenly spaced, the last at its end; 0: none. More than one only if
                            all workers have the same weights after each step. */
-    bool record; /* also call the observer's workers and timeline; rank 0 knows all devices */
+    bool record; /* also call the observer's `workers` and `timeline`; rank 0 knows all devices */
     gs_step_range trace; /* the steps of this timeline */
     bool confusion;      /* gs_eval: count the confusion matrix */
     gs_keep keep;

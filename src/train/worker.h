@@ -71,8 +71,8 @@ typedef struct gs_worker {
     struct gs_tensor_worker *tensor;        /* with --tensor (train/tensor.c); otherwise NULL */
     const struct gs_strategy *strategy;     /* how it makes a step (strategy.h) */
     void *strategy_state;                   /* the strategy's own data, from create to free */
-    const struct gs_reducer *reducer; /* how gradients are summed (reducer.h); NULL: the strategy does this */
-    void *reducer_state;              /* the reducer's own data, from create to free */
+    const struct gs_reducer *reducer;       /* how gradients are summed (reducer.h); NULL: by the strategy */
+    void *reducer_state;                    /* the reducer's own data, from create to free */
     gs_device *device;
     gs_model *model;
     gs_input input;
