@@ -1,6 +1,6 @@
 /* Cuts a model into runs of layers, one for each chunk of each pipeline stage.
  *
- * Cuts lie between children of the outermost sequence, and only before a child with parameters. A relu, a pooling or a
+ * Cuts lie between children of the outermost sequence, and only before a child with parameters. A relu, pooling or
  * dropout thus stays with the layer before it, so that one operator can still compute both (layer/sequential.c). The
  * best cut minimizes the cost of the most expensive run; among equal cuts, the first runs are the longest. A layer's
  * cost is either measured (predict/times.h) or its FLOPs per sample, forward and backward. FLOPs ignore memory traffic:

@@ -125,7 +125,7 @@ void gs_instructions_free(gs_instructions *);
 enum { GS_ALL_CHUNKS = -1 };
 
 /* The largest number of micro-batches that are at the same time between forward and backward in this chunk. With
- * GS_ALL_CHUNKS, of runs of micro-batches: at most the sum over the chunks, whose maxima lie at different times. */
+ * GS_ALL_CHUNKS, of runs of micro-batches; chunks reach their maxima at different times, so this is not their sum. */
 int gs_instructions_alive(const gs_instructions *, int chunk);
 
 /* The share of time lost to the bubble if all stages are equally fast, by the formula above. */

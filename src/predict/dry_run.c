@@ -104,7 +104,7 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
     return add_operation(c->state, c, call);
 }
 
-/* With sum: a sum by its scheme. Otherwise call is a collective of `part`. */
+/* Record a sum by its scheme; or, if `sum` is NULL, the collective `call` of `part`. */
 static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const gs_sync *sum) {
     if (!sum) return add_operation(c->state, part, call);
     const gs_message_lists_key key = {.scheme = sum->scheme, .array = sum->array};

@@ -1,11 +1,11 @@
 /* Measures how long the parts of a step take on this machine: layers, and single calls between workers.
  *
- * As many cores are busy as in a run: min(N, C / t) of the N workers measure layers at the same time (t threads each, C
- * cores), and all N measure calls, in the run's groups, with its schemes, its --link, and its threads bound to cores.
- * The times therefore include how workers on one machine slow each other down: they share its memory, a call waits for
- * the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a thread, as in a
- * run (core/jobs.h): waking this thread and waiting for it takes longer than a short call. Medians over rounds and
- * turns keep a few disturbed ones from having an effect. */
+ * As many cores are busy as in a run: of the N workers with t threads each, on C cores, min(N, C / t) measure layers at
+ * the same time, and all N measure calls, in the run's groups, with its schemes, its --link, and its threads bound to
+ * cores. The times therefore include how workers on one machine slow each other down: they share its memory, a call
+ * waits for the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a
+ * thread, as in a run (core/jobs.h): waking this thread and waiting for it takes longer than a short call. Medians over
+ * rounds and turns exclude the effect of a few disturbed ones. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +47,8 @@ typedef struct crew {
     gs_layer_times *times; /* equal on all ranks: rank 0's */
 } crew;
 
-/* Thread 0 takes the last shard of a group, thread 1 the one before it, and so on: the last shard holds the most of a
- * divided vocabulary, and must be measured even if there are fewer cores than shards. */
+/* Thread 0 takes the last shard of a group, thread 1 the one before it, and so on: the last shard holds the
+ * largest part of a vocabulary, and must be measured even if there are fewer cores than shards. */
 static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const crew *c = context;
     const gs_settings *s = c->settings;

@@ -61,7 +61,7 @@ typedef struct told {
 } told;
 
 gs_status gs_cut_settle(gs_run *run, gs_comm *processes) {
-    int64_t open = gs_cut_is_open(run); /* number of processes on which it is open */
+    int64_t open = gs_cut_is_open(run); /* number of processes on which the cut is open */
     if (processes) GS_TRY(gs_comm_all_reduce(processes, &open, 1, GS_I64, GS_SUM));
     if (open < (processes ? processes->size : 1)) return GS_OK;
     told t;

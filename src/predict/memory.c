@@ -120,7 +120,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     snprintf(o->option, sizeof o->option, "--zero %d%s%.20s", s->zero,
              strcmp(p->settings.sync, usual) ? ", no --sync " : "",
              strcmp(p->settings.sync, usual) ? p->settings.sync : "");
-    if (s->layout) { /* this word also names the ZeRO stage */
+    if (s->layout) { /* the layout's text also names the ZeRO stage */
         s->pipeline = p->settings.pipeline;
         const gs_layout l = gs_layout_of(s, p->all_workers);
         char text[GS_LAYOUT_TEXT];

@@ -83,8 +83,8 @@ void gs_memory_options_find(const gs_memory_plan *, gs_memory_options *);
 
 /* The bytes that a worker holds per parameter, all f32, also as a text: "8 + 4/2". With K optimiser vectors: 4 (2 + K).
  * With ZeRO (Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models",
- * SC 2020) each of N workers holds 1/N of the vectors (stage 1), also of the gradients (2), also of the weights (3): 8
- * + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
+ * SC 2020) each of N workers holds 1/N of the vectors (stage 1), also of the gradients (2), also of the weights (3):
+ * 8 + 4 K/N; 4 + 4 (1 + K)/N; 4 (2 + K)/N. */
 double gs_memory_bytes_each(const gs_memory_plan *, char *text, size_t size);
 
 /* With settings->fit and workers on CPUs, lower max_memory to a worker's share of what this process may use

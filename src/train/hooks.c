@@ -25,8 +25,8 @@ gs_status gs_read_weights(gs_worker *w, gs_result *result) {
 }
 
 /* With --keep best, rank 0 copies the weights after the epoch with the highest test accuracy so far (for text, the
- * lowest loss); among equal epochs, the first. If each of the other ranks holds only a part of the weights, all take
- * part in gathering the copy; otherwise they hold the same weights and do nothing. */
+ * lowest loss); among equal epochs, the first. If each rank holds only a part of the weights, all ranks take part in
+ * gathering the copy; otherwise the other ranks hold the same weights and do nothing. */
 static gs_status keep_best(gs_worker *w, int epoch, gs_result *r) {
     const bool better = w->test_set->text ? r->test_loss < r->kept_loss : r->test_accuracy > r->kept_accuracy;
     if (!w->settings->keep.best || r->interrupted || !(better || r->kept_epoch == 0)) return GS_OK;
@@ -67,7 +67,7 @@ static gs_status tell_test(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-/* Called between two epochs, when all workers meet whatever --sync is. */
+/* Called between two epochs, when all workers meet with any --sync. */
 static gs_status tell_timeline(gs_worker *w) {
     const gs_observer *o = w->observer;
     gs_rank_timeline *parts;

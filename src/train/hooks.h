@@ -18,7 +18,7 @@ typedef struct gs_event {
     bool diverged;           /* set by a hook: the run ends after this step, on all workers */
     gs_test_report test;     /* the last test's */
     const gs_measured *then; /* the worker's counts when the epoch began */
-    uint64_t begun_at;       /* the step after which it began */
+    uint64_t begun_at;       /* the step after which the epoch began */
     double seconds;          /* training time only: this epoch's, or in `end` the whole run's */
 } gs_event;
 

@@ -98,7 +98,7 @@ static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }
 
-/* --slow simulates a machine that is slower in every step; --jitter, one that is busy with something else in some. */
+/* --slow simulates a machine that is slow in every step; --jitter, one that has other work in some steps. */
 static void sleep_if_slow(const gs_worker *w) {
     const gs_settings *s = w->settings;
     double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);

@@ -256,7 +256,7 @@ gs_status gs_partition_bind(const gs_partition *h, gs_layer *l) {
 
 /* ---- what the worker updates ---- */
 
-/* The end of a run of adjacent tensors that a tensor group either divides, all of them, or repeats on each rank. */
+/* The end of a run of adjacent tensors that are all divided by a tensor group, or all repeated on its ranks. */
 static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     size_t end = at;
     for (int i = 0; i < m->param_count; i++) {

@@ -140,7 +140,7 @@ static const struct {
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
-/* The optimiser's default for a hyper-parameter; NAN: it takes none. For a trait: 0 if it has it, otherwise NAN. */
+/* The optimiser's default for a hyper-parameter; NAN: it does not take it. For a trait: 0 if it has it, else NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
     if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);

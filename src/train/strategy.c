@@ -7,7 +7,7 @@
 #include "train/reducers/zero.h"
 #include "train/tensor.h"
 
-/* The strategies, by the name of the option that chooses them, or by NAME of --sync NAME. */
+/* The strategies, by the name of the option that chooses them, or by the value of --sync. */
 static struct {
     const char *name;
     const gs_strategy *own, *now; /* now: own, or its replacement */

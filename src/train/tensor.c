@@ -40,8 +40,8 @@ struct gs_tensor_worker {
 
 /* ---- a group's tokens ---- */
 
-/* If sequences are divided (parallel/sequence.h), a rank's tokens in each sample are interleaved with the others', but
- * a message is contiguous. Tokens are therefore reordered by rank before sending, or back after receiving:
+/* If sequences are divided (parallel/sequence.h), each sample has a rank's tokens between those of other ranks,
+ * but a message is contiguous. Tokens are therefore reordered by rank before sending, or back after receiving:
  *
  *     whole     sample 0: rank 0, rank 1     sample 1: rank 0, rank 1
  *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1

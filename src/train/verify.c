@@ -30,7 +30,7 @@ static int most_common(const uint32_t *all, size_t stride, int size) {
     return best;
 }
 
-/* A set of `size` workers with equal weights, whose ranks are `apart` apart. */
+/* A set of `size` workers that should have equal weights. apart: the distance between their ranks. */
 typedef struct alike {
     int size, apart;
 } alike;

@@ -7,14 +7,14 @@
  *     bits        sum h(i, bits of x[i]), modulo 2^64; h looks random: equal sums mean equal arrays, to the bit
  *
  * All are sums: the sketches of parts (ranks, micro-batches) add up to the sketch of the whole array, if `i` is the
- * position in the whole. `along` and `sum` are linear: equations between arrays, such as dw = dw_0 + dw_1 or v = 0.9 v
- * + g, hold for them too, and can be tested on them. `bits` says nothing about sums or multiples.
+ * position in the whole. `along` and `sum` are linear: equations between arrays, such as dw = dw_0 + dw_1 or
+ * v = 0.9 v + g, hold for them too, and can be tested on them. `bits` says nothing about sums or multiples.
  *
  * The weights are 2^16 values, evenly spaced and equally likely, from -c to c = 111/64, about sqrt(3). Their mean is 0,
  * and their variance c^2 / 3 = 1.003. If an array changes by d, the mean of (w_k d)^2 is about |d|^2 (Johnson,
- * Lindenstrauss, 1984). For any d, |w_k d| is at most c |d|_1, and exceeds t |d| with a probability below 2 exp(-t^2 /
- * 2.01). This is all that is required of the weights (J. Matousek, "On variants of the Johnson-Lindenstrauss lemma",
- * Random Structures and Algorithms 33(2), 2008).
+ * Lindenstrauss, 1984). For any d, |w_k d| is at most c |d|_1, and exceeds t |d| with a probability below
+ * 2 exp(-t^2 / 2.01). This is all that is required of the weights (J. Matousek, "On variants of the
+ * Johnson-Lindenstrauss lemma", Random Structures and Algorithms 33(2), 2008).
  *
  * Weights of 1 and -1 have these properties too (D. Achlioptas, "Database-friendly random projections", 2001), but four
  * such sums miss some d. Often d is nonzero at two positions: a max_pool2d that takes i instead of j changes dx by g at

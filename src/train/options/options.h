@@ -138,7 +138,8 @@ static inline bool gs_option_is_number(gs_option_kind kind) {
 double gs_option_number(gs_option_kind, const void *value);
 void gs_option_set_number(gs_option_kind, void *value, double);
 
-/* A value as the command line accepts it, unique for each value; flags are yes or no. Returns `text` or a constant. */
+/* The text of a value, as the command line accepts it; different values have different texts. A flag is "yes" or "no".
+ * Returns `text`, or a constant. */
 const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
 
 /* Set the value from command-line text; GS_OPTION_TEXT keeps the pointer. GS_E_USAGE: "--size: '0' is not a whole

@@ -12,7 +12,7 @@ struct gs_overlap {
     gs_worker *worker;
     float *copy; /* of all gradients, on the host; NULL if the device uses host memory */
     int buckets;
-    gs_bucket *bucket;  /* from the end of the array to its beginning */
+    gs_bucket *bucket;  /* [buckets]: from the end of the array to its beginning */
     float **host;       /* [buckets]: where the thread finds them */
     gs_jobs *jobs;      /* the same sums, in the same order, on every rank */
     double summing;     /* seconds that the thread spent in sums, over all steps */

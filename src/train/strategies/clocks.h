@@ -9,8 +9,8 @@
  *     worker 1           4        3      waits until worker 2 has done 2 steps
  *     worker 2           1        0      may continue: the slowest always may
  *
- * A gradient's staleness is the number of gradients applied since its worker read its weights: by so many gradients
- * those weights are out of date. If several gradients are applied in one update, only those before that update count.
+ * A gradient's staleness is the number of gradients applied since its worker read its weights: those weights are
+ * that many gradients out of date. If several gradients are applied in one update, only those before that update count.
  *
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter server" (NIPS 2013).
  */

@@ -8,8 +8,8 @@
  * (parallel/cut.h). Each micro-batch that is between its forward and its backward needs its own activations of the
  * stage's layers: gs_model_config.
  *
- * With more workers than stages there are several pipelines. With N pipelines, worker r is stage r / N of pipeline r %
- * N (parallel/layout.h), and each pipeline computes its part of the batch:
+ * With more workers than stages there are N pipelines: worker r is stage r / N of pipeline r % N
+ * (parallel/layout.h), and each pipeline computes its part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
  *     pipeline 1    worker 1  ->  worker 3        in all pipelines: 0 + 1, 2 + 3
@@ -173,7 +173,7 @@ static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const c
     return GS_OK;
 }
 
-/* most: for slot 0 more than a micro-batch, because an evaluation uses it. */
+/* most: samples in the slot. Slot 0 holds more than a micro-batch, because an evaluation also uses it. */
 static gs_status make_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, size_t most,
                            slot *s) {
     const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
@@ -250,8 +250,8 @@ static gs_status make_sums(gs_worker *w, pipeline_worker *p) {
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-/* Messages are 16-bit if all devices of the pipeline store activations so. In a dry run there is no other worker to
- * ask, so the names of all devices decide. */
+/* Messages are 16-bit if all devices of the pipeline store 16-bit activations. In a dry run there is no other worker
+ * to ask, so the names of all devices decide. */
 static gs_status ask_for_halves(gs_worker *w) {
     int64_t all = w->device->ops->narrow && !(w->device->dry && strstr(w->settings->devices, "cpu"));
     GS_TRY(gs_comm_all_reduce(w->groups.comm[GS_PP], &all, 1, GS_I64, GS_MIN));
@@ -309,8 +309,8 @@ static void free_stage(gs_worker *w) {
 
 /* What each worker records, and how it is reported at the end of a run.
  *
- * T is the time from a step's first forward to its last backward, both on stage 0. In this time the p stages could
- * compute for p T; they compute for `busy`, the sum of all passes, and wait for the rest. The same instructions are
+ * T is the time from a step's first forward to its last backward, both on stage 0. The p stages have p T of it in
+ * total. They compute for `busy`, the sum of all passes, and wait for the rest. The same instructions are
  * played in virtual time (parallel/virtual_time.h), with messages that take no time: this takes T_0 if each pass takes
  * the mean time of its direction, and T_1 if each takes the mean time in its stage. Exactly,
  *
