@@ -14,7 +14,7 @@ void gs_pipeline_flops(const gs_layer *net, double *cost) {
     }
 }
 
-/* The slices that runs consist of: slice i has the children point[i] .. point[i + 1] - 1. Returns their number. */
+/* The slices that runs consist of: slice i contains the children point[i] .. point[i + 1] - 1. Returns their number. */
 static int cut_points(const gs_layer *net, int *point) {
     int count = 0;
     bool learns = false;
@@ -36,8 +36,8 @@ static double cost_of(const double *cost, int first, int last) {
     return sum;
 }
 
-/* best[r][u], for the best cut of the first u slices into r + 1 runs: the cost of the most expensive run, and the slice
- * at which the last run begins. */
+/* best[r][u] describes the best cut of the first u slices into r + 1 runs: the cost of its most expensive run, and the
+ * slice at which its last run begins. */
 typedef struct best {
     double cost;
     int from;
@@ -89,7 +89,7 @@ static bool is_cut_point(const int *point, int slices, int layer) {
     return false;
 }
 
-/* Read the numbers of "3,6" into layer, which has room for GS_RUNS; -1: the text is no such list. */
+/* Read a list of numbers such as "3,6" into layer, which has room for GS_RUNS. Returns their count; -1: no list. */
 static int read_list(const char *list, int *layer) {
     int count = 0;
     for (const char *at = list;; at++) {
@@ -160,7 +160,7 @@ gs_status gs_pipeline_cut(const gs_layer *net, const char *how, const double *co
     return status;
 }
 
-/* ---- a table that two runs use ---- */
+/* ---- a table shared by two runs ---- */
 
 typedef struct tied {
     const gs_layer *lender, *borrower;
@@ -173,7 +173,7 @@ static gs_status find_tied(gs_layer *l, void *found) {
     return GS_OK;
 }
 
-/* The run that contains layer `number`: numbers grow from child to child. */
+/* The run that contains layer `number`. Layer numbers grow from child to child. */
 static int run_with(const gs_layer *net, int runs, const int *first, int number) {
     int r = 0;
     while (r + 1 < runs && net->child[first[r + 1]]->number <= number) r++;

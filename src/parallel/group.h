@@ -6,13 +6,13 @@
 
 typedef struct gs_tensor_group {
     int size, rank; /* size 0: nothing is divided; 1: this worker is alone */
-    int leaves;     /* divided sums are cut into this many leaves, for any size; 0: their order is free */
+    int leaves;     /* each divided sum is cut into this many leaves, for any size; 0: its order is free */
     bool outputs;   /* a vocabulary is divided too: the loss can be computed from shards of the outputs */
     /* x[i] = the sum of all ranks' x[i]. Not called with size 1. */
     gs_status (*sum)(void *context, gs_device *, gs_mem x, size_t count);
-    bool sequence; /* outside of pairs a rank holds some tokens of each sequence (sequence.h); size > 1 */
-    /* With sequence: whole (n, size, each) = the parts (n, each) of all ranks; and part = this rank's part of the sum
-     * of all ranks' whole, which is overwritten. */
+    bool sequence; /* outside of pairs each rank holds some tokens of each sequence (sequence.h); size > 1 */
+    /* With `sequence`. gather: whole (n, size, each) = all ranks' parts (n, each). reduce: part = this rank's part of
+     * the sum of all ranks' `whole`, which is overwritten. */
     gs_status (*gather)(void *context, gs_device *, gs_mem whole, gs_mem part, size_t n, size_t each);
     gs_status (*reduce)(void *context, gs_device *, gs_mem part, gs_mem whole, size_t n, size_t each);
     void *context;

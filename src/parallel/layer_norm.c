@@ -2,7 +2,7 @@
 #include "layer/layer_norm.h"
 #include "parallel/sequence.h"
 
-/* The shard's `sums`: this rank's dw and db; with `leaves` mean and rstd of the tokens of all ranks. */
+/* The shard's `sums`: this rank's dw and db; with `leaves`, mean and rstd of all ranks' tokens. */
 static gs_status bind(gs_layer *l, size_t max_batch) {
     const gs_tensor_group *t = l->shard->group;
     const gs_shape all = {2 * t->size, 1, 1, gs_shape_tokens(l->in)}, own = {2 * l->in.c, 1, 1, 0};
@@ -16,7 +16,7 @@ static void unbind(gs_layer *l) {
     l->device->ops->free(l->device, l->shard->sums);
 }
 
-/* part = this rank's tokens of whole. */
+/* part = this rank's tokens from `whole`. */
 static gs_status take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs_mem whole, gs_mem part) {
     const size_t each = gs_shape_size(shape), ranks = (size_t)l->shard->group->size,
                  rank = (size_t)l->shard->group->rank;
@@ -26,7 +26,7 @@ static gs_status take(const gs_layer *l, const gs_pass *pass, gs_shape shape, gs
     return GS_OK;
 }
 
-/* Sum over this rank's tokens, then over the group's ranks, and add that to the sums of earlier passes. */
+/* Sum over this rank's tokens, then over the group's ranks, and add the result to the sums of earlier passes. */
 static gs_status backward_of_own(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
     const gs_tensor_group *t = l->shard->group;
@@ -44,7 +44,7 @@ static gs_status backward_of_own(gs_layer *l, const gs_pass *pass, gs_mem dy, gs
     return GS_OK;
 }
 
-/* All ranks compute backward of all tokens, in the order of a single worker. */
+/* Each rank computes backward for all tokens, in the order of a single worker. */
 static gs_status backward_of_all(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_norm *me = (const gs_norm *)l;
     const gs_param *w = &l->param[GS_NORM_WEIGHT], *b = &l->param[GS_NORM_BIAS];

@@ -1,14 +1,14 @@
-/* The two layers of a pair of linear ones (tensor.h), and the model's last layer, linear or tied. */
+/* The two layers of a pair of linear layers (tensor.h), and the model's last layer, linear or tied. */
 #include "parallel/sequence.h"
 
-/* This rank's number of leaves of a sum that the group divides. */
+/* This rank's number of leaves in a sum that the group divides. */
 static int own_leaves(const gs_layer *l) {
     return l->shard->group->leaves / l->shard->group->size;
 }
 
 /* ---- some outputs on each rank: no sum in forward ---- */
 
-/* *n: the number of tokens to multiply. Gathered tokens stay in memory until the next layer gathers. */
+/* *n: the number of tokens to multiply. Gathered tokens stay in memory until the next gather. */
 static gs_status gather_x(const gs_layer *l, const gs_pass *pass, gs_mem *x, size_t *n) {
     const gs_mem part = *x;
     *n = gs_layer_tokens(l, pass);
@@ -29,7 +29,7 @@ static gs_status column_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_m
     return b->w.base ? ops->positions_forward(l->device, *y, *y, b->w, n, (size_t)l->out.c) : GS_OK;
 }
 
-/* y = x w^T + b; dw = dy^T x, db = the sum of dy, both whole sums; dx = dy w, a sum over all ranks' outputs. */
+/* y = x w^T + b; dw = dy^T x and db = sum of dy, both complete; dx = dy w, summed over all ranks' outputs. */
 static gs_status column_backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_backend *ops = l->device->ops;
     const gs_layer_shard *p = l->shard;
@@ -52,7 +52,7 @@ const gs_layer_ops gs_column_linear = {.forward = column_forward, .backward = co
 
 /* ---- some inputs on each rank: no sum in backward ---- */
 
-/* y = the sum of all ranks' x w^T, + b. */
+/* y = the sum of all ranks' x w^T, plus b. */
 static gs_status row_forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) {
     const gs_backend *ops = l->device->ops;
     const gs_param *w = &l->param[0], *b = &l->param[1];

@@ -1,4 +1,4 @@
-/* positions of this rank's tokens of each sequence, which follow those of the lower ranks. */
+/* positions on this rank's tokens of each sequence, which follow those of lower ranks. */
 #include "parallel/tensor.h"
 
 static gs_pass after_lower_ranks(const gs_layer *l, const gs_pass *pass) {
@@ -21,7 +21,7 @@ static gs_status forward(gs_layer *l, const gs_pass *pass, gs_mem x, gs_mem *y) 
     return l->shard->plain->forward(l, &own, x, y);
 }
 
-/* Gather dw of the other ranks' tokens. */
+/* Gather the other ranks' rows of dw. */
 static gs_status backward(gs_layer *l, const gs_pass *pass, gs_mem dy, gs_mem *dx) {
     const gs_tensor_group *t = l->shard->group;
     const gs_pass own = after_lower_ranks(l, pass);

@@ -19,15 +19,15 @@ const char *const gs_action_names[GS_ACTIONS] = {
     "receive table",
 };
 
-/* ---- making a list ---- */
+/* ---- building a list ---- */
 
-/* gs_instructions_create has made enough room. */
+/* gs_instructions_create has allocated enough room. */
 static void then(gs_instructions *l, gs_action action, int k, int chunk, int peer) {
     if (l->count == l->room) gs_bug("a schedule has more than %zu instructions", l->room);
     l->list[l->count++] = (gs_instruction){action, k, chunk, peer};
 }
 
-/* The number of a run of layers: stage s has the runs s, p + s, 2 p + s, ... */
+/* The number of a run of layers: stage s holds the runs s, p + s, 2 p + s, ... */
 static int run_of(const gs_pipeline *p, int stage, int chunk) {
     return chunk * p->stages + stage;
 }
@@ -73,7 +73,7 @@ static void then_update(gs_instructions *l, const gs_pipeline *p, int stage) {
 
 gs_status gs_instructions_create(const gs_pipeline_schedule *schedule, const gs_pipeline *p, int stage,
                                  gs_instructions *out) {
-    enum { EACH = 8 /* of a micro-batch through a chunk, forward and backward */, LAST = 4 };
+    enum { EACH = 8 /* for a micro-batch in a chunk, forward and backward */, LAST = 4 };
     *out = (gs_instructions){.room = EACH * (size_t)p->micro_batches * (size_t)p->chunks + LAST};
     GS_TRY(GS_NEW(out->list, out->room, "a schedule of %zu instructions", out->room));
     GS_TRY(schedule->order(p, stage, out));
@@ -136,7 +136,7 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
     if (!gs_action_receives(receive->action))
         gs_bug("'%s' receives nothing", gs_action_names[receive->action]);
     gs_instruction s = {sent[receive->action], receive->micro_batch, receive->chunk, stage};
-    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* it came round */
+    if (receive->action == GS_DO_RECV_ACTIVATION && stage == 0) s.chunk--;           /* wrapped around */
     if (receive->action == GS_DO_RECV_GRADIENT && stage == p->stages - 1) s.chunk++; /* the other way */
     if (receive->action == GS_DO_RECV_TIED) s.chunk = p->chunks - 1;
     if (receive->action == GS_DO_RECV_TABLE) s.chunk = 0;
@@ -145,8 +145,8 @@ gs_instruction gs_instruction_sent(const gs_pipeline *p, const gs_instruction *r
 
 /* ---- the schedules: each calls forward and backward in the order of the stage's list ---- */
 
-/* The i-th run of a stage: p micro-batches through its first chunk, then through the second, ...; then the next p.
- * Backward visits the chunks from the last to the first. With one chunk run i is micro-batch i. */
+/* The i-th run of a stage: p micro-batches through its first chunk, then through its second, and so on; then the next p
+ * micro-batches. Backward visits the chunks from last to first. With one chunk, run i is micro-batch i. */
 static void ith_forward(const gs_pipeline *p, int stage, int i, gs_instructions *out) {
     const int round = p->stages * p->chunks, k = i / round * p->stages + i % p->stages;
     gs_then_forward(out, p, stage, k, i % round / p->stages);
@@ -157,7 +157,7 @@ static void ith_backward(const gs_pipeline *p, int stage, int i, gs_instructions
     gs_then_backward(out, p, stage, k, p->chunks - 1 - i % round / p->stages);
 }
 
-/* `most` runs go forward; from then on one forward and one backward alternate. */
+/* First `most` runs go forward; then one forward and one backward alternate. */
 static gs_status alternate(const gs_pipeline *p, int stage, int most, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks, ahead = most < runs ? most : runs;
     for (int i = 0; i < runs + ahead; i++) {
@@ -172,7 +172,7 @@ static gs_status gpipe(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, p->micro_batches, out);
 }
 
-/* The first micro-batch returns to stage s when p - s have gone forward there. */
+/* Micro-batch 0 returns to stage s after p - s micro-batches have gone forward there. */
 static gs_status one_forward_one_backward(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, p->stages - 1 - stage, out);
 }
@@ -181,8 +181,8 @@ static gs_status eager(const gs_pipeline *p, int stage, gs_instructions *out) {
     return alternate(p, stage, 2 * (p->stages - 1 - stage), out);
 }
 
-/* 1f1b over runs. The first micro-batch reaches the last chunk of stage s after (v - 1) p runs there, and returns to it
- * 2 (p - 1 - s) runs later, since forward and backward alternate. If m = p, all go forward first. */
+/* 1f1b over runs. Micro-batch 0 reaches the last chunk of stage s after (v - 1) p runs there, and returns to this chunk
+ * 2 (p - 1 - s) runs later, because forward and backward alternate. If m = p, all go forward first. */
 static gs_status interleaved(const gs_pipeline *p, int stage, gs_instructions *out) {
     const int runs = p->micro_batches * p->chunks,
               ahead = 2 * (p->stages - 1 - stage) + (p->chunks - 1) * p->stages;
@@ -196,7 +196,7 @@ const gs_pipeline_schedule gs_gpipe = {"gpipe", "GPipe", false, gpipe},
 
 #define SCHEDULES &gs_gpipe, &gs_1f1b, &gs_interleaved, &gs_eager, NULL
 static const gs_pipeline_schedule *const own[] = {SCHEDULES};
-static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* own ones or their replacements */
+static const gs_pipeline_schedule *schedules[] = {SCHEDULES}; /* the library's own, or their replacements */
 
 const gs_pipeline_schedule *const *gs_pipeline_schedules(void) {
     return schedules;

@@ -3,16 +3,16 @@
 
 #include "parallel/sequence.h"
 
-/* ---- which layers are a pair ---- */
+/* ---- which layers form a pair ---- */
 
-/* Convolutions are divided if each rank gets a channel. With `leaves` they are not: adding over the channels in parts
- * would rule out their fast products (cpu/winograd.h), even for a lone worker. */
+/* Convolutions are divided if each rank gets a channel, but not with `leaves`: adding the channels in parts would rule
+ * out the fast convolutions of cpu/winograd.h, even for a lone worker. */
 static bool begins_pair(const gs_layer *l, const gs_tensor_group *t) {
     if (l->ops->tensor == GS_TENSOR_CONV) return !t->leaves && l->outputs >= t->size;
     return l->ops->tensor == GS_TENSOR_LINEAR;
 }
 
-/* The last layer of the pair that begins at child i; -1: none begins there. */
+/* The index of the last layer of the pair that begins at child i; -1: no pair begins there. */
 static int end_of_pair(const gs_layer *l, int i, const gs_tensor_group *t) {
     const gs_tensor_kind ends = l->child[i]->ops->tensor;
     bool heads = false;
@@ -57,8 +57,8 @@ static bool has_rows(const gs_layer_shard *p) {
 
 static gs_status plan_part(gs_layer *l, gs_shape in);
 
-/* Outputs that are summed over workers, or added in an order, cannot have an epilogue. Messages are in f32, except sums
- * that are made in another buffer. */
+/* Outputs that are summed over workers, or added in a fixed order, cannot have an epilogue. Messages are in f32, except
+ * for sums that are computed in another buffer. */
 static gs_status become_shard(gs_layer *l, const gs_tensor_group *t, gs_tensor_role role,
                               const gs_layer *first) {
     GS_TRY(GS_NEW(l->shard, 1, "the part of a layer"));
@@ -101,7 +101,7 @@ static gs_status divide_pairs(gs_layer *net, const gs_tensor_group *t) {
     return GS_OK;
 }
 
-/* Divide the vocabulary of a model that has one. */
+/* Divide the model's vocabulary, if it has one. */
 static gs_status divide_outputs(gs_layer *net, const gs_tensor_group *t) {
     gs_layer *first = net->children > 1 ? net->child[0] : NULL,
              *last = first ? net->child[net->children - 1] : NULL;
@@ -156,7 +156,7 @@ gs_tensor_rows gs_tensor_rows_of(const gs_param *p, int rank, int size) {
 
 /* ---- plan ---- */
 
-/* Find this rank's outputs, or rows of a table. */
+/* Find this rank's outputs, or its rows of a table. */
 static gs_status find_outputs(gs_layer *l) {
     const gs_layer_shard *p = l->shard;
     const bool table = p->role == GS_TENSOR_TABLE_ROWS;
@@ -181,8 +181,8 @@ static void cut(gs_param *p, gs_cut how, int blocks, int whole) {
     p->cut_whole = whole;
 }
 
-/* The plain plan counts this rank's tokens. A linear layer that gathers or scatters tokens has another number of them
- * at its output. Then record how the parameters, weight first, are cut. */
+/* The plain plan counts this rank's tokens; at the output of a linear layer that gathers or scatters tokens, the number
+ * differs. Then record how the parameters, weight first, are cut. */
 static gs_status plan_part(gs_layer *l, gs_shape in) {
     const gs_layer_shard *p = l->shard;
     const bool rows = p->role == GS_TENSOR_ROWS, inside = rows || p->role == GS_TENSOR_INNER;

@@ -1,4 +1,4 @@
-/* Copying between a tensor and the shards of it that ranks hold. */
+/* Copying between a tensor and its shards on the ranks. */
 #include <string.h>
 
 #include "parallel/tensor.h"

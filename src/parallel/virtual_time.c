@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { UNDER_WAY = 2 /* messages of a pair before send waits (comm.h) */ };
+enum { UNDER_WAY = 2 /* unreceived messages of a pair before send waits (comm.h) */ };
 
 typedef struct message {
     gs_instruction sent;
@@ -10,15 +10,15 @@ typedef struct message {
     bool used;             /* its receiver has asked for it */
 } message;
 
-/* All messages from one stage to another. */
+/* All messages from one stage to another, in the order sent. */
 typedef struct channel {
     message *messages;
     size_t sent, taken;
-    size_t used; /* all before this one are used */
+    size_t used; /* all messages before this one are used */
 } channel;
 
 typedef struct stage_clock {
-    size_t next; /* instruction */
+    size_t next; /* index of the next instruction */
     double now, busy;
 } stage_clock;
 
@@ -29,7 +29,7 @@ typedef struct simulation {
     stage_clock *stage; /* [stages] */
     channel *channels;  /* [from][to] */
     size_t early;
-    bool moved; /* something has happened since it was set to false */
+    bool moved; /* something has happened since this was set to false */
 } simulation;
 
 static channel *channel_of(const simulation *s, int from, int to) {
@@ -53,14 +53,14 @@ static bool try_send(simulation *s, int stage, const gs_instruction *i) {
     return true;
 }
 
-/* Receive messages until the wanted one has arrived. Earlier ones wait in memory. */
+/* Receive messages until the wanted one has arrived, and keep the others. */
 static bool try_receive(simulation *s, int stage, const gs_instruction *i) {
     channel *c = channel_of(s, i->peer, stage);
     const gs_instruction wanted = gs_instruction_sent(s->pipeline, i, stage);
     for (size_t m = c->used; m < c->sent; m++) {
         message *k = &c->messages[m];
         const bool found = !k->used && gs_instruction_is(&k->sent, &wanted);
-        if (m >= c->taken) { /* not received so far */
+        if (m >= c->taken) { /* not received yet */
             if (k->arrives > s->stage[stage].now) s->stage[stage].now = k->arrives;
             k->taken = s->stage[stage].now;
             c->taken++;

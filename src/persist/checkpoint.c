@@ -12,43 +12,43 @@
 #include "train/hooks.h"
 #include "train/strategy.h"
 
-/* The thread's work so far. */
+/* What the thread has done so far. */
 typedef struct written {
     gs_checkpoint_report report;
-    double seconds;    /* of all writes */
-    char message[600]; /* of the last failure */
+    double seconds;    /* for all writes */
+    char message[600]; /* about the last failure */
 } written;
 
-/* Rank 0 writes in a thread while its worker trains. The one copy belongs to the thread during a write, and to the
- * worker otherwise.
+/* Rank 0 writes in a thread while its worker trains. There is a single copy of the state. It belongs to the thread
+ * during a write, and to the worker otherwise.
  *
  *     worker     steps | copy | steps                   | copy | steps
  *     thread             \--> write, fsync, rename      ^  \--> write, ...
- *                                                       idle: the copy is the worker's again
+ *                                                       idle: the copy belongs to the worker again
  */
 typedef struct gs_checkpoints {
-    uint64_t last;      /* the step of the last checkpoint that was begun; 0 in a new run */
-    sig_atomic_t seen;  /* gs_checkpoint_requested at that time */
+    uint64_t last;      /* step at which the last checkpoint was begun; 0 in a new run */
+    sig_atomic_t seen;  /* value of gs_checkpoint_requested at that time */
     bool asked;         /* rank 0: a worker was asked for one since then */
-    double moment;      /* when the last one was copied */
-    double copied;      /* seconds of all copies */
-    double longest;     /* of one copy */
-    int copies, failed; /* failed: the failures reported to the observer */
+    double moment;      /* time at which the last one was copied */
+    double copied;      /* total seconds of all copies */
+    double longest;     /* seconds of the longest copy */
+    int copies, failed; /* failed: number of failures reported to the observer */
     float *weights;     /* the copy; other ranks gather into it and discard it; NULL: not needed */
     const gs_settings *settings;
-    uint64_t per_epoch; /* steps */
-    gs_model *plan;     /* describes the weights; this and the next are rank 0's */
+    uint64_t per_epoch; /* steps per epoch */
+    gs_model *plan;     /* describes the weights; this and `state` are rank 0's */
     gs_state *state;
     gs_jobs *writer; /* NULL on other ranks */
-    uint64_t ticket; /* of the last write */
-    written done;    /* the thread's while it writes */
+    uint64_t ticket; /* the last write's */
+    written done;    /* belongs to the thread while it writes */
 } gs_checkpoints;
 
 volatile sig_atomic_t gs_stop_requested, gs_checkpoint_requested;
 
 /* ---- the thread ---- */
 
-/* A run with non-finite weights is about to fail: it must not replace older checkpoints. */
+/* A run with non-finite weights is about to fail, and must not replace older checkpoints. */
 static gs_status check_values(const gs_checkpoints *c) {
     const char *name;
     if (c->settings->keep_going || !gs_find_bad(c->plan, c->plan->saved_count, c->weights, &name))
@@ -80,10 +80,10 @@ static gs_status write_one(void *checkpoints, const gs_job *job) {
              gs_message());
     gs_append(d->message, sizeof d->message, "; %s",
               gs_checkpoint_is_empty(s->checkpoint) ? "there is no older one" : "the older ones stay");
-    return GS_OK; /* training goes on */
+    return GS_OK; /* training continues */
 }
 
-/* ---- when ---- */
+/* ---- when a checkpoint is due ---- */
 
 static bool is_due(const gs_checkpoints *c, const gs_checkpoint_every *e, uint64_t step) {
     if (c->asked || c->seen != gs_checkpoint_requested) return true;
@@ -99,7 +99,7 @@ static float wish(const gs_worker *w, uint64_t done) {
     return due && gs_jobs_is_done(c->writer, c->ticket) ? GS_SAYS_CHECKPOINT : 0;
 }
 
-/* ---- made ---- */
+/* ---- creation ---- */
 
 static gs_status make_plan(const gs_worker *w, gs_model **plan) {
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = w->settings->model, .in = w->model->in}, plan));
@@ -143,7 +143,7 @@ static void free_checkpoints(gs_worker *w) {
     w->checkpoints = NULL;
 }
 
-/* ---- taken ---- */
+/* ---- taking a checkpoint ---- */
 
 static gs_status copy(gs_worker *w, gs_checkpoints *c) {
     GS_TRY(gs_state_fill(w, c->state));
@@ -165,7 +165,7 @@ static gs_status take(gs_worker *w, gs_checkpoints *c) {
     return c->writer ? gs_jobs_give(c->writer, (gs_job){.run = write_one, .context = c}, &c->ticket) : GS_OK;
 }
 
-/* Each failure is reported once. */
+/* Report each failure once. */
 static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (!c->writer || !gs_jobs_is_done(c->writer, c->ticket)) return;
     const written *d = &c->done;
@@ -174,7 +174,7 @@ static void tell_failure(gs_checkpoints *c, const gs_observer *observer) {
     if (observer->note) observer->note(observer->context, d->message);
 }
 
-/* If workers differ between steps, it acts after an epoch's steps; elsewhere an epoch's score asks for none. */
+/* If workers differ between steps, this acts after an epoch's steps; otherwise an epoch's score requests nothing. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c || e->diverged || e->total.stop) return GS_OK;
@@ -183,7 +183,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return e->score.checkpoint ? take(w, c) : GS_OK;
 }
 
-/* Takes one more if there was a step since the last one, and waits until it is written. */
+/* Take a final checkpoint if there was a step since the last one, and wait until it is written. */
 static gs_status end(gs_worker *w, gs_event *e) {
     gs_checkpoints *c = w->checkpoints;
     if (!c) return GS_OK;

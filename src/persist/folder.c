@@ -32,7 +32,7 @@ bool gs_checkpoint_is_folder(const char *path) {
 
 /* ---- names ---- */
 
-/* A path that is cut off here is too long for any file. */
+/* The path of a file. A path truncated here is too long for any file. */
 typedef struct path {
     char text[PATH_MAX + 64];
 } path;
@@ -52,7 +52,7 @@ static path lock_of(const char *folder) {
     return p;
 }
 
-/* "step-000000200" and this ending -> 200. */
+/* "step-000000200" with this ending -> 200. */
 static bool step_of(const char *name, const char *ending, uint64_t *step) {
     char again[64];
     if (sscanf(name, PREFIX "%15" SCNu64, step) != 1) return false;
@@ -70,7 +70,7 @@ uint64_t gs_checkpoint_step(const char *file) {
     return step_of(name_of(file), WEIGHTS, &step) ? step : 0;
 }
 
-static const uint64_t NONE = UINT64_MAX; /* no step; also later than any step */
+static const uint64_t NONE = UINT64_MAX; /* no step; greater than any step */
 
 /* *step = the last step before *step that has a file with this ending, or NONE. */
 static gs_status step_before(const char *folder, const char *ending, uint64_t *step) {
@@ -92,7 +92,7 @@ static const char *text_of(const cJSON *o, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, name));
 }
 
-/* *o is to be freed. */
+/* The caller frees *o. */
 static gs_status read_manifest(const char *path, cJSON **o) {
     char *text;
     size_t size;
@@ -135,7 +135,7 @@ static gs_status check(const char *folder, uint64_t step) {
     return check_pair(file.text, manifest.text);
 }
 
-/* Does a manifest lie beside the file? */
+/* True if there is a manifest beside the file. */
 static bool has_manifest(const char *file, path *manifest) {
     const size_t length = strlen(file), ending = strlen(WEIGHTS);
     uint64_t step;
@@ -170,15 +170,15 @@ bool gs_checkpoint_is_there(const char *folder, uint64_t step) {
     return access(path_of(folder, step, MANIFEST).text, F_OK) == 0;
 }
 
-/* ---- the newest that is whole ---- */
+/* ---- the newest whole checkpoint ---- */
 
 bool gs_checkpoint_is_empty(const char *folder) {
     uint64_t step = NONE;
-    if (access(folder, F_OK) != 0) return true; /* rank 0 may make the folder just now */
+    if (access(folder, F_OK) != 0) return true; /* rank 0 may be about to make the folder */
     return step_before(folder, MANIFEST, &step) == GS_OK && step == NONE;
 }
 
-static atomic_int held = -1; /* the file that gs_checkpoint_find has found, under a shared lock */
+static atomic_int held = -1; /* the file found by gs_checkpoint_find, under a shared lock */
 
 void gs_checkpoint_let_go(void) {
     const int file = atomic_exchange(&held, -1);
@@ -198,7 +198,7 @@ static gs_status copy_path(const char *folder, uint64_t step, char **file) {
     return *file ? GS_OK : gs_fail(GS_E_MEMORY, "no memory for the path of a checkpoint");
 }
 
-/* *gone: another run has removed one meanwhile, so there may be newer ones. */
+/* *gone: another run has removed a checkpoint in the meantime, so there may be newer ones. */
 static gs_status find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE], bool *gone) {
     for (uint64_t step = NONE;;) {
         const bool first = step == NONE;
@@ -244,7 +244,7 @@ gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file
     return copy_path(folder, step, file);
 }
 
-/* ---- the old ones ---- */
+/* ---- old checkpoints ---- */
 
 /* A checkpoint that another run holds stays until the next removal. */
 static void remove_one(const char *folder, uint64_t step) {
@@ -257,7 +257,7 @@ static void remove_one(const char *folder, uint64_t step) {
     if (held_by >= 0) close(held_by);
 }
 
-/* Checkpoints after `step` are damaged, and do not count. */
+/* Keep the `keep` newest checkpoints up to `step`. Later ones are damaged, and are ignored. */
 static void remove_old(const char *folder, uint64_t step, int keep) {
     step++;
     while (step_before(folder, MANIFEST, &step) == GS_OK && step != NONE)
@@ -266,8 +266,8 @@ static void remove_old(const char *folder, uint64_t step, int keep) {
 
 /* ---- before a run ---- */
 
-/* Removes what was never finished, or only half removed: files without a manifest. The file that the run resumes from
- * stays. A killed run leaves at most one such file in a folder without manifests: if there are more, somebody has
+/* Remove files without a manifest: they were never finished, or only half removed. The file from which the run resumes
+ * stays. A killed run leaves at most one such file in a folder without manifests; if there are more, somebody has
  * copied files or removed the manifests. */
 static gs_status clean(const char *folder, const char *resume, char note[GS_CHECKPOINT_NOTE]) {
     size_t count = 0;
@@ -293,7 +293,7 @@ static gs_status clean(const char *folder, const char *resume, char note[GS_CHEC
     }
 }
 
-/* Another run replaces a damaged checkpoint only if no state can be read from it, and notes it. */
+/* A new run replaces another run's damaged checkpoint only if no state can be read from it, and says so in note. */
 static gs_status check_damaged(const char *folder, uint64_t step, char note[GS_CHECKPOINT_NOTE]) {
     char why[GS_CHECKPOINT_NOTE];
     gs_state *state;
@@ -323,7 +323,7 @@ static gs_status check_others(const char *folder, const char *resume, uint64_t s
                            "; go on from there with --resume %s, or choose another folder",
                            folder, ours ? "later checkpoint than " : "checkpoint of another run",
                            ours ? resume : "", found, folder);
-        if (!ours) GS_TRY(check_damaged(folder, found, note)); /* our run will write it again */
+        if (!ours) GS_TRY(check_damaged(folder, found, note)); /* this run writes its own again */
     }
 }
 
@@ -332,8 +332,8 @@ gs_status gs_checkpoint_check_new(const char *folder) {
     return check_others(folder, NULL, 0, note);
 }
 
-/* A run that ends removes the file. If it was opened here before, the lock is worthless and must be taken again. On a
- * file system without locks, nobody holds one. */
+/* A run that ends removes this file. If we opened it before that, our lock is worthless, and we must lock the new file.
+ * On a file system without locks, locking always succeeds. */
 static gs_status lock_folder(const char *folder, FILE **lock) {
     const path place = lock_of(folder);
     char who[300] = "", host[64] = "?";
@@ -379,12 +379,12 @@ gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t
     GS_TRY(clean(folder, resume, note));
     GS_TRY(check_others(folder, resume, step, note));
     GS_TRY(gs_file_check_target(path_of(folder, step, MANIFEST).text, GS_FILE_ANY));
-    /* A killed run may not have done it. */
+    /* a killed run may not have done this */
     if (resume && lies_in(resume, folder)) remove_old(folder, step, keep);
     return GS_OK;
 }
 
-/* ---- written ---- */
+/* ---- writing ---- */
 
 static gs_status write_manifest(const char *folder, const gs_state *s, const char *model, uint64_t per_epoch,
                                 const gs_written *written) {
@@ -403,7 +403,7 @@ static gs_status write_manifest(const char *folder, const gs_state *s, const cha
     if (!text) return gs_fail(GS_E_MEMORY, "no memory for the manifest of a checkpoint");
     gs_status status = gs_file_writer_open(path_of(folder, s->step, MANIFEST).text, &w);
     if (status == GS_OK) {
-        fprintf(w.file, "%s\n", text); /* commit reports what could not be written */
+        fprintf(w.file, "%s\n", text); /* commit reports write errors */
         status = gs_file_writer_commit(&w);
     }
     cJSON_free(text);

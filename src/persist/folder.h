@@ -1,19 +1,19 @@
-/* A folder of checkpoints, each of two files:
+/* A folder of checkpoints. Each consists of two files:
  *
- *     step-000000200.safetensors    weights, the optimiser's vectors and the state of the run, as --save-state writes
- *                                   them (persist/state_file.h), for --resume, eval and Python
- *     step-000000200.json           its manifest: step, position in the epoch, settings, bytes and SHA-256 of that file
+ *     step-000000200.safetensors    weights, optimiser vectors and the state of the run, as written by --save-state
+ *                                   (persist/state_file.h), for --resume, eval and Python
+ *     step-000000200.json           its manifest: step, position in the epoch, settings, bytes and SHA-256 of this file
  *
- * Both are written whole or not at all (io/file.h), the manifest last. A checkpoint without a manifest was therefore
- * never finished, and one whose SHA-256 differs from the manifest's was damaged later.
+ * Each file is written whole or not at all (io/file.h), the manifest last. A checkpoint without a manifest was
+ * therefore never finished, and one whose SHA-256 differs from its manifest's was damaged later.
  *
- *     killed during         leaves in the folder                      which the next run
+ *     killed during         the folder then holds                     and the next run
  *     the first write       step-200.safetensors.PID-0-HOST.tmp       removes
  *     the second write      step-200.safetensors                      removes
  *     an old one's removal  step-100.safetensors                      removes: the manifest is removed first
  *
- * --resume takes the newest whole checkpoint. A run that writes into a folder locks its file ".lock" (flock), at most
- * until its process ends, and no other run can write there.
+ * --resume takes the newest whole checkpoint. A run that writes into a folder locks the file ".lock" there (flock),
+ * until its process ends at the latest; no other run can write there.
  */
 #pragma once
 
@@ -21,52 +21,52 @@
 
 #include "train/state.h"
 
-enum { GS_CHECKPOINT_NOTE = 700 }; /* bytes of a sentence about a folder, at most */
+enum { GS_CHECKPOINT_NOTE = 700 }; /* maximum size of a sentence about a folder, in bytes */
 
 bool gs_checkpoint_is_folder(const char *path);
 
 /* True if the folder holds no checkpoint, not even a damaged one, or does not exist. */
 bool gs_checkpoint_is_empty(const char *folder);
 
-/* *file: the path of the newest whole checkpoint in the folder, to be freed. note: the defects of newer ones, and that
- * this one replaces them; or "". GS_E_FILE: there is no checkpoint, or the folder cannot be read; GS_E_FORMAT: none is
- * whole. */
+/* *file: the path of the newest whole checkpoint in the folder; the caller frees it. note: the defects of newer ones,
+ * and that this one is taken instead; or "". GS_E_FILE: there is no checkpoint, or the folder cannot be read;
+ * GS_E_FORMAT: none is whole. */
 gs_status gs_checkpoint_find(const char *folder, char **file, char note[GS_CHECKPOINT_NOTE]);
 
-/* The checkpoint of this step, which rank 0 has found. Waits seconds for a slow file system to show it. GS_E_FILE,
- * GS_E_FORMAT. */
+/* Find the checkpoint of this step, which rank 0 has found. Waits up to 10 seconds for a slow file system to show it.
+ * GS_E_FILE, GS_E_FORMAT. */
 gs_status gs_checkpoint_find_step(const char *folder, uint64_t step, char **file);
 
-/* gs_checkpoint_find keeps other runs from removing the checkpoint that it has found: those of this machine, and of
- * other machines if the file system has locks. It does so until the next search, or until this call. */
+/* gs_checkpoint_find keeps other runs from removing the checkpoint that it found: runs on this machine, and on other
+ * machines if the file system supports locks. This lasts until the next search, or until this call. */
 void gs_checkpoint_let_go(void);
 
-/* The step of a file that gs_checkpoint_find has found. */
+/* The step of a file found by gs_checkpoint_find. */
 uint64_t gs_checkpoint_step(const char *file);
 
-/* GS_E_FORMAT: a manifest lies beside the file, and the file is not the one that was written. */
+/* GS_E_FORMAT: there is a manifest beside the file, but the file is not the one that was written. */
 gs_status gs_checkpoint_check_file(const char *file);
-/* GS_E_USAGE: saving to this file would overwrite a checkpoint: a manifest lies beside it, or it has the name of a
+/* GS_E_USAGE: saving to this file would overwrite a checkpoint: there is a manifest beside it, or it has the name of a
  * checkpoint in `folder` (may be NULL). */
 gs_status gs_checkpoint_check_save(const char *file, const char *folder);
 
-/* GS_E_USAGE: the folder has checkpoints that a new run would overwrite. */
+/* GS_E_USAGE: the folder holds checkpoints that a new run would overwrite. */
 gs_status gs_checkpoint_check_new(const char *folder);
 
-/* Prepares the folder for a run that resumes from the file `resume` after `step` steps (NULL: a new run): makes it if
- * necessary, removes what killed runs have left (of this run's checkpoints all but the `keep` newest), and checks that
- * a file can be written. GS_E_FILE. GS_E_USAGE: another run writes there; or the folder has checkpoints of another run,
+/* Prepare the folder for a run that resumes from the file `resume` after `step` steps (NULL: a new run). Creates it if
+ * necessary, removes what killed runs left (and all but the `keep` newest of this run's checkpoints), and checks that a
+ * file can be written. GS_E_FILE. GS_E_USAGE: another run writes there; the folder holds another run's checkpoints,
  * including damaged ones with a readable state; or later ones of this run. note: what was removed or will be replaced;
- * or "". *lock is to be released by gs_checkpoint_unlock in any case. */
+ * or "". *lock must be released with gs_checkpoint_unlock in any case. */
 gs_status gs_checkpoint_prepare(const char *folder, const char *resume, uint64_t step, int keep,
                                 char note[GS_CHECKPOINT_NOTE], FILE **lock);
 void gs_checkpoint_unlock(const char *folder, FILE *lock); /* NULL is allowed */
 
-/* Is there a checkpoint of this step, with a manifest? */
+/* True if the folder holds a checkpoint of this step with a manifest. */
 bool gs_checkpoint_is_there(const char *folder, uint64_t step);
 
-/* Writes a checkpoint, then removes all but the `keep` newest up to this one. per_epoch: steps of an epoch. GS_E_FILE,
- * GS_E_MEMORY: no older one was removed. */
+/* Write a checkpoint, then remove all but the `keep` newest up to this one. per_epoch: steps per epoch. GS_E_FILE,
+ * GS_E_MEMORY: no older checkpoint was removed. */
 gs_status gs_checkpoint_write(const char *folder, const gs_model *, const gs_optimizer_ops *,
                               const float *weights, const gs_state *, uint64_t per_epoch, int keep,
                               uint64_t *bytes);

@@ -26,7 +26,7 @@ static void free_copy(copy *c) {
     *c = (copy){0};
 }
 
-/* Memory and numbers of the copy with this id; its weights and vectors are to be filled in. */
+/* Allocate the copy with this id, and set its scalars; the caller fills in its weights and vectors. */
 static gs_status make_copy(copy *c, const gs_snapshot_id *id) {
     const size_t saved = (size_t)id->saved, params = (size_t)id->params;
     const int vectors = (int)id->vectors;
@@ -55,7 +55,7 @@ void gs_snapshots_free(gs_snapshots *c) {
     free(c);
 }
 
-/* ---- what it goes with ---- */
+/* ---- which settings allow snapshots ---- */
 
 gs_status gs_snapshots_check(const gs_settings *s) {
     const char *why = NULL;
@@ -78,7 +78,7 @@ gs_status gs_snapshots_check(const gs_settings *s) {
     return why ? gs_fail(GS_E_USAGE, "%s", why) : GS_OK;
 }
 
-/* ---- kept ---- */
+/* ---- keeping copies ---- */
 
 static gs_status book(gs_worker *w) {
     gs_snapshots *c = w->settings->snapshots;
@@ -146,7 +146,7 @@ const gs_snapshot_id *gs_snapshot_id_of_step(const gs_snapshot_id *of, uint64_t 
     return NULL;
 }
 
-/* Moves the copy of this step to the front, and drops the other. A new process makes room for it. */
+/* Move this step's copy to the front, and drop the other one. A new process allocates it. */
 static gs_status take_up(gs_snapshots *c, const gs_snapshot_id *wanted) {
     if (!c->copy[0].id.valid || c->copy[0].id.step != wanted->step) {
         copy other = c->copy[1];

@@ -1,18 +1,18 @@
-/* launch --elastic: each process keeps the state of the run in memory, and the survivors continue when one is lost.
+/* launch --elastic: each process keeps the run's state in memory, and the survivors continue when a process is lost.
  *
- *     generation 1   rank 0    .. 56 | 57             has copies of steps 55 and 56
+ *     generation 1   rank 0    .. 56 | 57             holds copies of steps 55 and 56
  *                    rank 1    .. 56 | 57 | 58        of steps 56 and 57: it is one step ahead of rank 0
  *                    rank 2    .. 56 | 57 X           lost
- *     generation 2   rank 0          | 57 | 58 ..     all continue after step 56, the last that all survivors have,
- *                    rank 1          | 57 | 58 ..     in the same epoch and order
+ *     generation 2   rank 0          | 57 | 58 ..     all continue after step 56, the last that all survivors hold,
+ *                    rank 1          | 57 | 58 ..     in the same epoch and sample order
  *                    rank 2          | 57 | 58 ..     new: receives the state from the first survivor, as all do
  *
- * A step is a sum over all ranks: no rank ends step k + 1 before all have ended step k. Survivors are therefore at most
- * one step apart, and copies of the last two steps suffice: weights, batch_norm's statistics, the optimiser's vectors,
- * the loss scale. The position in the epoch follows from the step (train/state.h). At each rendezvous the survivors
- * compare the SHA-256 of their copies. The price is memory for two copies, and a copy in each step.
+ * A step is a sum over all ranks, so no rank ends step k + 1 before all have ended step k. Survivors are therefore at
+ * most one step apart, and copies of the last two steps suffice: weights, batch_norm's statistics, the optimiser's
+ * vectors, the loss scale. The position in the epoch follows from the step (train/state.h). At each rendezvous the
+ * survivors compare the SHA-256 of their copies. The cost is memory for two copies, and one copy in each step.
  *
- * It requires that each process holds the whole state: one worker in each, --sync allreduce or --exact.
+ * Each process must hold the whole state: one worker per process, with --sync allreduce or --exact.
  */
 #pragma once
 
@@ -24,10 +24,10 @@ typedef struct gs_snapshots gs_snapshots;
 gs_status gs_snapshots_create(gs_snapshots **out);
 void gs_snapshots_free(gs_snapshots *); /* NULL is allowed */
 
-/* GS_E_USAGE: a run with these settings cannot be elastic. */
+/* GS_E_USAGE: these settings do not allow an elastic run. */
 gs_status gs_snapshots_check(const gs_settings *);
 
-/* After a rendezvous (processes NULL: this one is alone), *begin becomes the state from which all continue, with its
- * weights; it belongs to the snapshots. Without a survivor *begin is unchanged. GS_E_DIFFER: the survivors' states
+/* After a rendezvous, set *begin to the state from which all continue, with its weights; it belongs to the snapshots.
+ * Without a survivor *begin is unchanged. processes NULL: this process is alone. GS_E_DIFFER: the survivors' states
  * differ. Does nothing if `snapshots` is NULL. */
 gs_status gs_snapshots_settle(gs_snapshots *, gs_comm *processes, const gs_state **begin);

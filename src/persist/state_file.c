@@ -16,7 +16,7 @@ const char *gs_state_option(const gs_state *s, const char *name) {
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(s->options, name));
 }
 
-/* ---- written ---- */
+/* ---- writing ---- */
 
 cJSON *gs_state_json(const gs_state *s) {
     char checksum[16];
@@ -29,7 +29,7 @@ cJSON *gs_state_json(const gs_state *s) {
     return o;
 }
 
-/* The optimiser's vectors, as tensors of a file. */
+/* The optimiser's vectors, in the form of tensors for the file. */
 static gs_extra_tensors vectors_of(const gs_state *s, const gs_optimizer_ops *ops) {
     gs_extra_tensors extra = {.count = s->vectors};
     for (int i = 0; i < s->vectors; i++) {
@@ -53,9 +53,9 @@ gs_status gs_state_save(const char *path, const gs_model *model, const gs_optimi
     return status;
 }
 
-/* ---- read ---- */
+/* ---- reading ---- */
 
-/* A whole number up to 2^53: the limit of exact JSON numbers. */
+/* Read an integer from 0 to 2^53, the limit of exact integers in JSON. */
 static bool read_count(const cJSON *o, const char *name, uint64_t *out) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
     const double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
@@ -71,7 +71,7 @@ static bool read_checksum(const cJSON *o, uint32_t *out) {
     return true;
 }
 
-/* Only a run in f16 has them. */
+/* Present only in f16 runs. */
 static bool read_loss_scale(const cJSON *o, gs_state *s) {
     const cJSON *scale = cJSON_GetObjectItemCaseSensitive(o, "loss_scale");
     if (!scale) return true;
@@ -82,7 +82,7 @@ static bool read_loss_scale(const cJSON *o, gs_state *s) {
     return true;
 }
 
-/* An object of texts. */
+/* Take the "options" object; all its values must be strings. */
 static bool read_options(cJSON *o, cJSON **out) {
     const cJSON *option;
     cJSON *options = cJSON_DetachItemFromObjectCaseSensitive(o, "options");
@@ -125,7 +125,7 @@ gs_status gs_state_read(const char *path, gs_state **out) {
     return status;
 }
 
-/* The vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing, superfluous, or has another shape. */
+/* Load the vectors that the settings' optimiser keeps. GS_E_SHAPE: one is missing, superfluous, or of another shape. */
 static gs_status load(const char *path, const gs_model *model, const gs_settings *settings, gs_state *s) {
     const gs_optimizer_ops *ops = settings->optimizer;
     const int count = gs_optimizer_vector_count(ops, gs_settings_numbers(settings).momentum);
@@ -134,7 +134,7 @@ static gs_status load(const char *path, const gs_model *model, const gs_settings
     return gs_safetensors_load_extra(path, model, &extra);
 }
 
-/* ---- does it match the settings? ---- */
+/* ---- comparison with the settings ---- */
 
 gs_status gs_state_check_option(const char *path, const gs_state *state, const gs_run_option *o,
                                 const gs_settings *given) {
@@ -144,7 +144,7 @@ gs_status gs_state_check_option(const char *path, const gs_state *state, const g
     if (o->resume != GS_RESUME_AGREES) return GS_OK;
     if (!kept) kept = gs_run_option_text(o, &usual, usual_room);
     if (strcmp(kept, now) == 0) return GS_OK;
-    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* that optimiser has no such number */
+    if (strcmp(kept, "nan") == 0) GS_TRY(gs_check_optimizer(given)); /* that optimiser has no such option */
     return gs_fail(GS_E_USAGE,
                    "--%s %s: the run in %s has --%s %s; leave it out to resume that run, or begin a new one "
                    "with --load",

@@ -1,5 +1,5 @@
-/* A dry run: a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h); the items
- * of a step are recorded (dry_run.h). */
+/* A dry run: a worker makes the calls of a run, in order. Its allocations become a plan (predict/memory.h), and the
+ * items of a step are recorded (dry_run.h). */
 #include "predict/dry_run.h"
 
 #include <stdio.h>
@@ -31,8 +31,7 @@ static gs_status add(gs_dry_run *r, gs_dry_run_item item) {
 
 /* ---- layers and updates ---- */
 
-/* False for a layer of the outermost sequence that is not called in this direction. Backward ends at a layer that needs
- * no dx. */
+/* False if this direction skips this layer of the outermost sequence. Backward ends at a layer that needs no dx. */
 static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     bool ends = false;
     for (int k = i + 1; k < net->children && direction == GS_BACKWARD; k++)
@@ -40,8 +39,8 @@ static bool is_called(const gs_layer *net, int i, gs_direction direction) {
     return !net->child[i]->fused && !net->child[i]->other_stage && !ends;
 }
 
-/* Later layers whose work this one does, or that have none, count as part of it; so do layers without calls before
- * the first one. */
+/* Later layers that this one computes, or that compute nothing, count as part of it; so do uncalled layers before the
+ * first called one. */
 static gs_status before_layer(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                               gs_mem in) {
     const gs_layer *net = l->root;
@@ -70,7 +69,7 @@ static gs_status before_update(void *context, const gs_optimizer *o, size_t firs
     return add(context, (gs_dry_run_item){.op = GS_VIRTUAL_UPDATE, .params = count});
 }
 
-/* ---- calls to others ---- */
+/* ---- calls to other ranks ---- */
 
 static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item item) {
     if (!r->on) return GS_OK;
@@ -79,7 +78,7 @@ static gs_status add_call(gs_dry_run *r, const gs_comm *comm, gs_dry_run_item it
     return add(r, item);
 }
 
-/* A collective of `comm`; or a message, of which comm is the whole. */
+/* A collective of `comm`, or a message between two of its ranks. */
 static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call *call) {
     const gs_virtual_op op = call->operation == GS_SEND   ? GS_VIRTUAL_SEND_ONE
                              : call->operation == GS_RECV ? GS_VIRTUAL_RECV_ONE
@@ -88,7 +87,7 @@ static gs_status add_operation(gs_dry_run *r, const gs_comm *comm, const gs_call
     return add_call(r, comm, (gs_dry_run_item){.op = op, .key.call = *call});
 }
 
-/* ---- a comm whose other ranks do not exist: calls return at once and leave their buffers unchanged ---- */
+/* ---- a comm without other ranks: calls return at once and leave their buffers unchanged ---- */
 
 static gs_status dry_send(gs_comm *c, const gs_envelope *e, const void *data, size_t bytes) {
     (void)data, (void)bytes;
@@ -105,7 +104,7 @@ static gs_status dry_collective(gs_comm *c, const gs_call *call, const void *in,
     return add_operation(c->state, c, call);
 }
 
-/* sum: a scheme's; else call is a collective of `part`. */
+/* Record a sum by its scheme; or, if `sum` is NULL, the collective `call` of `part`. */
 static gs_status dry_of_part(gs_comm *c, const gs_comm *part, const gs_call *call, const gs_sync *sum) {
     if (!sum) return add_operation(c->state, part, call);
     const gs_message_lists_key key = {.scheme = sum->scheme, .array = sum->array};
@@ -125,7 +124,7 @@ static const gs_transport transport_dry = {
     .dry = dry_of_part,
 };
 
-/* ---- what a worker is given: jobs, samples ---- */
+/* ---- what the worker receives: jobs, samples ---- */
 
 static void told(void *context, gs_jobs_event event, uint64_t ticket) {
     static const gs_virtual_op ops[] = {[GS_JOB_ASKED] = GS_VIRTUAL_ASK,
@@ -140,8 +139,8 @@ static gs_status jobs(const gs_worker *w, int room, gs_jobs **out) {
     return room > 0 ? gs_jobs_create_dry(told, dry_run_of(w), out) : gs_jobs_create(0, out);
 }
 
-/* A dry run for memory learns nothing from a micro-batch that is as large as one of the two before it, unless it is the
- * last of its part: it is skipped. In a pipeline none is skipped. */
+/* A micro-batch as large as one of the two before it shows a dry run for memory nothing new. It is skipped, unless it
+ * is the last of its part or the model is divided into stages. */
 static gs_status next_piece(gs_worker *w, const gs_loaded **next) {
     gs_dry_run *r = dry_run_of(w);
     gs_micro_batch *p = &r->loaded.micro_batch;
@@ -168,15 +167,15 @@ void gs_dry_run_free(gs_dry_run *r) {
     *r = (gs_dry_run){0};
 }
 
-/* ---- the calls of a worker ---- */
+/* ---- a worker's calls ---- */
 
-/* A copy of the weights, as gs_read_weights makes it (train/hooks.c). */
+/* A copy of the weights, like the one that gs_read_weights makes (train/hooks.c). */
 static gs_status dry_weights(gs_worker *w) {
     GS_TRY(gs_book_host(w, GS_MEMORY_WEIGHTS, &w->model, gs_model_whole(w->model)->saved * sizeof(float)));
     return gs_partition_weights(w, NULL);
 }
 
-/* The step after `done` steps. Strategies whose workers are apart between steps allocate nothing else in a step. */
+/* The step after `done` steps. Strategies whose workers are apart between steps allocate nothing more in a step. */
 static gs_status dry_step(gs_worker *w, uint64_t done) {
     gs_dry_run *r = dry_run_of(w);
     gs_score unused;
@@ -189,8 +188,8 @@ static gs_status dry_step(gs_worker *w, uint64_t done) {
     return w->strategy->apart && status == GS_OK ? gs_update(w, 1) : status;
 }
 
-/* All blocks of a test are alike, except the last: two per worker suffice. A worker with one block less than the others
- * still has one less. */
+/* All blocks of a test set are alike except the last, so two per worker suffice. A worker with one block fewer than the
+ * others keeps one fewer. */
 static gs_dataset short_test_set(const gs_worker *w) {
     const size_t blocks = (w->test_set->count + w->eval_block - 1) / w->eval_block,
                  replicas = (size_t)w->groups.layout.dp, each = blocks / replicas;
@@ -199,10 +198,10 @@ static gs_dataset short_test_set(const gs_worker *w) {
     return set;
 }
 
-/* A step or test leaves pages of offloaded memory to the next one, so every possible successor runs here too. */
+/* A step or test leaves pages of offloaded memory to its successor, so every possible successor runs here too. */
 static gs_status dry_epoch(gs_worker *w, uint64_t steps, bool last) {
     const bool offload = w->device->offload != 0, more = steps > 1;
-    /* the second step begins with the scratch memory of the first */
+    /* the second step begins with the first step's scratch memory */
     const int alike = more && (gs_has_stages(w) || offload) ? 2 : 1;
     const int tests = w->settings->tests, times = more && offload && tests > 1 ? 2 : 1;
     const gs_dataset test_set = short_test_set(w);
@@ -233,12 +232,12 @@ static gs_status dry_calls(gs_worker *w) {
     return keeps ? GS_OK : dry_weights(w);
 }
 
-/* ---- what they took ---- */
+/* ---- what the calls allocated ---- */
 
 typedef struct listing {
     gs_memory_plan *plan;
     size_t room;
-    double held; /* the share of its layers' vectors that the worker holds, with ZeRO */
+    double held; /* the fraction of its layers' vectors that the worker holds, with ZeRO */
 } listing;
 
 static gs_status list_layer(gs_layer *l, void *context) {
@@ -254,7 +253,7 @@ static gs_status list_layer(gs_layer *l, void *context) {
     if (l->children > 0) snprintf(row->what, sizeof row->what, "%s", l->ops->name);
     row->weights = sizeof(float) * own;
     row->optimizer = row->weights * p->vectors * to->held;
-    row->state = 2 * sizeof(float) * state; /* running statistics, and the sums that become them */
+    row->state = 2 * sizeof(float) * state; /* running statistics, and the sums from which they are updated */
     row->activations = l == l->root ? 0 : (double)l->bytes;
     p->shared -= row->activations;
     if (row->weights + row->state + row->activations > 0) p->layers++;
@@ -268,7 +267,7 @@ static gs_status count_params(gs_layer *l, void *count) {
 }
 
 static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
-    size_t params = 0; /* in its layers */
+    size_t params = 0; /* in this worker's layers */
     const gs_model *m;
     for (int i = 0; (m = gs_worker_model(w, i)); i++) (void)gs_layer_walk(m->net, count_params, &params);
     listing to = {p, gs_layer_count(w->model->net),
@@ -286,7 +285,7 @@ static gs_status list_layers(gs_memory_plan *p, const gs_worker *w) {
     return GS_OK;
 }
 
-/* A run of the next worker of the plan. */
+/* Run the plan's next worker. */
 static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan) {
     gs_memory_worker *out = &plan->worker[plan->workers++];
     GS_TRY(dry_calls(w));
@@ -298,7 +297,7 @@ static gs_status play_run(gs_worker *w, const char *device, gs_memory_plan *plan
     return plan->workers == 1 ? list_layers(plan, w) : GS_OK;
 }
 
-/* Record a step. */
+/* Record one step. */
 static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     r->worker = w;
     w->optimizer->watcher = &r->updates;
@@ -310,7 +309,7 @@ static gs_status play_step(gs_worker *w, gs_dry_run *r) {
     return r->failed;
 }
 
-/* Play a run of one worker, the next one of the plan; without a plan, one step. */
+/* Run one worker: the plan's next one; without a plan, one step of it. */
 static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset *train_set,
                       const gs_dataset *test_set, int threads, int workers, int rank, gs_memory_plan *plan) {
     gs_settings s = *given;
@@ -333,7 +332,7 @@ static gs_status play(gs_dry_run *r, const gs_settings *given, const gs_dataset 
     return status;
 }
 
-/* A dry run reads only the shapes of the set. */
+/* A dry run uses only the data set's shapes. */
 gs_status gs_dry_run_create(const gs_settings *s, gs_shape in, int targets, int workers, int rank,
                             gs_dry_run *out) {
     const gs_dataset set = {.count = s->batch, .shape = in, .labels_each = targets};

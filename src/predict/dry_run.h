@@ -1,7 +1,7 @@
-/* What one rank does in a step: its layers, its update, and its calls to other ranks, in order. A dry run records them
+/* What one rank does in a step, in order: its layers, its update, and its calls to other ranks. A dry run records these
  * while the run's own code executes the step, on a device that computes nothing, with a comm whose other ranks do not
- * exist. Jobs of the thread beside the worker (core/jobs.h) are recorded between ASK and NOTE, at the point where the
- * worker gives them.
+ * exist. Jobs for the thread beside the worker (core/jobs.h) are recorded between ASK and NOTE, at the point where the
+ * worker submits them.
  */
 #pragma once
 
@@ -12,19 +12,19 @@
 #include "predict/message_lists.h"
 #include "train/train.h"
 
-/* It is played in virtual time by simulate.c, and added up by layout_plan.c. */
+/* simulate.c plays the items in virtual time; layout_plan.c adds up their times. */
 typedef struct gs_dry_run_item {
     gs_virtual_op op;
     bool in_job;    /* between ASK and NOTE */
-    int first, end; /* of LAYERS: children of the outermost sequence; one of them does the work of all */
+    int first, end; /* for LAYERS: children of the outermost sequence; one of them computes all */
     bool backward;
     double flops; /* of these layers, forward and backward, per sample */
     size_t samples;
-    size_t params; /* of UPDATE: parameters that this rank updates */
-    gs_axis axis;  /* of LIST: a collective or a scheme of all ranks of this axis */
-    /* Of LIST; of SEND_ONE and RECV_ONE: key.call, whose root is a rank of the world. */
+    size_t params; /* for UPDATE: parameters that this rank updates */
+    gs_axis axis;  /* for LIST: a collective or a scheme of all ranks along this axis */
+    /* For LIST; for SEND_ONE and RECV_ONE: key.call, whose root is a rank in the world. */
     gs_message_lists_key key;
-    uint64_t ticket; /* of NOTE and AWAIT: the job's number */
+    uint64_t ticket; /* for NOTE and AWAIT: the job's number */
 } gs_dry_run_item;
 
 static inline double gs_dry_run_flops(const gs_layer *l) {
@@ -35,21 +35,21 @@ static inline double gs_dry_run_flops(const gs_layer *l) {
 typedef struct gs_dry_run {
     gs_dry_run_item *item;
     size_t items, room;
-    double sent; /* bytes, as a run counts them */
-    bool writes; /* it records items; else it is a dry run for its memory */
+    double sent; /* bytes, counted as in a run */
+    bool writes; /* record items; otherwise it is a dry run for memory */
     bool on;     /* it is recording */
     bool in_job; /* between ASK and NOTE */
     gs_status failed;
     struct gs_worker *worker;
     gs_layer_watcher layers;
     gs_update_watcher updates;
-    gs_loaded loaded; /* the latest micro-batch of the step, without samples, */
+    gs_loaded loaded; /* the step's latest micro-batch, without samples */
     gs_schedule_position at;
-    size_t known[2], taken; /* the sizes of the last two of its part, and how many there were */
+    size_t known[2], taken; /* the sizes of the last two micro-batches of this part, and the number so far */
 } gs_dry_run;
 
-/* The first step of rank `rank` of `workers`, with settled settings. Samples have the shape `in` and `targets` targets
- * each. *out must be freed even after an error. Fails as gs_train does before its first step. */
+/* Record the first step of rank `rank` of `workers`, for settled settings. Samples have the shape `in` and `targets`
+ * targets each. *out must be freed even after an error. Fails as gs_train does before its first step. */
 gs_status gs_dry_run_create(const gs_settings *, gs_shape in, int targets, int workers, int rank,
                             gs_dry_run *out);
 void gs_dry_run_free(gs_dry_run *);

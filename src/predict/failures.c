@@ -5,10 +5,10 @@
 #include "core/philox.h"
 
 enum { RUNS = 1000 };
-static const double EVENTS = 2e7;  /* segments of work in all drawn runs, at most */
-static const double HOPELESS = 20; /* beyond it, e^x hides that the run would never end */
+static const double EVENTS = 2e7;  /* at most this many segments of work in all drawn runs */
+static const double HOPELESS = 20; /* above this, e^x would hide that the run never ends */
 
-/* ---- runs ---- */
+/* ---- drawn runs ---- */
 
 typedef struct draws {
     uint64_t seed, run, count;

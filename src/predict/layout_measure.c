@@ -1,11 +1,11 @@
-/* How long the parts of a step take on this machine: layers, and one call between workers.
+/* Measures how long the parts of a step take on this machine: layers, and single calls between workers.
  *
- * As many cores are busy as in a run: min(N, C / t) of the N workers measure layers at once (t threads each, on C
- * cores), and all N measure calls, in the run's groups, with its schemes, its --link, and its threads bound to cores.
- * The times therefore include what workers on one machine cost each other: they share its memory, a call waits for the
- * last worker, and if threads outnumber cores they take turns. A call beside layers is given to a thread, as in a run
- * (core/jobs.h): waking that thread and waiting for it takes longer than a short call. The median of rounds and turns
- * counts, so that a few disturbed ones have no effect. */
+ * As many cores are busy as in a run: of the N workers with t threads each, on C cores, min(N, C / t) measure layers at
+ * the same time, and all N measure calls, in the run's groups, with its schemes, its --link, and its threads bound to
+ * cores. The times therefore include how workers on one machine slow each other down: they share its memory, a call
+ * waits for the last worker, and if threads outnumber cores they take turns. A call beside layers is handed to a
+ * thread, as in a run (core/jobs.h): waking this thread and waiting for it takes longer than a short call. Medians over
+ * rounds and turns exclude the effect of a few disturbed ones. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "train/tensor.h"
 #include "predict/profile.h"
 
-/* How many workers measure layers at once. OpenCL devices are measured one at a time. */
+/* How many workers measure layers at the same time. OpenCL devices are measured one at a time. */
 static int at_once(const gs_layout_measured *p) {
     char device[48];
     const int most = p->cores / p->threads;
@@ -31,7 +31,7 @@ static int at_once(const gs_layout_measured *p) {
     return p->workers < most ? p->workers : most;
 }
 
-/* As in a run (gs_worker_share): threads are bound if each has a core and all devices are cpu. */
+/* As in a run (gs_worker_share): bind threads if each has its own core and all devices are CPUs. */
 static void bind(const gs_layout_measured *p, int rank, int ranks) {
     if (p->settings->bind && gs_devices_are_cpu(p->settings->devices) && p->workers * p->threads <= p->cores)
         (void)gs_cores_bind_share(rank, ranks);
@@ -44,11 +44,11 @@ typedef struct crew {
     const gs_settings *settings;
     size_t samples;
     int ranks;
-    gs_layer_times *times; /* the same on all ranks: rank 0's */
+    gs_layer_times *times; /* equal on all ranks: rank 0's */
 } crew;
 
-/* Thread 0 takes the last part of a group, thread 1 the one before it, and so on: the last part holds most of a
- * vocabulary, and must be measured even with fewer cores than parts. */
+/* Thread 0 takes the last shard of a group, thread 1 the one before it, and so on: the last shard holds the
+ * largest part of a vocabulary, and must be measured even if there are fewer cores than shards. */
 static gs_status measure_layers(void *context, int rank, gs_comm **comm) {
     const crew *c = context;
     const gs_settings *s = c->settings;
@@ -79,7 +79,7 @@ static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samp
     if (!t) {
         GS_TRY(GS_NEW(t, 1, "the times of layers"));
         t->next = p->times;
-        p->times = t; /* with 0 samples until it is measured, so that it is not found */
+        p->times = t; /* 0 samples until it is measured, so that no search finds it */
         crew c = {p, s, samples, at_once(p), &t->times};
         GS_TRY(gs_ranks_run(c.ranks, GS_TIMEOUT, measure_layers, &c));
         t->samples = samples;
@@ -93,7 +93,7 @@ static gs_status layers(gs_layout_measured *p, const gs_settings *s, size_t samp
 /* ---- calls ---- */
 
 enum { FLOATS_MOST = 4 << 20, ROUNDS = 12, CALLS_MOST = 50 };
-static const double ENOUGH = 5e-4; /* seconds of a round */
+static const double ENOUGH = 5e-4; /* minimum seconds in a round */
 
 typedef struct bench {
     const gs_layout_measured *measured;
@@ -105,12 +105,12 @@ typedef struct bench {
 typedef struct caller {
     const bench *b;
     gs_comm *all, *group;
-    gs_device *device; /* with samples: the arrays are here */
+    gs_device *device; /* if the call has samples: the device of the arrays below */
     gs_mem part, whole;
     gs_sync *sync;
     float *mine, *of_all;
     gs_token_shards tokens;
-    gs_jobs *jobs; /* with a thread for calls beside layers */
+    gs_jobs *jobs; /* has a thread for calls beside layers */
 } caller;
 
 static gs_status message(const caller *c) {
@@ -146,7 +146,7 @@ static gs_status call_as_in_a_run(caller *c) {
     return gs_jobs_wait(c->jobs, number);
 }
 
-/* Seconds of a call, the mean of `calls`, from the common begin to the end of the last worker. */
+/* The mean seconds of `calls` calls, from the common start until the last worker has finished. */
 static gs_status make_round(caller *c, int calls, double *seconds) {
     double start;
     GS_TRY(gs_ranks_begin(c->all, &c->b->measured->settings->link, &start));
@@ -171,7 +171,7 @@ static gs_status allocate(caller *c) {
     const size_t floats = call->floats, bytes = floats * sizeof(float);
     const gs_sync_array array = {floats, c->b->measured->settings->wire, GS_STATS};
     GS_TRY(GS_NEW(c->mine, floats, "messages of %zu floats", floats));
-    GS_TRY(GS_NEW(c->of_all, floats, "messages of %zu floats", floats)); /* sums of 0 stay 0 */
+    GS_TRY(GS_NEW(c->of_all, floats, "messages of %zu floats", floats)); /* zeros: their sums stay 0 */
     GS_TRY(gs_jobs_create(call->background ? 1 : 0, &c->jobs));
     if (call->scheme) return gs_sync_create_wire(call->scheme, c->group, array, &c->sync);
     if (!call->samples) return GS_OK;
@@ -220,7 +220,7 @@ static bool same(const gs_layout_call *a, const gs_layout_call *b) {
            a->background == b->background;
 }
 
-/* A longer call is measured with FLOATS_MOST floats; its time grows in proportion to the floats. */
+/* A longer call is measured with FLOATS_MOST floats, and its time scaled in proportion. */
 static gs_status call(gs_layout_measured *p, const gs_layout_call *wanted, double *seconds) {
     bench b = {.measured = p, .call = *wanted};
     for (size_t i = 0; i < p->calls_known; i++) {

@@ -31,7 +31,7 @@ static void name_layers(const gs_partition *own, char *text, size_t size) {
     }
 }
 
-/* A worker with the members that gs_partition_plan and gs_stages_of read. */
+/* A worker with only the members that gs_partition_plan and gs_stages_of read. */
 static gs_worker planned_worker(const gs_settings *s, const gs_model *plan, int workers) {
     const gs_layout l = gs_layout_of(s, workers);
     return (gs_worker){.settings = s,
@@ -67,32 +67,32 @@ gs_status gs_layout_share_of(const gs_settings *s, const gs_model *plan, int wor
 
 /* ---- the time of a layout's step: the formulas of layout_plan.h ----
  *
- * A dry run of the step lists the layers that a worker computes and the calls that it makes. */
+ * A dry run of the step lists the layers that a worker computes, and its calls. */
 
 typedef struct prediction {
     gs_layout_measured *measured;
     const gs_settings *settings; /* settled */
     const gs_model *model;
     gs_layout layout;
-    double busy;  /* workers that take turns on a core, or on an OpenCL device; or 1 */
-    double batch; /* samples of a worker in a step */
+    double busy;  /* number of workers that take turns on a core or an OpenCL device; at least 1 */
+    double batch; /* samples per worker in a step */
     gs_stages pipeline;
-    double forward[GS_RUNS], backward[GS_RUNS]; /* of each run of layers: the mean of its micro-batches */
-    /* Over the stages: the sum of layers; the largest sum of calls between layers; the longest rest of a step */
+    double forward[GS_RUNS], backward[GS_RUNS]; /* per run of layers: the mean of its micro-batches */
+    /* Over all stages: the sum of layers; the largest sum of calls between layers; the longest rest of a step. */
     double work, calls, rest;
 } prediction;
 
-/* Of a worker in a step; seconds. */
+/* One worker's step; times in seconds. */
 typedef struct stage {
     double layers, calls;     /* calls: between layers */
     double background, after; /* calls beside layers, and after them */
-    double params;            /* that it updates */
+    double params;            /* number of parameters that it updates */
 } stage;
 
 /* ---- layers ---- */
 
 /* If workers meet in each layer, all take as long as the slowest. If they meet once, at the end of a step, all wait for
- * the one on the slowest core, unless there are more workers than cores: those move from core to core. */
+ * the worker on the slowest core, unless workers outnumber cores: they then move from core to core. */
 static double slowed_by(const prediction *p, const gs_layer_times *t, int i, bool meets) {
     const gs_layout_measured *m = p->measured;
     if (meets) return t->both[i] > 0 ? t->slowest[i] / t->both[i] : 1;
@@ -103,7 +103,7 @@ static double slowed_by(const prediction *p, const gs_layer_times *t, int i, boo
 static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, bool meets, double *seconds) {
     const gs_layer_times *t;
     *seconds = 0;
-    if (i->samples == 0) return GS_OK; /* in a small batch */
+    if (i->samples == 0) return GS_OK; /* possible in a small batch */
     GS_TRY(p->measured->source->layers(p->measured, p->settings, i->samples, &t));
     for (int k = i->first; k < i->end; k++)
         *seconds += (i->backward ? t->backward[k] : t->forward[k]) * slowed_by(p, t, k, meets);
@@ -112,7 +112,7 @@ static gs_status time_of_layers(const prediction *p, const gs_dry_run_item *i, b
 
 /* ---- calls ---- */
 
-/* samples: of the layer that makes the call. */
+/* samples: those of the layer that makes the call. */
 static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, size_t samples) {
     const gs_layout *l = &p->layout;
     const gs_call *c = &i->key.call;
@@ -127,12 +127,12 @@ static gs_layout_call call_of(const prediction *p, const gs_dry_run_item *i, siz
                            .background = i->in_job};
     call.floats = i->key.scheme ? i->key.array.count : c->count * gs_type_size(c->type) / sizeof(float);
     if (c->operation == GS_ALL_GATHER || c->operation == GS_ALL_TO_ALL) call.floats *= (size_t)call.ranks;
-    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact: sends as many bytes */
+    if (c->operation == GS_ALL_TO_ALL) call.operation = GS_REDUCE_SCATTER; /* --exact: equally many bytes */
     if (parts && !call.scheme) call.samples = samples;
     return call;
 }
 
-/* Sender and receiver of a message each count half an exchange. */
+/* The sender and the receiver of a message each count half of an exchange. */
 static gs_status time_of_call(const prediction *p, const gs_dry_run_item *i, size_t samples,
                               double *seconds) {
     const gs_layout_call call = call_of(p, i, samples);
@@ -151,7 +151,7 @@ static void add_to_run(prediction *p, const gs_dry_run_item *layers, double seco
     (layers->backward ? p->backward : p->forward)[run] += seconds / p->pipeline.shape.micro_batches;
 }
 
-/* The layers of a call: those before it, or for a received message those after it. */
+/* The layers that a call belongs to: those before it, or after it if it receives a message. */
 static const gs_dry_run_item *layers_at(const gs_dry_run *r, size_t i) {
     const bool receives = r->item[i].op == GS_VIRTUAL_RECV_ONE;
     while (r->item[i].op != GS_VIRTUAL_LAYERS) i += receives ? 1 : (size_t)-1;
@@ -163,7 +163,7 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     while (last > 0 && r->item[last - 1].op != GS_VIRTUAL_LAYERS) last--;
     while (last < r->items && r->item[last].op > GS_VIRTUAL_LIST) last++;
     while (first < last && r->item[first].op != GS_VIRTUAL_LAYERS) first++;
-    bool meets = false; /* layers make calls themselves: workers meet in each of them */
+    bool meets = false; /* layers call other workers, so workers meet in each of them */
     for (size_t k = 0; k < last; k++) meets |= r->item[k].op == GS_VIRTUAL_LIST && !r->item[k].in_job;
     for (size_t k = 0; k < r->items; k++) {
         const gs_dry_run_item *i = &r->item[k];
@@ -183,8 +183,8 @@ static gs_status add_items(prediction *p, const gs_dry_run *r, stage *to) {
     return GS_OK;
 }
 
-/* After the layers, or beside them: unless there are cores for all threads, a thread beside a worker takes a core from
- * another worker, and so does the loader. */
+/* The part of a step after its layers or beside them. Unless there are cores for all threads, a thread beside a worker
+ * takes a core from another worker, and so does the loader. */
 static double rest_of(const prediction *p, const stage *g) {
     const gs_layout_measured *m = p->measured;
     const bool room = m->workers * m->threads + m->workers <= m->cores;
@@ -193,7 +193,7 @@ static double rest_of(const prediction *p, const stage *g) {
            p->busy * (m->update * g->params + p->batch * (m->data + (room ? 0 : m->loader)));
 }
 
-/* The last worker of a tensor group holds most of a vocabulary. */
+/* The last worker of a tensor group holds the largest part of a vocabulary. */
 static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     const gs_layout *l = &p->layout;
     const int rank = gs_rank_at(l, (gs_coordinates){0, l->tp - 1, number}), all = l->dp * l->tp;
@@ -210,9 +210,9 @@ static gs_status add_stage(prediction *p, int number, gs_layout_cost *out) {
     return status;
 }
 
-/* ---- in stages ---- */
+/* ---- pipelines ---- */
 
-/* Seconds of the instructions of all stages, in virtual time. */
+/* Seconds for the instructions of all stages, in virtual time. */
 static gs_status play(const prediction *p, double *seconds) {
     const gs_pipeline_times times = {.forward = p->forward, .backward = p->backward};
     gs_pipeline_run run = {0};
@@ -230,7 +230,7 @@ static gs_status play(const prediction *p, double *seconds) {
 
 /* ---- a step ---- */
 
-/* Threads on a core; or workers on an OpenCL device, which are measured one at a time. */
+/* Threads per core, or workers per OpenCL device, since these are measured one at a time. */
 static double turns_taken(const gs_layout_measured *m) {
     const char *devices = m->settings->devices;
     const int named = gs_devices_count(devices);
@@ -313,7 +313,7 @@ static int faster_first(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The settings of a run with this layout; they point to its name in `text`. */
+/* The settings of a run with this layout; they refer to its name in `text`. */
 static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool sequence,
                                char text[GS_LAYOUT_TEXT]) {
     gs_settings s = p->memory.settings;
@@ -321,7 +321,7 @@ static gs_settings with_layout(const gs_layout_plan *p, const gs_layout *l, bool
     s.layout = gs_layout_text(l, text);
     s.max_memory = 0;
     if (l->pp > 1) return s;
-    s.micro_batches = 0; /* for pipelines only */
+    s.micro_batches = 0; /* pipelines only */
     s.pipeline_schedule = s.pipeline_cut = NULL;
     return s;
 }
@@ -338,12 +338,12 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     char text[GS_LAYOUT_TEXT];
     const bool sequence = row->sequence;
     gs_settings s = with_layout(p, &row->layout, sequence, text);
-    gs_layout_cost *cost = &p->cost[p->costs]; /* this row or an earlier one */
+    gs_layout_cost *cost = &p->cost[p->costs]; /* the slot for this row, which may be an earlier one */
     gs_status status = check_layout(&s, p->workers);
-    if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* at the first that can run */
+    if (status == GS_OK && !p->measured) GS_TRY(measure(p)); /* when the first runnable layout is found */
     if (status == GS_OK) status = predict_with_memory(p, &s, m, cost);
     if (status != GS_OK && status != GS_E_USAGE && status != GS_E_SHAPE)
-        return status; /* no memory, or a failing device: no fault of this layout */
+        return status; /* no memory, or a failing device: not this layout's fault */
     if (status != GS_OK && p->refused++ == 0)
         snprintf(p->why, sizeof p->why, "%s%s: %s", text, sequence ? " --sequence" : "", gs_message());
     if (status != GS_OK) return GS_OK;
@@ -353,7 +353,7 @@ static gs_status try_layout(gs_layout_plan *p, const gs_model *m, const gs_layou
     return GS_OK;
 }
 
-/* pp stages of tp parts, with every possible stage of ZeRO. */
+/* pp stages of tp shards, with every possible stage of ZeRO. */
 static gs_status list_with_zero(gs_layout_plan *p, int pp, int tp, size_t *room) {
     const int dp = p->workers / (pp * tp), sequence = tp > 1 && p->memory.settings.sequence;
     if (p->workers % (pp * tp) != 0) return GS_OK;
@@ -379,7 +379,7 @@ static gs_status try_all(gs_layout_plan *p, const gs_model *m) {
     return GS_OK;
 }
 
-/* A dry run of one worker opens the data and finds the model's text. The layouts use the other settings again. */
+/* A dry run of one worker opens the data and finds the model's text. The layouts then use the original settings. */
 static gs_status settle_data(const gs_settings *settings, gs_memory_plan *memory) {
     char device[48];
     gs_settings one = *settings, *to = &memory->settings;
@@ -408,7 +408,7 @@ gs_status gs_layout_settled(const gs_settings *settings, int workers, gs_memory_
 gs_status gs_layout_plan_create(const gs_settings *settings, const char *devices, int workers,
                                 gs_layout_tell tell, void *context, gs_layout_plan *p) {
     *p = (gs_layout_plan){.workers = workers, .tell = tell, .context = context};
-    /* A fault in all layouts is an error, not a reason to refuse each of them. */
+    /* If every layout would fail for the same reason, report an error instead of refusing each of them. */
     GS_TRY(gs_strategy_pipeline.check(settings));
     GS_TRY(settle_data(settings, &p->memory));
     gs_model *m;

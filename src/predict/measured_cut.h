@@ -1,8 +1,8 @@
-/* --pipeline-cut measured: cut a pipeline (parallel/cut.h) by the times of its layers, before workers begin.
+/* --pipeline-cut measured: cuts a pipeline (parallel/cut.h) by the times of its layers, before workers begin.
  *
  * Times differ between workers and between runs, so the process of rank 0 measures (predict/times.h), cuts the model,
- * and broadcasts the cut. From then on the cut is a setting like any other: --pipeline-cut with this cut repeats the
- * run. The cut decides which worker computes what; it changes no result.
+ * and broadcasts the cut. From then on the cut is a setting like any other: giving this cut to --pipeline-cut repeats
+ * the run. The cut decides which worker computes what; it does not change results.
  */
 #pragma once
 
@@ -15,9 +15,9 @@ struct gs_run;
 gs_status gs_cut_by_times(const gs_settings *, const gs_model *plan, const gs_layer_times *,
                           gs_cut_report *out);
 
-/* The run's cut must be measured, and no error of its settings would be found first. */
+/* True if the run's cut must be measured, and no check of its settings would fail first. */
 bool gs_cut_is_open(const struct gs_run *);
 
-/* Settle run->settings.pipeline_cut, if it is open on all processes; else the difference is reported later, with all
- * other options (options/agreement.c). processes NULL: there is only this one. */
+/* Settle run->settings.pipeline_cut if it is open on all processes. If only on some, the difference is reported later,
+ * with all other options (options/agreement.c). processes NULL: there is only this process. */
 gs_status gs_cut_settle(struct gs_run *, gs_comm *processes);

@@ -59,15 +59,15 @@ double gs_memory_most(const gs_memory_plan *p, int *worker) {
 
 /* ---- which settings take less ----
  *
- * The rows of one table, cheapest in time first. `gradsum memory` lists what each would save, --fit tries them in this
- * order, and a run that --max-memory refuses names those that suffice. A lever changes a copy of the settings, from
- * which another plan is made. A new option is a row below. */
+ * The rows of one table, those that cost the least time first. `gradsum memory` lists what each would save, --fit tries
+ * them in this order, and a run that --max-memory refuses names those that suffice. A lever changes a copy of the
+ * settings, from which another plan is made. To add an option, add a row. */
 
 static const double MB = 1e6;
 
 typedef struct lever {
-    int listed; /* degrees that gs_memory_options_find tries */
-    /* Set degree 0, 1, ... in *s, each with less memory than the one before, and fill in option, formula and costs.
+    int listed; /* the number of degrees that gs_memory_options_find tries */
+    /* Set degree 0, 1, ... in *s, each using less memory than the one before, and fill in option, formula and costs.
      * False: there is no such degree. */
     bool (*set)(const gs_memory_plan *, int degree, gs_settings *s, gs_memory_option *);
 } lever;
@@ -76,8 +76,8 @@ enum { ALL = 100 };
 
 static const char smaller[] = "smaller products";
 
-/* Half of the samples, a quarter, ... A pipeline cuts the batch into more micro-batches instead. With --exact, a
- * virtual shard gives other bits in several passes. */
+/* Half of the samples, a quarter, and so on. A pipeline cuts the batch into more micro-batches instead. With --exact, a
+ * virtual shard computed in several passes would give different bits. */
 static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     size_t all = 0;
     for (int i = 0; i < p->workers; i++)
@@ -93,7 +93,7 @@ static bool set_micro_batch(const gs_memory_plan *p, int degree, gs_settings *s,
     return true;
 }
 
-/* Twice, four times, eight times as many micro-batches in a pipeline; at most one per sample. */
+/* In a pipeline, two, four or eight times as many micro-batches; at most one per sample. */
 static bool set_micro_batches(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     const int now = gs_passes(&p->settings), share = (int)(p->batch / (size_t)p->layout.dp);
     if (p->layout.pp == 1 || p->settings.exact || degree > 2 || now << degree >= share) return false;
@@ -120,7 +120,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     snprintf(o->option, sizeof o->option, "--zero %d%s%.20s", s->zero,
              strcmp(p->settings.sync, usual) ? ", no --sync " : "",
              strcmp(p->settings.sync, usual) ? p->settings.sync : "");
-    if (s->layout) { /* its word names the stage of ZeRO too */
+    if (s->layout) { /* the layout's text also names the ZeRO stage */
         s->pipeline = p->settings.pipeline;
         const gs_layout l = gs_layout_of(s, p->all_workers);
         char text[GS_LAYOUT_TEXT];
@@ -132,7 +132,7 @@ static bool set_zero(const gs_memory_plan *p, int degree, gs_settings *s, gs_mem
     return true;
 }
 
-/* As few kinds as suffice, cheapest first (README.md), without those that are set already or refused. */
+/* As few kinds as suffice, cheapest first (README.md), without those that are already set or refused. */
 static bool set_offload(const gs_memory_plan *p, int degree, gs_settings *s, gs_memory_option *o) {
     static const char several[] = "these, except what is there for a moment";
     static const struct {
@@ -188,16 +188,16 @@ static bool set_vectors(const gs_memory_plan *p, int degree, gs_settings *s, gs_
 
 /* ---- the table ---- */
 
-/* Cheapest in time first: smaller micro-batches send no more messages; ZeRO's stages 1 and 2 send what an all-reduce
- * sends, in more messages, and stage 3 half as much again. Offloaded memory is fetched while operators compute, which
- * hides most of it. Computing activations again takes up to a third more operations. The last two keep every bit. */
+/* Cheapest first, by the time they cost. Smaller micro-batches send no more messages. ZeRO's stages 1 and 2 send as
+ * much as an all-reduce, in more messages; stage 3 half as much again. Fetching offloaded memory is mostly hidden
+ * behind operators. Recomputing takes up to a third more operations. Offloading and recomputing keep every bit. */
 static const lever levers[] = {
     {4, set_micro_batch}, {ALL, set_micro_batches}, {ALL, set_zero},
     {3, set_offload},     {ALL, set_recompute},     {ALL, set_vectors},
 };
 enum { LEVERS = sizeof levers / sizeof *levers, FITS = LEVERS - 1 /* --fit never changes the optimiser */ };
 
-/* What the fullest worker takes with these settings; INFINITY: refused. again: as in gs_memory_plan, or NULL. */
+/* What the worker that needs most takes with these settings; INFINITY: refused. again: see gs_memory_plan; or NULL. */
 static double peak_with(const gs_memory_plan *plan, const gs_settings *changed, double *again) {
     gs_memory_plan other;
     double most = INFINITY;
@@ -218,7 +218,7 @@ static void try_lever(const gs_memory_plan *plan, const lever *l, gs_memory_opti
         o.peak = peak_with(plan, &s, &again);
         o.saves = most - o.peak;
         const bool kinds =
-            l->set == set_offload; /* each is another kind; elsewhere degrees take less and less */
+            l->set == set_offload; /* degrees differ in kind; other levers' degrees take less and less */
         if (o.saves < 1 || (kinds ? fabs(o.saves - before) < 1 : o.saves < before + 1)) continue;
         before = o.saves;
         if (again > plan->again)
@@ -243,18 +243,18 @@ double gs_memory_bytes_each(const gs_memory_plan *plan, char *text, size_t size)
     return all + (double)parts / n;
 }
 
-/* ---- choosing ---- */
+/* ---- --fit ---- */
 
-/* The degree of each lever; -1: it is not moved. */
+/* The degree of each lever; -1: unused. */
 typedef struct choice {
-    const gs_memory_plan *plan; /* of the given settings */
+    const gs_memory_plan *plan; /* for the given settings */
     double limit;
     int degree[FITS];
     char text[200];  /* "--micro-batch 8 --zero 1" */
-    char costs[200]; /* of these, in time */
+    char costs[200]; /* their costs in time */
 } choice;
 
-/* Set everything chosen in *s, and write c->text and c->costs. False: a lever has no such degree. */
+/* Set all chosen degrees in *s, and write c->text and c->costs. False: a lever has no such degree. */
 static bool apply(choice *c, gs_settings *s) {
     *c->text = *c->costs = '\0';
     for (int i = 0; i < FITS; i++) {
@@ -267,7 +267,7 @@ static bool apply(choice *c, gs_settings *s) {
     return true;
 }
 
-/* Move a lever from degree `from` on until the run fits: true. Else to the degree that takes least, if below *now. */
+/* Move a lever up from degree `from` until the run fits: true. Else to the degree that takes least, if below *now. */
 static bool move(choice *c, int lever, int from, double *now) {
     int best = -1;
     for (int degree = from;; degree++) {
@@ -281,12 +281,12 @@ static bool move(choice *c, int lever, int from, double *now) {
     }
     c->degree[lever] = best;
     gs_settings s = c->plan->settings;
-    (void)apply(c, &s); /* for its text */
+    (void)apply(c, &s); /* for c->text */
     return false;
 }
 
-/* Move the levers in order, cheapest first: as far as necessary, or as far as it helps. Then move those before the last
- * one back as far as the run still fits. `before`: what did not suffice. False: nothing fits. */
+/* Move the levers in order, cheapest first: as far as necessary, or as far as it helps. Then move the levers before the
+ * last one back as far as the run still fits. `before`: the combination that did not suffice. False: nothing fits. */
 static bool choose(choice *c, char *before, size_t size) {
     double now = gs_memory_most(c->plan, NULL);
     int last = 0;
@@ -300,9 +300,9 @@ static bool choose(choice *c, char *before, size_t size) {
     return last < FITS;
 }
 
-/* ---- refusing ---- */
+/* ---- refusal ---- */
 
-/* "activations 80.1, weights 3.2, gradients 3.2": the largest first. */
+/* "activations 80.1, weights 3.2, gradients 3.2": the three largest kinds, largest first. */
 static void list_largest(const gs_memory_use *use, char *text, size_t size) {
     bool told[GS_MEMORY_KINDS] = {false};
     *text = '\0';
@@ -316,7 +316,7 @@ static void list_largest(const gs_memory_use *use, char *text, size_t size) {
     }
 }
 
-/* Options that suffice by themselves; without any, those that --fit would combine. */
+/* List options that suffice on their own; if none does, those that --fit would combine. */
 static void list_help(choice *c, char *help, size_t size) {
     gs_memory_options list;
     char before[GS_FIT_TEXT];
@@ -352,7 +352,7 @@ static gs_status refuse(choice *c) {
 }
 
 gs_status gs_memory_limit(gs_settings *s) {
-    /* the rest is for programs, libraries and data sets, which plans do not count */
+    /* the rest is left to programs, libraries and data sets, which plans do not count */
     const double share = 0.8;
     const gs_rendezvous *p = s->processes;
     const int processes_here =

@@ -10,8 +10,8 @@
 
 typedef struct gs_message_lists_entry {
     gs_message_lists_key key;
-    gs_virtual_list *list; /* [ranks], or [1] that they share */
-    size_t *parts;         /* [2 ranks], of a shared list: message and added */
+    gs_virtual_list *list; /* [ranks], or one shared by all ranks */
+    size_t *parts;         /* [2 ranks], for a shared list: bytes of each part's message, bytes of it added */
     struct gs_message_lists_entry *next;
 } entry;
 
@@ -19,19 +19,19 @@ typedef struct gs_message_lists_entry {
 typedef struct recorder {
     gs_comm comm;
     const gs_message_lists_key *key;
-    gs_sync *sync; /* NULL: the collective */
+    gs_sync *sync; /* NULL: record the collective */
     gs_virtual_list *list;
     size_t room;
-    char *array; /* addresses only: it is never read, and only a scheme that copies touches its memory */
-    size_t count, width; /* of the array: elements, of so many bytes */
-    /* Of a shared list: the part sent last and the one received last, counted from the rank. */
+    char *array; /* for its addresses: it is never read, and only a scheme that copies touches its memory */
+    size_t count, width; /* number of the array's elements, and bytes of each */
+    /* For a shared list: the part sent last and the part received last, relative to the rank. */
     int sent, came;
     bool differs; /* the rank did something that a shared list cannot express */
 } recorder;
 
 /* ---- the comm ---- */
 
-/* The part that begins at `data`; -1: none does. */
+/* The part that begins at `data`; -1: there is none. */
 static int part_at(const recorder *r, const char *data) {
     const size_t n = (size_t)r->comm.size, short_ones = r->count / n, longer = r->count % n,
                  at = (size_t)(data - r->array) / r->width, all_longer = longer * (short_ones + 1);
@@ -41,7 +41,7 @@ static int part_at(const recorder *r, const char *data) {
                                                                                                   : -1;
 }
 
-/* Counted from this rank. */
+/* The distance from this rank to another rank or part. */
 static int distance(const gs_comm *c, int rank_or_part) {
     return (rank_or_part - c->rank + c->size) % c->size;
 }
@@ -69,7 +69,7 @@ static gs_status record_send(gs_comm *c, const gs_envelope *e, const void *data,
     return record(r, GS_VIRTUAL_SEND, e->peer, part, bytes);
 }
 
-/* The peer sends the part that is as far from it as the part sent last is from this rank. */
+/* The part sent by the peer is as far from the peer as the part that this rank sent last is from this rank. */
 static gs_status record_recv(gs_comm *c, const gs_envelope *e, void *data, size_t bytes) {
     recorder *r = c->state;
     (void)data;
@@ -120,7 +120,7 @@ static gs_status record_each(recorder *r, entry *e) {
     return GS_OK;
 }
 
-/* How the array is cut, if into equal parts for all ranks. */
+/* Record how the array is cut. False: not into one part per rank. */
 static bool cut(recorder *r, entry *e) {
     const gs_message_lists_key *k = &e->key;
     const size_t n = (size_t)k->ranks;
@@ -139,7 +139,7 @@ static bool are_same(const gs_virtual_list *a, const gs_virtual_list *b) {
     return a->moves == b->moves && a->moves > 0 && memcmp(a->move, b->move, a->moves * sizeof *a->move) == 0;
 }
 
-/* Rank 0's list, if all ranks have the same one: at least 64 ranks are compared, or all, odd and even ones. */
+/* Record one list for all ranks if they agree. Compares all ranks, or at least 64, both even and odd ones. */
 static gs_status record_shared(recorder *r, entry *e, bool *shared) {
     enum { ASKED = 64 };
     const int n = e->key.ranks, apart = n < 2 * ASKED ? 1 : (n / ASKED - 1) | 1;
@@ -148,7 +148,7 @@ static gs_status record_shared(recorder *r, entry *e, bool *shared) {
     for (int rank = 0; rank < n && *shared && status == GS_OK; rank += apart) {
         gs_virtual_list of_one = {.ranks = n, .message = e->parts, .added = e->parts + n};
         status = record_rank(r, rank, &of_one);
-        r->list = NULL; /* of_one ends here */
+        r->list = NULL; /* of_one goes out of scope here */
         *shared = !r->differs && (rank == 0 || are_same(e->list, &of_one));
         if (rank == 0)
             *e->list = of_one;
@@ -164,7 +164,7 @@ static gs_status record_all(entry *e, bool may_share) {
     const gs_operation o = k->call.operation;
     const size_t parts = o == GS_ALL_GATHER || o == GS_GATHER || o == GS_SCATTER || o == GS_ALL_TO_ALL
                              ? (size_t)k->ranks
-                             : 1; /* of call.count elements */
+                             : 1; /* number of parts, each of call.count elements */
     recorder r = {.comm = {&transport_recorder, 0, k->ranks, GS_TIMEOUT, &r},
                   .key = k,
                   .count = k->scheme ? k->array.count : k->call.count * parts,
@@ -181,7 +181,7 @@ static gs_status record_all(entry *e, bool may_share) {
     return status;
 }
 
-/* ---- the lists that are known ---- */
+/* ---- recorded lists ---- */
 
 static bool is_same(const gs_message_lists_key *a, const gs_message_lists_key *b) {
     return a->scheme == b->scheme && a->ranks == b->ranks && a->array.count == b->array.count &&

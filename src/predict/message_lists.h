@@ -1,14 +1,14 @@
 /* The messages of each rank in one sum or collective, as lists that comm/virtual/play.h executes.
  *
- * No one writes these lists. A comm whose send and recv record what they are asked for runs the code of the scheme or
- * collective once per rank. This works for code whose messages do not depend on their contents: all of src/sync/ except
- * `auto`, and all collectives of collectives.c. Buffers hold no data, and nothing is added (gs_transport.added).
+ * These lists are not written by hand. A comm whose send and recv record their arguments runs the code of the scheme or
+ * collective once for each rank. This works for code whose messages do not depend on their contents: all of src/sync/
+ * except `auto`, and all collectives of collectives.c. Buffers hold no data, and nothing is added (gs_transport.added).
  *
  * In a ring all ranks do the same with their neighbours, on chunks (core/shard.h) equally far from their own. They
- * share one list, in which ranks and chunks are counted from the rank, modulo N:
+ * share one list, which counts ranks and chunks relative to the rank, modulo N:
  *
- *     ring of 3     send part 0 to 1, receive part -1 from -1, add it,     send part 1 to 1, receive part 0 from -1,
- *                   send part -1 to 1, receive part -2 from -1, add it,    send part 0 to 1, receive part -1 from -1
+ *     ring of 3     send chunk 0 to 1, receive chunk -1 from -1, add it,   send chunk 1 to 1, receive chunk 0 from -1,
+ *                   send chunk -1 to 1, receive chunk -2 from -1, add it,  send chunk 0 to 1, receive chunk -1 from -1
  */
 #pragma once
 
@@ -18,18 +18,18 @@
 
 typedef struct gs_message_lists_key {
     const gs_sync_scheme *scheme; /* NULL: the collective `call` */
-    gs_sync_array array;          /* of the scheme */
+    gs_sync_array array;          /* with scheme */
     gs_call call;
     int ranks;
 } gs_message_lists_key;
 
-/* All zero: empty. */
+/* All members zero: no lists. */
 typedef struct gs_message_lists {
     struct gs_message_lists_entry *first;
-    bool apart; /* never share a list: for tests */
+    bool apart; /* never share a list; for tests */
 } gs_message_lists;
 
-/* (*out)[rank] of the group, or (*out)[0] shared by all ranks; owned by `lists`. Recorded on first use. GS_E_MEMORY. */
+/* *out: a list per rank of the group, or one shared by all; owned by `lists`. Recorded on first use. GS_E_MEMORY. */
 gs_status gs_message_lists_of(gs_message_lists *lists, const gs_message_lists_key *,
                               const gs_virtual_list **out);
 void gs_message_lists_free(gs_message_lists *);

@@ -16,9 +16,9 @@
 
 /* ---- the roofline ---- */
 
-/* Floats of each of triad's three arrays: first- and second-level caches, the last level, memory. */
+/* Floats in each of triad's three arrays: for the first-level cache, second level, last level, and memory. */
 static const size_t sizes[GS_ROOFLINE_SIZES] = {2 << 10, 32 << 10, 512 << 10, 8 << 20};
-enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best one counts: other programs may use the machine */ };
+enum { FMA_FLOATS = 1 << 20, TAKES = 5 /* the best counts, since other programs may use the machine */ };
 
 typedef struct measurement {
     gs_device *device;
@@ -47,11 +47,11 @@ static gs_status seconds_of(const measurement *m, measured work, size_t repeats,
     return GS_OK;
 }
 
-/* Seconds per repeat, from enough repeats to be measured. */
+/* Seconds per repeat, with enough repeats to measure them. */
 static gs_status best_of(const measurement *m, measured work, double seconds, double *one) {
     double least = seconds / TAKES, took;
     size_t repeats = 1;
-    GS_TRY(seconds_of(m, work, 1, &took)); /* kernels are compiled here */
+    GS_TRY(seconds_of(m, work, 1, &took)); /* compiles the kernels */
     GS_TRY(seconds_of(m, work, 1, &took));
     while (took < least) {
         repeats *= 2;
@@ -75,7 +75,7 @@ static gs_status measure(measurement *m, double seconds, gs_roofline *out) {
         GS_TRY(best_of(m, triad, each, &one));
         out->bytes[i] = 12.0 * (double)sizes[i];
         out->rate[i] = out->bytes[i] / one;
-        /* on a wide device, starting a small kernel takes longer than its memory traffic: no limit of the memory */
+        /* on a wide device, launching a small kernel takes longer than its memory traffic: not a limit of memory */
         if (i + 1 < GS_ROOFLINE_SIZES) out->rate[i] = fmax(out->rate[i], out->rate[i + 1]);
     }
     return GS_OK;
@@ -106,41 +106,41 @@ double gs_roofline_seconds(const gs_roofline *r, double flops, double bytes) {
     return fmax(flops / r->flops, bytes / gs_roofline_rate(r, bytes));
 }
 
-/* ---- what is measured ---- */
+/* ---- measured parts ---- */
 
-enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* beside the layers */ };
+enum { ROW_DATA, ROW_LOSS, ROW_UPDATE, ROWS /* besides the layers */ };
 
 /* A layer whose calls are timed. */
 typedef struct timed {
-    double start, outside; /* of the current call: when it began, and `inside` of the layer around it */
+    double start, outside; /* of the current call: when it began, and `inside` of the enclosing layer */
     gs_profile_row *row;   /* NULL: a view, which does nothing */
 } timed;
 
 typedef struct profiler {
-    gs_worker worker; /* first: its `next` finds the rest */
+    gs_worker worker; /* first, so that its `next` finds the rest */
     gs_profile *out;
     gs_dataset *loaded; /* NULL: the set is the caller's */
     const gs_dataset *set;
-    char *model; /* its text, if it was made to fit the data */
+    char *model; /* the model's text, if adapted to the data */
     gs_comm *comm;
     double seconds;
-    void *inputs, *targets; /* of the micro-batch that is used repeatedly, */
-    gs_loaded again;        /* in the size that the schedule asks for */
+    void *inputs, *targets; /* of the micro-batch that is used repeatedly */
+    gs_loaded again;        /* this micro-batch, in the size that the schedule asks for */
     gs_schedule_position at;
     gs_status (*from_loader)(gs_worker *, const gs_loaded **); /* the worker's own `next` */
     gs_layer_watcher watcher;
     gs_update_watcher updates;
     timed *layer;              /* [layers], by its number */
-    double inside;             /* seconds of the layers inside the current one: its own time is the rest */
-    gs_profile_row *own[ROWS]; /* rows add up all steps until measure_rows divides them */
+    double inside;             /* seconds in layers inside the current one: its own time is the rest */
+    gs_profile_row *own[ROWS]; /* rows add up all steps, until measure_rows divides them */
     double mark;
-    double waited;               /* for the loader, when `steps` began */
-    double count, took, samples; /* of `steps` */
+    double waited;               /* seconds waited for the loader before `steps` began */
+    double count, took, samples; /* of `steps`: number of steps, seconds, samples */
 } profiler;
 
 /* ---- the least bytes that must be moved: each operand once ---- */
 
-/* Activations may be stored in 16 bits (memory/half_storage.h). */
+/* Activations may be stored as 16-bit values (memory/half_storage.h). */
 static double floats(bool half, double numbers) {
     return half ? numbers / 2 : numbers;
 }
@@ -150,21 +150,21 @@ static double bytes_of(const gs_layer *l, gs_direction direction, double n) {
                  numbers = n * (double)gs_shape_size(gs_layer_y_shape(l)),
                  out = floats(l->memory.y_half, numbers), params = (double)gs_layer_weights(l),
                  weights = (double)(l->borrowed ? l->borrowed : l->param)->count,
-                 index = numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* of the largest */
+                 index = numbers * (l->ops->extra_writes + (l->epilogue.pool != NULL)); /* at most */
     if (gs_layer_is_view(l)) return 0;
-    if (l->children) /* a container's own work is a sum, y = a + b */
+    if (l->children) /* a container's own work is an addition, y = a + b */
         return direction == GS_FORWARD || l->needs_dx
                    ? 3 * 4 * floats(l->memory.y_half, n * (double)gs_shape_size(l->out))
                    : 0;
     if (direction == GS_FORWARD) return 4 * (in + out + index + params);
     /* dy and y, with the index */
     const double read = out * (1 + l->ops->extra_reads - l->ops->extra_writes + l->epilogue.relu) + index;
-    /* dy and x are read for dw, which is added to; w is read and dx written for dx */
+    /* dw: dy and x are read, and dw is read and written; dx: w is read, and dx written */
     return 4 * (read + in + (params > 0 ? 2 * params + (l->needs_dx ? in + weights : 0) : 0));
 }
 
-/* As gs_model counts them: as much as forward for dx, and again for dw and db. A relu or pooling that a layer computes
- * for its successor counts in that layer. */
+/* Counted as gs_model counts: dx takes as much as forward, and dw with db as much again. A relu or pooling that a layer
+ * computes for its successor counts in that layer. */
 static double flops_of(const gs_layer *l, int direction, double n) {
     bool learns = gs_layer_weights(l) > 0;
     const gs_epilogue then = l->epilogue;
@@ -174,7 +174,7 @@ static double flops_of(const gs_layer *l, int direction, double n) {
     return n * (l->flops * (direction == GS_FORWARD ? 1 : l->needs_dx + learns) + too);
 }
 
-/* ---- the clock around each layer, and between the parts of a step ---- */
+/* ---- the clock: around each layer, and between the parts of a step ---- */
 
 static void add_to(gs_profile_cell *c, gs_profile_cell more) {
     c->seconds += more.seconds;
@@ -183,7 +183,7 @@ static void add_to(gs_profile_cell *c, gs_profile_cell more) {
     c->least += more.least;
 }
 
-/* The time since the last mark belongs to this row. */
+/* Add the time since the last mark to this row. */
 static gs_status part_ends(profiler *p, int row, int direction, double flops, double bytes) {
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
     const double now = gs_seconds(), least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
@@ -192,7 +192,7 @@ static gs_status part_ends(profiler *p, int row, int direction, double flops, do
     return GS_OK;
 }
 
-/* Samples arrive before the model's forward; the loss, with its gradient, is between forward and backward. */
+/* Samples arrive before the model's forward; the loss and its gradient are computed between forward and backward. */
 static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                         gs_mem in) {
     (void)in;
@@ -201,7 +201,7 @@ static gs_status before(void *context, const gs_layer *l, gs_direction direction
     const double pixels = (double)pass->n * (double)gs_shape_size(l->in),
                  outputs = 4 * (double)pass->n * (double)gs_shape_size(l->out);
     GS_TRY(p->worker.device->ops->finish(p->worker.device));
-    /* bytes: read and written once on the way to the device, read again, and written as floats */
+    /* bytes: read and written once on the way to the device, then read again, and written as floats */
     if (l == l->root && direction == GS_FORWARD)
         GS_TRY(part_ends(p, ROW_DATA, GS_FORWARD, 2 * pixels, 7 * pixels));
     if (l == l->root && direction == GS_BACKWARD) GS_TRY(part_ends(p, ROW_LOSS, GS_FORWARD, 0, 4 * outputs));
@@ -220,7 +220,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     double took = gs_seconds() - t->start, n = (double)pass->n, flops = flops_of(l, direction, n);
     double bytes = bytes_of(l, direction, n);
     if (pass->recomputing && l->memory.rerun == GS_RERUN_INSIDE)
-        flops = bytes = 0; /* its layers have counted them */
+        flops = bytes = 0; /* its inner layers have counted them */
     const double least = gs_roofline_seconds(&p->out->roofline, flops, bytes);
     if (t->row) add_to(&t->row->cell[direction], (gs_profile_cell){took - p->inside, flops, bytes, least});
     p->inside = t->outside + took;
@@ -228,7 +228,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return GS_OK;
 }
 
-/* From the end of the model's backward: includes a search for the largest gradient. */
+/* Counts from the end of the model's backward, including a search for the largest gradient. */
 static gs_status after_update(void *context, const gs_optimizer *o, size_t first, size_t count) {
     (void)first;
     return part_ends(context, ROW_UPDATE, GS_BACKWARD, o->ops->flops * (double)count,
@@ -249,7 +249,7 @@ static gs_status add_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* Measure every layer of the worker's model from now on. */
+/* From now on, time every layer of the worker's model. */
 static gs_status time_layers(profiler *p) {
     gs_layer *net = p->worker.model->net;
     const size_t layers = gs_layer_count(net);
@@ -266,9 +266,9 @@ static gs_status time_layers(profiler *p) {
     return GS_OK;
 }
 
-/* ---- steps: those of training (step.c), on one worker ---- */
+/* ---- steps: the steps of training (step.c), on one worker ---- */
 
-/* The first step's micro-batches, in every step. */
+/* Every step uses the first step's micro-batches. */
 static gs_status next_again(gs_worker *w, const gs_loaded **next) {
     profiler *p = (profiler *)w;
     if (!gs_schedule_next(&w->schedule, &p->at, &p->again.micro_batch))
@@ -290,10 +290,10 @@ static gs_status step(profiler *p) {
     return GS_OK;
 }
 
-/* Steps for p->seconds, at least one. */
+/* Run steps for p->seconds, at least one. */
 static gs_status steps(profiler *p) {
     gs_worker *w = &p->worker;
-    GS_TRY(step(p)); /* fills the caches */
+    GS_TRY(step(p)); /* warms up the caches */
     GS_TRY(w->device->ops->finish(w->device));
     p->waited = gs_loader_waited(w->loader);
     const double start = gs_seconds(), before_them = w->measured.samples;
@@ -338,7 +338,7 @@ static gs_status measure_together(profiler *p) {
     gs_loader *loader = p->worker.loader;
     const gs_loaded *next;
     const double waited = gs_loader_waited(loader);
-    /* Samples loaded before the clock started must not count as bandwidth. */
+    /* Samples loaded before the clock started must not count towards the rate. */
     for (int i = 0; i < GS_LOADER_MOST_SLOTS && gs_loader_waited(loader) == waited; i++)
         GS_TRY(gs_loader_next(loader, &next));
     p->worker.next = p->from_loader;
@@ -352,7 +352,7 @@ static gs_status measure_rows(profiler *p) {
     p->worker.next = next_again;
     GS_TRY(time_layers(p));
     GS_TRY(steps(p));
-    const double count = p->count + 1; /* the first step was measured too */
+    const double count = p->count + 1; /* the first step was timed too */
     for (int i = 0; i < p->out->row_count; i++)
         for (int k = 0; k < GS_DIRECTIONS; k++) {
             gs_profile_cell *c = &p->out->rows[i].cell[k];
@@ -361,7 +361,7 @@ static gs_status measure_rows(profiler *p) {
     return GS_OK;
 }
 
-/* ---- before and after ---- */
+/* ---- set-up and clean-up ---- */
 
 static gs_status check(const gs_settings *s, const gs_dataset *set) {
     GS_TRY(gs_check_set(s, set));
@@ -424,7 +424,7 @@ static gs_status measure_all(profiler *p) {
     return measure_rows(p);
 }
 
-/* `measure` adds to *out, which is freed on failure. */
+/* Let `measure` add to *out, which is freed on failure. */
 static gs_status run(const gs_settings *settings, double seconds, gs_status (*measure)(profiler *),
                      gs_profile *out) {
     GS_TRY(gs_check_each_setting(settings));
@@ -468,7 +468,7 @@ gs_status gs_profile_plain(const gs_settings *settings, double seconds, gs_profi
         gs_bug("profile: %d rows, %d plain", out->row_count, plain.row_count);
     for (int k = 0; k < GS_DIRECTIONS; k++)
         for (int i = 0, does_it = 0; i < out->row_count; i++) {
-            /* a layer that moves no bytes is computed by an earlier one */
+            /* a layer that moves no bytes is computed by an earlier layer */
             if (out->rows[i].cell[k].bytes > 0) does_it = i;
             out->rows[does_it].plain[k] += plain.rows[i].cell[k].seconds;
         }

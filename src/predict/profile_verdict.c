@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "predict/profile.h"
 
-/* Three digits, but no exponent for large ones. */
+/* Three digits, without an exponent for large values. */
 static const char *number(double value, char text[24]) {
     snprintf(text, 24, value < 999.5 ? "%.3g" : "%.0f", value);
     return text;

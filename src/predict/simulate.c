@@ -17,12 +17,12 @@
 const char *const gs_simulated_kinds[GS_SIM_KINDS] = {"pause", "forward", "backward",
                                                       "sum",   "message", "update"};
 
-enum { STEPS_MOST = 8 /* until two steps take equally long */ };
-static const double SAME = 1e-6; /* of a step */
+enum { STEPS_MOST = 8 /* at most, to find two that take equally long */ };
+static const double SAME = 1e-6; /* as a fraction of a step */
 
-/* ---- what is asked ---- */
+/* ---- settings ---- */
 
-/* The scheme and the layout. */
+/* Check the scheme and the layout. */
 static gs_status check_settings(const gs_settings *s) {
     const gs_sync_scheme *scheme;
     GS_TRY(gs_sync_find(s->sync, &scheme));
@@ -61,7 +61,7 @@ gs_status gs_simulation_settle(gs_simulation *s) {
     return GS_OK;
 }
 
-/* ---- what a worker computes, layer by layer: from FLOPs, or measured ---- */
+/* ---- a worker's computation, layer by layer: from FLOPs, or measured ---- */
 
 static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
     gs_shape in = s->input;
@@ -78,7 +78,7 @@ static gs_status from_flops(const gs_simulation *s, gs_simulated_work *w) {
     return GS_OK;
 }
 
-/* Seconds to add a byte to another. */
+/* Seconds per byte to add one array to another. */
 static double measure_gamma(void) {
     enum { FLOATS = 1 << 20, TIMES = 5 };
     float *sum = calloc(FLOATS, sizeof *sum), *x = calloc(FLOATS, sizeof *x);
@@ -96,7 +96,7 @@ static double measure_gamma(void) {
 
 static gs_status measure(const gs_settings *s, gs_simulated_work *w) {
     enum { MOST = 64, LEAST = 4 /* samples */ };
-    static const double FLOPS = 4e9; /* of a step: about a tenth of a second on a core */
+    static const double FLOPS = 4e9; /* in a step: about a tenth of a second on a core */
     const double enough =
         fmin(MOST, fmax(LEAST, FLOPS / (w->plan->flops_forward + w->plan->flops_backward + 1)));
     gs_layer_times *t = &w->times;
@@ -150,39 +150,39 @@ void gs_simulated_work_free(gs_simulated_work *w) {
     *w = (gs_simulated_work){0};
 }
 
-/* Seconds: forward, backward and update. */
+/* Seconds for forward, backward and update. */
 static double compute_of(const gs_simulated_work *w) {
     double all = w->times.update;
     for (int i = 0; i < w->times.layers; i++) all += w->times.forward[i] + w->times.backward[i];
     return all;
 }
 
-/* ---- what the workers do ---- */
+/* ---- the workers' actions ---- */
 
-/* The items of a dry run of one stage and part, with seconds. Replicas share them. */
+/* The items of a dry run of one stage and shard, with their seconds. Replicas share them. */
 typedef struct role {
-    int rank;              /* the first replica */
-    gs_dry_run dry_run;    /* of that */
-    gs_virtual_item *item; /* consecutive layers are one item */
+    int rank;              /* of the first replica */
+    gs_dry_run dry_run;    /* of this rank */
+    gs_virtual_item *item; /* consecutive layers form one item */
     int items;
     double compute; /* seconds */
 } role;
 
-/* A simulation. */
+/* The state of a simulation. */
 typedef struct run {
     const gs_simulation *sim;
     const gs_simulated_work *work;
     gs_simulated *out;
     gs_layout layout;
     gs_virtual_script *script; /* [workers] */
-    role *role;                /* [stage][part] */
+    role *role;                /* [stage][shard] */
     int roles;
     gs_message_lists lists;
     gs_virtual *virtual;
-    int made; /* steps */
+    int made; /* number of steps */
     size_t room;
     gs_status failed;
-    double last; /* when worker 0 ended the previous step */
+    double last; /* when worker 0 finished the previous step */
     double step[GS_SIMULATED_STEPS + STEPS_MOST];
 } run;
 
@@ -204,7 +204,7 @@ static gs_status price(run *w, const role *o, const gs_dry_run_item *i, gs_virtu
     } else if (i->op == GS_VIRTUAL_UPDATE) {
         out->seconds = w->work->times.update * ((double)i->params / (double)w->work->plan->params);
         out->kind = GS_SIM_UPDATE;
-    } else if (i->op > GS_VIRTUAL_LIST) { /* within the rank's own replica */
+    } else if (i->op > GS_VIRTUAL_LIST) { /* the peer is in the rank's own replica */
         out->peer = i->key.call.root - o->rank;
         out->bytes = i->key.call.count;
         out->kind = GS_SIM_MESSAGE;
@@ -231,9 +231,9 @@ static gs_status write_role(run *w, role *o) {
     return GS_OK;
 }
 
-/* ---- what the sums are ---- */
+/* ---- the run's sums ---- */
 
-/* Seconds by the scheme's formula, on links between hosts; NAN: it has none. */
+/* Seconds by the scheme's formula, on links between hosts; NAN: the scheme has no formula. */
 static double formula_of(const gs_simulation *sim, const gs_simulated_work *w,
                          const gs_message_lists_key *key) {
     const gs_link *l = sim->hosts > 1 ? &sim->settings.link : &sim->inside;
@@ -256,14 +256,14 @@ static void describe_sums(run *w) {
     if (l->pp > 1 || l->tp > 1 || l->zero) o->formula = NAN;
 }
 
-/* ---- all ---- */
+/* ---- all workers ---- */
 
 static gs_status dry_runs(run *w) {
     const gs_layout *l = &w->layout;
     const gs_model *plan = w->work->plan;
     gs_settings s = w->sim->settings;
     s.model = plan->text;
-    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker computes its samples at once */
+    if (s.micro_batch == 0) s.micro_batch = s.batch; /* a worker computes all its samples at once */
     s.batch_norm.over = GS_BATCH_NORM_LOCAL;
     if (l->pp > 1) s.pipeline_cut = "flops";
     for (int i = 0; i < w->roles; i++) {
@@ -310,7 +310,7 @@ static void free_run(run *w) {
 
 /* ---- the timeline ---- */
 
-/* The timeline has all workers, or evenly spaced ones. */
+/* The timeline shows all workers, or evenly spaced ones. */
 static bool is_shown(const gs_simulation *s, int rank) {
     if (s->workers <= GS_SIM_SHOWN) return true;
     return rank % ((s->workers + GS_SIM_SHOWN - 1) / GS_SIM_SHOWN) == 0;
@@ -358,7 +358,7 @@ static gs_status make_step(run *r, int step) {
     return GS_OK;
 }
 
-/* All workers end this step at one moment, so the next one begins as this one did. */
+/* True if all workers end this step at the same time, so that the next one begins as this one did. */
 static bool ended_together(const run *r) {
     const gs_virtual_account *a = gs_virtual_accounts(r->virtual);
     double first = INFINITY, last = 0;
@@ -385,7 +385,7 @@ static gs_status make_steps(run *r) {
 
 static void summarise_steps(run *r) {
     gs_simulated *o = r->out;
-    /* All workers begin the first step at one moment, so its time may differ. With pauses it is one of many. */
+    /* All workers begin the first step together, so it may take a different time. With pauses, it is one of many. */
     const int skip = o->steps > 1 && r->sim->settings.jitter.count == 0;
     double *times = r->step + skip;
     const int count = o->steps - skip;
@@ -393,7 +393,7 @@ static void summarise_steps(run *r) {
     o->step = gs_median(times, count);
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 static void find_busiest(run *r, double from, double to) {
     gs_simulated *o = r->out;
@@ -406,12 +406,12 @@ static void find_busiest(run *r, double from, double to) {
             o->busiest = h;
             o->busiest_in = in;
         }
-    /* If the sums of two steps overlap, a line has only a step's time for those of one. */
+    /* If the sums of two steps overlap, a line has only a step's time for the sums of one step. */
     const double time = fmin(to - from, o->step);
     o->busy = time > 0 ? fmin(1, most / time) : 0;
 }
 
-/* In at most 65 columns. */
+/* Writes at most 65 columns. */
 static void name_bottleneck(run *r) {
     gs_simulated *o = r->out;
     const char *host = r->sim->hosts < r->sim->workers ? "host" : "worker",

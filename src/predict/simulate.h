@@ -1,25 +1,25 @@
 /* A training step on a cluster in virtual time (`gradsum simulate`).
  *
- * Only this takes time:
+ * Only these take time:
  *
- *     compute          each layer's forward and backward, and the update: measured here with a few steps of one worker
- *                      on one core, or FLOPs / --flops (the update then takes no time)
- *     messages         those of `train`: a dry run of a step (predict/dry_run.h), once for each stage and part, records
- *                      what is summed and sent, and when. The code of each scheme and collective gives the messages of
- *                      each rank (predict/message_lists.h), which are executed over the links of --link and --inside
- *                      (comm/virtual/play.h)
+ *     compute          each layer's forward and backward, and the update: measured here in a few steps of one worker on
+ *                      one core, or FLOPs / --flops (the update then takes no time)
+ *     messages         those of `train`: a dry run of a step (predict/dry_run.h), once for each stage and shard,
+ *                      records what is summed and sent, and when. The code of each scheme and collective determines
+ *                      each rank's messages (predict/message_lists.h), which are executed over the links of --link and
+ *                      --inside (comm/virtual/play.h)
  *     additions        gamma per byte: measured here, or given
  *     pauses           --jitter: the same workers pause in the same steps as in `train`
  *
- * The step is that of `train`, with --bucket and --layout. All replicas of a part do what the first one does; no
- * replica has more samples. Statistics of batch_norm are local. The batch grows with the workers: each computes the
- * same number of samples.
+ * The step is the one that `train` makes with the same --bucket and --layout. All replicas of a shard act like its
+ * first one, and none has more samples than another. batch_norm's statistics are local. The batch grows with the
+ * workers: each computes the same number of samples.
  *
- * Each worker has its own core. Not counted: a core's time for a message, loading, memory, and the switches between
+ * Each worker has its own core. Not counted: a core's time for handling messages, loading, memory, and switches between
  * hosts, which carry any number of messages between different pairs.
  *
- * Steps are executed until two consecutive steps take equally long: a parameter server answers its workers
- * sequentially, so they begin the next step at different moments. With --jitter, GS_SIMULATED_STEPS are executed.
+ * Steps are executed until two consecutive ones take equally long: a parameter server answers its workers sequentially,
+ * so they begin the next step at different times. With --jitter, GS_SIMULATED_STEPS are executed.
  */
 #pragma once
 
@@ -31,31 +31,31 @@
 enum { GS_SIMULATED_STEPS = 50, GS_SIMULATED_WORKERS = 65536 };
 
 typedef struct gs_simulation {
-    /* Model, data, sync, bucket, wire, layout, link, jitter and seed; steps, 0: as above; batch: the global batch, 0:
-     * GS_SIMULATED_BATCH for each worker. */
+    /* Used: model, data, sync, bucket, wire, layout, link, jitter and seed; steps: 0 for the number above; batch: the
+     * global one, 0 for GS_SIMULATED_BATCH per worker. */
     gs_settings settings;
     int workers, hosts;
-    gs_link inside; /* between workers of a host; settings.link is between hosts */
+    gs_link inside; /* between workers on one host; settings.link connects hosts */
     double flops;   /* a worker's FLOP/s; 0: measure */
-    gs_shape input; /* with flops: the shape of a sample; c 0: the model's usual one */
-    double gamma;   /* seconds to add a byte; below 0: measure it, or with flops take 0 */
-    /* Which share of this step, counted from 1, has been simulated, 0 to 1; may be NULL */
+    gs_shape input; /* with flops: the shape of a sample; c 0: the model's default */
+    double gamma;   /* seconds to add a byte; below 0: measure it, or take 0 if flops is given */
+    /* Callback on the fraction, 0 to 1, of step `step` (from 1) that has been simulated; may be NULL. */
     void (*progress)(void *context, int workers, int step, double share);
     void *context; /* of progress */
 } gs_simulation;
 
 enum { GS_SIMULATED_BATCH = 32 };
 
-/* Check the numbers, and fill in those that are open. There are 1 to GS_SIMULATED_WORKERS workers. GS_E_USAGE. */
+/* Check the numbers, and fill in the unset ones. There are 1 to GS_SIMULATED_WORKERS workers. GS_E_USAGE. */
 gs_status gs_simulation_settle(gs_simulation *);
 
-/* ---- what a worker computes ---- */
+/* ---- a worker's computation ---- */
 
 typedef struct gs_simulated_work {
     gs_model *plan;
-    gs_layer_times times; /* forward, backward and update, of a worker's part of the batch */
+    gs_layer_times times; /* forward, backward and update, for a worker's share of the batch */
     double gamma;
-    double samples; /* of a worker; need not be whole */
+    double samples; /* per worker; need not be an integer */
     bool measured;
 } gs_simulated_work;
 
@@ -77,7 +77,7 @@ typedef enum gs_simulated_kind {
 
 extern const char *const gs_simulated_kinds[GS_SIM_KINDS];
 
-/* A span of the timeline of the last step, in seconds since its first worker began. */
+/* A span in the timeline of the last step, in seconds since its first worker began. */
 typedef struct gs_simulated_span {
     int rank;
     gs_simulated_kind kind;
@@ -88,27 +88,27 @@ enum { GS_SIM_SHOWN = 8 /* workers in the timeline */ };
 
 typedef struct gs_simulated {
     int workers, hosts, steps;
-    double step;          /* seconds: the median of worker 0's steps; without --jitter except the first */
-    double mean;          /* of the same steps */
-    double compute;       /* of the worker with most, without pauses */
-    double communication; /* seconds in sums and messages, with waits, of the worker with most */
+    double step;    /* seconds: the median of worker 0's steps; without --jitter, of all but the first */
+    double mean;    /* of the same steps */
+    double compute; /* of the worker that computes longest, without pauses */
+    double communication; /* seconds in sums and messages, including waits, of the worker with the most */
     double exposed;       /* step - compute, at least 0 */
     double speed_up, efficiency; /* N compute of a whole model / step; that / N */
     double sent_most;            /* bytes of the worker that sends most */
-    double between, inside;      /* bytes of all workers, to other hosts and inside their own */
-    double formula;              /* seconds of the sums by the scheme's formula; NAN: none, or a layout */
+    double between, inside;      /* bytes from all workers, to other hosts and within their own */
+    double formula; /* seconds of the sums by the scheme's formula; NAN: no formula, or a layout */
     int buckets;
     int busiest;     /* the host with the busiest line, */
-    bool busiest_in; /* and whether that leads into the host */
-    /* The share of time that this line is busy, between the first sum's begin and the last sum's end; or in a step, if
-     * that is shorter, since the sums of two steps may overlap. */
+    bool busiest_in; /* whether this line leads into the host */
+    /* The fraction of time that this line is busy, from the start of the first sum to the end of the last one; or in a
+     * step, if that is shorter, since the sums of two steps may overlap. */
     double busy;
     char bottleneck[200]; /* a sentence */
     gs_simulated_span *span;
     int spans;
 } gs_simulated;
 
-/* The share of communication that a worker does not wait for. */
+/* The fraction of communication for which a worker does not wait. */
 static inline double gs_simulated_hidden(const gs_simulated *s) {
     if (!(s->communication > 0)) return 1;
     return s->exposed < s->communication ? 1 - s->exposed / s->communication : 0;

@@ -19,11 +19,11 @@ typedef struct bench {
     gs_optimizer *optimizer; /* NULL: no updates */
     gs_mem x, targets;
     int layers; /* children of the outermost sequence */
-    int *child; /* [all layers, by number]: its index among these; -1: it is none */
+    int *child; /* [layers, by number]: the layer's index among these children; -1: not one of them */
     gs_layer_watcher watcher;
     bool backward;
     double mark;
-    /* [turns][numbers]: seconds of each layer forward, of each backward, of the update; turn: the current one */
+    /* [turns][numbers]: seconds of each layer's forward, of each backward, and of the update; turn: the current turn */
     double *turns, *turn;
     size_t numbers;
 } bench;
@@ -49,7 +49,7 @@ static gs_status make_input(bench *b) {
 
 /* ---- a turn ---- */
 
-/* The time since the last mark belongs to layer `child`, in the current direction. */
+/* Add the time since the last mark to layer `child`, in the current direction. */
 static gs_status lap(bench *b, int child) {
     GS_TRY(b->device->ops->finish(b->device));
     const double now = gs_seconds();
@@ -58,7 +58,7 @@ static gs_status lap(bench *b, int child) {
     return GS_OK;
 }
 
-/* All threads begin together. */
+/* All threads begin the layer together. */
 static gs_status before(void *context, const gs_layer *l, gs_direction direction, const gs_pass *pass,
                         gs_mem in) {
     bench *b = context;
@@ -77,7 +77,7 @@ static gs_status after(void *context, const gs_layer *l, gs_direction direction,
     return b->child[l->number] < 0 ? GS_OK : lap(b, b->child[l->number]);
 }
 
-/* The last layer includes the loss. */
+/* The last layer's time includes the loss. */
 static gs_status make_turn(bench *b) {
     const gs_settings *s = b->asked->settings;
     const gs_pass pass = {.n = b->asked->samples,
@@ -101,7 +101,7 @@ static gs_status make_turn(bench *b) {
     return lap(b, b->layers);
 }
 
-/* *count: turns after the first one, the same number in all threads. */
+/* *count: turns after the first one, equal in all threads. */
 static gs_status make_turns(bench *b, int *count) {
     double one = 0;
     b->turn = b->turns;
@@ -114,7 +114,7 @@ static gs_status make_turns(bench *b, int *count) {
     return GS_OK;
 }
 
-/* ---- summary ---- */
+/* ---- medians ---- */
 
 static double median_of(const bench *b, const double *turns, int count, int number) {
     double x[MOST] = {0};
@@ -148,9 +148,9 @@ static gs_status summarise(const bench *b, int count, double *sum, double *most,
     return GS_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole measurement ---- */
 
-/* A tensor group's part is measured without its messages. */
+/* A tensor group's shard is measured without messages. */
 static gs_status sum_nothing(void *context, gs_device *d, gs_mem x, size_t count) {
     (void)context, (void)d, (void)x, (void)count;
     return GS_OK;

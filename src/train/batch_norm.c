@@ -43,7 +43,7 @@ static const char advice[] = "wanted --batch-norm ghost:G (statistics of each G 
 
 enum { GLOBAL_MOST = 4096 }; /* samples in memory: each takes 3 MB in resnet20 */
 
-/* *has: a layer of the model depends on the batch. */
+/* *has: whether a layer of the model depends on the batch. */
 static gs_status has_layer(const gs_settings *s, gs_shape in, bool *has) {
     gs_model *plan;
     GS_TRY(gs_model_create(NULL, &(gs_model_config){.text = s->model, .in = in}, &plan));
@@ -65,7 +65,7 @@ gs_status gs_largest_micro_batch(const gs_settings *s, gs_shape in, size_t *most
     return GS_OK;
 }
 
-/* All samples of a global batch must be in memory at once, on workers that wait for each other. */
+/* All samples of a global batch must be in memory at the same time, on workers that wait for each other. */
 static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     const gs_strategy *strategy = gs_strategy_of(s);
     size_t most = s->micro_batch ? s->micro_batch : GLOBAL_MOST;
@@ -106,7 +106,7 @@ static gs_status check_global(const gs_settings *s, size_t batch, int workers) {
     return GS_OK;
 }
 
-/* Groups stay whole: each part of a batch, each pass and each micro-batch needs at least one. */
+/* Groups are never split: each worker's part of a batch, each pass and each micro-batch needs at least one group. */
 static gs_status check_ghost(const gs_settings *s, size_t batch, int workers) {
     const int parts = gs_batch_shards(s, workers), passes = gs_passes(s);
     const size_t group = s->batch_norm.group, cuts = (size_t)parts * (size_t)passes,
@@ -152,7 +152,7 @@ static gs_status sum_over_workers(void *worker, double *numbers, size_t count) {
 bool gs_batch_norm_is_shared(const gs_worker *w) {
     const gs_settings *s = w->settings;
     if (s->batch_norm.over != GS_BATCH_NORM_GLOBAL || w->strategy->apart) return false;
-    if (w->groups.layout.dp == 1 && !s->exact) return false; /* with --exact it has several virtual shards */
+    if (w->groups.layout.dp == 1 && !s->exact) return false; /* with --exact it has several shards */
     return gs_layer_depends_on_batch(w->model->net);
 }
 

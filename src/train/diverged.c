@@ -1,19 +1,19 @@
-/* A run whose loss is no longer finite fails, and names the step.
+/* A run whose loss is no longer finite fails, and reports the step.
  *
- * With too large a learning rate each step overshoots the minimum further than the step before. The loss grows until it
- * is infinite or not a number (NaN), and soon all weights are NaN. The run learns nothing from there on, and such
- * weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
+ * If the learning rate is too large, each step overshoots the minimum further than the previous one. The loss grows
+ * until it is infinite or not a number (NaN), and soon all weights are NaN. From then on the run learns nothing, and
+ * such weights must not replace a good file. A diverged run therefore fails, and its last weights are not saved.
  * --keep-going lets it continue.
  *
- * All workers must end together, or some would wait for lost ones. Where each step sums the loss over the workers, all
- * see the same loss. With --sync local and async each worker sees its own: there the request to stop spreads like
- * that of Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
+ * All workers must end together, or some would wait for lost ones. If each step sums the loss over the workers, all see
+ * the same loss. With --sync local and async each worker sees its own loss: the request to stop then spreads like the
+ * one from Ctrl-C (GS_STAT_STOP), and at the end of the epoch all learn which worker diverged first.
  *
- * In f16 the loss can stay finite while no gradient is, even with the smallest loss scale (optim/loss_scale.h). Then no
- * update is made, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps end the
- * run; a shorter run fails if no step makes an update.
+ * In f16 the loss can stay finite while no gradient is finite, even with the smallest loss scale (optim/loss_scale.h).
+ * Then there are no updates, and the initial weights would be saved as trained ones. GS_LOSS_SCALE_HOPELESS such steps
+ * end the run; a shorter run fails if none of its steps makes an update.
  *
- * Inference with such weights fails too: its numbers would mean nothing.
+ * Inference with such weights fails too: its results would mean nothing.
  */
 #include "train/hooks.h"
 #include "train/strategy.h"
@@ -33,11 +33,10 @@ bool gs_watch_loss(gs_worker *w, double loss, uint64_t step) {
 }
 
 static double without_sign(double x) {
-    return isnan(x) ? (double)NAN : x; /* printf shows the sign of a NaN */
+    return isnan(x) ? (double)NAN : x; /* printf shows a NaN's sign */
 }
 
-/* Writes what to do about it. With a rule, a warm-up or a schedule the step's rate may differ from --lr: the text gives
- * both. step: from 1. */
+/* Write advice. With a rule, warm-up or schedule the step's rate may differ from --lr: it gives both. step: from 1. */
 static void advise(const gs_worker *w, uint64_t step, char *text, size_t size) {
     const gs_settings *s = w->settings;
     const double lr = (double)gs_settings_numbers(s).lr,
@@ -61,7 +60,7 @@ static gs_status fail(const gs_worker *w, uint64_t step, const char *what, doubl
                    what, without_sign(found), advice);
 }
 
-/* Before a failure that every worker detects by itself: no worker has to notify the others. */
+/* Called before a failure that every worker detects by itself: no worker has to notify the others. */
 static gs_status meet(gs_worker *w, uint64_t step) {
     GS_TRY(gs_comm_barrier(w->comm));
     w->diverged.together = true;
@@ -74,12 +73,12 @@ static gs_status fail_together(gs_worker *w, uint64_t step, const char *what, do
     return fail(w, step, what, found);
 }
 
-/* In f16: no loss scale works. Every worker detects it. */
+/* In f16: no loss scale works. Every worker detects this. */
 static bool is_hopeless(const gs_worker *w) {
     return !w->settings->keep_going && w->optimizer->loss_scale.floored >= GS_LOSS_SCALE_HOPELESS;
 }
 
-/* Workers that differ between steps notify each other by the request to stop. */
+/* Workers that differ between steps notify each other through the request to stop. */
 static gs_status after_step(gs_worker *w, gs_event *e) {
     e->diverged = (gs_watch_loss(w, e->score.loss, w->step) || is_hopeless(w)) && !w->strategy->apart;
     return GS_OK;
@@ -98,7 +97,7 @@ static gs_status fail_in_f16(gs_worker *w) {
                    hopeless ? "" : "more steps, ");
 }
 
-/* Fails on all workers if any of them has seen a loss that is not finite. */
+/* Fail on all workers if any of them has seen a non-finite loss. */
 static gs_status after_steps(gs_worker *w, gs_event *e) {
     gs_watch_loss(w, e->total.loss, w->step);
     if (w->settings->keep_going) return GS_OK;

@@ -1,23 +1,23 @@
-/* Detects losses and weights that are not finite: GS_E_DIVERGED, or with --keep-going nothing (diverged.c). */
+/* Detects non-finite losses and weights, and reports GS_E_DIVERGED, or with --keep-going nothing (diverged.c). */
 #pragma once
 
 #include "train/worker.h"
 
-/* The loss of step `step` (from 1), as this worker sees it. True if this loss or an earlier one is not finite: the run
- * must end. */
+/* Record the loss of step `step` (from 1), as this worker sees it. True if this loss or an earlier one is not finite,
+ * so that the run must end. */
 bool gs_watch_loss(gs_worker *, double loss, uint64_t step);
 
-/* The first value that is not finite among the first `params` parameters and states of the model, and the name of its
- * tensor; NULL: there is none. */
+/* The first non-finite value among the first `params` parameters and states of the model, with the name of its tensor;
+ * NULL: all are finite. */
 const float *gs_find_bad(const gs_model *, int params, const float *weights, const char **name);
 
-/* Checks the weights read from settings->load. Never fails: if the run diverges later, its message blames the file. */
+/* Check the weights read from settings->load. Never fails: if the run diverges later, its message names this file. */
 void gs_look_at_loaded(gs_worker *, const float *weights);
 
-/* Checks the final weights of a run, on any worker. */
+/* Check the final weights of a run, on any worker. */
 gs_status gs_check_weights(const gs_worker *, const float *weights);
 
-/* For inference: check the loss on the test set, which all workers have, and a worker's logits of samples first ..
+/* For inference: check the loss on the test set, which all workers have, and one worker's logits of samples first ..
  * first + samples - 1. */
 gs_status gs_check_inferred_loss(gs_worker *, double loss);
 gs_status gs_check_logits(const gs_worker *, const float *logits, size_t first, size_t samples);

@@ -1,4 +1,4 @@
-/* The epochs of one worker: steps, and tests within and after an epoch. Other observers of a run: hooks.h. */
+/* The epochs of one worker: steps, and the tests within and after an epoch. Other observers of a run: hooks.h. */
 #include "core/clock.h"
 #include "train/hooks.h"
 #include "train/strategy.h"
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* *clock: the time when training began, plus all time since then without training. */
+/* *clock: the time when training began, plus all time spent since then on other things. */
 static gs_status test(gs_worker *w, gs_event *e, double *clock) {
     gs_score score;
     GS_TRY(w->device->ops->finish(w->device));
@@ -19,12 +19,12 @@ static gs_status test(gs_worker *w, gs_event *e, double *clock) {
         (gs_test_report){w->step, paused - *clock, score.loss / score.samples, score.correct / score.samples};
     *clock += now - paused;
     w->measured.times.since = now;
-    e->total.stop = score.stop; /* ended by a signal: the numbers cover only part of the test set */
+    e->total.stop = score.stop; /* a signal ended the test: the results cover only part of the test set */
     if (!score.stop) GS_HOOKS(after_test, w, e);
     return GS_OK;
 }
 
-/* With the last test of the epoch. */
+/* Includes the last test of the epoch. */
 static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     gs_result *r = e->result;
     if (w->settings->tests > 0 && !e->total.stop) GS_TRY(test(w, e, clock));
@@ -36,7 +36,7 @@ static gs_status end_epoch(gs_worker *w, gs_event *e, double *clock) {
     return GS_OK;
 }
 
-/* Is a test due within the epoch? The last one follows its last step. */
+/* True if a test is due within the epoch. The epoch's last test follows its last step. */
 static bool is_test_due(const gs_worker *w, const gs_event *e) {
     const size_t tests = (size_t)w->settings->tests;
     return tests > 1 && !w->strategy->apart && e->done < e->of &&
@@ -46,7 +46,7 @@ static bool is_test_due(const gs_worker *w, const gs_event *e) {
 gs_status gs_epoch_begin(gs_worker *w, gs_event *e) {
     const gs_settings *s = w->settings;
     e->of = (size_t)gs_steps_of_epoch(w->train_set->count, w->batch);
-    e->done = (size_t)(w->step % e->of); /* by an earlier run */
+    e->done = (size_t)(w->step % e->of); /* steps done by an earlier run */
     if (s->steps && s->steps - w->step < e->of - e->done) e->of = e->done + (size_t)(s->steps - w->step);
     e->total = (gs_score){0};
     return w->strategy->begin_epoch ? w->strategy->begin_epoch(w, e->of) : GS_OK;

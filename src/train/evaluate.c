@@ -44,8 +44,8 @@ static bool has_stage(const gs_worker *w) {
     return gs_has_stages(w) && w->train_set;
 }
 
-/* All stages of a pipeline compute the same blocks, and the last one has the loss in its stats: *scored. A worker with
- * all layers gets logits. */
+/* All stages of a pipeline compute the same blocks. *scored: true on the last stage, whose
+ * stats then hold the loss. A worker that holds all layers gets logits. */
 static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block, gs_pass *pass,
                                gs_mem *logits, bool *scored) {
     const size_t first = block * w->eval_block;
@@ -58,7 +58,7 @@ static gs_status forward_block(gs_worker *w, const gs_dataset *set, size_t block
     return status;
 }
 
-/* Samples first .. first + n - 1 of the set. */
+/* Rank the classes of samples first .. first + n - 1 of the set. */
 static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t n, gs_ranking *ranking) {
     const int classes = w->model->out.c, targets = gs_model_targets(w->model);
     n *= (size_t)targets;
@@ -75,7 +75,7 @@ static gs_status rank_classes(gs_worker *w, gs_mem logits, size_t first, size_t 
     return status;
 }
 
-/* stats: the block's loss, correct predictions and samples. Of the parts of a last stage only the first sets them. */
+/* stats: the block's loss, correct predictions and samples. Only the first shard of a divided last stage sets them. */
 static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, float stats[GS_STATS],
                              gs_ranking *ranking) {
     gs_pass pass;
@@ -93,12 +93,12 @@ static gs_status score_block(gs_worker *w, const gs_dataset *set, size_t block, 
 
 volatile sig_atomic_t gs_test_has_no_stop;
 
-/* Workers that need each other within a block: stages, shares of a layer, owners of weights. */
+/* True if workers need each other within a block: stages, shards of a layer, owners of weights. */
 static bool has_no_stop(const gs_worker *w) {
     return has_stage(w) || w->groups.layout.tp > 1 || w->settings->zero > 2;
 }
 
-/* After a signal a worker skips the rest of its blocks, and adds that to the sum of all workers. */
+/* After a signal a worker skips its remaining blocks, and includes the request to stop in the sum over all workers. */
 static bool stops_before(const gs_worker *w, float *stats) {
     if (!gs_stop_requested || has_no_stop(w)) return false;
     stats[GS_STAT_STOP] = 1;
@@ -123,7 +123,7 @@ gs_status gs_evaluate(gs_worker *w, const gs_dataset *set, gs_score *score, gs_r
     for (int run = 0; run < w->partition.runs && status == GS_OK && one_less && w->reducer_state; run++)
         if (w->reducer->join) status = w->reducer->join(w, run, &(gs_pass){.training = false}, false);
 
-    /* The only synchronisation. It is exact: one worker has a block's numbers, all others add 0. */
+    /* The only synchronisation. It is exact: one worker has a block's values, and all others add 0. */
     if (status == GS_OK) status = gs_comm_all_reduce(all, stats, blocks * GS_STATS, GS_F32, GS_SUM);
     size_t cells = (size_t)w->model->out.c * (size_t)w->model->out.c;
     if (status == GS_OK && ranking) status = gs_comm_all_reduce(all, &ranking->top, 1, GS_F64, GS_SUM);

@@ -1,4 +1,4 @@
-/* Timing of a step: its phases, the median of all steps, and workers slowed down on purpose. */
+/* Timing of steps: the phases of a step, the median over all steps, and workers slowed down on purpose. */
 #include "core/clock.h"
 #include "core/median.h"
 #include "core/philox.h"
@@ -13,9 +13,9 @@
 
 const char *const gs_phase_names[GS_PHASES] = {"data", "forward", "backward", "sync", "update"};
 
-/* One step in 8 is measured: it waits for the device after each phase, which costs a little. */
+/* One step in 8 is measured. It waits for the device after each phase, which costs a little time. */
 enum { MEASURE_EVERY = 8 };
-static const double LOOK = 0.1; /* seconds between looks at signals */
+static const double LOOK = 0.1; /* seconds between checks for signals */
 
 static bool is_measured(const gs_worker *w) {
     return w->settings->measure && (w->settings->every > 0 || w->step % MEASURE_EVERY == 1);
@@ -42,7 +42,7 @@ static bool is_named_before(const gs_jitter *j, int i) {
 
 static const gs_unit percent[] = {{"%", 1, 100}, {0}};
 
-/* "3:20ms@5%"; *text is advanced behind it. */
+/* Read "3:20ms@5%", and advance *text past it. */
 static bool read_pause(const char **text, gs_pause *p) {
     char *colon;
     if (**text < '0' || **text > '9') return false;
@@ -93,12 +93,12 @@ double gs_jitter_seconds(const gs_jitter *j, uint64_t seed, int rank, uint64_t s
     return 0;
 }
 
-/* By Ctrl-C, even if another thread got the signal; or by a failed worker, which the next sum will report. */
+/* Woken by Ctrl-C, even if another thread got the signal, or by a failed worker, which the next sum will report. */
 static bool is_woken(const gs_worker *w) {
     return gs_stop_requested || (w->process && __atomic_load_n(&w->process->failed, __ATOMIC_SEQ_CST));
 }
 
-/* --slow: a slower machine in every step; --jitter: one that does something else in some steps. */
+/* --slow simulates a machine that is slow in every step; --jitter, one that has other work in some steps. */
 static void sleep_if_slow(const gs_worker *w) {
     const gs_settings *s = w->settings;
     double seconds = gs_jitter_seconds(&s->jitter, s->seed, w->comm->rank, w->step);

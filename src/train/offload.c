@@ -40,7 +40,7 @@ const char *gs_offload_text(unsigned offload, char *text, size_t size) {
     return text;
 }
 
-/* ---- afterwards ---- */
+/* ---- after the run ---- */
 
 gs_status gs_report_offload(gs_worker *w, gs_offload_report *r) {
     gs_device *d = w->device;

@@ -68,32 +68,32 @@ gs_status gs_exact_check(const gs_settings *s) {
     return GS_OK;
 }
 
-/* ---- leaves that are computed together ---- */
+/* ---- leaves computed together ---- */
 
-/* The virtual shards of a worker in lockstep: for a model with batch_norm over the global batch.
+/* A worker's virtual shards in lockstep, for a model with batch_norm over the global batch.
  *
  * They cannot be computed sequentially, because the first batch_norm of each needs the sums of all. Each shard
- * therefore owns a replica of the model, with its own activations and gradients (the weights are shared), and runs as
- * far as the next sum. There they meet:
+ * therefore owns a replica of the model, with its own activations and gradients (the weights are shared), and runs
+ * until the next sum. There they meet:
  *
  *     shard 0   forward ... batch_norm                     | ... batch_norm  ...
  *     shard 1                forward ... batch_norm: sum   |                 ... batch_norm: sum
  *                                          over all 8 shards, in their order
  *
- * A shard stops in the middle of forward, within any nesting of layers, so each runs in its own thread. Only one of
- * them runs at any time: it passes the turn to the next one where it stops, at a sum or at its end. They all share the
- * worker's core and device. The last one makes the sum.
+ * A shard stops in the middle of forward, within any nesting of layers, so each runs in its own thread. Only one shard
+ * runs at a time; where it stops, at a sum or at its end, it passes the turn to the next one. All share the worker's
+ * core and device. The last one computes the sum.
  *
- * The sums: all workers gather the numbers of all 8 shards and add them in the order of the shards, in double. Their
- * bits are therefore the same for any number of workers. So are the bits between the sums, computed from one shard
- * alone.
+ * To sum, all workers gather the values of all 8 shards, and add them in the order of the shards, in double. The bits
+ * of the sums are therefore the same for any number of workers. So are the bits between the sums, each computed from
+ * one shard alone.
  *
- * The price is memory: all of a worker's samples at once, and gradients for each shard.
+ * The price is memory: for all of a worker's samples at once, and for each shard's gradients.
  */
 typedef struct shard {
     gs_virtual_shards *all;
     int number;
-    gs_jobs *jobs; /* a thread */
+    gs_jobs *jobs; /* its thread */
     /* What the worker holds while this shard runs. Shard 0 uses the worker's own model and input. */
     gs_model *model;
     gs_input input;
@@ -104,17 +104,17 @@ struct gs_virtual_shards {
     gs_worker *worker;
     int shards;
     shard shard[GS_EXACT_SHARDS];
-    size_t most;             /* numbers in the largest sum */
-    size_t count;            /* numbers in the present sum, as the first shard gave them */
-    double *mine, *gathered; /* of this worker's shards; of all 8, then their sum in front */
+    size_t most;             /* number of values in the largest sum */
+    size_t count;            /* number of values in the current sum, set by the first shard */
+    double *mine, *gathered; /* values of this worker's shards; of all 8, later with their sum in front */
 
-    pthread_mutex_t lock; /* the running shard holds the turn; it locks only to pass the turn */
+    pthread_mutex_t lock; /* needed only to pass the turn; the shard whose turn it is runs without it */
     pthread_cond_t passed;
     int turn;       /* the shard that runs */
     gs_error error; /* of the first shard that failed; the others then fail too */
 };
 
-/* Call it with the lock. */
+/* Call it with the lock held. */
 static void wait_for_turn(shard *me) {
     gs_virtual_shards *l = me->all;
     while (l->turn != me->number) pthread_cond_wait(&l->passed, &l->lock);
@@ -123,7 +123,7 @@ static void wait_for_turn(shard *me) {
     l->worker->micro_batch = me->micro_batch;
 }
 
-/* Call it with the lock. */
+/* Call it with the lock held. */
 static void pass_turn(shard *me) {
     gs_virtual_shards *l = me->all;
     me->micro_batch = l->worker->micro_batch;
@@ -146,7 +146,7 @@ static gs_status compute(void *context, const gs_job *job) {
     return status;
 }
 
-/* All shards have stored their numbers: each makes the same calls. */
+/* By now all shards have stored their values, because each makes the same calls. */
 static gs_status sum(gs_virtual_shards *l, size_t count) {
     GS_TRY(gs_comm_all_gather(l->worker->comm, l->mine, l->gathered, (size_t)l->shards * count, GS_F64));
     for (size_t i = 1; i < GS_EXACT_SHARDS; i++)
@@ -154,7 +154,7 @@ static gs_status sum(gs_virtual_shards *l, size_t count) {
     return GS_OK;
 }
 
-/* No shard leaves before the last one has summed; the sum stays until the last one sums again. */
+/* No shard returns before the last one has computed the sum, which stays until the last one computes another. */
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
     gs_virtual_shards *l = ((gs_worker *)worker)->virtual_shards;
     if (count > l->most) gs_bug("virtual shards: a sum of %zu numbers, not of at most %zu", count, l->most);
@@ -178,7 +178,7 @@ gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count) {
 }
 
 static gs_status compute_all(gs_virtual_shards *l) {
-    GS_TRY(gs_error_again(&l->error)); /* or a shard would begin although another takes no more jobs */
+    GS_TRY(gs_error_again(&l->error)); /* otherwise a shard would begin while another accepts no more jobs */
     for (int i = 0; i < l->shards; i++)
         GS_TRY(gs_jobs_give(l->shard[i].jobs, (gs_job){.run = compute, .context = &l->shard[i]}, NULL));
     for (int i = 0; i < l->shards; i++) (void)gs_jobs_wait_for_all(l->shard[i].jobs);
@@ -193,7 +193,7 @@ gs_status gs_virtual_shards_gradient(gs_virtual_shards *l, int k) {
     return m->device->ops->copy(m->device, m->gradients, l->shard[k].model->gradients, m->saved + GS_STATS);
 }
 
-/* ---- create, free ---- */
+/* ---- creation and release ---- */
 
 static gs_status find_most(gs_layer *l, void *most) {
     const size_t count = 1 + 2 * (size_t)l->in.c;
@@ -201,7 +201,7 @@ static gs_status find_most(gs_layer *l, void *most) {
     return GS_OK;
 }
 
-/* A model that shares the weights, and room for its samples. */
+/* Make a model that shares the weights, and buffers for its samples. */
 static gs_status make_replica(shard *s) {
     gs_worker *w = s->all->worker;
     gs_device *d = w->device;

@@ -1,11 +1,11 @@
-/* --exact: the same weights, to the bit, for 1, 2, 4 and 8 workers.
+/* --exact: bitwise equal weights for 1, 2, 4 and 8 workers.
  *
  * Floating-point addition is not associative: (a + b) + c and a + (b + c) round differently. N workers therefore
  * reproduce the bits of one only if all numbers are added in the same order for any N. Two things fix that order:
  *
  * 1. The global batch is cut into 8 virtual shards. The gradient of each is computed alone, by operators that see the
- *    same samples in the same shapes, on one CPU thread (splitting a product over threads changes the order of its
- *    sums too). An empty shard adds zeros. Counts and loss travel in the same array.
+ *    same samples in the same shapes, on one CPU thread (splitting a product over threads also changes the order of its
+ *    sums). An empty shard adds zeros. Counts and loss are stored in the same array.
  * 2. The 8 gradients are the leaves of one fixed binary tree:
  *
  *        leaf             0     1     2     3     4     5     6     7
@@ -17,9 +17,9 @@
  *                                      `-----  0..7  --'
  *
  * Each of N workers holds a subtree of 8 / N neighbouring leaves and adds it alone: two workers hold 0..3 and 4..7,
- * four hold the pairs, eight the leaves. The levels above are rounds of recursive doubling
- * (sync/recursive_doubling.c; with --zero see reducers/zero.c): in round k worker r exchanges its sum with worker r
- * xor 2^k, its neighbour in the tree, and both add the two. a + b and b + a have the same bits, so all workers obtain
+ * four hold pairs, eight hold single leaves. The levels above are rounds of recursive doubling
+ * (sync/recursive_doubling.c; for --zero see reducers/zero.c): in round k worker r exchanges its sum with worker r xor
+ * 2^k, its neighbour in the tree, and both add the two sums. a + b and b + a have the same bits, so all workers obtain
  * the same sum.
  *
  * A worker computes its leaves sequentially. Each joins the sums before it, like a carry in a binary number:
@@ -27,14 +27,14 @@
  *     after leaf 0: level 0 holds 0
  *     after leaf 1: level 1 holds 0+1
  *     after leaf 2: level 1 holds 0+1, level 0 holds 2
- *     after leaf 3: the array of leaf 3 is (0+1)+(2+3) if that is the last leaf; else level 2 holds it
+ *     after leaf 3: leaf 3's array is (0+1)+(2+3) if this is the last leaf; otherwise level 2 holds that sum
  *
  * Linear layers that workers can share (parallel/tensor.h) also add their longest sums in 8 parts by such a tree,
  * shared or not, so --tensor gives the same bits. batch_norm with statistics of the global batch needs all leaves at
  * once: see ordered_sums.c.
  *
- * The price: products of an eighth of the batch are slower than larger ones; each leaf except the first costs an
- * addition of all gradients; log2 N rounds send the whole array, where a ring sends less than two arrays.
+ * The price: products over an eighth of the batch are slower than larger ones; each leaf except the first costs an
+ * addition of all gradients; log2 N rounds send the whole array, while a ring sends less than two arrays.
  */
 #pragma once
 
@@ -49,13 +49,13 @@ struct gs_settings;
 
 enum {
     GS_EXACT_SHARDS = 8,       /* virtual shards of the global batch */
-    GS_ORDERED_SUMS_LEVELS = 3 /* within one worker, at most */
+    GS_ORDERED_SUMS_LEVELS = 3 /* maximum within one worker */
 };
 
 typedef struct gs_ordered_sums {
-    int leaves;                           /* of this worker in each step; 0 without --exact */
-    float *level[GS_ORDERED_SUMS_LEVELS]; /* sums that wait for their neighbour */
-    size_t floats;                        /* of all levels */
+    int leaves;                           /* that this worker computes in each step; 0 without --exact */
+    float *level[GS_ORDERED_SUMS_LEVELS]; /* sums waiting for their neighbour */
+    size_t floats;                        /* in all levels */
     const gs_device *device;              /* the worker's */
 } gs_ordered_sums;
 
@@ -63,13 +63,13 @@ typedef struct gs_ordered_sums {
 gs_status gs_ordered_sums_create(struct gs_worker *, size_t count);
 void gs_ordered_sums_free(gs_ordered_sums *);
 
-/* How many gradients a worker computes and sums in a step; one without --exact. */
+/* The number of gradients that a worker computes and sums in a step; 1 without --exact. */
 static inline int gs_ordered_sums_leaves(const gs_ordered_sums *o) {
     return o->leaves > 1 ? o->leaves : 1;
 }
 
-/* x: the floats at .. at + count - 1 of leaf k = 0, 1, ... It becomes the largest sum that it completes, and is kept.
- * True: this was the last leaf, and x is the sum of all. Different ranges may be at different leaves. */
+/* Add leaf k = 0, 1, ...: x holds its floats at .. at + count - 1. x becomes the largest sum that it completes, and is
+ * stored. True: k was the last leaf, and x is the sum of all leaves. Different ranges may be at different leaves. */
 bool gs_ordered_sums_add(const gs_ordered_sums *, size_t at, size_t count, int k, float *x);
 
 /* The same for a range of the worker's gradients, stored at `here` on its device. */
@@ -78,11 +78,11 @@ gs_status gs_ordered_sums_add_here(struct gs_worker *, gs_mem here, size_t at, s
 /* GS_E_USAGE: --exact with settings that may change the bits with the number of workers. */
 gs_status gs_exact_check(const struct gs_settings *);
 
-/* The levels above the leaves of one worker. x holds `count` floats of each of `workers`, in rank order;
- * x[0 .. count - 1] becomes their sum, neighbours first. */
+/* Add the levels of the tree above the workers' leaves. x holds `count` floats from each of `workers` workers, in rank
+ * order; x[0 .. count - 1] becomes their sum, neighbours first. */
 void gs_add_neighbours(const gs_device *, float *x, size_t count, int workers);
 
-/* ---- leaves that are computed together ---- */
+/* ---- leaves computed together ---- */
 
 typedef struct gs_virtual_shards gs_virtual_shards;
 
@@ -90,8 +90,8 @@ typedef struct gs_virtual_shards gs_virtual_shards;
 gs_status gs_virtual_shards_create(struct gs_worker *);
 void gs_virtual_shards_free(gs_virtual_shards *); /* NULL is allowed */
 
-/* The gradients of leaf k = 0, 1, ..., into the worker's model. */
+/* Compute the gradients of leaf k = 0, 1, ... in the worker's model. */
 gs_status gs_virtual_shards_gradient(gs_virtual_shards *, int k);
 
-/* gs_pass.sum_over_workers */
+/* Used as gs_pass.sum_over_workers. */
 gs_status gs_virtual_shards_sum(void *worker, double *numbers, size_t count);

@@ -30,13 +30,13 @@ static size_t largest_layer(const gs_model *m, int begin, int end) {
     return most;
 }
 
-/* Layers that backward computes again need all their weights at once (layer/memory/recompute.h). */
+/* Layers that backward recomputes need all their weights at the same time (layer/memory/recompute.h). */
 static bool of_one_segment(const gs_model *m, int a, int b) {
     return m->net->child[a]->memory.segment &&
            m->net->child[a]->memory.segment == m->net->child[b]->memory.segment;
 }
 
-/* Put each of the layers begin .. end - 1 into the last unit, or into a new one. */
+/* Add each of the layers begin .. end - 1 to the last unit, or start a new unit with it. */
 static void cut_by_layers(const gs_model *m, int run, int begin, int end, size_t most, gs_partition *h) {
     const int before = h->count;
     for (int i = begin; i < end; i++) {
@@ -89,7 +89,7 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
     const gs_coordinates coordinates = gs_coordinates_of(&w->groups.layout, rank);
     gs_stages p;
     *h = (gs_partition){.dp_rank = coordinates.dp, .weights = m->weights, .gradients = m->gradients};
-    GS_TRY(gs_stages_of(w, &p)); /* a single stage holds all layers */
+    GS_TRY(gs_stages_of(w, &p)); /* without stages: a single stage that holds all layers */
     h->runs = p.shape.chunks;
     GS_TRY(GS_NEW(h->run, h->runs, "a list of %d runs", h->runs));
     GS_TRY(GS_NEW(h->unit, m->net->children, "a list of %d units", m->net->children));
@@ -104,7 +104,7 @@ gs_status gs_partition_plan(const gs_worker *w, int rank, gs_partition *h) {
                 .first = first, .count = count, .at = h->params, .begin = begin, .end = end, .run = c};
         h->run[c] = (gs_partition_run){.begin = begin, .end = end, .params = {h->params, count}};
         h->params += count;
-        if (p.runs == 1) (void)gs_layer_walk(m->net, add_state, &h->run[c]); /* it may be one layer */
+        if (p.runs == 1) (void)gs_layer_walk(m->net, add_state, &h->run[c]); /* may be one layer */
         for (int i = begin; i < end && p.runs > 1; i++)
             (void)gs_layer_walk(m->net->child[i], add_state, &h->run[c]);
     }
@@ -125,7 +125,7 @@ void gs_partition_free(gs_partition *h) {
     *h = (gs_partition){0};
 }
 
-/* NULL: no unit holds it. */
+/* The unit that holds the parameter; NULL: none. */
 static const gs_partition_unit *unit_with(const gs_partition *h, const gs_param *param) {
     for (int i = 0; i < h->count && !param->state; i++) {
         const gs_partition_unit *u = &h->unit[i];
@@ -153,8 +153,8 @@ typedef struct range {
     size_t first, count, at;
 } range;
 
-/* What this worker holds of a unit in an array of parts (cut): k = 0 its own part, 1 the rest. In an array of whole
- * units: 0 all of it, 1 nothing. */
+/* What this worker holds of a unit. In an array of parts (cut), k = 0 is its own part and 1 the rest; in an array of
+ * whole units, 0 is all of it and 1 nothing. */
 static range range_of(const gs_partition *h, const gs_partition_unit *u, bool cut, int k) {
     if (!cut) return (range){u->first, k == 0 ? u->count : 0, u->at};
     return k == 0 ? (range){u->first + u->own * (size_t)h->dp_rank, u->own, u->own_at}
@@ -171,7 +171,7 @@ gs_status gs_partition_read(const gs_worker *w, const gs_partition_unit *u, floa
     return GS_OK;
 }
 
-/* This worker's array, in whole units or in parts, with `more` floats behind the state. */
+/* Allocate this worker's array, for whole units or for parts, with `more` floats behind the state. */
 static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t more, gs_mem *out) {
     const gs_partition *h = &w->partition;
     const size_t floats = gs_partition_tail(h, (gs_mem)GS_NONE, cut, h->counts).at + more;
@@ -180,7 +180,7 @@ static gs_status allocate(gs_worker *w, gs_memory_kind kind, bool cut, size_t mo
     return GS_OK;
 }
 
-/* From the model's array of weights to this worker's. */
+/* Copy the model's array of weights into this worker's. */
 static gs_status copy_weights(gs_worker *w, gs_mem whole, gs_mem to, bool cut) {
     const gs_partition *h = &w->partition;
     const gs_backend *ops = w->device->ops;
@@ -205,7 +205,7 @@ static gs_status divide_gradients(gs_worker *w) {
     h->gradients_cut = w->settings->zero > 1;
     GS_TRY(allocate(w, GS_MEMORY_GRADIENTS, h->gradients_cut, GS_STATS, &h->gradients));
     const gs_mem counts = gs_partition_tail(h, h->gradients, h->gradients_cut, h->counts);
-    m->gradients = gs_at(counts, -m->saved); /* so that gs_model_stats finds them; size_t wraps around */
+    m->gradients = gs_at(counts, -m->saved); /* where gs_model_stats finds them; size_t wraps around */
     m->gradients_apart = counts.at + GS_STATS;
     return GS_OK;
 }
@@ -219,7 +219,7 @@ static gs_status divide_weights(gs_worker *w) {
     const gs_status status = copy_weights(w, whole, h->weights, h->weights_cut);
     m->device->ops->free(m->device, status == GS_OK ? whole : h->weights);
     GS_TRY(status);
-    /* From now on the model frees it, and finds the state in it, but no parameters. */
+    /* From now on the model frees this array, and finds its state there, but no parameters. */
     m->weights = gs_at(gs_partition_tail(h, h->weights, h->weights_cut, h->params), -h->params);
     m->weights_apart = gs_partition_tail(h, (gs_mem)GS_NONE, h->weights_cut, h->counts).at;
     return GS_OK;
@@ -229,7 +229,7 @@ gs_status gs_partition_divide(gs_worker *w) {
     gs_partition *h = &w->partition;
     if (gs_has_stages(w) || w->settings->zero > 1) GS_TRY(divide_gradients(w));
     if (gs_has_stages(w) || w->settings->zero > 2) GS_TRY(divide_weights(w));
-    for (int i = 0; i < h->count; i++) { /* if they are cut: in windows (train/reducers/zero.c) */
+    for (int i = 0; i < h->count; i++) { /* cut units: in windows (train/reducers/zero.c) */
         h->unit[i].weights = gs_at(h->weights, h->unit[i].at);
         h->unit[i].gradients = gs_at(h->gradients, h->unit[i].at);
     }
@@ -254,9 +254,9 @@ gs_status gs_partition_bind(const gs_partition *h, gs_layer *l) {
     return gs_layer_walk(l, bind_layer, (void *)(uintptr_t)h);
 }
 
-/* ---- what is updated ---- */
+/* ---- what the worker updates ---- */
 
-/* The end of a run of neighbouring tensors, all repeated or all divided by a tensor group. */
+/* The end of a run of adjacent tensors that are all divided by a tensor group, or all repeated on its ranks. */
 static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     size_t end = at;
     for (int i = 0; i < m->param_count; i++) {
@@ -270,10 +270,10 @@ static size_t end_of_run(const gs_model *m, size_t at, bool *repeated) {
     return end;
 }
 
-/* A part ends where tensors that a group divides meet tensors that all its ranks hold. The first rank counts the
- * latter. */
+/* Split a part where tensors that a group divides meet tensors that each of its ranks holds. Only the first rank counts
+ * the latter. */
 static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_shard *to) {
-    if (part.count == 0) *to++ = part; /* observers of updates expect it even if empty */
+    if (part.count == 0) *to++ = part; /* observers of updates expect a part, even an empty one */
     while (part.count > 0) {
         bool repeated = false;
         const size_t end = m->undivided ? end_of_run(m, part.first, &repeated) : part.first + part.count,
@@ -291,7 +291,7 @@ static gs_held_shard *add_part(const gs_model *m, gs_held_shard part, gs_held_sh
     return to;
 }
 
-/* As gs_comm_all_reduce, for at most two numbers, without the temporary memory that a reduction by messages takes. */
+/* Like gs_comm_all_reduce, for at most two numbers, without the temporary memory of a reduction by messages. */
 static gs_status reduce_few(gs_comm *c, int64_t *x, size_t count, bool largest) {
     int64_t all[2 * GS_LAYOUT_PARTS] = {0};
     GS_TRY(gs_comm_all_gather(c, x, all, count, GS_I64));
@@ -323,12 +323,12 @@ gs_status gs_partition_end_update(gs_worker *w, double samples) {
     return GS_OK;
 }
 
-/* For norms (gs_held). Where all replicas hold the same sums of gradients, the tensor group is enough. */
+/* For norms (gs_held). If all replicas hold the same sums of gradients, reducing over the tensor group suffices. */
 static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool largest) {
     gs_worker *w = worker;
     gs_comm *c = gs_updates_are_divided(w) ? w->comm : w->groups.comm[GS_TP];
     if (!gs_updates_are_divided(w) && count <= 2) return reduce_few(c, x, count, largest);
-    /* plans leave out these few bytes between stages */
+    /* between stages, plans omit these few bytes */
     if (w->groups.layout.pp == 1 && gs_updates_are_divided(w))
         w->measured.sent += 2.0 * (double)count * sizeof *x * (c->size - 1) / c->size;
     return gs_comm_all_reduce(c, x, count, GS_I64, largest ? GS_MAX : GS_SUM);
@@ -337,7 +337,7 @@ static gs_status reduce_norms(void *worker, int64_t *x, size_t count, bool large
 gs_status gs_partition_list(gs_worker *w) {
     const gs_model *m = w->model;
     gs_partition *h = &w->partition;
-    /* Each border between divided and repeated tensors splits one part or rest. */
+    /* each border between divided and repeated tensors splits one part or rest */
     const size_t most = 2 * (size_t)h->count + (m->undivided ? 2 * (size_t)m->param_count : 0);
     GS_TRY(GS_NEW(h->part, most, "a list of %zu parts", most));
     gs_held_shard *to = h->part;
@@ -360,9 +360,9 @@ gs_status gs_partition_list(gs_worker *w) {
     return GS_OK;
 }
 
-/* ---- shards of tensors become whole tensors ---- */
+/* ---- assembling whole tensors from shards ---- */
 
-/* The most floats of tensor i that a rank holds: the shards of a vocabulary differ. */
+/* The largest number of floats of tensor i on a rank: a vocabulary's shards differ in size. */
 static size_t largest_shard(const gs_model *m, int i) {
     size_t most = 0;
     for (int r = 0; r < m->tensor.size; r++) {
@@ -372,8 +372,8 @@ static size_t largest_shard(const gs_model *m, int i) {
     return most;
 }
 
-/* Gather tensor i in `all`. If all ranks hold it, this rank's copy goes to `whole`, so that --verify can compare the
- * others' copies. */
+/* Gather tensor i in `all`. If each rank holds it whole, this rank's copy goes to `whole`, so that --verify can compare
+ * it with the others' copies. */
 static gs_status put_tensor(gs_worker *w, int i, const float *mine, float *all, float *whole) {
     const gs_model *m = w->model;
     const gs_param *p = m->param[i];
@@ -398,8 +398,8 @@ static void drop(gs_worker *w, float *memory) {
     free(memory);
 }
 
-/* The first `count` tensors of the model, one at a time, in memory for all shards of the largest. mine: this worker's
- * shards. whole may be NULL. All workers of a group call it. */
+/* Assemble the first `count` tensors of the model, one at a time, in memory for all shards of the largest one. mine:
+ * this worker's shards. whole may be NULL. All workers of a group call it. */
 static gs_status put_together(gs_worker *w, const float *mine, int count, float *whole) {
     const gs_model *m = w->model;
     float *all;
@@ -423,8 +423,8 @@ static gs_status send_range(gs_worker *w, int to, int i, size_t at, size_t count
     return sent == GS_OK ? unmapped : sent;
 }
 
-/* Send `count` floats of vector i, from `at` on, from the world's rank `rank` to the first rank with the same shards of
- * tensors. At most a block of an offloaded vector is in memory at once. */
+/* Send `count` floats of vector i, starting at `at`, from the world's rank `rank` to the first rank with the same
+ * tensor shards. Of an offloaded vector at most one block is in memory at a time. */
 static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t count, float *to) {
     const int first = w->groups.coordinates.tp;
     const size_t chunk = gs_optimizer_is_offloaded(w->optimizer) ? GS_OFFLOAD_BLOCK : count;
@@ -439,7 +439,7 @@ static gs_status move_range(gs_worker *w, int rank, int i, size_t at, size_t cou
     return GS_OK;
 }
 
-/* Send all that `rank` holds of vector i; the rests only from the first replica. */
+/* Send all that `rank` holds of vector i; only the first replica sends the rests. */
 static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     gs_partition h;
     gs_status status = gs_partition_plan(w, rank, &h);
@@ -452,7 +452,7 @@ static gs_status move(gs_worker *w, int rank, int i, float *whole) {
     return status;
 }
 
-/* As gs_partition_gather, of this worker's shards of tensors, to the first rank that holds the same shards. */
+/* Like gs_partition_gather, but for this worker's tensor shards, to the first rank that holds the same shards. */
 static gs_status gather_part(gs_worker *w, int i, float *whole) {
     const int mine = w->comm->rank, first = w->groups.coordinates.tp;
     for (int rank = first; rank < w->comm->size; rank += w->groups.layout.tp)
@@ -460,7 +460,7 @@ static gs_status gather_part(gs_worker *w, int i, float *whole) {
     return GS_OK;
 }
 
-/* The workers of the first replica and stage assemble it. */
+/* The workers of the first replica and stage assemble the vector. */
 gs_status gs_partition_gather(gs_worker *w, int i, float *whole) {
     const bool first = w->comm->rank < w->groups.layout.tp;
     float *mine = NULL;
@@ -496,7 +496,7 @@ gs_status gs_partition_scatter(gs_worker *w, int i, const float *whole) {
 
 /* ---- weights ---- */
 
-/* A unit of this worker's stage, whole on all replicas. */
+/* Read a unit of this worker's stage, whole on all replicas. */
 static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) {
     const gs_partition *h = &w->partition;
     GS_TRY(gs_partition_read(w, u, to));
@@ -505,7 +505,7 @@ static gs_status read_unit(gs_worker *w, const gs_partition_unit *u, float *to) 
 }
 
 static gs_status share(gs_worker *w, int stage, float *x, size_t count) {
-    enum { LEAST = 1 << 15 }; /* floats: a message under way takes memory of its own */
+    enum { LEAST = 1 << 15 }; /* floats; each message under way takes memory of its own */
     gs_comm *stages = w->groups.comm[GS_PP];
     const size_t chunk = count / 64 > LEAST ? count / 64 : LEAST;
     for (size_t at = 0; at < count && stages->size > 1; at += chunk) {
@@ -532,7 +532,7 @@ static gs_status read_stage(gs_worker *w, int stage, const gs_partition *of, flo
     return GS_OK;
 }
 
-/* The weights of this worker's shards of tensors, of all stages. */
+/* The weights of this worker's tensor shards, in all stages. */
 static gs_status read_part(gs_worker *w, float *host) {
     gs_partition of;
     if (!w->partition.weights_cut && w->groups.layout.pp == 1) return gs_model_read_weights(w->model, host);

@@ -1,23 +1,23 @@
-/* What a worker holds: which of the model's parameters it keeps, and which it updates. The layout decides that by
- * arithmetic, so each worker can compute what every other one holds (parallel/layout.h numbers them).
+/* What a worker holds: which of the model's parameters it keeps, and which it updates. The layout determines this by
+ * arithmetic, so each worker can compute what every other one holds (parallel/layout.h numbers the workers).
  *
  *     tensor groups    cut the model's tensors: a worker's model already is its shard (parallel/tensor.h)
- *     pipelines        cut the layers of that model: one unit for each run of layers of this worker's stage
- *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which take
- *                      turns in the same memory
+ *     pipelines        cut this model's layers: one unit for each run of layers in this worker's stage
+ *     ZeRO             cuts each unit among the replicas; with ZeRO 2 and 3 a run has several units, which use the
+ *                      same memory one after another
  *
  *     parameters    |  layer 0   | layer 1 |       layer 2        | 3 |
  *     units         |        unit 0        |        unit 1        | 2 |
- *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both hold
+ *     of 2 workers  |    0    |     1    |r|     0    |     1     |0|1|     r: the rest, which both workers hold
  *
- * Without ZeRO all of a unit is rest. With ZeRO all own parts of a unit have one size, so that a collective can move
- * them. The rest, fewer numbers than there are replicas, is summed, held and updated by all of them.
+ * Without ZeRO a whole unit is rest. With ZeRO all own parts of a unit have the same size, so that a collective can
+ * move them. The rest has fewer elements than there are replicas; each of them sums, holds and updates it.
  *
- * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined,
- * since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in memory at
- * some moment anyway. With --recompute one unit holds the layers of a segment, however large; in a stage, whose
- * segments are not known before it is made, those of a run. A layer that lends its tensor to another one
- * (gs_layer.lent) is a unit by itself, because it is needed for longer.
+ * With ZeRO 2 and 3 a unit is one or more whole layers of the model's outermost sequence. Small layers are joined in
+ * one unit, since fewer units need fewer messages. No unit is larger than the largest layer, which must be whole in
+ * memory at some point anyway. With --recompute, however, a unit holds all layers of a segment, or in a pipeline stage,
+ * whose segments are not known when the units are made, all layers of a run. A layer that lends its tensor to another
+ * one (gs_layer.lent) is a unit of its own, because it is needed for longer.
  */
 #pragma once
 
@@ -28,23 +28,23 @@ struct gs_worker;
 
 typedef struct gs_partition_unit {
     size_t first, count; /* its parameters, in the model's flat arrays */
-    size_t at;           /* their offset in this worker's array, if that holds whole units */
-    size_t own, rest;    /* count / N, for each of N replicas; the remainder, for all of them */
-    size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests |, */
-    size_t rest_at; /* and of the rest. Each vector of the optimiser is such an array */
+    size_t at;           /* their offset in this worker's array, if it holds whole units */
+    size_t own, rest;    /* own: count / N, for each of N replicas; rest: the remainder, on all of them */
+    size_t own_at;  /* offset of the own part in an array of parts, | own parts of all units | all rests | */
+    size_t rest_at; /* offset of the rest there; each optimiser vector is such an array */
     int begin, end; /* the layers begin .. end - 1 of the outermost sequence */
-    int run;        /* the run that it belongs to */
-    bool stays;     /* from its first use to its last; it has its own window (train/reducers/zero.h) */
-    gs_mem weights, gradients; /* where this worker's layers find the whole unit */
+    int run;        /* the run to which it belongs */
+    bool stays;     /* kept from its first use to its last, in a window of its own (train/reducers/zero.h) */
+    gs_mem weights, gradients; /* the addresses at which this worker's layers find the whole unit */
 } gs_partition_unit;
 
-/* Neighbouring layers of a worker: one run for each chunk of a stage; without stages all layers. */
+/* Adjacent layers of a worker: one run for each chunk of a stage; without stages, all layers. */
 typedef struct gs_partition_run {
     int begin, end;  /* the layers begin .. end - 1 of the outermost sequence */
-    gs_shard params; /* in this worker's array, if that holds whole units */
-    /* Their running statistics, which all replicas hold. */
+    gs_shard params; /* in this worker's array, if it holds whole units */
+    /* The layers' running statistics, which all replicas hold. */
     size_t first, count; /* in the model's flat arrays */
-    size_t at;           /* in model->weights, and in model->gradients behind those of the parameters */
+    size_t at;           /* in model->weights, and in model->gradients behind the parameters' */
 } gs_partition_run;
 
 typedef struct gs_partition {
@@ -54,42 +54,42 @@ typedef struct gs_partition {
     size_t own, rest;        /* sums over all units */
     int runs;
     gs_partition_run *run;
-    /* The arrays of a worker whose units are whole. In arrays that are cut (ZeRO 3, of gradients also ZeRO 2) its parts
-     * take the place of the parameters:
+    /* Arrays of a worker whose units are whole. In arrays that are cut (ZeRO 3; for gradients also ZeRO 2), the
+     * worker's parts replace the parameters:
      *
      *     | parameters | a copy of a tied table, in the last stage | state | of gradients: counts |                 */
     size_t params, copied, counts; /* the copy begins at params, the state at copied, the counts at counts */
-    const gs_param *copy;          /* the table of a tied layer, in the last of several stages; else NULL */
-    gs_mem weights, gradients;     /* this worker's once divided; before that its model's */
+    const gs_param *copy;      /* the table of a tied layer, in the last of several stages; otherwise NULL */
+    gs_mem weights, gradients; /* this worker's arrays once divided; before that, its model's */
     bool weights_cut, gradients_cut;
-    gs_held_shard *part; /* what it updates: of each unit its own part and the rest */
+    gs_held_shard *part; /* what it updates: from each unit, its own part and the rest */
     gs_held update;
 } gs_partition;
 
-/* Does this worker update all parameters, in one piece? (With ZeRO 1 it holds them all, and updates its part.) */
+/* True if this worker updates all parameters, in one piece. (With ZeRO 1 it holds all, but updates only its part.) */
 bool gs_updates_all(const struct gs_worker *);
 
-/* Do replicas, or stages, update different parameters? */
+/* True if replicas, or stages, update different parameters. */
 bool gs_updates_are_divided(const struct gs_worker *);
 
-/* As gs_optimizer_end_update, for the state that this worker holds. */
+/* Like gs_optimizer_end_update, for the state that this worker holds. */
 gs_status gs_partition_end_update(struct gs_worker *, double samples);
 
 /* Copy what this worker holds of a unit's weights to its offsets in `unit`, which has room for the whole unit. */
 gs_status gs_partition_read(const struct gs_worker *, const gs_partition_unit *, float *unit);
 
-/* What follows the parameters of an array, at offset `at` of one with whole units. */
+/* What follows the parameters in an array, at offset `at` in an array of whole units. */
 static inline gs_mem gs_partition_tail(const gs_partition *h, gs_mem array, bool cut, size_t at) {
     return gs_at(array, cut ? at - h->params + h->own + h->rest : at);
 }
 
-/* Make the partition of the world's rank `rank`, which must hold the same shards of tensors as this worker. Free it
- * even after a failure: GS_E_MEMORY. */
+/* Make the partition of the world's rank `rank`, which must hold the same tensor shards as this worker. Free it even
+ * after a failure. GS_E_MEMORY. */
 gs_status gs_partition_plan(const struct gs_worker *, int rank, gs_partition *);
 void gs_partition_free(gs_partition *);
 
-/* Replace the model's arrays by those of this worker: both with stages and with ZeRO 3, the gradients with ZeRO 2. A
- * whole array is freed as soon as its parts are kept. GS_E_MEMORY, GS_E_OPENCL. */
+/* Replace the model's arrays by this worker's: both arrays with stages and with ZeRO 3, the gradients with ZeRO 2. A
+ * whole array is freed as soon as its parts are copied. GS_E_MEMORY, GS_E_OPENCL. */
 gs_status gs_partition_divide(struct gs_worker *);
 
 /* Point the parameters and the state of these layers into this worker's units. */
@@ -98,21 +98,21 @@ gs_status gs_partition_bind(const gs_partition *, gs_layer *);
 /* Fill worker->partition.update, once the worker's arrays exist. */
 gs_status gs_partition_list(struct gs_worker *);
 
-/* The offset of a parameter or a state in arrays of this worker's whole units; false: it does not hold that. */
+/* The offset of a parameter or a state in this worker's arrays of whole units; false: the worker does not hold it. */
 bool gs_partition_find(const gs_partition *, const gs_param *, size_t *at);
 
-/* Vector i of the optimiser, whole. All workers call it, between two steps: the first receives it in `whole`, which is
- * NULL on the others. */
+/* Gather vector i of the optimiser. All workers call it, between two steps. The first one receives the vector in
+ * `whole`, which is NULL on the others. */
 gs_status gs_partition_gather(struct gs_worker *, int i, float *whole);
-/* Each worker takes its part of the whole vector. */
+/* Scatter the whole vector: each worker takes its part. */
 gs_status gs_partition_scatter(struct gs_worker *, int i, const float *whole);
 
-/* Does each worker hold only a part of the weights? Then all take part in putting them together. */
+/* True if each worker holds only a part of the weights, so that all must take part in assembling them. */
 static inline bool gs_weights_are_divided(const gs_model *m) {
     return m->weights_apart > 0 || m->undivided;
 }
 
-/* The weights and the state of the whole model, on all workers, between two steps. With --tensor each
- * worker allocates meanwhile an array of m->saved floats, for its shards of tensors, and one for the gathered shards
- * of the largest tensor. A dry run has no `host`; it counts the memory that this takes beside it. */
+/* Gather the weights and the state of the whole model on all workers, between two steps. With --tensor each worker
+ * temporarily allocates an array of m->saved floats, for its tensor shards, and one for the gathered shards of the
+ * largest tensor. A dry run passes no `host`; it counts the memory that this takes in addition. */
 gs_status gs_partition_weights(struct gs_worker *, float *host);

@@ -1,4 +1,4 @@
-/* Before a run: its settings, its data sets, from files or memory, and all checks that need no worker. */
+/* Preparation of a run: its settings, its data sets (from files or memory), and all checks that need no worker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static gs_status check_folder_options(const gs_settings *s, const gs_dataset *se
     return GS_OK;
 }
 
-/* A run may be resumed in another folder than the one it began in. */
+/* A run may be resumed from a different folder than the one in which it began. */
 static gs_status not_found_here(const gs_settings *s) {
     const char *kept = s->begin ? gs_state_option(s->begin, "data") : NULL;
     if (!kept || strcmp(kept, s->data) != 0 || !gs_dataset_is_relative(kept)) return GS_E_FILE;
@@ -69,7 +69,7 @@ gs_status gs_load_set(const gs_settings *s, gs_split split, gs_dataset **set) {
 
 gs_status gs_settle_model(gs_settings *s, const gs_dataset *set, char **made) {
     *made = NULL;
-    const bool bare = gs_model_is_language(s->model) && !strchr(s->model, ' '); /* "gpt", and not "gpt 96" */
+    const bool bare = gs_model_is_language(s->model) && !strchr(s->model, ' '); /* "gpt", but not "gpt 96" */
     if (!set->text || !bare) return GS_OK;
     if (asprintf(made, "%s %d", s->model, set->text->vocabulary.size) < 0) {
         *made = NULL;
@@ -79,9 +79,9 @@ gs_status gs_settle_model(gs_settings *s, const gs_dataset *set, char **made) {
     return GS_OK;
 }
 
-/* vocabulary: of the model's embedding; 0: it has none. */
+/* vocabulary: that of the model's embedding; 0: it has none. */
 static gs_status check_text(const gs_settings *s, const gs_dataset *set, int vocabulary) {
-    /* The counts of a step are sent as floats with its gradients: up to 2^24 they are exact. */
+    /* A step's counts are sent as floats with its gradients: they are exact up to 2^24. */
     const size_t most = 1 << 24, batch = s->batch ? s->batch : set->count;
     if (vocabulary == 0)
         return gs_fail(GS_E_USAGE,
@@ -96,7 +96,7 @@ static gs_status check_text(const gs_settings *s, const gs_dataset *set, int voc
 
 /* ---- the model and the loss ---- */
 
-/* The layers' own message would name only shapes. */
+/* Checked here because the layers' own message would name only shapes. */
 static gs_status check_images(const gs_settings *s, const gs_dataset *set) {
     if (set->text || set->inputs || !gs_model_is_language(s->model)) return GS_OK;
     return gs_fail(
@@ -162,9 +162,9 @@ gs_status gs_count_skipped(gs_comm *comm, const gs_dataset *set, gs_result *r) {
 
 /* ---- weights in a file, and data ---- */
 
-enum { FINE_CLASSES = 100 }; /* of CIFAR-100 */
+enum { FINE_CLASSES = 100 }; /* in CIFAR-100 */
 
-/* Image folders can be read in any size; the model determines it. Folders cannot give images that are not square. */
+/* Image folders can be read at any size, so the model determines it. They cannot provide non-square images. */
 static gs_status take_size(gs_settings *s, const gs_weights_info *saved) {
     const gs_shape in = saved->in;
     int *size = &s->folder.size;
@@ -198,7 +198,7 @@ gs_status gs_read_saved(gs_settings *s, gs_weights_info *saved) {
     return gs_context(status, "%s: metadata", s->load);
 }
 
-/* A model of text needs a text, in its own vocabulary and window. */
+/* A language model needs a text, with the model's vocabulary and window. */
 static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     const gs_vocabulary *v = saved->vocabulary;
     if (!v) return GS_OK;
@@ -216,7 +216,7 @@ static gs_status check_saved_text(const gs_settings *s, const gs_weights_info *s
     return GS_OK;
 }
 
-/* The user named another model than the file. text: the user's, with its blocks expanded. */
+/* The user named a different model than the file. text: the user's model, with its blocks expanded. */
 static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *saved, const char *text,
                                    gs_status status) {
     if (!saved->model || s->model == saved->model || strcmp(text, saved->model) == 0) return status;
@@ -224,7 +224,7 @@ static gs_status not_of_this_model(const gs_settings *s, const gs_weights_info *
                    gs_message(), gs_printable(s->model), gs_printable(saved->model));
 }
 
-/* The file's weights must fit the model, and the samples the shape that it was made for. */
+/* The file's weights must fit the model, and the samples must have the shape for which it was made. */
 static gs_status check_saved(const gs_settings *s, const gs_weights_info *saved, const gs_dataset *set) {
     gs_shape in = saved->in, has = set->shape;
     GS_TRY(check_saved_text(s, saved, set));
@@ -262,8 +262,8 @@ gs_status gs_run_check_sizes(const gs_run *run, const gs_settings *s, int worker
                        "--batch %zu is larger than the training set, which has %zu sample%s (--batch all)",
                        batch, count, gs_s(count));
     const int spread = gs_model_parallel_size(s);
-    if (workers % spread != 0) return GS_OK; /* gs_check_workers refuses it, unless more workers join */
-    workers = workers > spread ? workers / spread : 1; /* those with samples of their own */
+    if (workers % spread != 0) return GS_OK; /* gs_check_workers refuses this, unless more workers join */
+    workers = workers > spread ? workers / spread : 1; /* workers with samples of their own */
     if ((size_t)workers > count)
         return gs_fail(GS_E_USAGE, "there are %d workers, but only %zu sample%s to train on", workers, count,
                        gs_s(count));
@@ -313,7 +313,7 @@ gs_status gs_run_plan_to_save(const gs_run *run, gs_model **plan) {
     return status;
 }
 
-/* In a folder of checkpoints, the newest whole one. */
+/* If settings.resume is a folder of checkpoints, find its newest whole one. */
 static gs_status find_checkpoint(gs_run *run) {
     const gs_observer *o = run->observer;
     char note[GS_CHECKPOINT_NOTE];
@@ -325,7 +325,7 @@ static gs_status find_checkpoint(gs_run *run) {
     return GS_OK;
 }
 
-/* The file holds the weights, too. */
+/* The file also holds the weights. */
 static gs_status read_state(gs_run *run) {
     gs_settings *s = &run->settings;
     s->begin = NULL;
@@ -337,7 +337,7 @@ static gs_status read_state(gs_run *run) {
     return GS_OK;
 }
 
-/* Processes share no CPUs if mpirun, torchrun or Slurm has given each its own. */
+/* Processes do not share CPUs if mpirun, torchrun or Slurm has given each its own. */
 static void count_threads(gs_run *run) {
     const gs_usable may = gs_usable_here();
     const gs_rendezvous *p = run->settings.processes;

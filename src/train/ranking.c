@@ -48,7 +48,7 @@ void gs_worst_add(gs_worst *w, gs_wrong sample) {
 static gs_wrong judge(size_t sample, const float *logits, int label, int classes) {
     const int taken = gs_largest_logit(logits, classes);
     const double largest = (double)logits[taken];
-    double sum = 1; /* the largest's own term: never 0 */
+    double sum = 1; /* the largest logit's own term, so that the sum is never 0 */
     for (int k = 0; k < classes; k++) sum += k == taken ? 0 : exp((double)logits[k] - largest);
     const double loss = log(sum) + largest - (double)logits[label];
     const bool finite = isfinite(loss);
@@ -61,7 +61,7 @@ void gs_worst_add_logits(gs_worst *w, size_t first, const float *logits, const i
         gs_worst_add(w, judge(first + i, logits + i * (size_t)classes, labels[i], classes));
 }
 
-/* Another program may have sent anything: its count is bounded. */
+/* Another program may have sent anything, so its count is bounded. */
 gs_status gs_worst_of_all(gs_comm *comm, gs_worst *w) {
     gs_worst *all;
     GS_TRY(GS_NEW(all, comm->size, "the worst samples of %d workers", comm->size));

@@ -1,18 +1,18 @@
-/* Reducers: how the gradients of a step become one sum over the replicas, and which part of it each worker then holds.
+/* Reducers turn a step's gradients into one sum over the replicas, and decide which part of it each worker then holds.
  *
- *     reducers/all_reduce.c  the whole sum, by a scheme after backward; with --bucket during backward (overlap.h)
- *     reducers/zero.c        a part for each worker: ZeRO 1, 2 and 3
+ *     reducers/all_reduce.c  the whole sum, by a scheme, after backward; with --bucket during backward (overlap.h)
+ *     reducers/zero.c        one part for each worker: ZeRO 1, 2 and 3
  *
- * With --exact both add in the order of a tree (ordered_sums.h). A step calls them as follows (step.c):
+ * With --exact both add in the order of a tree (ordered_sums.h). A step calls their functions as follows (step.c):
  *
  *     for each leaf k:
  *         gs_gradient         dw of a part of the batch
- *         add                 it joins the leaves before it
- *     finish                  the sum over all replicas
+ *         add                 add it to the leaves before it
+ *     finish                  complete the sum over all replicas
  *     gs_update
- *     gather                  new weights, to the workers that have not computed them
+ *     gather                  send new weights to workers that have not computed them
  *
- * A pipeline computes and adds its leaves by itself, and calls only finish and gather.
+ * A pipeline computes and adds its leaves itself, and calls only finish and gather.
  */
 #pragma once
 
@@ -21,24 +21,24 @@
 typedef struct gs_reducer {
     /* After the strategy's create: make worker->reducer_state. */
     gs_status (*create)(gs_worker *);
-    /* Free what create made. It may have failed, or never have been called. */
+    /* Free what create made. create may have failed, or may never have been called. */
     void (*free)(gs_worker *);
     /* The gradients of leaf k = 0, 1, ... are in the model. */
     gs_status (*add)(gs_worker *, int k);
-    /* Gradients, layers' state and counts become their sums, as far as this worker needs them (worker->partition). */
+    /* Replace gradients, layers' state and counts by their sums, as far as this worker needs them (see partition.h). */
     gs_status (*finish)(gs_worker *);
-    /* After the update: send new weights to the workers that hold them and have not computed them. NULL: all have. */
+    /* After the update: send new weights to workers that hold them but have not computed them. NULL: there are none. */
     gs_status (*gather)(gs_worker *);
-    /* Other workers pass through a run of layers (partition->run) with samples, and this one has none: it takes part
-     * in their collectives. May be NULL. */
+    /* Called while other workers pass through a run of layers (partition->run) with samples, and this one has none: it
+     * takes part in their collectives. May be NULL. */
     gs_status (*join)(gs_worker *, int run, const gs_pass *, bool backward);
     /* After the last epoch: fill in the reducer's part of the result. */
     void (*report)(const gs_worker *, gs_result *);
 } gs_reducer;
 
-extern const gs_reducer gs_reducer_all_reduce; /* and train/reducers/zero.h */
+extern const gs_reducer gs_reducer_all_reduce; /* see also train/reducers/zero.h */
 
-/* The reducer that these settings choose; NULL: the strategy sums by itself. */
+/* The reducer chosen by these settings; NULL: the strategy does its own sums. */
 const gs_reducer *gs_reducer_of(const gs_settings *);
 
 /* Gather the new weights, unless the update was skipped (optimizer->loss_scale.skipped). */
@@ -46,6 +46,6 @@ static inline gs_status gs_gather_new_weights(gs_worker *w) {
     return w->reducer->gather && !w->optimizer->loss_scale.skipped ? w->reducer->gather(w) : GS_OK;
 }
 
-/* For both reducers, in a pipeline: sum the layers' state of all runs of this worker, and the counts in the last stage,
- * over the replicas of the stage. */
+/* For both reducers, in a pipeline: sum over the stage's replicas the layers' state in all runs of this worker, and in
+ * the last stage also the counts. */
 gs_status gs_sum_states(gs_worker *);

@@ -1,4 +1,4 @@
-/* A run in this process: its devices and connections, its workers as threads, before and after. */
+/* A run in this process: its devices and connections, its workers as threads, and what happens before and after. */
 #include "comm/inject/inject.h"
 #include "core/clock.h"
 #include "core/usable.h"
@@ -31,8 +31,8 @@ int gs_worker_share(const gs_settings *s, int i, int local, cpu_set_t *share) {
 
 /* ---- connections ---- */
 
-/* --sync gloo is Gloo's own all-reduce: the processes must be connected by Gloo. Faults, checks and links must agree
- * before the first message. */
+/* --sync gloo is Gloo's own all-reduce, so Gloo must connect the processes. Faults, checks and links must agree before
+ * the first message. */
 gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_t *step, gs_comm **out) {
     gs_rendezvous r = *s->processes;
     *out = NULL;
@@ -57,7 +57,7 @@ gs_status gs_connect_processes(const gs_settings *s, const char *purpose, int64_
     return status;
 }
 
-/* Injected faults, slow links, checks. After a failure the caller still frees the comms. */
+/* Add injected faults, slow links and checks. After a failure the caller still frees the comms. */
 static gs_status wrap_if_wanted(const gs_settings *s, int local, gs_comm **comms) {
     GS_TRY(gs_comm_inject_if_wanted(local, comms));
     for (int i = 0; i < local; i++) GS_TRY(gs_comm_linked_create(comms[i], &s->link, &comms[i]));
@@ -70,7 +70,7 @@ gs_status gs_run_open_worker(gs_run_worker *me) {
     gs_run *run = me->run;
     me->result.workers = me->comm->size;
     me->result.rank = me->comm->rank;
-    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* unbound it works, too */
+    if (me->cpus > 0 && !gs_cores_bind(&me->share)) me->cpus = 0; /* it also works unbound */
     if (run->kind == GS_RUN_TRAIN) {
         GS_TRY(gs_check_workers(&run->settings, run->train_set, me->comm->size));
         GS_TRY(gs_check_batch_norm(&run->settings, run->train_set, me->comm->size));
@@ -104,27 +104,27 @@ static gs_status work(gs_run_worker *me) {
 }
 
 /* A failing worker notifies its peers so that they do not wait. If every worker detects the error by itself, no one is
- * notified: a worker notified before its own check would report a lost peer, with another exit status. All know of
- * divergence, too (diverged.c). The job itself succeeds, so that the thread accepts do_free. */
+ * notified: a worker notified before its own check would report a lost peer, with another exit status. All workers also
+ * detect divergence (diverged.c). The job itself succeeds, so that the thread accepts do_free. */
 static gs_status do_work(void *context, const gs_job *job) {
     gs_run_worker *me = context;
     (void)job;
     if (gs_error_keep(&me->error, me->run->work(me)) == GS_OK) return GS_OK;
     me->result.steps = me->error.status == GS_E_DIVERGED ? me->worker.diverged.step : me->worker.step;
     if (!me->found_by_all && !me->worker.diverged.together) gs_comm_abort(me->comm, me->error.message);
-    /* After the message: a thread that sees the flag finds it. */
+    /* Set after storing the message, so that a thread that sees the flag finds it. */
     __atomic_store_n(&me->run->process.failed, true, __ATOMIC_SEQ_CST);
     return GS_OK;
 }
 
-/* In the thread that used the device. */
+/* Runs in the thread that used the device. */
 static gs_status do_free(void *context, const gs_job *job) {
     (void)job;
     gs_worker_free(&((gs_run_worker *)context)->worker);
     return GS_OK;
 }
 
-/* *processes: the comm between the processes; NULL: there is only this one. */
+/* *processes: the comm between processes; NULL: this is the only one. */
 static gs_status connect_processes(gs_run *run, gs_comm **processes) {
     static const char *const purposes[] = {"train", "eval", "predict"};
     gs_settings *s = &run->settings;
@@ -154,7 +154,7 @@ static gs_status connect_workers(gs_run *run) {
     return status;
 }
 
-/* The original failure, not that of a worker that merely lost a peer. */
+/* Return the original failure, not that of a worker that merely lost a peer. */
 static gs_status first_failure(const gs_run *run) {
     const gs_run_worker *told = run->worker;
     for (int i = 1; i < run->local; i++)
@@ -166,7 +166,7 @@ static gs_status first_failure(const gs_run *run) {
     return gs_context(status, "worker %d (%s)", told->result.rank, told->device);
 }
 
-/* All workers do the job; return when all are done. */
+/* Give the job to all workers, and return when all are done. */
 static void give_to_all(gs_run *run, gs_status (*job)(void *context, const gs_job *)) {
     for (int i = 0; i < run->local; i++)
         if (run->worker[i].jobs)
@@ -207,7 +207,7 @@ static gs_status run_workers(gs_run *run) {
     return status;
 }
 
-/* ---- after ---- */
+/* ---- after the run ---- */
 
 gs_status gs_run_save_weights(gs_run *run) {
     const gs_settings *s = &run->settings;
@@ -224,7 +224,7 @@ gs_status gs_run_save_weights(gs_run *run) {
     return status;
 }
 
-/* The file is unchanged, unless --keep best has an epoch to save. The message says which. */
+/* The file is unchanged, unless --keep best has an epoch to save. The message says which case applies. */
 static gs_status after_divergence(gs_run *run) {
     gs_error error = {0};
     const gs_result *first = &run->worker[0].result;
@@ -237,7 +237,7 @@ static gs_status after_divergence(gs_run *run) {
                    run->settings.save);
 }
 
-/* Worker 0's result. */
+/* Take worker 0's result. */
 static void take_result(gs_run *run, gs_result *result) {
     *result = run->worker[0].result;
     result->threads = run->threads;
@@ -254,10 +254,10 @@ static void take_result(gs_run *run, gs_result *result) {
     run->worker[0].result = (gs_result){0}; /* the caller owns what it points to */
 }
 
-/* ---- before ---- */
+/* ---- before the run ---- */
 
-/* Before anything is allocated. A failing dry run is an error only with a limit; else the run itself reports what is
- * wrong with its settings. */
+/* Runs before anything is allocated. A failing dry run is an error only if there is a limit; otherwise the run itself
+ * reports what is wrong with its settings. */
 static gs_status plan_memory(gs_run *run) {
     const gs_settings *s = &run->settings;
     const int before = s->processes && s->processes->size > 1 ? s->processes->rank * run->local : 0;
@@ -277,7 +277,7 @@ static gs_status plan_memory(gs_run *run) {
     return limited ? status : GS_OK;
 }
 
-/* Rank 0 writes them. */
+/* Rank 0 writes the checkpoints. */
 static gs_status prepare_checkpoints(gs_run *run) {
     const gs_settings *s = &run->settings;
     const bool first = !s->processes || s->processes->rank == 0;

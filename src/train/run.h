@@ -1,4 +1,4 @@
-/* A run of this process: its settings, its data sets and its workers. prepare.c prepares it, run.c starts it. */
+/* A run in this process: its settings, its data sets and its workers. prepare.c prepares it, run.c starts it. */
 #pragma once
 
 #include <sched.h>
@@ -12,25 +12,25 @@ typedef enum gs_run_kind { GS_RUN_TRAIN, GS_RUN_EVAL, GS_RUN_PREDICT } gs_run_ki
 
 typedef struct gs_run {
     gs_run_kind kind;
-    gs_settings settings;  /* a copy, completed by what settings.load and resume hold */
-    char *model;           /* settings.model, where it was adapted to the data; else NULL */
+    gs_settings settings;  /* a copy, completed with what settings.load and resume hold */
+    char *model;           /* settings.model, if adapted to the data; otherwise NULL */
     gs_weights_info saved; /* metadata of the file settings.load */
     gs_state *state;       /* read from settings.resume */
-    FILE *lock;            /* rank 0's, on the folder settings.checkpoint; else NULL */
-    char *resume;          /* the file found where settings.resume was a folder; else NULL */
-    gs_scaling scaling;    /* of the set that the weights are, or were, trained on */
+    FILE *lock;            /* rank 0's, on the folder settings.checkpoint; otherwise NULL */
+    char *resume;          /* the file found, if settings.resume was a folder; otherwise NULL */
+    gs_scaling scaling;    /* of the set on which the weights are, or were, trained */
     const gs_observer *observer;
     gs_dataset *loaded[2]; /* read from files; NULL: the caller's */
     const gs_dataset *train_set, *test_set;
-    gs_cut_report cut;          /* of a pipeline whose layers were measured; else runs is 0 */
-    char cut_text[GS_CUT_TEXT]; /* then: settings.pipeline_cut */
+    gs_cut_report cut;          /* for a pipeline whose layers were measured; otherwise runs is 0 */
+    char cut_text[GS_CUT_TEXT]; /* in that case, settings.pipeline_cut */
     char fit[GS_FIT_TEXT];      /* what --fit chose, and why; "": nothing */
     int local;                  /* workers in this process */
-    int threads;                /* CPU threads of each */
+    int threads;                /* CPU threads per worker */
     gs_process process;         /* shared by its workers */
-    float *logits;              /* of GS_RUN_PREDICT: for the whole test set */
+    float *logits;              /* for GS_RUN_PREDICT: of the whole test set */
     struct gs_run_worker *worker;
-    gs_status (*work)(struct gs_run_worker *); /* of the present gs_run_do */
+    gs_status (*work)(struct gs_run_worker *); /* of the current gs_run_do */
 } gs_run;
 
 typedef struct gs_run_worker {
@@ -38,54 +38,54 @@ typedef struct gs_run_worker {
     gs_jobs *jobs; /* its thread */
     gs_comm *comm;
     char device[48];
-    cpu_set_t share;                         /* CPUs to which it is bound, */
-    int cpus;                                /* how many; 0: it is not bound */
+    cpu_set_t share;                         /* CPUs to which it is bound */
+    int cpus;                                /* their number; 0: not bound */
     gs_memory_use planned[GS_MEMORY_PLACES]; /* all zero: there was no dry run */
     gs_worker worker;
-    gs_event event; /* of a trainer: the position in its epoch */
+    gs_event event; /* in a trainer: the position in its epoch */
     gs_result result;
     gs_error error;
     bool found_by_all; /* every worker detects the error by itself (do_work in run.c) */
 } gs_run_worker;
 
-/* ---- prepare.c: before there are workers ---- */
+/* ---- prepare.c: before workers exist ---- */
 
-/* Check settings, files and data sets of a run. Call gs_run_free afterwards, even after a failure. */
+/* Check a run's settings, files and data sets. Call gs_run_free afterwards, even after a failure. */
 gs_status gs_run_prepare(gs_run *);
 void gs_run_free(gs_run *);
 
-/* Workers in all processes of the run, if each has as many as this one. */
+/* The number of workers in all processes of the run, if each has as many as this one. */
 int gs_run_all_workers(const gs_run *);
 
 /* GS_E_USAGE: the training set is too small for these settings with `workers` workers. */
 gs_status gs_run_check_sizes(const gs_run *, const gs_settings *, int workers);
 
-/* GS_E_FORMAT, GS_E_USAGE: the sets differ in shape or number type, so that no model fits both. */
+/* GS_E_FORMAT, GS_E_USAGE: the sets differ in shape or number type, so no model fits both. */
 gs_status gs_check_sets_alike(const gs_settings *, const gs_dataset *train, const gs_dataset *test);
 
-/* The model, with its tensors named as in the file settings.save. */
+/* Make the model, with its tensors named as in the file settings.save. */
 gs_status gs_run_plan_to_save(const gs_run *, gs_model **plan);
 
 /* ---- run.c: with workers ---- */
 
-/* The CPUs to which worker i of the `local` workers of this process is bound. Returns how many; 0: it is not bound. To
- * be called before any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each
- * has a CPU for each of its threads. Two kinds are not: workers on OpenCL devices, which have threads of their own, and
- * those of processes that `gradsum launch` did not start: mpirun has bound them, or was told not to. */
+/* The CPUs to which worker i of this process's `local` workers is bound. Returns how many; 0: not bound. Call it before
+ * any worker is bound. Workers are bound if settings->bind is set, there is more than one, and each has a CPU for each
+ * of its threads. Never bound are workers on OpenCL devices, which have their own threads, and workers of processes
+ * that `gradsum launch` did not start: mpirun has bound these, or was told not to. */
 int gs_worker_share(const gs_settings *, int i, int local, cpu_set_t *share);
 
-/* Connect this process with the others of settings->processes, at least one. *step: the step at which it resumes, 0 for
- * a new run, -1 without --resume; on return rank 0's. */
+/* Connect this process with the others in settings->processes (at least one). *step: the step at which it resumes, 0
+ * for a new run, -1 without --resume; on return, rank 0's. */
 gs_status gs_connect_processes(const gs_settings *, const char *purpose, int64_t *step, gs_comm **out);
 
 /* Connect the workers, and start a thread for each. Call gs_run_stop afterwards, even after a failure. */
 gs_status gs_run_start(gs_run *);
 
-/* Each worker does `work` in its thread. Returns when all are done; if workers failed, with the original failure, which
+/* Each worker runs `work` in its thread. Returns when all are done; if workers failed, with the original failure, which
  * all later calls return at once. */
 gs_status gs_run_do(gs_run *, gs_status (*work)(gs_run_worker *));
 
-/* What each worker does first: open its device, create its replica, and check that all ranks have the same settings. */
+/* Each worker's first work: open its device, create its replica, and check that all ranks have the same settings. */
 gs_status gs_run_open_worker(gs_run_worker *);
 
 /* Free each worker in its thread, and end the threads. */
@@ -96,21 +96,21 @@ gs_status gs_run_save_weights(gs_run *);
 
 /* ---- prepare.c: data sets and weights in files ---- */
 
-/* *set: settings' own, or *loaded from files, which the caller frees. GS_E_USAGE, or as gs_dataset_load. */
+/* *set: the settings' own, or *loaded from files, which the caller frees. GS_E_USAGE; also fails as gs_dataset_load. */
 gs_status gs_open_set(const gs_settings *, gs_split, gs_dataset **loaded, const gs_dataset **set);
 
-/* For a text of 65 different tokens "gpt" becomes "gpt 65": settings->model is *made, which the caller frees; NULL:
- * settings->model is unchanged. */
+/* For a text of 65 different tokens, change "gpt" to "gpt 65": settings->model is then *made, which the caller frees.
+ * *made NULL: settings->model is unchanged. */
 gs_status gs_settle_model(gs_settings *, const gs_dataset *, char **made);
 
 /* GS_E_USAGE, GS_E_FORMAT, GS_E_SHAPE: the set's targets do not suit the outputs of settings->model, or the loss. */
 gs_status gs_check_set(const gs_settings *, const gs_dataset *);
 
-/* Read the metadata of the file settings->load, and fill in what the settings leave open: the model (it lives as long
- * as *saved), the size of a folder's images. GS_E_FORMAT: neither names a model, or the file's is not a model text;
+/* Read the metadata of the file settings->load, and fill in what the settings leave open: the model (valid as long as
+ * *saved) and the size of a folder's images. GS_E_FORMAT: neither names a model, or the file's is no valid model text;
  * GS_E_USAGE: settings->folder.size differs. */
 gs_status gs_read_saved(gs_settings *, gs_weights_info *);
 
-/* Add to *r the files of the set that any rank could not decode and replaced. All workers call it: each process knows
+/* Add to *r the files in the set that any rank could not decode and replaced. All workers call it: each process knows
  * only its own. */
 gs_status gs_count_skipped(gs_comm *, const gs_dataset *, gs_result *r);

@@ -39,19 +39,19 @@ bool gs_devices_are_cpu(const char *devices) {
     return true;
 }
 
-/* ---- each setting by itself ---- */
+/* ---- each setting on its own ---- */
 
 static gs_status needs_value(const gs_run_option *o) {
     return gs_fail(GS_E_USAGE, "--%s needs a value: %s", o->name, o->argument);
 }
 
-/* A program may set only what the command line accepts, and defaults: off, or determined later (NAN). */
+/* A program may set what the command line accepts, and defaults: off, or determined later (NAN). */
 static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
     gs_settings unused;
     const void *value = (const char *)s + o->at;
     const gs_option option = gs_run_option_of(o, &unused);
     char text[GS_OPTION_TEXT_MOST];
-    if (o->kind == GS_OPTION_TEXT) { /* may be NULL without a default, and if the data are in memory */
+    if (o->kind == GS_OPTION_TEXT) { /* may be NULL if there is no default or the data are in memory */
         const bool in_memory = o->at == offsetof(gs_settings, data) && (s->train_set || s->test_set);
         return *(const char *const *)value || !o->usual_text || in_memory ? GS_OK : needs_value(o);
     }
@@ -63,7 +63,7 @@ static gs_status check_setting(const gs_settings *s, const gs_run_option *o) {
                        channels, GS_CHANNELS);
     const bool all = o->kind == GS_OPTION_BATCH && *(const size_t *)value == 0;
     if (o->kind == GS_OPTION_FLAG || all) return GS_OK;
-    if (channels == 0 && gs_run_option_is_default(o, s)) return GS_OK; /* a channel's NAN is none */
+    if (channels == 0 && gs_run_option_is_default(o, s)) return GS_OK; /* a channel's NAN is no value */
     return gs_option_read(&option, gs_option_text(o->kind, value, text, sizeof text));
 }
 
@@ -71,7 +71,7 @@ gs_status gs_check_each_setting(const gs_settings *s) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         /* GRADSUM_TIMEOUT may exceed the range of --timeout: checked below */
         if (o->at == offsetof(gs_settings, timeout)) continue;
-        /* of --device and --devices, which set one field, messages name the second */
+        /* --device and --devices set the same field; messages name the latter */
         if (o[1].name && o->at == o[1].at) continue;
         GS_TRY(check_setting(s, o));
     }
@@ -85,7 +85,7 @@ gs_status gs_check_each_setting(const gs_settings *s) {
 
 /* ---- a layout ---- */
 
-/* given 0: the option was not given. */
+/* given: 0 if the option was not given. */
 static gs_status agree(const char *text, const char *term, int of_layout, const char *option, int given) {
     if (given == 0 || given == of_layout) return GS_OK;
     return gs_fail(GS_E_USAGE, "--layout %s has %s%d, and --%s is %d; use only one of them", text, term,
@@ -127,20 +127,20 @@ gs_status gs_layout_check_workers(const gs_settings *s, int workers, const char 
 
 /* ---- the optimiser ---- */
 
-/* The numbers that an optimiser may take, with their offsets in gs_settings and gs_hyperparameters. */
+/* The hyper-parameters that an optimiser may take, with their offsets in gs_settings and gs_hyperparameters. */
 static const struct {
     const char *option;
     size_t at, number;
 } numbers[] = {
 #define NUMBER(option, name)                                                                                 \
     { option, offsetof(gs_settings, name), offsetof(gs_hyperparameters, name) }
-    NUMBER("lr", lr),       NUMBER("weight-decay", weight_decay), /* all optimisers take these two */
+    NUMBER("lr", lr),       NUMBER("weight-decay", weight_decay), /* taken by all optimisers */
     NUMBER("beta1", beta1), NUMBER("momentum", momentum),
     NUMBER("beta2", beta2), NUMBER("epsilon", epsilon),
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers, OF_ALL = 2, DECAY = 1, DECOUPLED = NUMBERS, NEEDS_WHOLE };
 
-/* The optimiser's default for a number; NAN: it does not take it. For a trait: 0 if it has it, else NAN. */
+/* The optimiser's default for a hyper-parameter; NAN: it does not take it. For a trait: 0 if it has it, else NAN. */
 static float usual_number(const gs_optimizer_ops *ops, int i) {
     if (i >= NUMBERS) return (i == DECOUPLED ? ops->decoupled : ops->whole) ? 0 : NAN;
     const float usual = *(const float *)((const char *)&ops->usual + numbers[i].number);
@@ -148,7 +148,7 @@ static float usual_number(const gs_optimizer_ops *ops, int i) {
     return i == 0 && !(usual > 0) ? gs_sgd.usual.lr : usual;
 }
 
-/* Append "sgd, nesterov": the optimisers that take the number; unless NAN, `usual` must be its default. */
+/* Append "sgd, nesterov": the optimisers that take the hyper-parameter, with this default unless `usual` is NAN. */
 static void list_optimizers(char *text, size_t size, int i, float usual) {
     const char *between = "";
     for (const gs_optimizer_ops *const *o = gs_optimizers; *o; o++) {
@@ -212,10 +212,10 @@ gs_status gs_check_optimizer(const gs_settings *s) {
 
 /* ---- the learning rates ---- */
 
-/* With a rule the warm-up is part of the rule's plan: its length is in epochs of `unit` steps. */
+/* With a rule, the warm-up is part of the rule's plan; its length is in epochs of `unit` steps. */
 gs_lr_rates gs_rates_of(const gs_settings *s, size_t batch, size_t samples) {
     const uint64_t base = s->base_batch ? s->base_batch : GS_BASE_BATCH;
-    const size_t steps = (samples + batch - 1) / batch; /* of an epoch */
+    const size_t steps = (samples + batch - 1) / batch; /* in an epoch */
     const double lr = (double)gs_settings_numbers(s).lr, epoch = (double)steps;
     const double length = s->warmup_steps ? (double)s->warmup_steps : s->warmup;
     const double unit = s->warmup_steps ? 1 : epoch;
@@ -254,7 +254,7 @@ gs_status gs_check_rates(const gs_settings *s, size_t samples) {
         c.warmup, c.steps, gs_lr_schedule_text(&s->schedule, text, sizeof text));
 }
 
-/* ---- together ---- */
+/* ---- consistency ---- */
 
 static gs_status check_state(const gs_settings *s) {
     if (!s->checkpoint && s->keep.checkpoints > 0)
@@ -273,9 +273,9 @@ static gs_status check_state(const gs_settings *s) {
     return GS_OK;
 }
 
-/* ---- what does not work together ---- */
+/* ---- conflicts ---- */
 
-/* A choice, its option, and whether the settings s make it. */
+/* A choice, its option, and whether the settings s make this choice. */
 #define TABLE(X)                                                                                             \
     X(TENSOR, "--tensor", s->tensor > 1)                                                                     \
     X(PIPELINE, "--pipeline", s->pipeline > 1)                                                               \
@@ -374,13 +374,13 @@ bool gs_conflict_of(int i, gs_conflict *out) {
     return true;
 }
 
-/* Options that need a choice. */
+/* Options that require a choice. */
 #define STAGES "is for --pipeline P, which cuts the model into P stages"
 static const struct {
     const char *option;
     int choice;
     const char *why;
-    const char *found; /* the option whose value makes another choice; NULL: the choice is an unset option */
+    const char *found; /* the option whose value makes a different choice; NULL: an unset option does */
 } needs[] = {
     {"staleness", ASYNC, "works only with --sync async", "sync"},
     {"every", LOCAL, "works only with --sync local", "sync"},
@@ -413,7 +413,7 @@ static gs_status check_needs(const gs_settings *s) {
     return GS_OK;
 }
 
-/* A space and its value, where the option alone does not say what was given. */
+/* A space and the option's value, if the option alone does not say what was given. */
 static const char *value_of(const gs_settings *s, int choice, char text[64]) {
     text[0] = '\0';
     if (choice == SCHEME) snprintf(text, 64, " %s", s->sync);
@@ -451,7 +451,7 @@ gs_status gs_check_settings(const gs_settings *s) {
     return chosen->check ? chosen->check(s) : GS_OK;
 }
 
-/* With --exact a worker computes its virtual shards one by one: each is a pass. */
+/* With --exact a worker computes its virtual shards one by one; each is a pass. */
 static gs_status check_passes(const gs_settings *s, int workers) {
     const int passes = GS_EXACT_SHARDS / (workers / gs_model_parallel_size(s));
     if (s->accumulate <= passes) return GS_OK;
@@ -472,7 +472,7 @@ gs_status gs_check_pauses(const gs_settings *s, int workers) {
     return GS_OK;
 }
 
-/* Workers must divide into replicas, and the virtual shards of --exact among the replicas. */
+/* Workers must be divisible into replicas, and --exact's virtual shards among the replicas. */
 static gs_status check_replicas(const gs_settings *s, int workers) {
     const int each = gs_model_parallel_size(s), replicas = workers / each;
     if (workers % each != 0)

@@ -1,24 +1,24 @@
-/* Which settings are allowed and work together, checked before anything is computed, and what follows from them. */
+/* Checks, before anything is computed, which settings are allowed and work together; and derives values from them. */
 #pragma once
 
 #include "train/train.h"
 
-/* For any run, before anything else reads the settings: a program may have set what the command line would refuse.
- * GS_E_USAGE: an invalid setting, such as a number out of its option's range. */
+/* For any run, before anything else reads the settings: a program may have set values that the command line would
+ * refuse. GS_E_USAGE: an invalid setting, such as a number outside its option's range. */
 gs_status gs_check_each_setting(const gs_settings *);
 
-/* GS_E_USAGE: settings that do not work together, as far as it is known before the workers are connected... */
+/* GS_E_USAGE: settings that do not work together, as far as can be known before the workers are connected ... */
 gs_status gs_check_settings(const gs_settings *);
 
-/* ... and with their number and the training set. */
+/* ... and once their number and the training set are known. */
 gs_status gs_check_workers(const gs_settings *, const gs_dataset *train_set, int workers);
 /* GS_E_USAGE: --slow or --jitter names a worker that does not exist. */
 gs_status gs_check_pauses(const gs_settings *, int workers);
 
-/* GS_E_USAGE: a number is set that the optimiser does not take, such as --momentum for Adam. */
+/* GS_E_USAGE: a hyper-parameter is set that the optimiser does not take, such as --momentum for Adam. */
 gs_status gs_check_optimizer(const gs_settings *);
 
-/* An option's help; for an optimiser's number between the names and the defaults of the optimisers that take it:
+/* An option's help. For a hyper-parameter it is extended with the names and defaults of the optimisers that take it:
  * "lars: momentum; by default 0.9". Not thread-safe. */
 const char *gs_optimizers_help(const char *option, const char *help);
 
@@ -27,28 +27,28 @@ typedef struct gs_conflict {
     const char *option, *other, *why; /* "--zero", "--bucket", "divides the gradients among the workers" */
 } gs_conflict;
 
-/* Conflict i of the table; false: no more. gs_check_pairs: GS_E_USAGE for a conflict, or an option without what it
- * needs. */
+/* Conflict i of the table; false: there are no more. gs_check_pairs: GS_E_USAGE for a conflict, or for an option
+ * without the choice that it requires. */
 bool gs_conflict_of(int i, gs_conflict *);
 gs_status gs_check_pairs(const gs_settings *);
 
-/* Whether every device of the list is cpu. */
+/* True if every device in the list is cpu. */
 bool gs_devices_are_cpu(const char *devices);
 
 /* ---- the layout ---- */
 
-/* Set pipeline, tensor and zero from the settings' layout, if any; a second call changes nothing. GS_E_USAGE: as
- * gs_layout_read; or another --pipeline, --tensor or --zero is set. */
+/* Set pipeline, tensor and zero from settings->layout, if set; a second call changes nothing. GS_E_USAGE: fails as
+ * gs_layout_read does, or a different --pipeline, --tensor or --zero is set. */
 gs_status gs_layout_settle(gs_settings *);
 
-/* The layout of `workers` workers, by settled settings. */
+/* The layout of `workers` workers with these settled settings. */
 gs_layout gs_layout_of(const gs_settings *, int workers);
 
-/* GS_E_USAGE: settings->layout is for another number of workers. */
+/* GS_E_USAGE: settings->layout requires a different number of workers. */
 gs_status gs_layout_check_workers(const gs_settings *, int workers, const char *options);
 
-/* Passes of a worker over its part of a batch, by --accumulate or the micro-batches of a pipeline; with --exact
- * virtual shards take their place. */
+/* The number of passes in which a worker computes its part of a batch: from --accumulate, or the micro-batches of a
+ * pipeline; with --exact, virtual shards replace both. */
 static inline int gs_passes(const gs_settings *s) {
     if (s->pipeline > 1 && !s->exact) return s->micro_batches > 0 ? s->micro_batches : 4 * s->pipeline;
     return s->accumulate > 1 && !s->exact ? s->accumulate : 1;
@@ -59,5 +59,5 @@ static inline int gs_passes(const gs_settings *s) {
 /* The learning rates of a run over `samples` samples in batches of `batch`. */
 gs_lr_rates gs_rates_of(const gs_settings *, size_t batch, size_t samples);
 
-/* GS_E_USAGE: with `samples` samples the warm-up lasts the whole run, and a falling schedule would never begin. */
+/* GS_E_USAGE: with `samples` samples the warm-up lasts the whole run, so that a falling schedule would never begin. */
 gs_status gs_check_rates(const gs_settings *, size_t samples);

@@ -6,7 +6,7 @@
 #include "train/settings.h"
 #include "train/strategy.h"
 
-enum { CHUNKS = 2 /* of interleaved, by default */ };
+enum { CHUNKS = 2 /* default for interleaved */ };
 
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks) {
     const char *name = text ? text : gs_1f1b.name;

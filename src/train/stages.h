@@ -1,4 +1,4 @@
-/* How --pipeline cuts a model: stages, each of one or more runs of layers, and the schedule of a step. */
+/* How --pipeline divides a model: into stages, each of one or more runs of layers, with a schedule for each step. */
 #pragma once
 
 #include "parallel/cut.h"
@@ -15,10 +15,10 @@ typedef struct gs_stages {
 /* "gpipe", "1f1b", "eager", "interleaved", "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 gs_status gs_pipeline_read(const char *text, const gs_pipeline_schedule **schedule, int *chunks);
 
-/* Samples in the largest micro-batch of a step. */
+/* Read "gpipe", "1f1b", "eager", "interleaved" or "interleaved:V"; NULL: 1f1b. GS_E_USAGE. */
 size_t gs_pipeline_micro_batch(const gs_settings *, size_t batch, int workers);
 
-/* Cut a model; a worker's part of one is cut as the whole model. GS_E_USAGE. */
+/* Cut a model; a tensor group's shard of a model is cut like the whole model. GS_E_USAGE. */
 gs_status gs_stages_cut(const gs_settings *, const gs_model *, int micro_batches, gs_stages *);
 
 /* The stages of a worker's pipeline. */

@@ -29,7 +29,7 @@ static cJSON *options_of(const gs_settings *s) {
     for (const gs_run_option *o = gs_run_table; o->name; o++) {
         if (o->resume == GS_RESUME_FREE || gs_run_option_is_default(o, s)) continue;
         if (strcmp(o->name, "epochs") == 0 && s->epochs == o->max && !s->steps)
-            continue; /* a trainer's run has no end (trainer.c) */
+            continue; /* a trainer's run never ends (trainer.c) */
         cJSON_AddStringToObject(options, o->name, gs_run_option_text(o, s, text));
     }
     return options;

@@ -1,7 +1,7 @@
-/* One training step, as the theory states it: synchronous data parallelism, the default strategy.
+/* One training step, as in theory: synchronous data parallelism, the default strategy.
  *
  *     worker 0   load, forward, loss, backward: dw_0 \                             / update
- *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all
+ *     worker 1   load, forward, loss, backward: dw_1 -- dw = dw_0 + dw_1 + dw_2 --- update     the same on all workers
  *     worker 2   load, forward, loss, backward: dw_2 /                             \ update
  */
 #include "optim/norm.h"
@@ -16,25 +16,25 @@ static gs_status begin_to_read_score(gs_worker *);
 static gs_status synchronous_step(gs_worker *w, gs_score *score) {
     const gs_reducer *sum = w->reducer;
     for (int k = 0; k < gs_ordered_sums_leaves(&w->ordered_sums); k++) { /* once, except with --exact */
-        /* dw of this worker's samples; virtual_shards: of all leaves together, for batch_norm */
+        /* dw of this worker's samples; with virtual_shards, all leaves are computed together, for batch_norm */
         GS_TRY(w->virtual_shards ? gs_virtual_shards_gradient(w->virtual_shards, k) : gs_gradient(w));
-        GS_TRY(sum->add(w, k)); /* with --exact: sums this leaf with those before it; otherwise nothing */
+        GS_TRY(sum->add(w, k)); /* with --exact: add this leaf to those before it; otherwise nothing */
     }
-    GS_TRY(sum->finish(w));          /* dw of all workers, and their counts */
+    GS_TRY(sum->finish(w));          /* dw summed over all workers, with their counts */
     GS_TRY(gs_read_score(w, score)); /* loss, correct predictions and samples */
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
-    GS_TRY(gs_update(w, score->samples)); /* divides dw by the samples of all workers */
+    GS_TRY(gs_update(w, score->samples)); /* divides dw by the number of samples on all workers */
     GS_TRY(gs_phase_ends(w, GS_PHASE_UPDATE));
 
     return gs_gather_new_weights(w); /* with --zero: so far each worker has updated only its part */
 }
 
-/* This worker's part of the global batch, in micro-batches that fit the device's memory. */
+/* Compute this worker's part of the global batch, in micro-batches that fit in the device's memory. */
 gs_status gs_gradient(gs_worker *w) {
     gs_model *m = w->model;
     gs_mem logits;
-    gs_pass pass = {.fresh = true}; /* backward writes dw; from the second micro-batch on it adds to dw */
+    gs_pass pass = {.fresh = true}; /* backward writes dw; from the second micro-batch on, it adds to dw */
     GS_TRY(gs_model_clear_stats(m));
     do {
         GS_TRY(gs_worker_next(w, &pass));
@@ -53,23 +53,23 @@ gs_status gs_gradient(gs_worker *w) {
     return GS_OK;
 }
 
-/* Update what this worker holds: all (gs_updates_all), or a part with ZeRO, stages or tensor groups. */
+/* Update what this worker holds: everything (gs_updates_all), or a part with ZeRO, stages or tensor groups. */
 gs_status gs_update(gs_worker *w, double samples) {
     gs_optimizer *o = w->optimizer;
     const gs_held *own = &w->partition.update;
     bool may_update;
-    if (w->device->dry) samples = 1; /* none were counted */
+    if (w->device->dry) samples = 1; /* no samples were counted */
     if (gs_updates_all(w)) return gs_optimizer_update(o, samples);
     GS_TRY(gs_optimizer_clip_held(o, samples, own, &may_update));
     if (!may_update) return GS_OK;
     if (gs_updates_are_divided(w) || o->ops->whole)
         GS_TRY(gs_optimizer_update_held(o, samples, own));
-    else /* of a tensor group: in one piece */
+    else /* a tensor group: in one piece */
         GS_TRY(gs_optimizer_update_part(o, samples, 0, w->model->params));
     return gs_partition_end_update(w, samples);
 }
 
-/* One step of the chosen strategy, with its timing. */
+/* One step of the chosen strategy, including its timing. */
 gs_status gs_step(gs_worker *w, gs_score *score) {
     GS_TRY(gs_step_begins(w));
     w->optimizer->lr = gs_lr_of_step(&w->rates, w->step);
@@ -84,11 +84,11 @@ gs_status gs_step(gs_worker *w, gs_score *score) {
     return GS_OK;
 }
 
-/* ---- the score, and wishes sent with it ---- */
+/* ---- the score, and the requests sent with it ---- */
 
 float gs_wishes(const gs_worker *w, uint64_t done) {
     float all = 0;
-    if (gs_stop_requested) return GS_ASKS_TO_STOP; /* the run's end has a checkpoint of its own */
+    if (gs_stop_requested) return GS_ASKS_TO_STOP; /* the run ends with a checkpoint anyway */
     for (const gs_hook *const *hook = gs_hooks; *hook; hook++)
         if ((*hook)->wish) all += (*hook)->wish(w, done);
     return all;
@@ -108,8 +108,8 @@ gs_status gs_tell_wish_to_stop(gs_worker *w) {
     return write_wish(w, wish);
 }
 
-/* The counts of a single worker are final after the loss. Requested then, they arrive while the device still computes
- * backward, and the host can prepare the next step. */
+/* A single worker's counts are final after the loss. If requested at that point, they arrive while the device is still
+ * computing backward, so that the host can prepare the next step. */
 static gs_status begin_to_read_score(gs_worker *w) {
     GS_TRY(write_wish(w, gs_wishes(w, w->step + 1)));
     return w->device->ops->read_begin(w->device, w->counts, gs_model_stats(w->model), sizeof w->counts);

@@ -25,11 +25,11 @@ static gs_status add_batch(gs_sweep *s, uint64_t batch, const char *text) {
     return GS_OK;
 }
 
-/* By the factor between the last two batches, as far as the one before `end`. */
+/* Continue by the factor between the last two batches, up to the one before `end`. */
 static gs_status add_between(gs_sweep *s, uint64_t end, const char *text) {
     for (;;) {
         const uint64_t a = s->batch[s->batches - 2], b = s->batch[s->batches - 1];
-        const uint64_t next = b * b / a; /* both are below 2^32: a training set's order has 32 bits */
+        const uint64_t next = b * b / a; /* both are below 2^32, as a training set's order is 32-bit */
         if (next * a != b * b || next > end)
             return gs_fail(GS_E_USAGE,
                            "--batch %s: '...' continues by the factor %g, from %" PRIu64 " to %g, and misses "
@@ -69,7 +69,7 @@ gs_status gs_sweep_batches(gs_sweep *s, const char *text) {
 
 /* ---- the runs ---- */
 
-/* The observer of one run. */
+/* Observes one run. */
 typedef struct watcher {
     gs_sweep_run *run;
     double target;
@@ -99,7 +99,7 @@ static gs_status train_one(const gs_sweep *s, gs_sweep_run *r) {
     settings.batch = r->batch;
     settings.seed = r->seed;
     settings.tests = GS_SWEEP_TESTS;
-    settings.keep_going = true; /* a run that diverges is a row of the table, too */
+    settings.keep_going = true; /* a run that diverges is also a row of the table */
     /* no epoch has more tests (train/epochs.c) */
     const size_t room = (size_t)settings.epochs * GS_SWEEP_TESTS;
     GS_TRY(GS_NEW(r->tests, room, "the curve of batch %zu", r->batch));
@@ -186,7 +186,7 @@ gs_sweep_line gs_sweep_line_of(const gs_sweep *s, int i) {
     line.seconds = gs_spread_of(seconds, line.runs);
     line.accuracy = gs_spread_of(accuracy, line.runs);
     line.samples_per_s = gs_spread_of(speed, line.runs);
-    const double median = gs_median(steps, line.runs); /* of the middle two, the lower */
+    const double median = gs_median(steps, line.runs); /* for an even number, the lower of the middle two */
     for (const gs_sweep_run *r = &s->run[i * s->seeds]; !line.middle; r++)
         if (r->ran && steps_of(r) == median) line.middle = r;
     return line;

@@ -1,24 +1,24 @@
 /* --tensor T: T workers share the work of each pair of linear layers (parallel/tensor.h), and see the same samples.
  *
- *     group 0    worker 0: shard 0, worker 1: shard 1        samples of part 0 of the batch
- *     group 1    worker 2: shard 0, worker 3: shard 1        samples of part 1
+ *     group 0    worker 0: shard 0, worker 1: shard 1        samples in part 0 of the batch
+ *     group 1    worker 2: shard 0, worker 3: shard 1        samples in part 1
  *
  * Worker r holds shard r % T in group r / T (parallel/layout.h). The T workers of a group, GS_TP, sum y in forward and
- * dx in backward. Those that hold the same shard, GS_DP, sum gradients, counts, and everything else that data
- * parallelism sums. A group does not sum the gradients of tensors that all its ranks hold: they are equal. Only the
- * norm of the gradients needs both sums: divided tensors count once for each shard, all others once.
+ * dx in backward. The workers that hold the same shard, GS_DP, sum gradients, counts, and everything else that data
+ * parallelism sums. A group does not sum the gradients of tensors that all its ranks hold, because they are equal. Only
+ * the norm of the gradients needs both sums: divided tensors count once for each shard, all others once.
  *
- * A worker holds its shards of the weights, the gradients and the optimiser's vectors. A file holds whole tensors: the
- * group joins the shards to write it, and cuts the tensors after reading it (partition.c). With --pipeline and --zero a
- * step works on shards: rank i of a stage sends its result to rank i of the next one, and the replicas of a shard
- * divide its vectors, gradients and weights. A stage may even end between the two layers of a pair; a message is then a
- * shard, too.
+ * A worker holds its shards of weights, gradients and optimiser vectors. A file holds whole tensors: the group
+ * assembles them for writing, and divides them after reading (partition.c). With --pipeline and --zero a step works on
+ * shards: rank i of a stage sends its result to rank i of the next stage, and the replicas of a shard divide its
+ * vectors, gradients and weights. A stage may even end between the two layers of a pair; a message then is also a
+ * shard.
  *
  * With --exact the sums that a group divides have 8 leaves in the model, and a worker adds a subtree of them. The
- * levels above are rounds of recursive doubling, as in ordered_sums.h: T workers give the bits of one. Without it the
- * sums of a group, and those of gradients, are a ring's (sync/ring.c), which sends least: 2 (T - 1) / T of an array. If
- * shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks hold in
- * another order on each rank (gs_tensor_needs_order); gradients are then added by recursive doubling, too.
+ * levels above are rounds of recursive doubling, as in ordered_sums.h: T workers give the bits of one. Without --exact
+ * a group's sums, and the sums of gradients, use a ring (sync/ring.c), which sends least: 2 (T - 1) / T of an array. If
+ * shards differ in size and there are more than two replicas, a ring would add the tensors that all ranks hold in a
+ * different order on each rank (gs_tensor_needs_order); gradients are then also added by recursive doubling.
  */
 #include "train/tensor.h"
 
@@ -32,22 +32,22 @@
 #include "train/timeline.h"
 
 struct gs_tensor_worker {
-    gs_sync *sync;            /* of the group */
-    double sums, floats;      /* all-reduces in this run's steps, and the floats that they summed */
-    double gathers, gathered; /* with --sequence: all-gathers, and the floats of their results */
-    float *ordered;           /* room for one of them */
+    gs_sync *sync;            /* for the group */
+    double sums, floats;      /* number of all-reduces in this run's steps, and of floats that they summed */
+    double gathers, gathered; /* with --sequence: number of all-gathers, and of floats in their results */
+    float *ordered;           /* room for one result */
 };
 
-/* ---- tokens of a group ---- */
+/* ---- a group's tokens ---- */
 
-/* Where sequences are divided (parallel/sequence.h), a rank's tokens lie among those of the others in each sample, but
- * a message is contiguous. Tokens are therefore reordered by rank before it, or back after it:
+/* If sequences are divided (parallel/sequence.h), each sample has a rank's tokens between those of other ranks,
+ * but a message is contiguous. Tokens are therefore reordered by rank before sending, or back after receiving:
  *
  *     whole     sample 0: rank 0, rank 1     sample 1: rank 0, rank 1
  *     in order  rank 0: sample 0, sample 1   rank 1: sample 0, sample 1
  */
 
-/* From the whole to the order of ranks, or back. */
+/* Reorder from the whole to the order of ranks, or back. */
 static void reorder(const gs_token_shards *t, const gs_device *d, float *whole, bool back) {
     const size_t ranks = (size_t)t->tp->size;
     for (size_t r = 0; r < ranks; r++)
@@ -62,7 +62,7 @@ static size_t whole_bytes(const gs_token_shards *t) {
     return (size_t)t->tp->size * t->n * t->each * sizeof(float);
 }
 
-/* With n 1 the parts already are in order, and this rank's may lie in the whole. */
+/* With n = 1 the parts are already in order, and this rank's part may lie in `whole`. */
 static gs_status gather_here(const gs_token_shards *t, const gs_device *d, const float *part, float *whole) {
     const size_t count = t->n * t->each;
     if (t->n == 1) return gs_comm_all_gather(t->tp, part, whole, count, GS_F32);
@@ -95,7 +95,7 @@ gs_status gs_token_shards_reduce(const gs_token_shards *t, gs_device *d, gs_mem 
     return gs_device_unmap_after(d, whole, all, status);
 }
 
-/* ---- the sum in a group ---- */
+/* ---- sums in a group ---- */
 
 bool gs_tensor_needs_order(const gs_worker *w) {
     const gs_model *m = w->model;
@@ -106,12 +106,12 @@ bool gs_tensor_needs_order(const gs_worker *w) {
     return !equal && w->groups.layout.dp > 2;
 }
 
-/* A ring sends least; recursive doubling adds neighbours first, and all elements in one order. */
+/* A ring sends least; recursive doubling adds neighbours first, and all elements in the same order. */
 static const gs_sync_scheme *scheme_of(const gs_worker *w, bool ordered) {
     return w->settings->exact || ordered ? &gs_sync_recursive_doubling : &gs_sync_ring;
 }
 
-/* Count a collective of the group that has ended. */
+/* Count a completed collective of the group. */
 static void count_call(gs_worker *w, gs_tensor_collective call, size_t bytes, size_t floats, double start) {
     struct gs_tensor_worker *t = w->tensor;
     const bool gathers = call == GS_TENSOR_ALL_GATHER;
@@ -127,7 +127,7 @@ static void count_call(gs_worker *w, gs_tensor_collective call, size_t bytes, si
     w->measured.sent += (double)bytes;
 }
 
-/* A warm-up sums nothing: the workers have not met yet. */
+/* A warm-up sums nothing, because the workers have not met yet. */
 static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     gs_worker *w = worker;
     if (!w->groups.met) return GS_OK;
@@ -138,7 +138,7 @@ static gs_status sum(void *worker, gs_device *d, gs_mem x, size_t count) {
     return GS_OK;
 }
 
-/* With --sequence: each rank sends its part to the others, or them their parts; with --exact by an all-reduce. */
+/* With --sequence: all-gather the ranks' parts, or reduce-scatter to them; with --exact by an all-reduce. */
 static gs_status send_tokens(gs_worker *w, gs_device *d, gs_mem part, gs_mem whole, size_t n, size_t each,
                              bool gathers) {
     if (!w->groups.met) return GS_OK;
@@ -176,9 +176,9 @@ gs_tensor_group gs_tensor_group_here(gs_worker *w) {
     return group;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creation and release ---- */
 
-/* The floats of a sample in a sum of a layer, or of the loss (model/forward_backward.c). */
+/* The floats per sample in a layer's sum, or in the loss's (model/forward_backward.c). */
 static gs_status find_largest(gs_layer *l, void *most) {
     size_t floats = gs_tensor_floats(l, false), loss = 0,
            ranks = l->shard ? (size_t)l->shard->group->size : 0;

@@ -1,37 +1,37 @@
-/* --tensor T, alone and with other layouts (tensor.c). */
+/* --tensor T, alone and in combination with other layouts (tensor.c). */
 #pragma once
 
 #include "optim/optimizer.h"
 #include "train/train.h"
 
-/* This worker's tensor group, for gs_model_create. With --exact but without --tensor the worker is alone in it, and its
- * sums have the order of divided ones. size 0: neither option is given. */
+/* This worker's tensor group, for gs_model_create. With --exact but without --tensor the worker is alone in its group,
+ * and its sums have the order of divided ones. size 0: neither option is given. */
 gs_tensor_group gs_tensor_group_here(gs_worker *);
 
-/* The tensor group of worker `rank`, for a plan, which sums nothing. */
+/* The tensor group of worker `rank`, for a plan, in which nothing is summed. */
 gs_tensor_group gs_tensor_group_of(const gs_settings *, int rank);
 
-/* True if sums of gradients over replicas need one order for all elements, at any offset of the array. If the shards of
- * a group differ in size, the tensors that all its ranks hold have different offsets, but their sums must have the same
- * bits. With two replicas any order gives them. */
+/* True if sums of gradients over replicas must add all elements in the same order, at any offset in the array. If a
+ * group's shards differ in size, tensors that all its ranks hold have different offsets, but their sums must have the
+ * same bits. With two replicas, any order gives the same bits. */
 bool gs_tensor_needs_order(const gs_worker *);
 
-/* ---- the messages of --sequence ---- */
+/* ---- messages for --sequence ---- */
 
-/* A shard: n runs of `each` floats. ordered: room for those of all ranks, if n is more than 1. */
+/* A shard: n runs of `each` floats. ordered: room for all ranks' floats, if n is more than 1. */
 typedef struct gs_token_shards {
     gs_comm *tp;
     float *ordered;
     size_t n, each;
 } gs_token_shards;
 
-/* gs_tensor_group.gather and reduce. With n 1 the part may lie in the whole. */
+/* Implement gs_tensor_group.gather and reduce. With n = 1 the part may lie in the whole. */
 gs_status gs_token_shards_gather(const gs_token_shards *, gs_device *, gs_mem whole, gs_mem part);
 gs_status gs_token_shards_reduce(const gs_token_shards *, gs_device *, gs_mem part, gs_mem whole);
 
-/* ---- a worker of a group ---- */
+/* ---- a worker in a group ---- */
 
-/* Create worker->tensor, after its strategy. */
+/* Create worker->tensor, after worker->strategy. */
 gs_status gs_tensor_create(gs_worker *);
 void gs_tensor_free(gs_worker *);
 void gs_tensor_tell(const gs_worker *, gs_result *);

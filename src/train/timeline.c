@@ -1,4 +1,4 @@
-/* Records a timeline, layer by layer and thread by thread, and gathers all of them on rank 0. */
+/* Records a worker's timeline, layer by layer and thread by thread, and gathers all timelines on rank 0. */
 #include "train/timeline.h"
 
 #include "core/clock.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thread writes each row, so none waits for another. */
+/* Each row is written by one thread, so no thread waits for another. */
 typedef struct row {
     gs_span *span;
     size_t count, room;
@@ -23,27 +23,26 @@ struct gs_timeline {
     gs_worker *worker;
     gs_step_range traced;
     double began;  /* when training began */
-    uint64_t step; /* the recorded one, if worker->recorded */
+    uint64_t step; /* the step being recorded, if worker->recorded */
     gs_layer_watcher layers;
-    double *layer_start; /* by a layer's number */
+    double *layer_start; /* [layers]: by the layer's number */
     gs_sync_observer sync;
     gs_loader_observer loader;
     double step_start;
-    gs_memory_sample *sample; /* only the worker's thread writes it */
+    gs_memory_sample *sample; /* written only by the worker's thread */
     size_t samples, room;
-    uint64_t lost; /* samples */
+    uint64_t lost; /* number of lost samples */
     bool *needed;  /* [buffer of the arena]: its values will still be read */
-    double stages; /* of a pipeline: the bytes that will still be read, of all micro-batches that are alive */
+    double stages; /* in a pipeline: bytes that will still be read, for all micro-batches that are alive */
     int rows;
     row row[];
 };
 
 /* ---- memory ----
- *
- * The allocated bytes, by the ledger, and the activations that are still needed. y and dx lie in an arena that is
- * allocated before the first step (memory/arena.h), so the ledger's number is constant. A picture should show which of
- * them are needed: y from its forward on, dx from its backward on, both until the last layer that reads them has ended
- * its backward (layer/memory/buffer_plan.h). */
+ * The allocated bytes, according to the ledger, and the activations that are still needed. y and dx are in an arena
+ * that is allocated before the first step (memory/arena.h), so the ledger's value is constant. A picture should show
+ * which of them are needed: y from its forward on, dx from its backward on, each until the last layer that reads it has
+ * ended its backward (layer/memory/buffer_plan.h). */
 
 static bool overlap(const gs_arena *a, int i, int k) {
     const gs_lifetime *x = &a->lifetimes.life[i], *y = &a->lifetimes.life[k];
@@ -51,7 +50,7 @@ static bool overlap(const gs_arena *a, int i, int k) {
     return x->at < y->at + y->floats && y->at < x->at + x->floats;
 }
 
-/* Marks a buffer as needed; it overwrites those that lay there. */
+/* Mark a buffer as needed; it overwrites the buffers that share its memory. */
 static void now_holds(gs_timeline *t, const gs_arena *a, int buffer) {
     if (buffer < 0) return;
     for (int i = 0; i < (int)a->lifetimes.count; i++)
@@ -65,17 +64,17 @@ static double needed_bytes(const gs_timeline *t, size_t n) {
     double floats = 0;
     for (size_t i = 0; a && i < a->lifetimes.count; i++)
         if (t->needed[i] && !gs_arena_is_offloaded(a, (int)i)) floats += (double)a->lifetimes.life[i].floats;
-    if (model->max_batch == 0) return t->stages; /* a stage's layers are in models of their own */
+    if (model->max_batch == 0) return t->stages; /* a stage's layers are in other models */
     return t->stages + floats * sizeof(float) * (double)n / (double)model->max_batch;
 }
 
-/* After backward of a layer: drops the buffers that no earlier layer reads. */
+/* After a layer's backward: drop the buffers that no earlier layer reads. */
 static void forget(gs_timeline *t, const gs_arena *a, const gs_layer *l) {
     for (size_t i = 0; i < a->lifetimes.count; i++)
         if (a->lifetimes.life[i].dies <= l->memory.backward_step || l == l->root) t->needed[i] = false;
 }
 
-/* After a layer; or after a phase, with l NULL. at: by gs_seconds(). */
+/* Called after a layer, or with l NULL after a phase. at: the time by gs_seconds(). */
 static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l, gs_direction direction) {
     const gs_worker *w = t->worker;
     const gs_arena *a = w->model->net->arena;
@@ -86,7 +85,7 @@ static void sample_memory(gs_timeline *t, double at, size_t n, const gs_layer *l
     }
     gs_memory_sample *s = &t->sample[t->samples++];
     gs_memory_use host;
-    memset(s, 0, sizeof *s); /* padding too: the whole struct travels */
+    memset(s, 0, sizeof *s); /* including padding, since the whole struct is sent */
     s->at = at - t->began;
     s->step = t->step;
     gs_ledger_now(&w->device->memory, GS_ON_DEVICE, &s->use);
@@ -105,7 +104,7 @@ static void add(gs_timeline *t, gs_span s) {
         return;
     }
     gs_span *place = &r->span[r->count++];
-    memset(place, 0, sizeof *place); /* padding too: the whole struct travels */
+    memset(place, 0, sizeof *place); /* including padding, since the whole struct is sent */
     *place = s;
     place->start -= t->began;
     place->end -= t->began;
@@ -136,7 +135,7 @@ void gs_timeline_bucket(gs_worker *w, int bucket, double start, double end) {
 void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, size_t bytes, double start) {
     if (!w->recorded) return;
     double *stages = &w->timeline->stages;
-    /* not below 0: forward of a micro-batch may have run before recording began */
+    /* not below 0: the micro-batch's forward may have run before recording began */
     *stages = fmax(*stages + (backward ? -(double)bytes : (double)bytes), 0);
     gs_timeline_span(w, &(gs_span){.start = start,
                                    .end = gs_seconds(),
@@ -145,7 +144,7 @@ void gs_timeline_stage(gs_worker *w, bool backward, int micro_batch, int chunk, 
                                    .round = chunk});
 }
 
-/* Runs in the fetcher's thread, or with OpenCL in the worker's. `step` is passed, so that the worker is not read. */
+/* Runs in the fetcher's thread, or with OpenCL in the worker's. It is passed `step`, to avoid reading the worker. */
 static void see_transfer(void *context, uint64_t step, const gs_offload_transfer *m) {
     add(context, (gs_span){.start = m->start,
                            .end = m->end,
@@ -223,9 +222,9 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
     return GS_OK;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creation and release ---- */
 
-/* Times count from rank 0's beginning; on another machine, whose clock differs, from this rank's own. */
+/* Times count from when rank 0 began; on a different machine, with a different clock, from when this rank began. */
 static gs_status agree_on_beginning(gs_timeline *t) {
     gs_comm *c = t->worker->comm;
     double of_rank0[2] = {gs_seconds(), gs_boot_id()};
@@ -237,7 +236,7 @@ static gs_status agree_on_beginning(gs_timeline *t) {
 
 gs_status gs_timeline_create(gs_worker *w, gs_timeline **out) {
     const size_t layers = gs_layer_count(w->model->net);
-    const gs_arena *arena = w->model->net->arena; /* NULL: a stage of a pipeline has the layers */
+    const gs_arena *arena = w->model->net->arena; /* NULL: a stage, with layers in other models */
     const int rows = GS_ROW_SERVER + w->comm->size;
     gs_timeline *t = *out = calloc(1, sizeof *t + (size_t)rows * sizeof *t->row);
     if (!t) return gs_fail(GS_E_MEMORY, "no memory for a timeline of %zu layers", layers);
@@ -259,10 +258,10 @@ static void stop_watching(gs_timeline *t) {
     t->worker->recorded = false;
 }
 
-/* Waits until the device's thread has done the work of recorded steps. */
+/* Wait until the device's thread has done the work of recorded steps. */
 static void settle(const gs_worker *w) {
     if (w->device && w->device->offload)
-        (void)w->device->ops->settle(w->device); /* a failure shows again at the next call */
+        (void)w->device->ops->settle(w->device); /* a failure shows up again in the next call */
 }
 
 void gs_timeline_free(gs_timeline *t) {
@@ -277,7 +276,7 @@ void gs_timeline_free(gs_timeline *t) {
     free(t);
 }
 
-/* ---- all of it on rank 0 ---- */
+/* ---- gathering on rank 0 ---- */
 
 void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
     for (int r = 0; parts && r < workers; r++) {
@@ -287,7 +286,7 @@ void gs_rank_timelines_free(gs_rank_timeline *parts, int workers) {
     free(parts);
 }
 
-/* Takes the samples and concatenates all rows. */
+/* Take the samples, and concatenate all rows. */
 static gs_status join(gs_timeline *t, gs_rank_timeline *out) {
     *out = (gs_rank_timeline){.memory = t->sample, .samples = t->samples, .lost = t->lost};
     t->sample = NULL;
@@ -303,7 +302,7 @@ static gs_status join(gs_timeline *t, gs_rank_timeline *out) {
     return GS_OK;
 }
 
-/* Sends an array from `rank` to rank 0 in blocks. Rank 0 allocates memory only for blocks that arrive. */
+/* Send an array from `rank` to rank 0 in blocks. Rank 0 allocates memory only for blocks that arrive. */
 static gs_status move_array(gs_comm *c, int rank, size_t count, size_t size, void **array) {
     enum { BLOCK = 4096 };
     for (size_t at = 0, n; at < count; at += n) {
@@ -317,7 +316,7 @@ static gs_status move_array(gs_comm *c, int rank, size_t count, size_t size, voi
     return GS_OK;
 }
 
-/* Sends the timeline of `rank` to rank 0. */
+/* Send the timeline of `rank` to rank 0. */
 static gs_status move(gs_comm *c, int rank, gs_rank_timeline *t) {
     uint64_t head[3] = {t->count, t->samples, t->lost};
     void *spans = t->span, *samples = t->memory;
@@ -329,7 +328,7 @@ static gs_status move(gs_comm *c, int rank, gs_rank_timeline *t) {
     return status;
 }
 
-/* Checks the index too: programs that show a span look up its name by it. */
+/* True if the span is valid, including its index: programs that show a span look up its name by the index. */
 static bool can_be(const gs_span *s, size_t workers, size_t layers) {
     const size_t indices[GS_SPANS] = {[GS_SPAN_PHASE] = GS_PHASES,        [GS_SPAN_FORWARD_LAYER] = layers,
                                       [GS_SPAN_BACKWARD_LAYER] = layers,  [GS_SPAN_SEND] = workers,
@@ -373,7 +372,7 @@ gs_status gs_timeline_gather(gs_worker *w, gs_rank_timeline **parts) {
     const int count = c->rank == 0 ? c->size : 1;
     gs_rank_timeline *all;
     *parts = NULL;
-    gs_loader_watch(w->loader, NULL); /* a run may end before the last recorded step */
+    gs_loader_watch(w->loader, NULL); /* a run may end before the last step to record */
     settle(w);
     GS_TRY(GS_NEW(all, count, "the timelines of %d workers", count));
     gs_status status = join(w->timeline, all);
@@ -396,7 +395,7 @@ static gs_status before_step(gs_worker *w) {
     uint64_t step = w->step + 1;
     if (!t || step < t->traced.first || step > t->traced.last) return GS_OK;
     if (step == t->traced.first) gs_loader_watch(w->loader, &t->loader);
-    GS_TRY(w->device->ops->finish(w->device)); /* work of the step before */
+    GS_TRY(w->device->ops->finish(w->device)); /* the previous step's work */
     gs_layer_watch_begin(w->model->net, &t->layers);
     w->sync->observer = &t->sync;
     w->device->offload_watcher = (gs_offload_watcher){see_transfer, t, step};

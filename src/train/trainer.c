@@ -1,4 +1,4 @@
-/* A trainer (gradsum.h): a run whose caller asks for each step. Workers and their threads are those of any run (run.c,
+/* A trainer (gradsum.h): a run whose caller requests each step. Workers and their threads are those of any run (run.c,
  * epochs.c); between two calls they wait. */
 #include "core/clock.h"
 #include "data/text_set.h"
@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run under way. */
+/* A run in progress. */
 typedef struct training {
-    gs_run run; /* first: a pointer to one is a pointer to the other */
-    char *path; /* where it was loaded from, or NULL */
-    /* Arguments and result of the present call of the trainer. */
+    gs_run run; /* first, so that pointers to a training and to its run convert to each other */
+    char *path; /* the file or folder from which it was loaded, or NULL */
+    /* Arguments and result of the trainer's current call. */
     const gs_dataset *set;
     size_t count;
     const float *from;
@@ -30,7 +30,7 @@ typedef struct training {
 
 struct gs_trainer {
     gs_settings settings; /* as requested */
-    char *model, *more;   /* texts that these point to; may be NULL */
+    char *model, *more;   /* texts that the settings point to; may be NULL */
     training *now;
 };
 
@@ -38,14 +38,14 @@ static training *training_of(const gs_run_worker *me) {
     return (training *)me->run;
 }
 
-/* All workers hold the same model, unless it is divided; between two calls no thread uses it. */
+/* All workers hold the same model, unless it is divided. Between two calls no thread uses it. */
 static const gs_worker *first_worker(const gs_trainer *t) {
     return &t->now->run.worker[0].worker;
 }
 
 /* ---- settings ---- */
 
-/* Options that say how data are read, how training begins or ends, or what is observed. */
+/* True for options that say how data are read, how training begins or ends, or what is observed. */
 static bool is_refused(const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -55,7 +55,7 @@ static bool is_refused(const char *name) {
                   word) != NULL;
 }
 
-/* "--clip 1 --exact". Splits the text in place. */
+/* Read "--clip 1 --exact". Splits the text in place. */
 static gs_status read_more(char *text, gs_settings *s) {
     char *rest;
     for (char *name = strtok_r(text, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
@@ -146,7 +146,7 @@ static gs_status open_training(training *t) {
     return gs_run_do(&t->run, begin);
 }
 
-/* path: the file or folder to continue from; NULL: begin. */
+/* path: the file or folder from which to continue; NULL: begin a run. */
 static gs_status make_training(const gs_settings *s, const char *path, training **out) {
     training *t;
     *out = NULL;
@@ -209,7 +209,7 @@ static gs_metrics metrics_of(const gs_trainer *t) {
 static gs_status step(gs_run_worker *me) {
     gs_event *e = &me->event;
     gs_worker *w = &me->worker;
-    if (e->done == e->of) { /* the epoch is over */
+    if (e->done == e->of) { /* the epoch has ended */
         e->epoch++;
         GS_TRY(gs_epoch_begin(w, e));
     }
@@ -265,7 +265,7 @@ static gs_status refuse_divided(const gs_trainer *t, const char *what) {
                    what);
 }
 
-/* In the blocks of an evaluation, divided among the workers. */
+/* Predict in the blocks of an evaluation, divided among the workers. */
 static gs_status predict(gs_run_worker *me) {
     gs_worker *w = &me->worker;
     const training *t = training_of(me);
@@ -325,7 +325,7 @@ size_t gs_trainer_weights(const gs_trainer *t) {
     return gs_model_whole(first_worker(t)->model)->saved;
 }
 
-/* Worker 0's weights are used; the others take part if each holds a part of them. */
+/* Worker 0's weights are used; the others take part only if each holds a part of them. */
 static gs_status read_weights(gs_run_worker *me) {
     if (me->comm->rank != 0 && !is_divided(&me->worker)) return GS_OK;
     return gs_read_weights(&me->worker, &me->result);

@@ -1,10 +1,10 @@
 /* --verify N: after every N steps all workers compare their weights, and stop at the first difference.
  *
- * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, stays
+ * Data parallelism relies on equal copies of the model. A damaged copy, or a worker that updates differently, remains
  * invisible in the loss curve for a long time. Each worker therefore computes a checksum of each tensor (CRC-32, from
- * zlib) and gathers those of all: 4 bytes per tensor and worker. Replicas of a pipeline compare stage by stage,
- * including (not with --zero 3) the last stage's copy of a table that `tied` shares; a single pipeline has nothing to
- * compare. Stages divided by --tensor compare part by part, and repeated tensors over all parts.
+ * zlib) and gathers those of all workers: 4 bytes per tensor and worker. A pipeline's replicas compare stage by stage,
+ * including (except with --zero 3) the last stage's copy of a table that `tied` shares; a single pipeline has nothing
+ * to compare. Stages divided by --tensor compare shard by shard, and repeated tensors over all shards.
  */
 #include "comm/device.h"
 #include "train/hooks.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* The first rank with the most frequent number, so that a single rank that differs is named, even rank 0. Rank r's
- * number is all[r * stride]. */
+/* The first rank with the most frequent checksum, so that a single rank that differs is identified, even rank 0. Rank
+ * r's checksum is all[r * stride]. */
 static int most_common(const uint32_t *all, size_t stride, int size) {
     int best = 0, best_count = 0;
     for (int r = 0; r < size; r++) {
@@ -30,19 +30,19 @@ static int most_common(const uint32_t *all, size_t stride, int size) {
     return best;
 }
 
-/* `size` workers with equal weights, `apart` ranks from one to the next. */
+/* A set of `size` workers that should have equal weights. apart: the distance between their ranks. */
 typedef struct alike {
     int size, apart;
 } alike;
 
-/* All workers, or the replicas of a stage: of a part of its tensors, or of those that every part holds (repeated). */
+/* All workers; or a stage's replicas of one shard, or for repeated tensors its replicas of all shards. */
 static alike copies(const gs_worker *w, bool repeated) {
     const int parts = w->groups.layout.tp, replicas = w->groups.layout.dp;
     if (!gs_has_stages(w)) return (alike){w->comm->size, 1};
     return repeated ? (alike){replicas * parts, 1} : (alike){replicas, parts};
 }
 
-/* The first rank that differs from the others of its set; -1: none. */
+/* The first rank that differs from the others in its set; -1: none. */
 static int first_different(const gs_worker *w, alike set, const uint32_t *all, size_t stride, int *from) {
     const size_t apart = stride * (size_t)set.apart;
     for (int rank = 0; rank < w->comm->size; rank++) {
@@ -55,12 +55,12 @@ static int first_different(const gs_worker *w, alike set, const uint32_t *all, s
     return -1;
 }
 
-/* Does the worker hold only its own stage? Otherwise it holds or gathers the whole model. */
+/* True if the worker holds only its own stage. Otherwise it holds or gathers the whole model. */
 static bool is_own_stage(const gs_worker *w) {
     return gs_has_stages(w) && !w->partition.weights_cut;
 }
 
-/* 0 for a tensor that this worker does not hold. */
+/* Returns 0 for a tensor that this worker does not hold. */
 static uint32_t checksum_of(const gs_worker *w, const float *weights, const gs_param *param) {
     size_t at = param->at;
     if (is_own_stage(w) && !gs_partition_find(&w->partition, param, &at)) return 0;
@@ -82,7 +82,7 @@ static void free_room(gs_worker *w) {
     free(w->checksums);
 }
 
-/* Fails with the name of the first tensor that differs. */
+/* Fail with the name of the first tensor that differs. */
 static gs_status compare(gs_worker *w, const float *weights) {
     const gs_model *m = model_of(w);
     const size_t count = (size_t)m->saved_count;
@@ -93,7 +93,7 @@ static gs_status compare(gs_worker *w, const float *weights) {
         int from;
         const int rank = first_different(w, copies(w, m->param[p]->cut == GS_UNCUT), all + p, count, &from);
         if (rank < 0) continue;
-        /* Wait until all know: a worker that has already ended would be reported as the failure. */
+        /* Wait until all know. Otherwise a worker that has already ended would be reported as the failure. */
         GS_TRY(gs_comm_barrier(w->comm));
         return gs_fail(GS_E_DIFFER, "step %" PRIu64 ": worker %d's %s differs from worker %d's", w->step,
                        rank, m->param[p]->name, from);
@@ -101,7 +101,7 @@ static gs_status compare(gs_worker *w, const float *weights) {
     return GS_OK;
 }
 
-/* Each worker gathers all parts first. */
+/* First each worker gathers all parts. */
 static gs_status compare_copies(gs_worker *w) {
     const size_t saved = gs_model_whole(w->model)->saved;
     float *weights;
@@ -112,7 +112,7 @@ static gs_status compare_copies(gs_worker *w) {
     return status;
 }
 
-/* The tensors that this worker holds of its stage. */
+/* Compare the tensors of its stage that this worker holds. */
 static gs_status compare_stages(gs_worker *w) {
     void *weights;
     GS_TRY(

@@ -35,7 +35,7 @@ gs_status gs_host_alloc(gs_worker *w, gs_memory_kind kind, size_t bytes, void *m
     return gs_fail(GS_E_MEMORY, "no memory for %zu bytes of %s", bytes, gs_memory_word(kind));
 }
 
-/* ---- beside a worker: its loader, and threads for its jobs ---- */
+/* ---- a worker's loader, and threads for its jobs ---- */
 
 static gs_status next_loaded(gs_worker *w, const gs_loaded **next) {
     return gs_loader_next(w->loader, next);
@@ -76,7 +76,7 @@ static gs_status make_buffers(gs_worker *w, const gs_dataset *data) {
     return gs_host_alloc(w, GS_MEMORY_DATA, target_bytes, &w->input.host_targets);
 }
 
-/* Its part of each batch, shared with the other stages of its pipeline; with --exact, its virtual shards in order. */
+/* The worker's part of each batch, shared with the other stages of its pipeline; with --exact its shards in order. */
 static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     const gs_settings *s = w->settings;
     const int parts = gs_batch_shards(s, w->comm->size), mine = parts / w->groups.layout.dp;
@@ -94,11 +94,11 @@ static gs_schedule schedule_of(const gs_worker *w, size_t most) {
     return schedule;
 }
 
-/* What only training needs. */
+/* Create what only training needs. */
 static gs_status create_for_training(gs_worker *w) {
     const gs_settings *s = w->settings;
     w->rates = gs_rates_of(s, w->batch, w->train_set->count);
-    w->sync_most = w->model->saved + GS_STATS; /* a strategy that sums less lowers it */
+    w->sync_most = w->model->saved + GS_STATS; /* a strategy that sums less lowers this */
     const gs_hyperparameters n = gs_settings_numbers(s);
     GS_TRY(gs_partition_plan(w, w->comm->rank, &w->partition));
     const size_t held = w->partition.own + w->partition.rest;
@@ -123,7 +123,7 @@ static gs_status create_model(gs_worker *w, gs_shape in) {
     config.unset = w->device->dry;
     config.tensor = gs_tensor_group_here(w);
     if (!w->train_set || !gs_has_stages(w))
-        config.max_batch = w->input.most; /* else only its stages compute */
+        config.max_batch = w->input.most; /* otherwise only its stages compute */
     return gs_model_create(w->device, &config, &w->model);
 }
 
@@ -150,7 +150,7 @@ static gs_status create(gs_worker *w, const char *device, int threads) {
     w->device->offload_folder = s->offload_dir;
     GS_TRY(create_model(w, data->shape));
     w->model->label_smoothing = s->label_smoothing;
-    w->model->knows_labels = true; /* gs_check_set */
+    w->model->knows_labels = true; /* checked by gs_check_set */
     GS_TRY(make_buffers(w, data));
     GS_TRY(load_weights(w));
     return w->train_set ? create_for_training(w) : GS_OK;
@@ -176,7 +176,7 @@ gs_status gs_worker_create(gs_worker *w, const gs_settings *settings, const char
 }
 
 void gs_worker_free(gs_worker *w) {
-    if (w->reducer) w->reducer->free(w); /* first: its threads may use the rest */
+    if (w->reducer) w->reducer->free(w); /* first, because its threads may use the rest */
     if (w->strategy && w->strategy->free) w->strategy->free(w);
     gs_tensor_free(w);
     gs_virtual_shards_free(w->virtual_shards);
@@ -194,7 +194,7 @@ void gs_worker_free(gs_worker *w) {
     free(w->input.host_inputs);
     free(w->input.host_targets);
     free(w->devices);
-    /* after the model: layers point to their observers */
+    /* after the model, since layers point to their observers */
     for (const gs_hook *const *hook = gs_hooks; *hook; hook++)
         if ((*hook)->free) (*hook)->free(w);
     gs_ordered_sums_free(&w->ordered_sums);
@@ -203,7 +203,7 @@ void gs_worker_free(gs_worker *w) {
     *w = (gs_worker){0};
 }
 
-/* (byte / 255 - mean) / std, as one multiply and add */
+/* (byte / 255 - mean) / std, as one multiplication and one addition */
 static gs_byte_scale scale_of(const gs_model *m) {
     const gs_scaling *s = &m->scaling;
     gs_byte_scale out = {.channels = s->mean.count > s->std.count ? s->mean.count : s->std.count,
@@ -247,7 +247,7 @@ gs_pass gs_worker_pass(gs_worker *w, const gs_micro_batch *p, bool fresh) {
                     .loss_scale = w->optimizer->loss_scale.scale,
                     .final = p->last ? w->final : NULL,
                     .final_context = w->final_context};
-    gs_batch_norm_begin(w, &pass); /* no-op without batch_norm */
+    gs_batch_norm_begin(w, &pass); /* does nothing without batch_norm */
     return pass;
 }
 
@@ -263,7 +263,7 @@ gs_status gs_worker_next(gs_worker *w, gs_pass *pass) {
 }
 
 gs_status gs_prepare_steps(gs_worker *w) {
-    gs_comm *replicas = w->groups.comm[GS_DP]; /* of plain data parallelism: all workers */
+    gs_comm *replicas = w->groups.comm[GS_DP]; /* in plain data parallelism: all workers */
     w->groups.met = true;
     GS_TRY(gs_partition_divide(w));
     if (w->reducer) GS_TRY(w->reducer->create(w));
@@ -279,7 +279,7 @@ gs_status gs_prepare_steps(gs_worker *w) {
 }
 
 /* Forward and backward over as many samples as this worker computes at once; the gradients are discarded. The smaller
- * last batch is skipped: it needs no other kernels on OpenCL's CPU devices, and elsewhere programs are built whole. */
+ * last batch is skipped: on OpenCL CPU devices it needs no other kernels, and elsewhere programs are built whole. */
 gs_status gs_warm_up(gs_worker *w) {
     gs_pass pass = {.n = w->schedule.most, .training = true, .loss_scale = w->optimizer->loss_scale.scale};
     gs_mem logits;

@@ -11,19 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a worker sends the others. */
+/* What a worker sends to the others. */
 typedef struct part {
     gs_worker_report report;
     double samples, seconds;
     gs_busy busy;
 } part;
 
-/* Workers begin and end an epoch together: with one time for all, rank 0's, their speeds add up to that of the run. */
+/* Workers begin and end an epoch together. With a single time for all, rank 0's, their speeds add up to the run's. */
 gs_status gs_report_workers(gs_worker *w, const gs_measured *since, double seconds, gs_busy *busy,
                             gs_worker_report **out) {
     part mine;
     double sum = 0;
-    memset(&mine, 0, sizeof mine); /* padding too: the whole struct travels */
+    memset(&mine, 0, sizeof mine); /* including padding, since the whole struct is sent */
     mine.samples = w->measured.samples - since->samples;
     mine.seconds = seconds;
     mine.busy = *busy;
@@ -111,14 +111,14 @@ void gs_result_free(gs_result *r) {
     gs_class_names_free(&r->names);
 }
 
-/* ---- what --recompute costs ---- */
+/* ---- the cost of --recompute ---- */
 
 static gs_status add_flops(gs_layer *l, void *sum) {
     *(double *)sum += l->other_stage ? 0 : l->flops;
     return GS_OK;
 }
 
-/* In a stage, backward is assumed to take as many times the operations of forward as in the whole model. */
+/* A stage's ratio of backward to forward operations is assumed to be that of the whole model. */
 gs_recomputed gs_worker_recomputes(const gs_worker *w) {
     gs_recomputed r = {0};
     const double ratio = w->model->flops_backward / w->model->flops_forward;

@@ -1,4 +1,4 @@
-/* A worker's record: adds up what layers, optimiser and loader show during a step, and writes it when the step ends. */
+/* A worker's record: adds up what layers, optimiser and loader show during a step, and writes it after the step. */
 #include "train/digest/digest.h"
 
 #include <errno.h>
@@ -17,41 +17,41 @@
 
 /* ---- data ----
  *
- * In a tensor group (parallel/tensor.h) each member records its part of divided arrays, at the part's positions in the
- * whole array, and the first member records the arrays that all of them repeat. The records of a group therefore add up
- * to those of a single worker. */
+ * In a tensor group (parallel/tensor.h) each member records its shard of divided arrays, at the shard's positions in
+ * the whole array; only the first member records arrays that all of them hold. The records of a group thus add up to
+ * those of a single worker. */
 
 /* A sample's array at the input or output of a layer. */
 typedef struct vector {
-    size_t each, whole;  /* its count of numbers here, and in the whole */
-    gs_tensor_rows rows; /* the positions of this part in the whole */
+    size_t each, whole;  /* number of elements in this shard, and in the whole array */
+    gs_tensor_rows rows; /* the shard's positions in the whole array */
     bool elsewhere;      /* another member of the group records it */
 } vector;
 
 typedef struct layer_record {
     vector y, dx;
-    int masks; /* passes of this step that drew a mask */
+    int masks; /* number of passes in this step that drew a mask */
 } layer_record;
 
 typedef struct param_record {
     int layer;
     gs_mem place;     /* in the layers that are watched */
     gs_sketch before; /* dw at the end of the last pass */
-    int passes;       /* of this step that added to dw */
+    int passes;       /* number of passes in this step that added to dw */
 } param_record;
 
 struct gs_digest {
     gs_worker *worker;
     FILE *file;
     char path[4096];
-    char stopped[GS_DIGEST_WHY]; /* why writing stopped and the file was closed; else "" */
-    int numbers;                 /* layers or parameters: the larger count */
-    gs_sketch *table;            /* (kinds, numbers, parts) of this step */
+    char stopped[GS_DIGEST_WHY]; /* why writing stopped and the file was closed; otherwise "" */
+    int numbers;                 /* the number of layers or of parameters, whichever is larger */
+    gs_sketch *table;            /* (kinds, numbers, parts) of the current step */
     layer_record *layer;
     param_record *param;
-    float *room; /* a copy of an array of the device */
+    float *room; /* buffer for a copy of a device array */
     size_t room_count;
-    size_t own; /* loaded samples of this step */
+    size_t own; /* number of samples loaded in this step */
     double scale;
     gs_update_watcher updates;
     gs_layer_watcher layers;
@@ -80,7 +80,7 @@ static int blocks_of(const gs_layer *l, bool input) {
     return has ? l->shard->blocks : 1;
 }
 
-/* The input or output of a layer of m, or of a stage or a replica of m. */
+/* The input or output of a layer in m, or in a stage or a replica of m. */
 static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     const gs_shape here = input ? l->in : l->out;
     const size_t each = gs_shape_size(here);
@@ -105,7 +105,7 @@ static vector vector_of(const gs_model *m, const gs_layer *l, bool input) {
     return v;
 }
 
-/* Elements from .. from + count - 1 of a part, whose whole array begins at position `at`. */
+/* Add elements from .. from + count - 1 of a shard whose whole array begins at position `at`. */
 static void add_rows(gs_sketch *to, const gs_tensor_rows *r, const float *x, size_t from, size_t count,
                      uint64_t at) {
     for (size_t done = 0; done < count;) {
@@ -120,7 +120,7 @@ static void add_vector(gs_sketch *to, const vector *v, const float *x, uint64_t 
     if (!v->elsewhere) add_rows(to, &v->rows, x, 0, v->each, sample * v->whole);
 }
 
-/* Numbers from .. from + count - 1 of parameter p of m. False: another member of the group records them. */
+/* Add elements from .. from + count - 1 of parameter p of m. False: another member of the group records them. */
 static bool add_numbers(gs_sketch *to, const gs_model *m, int p, const float *x, size_t from, size_t count) {
     const gs_param *part = m->param[p];
     const gs_model *whole = gs_model_whole(m);
@@ -138,7 +138,7 @@ const char *const gs_digest_names[] = {
 #undef GS_NAME
 };
 
-/* Makes what was written survive the death of the process. */
+/* Make sure that what was written survives the death of the process. */
 static gs_status flush(gs_digest *d) {
     struct stat s;
     if (fflush(d->file) != 0 || ferror(d->file))
@@ -168,7 +168,7 @@ static gs_status write_layer(gs_layer *l, void *context) {
     return GS_OK;
 }
 
-/* The settings that decide what is computed, or how it is divided. */
+/* The settings that determine what is computed, or how it is divided. */
 static void write_options(const gs_digest *d) {
     const gs_settings s = gs_settings_in_use(d->worker);
     char room[GS_OPTION_TEXT_MOST];
@@ -180,7 +180,7 @@ static void write_options(const gs_digest *d) {
     }
 }
 
-/* Everything up to "start". */
+/* Write everything up to "start". */
 static gs_status write_start(gs_digest *d) {
     const gs_worker *w = d->worker;
     const gs_model *m = w->model, *whole = gs_model_whole(m);
@@ -196,8 +196,8 @@ static gs_status write_start(gs_digest *d) {
     return flush(d);
 }
 
-/* Writes the step. If it cannot be written, because the disk is full or the file was removed, this rank's record stops,
- * the observer is told, and training continues: its result is worth more. */
+/* Write the step. If this fails, because the disk is full or the file was removed, this rank stops recording and tells
+ * the observer, but training continues: its result is worth more than the record. */
 static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     const gs_observer *observer = d->worker->observer;
     size_t rows = 0;
@@ -212,7 +212,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
         for (int k = 0; k < GS_ALONG; k++) fprintf(d->file, " %.10g", x->along[k]);
         fprintf(d->file, " %" PRIx64 "\n", x->bits);
     }
-    if (!d->file) return; /* it has stopped */
+    if (!d->file) return; /* recording has stopped */
     fprintf(d->file, "score %" PRIu64 " %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g %.10g\n", step,
             s->loss, s->correct, s->samples, s->lr, s->scale, s->norm, s->updates, s->loss_scale, s->skipped,
             s->held);
@@ -225,7 +225,7 @@ static void write_step(gs_digest *d, uint64_t step, const gs_digest_score *s) {
     if (observer->note) observer->note(observer->context, d->stopped);
 }
 
-/* Copies `count` numbers from the device to d->room. Numbers of 16 bits are read behind the floats that they become. */
+/* Copy `count` elements from the device to d->room. 16-bit elements are first read into memory behind the floats. */
 static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
     gs_device *device = d->worker->device;
     const size_t halves = x.half ? (count + 1) / 2 : 0, all = count + halves;
@@ -244,7 +244,7 @@ static gs_status fetch(gs_digest *d, gs_mem x, size_t count) {
 
 /* ---- arrays of samples ---- */
 
-/* Adds all samples of the pass, at their positions in the global batch. */
+/* Add all samples of the pass, at their positions in the global batch. */
 static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs_mem x, const vector *v,
                                const gs_pass *pass) {
     if (v->elsewhere) return GS_OK;
@@ -256,7 +256,7 @@ static gs_status add_on_device(gs_digest *d, gs_digest_kind kind, int number, gs
     return GS_OK;
 }
 
-/* Images are bytes, unless the set is numbers; labels are int32, and targets are numbers. */
+/* Images are bytes, unless the data set contains floats; labels are int32, and other targets are floats. */
 typedef enum loaded { BYTES, FLOATS, LABELS } loaded;
 
 static float value(const void *x, size_t at, loaded type) {
@@ -294,7 +294,7 @@ static gs_status add_samples(gs_worker *w, const gs_loaded *l) {
 
 /* ---- layers ---- */
 
-/* A parameter's number in the model. */
+/* A parameter's index in the model. */
 static int param_of(const gs_digest *d, const gs_param *p) {
     const gs_model *m = d->worker->model;
     int i = 0;
@@ -317,7 +317,7 @@ static gs_status add_weights(gs_digest *d, const gs_layer *l) {
     return l->borrowed ? add_param(d, GS_DIGEST_weight, l->borrowed, l->borrowed->w, 1) : GS_OK;
 }
 
-/* Adds what this pass has added to dw: all of it if the pass began with 0 (fresh), or if each pass sums apart. */
+/* Add this pass's contribution to dw: all of dw if the pass began from 0 (fresh) or if each pass has its own sum. */
 static gs_status add_dw(gs_digest *d, const gs_param *p, bool fresh, bool apart) {
     const int number = param_of(d, p);
     gs_sketch now = {0};
@@ -337,19 +337,19 @@ static gs_status add_gradients(gs_digest *d, const gs_layer *l, const gs_pass *p
     const bool apart = w->partition.gradients_cut && !(l->lent && gs_has_stages(w));
     for (int i = 0; i < l->params; i++)
         if (!l->param[i].state && l->param[i].dw.base) GS_TRY(add_dw(d, &l->param[i], pass->fresh, apart));
-    /* A table of another pipeline stage. With --exact that stage receives its gradient before it adds its own. */
+    /* A table from another pipeline stage. With --exact that stage receives this gradient before it adds its own. */
     const bool of_other = l->borrowed && l->root->child[0]->other_stage && !w->settings->exact;
     return of_other ? add_dw(d, l->borrowed, false, false) : GS_OK;
 }
 
-/* Of the y in d->room, which add_on_device has fetched. An output of 0 counts as masked, though its input may have been 0. */
+/* Record the mask of the y in d->room. An output of 0 counts as masked, although its input may have been 0. */
 static void add_mask(gs_digest *d, int layer, size_t samples, const vector *v) {
     gs_sketch *to = cell(d, GS_DIGEST_mask, layer, d->layer[layer].masks++);
     for (size_t i = 0; i < samples * v->each; i++) d->room[i] = d->room[i] > 0 || d->room[i] < 0 ? 1 : 0;
     for (size_t i = 0; i < samples; i++) add_vector(to, v, d->room + i * v->each, i);
 }
 
-/* With --recompute forward may run twice. */
+/* With --recompute, forward may run twice. */
 static bool is_recorded(gs_direction direction, const gs_pass *pass) {
     return pass->training && pass->n > 0 && !(direction == GS_FORWARD && pass->recomputing);
 }
@@ -384,7 +384,7 @@ static gs_status after_layer(void *context, const gs_layer *l, gs_direction dire
 
 /* ---- the update ---- */
 
-/* Adds numbers first .. first + count - 1 of an array laid out like the flat one; x holds the first of them. */
+/* Add elements first .. first + count - 1 of an array laid out like the flat one; they begin at x. */
 static gs_status add_range(gs_digest *d, gs_digest_kind kind, gs_mem x, size_t first, size_t count,
                            int part) {
     const gs_model *m = d->worker->model;
@@ -441,7 +441,7 @@ static bool has_layer(gs_digest *d, int layer) {
     return false;
 }
 
-/* A pipeline stage records only the state of its own layers, from where they hold it. */
+/* A pipeline stage records the state of its own layers only, from the memory in which it holds them. */
 static gs_status add_state(gs_digest *d) {
     const gs_model *m = d->worker->model;
     const bool split = gs_has_stages(d->worker);
@@ -480,7 +480,7 @@ static gs_status after_step(gs_worker *w, gs_event *e) {
     return GS_OK;
 }
 
-/* Reports records of other ranks that stopped to rank 0's observer, too. */
+/* Also report to rank 0's observer which other ranks stopped recording. */
 static gs_status end(gs_worker *w, gs_event *e) {
     const gs_digest *d = w->digest;
     const gs_observer *observer = w->observer;
@@ -491,7 +491,7 @@ static gs_status end(gs_worker *w, gs_event *e) {
     const gs_status status = gs_comm_all_gather(w->comm, d->stopped, all, GS_DIGEST_WHY, GS_U8);
     for (size_t r = 0; status == GS_OK && r < ranks; r++) {
         char *why = all + r * GS_DIGEST_WHY;
-        why[GS_DIGEST_WHY - 1] = '\0'; /* do not trust the other side */
+        why[GS_DIGEST_WHY - 1] = '\0'; /* other ranks are not trusted */
         if (*why && r != (size_t)w->comm->rank && observer->note) observer->note(observer->context, why);
         e->result->digest_lost |= *why != '\0';
     }
@@ -499,7 +499,7 @@ static gs_status end(gs_worker *w, gs_event *e) {
     return status;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creation and release ---- */
 
 static gs_status place_layer(gs_layer *l, void *context) {
     gs_digest *d = context;

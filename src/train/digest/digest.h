@@ -1,22 +1,21 @@
 /* --digest DIR: records what every step computes, as a few numbers (sketch.h) for each quantity, layer and rank.
- * `gradsum explain` compares two records (explain/explain.h). Without --digest none of this runs.
+ * `gradsum explain` compares two such records (explain/explain.h). Without --digest none of this runs.
  *
- * Each rank writes its own file, DIR/rank-0.digest and so on, line by line, during the run. Ranks send nothing to each
- * other, and a crash leaves all earlier steps. The files are text:
+ * Each rank writes its own file, DIR/rank-0.digest and so on, line by line during the run. Ranks send each other
+ * nothing, and after a crash all earlier steps are on disk. The files are text:
  *
- *     gradsum digest 4 rank 0 of 2                     the format's version: GS_DIGEST_VERSION
+ *     gradsum digest 4 rank 0 of 2                     format version: GS_DIGEST_VERSION
  *     option batch 64                                  settings, as on the command line
- *     set 6000                                         samples of the training set
+ *     set 6000                                         number of samples in the training set
  *     layer 3 linear 0.body.1                          number, operator, name
  *     param 2 1568 10 0 3 0.body.1.bias                number, offset in the flat array, count, state?, layer, name
- *     start                                            the steps begin here
- *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25 9f3a      quantity, step, number, part, then n, sum, squares, along[4]
+ *     start                                            steps begin here
+ *     y 1 3 0 320 12.5 80.25 3.1 -4 0.5 2.25 9f3a      quantity, step, number, part; then n, sum, squares, along[4]
  *                                                      and bits (hexadecimal)
  *     score 1 80.5 12 64 0.05 0.0156 0 1 0 0 32        step, then the members of gs_digest_score
- *     end 1 57                                         step 1 is whole: 57 rows before its score
+ *     end 1 57                                         step 1 is complete: 57 rows before its score
  *
- * The meaning of `number` and `part` depends on the quantity (gs_digest_kind). The record of a resumed run begins after
- * step 1. */
+ * What `number` and `part` mean depends on the kind (gs_digest_kind). A resumed run's record begins after step 1. */
 #pragma once
 
 #include "core/error.h"
@@ -25,21 +24,21 @@
 struct gs_worker;
 struct gs_loaded;
 
-/* In the order in which a step computes them. Positions in arrays of samples are those in the global batch; in arrays
- * of parameters, those in the model's flat array. */
+/* The quantities, in the order in which a step computes them. Positions in arrays of samples refer to the global batch,
+ * positions in arrays of parameters to the model's flat array. */
 #define GS_DIGEST_KINDS(X)                                                                                   \
     X(samples, "samples")           /* from the loader; number 0; part: eighth of the batch */               \
     X(answers, "targets")           /* labels or other targets; number and part as above */                  \
     X(own, "own samples")           /* samples again, by position in the rank's own part; number 0 */        \
-    X(weight, "weights in forward") /* that the first forward reads; number: parameter; part 1: borrowed */  \
+    X(weight, "weights in forward") /* read by the first forward; number: parameter; part 1: borrowed */     \
     X(x, "input")                   /* of the first layer; number 0; part: eighth of the batch */            \
     X(y, "y")                       /* number: layer, without views; part as above */                        \
     X(mask, "mask")                 /* dropout: where y is not 0, by own positions; part: pass */            \
     X(dy, "dy of the loss")         /* number 0; part: eighth of the batch */                                \
-    X(dw, "dw before the sum")      /* added by a pass; number: parameter; part: pass */                     \
+    X(dw, "dw before the sum")      /* what a pass adds; number: parameter; part: pass */                    \
     X(dx, "dx")                     /* number: layer; part: eighth of the batch */                           \
-    X(sum, "summed dw")        /* number: parameter; part 1: all ranks hold it, though they divide others */ \
-    X(vector0, "first vector") /* the optimiser's, after the update; number and part as in sum */            \
+    X(sum, "summed dw")             /* number: parameter; part 1: held by all ranks, not divided */          \
+    X(vector0, "first vector")      /* the optimiser's, after the update; number and part as in sum */       \
     X(vector1, "second vector")                                                                              \
     X(updated, "updated weights")                                                                            \
     X(state, "state") /* after the step; number: parameter */
@@ -54,22 +53,22 @@ typedef enum gs_digest_kind {
 extern const char *const gs_digest_names[GS_DIGEST_KINDS_COUNT]; /* in the file */
 
 enum {
-    GS_DIGEST_VERSION = 4, /* version 3 ended a step with a CRC-32 instead of the number of its rows */
-    GS_DIGEST_EIGHTHS = 8, /* of the global batch, by the positions of samples */
-    GS_DIGEST_PARTS = 16,  /* the most parts of a number; the last one holds all later passes */
-    GS_DIGEST_WHY = 1024,  /* the most bytes of a note */
+    GS_DIGEST_VERSION = 4, /* in version 3 a step ended with a CRC-32 instead of its number of rows */
+    GS_DIGEST_EIGHTHS = 8, /* parts of the global batch, by the positions of samples */
+    GS_DIGEST_PARTS = 16,  /* maximum number of parts; the last part holds all later passes */
+    GS_DIGEST_WHY = 1024,  /* maximum size of a note, in bytes */
 };
 
-/* The single numbers of a step; NaN: unknown. */
+/* The scalars of a step; NaN: unknown. */
 typedef struct gs_digest_score {
     double loss, correct, samples; /* sums over the global batch */
     double lr;
-    double scale;      /* factor of the summed gradient: 1 / samples, or less if it was clipped */
-    double norm;       /* with --clip: before clipping */
-    double updates;    /* until now */
-    double loss_scale; /* of f16, else 0 */
-    double skipped;    /* 1: the update was left out */
-    double held;       /* samples that this rank computed */
+    double scale;      /* factor applied to the summed gradient: 1 / samples, or less if clipped */
+    double norm;       /* with --clip: the norm before clipping */
+    double updates;    /* number of updates so far */
+    double loss_scale; /* for f16; otherwise 0 */
+    double skipped;    /* 1: the update was skipped */
+    double held;       /* number of samples that this rank computed */
 } gs_digest_score;
 
 typedef struct gs_digest gs_digest;

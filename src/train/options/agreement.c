@@ -8,19 +8,19 @@
 #include <string.h>
 #include <zlib.h>
 
-/* A text of any length: its beginning, for messages, and the checksum of all of it. Another program may have sent
- * anything, an unterminated beginning too. */
+/* A text of any length, represented by its beginning, for messages, and by its checksum. Another program may have sent
+ * anything, including an unterminated beginning. */
 typedef struct gs_shown {
     char begins[64];
     uint32_t checksum;
 } gs_shown;
 
 /* Workers started with different options would sum gradients of different models, and their weights would silently
- * drift apart. Therefore every rank shows its settings before the first step. */
+ * drift apart. Therefore every rank sends its settings before the first step. */
 typedef struct gs_agreement {
     uint64_t params, samples, context, step; /* step: where the run begins */
     uint32_t data, weights, state;
-    gs_shown model, option[GS_RUN_OPTIONS]; /* as in gs_run_table */
+    gs_shown model, option[GS_RUN_OPTIONS]; /* in the order of gs_run_table */
 } gs_agreement;
 
 static uint32_t checksum(const void *data, size_t bytes) {
@@ -37,7 +37,7 @@ static bool differ(const gs_shown *a, const gs_shown *b) {
     return a->checksum != b->checksum || strncmp(a->begins, b->begins, sizeof a->begins) != 0;
 }
 
-/* Of the whole model, even where this worker holds only a part. */
+/* The checksum of the whole model's weights, even if this worker holds only a part. */
 static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     *sum = w->model->written;
     if (w->model->undivided) return GS_OK;
@@ -47,7 +47,7 @@ static gs_status checksum_of_weights(gs_worker *w, uint32_t *sum) {
     return gs_model_unmap_weights(w->model, host);
 }
 
-/* Messages say that a rank runs with or without such an option. */
+/* Options that a rank runs with or without; messages say which. */
 static bool is_switch(const gs_run_option *o) {
     return o->kind == GS_OPTION_FLAG || o->kind == GS_OPTION_KEEP || o->agreement == GS_ALL_OR_NONE;
 }
@@ -64,7 +64,7 @@ static gs_shown show_option(const gs_run_option *o, const gs_settings *s) {
 static gs_status agreement_of(gs_worker *w, gs_agreement *a) {
     const gs_settings s = gs_settings_in_use(w);
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
-    memset(a, 0, sizeof *a); /* padding too: the whole struct travels */
+    memset(a, 0, sizeof *a); /* including padding, since the whole struct is sent */
     a->params = gs_model_whole(w->model)->params;
     a->context = data->text ? (uint64_t)data->text->context : 0;
     a->samples = data->count;
@@ -94,7 +94,7 @@ static gs_status fail_in_option(int rank, const gs_run_option *o, const char *th
     return DIFFER(rank, name, TEXTS, theirs, first);
 }
 
-/* Model and data come first: if one of them differs, so do some options. */
+/* Compare model and data first: if one of them differs, some options differ too. */
 static gs_status compare(int rank, const gs_agreement *a, const gs_agreement *first) {
     if (differ(&a->model, &first->model))
         return DIFFER(rank, "--model", TEXTS, a->model.begins, first->model.begins);

@@ -20,14 +20,14 @@
 
 #define AT(field) offsetof(gs_settings, field)
 #define WORD(name) " " #name
-#define GS_BETA_MOST 0.999999 /* a mean with 1 never changes */
-#define GS_CLIP_LEAST 1e-6    /* clipping adds this to the norm: a smaller limit would change the gradient */
-#define GS_SMOOTHING_MOST 0.999999 /* a target with 1 ignores the label */
-#define GS_EPSILON_LEAST 1e-30     /* 0 would divide by 0 where all gradients have been 0 */
+#define GS_BETA_MOST 0.999999 /* a mean with beta 1 never changes */
+#define GS_CLIP_LEAST 1e-6 /* clipping adds this to the norm, so a smaller limit would change the gradient */
+#define GS_SMOOTHING_MOST 0.999999 /* a target with smoothing 1 ignores the label */
+#define GS_EPSILON_LEAST 1e-30     /* 0 would divide by 0 if all gradients so far were 0 */
 
 /* In the order of --help. */
 const gs_run_option gs_run_table[] = {
-    /* ---- of any run ---- */
+    /* ---- for all runs ---- */
     {"model", GS_OPTION_TEXT, AT(model), 0, 0, "NAME|TEXT",
      "a name such as mlp (gradsum model --help); or layers, in quotes: \"flatten, linear 10\" (default: the "
      "model of --load, else mlp)",
@@ -81,7 +81,7 @@ const gs_run_option gs_run_table[] = {
     {"timeout", GS_OPTION_DOUBLE, AT(timeout), 0.1, 86400, "S", "seconds to wait for another worker",
      .usual = GS_TIMEOUT, .agreement = GS_MAY_DIFFER},
 
-    /* ---- of training ---- */
+    /* ---- for training ---- */
     {"sync", GS_OPTION_TEXT, AT(sync), 0, 0, "NAME", "a scheme (step --help), local, async", GS_TRAINING,
      .usual_text = "allreduce", .json = {"sync", "sync"}, .resume = GS_RESUME_FILLED},
     {"wire", GS_OPTION_WIRE, AT(wire), 0, 0, "TYPE", "send gradients as f32, f16 or bf16; sums are f32",
@@ -225,7 +225,7 @@ const gs_run_option gs_run_table[] = {
      "how --save names the weights: own, torchvision (ResNet, VGG), huggingface (GPT-2); --load takes all",
      GS_LEARNING, .agreement = GS_MAY_DIFFER},
 
-    /* ---- of the commands that name one ---- */
+    /* ---- for commands that name them ---- */
     {"keep", GS_OPTION_KEEP, AT(keep), 1, 1000, "WHICH",
      "which weights to --save: last, or best (of the epoch with the highest test accuracy; of a text: the "
      "lowest test loss); a number: how many checkpoints stay (default last,3)",
@@ -295,7 +295,7 @@ const char *gs_run_option_text(const gs_run_option *o, const gs_settings *s, cha
 
 gs_settings gs_settings_in_use(const gs_worker *w) {
     gs_settings s = gs_settings_with_numbers(w->settings, w->batch);
-    s.batch = w->batch; /* of an evaluation 0 */
+    s.batch = w->batch; /* 0 in an evaluation */
     const gs_dataset *data = w->train_set ? w->train_set : w->test_set;
     if (data->text) s.tokens = data->text->vocabulary.kind;
     if (data->text) s.context = data->text->context;
@@ -384,10 +384,10 @@ gs_settings gs_settings_default(void) {
     return s;
 }
 
-/* NULL: a program set a value without a name. */
+/* The name of a value; NULL: a program set a value that has no name. */
 static const char *name_of(gs_option_kind kind, const void *value) {
     int i;
-    const gs_optimizer_ops *const *optimizer = value; /* one of the library's, or the caller's */
+    const gs_optimizer_ops *const *optimizer = value; /* one of the library's optimisers, or the caller's */
     if (kind == GS_OPTION_OPTIM) return *optimizer ? (*optimizer)->name : NULL;
     if (is_bool(kind)) return names[kind].name[*(const bool *)value];
     memcpy(&i, value, sizeof i);
@@ -409,7 +409,7 @@ static const char *name_or_number(gs_option_kind kind, const void *value, char *
 
 /* ---- text ---- */
 
-/* 0 ms is "0:0" for every rank: none is slow. */
+/* 0 ms becomes "0:0" for any rank: no rank is slow. */
 static const char *slow_text(const gs_slow *slow, char *text, size_t size) {
     const bool nobody = slow->rank >= 0 && slow->ms >= 0 && !(slow->ms > 0);
     char ms[40];
@@ -427,7 +427,7 @@ static const char *every_text(const gs_checkpoint_every *e, char *text, size_t s
     return text;
 }
 
-/* Kinds without numbers or names: how to read a value from a text, how to print it, what is wanted. */
+/* Kinds without numbers or names: how to read a value from text, how to print it, and the wanted format. */
 #define OWN_KINDS(X)                                                                                         \
     X(SHAPE, gs_shape_parse(text, value), shape_text(value, text, size),                                     \
       "CHANNELSxHEIGHTxWIDTH, such as 1x28x28, or with xTOKENS after it")                                    \
@@ -500,7 +500,7 @@ static gs_status is_not(const gs_option *o, const char *text, const char *wanted
 
 static gs_status parse_number(const gs_option *o, const char *text, double *out) {
     const bool whole = o->kind != GS_OPTION_FLOAT && o->kind != GS_OPTION_DOUBLE;
-    const int digits = whole ? 19 : 12; /* of the limits in the message */
+    const int digits = whole ? 19 : 12; /* for the limits in the message */
     char *end, wanted[96];
     *out = strtod(text, &end);
     const bool is_number = strspn(text, whole ? "0123456789" : "0123456789.eE+-") == strlen(text);
@@ -547,7 +547,7 @@ static bool read_range(const char *text, gs_step_range *out) {
     return true;
 }
 
-/* One of a few names. */
+/* Read one of a few names. */
 static gs_status parse_name(const gs_option *o, const char *text) {
     const gs_option_names *names = gs_option_names_of(o->kind);
     const char *typed[sizeof names->name / sizeof *names->name + 1] = {NULL};
@@ -560,7 +560,7 @@ static gs_status parse_name(const gs_option *o, const char *text) {
     return gs_no_such(what, gs_printable(text), typed);
 }
 
-/* "best", the number of checkpoints "3", or both with a comma. */
+/* Read "best", a number of checkpoints such as "3", or both separated by a comma. */
 static gs_status parse_keep(const gs_option *o, const char *text) {
     char term[32];
     gs_keep *keep = o->value;
@@ -580,9 +580,9 @@ static gs_status parse_keep(const gs_option *o, const char *text) {
     }
 }
 
-/* "100", "60s", "500ms" */
+/* Read "100", "60s" or "500ms". */
 static bool read_every(const char *text, gs_checkpoint_every *out) {
-    static const double steps_most = 1e15 /* as of --steps */, least = 0.001, most = 1e6;
+    static const double steps_most = 1e15 /* as for --steps */, least = 0.001, most = 1e6;
     const size_t digits = strspn(text, "0123456789");
     const bool counts = digits > 0 && digits <= 16 && !text[digits];
     gs_checkpoint_every e = {.steps = counts ? strtoull(text, NULL, 10) : 0};
@@ -606,7 +606,7 @@ static gs_status parse_own(const gs_option *o, const char *text) {
 }
 
 gs_status gs_option_read(const gs_option *o, const char *text) {
-    double number = 0; /* a batch of all samples */
+    double number = 0; /* stands for a batch of all samples */
     if (o->kind == GS_OPTION_TEXT && !*text)
         return gs_fail(GS_E_USAGE, "%s%s is empty; wanted %s", gs_option_dashes(o), o->name, o->argument);
     if (o->kind == GS_OPTION_TEXT) *(const char **)o->value = text;
@@ -623,7 +623,7 @@ gs_status gs_option_read(const gs_option *o, const char *text) {
 
 /* ---- as fields of JSON objects ---- */
 
-/* A number, or an array with one number per channel; nothing if none is given. */
+/* Add a number, or an array with one number per channel; nothing if there are none. */
 static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
     cJSON *all = x->count > 1 ? cJSON_AddArrayToObject(o, key) : NULL;
     if (x->count == 1) cJSON_AddNumberToObject(o, key, gs_decimal(x->of[0]));
@@ -631,7 +631,7 @@ static void add_by_channel(cJSON *o, const char *key, const gs_by_channel *x) {
         cJSON_AddItemToArray(all, cJSON_CreateNumber(gs_decimal(x->of[c])));
 }
 
-/* Nothing for an unset number or range. */
+/* Adds nothing for an unset number or range. */
 static void add(cJSON *o, const char *key, gs_option_kind kind, const void *value) {
     const double number = gs_option_is_number(kind) ? gs_option_number(kind, value) : (double)NAN;
     const gs_step_range *r = value;
@@ -649,7 +649,7 @@ static void add(cJSON *o, const char *key, gs_option_kind kind, const void *valu
         cJSON_AddStringToObject(o, key, gs_option_text(kind, value, room, sizeof room));
 }
 
-/* For "optimizer.lr" the object "optimizer" in o; *key becomes "lr". For a key without a dot: o. */
+/* For "optimizer.lr", return the object "optimizer" in o and set *key to "lr". For a key without a dot, return o. */
 static cJSON *object_of(cJSON *o, const char **key) {
     char name[32];
     const char *dot = strchr(*key, '.');

@@ -1,7 +1,7 @@
-/* The options of a run, in one table. These files walk it:
+/* The options of a run, in one table. These files use it:
  *
  *     cli/options/options.c, manual.c   --name value, --help, manual pages, completion
- *     options.c                         defaults of gs_settings; the first line of train --json; run.json of a log
+ *     options.c                         defaults of gs_settings; the first line of train --json; a log's run.json
  *     ../settings.c                     checks the values that a program sets
  *     agreement.c                       checks that all ranks were started with the same options
  *
@@ -15,13 +15,13 @@
 typedef enum gs_option_kind {
     GS_OPTION_FLAG,     /* bool */
     GS_OPTION_TEXT,     /* const char * */
-    GS_OPTION_INT,      /* int. From here on: numbers */
+    GS_OPTION_INT,      /* int. From here on: numeric kinds */
     GS_OPTION_COUNT,    /* uint64_t */
     GS_OPTION_BATCH,    /* size_t: a number, or "all" for 0 */
     GS_OPTION_FLOAT,    /* float */
     GS_OPTION_DOUBLE,   /* double */
     GS_OPTION_SHAPE,    /* gs_shape: CxHxW */
-    GS_OPTION_CHANNELS, /* gs_by_channel: a number, or one for each channel with commas */
+    GS_OPTION_CHANNELS, /* gs_by_channel: a number, or one for each channel, separated by commas */
     GS_OPTION_SLOW,     /* gs_slow: RANK:MS */
     GS_OPTION_JITTER,   /* gs_jitter: RANK:TIME@SHARE%, ... */
     GS_OPTION_LINK,     /* gs_link: LATENCY,BANDWIDTH */
@@ -50,7 +50,7 @@ typedef struct gs_option {
     const char *name; /* without "--", or one letter for "-n"; NULL ends a table */
     gs_option_kind kind;
     void *value;
-    double min, max;      /* of numbers, inclusive */
+    double min, max;      /* for numbers, inclusive */
     const char *argument; /* for --help: "N" */
     const char *help;
 } gs_option;
@@ -61,8 +61,8 @@ static inline const char *gs_option_dashes(const gs_option *o) {
 
 /* ---- the table ---- */
 
-/* Which commands take an option, joined by |: all; those that train; those that train and report what was learned; the
- * commands below; only commands that name the option in their own table, which any command may do. */
+/* Which commands accept an option, combined with |: all; those that train; those that train and report what was
+ * learned; the commands below; or only commands that name the option in their own table, which any command may do. */
 enum { GS_ALL_RUNS = 0, GS_TRAINING = 1, GS_LEARNING = 256, GS_IF_NAMED = 128 };
 enum { GS_BY_TRAIN = 2, GS_BY_MEMORY = 4, GS_BY_LAYOUT = 8 };
 enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32 };
@@ -70,15 +70,15 @@ enum { GS_BY_STEP = 16, GS_BY_SIMULATE = 32 };
 /* Whether ranks may be started with different values. */
 typedef enum gs_option_agreement {
     GS_MUST_AGREE,
-    GS_ALL_OR_NONE, /* all ranks set it, each to its own value, or none does */
-    GS_MAY_DIFFER   /* harmless, or its effect is compared instead: the data, the weights */
+    GS_ALL_OR_NONE, /* either all ranks set it, each to its own value, or none does */
+    GS_MAY_DIFFER   /* harmless, or its effect is compared instead: data, weights */
 } gs_option_agreement;
 
 /* How --resume treats an option (../state.h). */
 typedef enum gs_resume {
-    GS_RESUME_FREE,   /* not stored: it changes no result, or the weights' file holds it */
-    GS_RESUME_FILLED, /* the stored value, unless another is given */
-    GS_RESUME_AGREES, /* the stored value; another one is refused */
+    GS_RESUME_FREE,   /* not stored: it changes no result, or the weights' file records it */
+    GS_RESUME_FILLED, /* the stored value, unless a value is given */
+    GS_RESUME_AGREES, /* the stored value; a different one is refused */
 } gs_resume;
 
 typedef enum gs_json_file {
@@ -89,40 +89,40 @@ typedef enum gs_json_file {
 typedef struct gs_run_option {
     const char *name; /* without "--"; NULL ends the table */
     gs_option_kind kind;
-    size_t at;       /* offset of the field of gs_settings */
-    double min, max; /* of numbers, inclusive */
+    size_t at;       /* offset of its field in gs_settings */
+    double min, max; /* for numbers, inclusive */
     const char *argument, *help;
     int users;
-    double usual;           /* the default of a number, a flag or a name */
+    double usual;           /* the default of a number, flag or name */
     const char *usual_text; /* the default of a text */
     gs_option_agreement agreement;
-    const char *off;      /* the default's name in a message that ranks differ: "none"; NULL: its value */
-    const char *json[2];  /* its key by gs_json_file; "optimizer.lr": inside an object; NULL: left out */
+    const char *off;      /* how a message that ranks differ names the default: "none"; NULL: by its value */
+    const char *json[2];  /* its key, by gs_json_file; "optimizer.lr": within an object; NULL: omitted */
     bool null;            /* JSON writes the default as null */
-    const char *log_with; /* in run.json only if this option differs from its default */
+    const char *log_with; /* for run.json: written only if this option differs from its default */
     gs_resume resume;
 } gs_run_option;
 
-enum { GS_RUN_OPTIONS = 81 };                  /* rows of the table, at most */
-enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* bytes of any value's text, GS_OPTION_TEXT excepted */
+enum { GS_RUN_OPTIONS = 81 };                  /* maximum number of rows in the table */
+enum { GS_OPTION_TEXT_MOST = GS_JITTER_TEXT }; /* maximum size of any value's text but GS_OPTION_TEXT's */
 
 extern const gs_run_option gs_run_table[];
 
 /* gs_bug for an unknown name. */
 const gs_run_option *gs_run_option_named(const char *name);
 
-/* A run's option as an option of a command; it sets a field of these settings. */
+/* A run's option as an option of a command; it refers to a field of these settings. */
 gs_option gs_run_option_of(const gs_run_option *, gs_settings *);
 
 bool gs_run_option_is_default(const gs_run_option *, const gs_settings *);
 
-/* Its value in these settings, by gs_option_text. */
+/* Its value in these settings, as gs_option_text writes it. */
 const char *gs_run_option_text(const gs_run_option *, const gs_settings *, char text[GS_OPTION_TEXT_MOST]);
 
-/* The settings with the optimiser's defaults filled in; `batch` replaces a batch of 0, all samples. */
+/* The settings with the optimiser's defaults filled in; `batch` replaces a batch of 0, which means all samples. */
 gs_settings gs_settings_with_numbers(const gs_settings *, size_t batch);
 
-/* The settings of a worker's run with all open values filled in, such as the size of a batch of all samples. */
+/* The settings of a worker's run with all open values filled in, such as the actual size of a batch of all samples. */
 gs_settings gs_settings_in_use(const gs_worker *);
 
 struct cJSON;
@@ -134,22 +134,22 @@ static inline bool gs_option_is_number(gs_option_kind kind) {
     return kind >= GS_OPTION_INT && kind <= GS_OPTION_DOUBLE;
 }
 
-/* The value of a number. A float becomes the decimal that was typed. */
+/* A numeric value. A float becomes the decimal number that was typed. */
 double gs_option_number(gs_option_kind, const void *value);
 void gs_option_set_number(gs_option_kind, void *value, double);
 
-/* A value as the command line takes it; different values give different texts. A flag is "yes" or "no". The result is
- * in `text`, or a constant. */
+/* The text of a value, as the command line accepts it; different values have different texts. A flag is "yes" or "no".
+ * Returns `text`, or a constant. */
 const char *gs_option_text(gs_option_kind, const void *value, char *text, size_t size);
 
-/* Set the value from the command line's text; GS_OPTION_TEXT keeps the pointer. GS_E_USAGE: "--size: '0' is not a whole
+/* Set the value from command-line text; GS_OPTION_TEXT keeps the pointer. GS_E_USAGE: "--size: '0' is not a whole
  * number from 1 to 1000". */
 gs_status gs_option_read(const gs_option *, const char *text);
 
-/* The names of a kind with a few values. */
+/* The names of a kind that has only a few values. */
 typedef struct gs_option_names {
-    const char *name[16]; /* by value */
-    int typed;            /* how many the command line takes; only a program sets the others */
+    const char *name[16]; /* indexed by value */
+    int typed;            /* how many of them the command line accepts; only a program can set the others */
 } gs_option_names;
 
 /* NULL: the kind has no names. */

@@ -1,4 +1,4 @@
-/* The reducer of plain data parallelism: each worker receives the whole sum. */
+/* The reducer for plain data parallelism: each worker receives the whole sum. */
 #include "comm/device.h"
 #include "train/strategy.h"
 #include "train/reducers/overlap.h"
@@ -27,7 +27,7 @@ static gs_status add(gs_worker *w, int k) {
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* One array holds it all: gradients, the layers' state, loss, correct predictions, samples, requests to stop. */
+/* One array contains everything: gradients, layers' state, loss, correct predictions, samples, requests to stop. */
 static gs_status sum_whole(gs_worker *w) {
     GS_TRY(gs_tell_wish_to_stop(w));
     GS_TRY(gs_sync_sum(w->sync, w->device, w->model->gradients, w->model->saved + GS_STATS));
@@ -37,7 +37,7 @@ static gs_status sum_whole(gs_worker *w) {
 
 /* ---- in a pipeline ---- */
 
-/* Sum a range of the gradients; with --exact by the levels of the tree above those that one pipeline has added. */
+/* Sum a range of the gradients; with --exact, the levels of the tree above those that one pipeline has added. */
 static gs_status sum_range(gs_worker *w, size_t first, size_t count) {
     gs_comm *c = w->groups.comm[GS_DP];
     const gs_partition *own = &w->partition;
@@ -63,7 +63,7 @@ gs_status gs_sum_states(gs_worker *w) {
 /* ---- in any run ---- */
 
 static gs_status finish(gs_worker *w) {
-    if (w->reducer_state) return gs_overlap_finish(w->reducer_state); /* most of it is done by now */
+    if (w->reducer_state) return gs_overlap_finish(w->reducer_state); /* mostly done by now */
     if (!gs_has_stages(w)) return sum_whole(w);
     for (int i = 0; i < w->partition.count; i++)
         GS_TRY(sum_range(w, w->partition.unit[i].at, w->partition.unit[i].count));

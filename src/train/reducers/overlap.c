@@ -10,15 +10,15 @@
 
 struct gs_overlap {
     gs_worker *worker;
-    float *copy; /* of all gradients, on the host; NULL where the device's memory is the host's */
+    float *copy; /* of all gradients, on the host; NULL if the device uses host memory */
     int buckets;
-    gs_bucket *bucket;  /* the last elements first */
+    gs_bucket *bucket;  /* [buckets]: from the end of the array to its beginning */
     float **host;       /* [buckets]: where the thread finds them */
-    gs_jobs *jobs;      /* the same sums in the same order on every rank */
-    double summing;     /* seconds of the thread in sums, of all steps */
-    int released;       /* buckets of this step that the thread may sum */
-    double handed_over; /* when backward was done and the last bucket released */
-    double waited;      /* seconds that steps waited from then on, of all steps */
+    gs_jobs *jobs;      /* the same sums, in the same order, on every rank */
+    double summing;     /* seconds that the thread spent in sums, over all steps */
+    int released;       /* number of buckets in this step that the thread may sum */
+    double handed_over; /* time at which backward ended and the last bucket was released */
+    double waited;      /* seconds that steps waited after that, over all steps */
 };
 
 /* ---- the thread ---- */
@@ -27,7 +27,7 @@ static gs_status sum(void *overlap, const gs_job *job) {
     gs_overlap *o = overlap;
     const int i = job->unit;
     gs_sync *s = o->worker->sync;
-    s->tail = i == 0 ? gs_model_tail(o->worker->model) : 0; /* state and counts lie at the end of the array */
+    s->tail = i == 0 ? gs_model_tail(o->worker->model) : 0; /* state and counts are at the end of the array */
     const double start = gs_seconds();
     GS_TRY(gs_sync_run(s, o->host[i], o->bucket[i].count));
     const double end = gs_seconds();
@@ -37,9 +37,9 @@ static gs_status sum(void *overlap, const gs_job *job) {
     return GS_OK;
 }
 
-/* ---- making and freeing ---- */
+/* ---- creation and release ---- */
 
-/* A layer begins at its first weight, or at that of the layers in it. */
+/* A layer begins at its first weight, or at the first weight of the layers in it. */
 static gs_status cut(gs_overlap *o) {
     const gs_model *m = o->worker->model;
     size_t least = (size_t)o->worker->settings->bucket * 1024 / sizeof(float),
@@ -65,7 +65,7 @@ void gs_overlap_free(gs_overlap *o) {
 
 /* ---- a step ---- */
 
-/* Only the worker calls its device, never the thread. Reading waits for the work on these gradients. */
+/* Only the worker calls its device, never the thread. Reading waits until these gradients have been computed. */
 static gs_status show(gs_overlap *o, int i) {
     gs_device *d = o->worker->device;
     const gs_bucket *b = &o->bucket[i];
@@ -84,7 +84,7 @@ static gs_status bring_back(gs_overlap *o, int i) {
                    : d->ops->unmap(d, here, o->host[i]);
 }
 
-/* The gradients from element `first` on are final: hand over the buckets that lie there. As gs_pass.final. */
+/* The gradients from element `first` on are final: hand over the buckets in that range. Used as gs_pass.final. */
 static gs_status release(void *overlap, size_t first) {
     gs_overlap *o = overlap;
     if (o->released == 0) GS_TRY(gs_tell_wish_to_stop(o->worker)); /* the counts are in the first bucket */
@@ -98,8 +98,8 @@ static gs_status release(void *overlap, size_t first) {
 }
 
 /* OpenCL lets no kernel write to a buffer while any part of it is mapped (1.2, section 5.4.3), and backward still
- * writes to the rest of the gradients. From such a device a bucket is therefore copied. Where operators work on the
- * host's memory, the thread reads it directly. */
+ * writes to the remaining gradients. From an OpenCL device a bucket is therefore copied. If operators work in host
+ * memory, the thread reads the bucket directly. */
 gs_status gs_overlap_create(gs_worker *w) {
     const size_t bytes = (w->model->saved + GS_STATS) * sizeof(float);
     gs_overlap *o;

@@ -10,21 +10,21 @@
 #include "train/tensor.h"
 #include "train/timeline.h"
 
-/* Memory that holds a whole unit while it is needed. */
+/* Memory that holds a whole unit while the unit is needed. */
 typedef struct zero_window {
-    size_t floats; /* in each of them: */
+    size_t floats; /* in each of these: */
     gs_mem weights, gradients;
     uint64_t reading; /* the job that reads these gradients, and must end before others are written */
-    double weights_since, gradients_since; /* for the timeline: when they arrived; 0: it has none */
-    int holds;                             /* the unit that owns these weights */
+    double weights_since, gradients_since; /* for the timeline: when they arrived; 0: the window is empty */
+    int holds;                             /* the unit to which these weights belong */
 } zero_window;
 
-/* A unit of this worker: its window, and whether its weights are in it. */
+/* A unit of this worker: its window, and whether its weights are there. */
 typedef struct zero_unit {
     zero_window *window;
     bool there;
     uint64_t gathering; /* the job that gathers them */
-    int passes;         /* of this step, whose gradients were taken */
+    int passes;         /* number of passes in this step whose gradients were taken */
 } zero_unit;
 
 typedef struct zero_reducer {
@@ -34,21 +34,21 @@ typedef struct zero_reducer {
     zero_unit *unit;     /* stages 2 and 3 */
     zero_window *window; /* two, and one for each unit that stays */
     int windows;
-    size_t held_weights, held_gradients; /* floats, windows included */
+    size_t held_weights, held_gradients; /* in floats, including windows */
     gs_jobs *jobs;
     gs_layer_hooks hooks;
-    int most;       /* passes of this step so far, of the worker with most samples */
-    float *sum;     /* the largest part of a unit, where passes add to earlier ones; else NULL */
-    float *arrived; /* the parts of all workers, for additions in the order of a tree; else NULL */
+    int most;       /* passes in this step so far, on the worker with most samples */
+    float *sum;     /* for the largest part of a unit, if passes add to earlier ones; otherwise NULL */
+    float *arrived; /* for all workers' parts, if added in the order of a tree; otherwise NULL */
 } zero_reducer;
 
-/* In a pipeline another stage sends its part of a table's gradient when all micro-batches are done. Until then they add
- * up in the table's window. (With --exact it sends a part for each micro-batch.) */
+/* In a pipeline another stage sends its part of a table's gradient after all micro-batches. Until then the
+ * micro-batches' gradients add up in the table's window. (With --exact it sends a part after each micro-batch.) */
 static bool adds_up(const zero_reducer *z, int unit) {
     return z->own->unit[unit].stays && gs_has_stages(z->worker) && !z->worker->settings->exact;
 }
 
-/* Jobs for a unit: all parts of the weights -> the whole; all gradients -> this worker's part of their sum. */
+/* Jobs for a unit: gather the whole weights from all parts; reduce all gradients to this worker's part of their sum. */
 enum { GATHER, REDUCE };
 
 /* ---- for the timeline ---- */
@@ -75,12 +75,12 @@ static void let_go(zero_reducer *z, zero_window *window) {
     window->weights_since = 0;
 }
 
-/* Count a collective whose messages carry `floats` floats to each other worker. */
+/* Count a collective that sends `floats` floats to each other worker. */
 static void count_sent(gs_worker *w, double floats) {
     w->measured.sent += (w->groups.layout.dp - 1) * floats * sizeof(float);
 }
 
-/* --exact: leaf `leaf` joins the tree of ../ordered_sums.h. After the last leaf x itself is the sum of all. */
+/* --exact: leaf `leaf` joins the tree of ../ordered_sums.h. After the last leaf, x itself is the sum of all leaves. */
 static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, int leaf) {
     const bool added = z->stage == 1 && gs_has_stages(z->worker); /* by the pipeline itself */
     if (z->worker->ordered_sums.leaves > 1 && !added)
@@ -89,9 +89,9 @@ static void add_leaf(const zero_reducer *z, float *x, size_t at, size_t count, i
 
 /* ---- gradients ---- */
 
-/* sum = the sum of all replicas' x, of `count` numbers; with `part`, this replica's `count` numbers of it. sum may lie
- * in x. If z->arrived exists, the numbers of all replicas are added there, neighbours first (ordered_sums.h); else in
- * the collective's order. An all-reduce sends at least as much as a reduce-scatter and an all-gather. */
+/* sum = the sum of all replicas' x, of `count` elements; with `part`, only this replica's `count` elements of it. sum
+ * may lie in x. If z->arrived exists, all replicas' elements are added there, neighbours first (ordered_sums.h);
+ * otherwise in the collective's order. An all-reduce sends at least as much as a reduce-scatter and an all-gather. */
 static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, float *sum, size_t count) {
     gs_worker *w = z->worker;
     gs_comm *c = w->groups.comm[GS_DP];
@@ -107,7 +107,7 @@ static gs_status sum_of_all(const zero_reducer *z, bool part, const float *x, fl
     return GS_OK;
 }
 
-/* Stages 2 and 3: from the window x to the parts that are kept. The first pass writes, the others add. */
+/* Stages 2 and 3: reduce the window x to the parts that are kept. The first pass writes, later passes add. */
 static gs_status reduce_to_part(zero_reducer *z, const gs_partition_unit *u, const float *x, bool first) {
     gs_device *d = z->worker->device;
     const gs_mem own = gs_at(z->own->gradients, u->own_at), rest = gs_at(z->own->gradients, u->rest_at);
@@ -179,9 +179,9 @@ static gs_status run_job(void *zero, const gs_job *e) {
     return GS_OK;
 }
 
-/* ---- what all hold ---- */
+/* ---- what all workers hold ---- */
 
-/* Sum `count` of this worker's gradients, from `at` on. */
+/* Sum `count` of this worker's gradients, starting at `at`. */
 static gs_status sum_range(zero_reducer *z, size_t at, size_t count) {
     gs_device *d = z->worker->device;
     const gs_mem here = gs_at(z->own->gradients, at);
@@ -191,7 +191,7 @@ static gs_status sum_range(zero_reducer *z, size_t at, size_t count) {
     return gs_device_unmap_after(d, here, x, sum_of_all(z, false, x, x, count));
 }
 
-/* The rests and the model's tail are neighbours in memory. */
+/* The rests and the model's tail are adjacent in memory. */
 static gs_status sum_common(zero_reducer *z) {
     const size_t tail = gs_model_tail(z->worker->model), rest = z->own->rest;
     return sum_range(z, z->stage > 1 ? z->own->own : z->worker->model->params - rest, rest + tail);
@@ -210,8 +210,8 @@ static gs_status sum_stage(zero_reducer *z) {
 
 /* ---- windows ----
  *
- * In stages 2 and 3 layers find gradients and weights in windows. While a layer computes, the weights of the next one
- * are gathered, and the gradients of the previous one are summed and removed. */
+ * In stages 2 and 3, layers find gradients and weights in windows. While a layer computes, the weights of the next one
+ * are gathered, and the gradients of the previous one are summed and dropped. */
 
 static gs_status make_window(zero_reducer *z, zero_window *window) {
     gs_device *d = z->worker->device;
@@ -222,7 +222,7 @@ static gs_status make_window(zero_reducer *z, zero_window *window) {
     return gs_alloc(d, GS_MEMORY_WEIGHTS, window->floats * sizeof(float), &window->weights);
 }
 
-/* Units alternate between two windows, each as large as its largest unit; one that stays has its own. */
+/* Units alternate between two windows, each as large as its largest unit; a unit that stays has a window of its own. */
 static gs_status make_windows(zero_reducer *z) {
     gs_partition_unit *u = z->own->unit;
     int turns = 0;
@@ -270,7 +270,7 @@ static gs_status need(zero_reducer *z, int unit, const gs_pass *pass) {
     return gs_jobs_wait(z->jobs, z->unit[unit].gathering);
 }
 
-/* Wait for the weights of a unit, and request those of the next one, into the other window, whose unit is done. */
+/* Wait for a unit's weights, and request those of the next unit into the other window, whose unit is done. */
 static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, bool backward) {
     const gs_partition_unit *u = z->own->unit;
     const int next = backward ? unit - 1 : unit + 1;
@@ -281,8 +281,8 @@ static gs_status bring_weights(zero_reducer *z, int unit, const gs_pass *pass, b
 
 /* ---- gradients out of windows ---- */
 
-/* Wait until the window's earlier gradients have been read. A pass that adds to gradients adds to 0, since earlier sums
- * are kept elsewhere. */
+/* Wait until the window's earlier gradients have been read. If the pass adds to gradients, clear the window: earlier
+ * sums are kept elsewhere. */
 static gs_status make_room(zero_reducer *z, int unit, const gs_pass *pass) {
     zero_window *window = z->unit[unit].window;
     gs_device *d = z->worker->device;
@@ -308,14 +308,14 @@ static gs_status take_gradients(zero_reducer *z, int unit) {
 
 /* ---- hooks of layers ---- */
 
-/* The unit that a pass enters at this layer; -1: none. Backward goes from its last layer to its first. */
+/* The unit that a pass enters at this layer; -1: none. Backward enters at a unit's last layer. */
 static int unit_entered(const zero_reducer *z, int child, bool backward) {
     for (int i = 0; i < z->own->count; i++)
         if (child == (backward ? z->own->unit[i].end - 1 : z->own->unit[i].begin)) return i;
     return -1;
 }
 
-/* Is this the layer at which a pass enters one of this worker's runs? */
+/* True if a pass enters one of this worker's runs at this layer. */
 static bool begins_run(const zero_reducer *z, int child, bool backward) {
     bool found = false;
     for (int i = 0; i < z->own->runs; i++)
@@ -323,7 +323,7 @@ static bool begins_run(const zero_reducer *z, int child, bool backward) {
     return found;
 }
 
-/* Forward and backward begin without any weights. Backward first gathers those that stay, because the layer that
+/* Forward and backward begin without any weights. Backward first gathers the weights that stay, because the layer that
  * borrows them uses them first. (In a pipeline that layer is in another stage.) */
 static gs_status begin_pass(zero_reducer *z, const gs_pass *pass, bool backward) {
     for (int i = 0; i < z->own->count; i++) z->unit[i].there = false;
@@ -375,7 +375,7 @@ static gs_status join_run(zero_reducer *z, int run, const gs_pass *pass, bool ba
     return GS_OK;
 }
 
-/* Passes of the first worker, whose part of this batch is the largest. */
+/* The number of passes on the first worker, which has the largest part of this batch. */
 static int most_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t part = gs_schedule_cut(w->micro_batch.batch, 0, s->parts, s->together).count;
@@ -385,7 +385,7 @@ static int most_passes(const gs_worker *w) {
     return (int)passes;
 }
 
-/* A model without weights has no units: nothing is summed, and no one waits. */
+/* A model without weights has no units: nothing is summed, and nobody waits. */
 static gs_status join_leaf(zero_reducer *z) {
     const gs_pass pass = {.training = true};
     z->most += most_passes(z->worker);
@@ -397,9 +397,9 @@ static gs_status join_leaf(zero_reducer *z) {
     return GS_OK;
 }
 
-/* ---- the reducer: making and freeing ---- */
+/* ---- the reducer: creation and release ---- */
 
-enum { ROOM = 16 /* waiting collectives */ };
+enum { ROOM = 16 /* pending collectives */ };
 
 /* Allocate a buffer for gradients. */
 static gs_status floats(zero_reducer *z, size_t count, float **out) {
@@ -414,7 +414,7 @@ static size_t largest_part(const zero_reducer *z) {
     return most;
 }
 
-/* Room for the parts of all replicas; with --exact also for a worker's own leaves, unless a pipeline keeps them. */
+/* Allocate room for all replicas' parts; with --exact also for this worker's leaves, unless a pipeline keeps them. */
 static gs_status make_tree(zero_reducer *z) {
     const gs_model *m = z->worker->model;
     const bool stages = gs_has_stages(z->worker);
@@ -426,7 +426,7 @@ static gs_status make_tree(zero_reducer *z) {
     return floats(z, (part > common ? part : common) * (size_t)z->worker->groups.layout.dp, &z->arrived);
 }
 
-/* A shard of several micro-batches would add up in another order than one that is computed at once. */
+/* If a shard were computed in several micro-batches, its sums would be added in a different order. */
 static gs_status check_shards(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     const size_t shard = gs_schedule_cut(s->batch, 0, s->parts, s->together).count;
@@ -438,14 +438,14 @@ static gs_status check_shards(const gs_worker *w) {
         w->settings->zero, s->batch, shard, s->most, s->most * (size_t)s->parts);
 }
 
-/* Can a step have several passes? */
+/* True if a step may have several passes. */
 static bool has_passes(const gs_worker *w) {
     const gs_schedule *s = &w->schedule;
     return s->passes > 1 || gs_schedule_cut(s->batch, 0, s->parts, s->together).count > s->most;
 }
 
-/* A thread needs a worker, and layers, that send nothing by themselves between jobs. Only the worker's thread may call
- * a device with its own memory. */
+/* A thread requires that the worker and its layers send nothing themselves between jobs. A device with its own memory
+ * may be called only by the worker's thread. */
 static bool has_thread(const gs_worker *w) {
     return w->device->ops->host_memory && !gs_batch_norm_is_shared(w) && w->groups.layout.tp == 1 &&
            !gs_has_stages(w);
@@ -504,7 +504,7 @@ static gs_status finish(gs_worker *w) {
 
 static gs_status gather_new_weights(gs_worker *w) {
     zero_reducer *z = w->reducer_state;
-    for (int i = 0; i < z->own->count; i++) /* in stage 3 only a table that another stage waits for */
+    for (int i = 0; i < z->own->count; i++) /* in stage 3, only a table for which another stage waits */
         if (z->stage < 3 || (z->own->unit[i].stays && gs_has_stages(w)))
             GS_TRY(run_job(z, &(gs_job){.what = GATHER, .unit = i, .counted = true}));
     return gs_phase_ends(w, GS_PHASE_SYNC);

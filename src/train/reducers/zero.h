@@ -1,52 +1,52 @@
-/* ZeRO: the N workers of data parallelism divide, stage by stage, what they would otherwise all hold.
+/* ZeRO: the N workers of data parallelism divide, stage by stage, what each of them would otherwise hold whole.
  *
- * In plain data parallelism each worker holds all weights, all gradients and all vectors of the optimiser: N copies.
- * But a worker never needs all of them at once:
+ * In plain data parallelism each worker holds all weights, all gradients and all optimiser vectors: N copies. But a
+ * worker never needs all of them at the same time:
  *
  *     --zero 1   the optimiser's vectors     each worker updates its part of the weights, with its part of the vectors
- *     --zero 2   the gradients too           only the worker that updates with a sum of gradients needs it
- *     --zero 3   the weights too             a layer's weights are needed only while it computes
+ *     --zero 2   also the gradients          only the worker that updates with a sum of gradients needs it
+ *     --zero 3   also the weights            a layer's weights are needed only while it computes
  *
  * For N workers and a model of P floats, with an optimiser that keeps K vectors, a worker holds:
  *
- *                 weights      gradients    vectors     sends in a step, times (N - 1) / N
+ *                 weights      gradients    vectors     sent per step, times (N - 1) / N
  *     allreduce   P            P            K P         2 P
  *     --zero 1    P            P            K P / N     2 P     reduce-scatter of gradients, all-gather of weights
  *     --zero 2    P            P / N + W    K P / N     2 P     the same, unit by unit
  *     --zero 3    P / N + W    P / N + W    K P / N     3 P     all-gather before forward, and again before backward
  *
- * W: two windows, which units of layers share in turn (../partition.h), each as large as the largest of its units; and
- * one more for each unit that stays. The largest layer is therefore the bound: mlp's first layer, most of the model,
- * leaves little to save.
+ * W: two windows, which the units of layers use alternately (../partition.h), each as large as its largest unit; and
+ * one more for each unit that stays. The largest layer therefore limits the saving: mlp's first layer, most of the
+ * model, leaves little to save.
  *
- * A step of stage 1 (an all-reduce is a reduce-scatter and an all-gather; the update fits in between):
+ * A step in stage 1 (an all-reduce is a reduce-scatter and an all-gather; the update fits in between):
  *
  *                 gradients       reduce-scatter     update          all-gather
  *     worker 0    | a0 | b0 |     | a |   |          | A |   |       | A | B |      a = a0 + a1
  *     worker 1    | a1 | b1 |     |   | b |          |   | B |       | A | B |      A = weights after the update by a
  *
- * Stage 2: backward goes from the last unit to the first, and writes the gradients of a unit into one of two windows.
- * Once they are final they are reduce-scattered, by a thread beside the worker where one is allowed (core/jobs.h), and
- * the window is free for the unit after the next:
+ * Stage 2: backward runs from the last unit to the first, and writes a unit's gradients to one of two windows. Once
+ * they are final they are reduce-scattered, if possible by a thread beside the worker (core/jobs.h). Then the window is
+ * free for the next unit but one:
  *
  *     backward    | unit 3 -> window 1 | unit 2 -> window 0 | unit 1 -> window 1 | unit 0 -> window 0 |
  *     its thread                       | sum of 3           | sum of 2           | sum of 1           | sum of 0 |
  *
- * Stage 3 gathers the weights of the next unit into one window while the unit in the other window computes; in forward,
+ * Stage 3 gathers the weights of the next unit into one window while the unit in the other window computes, in forward
  * and again in backward. (The last unit's weights could stay from forward to backward. They are gathered again like all
- * others, so that a step sends three times the model.)
+ * others, so that a step sends exactly three times the model.)
  *
- * A worker with several passes (--accumulate, or more samples than it computes at once) computes the sums of stages 2
+ * A worker with several passes (--accumulate, or more samples than it computes at once) performs the sums of stages 2
  * and 3 in each pass, and adds them up. A step then sends its bytes once per pass, and the weights are those of
- * allreduce within rounding. With one pass between threads they are the same to the bit. All workers make as many
- * passes as the one with most samples.
+ * allreduce up to rounding. With one pass, between threads, they are bitwise equal. All workers make as many passes as
+ * the one with most samples.
  *
  * In a pipeline (../strategies/pipeline.c) the replicas of each stage divide what that stage holds, without a thread.
- * Each micro-batch is a pass, with its own sums, and with --zero 3 its own gathers. --zero 1 sums once, and is
- * therefore the usual choice there.
+ * Each micro-batch is a pass with its own sums, and with --zero 3 its own gathers. --zero 1 sums only once, and is
+ * therefore the usual choice for pipelines.
  *
- * With --exact the sums follow its tree (../ordered_sums.h): a worker adds the gradients of its virtual shards pair by
- * pair and sends each part of the sum to its owner. The owner adds what arrives from all workers in the order of the
+ * With --exact the sums follow the tree of ../ordered_sums.h: a worker adds the gradients of its virtual shards pair by
+ * pair, and sends each part of the sum to its owner. The owner adds the parts from all workers in the order of the
  * tree. A worker with n virtual shards also holds log2(n) whole sums.
  *
  * Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO: memory optimizations toward training trillion parameter models"

@@ -1,23 +1,23 @@
-/* --sync async --staleness K: no worker waits for all others.
+/* --sync async --staleness K: no worker waits for all other workers.
  *
  *     worker r   computes its gradient  ->  sends it  ->  receives the current weights  ->  next step
  *     server     updates the weights with each gradient as it arrives
  *
  * A straggler therefore delays the others only once they are K steps ahead of it. The price: others change the weights
- * while a gradient is being computed. The staleness of a gradient is the number of other gradients applied in between;
- * the run reports its distribution at the end. With K = 0 all wait for all: the synchronous result.
+ * while a gradient is being computed. A gradient's staleness is the number of other gradients applied in the meantime;
+ * the run reports its distribution at the end. With K = 0 all wait for all, which gives the synchronous result.
  *
  * The server runs in the process of rank 0. Rank 0 is a worker like the others, and calls the server directly. For each
- * other worker a thread there receives its gradients, hands them to the server, and sends the answer.
+ * other worker a thread in that process receives its gradients, hands them to the server, and sends the answers.
  *
  *     rank 1  == messages ==  thread 1 \
  *     rank 2  == messages ==  thread 2 --  server  --  rank 0
  *     rank 3  == messages ==  thread 3 /
  *
- * Each worker has one message under way at a time: its gradient, or the answer. A thread that loses its worker makes
- * the server and the comm fail, so that no one waits for that worker.
+ * Each worker has only one message under way: its gradient, or the answer. A thread that loses its worker makes the
+ * server and the comm fail, so that nobody waits for that worker.
  *
- * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD has no bound.
+ * Source: Dean et al., "Large scale distributed deep networks" (NIPS 2012), whose Downpour SGD has no such bound.
  */
 #include "comm/device.h"
 #include "core/clock.h"
@@ -35,12 +35,12 @@
 
 /* ---- the server ----
  *
- * It holds the weights, and workers come and go at their own pace. It has no thread of its own: a thread that delivers
- * a gradient (server_exchange) takes the lock, updates, and reads the weights. The server is the data that the lock
- * protects.
+ * The server holds the weights, and workers come and go at their own pace. It has no thread of its own: a thread that
+ * delivers a gradient (server_exchange) takes the lock, updates, and reads the weights. The server is the data that the
+ * lock protects.
  *
- * clocks.h bounds how far the workers may run apart. The velocity keeps moving the weights while a worker computes, so
- * the worker receives the weights expected for the moment when it finishes (read_expected).
+ * clocks.h limits how far apart the workers may be. The velocity keeps moving the weights while a worker computes, so
+ * the worker receives the weights expected for the time when it finishes (read_expected).
  *
  * Sources of expected weights: Hakimi, Barkai, Gabel, Schuster, "Taming momentum in a distributed asynchronous
  * environment" (arXiv:1907.11612, 2019); Chen, Yang, Cheng, "Efficient and robust parallel DNN training through model
@@ -49,23 +49,23 @@
  * 1 point.
  */
 typedef struct server {
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards all other members */
     pthread_cond_t changed;
-    gs_device *device; /* cpu, one thread: updates are computed here */
-    gs_mem weights;    /* and behind them the layers' state */
+    gs_device *device; /* cpu, one thread; computes the updates */
+    gs_mem weights;    /* followed by the layers' state */
     gs_mem velocity, gradient;
-    size_t params, saved;    /* of the model: without the state, and with it */
+    size_t params, saved;    /* floats in the model, without and with the state */
     const gs_worker *worker; /* rank 0's */
     gs_clocks clocks;
-    float **given;         /* [rank]: its gradient, while it waits to be applied */
-    int waiting, *who;     /* how many wait, and room for their ranks */
-    uint64_t before;       /* steps of earlier epochs */
+    float **given;         /* [rank]: its gradient while waiting to be applied */
+    int waiting, *who;     /* number of gradients waiting, and room for their ranks */
+    uint64_t before;       /* steps in earlier epochs */
     float stats[GS_STATS]; /* sums over the epoch's gradients */
-    gs_staleness seen;     /* its counts are those of the clocks */
+    gs_staleness seen;     /* its counts are also the clocks' */
     gs_error error;
 } server;
 
-/* For all workers of w->comm, with the weights and the optimiser's numbers of `w`. On failure *out may be freed. */
+/* Serves all workers of w->comm, with the weights and the optimiser of `w`. On failure *out may be freed. */
 static gs_status server_create(gs_worker *w, server **out) {
     const size_t workers = (size_t)w->comm->size, bound = (size_t)w->settings->staleness;
     void *initial;
@@ -76,8 +76,8 @@ static gs_status server_create(gs_worker *w, server **out) {
     s->params = w->model->params;
     s->saved = w->model->saved;
     s->worker = w;
-    /* Between reading the weights and applying the gradient, each of the others can make 2 K + 1 steps: from K behind
-     * to K + 1 ahead. */
+    /* Between reading the weights and applying the gradient, each of the other workers can make 2 K + 1 steps: from K
+     * behind to K + 1 ahead. */
     s->seen.counts = (workers - 1) * (2 * bound + 1) + 1;
     s->seen.leads = bound + 1;
     GS_TRY(GS_NEW(s->seen.count, s->seen.counts, "counts of staleness up to %zu", s->seen.counts));
@@ -96,7 +96,7 @@ static gs_status server_create(gs_worker *w, server **out) {
     GS_TRY(ops->map(s->device, s->weights, s->saved * sizeof(float), &initial));
     const gs_status status = gs_model_read_weights(w->model, initial);
     GS_TRY(gs_device_unmap_after(s->device, s->weights, initial, status));
-    /* weights and state, velocity, a gradient */
+    /* weights with state, velocity, and a gradient */
     return gs_book_host(w, GS_MEMORY_COMMUNICATION, s, (s->saved + 2 * s->params + GS_STATS) * sizeof(float));
 }
 
@@ -118,7 +118,7 @@ static void server_free(server *s) {
     free(s);
 }
 
-/* Make every exchange fail with this message, including those that wait. The first message stays. */
+/* Make every exchange fail with this message, including those that are waiting. Only the first message is kept. */
 static void server_fail(server *s, const gs_error *e) {
     pthread_mutex_lock(&s->lock);
     if (s->error.status == GS_OK) s->error = *e;
@@ -126,7 +126,7 @@ static void server_fail(server *s, const gs_error *e) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- with the lock held ---- */
+/* ---- called with the lock held ---- */
 
 /* The sum of the waiting gradients, in rank order. They all belong to the same step. */
 static float *sum_of_given(server *s) {
@@ -147,9 +147,9 @@ static float *sum_of_given(server *s) {
     return sum;
 }
 
-/* One update of the weights. A gradient of a share s of the global batch makes a share s of a step. It is divided by
- * the size of the whole batch, weight decay counts s times, and the velocity decays by m^s, so that it decays in N
- * shares as in one step. At this learning rate a gradient g in the end moves the weights as far as in the synchronous
+/* One update of the weights. The gradient of a share s of the global batch makes a share s of a step. It is divided by
+ * the size of the whole batch, weight decay is multiplied by s, and the velocity decays by m^s, so that N shares decay
+ * it as much as one step. At this learning rate a gradient g finally moves the weights as far as in the synchronous
  * step, lr g (1 + m + m^2 + ...) = lr g / (1 - m):
  *
  *     v = m^s v + g + s decay W;    W -= lr (1 - m^s) / (1 - m) v           s = 1: the synchronous step
@@ -180,15 +180,15 @@ static gs_status apply(server *s, size_t step) {
                            w->optimizer->weight_decay * share);
 }
 
-/* The answer to a worker: not the current weights, but those expected at the time when its gradient will be applied. If
- * all are equally fast, each of the others will have given a gradient by then: N - 1 updates by share 1/N. Their
- * gradients are still unknown, but the velocity's own effect on the weights is known. With q = m^(1/N), the momentum of
- * such an update, and its rate l = lr (1 - q) / (1 - m):
+/* The answer to a worker: not the current weights, but those expected when its gradient will be applied. If all workers
+ * are equally fast, each of the others will have delivered a gradient by then: N - 1 updates by a share 1/N. Their
+ * gradients are still unknown, but the velocity's own effect on the weights is known. Let q = m^(1/N) be the momentum
+ * of such an update, and l = lr (1 - q) / (1 - m) its rate:
  *
  *     W' = W - l (q + q^2 + ... + q^(N-1)) v = W - lr (q - m) / (1 - m) v
  *
- * Without this, a gradient is computed at weights that the velocity has long left behind, and training oscillates, more
- * so for a larger m. W' = W where all wait for all (K = 0), and for workers in their last step. */
+ * Without this correction, a gradient is computed at weights that the velocity has long left behind, and training
+ * oscillates, the more so the larger m is. W' = W if all wait for all (K = 0), and for workers in their last step. */
 static gs_status read_expected(server *s, size_t step, bool later, float *data) {
     const gs_backend *ops = s->device->ops;
     const float m = s->worker->optimizer->momentum;
@@ -202,7 +202,7 @@ static gs_status read_expected(server *s, size_t step, bool later, float *data) 
     return ops->unmap(s->device, s->velocity, velocity);
 }
 
-/* A worker that was asked to stop does not wait, except where every step needs all workers. */
+/* A worker that was asked to stop does not wait, unless every step needs all workers. */
 static bool may_go_on(const server *s, int rank) {
     bool stopping = s->stats[GS_STAT_STOP] > 0 && s->clocks.bound > 0;
     return gs_clocks_may_go_on(&s->clocks, rank) || stopping;
@@ -213,7 +213,7 @@ static gs_status answer(server *s, int rank, float *data) {
     GS_TRY(gs_error_again(&s->error));
     s->given[rank] = data;
     s->waiting++;
-    /* apply it at once; but where no rank may be ahead, one update from all: the synchronous step */
+    /* apply it at once; but if no rank may be ahead, apply all together: the synchronous step */
     if (s->waiting == (s->clocks.bound == 0 ? s->clocks.workers : 1)) GS_TRY(apply(s, *mine));
     ++*mine;
     pthread_cond_broadcast(&s->changed);
@@ -224,14 +224,14 @@ static gs_status answer(server *s, int rank, float *data) {
     if (*mine < s->clocks.steps && lead < s->seen.leads) s->seen.lead[lead]++;
     gs_clocks_read(&s->clocks, rank);
     memcpy(data + s->saved, s->stats, sizeof s->stats);
-    bool later = *mine < s->clocks.steps && !(s->stats[GS_STAT_STOP] > 0); /* it goes on from here */
+    bool later = *mine < s->clocks.steps && !(s->stats[GS_STAT_STOP] > 0); /* the worker continues */
     return read_expected(s, *mine, later, data);
 }
 
-/* Worker `rank` gives its gradient (saved + GS_STATS floats) in `data`. Once it may begin its next step, `data`
- * holds the weights, the layers' state and the epoch's counts so far. After the last step of an epoch it waits for the
- * last steps of all, so that all receive the same weights. A count of GS_STAT_STOP means that a worker was asked to
- * stop; then it no longer waits. Called by several threads, each for its own rank. */
+/* Worker `rank` delivers its gradient (saved + GS_STATS floats) in `data`. Once it may begin its next step, `data`
+ * holds the weights, the layers' state and the epoch's counts so far. After its last step of an epoch the worker waits
+ * for everyone's last step, so that all receive the same weights. A nonzero GS_STAT_STOP count means that a worker was
+ * asked to stop; after that, nobody waits. Called by several threads, each for its own rank. */
 static gs_status server_exchange(server *s, int rank, float *data) {
     pthread_mutex_lock(&s->lock);
     gs_status status = answer(s, rank, data);
@@ -246,9 +246,9 @@ void gs_staleness_free(gs_staleness *s) {
     *s = (gs_staleness){0};
 }
 
-/* ---- a worker, and on rank 0 the threads that serve the others ---- */
+/* ---- a worker; and on rank 0, the threads that serve the other workers ---- */
 
-/* On rank 0: serves one other worker during an epoch. */
+/* On rank 0: serves one other worker for an epoch. */
 typedef struct connection {
     gs_jobs *jobs; /* a thread */
     float *data;
@@ -256,9 +256,9 @@ typedef struct connection {
 
 typedef struct async {
     gs_worker *worker;
-    size_t saved;            /* floats of the model */
-    float *data;             /* gradient there, weights back; with state and counts */
-    server *server;          /* both on rank 0; else NULL */
+    size_t saved;            /* floats in the model */
+    float *data;             /* the gradient, and in return the weights; with state and counts */
+    server *server;          /* this and `connections` on rank 0; otherwise NULL */
     connection *connections; /* [rank] */
 } async;
 
@@ -283,7 +283,7 @@ static gs_status create(gs_worker *w) {
     return server_create(w, &a->server);
 }
 
-/* After a failure the comm has failed too. */
+/* After a failure, the comm has failed too. */
 static void free_async(gs_worker *w) {
     async *a = w->strategy_state;
     if (!a) return;
@@ -302,7 +302,7 @@ static bool is_stop(const async *a, const float *data) {
     return data[a->saved + GS_STAT_STOP] > 0;
 }
 
-/* A message of a worker's step `step`, to or from `peer`, in the thread that the timeline's row `row` shows. */
+/* A message for a worker's step `step`, to or from `peer`, in the thread that row `row` of the timeline shows. */
 static gs_status message(const async *a, float *data, int peer, bool receives, int row, uint64_t step) {
     gs_comm *c = a->worker->comm;
     const double start = gs_seconds();
@@ -311,7 +311,7 @@ static gs_status message(const async *a, float *data, int peer, bool receives, i
     return GS_OK;
 }
 
-/* One worker's epoch, as seen by rank 0. */
+/* One worker's epoch, seen from rank 0. */
 static gs_status serve(const async *a, int rank) {
     const int row = GS_ROW_SERVER + rank;
     server *s = a->server;
@@ -338,7 +338,7 @@ static gs_status serve_job(void *context, const gs_job *job) {
 
 static gs_status begin_epoch(gs_worker *w, size_t steps) {
     async *a = w->strategy_state;
-    server *s = a->server; /* between two epochs no exchange is under way: no lock */
+    server *s = a->server; /* no lock: between two epochs no exchange is under way */
     if (!s) return GS_OK;
     s->before = w->step;
     s->clocks.steps = steps;
@@ -350,7 +350,7 @@ static gs_status begin_epoch(gs_worker *w, size_t steps) {
     return GS_OK;
 }
 
-/* Send the gradient, receive the weights. */
+/* Send the gradient, and receive the weights. */
 static gs_status exchange(async *a) {
     uint64_t step = a->worker->step + 1;
     if (a->server) return server_exchange(a->server, 0, a->data);
@@ -372,12 +372,12 @@ static gs_status step(gs_worker *w, gs_score *score) {
 
 static gs_status end_epoch(gs_worker *w, gs_score *total) {
     async *a = w->strategy_state;
-    *total = gs_score_of(a->data + a->saved); /* of the last answer, which waited for all */
+    *total = gs_score_of(a->data + a->saved); /* from the last answer, which waited for all workers */
     for (int r = 1; a->server && r < w->comm->size; r++) (void)gs_jobs_wait_for_all(a->connections[r].jobs);
-    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* all its threads are idle: no lock */
+    return a->server ? gs_error_again(&a->server->error) : GS_OK; /* no lock: all its threads are idle */
 }
 
-/* Move the server's counts to the result, without the zeros at the end. */
+/* Move the server's counts into the result, without trailing zeros. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const async *a = w->strategy_state;
     if (!a->server) return GS_OK;

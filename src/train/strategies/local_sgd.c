@@ -8,21 +8,21 @@
  * A worker updates its own weights with the mean gradient of its own part of each batch, and sends nothing. H steps
  * take one exchange instead of H. The price: a worker computes gradients at weights that the others do not have.
  *
- *     W = sum over workers r of (n_r / n) W_r      n_r: samples of r since the last average
+ *     W = sum over workers r of (n_r / n) W_r      n_r: samples that r computed since the last average
  *
- * The weight n_r / n makes parts of unequal size count by their size. With H = 1 the average is
+ * The factor n_r / n makes parts of unequal size count by their size. With H = 1 the average is
  *
  *     sum (n_r / n) (W - lr dW_r / n_r) = W - lr (sum dW_r) / n
  *
  * which is the synchronous step. Momentum and weight decay agree with it too, because the velocity is averaged like the
- * weights. If each worker kept its own velocity, it would pull the workers apart again after each average. Averaging it
- * doubles the bytes of an average: 2 arrays in H steps instead of 1 in each.
+ * weights. If each worker kept its own velocity, it would pull the workers apart again after each average. Averaging
+ * the velocity doubles the bytes of an average: 2 arrays in H steps instead of 1 array in each step.
  *
- * Adam's moments are averaged too, and are corrected by the count of updates, t. After an average all workers hold the
- * same moments and therefore need the same t: a worker whose part of a batch is empty makes no update, but counts one.
- * On every worker t is thus the count of steps, which a resumed run reads from the state that one of them saved.
+ * Adam's moments are averaged too; they are corrected by t, the number of updates. After an average all workers hold
+ * the same moments and therefore need the same t: a worker whose part of a batch is empty makes no update, but counts
+ * one. On every worker t is thus the number of steps, which a resumed run reads from the state that one of them saved.
  *
- * The weights are averaged at the end of each epoch too: evaluation needs one model.
+ * The weights are also averaged at the end of each epoch: evaluation needs one model.
  *
  * Sources: Stich, "Local SGD converges fast and communicates little" (ICLR 2019). Averaging the velocity: Yu,
  * Jin, Yang, "On the linear speedup analysis of communication efficient momentum SGD for distributed non-convex
@@ -35,8 +35,8 @@
 #include <stdlib.h>
 
 typedef struct local {
-    double mine, all;      /* samples since the last average: of this worker, of all */
-    float stats[GS_STATS]; /* of this worker's steps since the epoch began */
+    double mine, all;      /* samples since the last average: on this worker, on all */
+    float stats[GS_STATS]; /* sums over this worker's steps since the epoch began */
 } local;
 
 static gs_status create(gs_worker *w) {
@@ -50,7 +50,7 @@ static void free_local(gs_worker *w) {
     free(w->strategy_state);
 }
 
-/* x = sum over workers of (mine / all) x; the gradient array, free between two steps, carries it */
+/* x = sum over workers of (mine / all) x; the gradient array, unused between two steps, serves as a buffer */
 static gs_status average(gs_worker *w, gs_mem x, size_t count) {
     const gs_backend *ops = w->device->ops;
     gs_mem carrier = w->model->gradients;
@@ -65,8 +65,8 @@ static gs_status average(gs_worker *w, gs_mem x, size_t count) {
     return ops->copy(w->device, x, carrier, count);
 }
 
-/* If there was a step since the last time, average the weights, the layers' state, and the optimiser's vectors
- * (velocity). Sum the epoch's counts, which tell every worker whether to stop. `done` steps are done by then. */
+/* If there was a step since the last average, average the weights, the layers' state, and the optimiser's vectors
+ * (velocity). Sum the epoch's counts, which also tell every worker whether to stop. done: the number of steps done. */
 static gs_status meet(gs_worker *w, uint64_t done, gs_score *score) {
     local *l = w->strategy_state;
     gs_mem stats = gs_model_stats(w->model);
@@ -103,7 +103,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     *score = gs_score_of(stats);
     if ((w->step + 1) % (uint64_t)w->settings->every != 0) return GS_OK;
 
-    gs_score sum; /* of the epoch so far, over all workers: only the request to stop matters here */
+    gs_score sum; /* for the epoch so far, over all workers: only its requests matter here */
     GS_TRY(meet(w, w->step + 1, &sum));
     score->stop = gs_watch_loss(w, sum.loss, w->step + 1) || sum.stop;
     score->checkpoint = sum.checkpoint;

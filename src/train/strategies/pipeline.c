@@ -1,34 +1,34 @@
 /* --pipeline P: each worker computes one stage of the model, and micro-batches follow each other through the stages.
  *
- *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, its y goes to the next stage
- *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, its dx goes to the previous one
+ *     worker 0   layers 0-2    F0 F1 F2 F3 .  .  B0 B1 B2 B3  update     F: forward, sends its y to the next stage
+ *     worker 1   layers 3-11   .  F0 F1 F2 F3 B0 B1 B2 B3 .   update     B: backward, sends its dx to the previous one
  *
  * A schedule (parallel/schedule.h) is a list of instructions for each stage, which its worker executes in order: it
  * never asks how far another stage is. The model is cut so that the slowest stage is as fast as possible
- * (parallel/cut.h). Each micro-batch between its forward and its backward needs its own activations of the stage's
- * layers: gs_model_config.
+ * (parallel/cut.h). Each micro-batch that is between its forward and its backward needs its own activations of the
+ * stage's layers: gs_model_config.
  *
- * With more workers than stages there are several pipelines. Of N pipelines worker r is stage r / N of pipeline r % N
+ * With more workers than stages there are N pipelines: worker r is stage r / N of pipeline r % N
  * (parallel/layout.h), and each pipeline computes its part of the batch:
  *
  *     pipeline 0    worker 0  ->  worker 2        gradients are summed over the same stage
- *     pipeline 1    worker 1  ->  worker 3        of all pipelines: 0 + 1, 2 + 3
+ *     pipeline 1    worker 1  ->  worker 3        in all pipelines: 0 + 1, 2 + 3
  *
  * The weights after a step are those of one worker with --accumulate M, up to rounding. With --exact the micro-batches
- * are virtual shards: the gradient of each is computed alone and joins their tree (../ordered_sums.h), which gives the
- * bits of one worker. A stage computes what its layers compute in a whole model; messages change no bit.
+ * are the virtual shards: each gradient is computed alone and joins their tree (../ordered_sums.h), which gives the
+ * bits of one worker. A stage's layers compute the same as in a whole model; messages change no bit.
  *
  * `tied` (layer/tied.c) is in the last stage, and its table in the first. The last stage holds a copy. It sends its
- * part of the gradient to the first stage, which adds its own, updates, and sends the table back. With --exact it sends
- * one part for each micro-batch, since the embedding's backward adds to it row by row, in a fixed order.
+ * part of the gradient to the first stage, which adds its own part, updates, and sends the table back. With --exact the
+ * last stage sends one part for each micro-batch, since the embedding's backward adds row by row, in a fixed order.
  *
- * A worker holds the weights, the gradients and the optimiser's vectors of its stage alone (../partition.h). Only at
- * the start of a run does it hold all weights for a moment; to be saved they are put together on the host. The test set
- * goes through the stages too.
+ * A worker holds the weights, gradients and optimiser vectors of its own stage only (../partition.h). It holds all
+ * weights only briefly, at the start of a run; for saving, they are assembled on the host. The test set also passes
+ * through the stages.
  *
  * With --zero the replicas of a stage, one in each pipeline, divide its vectors (../reducers/zero.h): gradients are
- * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do that unit by
- * unit in each micro-batch: they hold less, and send the bytes once per micro-batch.
+ * reduce-scattered among them, each updates its part, and the weights are all-gathered. --zero 2 and 3 do this unit by
+ * unit in each micro-batch: they hold less memory, but send these bytes once per micro-batch.
  *
  * Sources: see parallel/schedule.h.
  */
@@ -79,7 +79,7 @@ static gs_status check_workers(const gs_settings *s, const gs_dataset *set, int 
     GS_TRY(status);
     GS_TRY(gs_context(gs_pipeline_check(cut.schedule, &cut.shape), "--pipeline %d", s->pipeline));
     GS_TRY(gs_largest_micro_batch(s, set->shape, &most));
-    if (micro <= most) return GS_OK; /* each is computed at once */
+    if (micro <= most) return GS_OK; /* each micro-batch is computed at once */
     return gs_fail(GS_E_USAGE,
                    "--batch %zu in %d micro-batches, of all pipelines together: one of them has %zu samples, "
                    "and at most %zu are computed at once; wanted %s, or --micro-batch %zu",
@@ -98,22 +98,22 @@ static void describe(const gs_settings *s, char *text, size_t size) {
 
 /* ---- a worker ---- */
 
-/* A micro-batch on its way through a chunk: a stage of the model with its own activations, the input and the gradient
- * of the output that it received. The weights and the gradients are the worker's. */
+/* A micro-batch on its way through a chunk: a stage of the model with its own activations, the received input, and the
+ * received gradient of the output. Weights and gradients are the worker's. */
 typedef struct slot {
     gs_model *model;
     gs_mem x, dy; /* received; GS_NONE at the ends of the pipeline */
     gs_mem y, dx; /* results of forward and backward, in the model's buffers */
 } slot;
 
-/* Neighbouring layers of the model, on this worker. Micro-batch k is in slot k % slots; between two steps an evaluation
- * uses slot 0. */
+/* Adjacent layers of the model on this worker. Micro-batch k is in slot k % slots; between two steps an evaluation uses
+ * slot 0. */
 typedef struct chunk {
-    int run;                     /* of the whole model: chunk x p + stage */
+    int run;                     /* number in the whole model: chunk x p + stage */
     const gs_partition_run *own; /* its ranges of the worker's arrays */
     int slots;
     slot *slot;
-    bool has_dw, has_state; /* a pass of this step has written them: the next one adds */
+    bool has_dw, has_state; /* a pass in this step has written them, so the next one adds */
 } chunk;
 
 /* A message that arrived before it was wanted. */
@@ -123,9 +123,9 @@ typedef struct kept_message {
     unsigned char data[];
 } kept_message;
 
-/* For the report of how long the stages waited. */
+/* For the report on how long the stages waited. */
 typedef struct record {
-    gs_stage_times all, last; /* of all steps, except the first if there are others; of the last one */
+    gs_stage_times all, last; /* over all steps except the first, if there are others; of the last step */
     size_t steps;
     double began; /* when `last` began; 0: its first pass has not ended */
 } record;
@@ -133,33 +133,33 @@ typedef struct record {
 typedef struct pipeline_worker {
     gs_stages cut;
     int stage;
-    gs_instructions *list; /* [p]: those of all stages; this worker executes list[stage] */
-    size_t *sent;          /* [p]: instructions of that list known to be done, from messages to this stage */
+    gs_instructions *list; /* [p]: the lists of all stages; this worker executes list[stage] */
+    size_t *sent;          /* [p]: instructions in that list known to be done, from messages to this stage */
     kept_message *kept;
     chunk *chunk;            /* [v] */
     const gs_partition *own; /* the worker's */
-    gs_input *input;         /* [inputs]: samples and targets of micro-batch k in [k % inputs] */
+    gs_input *input;         /* [inputs]: samples and targets of micro-batch k are in [k % inputs] */
     int inputs;
-    gs_micro_batch *micro_batch; /* [m]: those of this step; n 0: an empty one */
-    int filled;                  /* those that the loader delivers */
+    gs_micro_batch *micro_batch; /* [m]: for this step; n 0: empty */
+    int filled;                  /* how many the loader delivers */
     record record;
 } pipeline_worker;
 
 /* ---- the layers of a micro-batch ---- */
 
-/* The table among the parameters of a model. */
+/* The table, among the parameters of a model. */
 static gs_param *table_of(const pipeline_worker *p, const gs_model *m) {
     int i = 0;
     while (m->param[i]->at != p->cut.tied.table->at) i++;
     return m->param[i];
 }
 
-/* The table that two runs use, in this worker's layers. */
+/* The table that two runs share, in this worker's layers. */
 static const gs_param *stage_table(const pipeline_worker *p) {
     return table_of(p, p->chunk[p->stage == 0 ? 0 : p->cut.shape.chunks - 1].slot[0].model);
 }
 
-/* Point the layers of a chunk to this worker's arrays, and to its copy of the table that they borrow. */
+/* Point a chunk's layers to this worker's arrays, and to its copy of the table that they borrow. */
 static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, gs_model *m) {
     const gs_partition *own = p->own;
     for (int i = p->cut.first[c->run]; i < p->cut.first[c->run + 1]; i++)
@@ -173,7 +173,7 @@ static gs_status bind_slot(const gs_worker *w, const pipeline_worker *p, const c
     return GS_OK;
 }
 
-/* most: an evaluation puts more samples into slot 0 than a micro-batch has. */
+/* most: samples in the slot. Slot 0 holds more than a micro-batch, because an evaluation also uses it. */
 static gs_status make_slot(const gs_worker *w, const pipeline_worker *p, const chunk *c, size_t most,
                            slot *s) {
     const int first = p->cut.first[c->run], last = p->cut.first[c->run + 1];
@@ -204,7 +204,7 @@ static gs_status make_chunk(gs_worker *w, pipeline_worker *p, int number) {
     return GS_OK;
 }
 
-/* The first stage needs samples, the last one targets. */
+/* The first stage needs samples, and the last one targets. */
 static gs_status make_inputs(gs_worker *w, pipeline_worker *p) {
     const size_t most = w->schedule.most;
     const int inputs = p->chunk[0].slots;
@@ -234,7 +234,7 @@ static gs_status make_lists(pipeline_worker *p) {
 }
 
 static size_t largest_chunk(const pipeline_worker *p) {
-    size_t most = p->own->counts - p->own->params + GS_STATS; /* the copy, the state and the counts */
+    size_t most = p->own->counts - p->own->params + GS_STATS; /* the table's copy, the state and the counts */
     for (int c = 0; c < p->cut.shape.chunks && !p->own->gradients_cut; c++)
         if (p->own->run[c].params.count > most) most = p->own->run[c].params.count;
     return most;
@@ -250,8 +250,8 @@ static gs_status make_sums(gs_worker *w, pipeline_worker *p) {
     return gs_ordered_sums_create(w, p->own->counts + GS_STATS);
 }
 
-/* Messages have 16 bits if all devices of the pipeline store activations so. A dry run has no other worker to ask: the
- * names of their devices decide. */
+/* Messages are 16-bit if all devices of the pipeline store 16-bit activations. In a dry run there is no other worker
+ * to ask, so the names of their devices decide. */
 static gs_status ask_for_halves(gs_worker *w) {
     const char *devices = w->settings->devices;
     const int pipelines = w->groups.layout.dp * w->groups.layout.tp, count = gs_devices_count(devices);
@@ -314,18 +314,18 @@ static void free_stage(gs_worker *w) {
 
 /* ---- how long the stages waited, and why ---- */
 
-/* What each worker records, and the report at the end of a run.
+/* What each worker records, and how it is reported at the end of a run.
  *
- * T is the time from the first forward of a step to its last backward, both on stage 0. The p stages have p T of it,
- * and compute for the sum of all passes, `busy`; they wait for the rest. The same instructions are played in virtual
- * time (parallel/virtual_time.h) with messages that take no time: T_0 if each pass takes the mean of its direction, T_1
- * if each takes the mean of its stage. Exactly,
+ * T is the time from a step's first forward to its last backward, both on stage 0. The p stages have p T of it in
+ * total. They compute for `busy`, the sum of all passes, and wait for the rest. The same instructions are
+ * played in virtual time (parallel/virtual_time.h), with messages that take no time: this takes T_0 if each pass takes
+ * the mean time of its direction, and T_1 if each takes the mean time in its stage. Exactly,
  *
  *     p T - busy  =  (p T_0 - busy)       fill and drain: by formula (p - 1) / (m + p - 1) of p T_0
- *                  + (p T_1 - p T_0)      stages of unequal times
+ *                  + (p T_1 - p T_0)      stages with unequal times
  *                  + (p T - p T_1)        the rest: messages, wake-ups and loads, and passes whose times vary
  *
- * A schedule with needless waits has more fill and drain than the formula. */
+ * A schedule with unnecessary waits has more fill and drain than the formula. */
 static void record_pass(pipeline_worker *p, const gs_instruction *i, double start) {
     record *r = &p->record;
     const double end = gs_seconds();
@@ -335,7 +335,7 @@ static void record_pass(pipeline_worker *p, const gs_instruction *i, double star
     if (p->stage == 0) r->last.span = end - r->began;
 }
 
-/* The first step touches memory first and starts threads: it counts only if there is no other. */
+/* The first step touches memory for the first time and starts threads: it counts only if it is the only one. */
 static void record_step(pipeline_worker *p) {
     record *r = &p->record;
     if (r->steps++ < 2) memset(&r->all, 0, sizeof r->all);
@@ -357,7 +357,7 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
     GS_TRY(gs_pipeline_in_virtual_time(p, lists, &(gs_pipeline_times){mean[0], mean[1], 0}, &equal));
     GS_TRY(gs_pipeline_in_virtual_time(p, lists,
                                        &(gs_pipeline_times){times->seconds[0], times->seconds[1], 0}, &own));
-    /* of p T */
+    /* fractions of p T */
     const double all = p->stages * times->span, busy = all > 0 ? (sum[0] + sum[1]) / all : 1,
                  t0 = busy / (1 - equal.bubble), t1 = busy / (1 - own.bubble);
     *out = (gs_bubble){.stages = p->stages,
@@ -371,7 +371,7 @@ gs_status gs_bubble_of(const gs_pipeline *p, const gs_instructions *lists, const
     return GS_OK;
 }
 
-/* From the sums over the workers of all pipelines, alike on all. */
+/* Computed from sums over the workers of all pipelines, equal on all. */
 static gs_status report(gs_worker *w, gs_result *result) {
     const pipeline_worker *p = w->strategy_state;
     gs_stage_times sum[] = {p->record.all, p->record.last};
@@ -382,8 +382,8 @@ static gs_status report(gs_worker *w, gs_result *result) {
 
 /* ---- the micro-batches of a step ---- */
 
-/* All stages know the sizes of all micro-batches beforehand. The last ones of a small batch may be empty; the loader
- * does not deliver those. */
+/* All stages know the sizes of all micro-batches in advance. The last ones of a small batch may be empty; the loader
+ * does not deliver these. */
 static void next_micro_batches(gs_worker *w, pipeline_worker *p) {
     gs_schedule from = w->schedule;
     from.done = w->step;
@@ -402,7 +402,7 @@ static void next_micro_batches(gs_worker *w, pipeline_worker *p) {
 static gs_status load(gs_worker *w, pipeline_worker *p, int k) {
     gs_pass unused = {0};
     if (k >= p->filled) return GS_OK;
-    if (p->inputs == 0) { /* stages in the middle take neither samples nor targets */
+    if (p->inputs == 0) { /* middle stages need neither samples nor targets */
         w->measured.samples += (double)p->micro_batch[k].n;
         return GS_OK;
     }
@@ -433,14 +433,14 @@ static gs_status fill_if_empty(const gs_worker *w, const pipeline_worker *p, boo
     return has || r.count == 0 ? GS_OK : w->device->ops->fill(w->device, here, 0, r.count);
 }
 
-/* With --exact: leaf k of a range joins the tree; the last leaf leaves the sum in the range. */
+/* With --exact: leaf k of a range joins the tree; after the last leaf the range holds the sum. */
 static gs_status add_leaf(gs_worker *w, const pipeline_worker *p, gs_shard r, int k) {
     const gs_mem here = gs_partition_tail(p->own, p->own->gradients, p->own->gradients_cut, r.first);
     GS_TRY(fill_if_empty(w, p, p->micro_batch[k].n > 0, r));
     return gs_ordered_sums_add_here(w, here, r.first, r.count, k);
 }
 
-/* An empty micro-batch: this replica still takes part in the collectives of a pass. */
+/* For an empty micro-batch, this replica still takes part in the collectives of a pass. */
 static gs_status join(gs_worker *w, const gs_instruction *i, gs_pass pass) {
     pass.fresh = false;
     return w->reducer->join ? w->reducer->join(w, i->chunk, &pass, i->action == GS_DO_BACKWARD) : GS_OK;
@@ -487,7 +487,7 @@ static gs_status add_bytes(gs_layer *l, void *sum) {
     return GS_OK;
 }
 
-/* Bytes that the layers keep of a micro-batch of n samples, for the timeline; slot 0 has room for more. */
+/* The bytes that the layers keep for a micro-batch of n samples, for the timeline; slot 0 has room for more. */
 static size_t activations_of(const slot *s, size_t n) {
     size_t bytes = 0;
     (void)gs_layer_walk(s->model->net, add_bytes, &bytes);
@@ -508,7 +508,7 @@ static gs_status compute(gs_worker *w, pipeline_worker *p, const gs_instruction 
 
 /* ---- messages ---- */
 
-/* The memory that a message is sent from, or received into. */
+/* The memory from which a message is sent, or into which it is received. */
 static gs_mem memory_of(const pipeline_worker *p, const gs_instruction *i) {
     switch (i->action) {
     case GS_DO_SEND_ACTIVATION:
@@ -527,8 +527,8 @@ static gs_mem memory_of(const pipeline_worker *p, const gs_instruction *i) {
     }
 }
 
-/* The bytes of the message of `sent`, by stage `from`. All stages store activations and gradients between two runs in
- * the same number of bits (memory/half_storage.h). */
+/* The size in bytes of the message that instruction `sent` sends from stage `from`. All stages store activations and
+ * gradients between two runs with the same number of bits (memory/half_storage.h). */
 static size_t bytes_in(const pipeline_worker *p, const gs_instruction *sent, int from) {
     const int run = sent->chunk * p->cut.shape.stages + from;
     const bool forward = sent->action == GS_DO_SEND_ACTIVATION;
@@ -550,7 +550,7 @@ static gs_status send(gs_worker *w, pipeline_worker *p, const gs_instruction *i)
     return gs_phase_ends(w, GS_PHASE_SYNC);
 }
 
-/* A tied gradient is added to the memory; every other message overwrites it. */
+/* A tied gradient is added to the memory; any other message overwrites it. */
 static gs_status deliver(gs_worker *w, const pipeline_worker *p, const gs_instruction *i, const void *data,
                          size_t bytes) {
     void *host;
@@ -580,7 +580,7 @@ static kept_message *take_kept(pipeline_worker *p, const gs_instruction *wanted)
     return found;
 }
 
-/* The next message that stage `from` sends to this one, in the order of its list. */
+/* The next message from stage `from` to this one, in the order of that stage's list. */
 static const gs_instruction *next_message(pipeline_worker *p, int from) {
     const gs_instructions *l = &p->list[from];
     const gs_instruction *i;
@@ -592,7 +592,7 @@ static const gs_instruction *next_message(pipeline_worker *p, int from) {
     return i;
 }
 
-/* Into `device`, or if that is NULL into `host`. */
+/* Receive into `device`, or if it is NULL, into `host`. */
 static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_mem *device, void *host) {
     gs_comm *stages = w->groups.comm[GS_PP];
     const double start = gs_seconds();
@@ -604,9 +604,9 @@ static gs_status receive_message(gs_worker *w, int from, size_t bytes, const gs_
     return GS_OK;
 }
 
-/* Messages that arrive before the wanted one are kept, and one that will be added goes through a buffer. Every other
- * message arrives directly in its memory, which saves a copy. In a step no two messages of one stage are alike, and
- * those of two stages differ too: activations come from the previous stage, gradients from the next one. */
+/* Messages that arrive before the wanted one are kept, and a message that will be added goes through a buffer. Any
+ * other message arrives directly in its destination, which saves a copy. In a step no two messages of one stage are
+ * alike, and those of two stages differ too: activations come from the previous stage, gradients from the next one. */
 static gs_status receive(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
     const gs_instruction wanted = gs_instruction_sent(&p->cut.shape, i, p->stage);
     const bool adds = i->action == GS_DO_RECV_TIED && !w->settings->exact;
@@ -630,7 +630,7 @@ static gs_status receive(gs_worker *w, pipeline_worker *p, const gs_instruction 
 
 /* ---- a step ---- */
 
-/* Load, forward, backward, or a message. */
+/* Execute a load, a forward, a backward, or a message. */
 static gs_status execute(gs_worker *w, pipeline_worker *p, const gs_instruction *i) {
     if (gs_action_sends(i->action)) return send(w, p, i);
     if (gs_action_receives(i->action)) return receive(w, p, i);
@@ -639,7 +639,7 @@ static gs_status execute(gs_worker *w, pipeline_worker *p, const gs_instruction 
     return gs_phase_ends(w, GS_PHASE_DATA);
 }
 
-/* Both stages of a shared table add to its gradient, also in a fresh pass; and a stage may get no samples. */
+/* Both stages of a shared table add to its gradient, even in a fresh pass; and a stage may receive no samples. */
 static gs_status begin(gs_worker *w, pipeline_worker *p) {
     const gs_backend *ops = w->device->ops;
     GS_TRY(gs_model_clear_stats(w->model));
@@ -653,7 +653,7 @@ static gs_status begin(gs_worker *w, pipeline_worker *p) {
     return GS_OK;
 }
 
-/* This stage's list up to the sum: dw of its layers, over the micro-batches of this pipeline. */
+/* Execute this stage's list up to the sum: dw of its layers, over this pipeline's micro-batches. */
 static gs_status run_to_sum(gs_worker *w, pipeline_worker *p) {
     const gs_instruction *i = p->list[p->stage].list;
     GS_TRY(begin(w, p));
@@ -666,7 +666,7 @@ static gs_status run_to_sum(gs_worker *w, pipeline_worker *p) {
     return GS_OK;
 }
 
-/* The messages after the update. */
+/* Execute the messages after the update. */
 static gs_status run_after_update(gs_worker *w, pipeline_worker *p) {
     const gs_instructions *mine = &p->list[p->stage];
     size_t i = 0;
@@ -677,8 +677,8 @@ static gs_status run_after_update(gs_worker *w, pipeline_worker *p) {
 
 /* ---- training ---- */
 
-/* Rank 0 of the last stage of the first pipeline contributes the counts. The others add 0, so this sum is exact; and
- * any worker can ask to stop. */
+/* Rank 0 of the first pipeline's last stage contributes the counts. The others add 0, so this sum is exact; and any
+ * worker can request a stop. */
 static gs_status share_score(gs_worker *w, const pipeline_worker *p, gs_score *score) {
     const bool has_counts =
         p->stage == p->cut.shape.stages - 1 && p->own->dp_rank == 0 && w->model->tensor.rank == 0;
@@ -693,10 +693,10 @@ static gs_status share_score(gs_worker *w, const pipeline_worker *p, gs_score *s
 
 static gs_status step(gs_worker *w, gs_score *score) {
     pipeline_worker *p = w->strategy_state;
-    GS_TRY(run_to_sum(w, p)); /* this stage's part of load, forward, loss, backward */
+    GS_TRY(run_to_sum(w, p)); /* this stage's part of load, forward, loss and backward */
     GS_TRY(gs_comm_barrier(w->groups.comm[GS_PP]));
     record_step(p);
-    GS_TRY(w->reducer->finish(w)); /* dw of all pipelines, and their counts */
+    GS_TRY(w->reducer->finish(w)); /* sums of dw over all pipelines, and of their counts */
     GS_TRY(share_score(w, p, score));
     GS_TRY(gs_phase_ends(w, GS_PHASE_SYNC));
 
@@ -707,7 +707,7 @@ static gs_status step(gs_worker *w, gs_score *score) {
     return run_after_update(w, p);
 }
 
-/* One for each chunk. */
+/* One model per chunk. */
 static gs_model *model_of(const gs_worker *w, int i) {
     const pipeline_worker *p = w->strategy_state;
     return i < p->cut.shape.chunks ? p->chunk[i].slot[0].model : NULL;
@@ -715,7 +715,7 @@ static gs_model *model_of(const gs_worker *w, int i) {
 
 /* ---- the test set ---- */
 
-/* Receive x from the previous stage, or send it to the next: around the stages, once for each chunk of a stage. */
+/* Receive x from the previous stage, or send it to the next: a block passes all stages once per chunk. */
 static gs_status pass_on(gs_worker *w, const pipeline_worker *p, gs_operation operation, gs_mem x,
                          size_t numbers) {
     const bool sends = operation == GS_SEND;
@@ -725,7 +725,7 @@ static gs_status pass_on(gs_worker *w, const pipeline_worker *p, gs_operation op
                                  sends ? GS_NONE : x);
 }
 
-/* Blocks follow each other as micro-batches do, so that stages work on different blocks at the same time. */
+/* Blocks follow each other like micro-batches, so that stages work on different blocks at the same time. */
 static gs_status score(gs_worker *w, const gs_pass *pass, bool *scored) {
     const pipeline_worker *p = w->strategy_state;
     *scored = p->stage == p->cut.shape.stages - 1;

@@ -5,13 +5,13 @@
 #include "parallel/schedule.h"
 #include "train/result.h"
 
-/* Seconds of some steps. */
+/* Times of one or more steps, in seconds. */
 typedef struct gs_stage_times {
-    double span; /* on stage 0: from the first forward of a step to its last backward; on the others 0 */
-    double seconds[2][GS_RUNS]; /* of forward, of backward passes of each run; 0 for other stages' runs */
+    double span; /* on stage 0: from a step's first forward to its last backward; on other stages 0 */
+    double seconds[2][GS_RUNS]; /* of each run's forward and backward passes; 0 for other stages' runs */
 } gs_stage_times;
 
-/* How long the stages waited, by cause, from sums over all stages of one or more pipelines. GS_E_USAGE: a deadlock;
- * GS_E_MEMORY. */
+/* How long the stages waited, by cause, computed from sums over all stages of one or more pipelines. GS_E_USAGE: a
+ * deadlock. GS_E_MEMORY. */
 gs_status gs_bubble_of(const gs_pipeline *, const gs_instructions *lists, const gs_stage_times *,
                        gs_bubble *out);
