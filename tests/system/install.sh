@@ -114,6 +114,10 @@ while read -r command; do
     sed -n '/^\.nf$/,/^\.fi$/p' "$page" | sed '1d; $d; s/\\-/-/g; s/^\\&//; s/\\e/\\/g' | cmp -s - help ||
         fail "the page of $command is not its help"
 done <commands
+grep -A1 '^\.SH EXIT STATUS$' "$man/gradsum.1" | grep -q '^0: done; 1: failed; 2: wrong usage; 128 and more' ||
+    fail "gradsum.1 does not say what the exit status means"
+printf '#!/bin/sh\ntest "$1" != train && exec "%s/bin/gradsum" "$@"\n' "$prefix" >failing && chmod +x failing
+if sh "$tree/src/cli/options/manual.sh" ./failing pages 2>log; then fail "a page is made of no help"; fi
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"
 else
