@@ -10,9 +10,12 @@ _gradsum() {
         COMPREPLY=($(compgen -W "$("$program" help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))
         return
     fi
-    # With the words so far, because some of them choose the form of a command: "--name VALUE" or "--name" in each line.
-    options=$("$program" "${COMP_WORDS[@]:first:COMP_CWORD-first}" --help 2>/dev/null |
-        sed -n 's/^  \(-o, \)\{0,1\}\(-[-a-z0-9]* \{0,1\}[^ ]*\).*/\2/p')
+    # With the words so far, because some of them choose the form of a command, and with step's other form:
+    # "--name VALUE" or "--name" in each line.
+    options=$({
+        "$program" "${COMP_WORDS[@]:first:COMP_CWORD-first}" --help
+        [[ ${COMP_WORDS[first]} == step ]] && "$program" step --zero 1 --help
+    } 2>/dev/null | sed -n 's/^  \(-o, \)\{0,1\}\(-[-a-z0-9]* \{0,1\}[^ ]*\).*/\2/p' | awk '!seen[$1]++')
     # After an option that takes a value: a file, for which bash does it best.
     if grep -q -e "^${COMP_WORDS[COMP_CWORD - 1]} [^ ]" <<<"$options"; then
         return
