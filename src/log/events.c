@@ -195,6 +195,11 @@ gs_status gs_events_open(const char *folder, gs_events **out) {
     return write_event(e, &first);
 }
 
+void gs_events_discard(gs_events *e) {
+    if (e && e->file) unlink(e->path);
+    gs_events_close(e);
+}
+
 gs_status gs_events_close(gs_events *e) {
     if (!e) return GS_OK;
     gs_status status = GS_OK;

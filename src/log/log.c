@@ -245,6 +245,16 @@ static gs_status check_folder(gs_log *log) {
     return GS_OK;
 }
 
+/* No run was written: remove the files, so that the folder can be used again. */
+static void discard(gs_log *log) {
+    fclose(log->metrics);
+    log->metrics = NULL;
+    unlink(path_of(log, "metrics.jsonl"));
+    gs_events_discard(log->events);
+    log->events = NULL;
+    rmdir(log->options.folder); /* if there is nothing else in it */
+}
+
 gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     GS_TRY(GS_NEW(*out, 1, "a log"));
     gs_log *log = *out;
@@ -253,11 +263,14 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     log->cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;
     gs_status status = check_folder(log);
-    if (status == GS_OK) log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe");
-    if (log->metrics) return GS_OK;
-    if (status == GS_OK)
+    if (status == GS_OK && !(log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe")))
         status = gs_fail(GS_E_FILE, "--log %s: cannot write %s: %s", log->options.folder, log->path,
                          strerror(errno));
+    if (status == GS_OK)
+        status =
+            gs_context(gs_events_open(log->options.folder, &log->events), "--log %s", log->options.folder);
+    if (status == GS_OK) return GS_OK;
+    if (log->metrics) discard(log);
     gs_log_free(log);
     *out = NULL;
     return status;
@@ -281,7 +294,6 @@ static void on_start(void *context, const gs_worker *w) {
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
     if (!log->failed) check(log, write_run(log, ROOM_FOR_END));
-    if (!log->failed && !log->events) check(log, gs_events_open(log->options.folder, &log->events));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
     log->memory = memory_of(log);
@@ -428,14 +440,6 @@ gs_observer gs_log_observer(gs_log *log) {
 }
 
 /* ---- the end ---- */
-
-/* Nothing was written: remove the files, so that the folder can be used again. */
-static void discard(gs_log *log) {
-    fclose(log->metrics);
-    log->metrics = NULL;
-    unlink(path_of(log, "metrics.jsonl"));
-    rmdir(log->options.folder); /* if there is nothing else in it */
-}
 
 static gs_status write_end(gs_log *log, const char *failure, const gs_result *r) {
     GS_TRY(write_end_of_run(log, failure, r));

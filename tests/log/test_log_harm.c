@@ -37,6 +37,18 @@ TEST(bad_targets_are_refused) {
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
 }
 
+/* Files of no byte can be made, but not the header of the event file: nothing is trained, and nothing left behind. */
+TEST(a_log_that_cannot_begin_is_refused) {
+    const char *folder = gs_test_folder();
+    char *output = gs_test_shell_output(1,
+                                        "ulimit -f 0; trap '' XFSZ; %s/gradsum train --model softmax --steps "
+                                        "3 --log %s/log 2>&1 | cat; exit 1",
+                                        GS_BUILD_DIR, folder);
+    assert_has(output, "gradsum train: --log ", "/events.out.tfevents.", "File too large");
+    assert_null(strstr(output, "done"));
+    assert_false(gs_test_is_there(folder, "log"));
+}
+
 /* A run that fails before its first step leaves no log behind, and its path can be used again. */
 TEST(a_run_that_never_began_leaves_nothing) {
     const char *folder = gs_test_folder();
