@@ -108,7 +108,8 @@ TEST(a_full_disk_is_told_all_the_same) {
         print_message("a full disk is not tested: no file system can be mounted here\n");
         return;
     }
-    assert_has(output, "No space left on device; the log stops here", "exit 1\n", "The log is incomplete: ");
+    assert_has(output, "gradsum train: --log m/log: ", "No space left on device; the log stops here",
+               "exit 1\n", "The log is incomplete: ");
     assert_null(strstr(output, "has not ended"));
     const cJSON *ended = gs_test_field(gs_test_json(folder, "run.json"), "ended");
     assert_string_equal(gs_test_text_of(ended, "why"), "done");
