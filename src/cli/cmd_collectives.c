@@ -191,7 +191,7 @@ static gs_status run_cell(rank *r, int transport, gs_operation operation) {
         GS_TRY(gs_comm_gather(first, mine, t->outcome, sizeof *mine, GS_U8, 0));
         for (int i = 0; i < t->ranks; i++)
             t->outcome[i].error.message[sizeof mine->error.message - 1] =
-                '\0'; /* from another process: it may lack its end */
+                '\0'; /* comes from another process: it may lack the terminating 0 */
     }
     return gs_comm_barrier(first);
 }
