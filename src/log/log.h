@@ -20,7 +20,7 @@ typedef struct gs_log gs_log;
 typedef struct gs_log_options {
     const char *folder;
     uint64_t every;          /* steps from one line of metrics.jsonl to the next; 0 is 1 */
-    int argc;                /* the command that is run: "train" and its options */
+    int argc;                /* of each process, without launch or mpirun: "train" and its options */
     char *const *argv;       /* must live as long as the log */
     const gs_observer *next; /* called for everything that the log is called for; may be NULL */
 } gs_log_options;
