@@ -156,8 +156,8 @@ while read -r command more; do
     test "$command" != step || "$prefix/bin/gradsum" step --zero 1 --help >>help
     sed -n 's/^  -o, /  /; s/^  \(--[^ ]*\).*/\1/p' help | awk '!seen[$0]++' >named
     cat named >>all_named
-    # shellcheck disable=SC2046,SC2086
-    completes "$(echo $(cat named))" gradsum "$command" $more --
+    # shellcheck disable=SC2086
+    completes "$(paste -s -d ' ' named)" gradsum "$command" $more --
 done <forms
 test "$(wc -l <all_named)" -gt 500 || fail "help names only $(wc -l <all_named) options"
 if command -v zsh >/dev/null; then
