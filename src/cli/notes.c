@@ -48,9 +48,8 @@ static void tell_config(const gs_layer *net) {
     }
     gs_tell("train",
             "note: --names huggingface: the file has only weights; transformers reads the rest from a "
-            "config.json: "
-            "\"model_type\": \"gpt2\", \"vocab_size\": %d, \"n_positions\": %d, \"n_embd\": %d, \"n_layer\": "
-            "%d, %s\"tie_word_embeddings\": %s",
+            "config.json beside it: \"model_type\": \"gpt2\", \"vocab_size\": %d, \"n_positions\": %d, "
+            "\"n_embd\": %d, \"n_layer\": %d, %s\"tie_word_embeddings\": %s",
             table[0], c[1]->param[0].dims[0], table[1], halves / 2, of_blocks,
             strcmp(c[3 + halves]->ops->name, "tied") == 0 ? "true" : "false");
 }
