@@ -271,6 +271,7 @@ typedef struct shown {
     char **argv;
     const gs_sweep *sweep;
     gs_shown_run now; /* now.run: the number of completed runs */
+    char name[NAME];  /* of the run: now.what */
     gs_observer observer;
     bool began; /* the head has been shown */
     bool ended; /* the last JSON line has been printed */
@@ -293,9 +294,9 @@ static void show_head(shown *s) {
 /* Print the head only at the first step: until then the runs may be rejected. */
 static void on_step(void *context, int epoch, uint64_t done, uint64_t of, const gs_score *score) {
     shown *s = context;
-    char name[NAME];
     show_head(s);
-    s->now.what = name_of(s->sweep, &s->sweep->run[s->now.run], name);
+    if (s->json) return;
+    s->now.what = name_of(s->sweep, &s->sweep->run[s->now.run], s->name);
     gs_show_run(&s->now, epoch, done, of, score);
 }
 
@@ -327,7 +328,7 @@ static gs_status sweep(gs_sweep *w, shown *s) {
     w->context = s;
     gs_stop_on_signals();
     GS_TRY(gs_sweep_prepare(w));
-    s->now = (gs_shown_run){.settings = &w->settings, .runs = w->count};
+    s->now = (gs_shown_run){.settings = &w->settings, .runs = w->count, .work.tells = !s->json};
     gs_status status = gs_sweep_train(w);
     gs_show_activity(NULL, 0, NULL);
     if (status == GS_OK) show_head(s); /* a signal may have come before the first step */

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/text.h"
 #include "data/text_set.h"
@@ -28,6 +29,29 @@ void gs_tell_sentence(const char *sentence) {
 static bool is_constant(const gs_dataset *set) {
     const size_t bytes = set->count * gs_shape_size(set->shape);
     return !set->folder && bytes > 0 && memcmp(set->images, set->images + 1, bytes - 1) == 0;
+}
+
+/* Print the entries of config.json, which the weights of a GPT-2 do not show. gs_names_rename has accepted the model. */
+static void tell_config(const gs_layer *net) {
+    const gs_layer *const *c = (const gs_layer *const *)net->child;
+    const int *table = c[0]->param[0].dims;
+    int halves = 0;
+    char of_blocks[300] = "", attention[128], what[128];
+    while (strcmp(c[2 + halves]->ops->name, "residual") == 0) halves++;
+    if (halves > 0) {
+        gs_layer_describe(c[2]->child[0]->child[2], attention, sizeof attention);
+        gs_layer_describe(c[3]->child[0]->child[2], what, sizeof what);
+        snprintf(of_blocks, sizeof of_blocks,
+                 "\"n_head\": %d, \"n_inner\": %d, \"activation_function\": \"%s\", ",
+                 atoi(attention + strlen("attention ")), c[3]->child[0]->child[1]->out.c,
+                 strcmp(what, "gelu tanh") == 0 ? "gelu_new" : what);
+    }
+    gs_tell("train",
+            "note: --names huggingface: the file has only weights; transformers reads the rest from a "
+            "config.json beside it: \"model_type\": \"gpt2\", \"vocab_size\": %d, \"n_positions\": %d, "
+            "\"n_embd\": %d, \"n_layer\": %d, %s\"tie_word_embeddings\": %s",
+            table[0], c[1]->param[0].dims[0], table[1], halves / 2, of_blocks,
+            strcmp(c[3 + halves]->ops->name, "tied") == 0 ? "true" : "false");
 }
 
 /* A model that torchvision lacks only borrows the name of a ResNet or VGG. */
@@ -88,9 +112,7 @@ void gs_tell_of_data(const gs_worker *w) {
                 gs_batch_norm_text(over, norm, sizeof norm));
     if (w->settings->names == GS_NAMES_TORCHVISION && w->settings->save) tell_names(w->settings);
     if (w->settings->names == GS_NAMES_HUGGINGFACE && w->settings->save)
-        gs_tell("train",
-                "note: --names huggingface: the file has only weights; transformers reads the rest from a "
-                "config.json beside it (src/cli/README.md lists its entries)");
+        tell_config(gs_model_whole(w->model)->net);
     gs_tell_usual_images("train", w->settings->model, set->shape);
     if (w->input.scales && is_constant(set))
         gs_tell("train", "note: all bytes of %s are %d: nothing can be learned from these images", set->name,

@@ -537,7 +537,7 @@ static void on_epoch(void *context, const gs_epoch_report *r) {
 
 static void on_note(void *context, const char *sentence) {
     (void)context;
-    gs_tell("", "%s", sentence);
+    gs_tell("train", "%s", sentence);
 }
 
 gs_observer gs_progress_observer(gs_progress *p) {

@@ -195,11 +195,11 @@ gs_status gs_events_open(const char *folder, gs_events **out) {
     return write_event(e, &first);
 }
 
-gs_status gs_events_close(gs_events *e) {
+gs_status gs_events_close(gs_events *e, bool keep) {
     if (!e) return GS_OK;
-    gs_status status = GS_OK;
-    if (e->file && fsync(fileno(e->file)) != 0) status = cannot_write(e);
+    const gs_status status = e->file && keep && fsync(fileno(e->file)) != 0 ? cannot_write(e) : GS_OK;
     if (e->file) fclose(e->file);
+    if (e->file && !keep) unlink(e->path);
     free(e->path);
     free(e);
     return status;

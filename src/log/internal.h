@@ -21,8 +21,8 @@ gs_status gs_events_open(const char *folder, gs_events **out);
 gs_status gs_events_numbers(gs_events *, uint64_t step, const gs_log_number *, int count);
 /* Writes histograms of the weights and, if scale > 0, of the gradients times scale, one per parameter. */
 gs_status gs_events_layers(gs_events *, uint64_t step, gs_model *, float scale);
-/* Also frees it; NULL is allowed. */
-gs_status gs_events_close(gs_events *);
+/* Frees it; NULL is allowed. Unless `keep`, the file is removed. */
+gs_status gs_events_close(gs_events *, bool keep);
 
 uint32_t gs_crc32c(const void *data, size_t bytes);
 

@@ -230,7 +230,7 @@ static gs_status write_end_of_run(gs_log *log, const char *failure, const gs_res
 
 /* ---- the beginning ---- */
 
-static gs_status check_folder(gs_log *log) {
+static gs_status open_files(gs_log *log) {
     static const char *const files[] = {"run.json", "metrics.jsonl", "trace.json"};
     const char *folder = log->options.folder;
     struct stat s;
@@ -242,7 +242,19 @@ static gs_status check_folder(gs_log *log) {
         if (access(path_of(log, files[i]), F_OK) == 0)
             return gs_fail(GS_E_FILE, "--log %s: the folder already holds a log (%s); choose another one",
                            folder, files[i]);
-    return GS_OK;
+    if (!(log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe")))
+        return gs_fail(GS_E_FILE, "--log %s: cannot write %s: %s", folder, log->path, strerror(errno));
+    return gs_context(gs_events_open(folder, &log->events), "--log %s", folder);
+}
+
+/* No run was written: remove the files, so that the folder can be used again. */
+static void discard(gs_log *log) {
+    fclose(log->metrics);
+    log->metrics = NULL;
+    unlink(path_of(log, "metrics.jsonl"));
+    gs_events_close(log->events, false);
+    log->events = NULL;
+    rmdir(log->options.folder); /* if there is nothing else in it */
 }
 
 gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
@@ -252,12 +264,9 @@ gs_status gs_log_open(const gs_log_options *options, gs_log **out) {
     if (options->every == 0) log->options.every = 1;
     log->cores = gs_cpu_cores();
     if (options->next) log->next = *options->next;
-    gs_status status = check_folder(log);
-    if (status == GS_OK) log->metrics = fopen(path_of(log, "metrics.jsonl"), "axe");
-    if (log->metrics) return GS_OK;
-    if (status == GS_OK)
-        status = gs_fail(GS_E_FILE, "--log %s: cannot write %s: %s", log->options.folder, log->path,
-                         strerror(errno));
+    gs_status status = open_files(log);
+    if (status == GS_OK) return GS_OK;
+    if (log->metrics) discard(log);
     gs_log_free(log);
     *out = NULL;
     return status;
@@ -280,8 +289,7 @@ static void on_start(void *context, const gs_worker *w) {
     log->workers = w->devices ? w->comm->size : 0; /* 0: the caller did not set settings->record */
     log->about = describe(log);
     log->bytes_of_data = bytes_of_set(w->train_set) + bytes_of_set(w->test_set);
-    if (!log->failed) check(log, write_run(log, ROOM_FOR_END));
-    if (!log->failed && !log->events) check(log, gs_events_open(log->options.folder, &log->events));
+    check(log, write_run(log, ROOM_FOR_END));
     if (log->next.start) log->next.start(log->next.context, w);
     log->paused = gs_seconds();
     log->memory = memory_of(log);
@@ -429,19 +437,11 @@ gs_observer gs_log_observer(gs_log *log) {
 
 /* ---- the end ---- */
 
-/* Nothing was written, so remove the files: the folder can then be used again. */
-static void discard(gs_log *log) {
-    fclose(log->metrics);
-    log->metrics = NULL;
-    unlink(path_of(log, "metrics.jsonl"));
-    rmdir(log->options.folder); /* succeeds only if the folder is empty */
-}
-
 static gs_status write_end(gs_log *log, const char *failure, const gs_result *r) {
     GS_TRY(write_end_of_run(log, failure, r));
     if (fsync(fileno(log->metrics)) != 0)
         return gs_fail(GS_E_FILE, "cannot write metrics.jsonl: %s", strerror(errno));
-    const gs_status status = gs_events_close(log->events);
+    const gs_status status = gs_events_close(log->events, true);
     log->events = NULL;
     return status;
 }
@@ -464,7 +464,7 @@ bool gs_log_end(gs_log *log, gs_status status, const gs_result *result) {
 void gs_log_free(gs_log *log) {
     if (!log) return;
     if (log->metrics) fclose(log->metrics);
-    if (log->events) gs_events_close(log->events);
+    gs_events_close(log->events, true);
     cJSON_Delete(log->about);
     free(log);
 }

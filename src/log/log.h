@@ -20,7 +20,7 @@ typedef struct gs_log gs_log;
 typedef struct gs_log_options {
     const char *folder;
     uint64_t every;          /* steps between two lines of metrics.jsonl; 0 counts as 1 */
-    int argc;                /* the command line: "train" and its options */
+    int argc;                /* of each process, without launch or mpirun: "train" and its options */
     char *const *argv;       /* must live as long as the log */
     const gs_observer *next; /* receives every call that the log receives; may be NULL */
 } gs_log_options;

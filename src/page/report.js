@@ -141,7 +141,7 @@ function made() {
   $('command').textContent = data.command ? commandOf(data.command) : '';
   $('runs-made').replaceChildren(...runs.map((run) => element('details', { class: 'run', open: runs.length <= 3 },
     element('summary', {}, run.name),
-    run.about.command && !data.command ? element('pre', {}, commandOf(run.about.command)) : null,
+    run.about.command && !data.command ? element('pre', {}, commandOf(run.about.command) + (run.about.processes > 1 ? `  # in ${text(run.about.processes)} processes` : '')) : null,
     element('table', { class: 'facts' }, element('tbody', {}, ...facts(run).map(([name, value]) =>
       element('tr', {}, element('th', {}, name), element('td', {}, value))))))));
   $('version').textContent = `Made by gradsum ${text(data.version)}. This page needs no network.`;

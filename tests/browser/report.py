@@ -193,6 +193,14 @@ def harm_stays_text():
     no_complaints("harm")
 
 
+def a_command_of_several_processes_says_so():
+    page("processes", log("one-process"), log("two-processes", workers=2, more={"processes": 2}))
+    one_process, two = (run.text for run in every("#runs-made pre"))
+    check("--devices cpu" in one_process and "processes" not in one_process, one_process)
+    check(two.endswith("--devices cpu,cpu  # in 2 processes"), two)
+    no_complaints("several processes")
+
+
 def what_is_missing_is_said():
     path = log("damaged", workers=2, more={"ended": None, "memory": None})
     with open(f"{path}/metrics.jsonl", "r+") as f:
@@ -378,4 +386,4 @@ def screenshots():
 
 run([training_is_thin_and_the_test_set_bold, a_slider_smooths, speed_is_a_median_over_windows, a_colour_has_one_meaning, best_only_beyond_the_spread,
      speed_up_wants_two_runs, each_kind_of_device_has_its_measure, on_paper, tables_say_that_they_scroll, the_table_says_what_is_in_the_logs, charts_show_the_logs, chips_and_switches, the_timeline_zooms, a_trace_is_made_ready, ten_thousand_steps_are_thinned,
-     harm_stays_text, what_is_missing_is_said, real_logs, screenshots])
+     harm_stays_text, a_command_of_several_processes_says_so, what_is_missing_is_said, real_logs, screenshots])

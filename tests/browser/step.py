@@ -1,10 +1,10 @@
 """step.py GRADSUM FOLDER: the pages of `gradsum step -o` in a real browser, used as a reader would use them.
 
-The page is compared with the output of `gradsum step --json` for the same schemes, and its counters with the formulas
-of the schemes' headers, which are written again here. Screenshots are saved in FOLDER for inspection.
+The page is compared with the tables of `gradsum step --no-pause` for the same schemes, and its counters with the
+formulas of the schemes' headers, which are written again here. Screenshots are saved in FOLDER for inspection.
 """
-import json
 import math
+import re
 
 from browser import (ActionChains, By, Keys, Select, b, check, equal, every, folder, keys, look, no_complaints, one, program,
                      run, shift, shoot, visit, wait_for)
@@ -33,19 +33,34 @@ def formulas(scheme, n, floats):
     }[scheme]
 
 
+def gradients_in(cell, n):
+    """How many gradients a cell of the tables holds: "all*", "0+2-4", or, in wide tables, their number."""
+    return n if cell == "all" else sum(int(w.split("-")[-1]) - int(w.split("-")[0]) + 1 for w in cell.split("+"))
+
+
 def rounds_of(scheme, n, floats):
-    """For each round the terminal's JSON: messages and bytes so far, and [worker]: [(first, count, sum_of)]"""
-    text = program("step", "--sync", scheme, "--workers", str(n), "--size", str(floats), "--json")
-    events = [json.loads(line) for line in text.splitlines()]
-    rounds = [{"messages": 0, "bytes": 0, "holds": {}} for _ in range(events[0]["rounds"] + 1)]
-    for e in events:
-        for later in rounds[e.get("round", 0):] if e["event"] == "message" else []:
-            later["messages"] += 1
-            later["bytes"] += 4 * sum(part["count"] for part in e["parts"])
-        if e["event"] == "holds":
-            parts = [(part["first"], part["count"], len(part["sum_of"])) for part in e["parts"]]
-            rounds[e["round"]]["holds"][e["worker"]] = parts
-    return rounds
+    """For each round as the terminal shows it: messages and bytes so far, and [worker]: [(first, count, sum of how many)]"""
+    head, *rounds = re.split(r"\nround \d+ of \d+\n",
+                             program("step", "--sync", scheme, "--workers", str(n), "--size", str(floats), "--no-pause"))
+    chunks = {name: (int(first), int(last or first) - int(first) + 1)
+              for name, first, last in re.findall(r"(\w+) = (\d+)(?:\.\.(\d+))?", head)}
+    names, numbers = list(chunks), "cells   5:" in head
+    equal(sum(count for _, count in chunks.values()), floats, f"{scheme}, {n}: the floats of all chunks")
+    found, messages, total = [], 0, 0
+    for text in [head, *rounds]:
+        for first, last in re.findall(r"\d+ -> \d+: ([a-z]\d*)(?:-([a-z]\d*))?", text):
+            messages += 1
+            total += 4 * sum(chunks[c][1] for c in names[names.index(first):names.index(last or first) + 1])
+        table = re.split(r"^(?:before|after) ", text.split("\n\nsent by")[0], maxsplit=1, flags=re.M)[1]
+        holds = {worker: [] for worker in range(n)}
+        for worker, cells in re.findall(r"^worker (\d+) +(.*)", table, flags=re.M):
+            for cell in cells.replace("*", "").split():
+                count = int(cell) if numbers else gradients_in(cell, n)
+                holds[int(worker)].append((*chunks[names[len(holds[int(worker)])]], count))
+        for worker, parts in holds.items():
+            equal(len(parts), len(names), f"{scheme}, {n}: the chunks of worker {worker}")
+        found.append({"messages": messages, "bytes": total, "holds": holds})
+    return found
 
 
 def page_of(n, model="softmax", sync="ring"):

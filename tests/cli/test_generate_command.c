@@ -234,7 +234,6 @@ TEST(what_is_wrong_is_said) {
                   make_file("odd", 4, next_of_four, "\"tokens\":7,\"vocabulary\":[1]"));
 }
 
-/* Ctrl-C after the first characters: the last line is completed, and the exit status names the signal. */
 TEST(weights_that_are_not_finite) {
     static const float values[] = {NAN, INFINITY};
     static const char *const wanted[] = {"chars.safetensors holds nan in 1.bias; wanted finite numbers",
@@ -246,6 +245,7 @@ TEST(weights_that_are_not_finite) {
     bias = 0;
 }
 
+/* Ctrl-C after the first characters: the last line is completed, and the exit status names the signal. */
 TEST(a_signal_ends_it) {
     int out[2], error[2], status;
     char text[4096], said[400] = "";

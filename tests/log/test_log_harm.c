@@ -37,6 +37,18 @@ TEST(bad_targets_are_refused) {
     assert_int_equal(gs_test_shell(NULL, "cat %s/log/* | sha256sum | cmp - %s/before", folder, folder), 0);
 }
 
+/* Files of no byte can be made, but not the header of the event file: nothing is trained, and nothing left behind. */
+TEST(a_log_that_cannot_begin_is_refused) {
+    const char *folder = gs_test_folder();
+    char *output = gs_test_shell_output(1,
+                                        "ulimit -f 0; trap '' XFSZ; %s/gradsum train --model softmax --steps "
+                                        "3 --log %s/log 2>&1 | cat; exit 1",
+                                        GS_BUILD_DIR, folder);
+    assert_has(output, "gradsum train: --log ", "/events.out.tfevents.", "File too large");
+    assert_null(strstr(output, "done"));
+    assert_false(gs_test_is_there(folder, "log"));
+}
+
 /* A run that fails before its first step leaves no log behind, and its path can be used again. */
 TEST(a_run_that_never_began_leaves_nothing) {
     const char *folder = gs_test_folder();
@@ -96,7 +108,8 @@ TEST(a_full_disk_is_told_all_the_same) {
         print_message("a full disk is not tested: no file system can be mounted here\n");
         return;
     }
-    assert_has(output, "No space left on device; the log stops here", "exit 1\n", "The log is incomplete: ");
+    assert_has(output, "gradsum train: --log m/log: ", "No space left on device; the log stops here",
+               "exit 1\n", "The log is incomplete: ");
     assert_null(strstr(output, "has not ended"));
     const cJSON *ended = gs_test_field(gs_test_json(folder, "run.json"), "ended");
     assert_string_equal(gs_test_text_of(ended, "why"), "done");

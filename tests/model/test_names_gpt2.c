@@ -279,14 +279,27 @@ TEST(wrong_files) {
 #define MLP(what) "residual (layer_norm, linear 16, " what ", linear 4), "
 #define BLOCK ATTENTION("attention 2 causal") MLP("gelu")
 
-TEST(a_note_names_the_config) {
-    assert_has(gs_test_shell_output(
-                   0,
-                   "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 "
-                   "--tests 0 --names huggingface --save %s --model 'embedding 155 4, positions, " BLOCK
-                   "layer_norm, tied' 2>&1",
-                   GS_BUILD_DIR, in_folder(gs_test_folder(), "config.safetensors")),
-               "transformers reads the rest from a config.json beside it");
+TEST(a_note_prints_the_config) {
+    static const char *const texts[][2] = {
+        {BLOCK BLOCK "layer_norm, tied",
+         "\"n_layer\": 2, \"n_head\": 2, \"n_inner\": 16, "
+         "\"activation_function\": \"gelu\", \"tie_word_embeddings\": true\n"},
+        {ATTENTION("attention 4 causal") "residual (layer_norm, linear 8, gelu tanh, linear 4), "
+                                         "layer_norm, linear 155 no_bias",
+         "\"n_layer\": 1, \"n_head\": 4, \"n_inner\": 8, \"activation_function\": \"gelu_new\", "
+         "\"tie_word_embeddings\": false\n"},
+    };
+    static const char *const workers[] = {"--threads 1", "--devices cpu,cpu --pipeline 2 --micro-batches 2"};
+    for (size_t i = 0; i < 4; i++)
+        assert_has(
+            gs_test_shell_output(
+                0,
+                "COLUMNS=999 %s/gradsum train --data jargon --context 3 --steps 1 --batch 2 --tests 0 %s "
+                "--names huggingface --save %s --model 'embedding 155 4, positions, %s' 2>&1",
+                GS_BUILD_DIR, workers[i / 2], in_folder(gs_test_folder(), "config.safetensors"),
+                texts[i % 2][0]),
+            "\"model_type\": \"gpt2\", \"vocab_size\": 155, \"n_positions\": 3, \"n_embd\": 4, ",
+            texts[i % 2][1]);
 }
 
 TEST(models_without_names) {

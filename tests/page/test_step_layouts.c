@@ -172,6 +172,7 @@ TEST(what_cannot_be_shown_is_said) {
     assert_prints(2, "there is no layout to show; wanted --pipeline P", "step --zero 0 --model lenet");
     assert_prints(2, "wanted a multiple of 2", "step --pipeline 2 --workers 3 --model lenet");
     assert_prints(2, "--json is for the terminal", "step --zero 3 --json -o /tmp/none.html");
+    assert_prints(0, "worker 1", "step --zero 3 --threads 1 --no-pause"); /* without effect */
     assert_prints(2, "step keeps no weights", "step --zero 3 --save x");
     assert_prints(2, "has 65 workers; wanted at most 64 here", "step --layout dp65,zero1");
     assert_prints(0, "dp2,zero1: step 3 of mlp", "step --zero 1 --batch 8");

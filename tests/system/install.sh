@@ -114,6 +114,10 @@ while read -r command; do
     sed -n '/^\.nf$/,/^\.fi$/p' "$page" | sed '1d; $d; s/\\-/-/g; s/^\\&//; s/\\e/\\/g' | cmp -s - help ||
         fail "the page of $command is not its help"
 done <commands
+grep -A1 '^\.SH EXIT STATUS$' "$man/gradsum.1" | grep -q '^0: done; 1: failed; 2: wrong usage; 128 and more' ||
+    fail "gradsum.1 does not say what the exit status means"
+printf '#!/bin/sh\ntest "$1" != train && exec "%s/bin/gradsum" "$@"\n' "$prefix" >failing && chmod +x failing
+if sh "$tree/src/cli/options/manual.sh" ./failing pages 2>log; then fail "a page is made of no help"; fi
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$man"/*.1 || fail "mandoc finds something"
 else
@@ -140,8 +144,22 @@ completes "train" gradsum help t
 completes "--model --momentum" gradsum train --mo
 completes "--model --momentum" gradsum launch -n 2 -- train --mo
 completes "" gradsum train --load w # a file: left to bash
-completes "--sync --size" gradsum step --s
-completes "--pipeline --pipeline-schedule" gradsum step --zero 2 --pi # step's other form
+completes "--pipeline --pipeline-schedule" gradsum step --pi # of step's other form
+completes "--zero" gradsum step --ze
+completes "--pipeline --pipeline-schedule" gradsum step --zero 2 --pi
+completes "" gradsum step --pipeline 2
+# Every option of every command, as its help names it.
+sed 's/$/ /; s/^step $/&\nstep --zero 2/' commands >forms
+while read -r command more; do
+    # shellcheck disable=SC2086
+    "$prefix/bin/gradsum" "$command" $more --help >help
+    test "$command" != step || "$prefix/bin/gradsum" step --zero 1 --help >>help
+    sed -n 's/^  -o, /  /; s/^  \(--[^ ]*\).*/\1/p' help | awk '!seen[$0]++' >named
+    cat named >>all_named
+    # shellcheck disable=SC2086
+    completes "$(paste -s -d ' ' named)" gradsum "$command" $more --
+done <forms
+test "$(wc -l <all_named)" -gt 500 || fail "help names only $(wc -l <all_named) options"
 if command -v zsh >/dev/null; then
     cat >try.zsh <<'END'
 _describe() { print -l -- "${(P@)2}" }
@@ -158,6 +176,18 @@ END
         fail "zsh does not complete options"
     zsh_finds gradsum launch -n 2 -- train --mo | grep -q '^--momentum:' || fail "zsh does not complete launch -- train"
     test "$(zsh_finds gradsum train --load w)" = FILES || fail "zsh does not complete the value of --load"
+    zsh_finds gradsum step --ze | grep -q '^--zero:divide among .* 2 gradients too; 3 weights too (default 0)$' ||
+        fail "zsh does not complete step --zero with its whole description"
+    zsh_finds gradsum train -- | grep -q '^--checkpoint-every:a checkpoint every N steps, or' ||
+        fail "zsh has no description of --checkpoint-every"
+    while read -r command more; do
+        # shellcheck disable=SC2086
+        bash try.bash "$prefix/share/bash-completion/completions/gradsum" gradsum "$command" $more -- |
+            tr ' ' '\n' >named
+        # shellcheck disable=SC2086
+        zsh_finds gradsum "$command" $more -- | sed -n 's/^\(--[^:]*\):.*/\1/p' | cmp -s - named ||
+            fail "zsh does not complete all options of $command $more"
+    done <forms
 else
     echo "install: skipped: completion for zsh is not tried: there is no zsh"
 fi

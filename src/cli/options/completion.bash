@@ -10,9 +10,12 @@ _gradsum() {
         COMPREPLY=($(compgen -W "$("$program" help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word"))
         return
     fi
-    # Pass the words so far, because some of them change a command's options. Each line: "--name VALUE" or "--name".
-    options=$("$program" "${COMP_WORDS[@]:first:COMP_CWORD-first}" --help 2>/dev/null |
-        sed -n 's/^  \(-o, \)\{0,1\}\(-[-a-z0-9]* \{0,1\}[^ ]*\).*/\2/p')
+    # Pass the words so far, because some of them change a command's options; step also has the options of its other
+    # form. Each line: "--name VALUE" or "--name".
+    options=$({
+        "$program" "${COMP_WORDS[@]:first:COMP_CWORD-first}" --help
+        [[ ${COMP_WORDS[first]} == step ]] && "$program" step --zero 1 --help
+    } 2>/dev/null | sed -n 's/^  \(-o, \)\{0,1\}\(-[-a-z0-9]* \{0,1\}[^ ]*\).*/\2/p' | awk '!seen[$1]++')
     # After an option that takes a value, complete file names, which bash itself does best.
     if grep -q -e "^${COMP_WORDS[COMP_CWORD - 1]} [^ ]" <<<"$options"; then
         return

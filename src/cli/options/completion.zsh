@@ -11,9 +11,25 @@ _gradsum() {
     if ((CURRENT == first)); then
         lines=("${(@f)$($words[1] help 2>/dev/null | sed -n "s/^  \([a-z]*\)   *\(.*\)/\1$tab$tab\2/p")}")
     else
-        # Pass the words so far, because some of them change its options. Lines: name, tab, value, tab, description.
-        lines=("${(@f)$($words[1] ${words[first,CURRENT-1]} --help 2>/dev/null |
-            sed -n "s/^  \(-o, \)\{0,1\}\(-[-a-z0-9]*\) \{0,1\}\([^ ]*\) *\(.*\)/\2$tab\3$tab\4/p")}")
+        # Pass the words so far, because some of them change a command's options; step also has the options of its
+        # other form. Lines: name, tab, value, tab, description, which may continue on the next lines of the help.
+        lines=("${(@f)$({
+            $words[1] ${words[first,CURRENT-1]} --help
+            [[ $words[first] == step ]] && $words[1] step --zero 1 --help
+        } 2>/dev/null | sed 's/^  -o, /  /' | awk '
+            function put() { if (name != "" && !seen[name]++) print name "\t" value "\t" what; name = "" }
+            /^  -/ {
+                put()
+                name = $1
+                what = substr($0, 3 + length(name))
+                value = what ~ /^ [^ ]/ ? $2 : ""
+                sub(/^ [^ ]*/, "", what)
+                sub(/^ */, "", what)
+                next
+            }
+            /^                         [^ ]/ { sub(/^ */, ""); what = what (what == "" ? "" : " ") $0; next }
+            { put() }
+            END { put() }')}")
         # After an option that takes a value.
         for line in $lines; do
             if [[ ${line%%$tab*} == $words[CURRENT-1] && $line != *$tab$tab* ]]; then

@@ -832,6 +832,7 @@ static gs_status show(wish *w, int argc, char **argv) {
 
 int gs_step_layout_command(int argc, char **argv) {
     wish w = {.settings = gs_settings_default()};
+    bool unused;
     int exit_status;
     const gs_option own[] = {
         GS_RUN_OPTION("micro-batches",
@@ -842,6 +843,7 @@ int gs_step_layout_command(int argc, char **argv) {
         GS_REFUSED("epochs", "use --steps: step shows one"),
         {"workers", GS_OPTION_INT, &w.workers, 2, WORKERS_MOST, "N",
          "workers that share the run (default: as many as the layout needs)"},
+        {"no-pause", GS_OPTION_FLAG, &unused, 0, 0, NULL, "changes nothing here"},
         {"json", GS_OPTION_FLAG, &w.json, 0, 0, NULL, "one JSON object: all spans, in us"},
         {"out", GS_OPTION_TEXT, &w.out, 0, 0, "FILE", "a page (.html) instead"},
         {0},

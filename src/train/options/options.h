@@ -1,9 +1,9 @@
 /* The options of a run, in one table. These files use it:
  *
- *     cli/options/options.c, manual.c   --name value, --help, manual pages, completion
- *     options.c                         defaults of gs_settings; the first line of train --json; a log's run.json
- *     ../settings.c                     checks the values that a program sets
- *     agreement.c                       checks that all ranks were started with the same options
+ *     cli/options/options.c   --name value; --help, from which manual pages and completion are made
+ *     options.c               defaults of gs_settings; the first line of train --json; run.json of a log
+ *     ../settings.c           checks the values that a program sets
+ *     agreement.c             checks that all ranks were started with the same options
  *
  * To add an option, add a field to gs_settings and a row to the table. An option that is not a setting of a run, such
  * as --json, belongs in the table of its command.
