@@ -1,8 +1,8 @@
 /* The handshake: two ranks on a new connection prove to each other that they belong to the same run.
  *
- * Anyone can connect to a listening rank: another user of this machine, or a port scanner. Therefore each rank makes a
- * secret, which only readers of its file in the rendezvous folder know. Both ends of a connection show that they know
- * both secrets:
+ * Anyone can connect to a listening rank: another user of this machine, or a port scanner. Therefore each rank has a
+ * secret, derived from the nonce in its entry and the run's key (rank_info.h). Both ends of a connection show that they
+ * know both secrets:
  *
  *     caller    hello: from, to, line, nonce                       ->
  *               <-    hello: from, to, line, nonce; proof              listener
