@@ -140,8 +140,8 @@ static const engine engines[] = {
 typedef struct seen {
     const engine *engine;
     const char *size_name; /* the variable; NULL: none */
-    const char
-        *missing; /* the first variable that is not set; NULL: all are, and tell where the ranks meet */
+    /* The first variable that is not set; NULL: all are, and tell where the ranks meet. */
+    const char *missing;
     int rank, size;
 } seen;
 
