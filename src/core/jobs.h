@@ -4,7 +4,8 @@
  *     its thread  | job 1                 | job 2                       |
  *
  * Such jobs are collectives of units and buckets (ZeRO, --bucket), files of checkpoints, pages of files, connections of
- * a parameter server, and everything that a run's worker does. Only the owner gives jobs and waits for them. */
+ * a parameter server, the begin and end of MPI, and everything that a run's worker does. Only the owner gives jobs and
+ * waits for them. */
 #pragma once
 
 #include <stdint.h>
