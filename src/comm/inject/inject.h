@@ -18,7 +18,7 @@
  * `generation`: in which generation of a launch with --elastic the fault strikes, 1 by default; "all": in each. Ranks
  * and operations are those of that generation. With --restarts it strikes in each attempt.
  *
- * Each fault that strikes says so on standard error; each other one says at the end how many operations its rank made.
+ * A fault that strikes says so on standard error; one that does not says at the end how many operations its rank made.
  * inject.c wraps the transport, below everything else; without the variable it is absent. */
 #pragma once
 

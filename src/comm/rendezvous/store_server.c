@@ -23,7 +23,7 @@ enum {
     STRANGERS = 256,
     TICK_MS = 100,
     WHERE = 160,
-    WAIT_MS = 250 /* most that a request for news waits */
+    WAIT_MS = 250 /* the longest that a request for news waits */
 };
 static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a member to read */;
 
@@ -50,7 +50,7 @@ struct gs_store_server {
     atomic_bool ends;
     atomic_long strangers;    /* turned away, */
     atomic_int came, present; /* members: so far, and now */
-    /* Only of the thread: */
+    /* Used only by the thread: */
     long unknowing; /* turned away after a valid hello: gradsum with another secret */
     int clients, pairs;
     client *client[CLIENTS];
