@@ -38,8 +38,9 @@ typedef struct gs_rendezvous {
     void (*met)(void); /* called by gs_comm_processes_create once all are connected; may be NULL */
 } gs_rendezvous;
 
-/* Read the variables that `gradsum launch` or the user has set (README.md). If neither rank nor size is set, they are
- * those of mpirun (then the transport is "mpi"), torchrun, Slurm's srun or another engine that started this process
+/* Read the variables of README.md, and those that only `gradsum launch` sets: GRADSUM_NODES, GRADSUM_LOCAL_RANK,
+ * GRADSUM_STORE, GRADSUM_OWN_CPUS=1 (it has bound this process). If neither rank nor size is set, they are those of
+ * mpirun (then the transport is "mpi"), torchrun, Slurm's srun or another engine that started this process
  * (rendezvous/environment.c); without an engine this is a lone process: size 1, no folder. GS_E_USAGE: a value is
  * invalid, or only some are set. The strings belong to the environment. */
 GS_API gs_status gs_rendezvous_from_environment(gs_rendezvous *);

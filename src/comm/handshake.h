@@ -1,8 +1,8 @@
 /* The handshake: two ranks on a new connection prove to each other that they belong to the same run.
  *
- * Anyone can connect to a listening rank: another user of this machine, or a port scanner. Therefore each rank makes a
- * secret, which only readers of its file in the rendezvous folder know. Both ends of a connection show that they know
- * both secrets:
+ * Anyone can connect to a listening rank: another user of this machine, or a port scanner. Therefore each rank has a
+ * secret, derived from the nonce in its entry and the run's key (rank_info.h). Both ends of a connection show that they
+ * know both secrets:
  *
  *     caller    hello: from, to, line, nonce                       ->
  *               <-    hello: from, to, line, nonce; proof              listener
@@ -12,9 +12,9 @@
  *     proof = HMAC-SHA256(key = secret of the lower rank, secret of the higher one;
  *                         message = rank that proves, hello of the caller, hello of the listener)
  *
- * The nonces are fresh, so an overheard proof is useless; the rank in it prevents a listener's proof from being sent
- * back to it. Later data on the connection are neither encrypted nor signed: an attacker who can change packets is not
- * kept out.
+ * The nonces are fresh, so an overheard proof is useless; the rank in a proof prevents a listener's proof from being
+ * sent back to it. Later data on the connection are neither encrypted nor signed: an attacker who can change packets is
+ * not kept out.
  *
  * Source of HMAC: RFC 2104. Only for src/comm/.
  */
@@ -51,12 +51,12 @@ bool gs_hello_fits(const gs_hello *, uint32_t to);
 
 /* `low`, `high`: the secrets of the two ranks.
  *
- * The listener's side: the answer to a valid hello, and the proof that the caller must send then. False: the system
+ * The listener's side: the answer to a valid hello, and the proof that the caller must then send. False: the system
  * provides no random bytes. */
 bool gs_handshake_answer(const gs_hello *caller, const unsigned char *low, const unsigned char *high,
                          gs_hello_answer *, unsigned char wanted[GS_MAC]);
 
-/* The caller's side: its proof, after the answer to its hello. False: what answers is not this rank of this run. */
+/* The caller's side: its proof, once its hello was answered. False: the answer is not from that rank of this run. */
 bool gs_handshake_prove(const gs_hello *caller, const gs_hello_answer *, const unsigned char *low,
                         const unsigned char *high, unsigned char proof[GS_MAC]);
 bool gs_mac_equal(const unsigned char *a, const unsigned char *b);

@@ -5,7 +5,7 @@
  *
  *     alpha + beta b        alpha: the latency; beta = 1 / bandwidth
  *
- * For beta b it occupies its sender's outgoing line, and alpha later, for as long, its receiver's incoming line. A line
+ * It occupies its sender's outgoing line for beta b and, alpha later, its receiver's incoming line for as long. A line
  * carries one message at a time; the others queue. Latencies overlap. With N ranks, 3 of them shown:
  *
  *     rank 0 sends to 1, 2             rank 0 receives from 1, 2

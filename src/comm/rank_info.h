@@ -1,6 +1,6 @@
 /* A rank's entry in the rendezvous folder or store: its identity, its address, and a nonce, from which its secret is
- * derived with the run's key. An entry in a store crosses the network and can be overheard, but not the key
- * (rendezvous/secret.h). A file in a folder can be read only by its owner: there the key is 0.
+ * derived with the run's key (rendezvous/secret.h). An entry in a store can be overheard, but the key is never sent. In
+ * a folder the key is 0, and only the owner can read the files: there the nonce is as secret as the secret.
  *
  *     rank 1 of 4, process 4711 on node7 5a1cf9c0-... pid:[4026531836]
  *     gradsum 0.1.0 to train over auto

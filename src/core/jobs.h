@@ -3,8 +3,8 @@
  *     owner       give 1, compute | give 2, compute | wait for 1: done  | wait for 2 |
  *     its thread  | job 1                 | job 2                       |
  *
- * Examples: collectives on units and buckets (ZeRO, --bucket), checkpoint files, pages of files, a parameter server's
- * connections, and a whole worker of a run. Only the owner gives jobs and waits for them. */
+ * Used for collectives of units and buckets (ZeRO, --bucket), checkpoint files, pages of files, connections of a
+ * parameter server, the start and end of MPI, and a run's workers. Only the owner submits jobs and waits for them. */
 #pragma once
 
 #include <stdint.h>

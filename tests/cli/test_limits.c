@@ -139,7 +139,7 @@ TEST(no_room_for_processes) {
     output = gs_test_shell_output(
         1,
         "D=$(mktemp -u) && %s prlimit --nproc=2 %s/gradsum launch -n 4 --nodes 2 --node-rank 0 --meet "
-        "file:$D -- train --model softmax 2>&1; s=$?; cat $D/fault; rm -rf $D; exit $s",
+        "file:$D -- train --model softmax 2>&1; s=$?; cat $D/absent-*; rm -rf $D; exit $s",
         as, GS_BUILD_DIR);
     assert_has(output, "gradsum launch: cannot start process ", ", on node rank 0 (host ");
 }

@@ -17,6 +17,7 @@ TEST(places_to_meet_are_read) {
     } right[] = {
         {"tcp://node7:29400", "node7", 29400},
         {"tcp://[fd00::1]:1", "fd00::1", 1},
+        {"tcp://node7:029400", "node7", 29400},
         {"tcp", "127.0.0.1", 0},
     };
     static const char *const wrong[] = {

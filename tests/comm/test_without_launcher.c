@@ -97,10 +97,18 @@ TEST(old_word_is_not_believed) {
     struct timespec times[2] = {{0}, {0}};
     gs_test_new_folder(folder);
     fail_early(1, folder);
-    snprintf(path, sizeof path, "%s/fault", folder);
+    snprintf(path, sizeof path, "%s/absent-1", folder);
     times[0].tv_sec = times[1].tv_sec = time(NULL) - 60;
     assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
     assert_fails(GS_E_PEER, "rank 0 waited 0.2 s for ranks 1 and 2 of 3", meet(0, folder, 0.2));
+    fail_early(2, folder); /* in the next run; it does not hide behind the old word */
+    assert_fails(GS_E_FILE, "rank 0: rank 2 failed before it joined: no data at '/no/such'",
+                 meet(0, folder, 30));
+    assert_int_not_equal(access(folder, F_OK), 0);
+
+    gs_test_new_folder(folder); /* nor does a folder that an earlier run left with a fault tell it again */
+    gs_test_shell(NULL, "echo '-1 7 an old fault' >%s/fault", folder);
+    assert_fails(GS_E_FILE, "holds 'fault'; use a new folder", meet(0, folder, LONG));
 
     gs_test_new_folder(folder);
     fail_early(1, folder);

@@ -33,16 +33,17 @@ static void hand_in(const char *name) {
     if (strchr(last, '/') && strspn(last, "/") != strlen(last)) fuzz_wrong("'%s' of '%s'", last, name);
 }
 
-/* The files of a run's ranks: "rank-0"; "left-0" of one that is done; "fault" of one that failed. */
+/* The files of a run's ranks before all have arrived: "rank-0"; "absent-0" of one that failed early; "left-0" of one
+ * that is done. */
 static bool is_written_by_ranks(const char *name, int size) {
-    static const char *const kinds[] = {"rank", "left"};
+    static const char *const kinds[] = {"rank", "absent", "left"};
     char own[64];
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int i = 0; i < size; i++) {
             snprintf(own, sizeof own, "%s-%d", kinds[k], i);
             if (strcmp(name, own) == 0) return true;
         }
-    return strcmp(name, "fault") == 0;
+    return false;
 }
 
 /* A folder that contains one other file. */

@@ -387,8 +387,9 @@ TEST(all_ranks_take_the_same_checkpoint) {
         "C=$HOME/c$P; " LONG
         "--steps 5 --checkpoint $C >/dev/null; rank() { GRADSUM_RENDEZVOUS=tcp://127.0.0.1:$P "
         "GRADSUM_WORLD_SIZE=2 GRADSUM_RANK=$1 $G train --resume $C --steps 20 2>&1; echo exit $?; }; rank "
-        "%d >$HOME/out$P & while flock -n -x $C/step-000000005.safetensors true; do sleep 0.05; done; $G "
-        "train --resume $C --checkpoint $C --keep 1 --steps 10 2>&1; ls $C; rank %d; wait; cat $HOME/out$P";
+        "%d >$HOME/out$P & for i in $(seq 2400); do flock -n -x $C/step-000000005.safetensors true || break; "
+        "sleep 0.05; done; $G train --resume $C --checkpoint $C --keep 1 --steps 10 2>&1; ls $C; rank %d; "
+        "wait; cat $HOME/out$P";
     char *output[3], script[2][900], whole[65], hash[65];
     const char *scripts[2] = {script[0], script[1]};
     run_script(&output[2], LONG "--steps 20");

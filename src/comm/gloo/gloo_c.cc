@@ -397,7 +397,8 @@ static void run(const std::shared_ptr<Mesh> &mesh, const gs_call *call, const vo
         });
     case GS_ALL_TO_ALL:
         return with<gloo::AlltoallOptions>(mesh, ms, [&](auto &options) {
-            options.setInput(static_cast<char *>(const_cast<void *>(in)), all); // which Gloo only reads
+            // Gloo only reads its input, but its interface wants it writable.
+            options.setInput(static_cast<char *>(const_cast<void *>(in)), all);
             options.setOutput(to, all);
             gloo::alltoall(options);
         });

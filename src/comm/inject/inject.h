@@ -15,9 +15,10 @@
  * Operation 0 is before the processes of a training meet; `rank` is then the number of the process. kill, usage, stop
  * and delay may strike there.
  *
- * `generation` is that of a launch with --elastic: by default 1, or "all". Ranks and operations are those of it.
+ * `generation`: in which generation of a launch with --elastic the fault strikes, 1 by default; "all": in each. Ranks
+ * and operations are those of that generation. With --restarts it strikes in each attempt.
  *
- * Each fault that strikes says so on standard error; each other one says at the end how many operations its rank made.
+ * A fault that strikes says so on standard error; one that does not says at the end how many operations its rank made.
  * inject.c wraps the transport, below everything else; without the variable it is absent. */
 #pragma once
 

@@ -104,7 +104,7 @@ static void end_session(void) {
 static gs_status mpi_begin(double timeout) {
     session.timeout = timeout;
     if (!session.thread) {
-        GS_TRY(gs_jobs_create(1, &session.thread));
+        GS_TRY(gs_context(gs_jobs_create(1, &session.thread), "MPI"));
         GS_TRY(gs_jobs_give(session.thread, (gs_job){.run = init}, NULL));
         atexit(end_session);
     }

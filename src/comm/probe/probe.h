@@ -12,7 +12,7 @@
 #include "comm/create.h"
 #include "comm/mesh.h"
 
-/* A machine, by its own report. */
+/* A machine, as it reports itself. */
 typedef struct gs_probe_host {
     bool came;
     char name[64];

@@ -1,8 +1,9 @@
 /* A folder that all processes see, as a store (store.h): each pair is a file, whose name is the key.
  *
  *     rank-1      the info of rank 1 (rank_info.h), which only its owner can read
- *     fault       the message of the first rank that failed
- *     left-1      rank 1 is done, or has failed
+ *     fault       the message of the first rank that failed while the ranks were being connected
+ *     absent-2    the message of rank 2, which failed before it arrived
+ *     left-1      rank 1 is done, or its process has ended
  *
  * Therefore several faults are named at once, without a timeout: a folder left from an earlier run, two runs in one
  * folder, ranks that were started differently, and a rank that arrived and died.
@@ -59,7 +60,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
     for (const struct dirent *e; status == GS_OK && (e = readdir(folder));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         if (gs_rank_of_key(e->d_name, "rank", r->size) >= 0 ||
-            gs_rank_of_key(e->d_name, "left", r->size) >= 0 || strcmp(e->d_name, "fault") == 0)
+            gs_rank_of_key(e->d_name, "absent", r->size) >= 0 ||
+            gs_rank_of_key(e->d_name, "left", r->size) >= 0)
             continue;
         status = gs_fail(GS_E_FILE,
                          "rendezvous folder %s holds '%s'; use a new folder for each run, with nothing in it "
@@ -72,8 +74,8 @@ static gs_status check_folder(const gs_rendezvous *r) {
 
 /* ---- files: a value, and a newline ---- */
 
-/* *whole: the file exists, and its writer has finished. A fault older than the timeout is ignored: it was left from an
- * earlier run. */
+/* *whole: the file exists, and its writer has finished. A message of early failure older than the timeout is ignored:
+ * it was left from an earlier run. */
 static gs_status read_file(const gs_folder_store *f, const char *name, char value[GS_STORE_VALUE],
                            bool *whole) {
     char path[PATH];
@@ -94,7 +96,8 @@ static gs_status read_file(const gs_folder_store *f, const char *name, char valu
     else if ((n = read(file, text, sizeof text)) < 0)
         status = gs_fail(GS_E_FILE, "cannot read %s: %s", path, strerror(errno));
     close(file);
-    const bool old = strcmp(name, "fault") == 0 && f->since - (double)s.st_mtime > f->r->timeout;
+    const bool old =
+        gs_rank_of_key(name, "absent", f->r->size) >= 0 && f->since - (double)s.st_mtime > f->r->timeout;
     *whole = n > 0 && text[n - 1] == '\n' && !old;
     if (*whole) snprintf(value, GS_STORE_VALUE, "%.*s", (int)n - 1, text);
     return status;
@@ -150,16 +153,13 @@ gs_status gs_folder_store_poll(gs_folder_store *f, double seconds, gs_store_seen
 /* ---- opening, leaving ---- */
 
 gs_status gs_folder_store_open(const gs_rendezvous *r, gs_folder_store **out) {
-    char value[GS_STORE_VALUE];
-    bool failed;
     GS_TRY(check_folder(r));
     gs_folder_store *f = *out = calloc(1, sizeof *f);
     if (!f) return gs_fail(GS_E_MEMORY, "no memory to meet the other ranks");
     f->r = r;
     f->owner = (long)geteuid();
+    remove_file(r, "absent", r->rank); /* it has arrived after all */
     remove_file(r, "left", r->rank);
-    if (read_file(f, "fault", value, &failed) == GS_OK && failed && atoi(value) == r->rank)
-        remove_file(r, "fault", -1); /* it failed early, and has arrived after all */
     return GS_OK;
 }
 
@@ -168,32 +168,38 @@ static bool holds(const gs_rendezvous *r, const char *what, int rank) {
     return access(path_of(r, what, rank, path), F_OK) == 0;
 }
 
-/* Remove everything, unless a rank is still here, or has yet to arrive and read the fault. Once all have met, no rank
- * is awaited. */
-static void tidy(const gs_rendezvous *r, bool met) {
-    bool unread = !met && holds(r, "fault", -1), all_left = true;
+/* Remove everything, unless a rank is still here. If a rank failed early, or a launcher asks (`wait`), the folder stays
+ * until each rank has left or failed early, so that late ones can read why. Once all have met, no rank is awaited. */
+static void tidy(const gs_rendezvous *r, bool met, bool wait) {
+    bool unread = false;
     for (int k = 0; k < r->size; k++) {
         if (holds(r, "rank", k)) return;
-        all_left &= holds(r, "left", k);
+        const bool early = holds(r, "absent", k);
+        wait |= early;
+        unread |= !early && !holds(r, "left", k);
     }
-    if (unread && !all_left) return;
-    for (int k = 0; k < r->size; k++) remove_file(r, "left", k);
+    if (!met && wait && unread) return;
+    for (int k = 0; k < r->size; k++) {
+        remove_file(r, "absent", k);
+        remove_file(r, "left", k);
+    }
     remove_file(r, "fault", -1);
     rmdir(r->directory);
 }
 
-static void leave(const gs_rendezvous *r, int first, int count, bool met) {
+static void mark_left(const gs_rendezvous *r, int rank) {
     char here[PATH], left[PATH];
-    for (int k = first; k < first + count; k++)
-        if (rename(path_of(r, "rank", k, here), path_of(r, "left", k, left)) != 0)
-            close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    tidy(r, met);
+    if (rename(path_of(r, "rank", rank, here), path_of(r, "left", rank, left)) != 0)
+        close(open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
 
 void gs_folder_store_leave(const gs_folder_store *f, bool met) {
-    leave(f->r, f->r->rank, 1, met);
+    mark_left(f->r, f->r->rank);
+    tidy(f->r, met, false);
 }
 
 void gs_store_leave_folder(const char *folder, int size, int first, int count) {
-    leave(&(gs_rendezvous){.directory = folder, .size = size}, first, count, false);
+    const gs_rendezvous r = {.directory = folder, .size = size};
+    for (int k = first; k < first + count; k++) mark_left(&r, k);
+    tidy(&r, false, true);
 }

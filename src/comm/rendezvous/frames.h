@@ -53,5 +53,5 @@ void gs_frames_begin(gs_frames *, const unsigned char key[GS_SECRET], const gs_h
 bool gs_frame_send(gs_frames *, gs_frame_kind, const void *body, size_t bytes, double until);
 bool gs_frame_receive(gs_frames *, double until);
 
-/* Split the body, "key 0 value 0". False: it is no pair. */
+/* Split the body, "key 0 value 0". False: it is not a pair. */
 bool gs_frame_pair(const gs_frames *, const char **key, const char **value);

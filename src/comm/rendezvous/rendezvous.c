@@ -146,12 +146,13 @@ static gs_status fail_as(const gs_rendezvous *r, const char *fault) {
     return gs_fail(code, "rank %d: rank %d failed before it joined: %s", r->rank, early, fault + used);
 }
 
-/* The first fault stays, and all ranks fail as it says. */
-static gs_status put_fault(const gs_rendezvous_state *m, int early, gs_status status, const char *why) {
+/* A fault under the same key stays, and this rank fails as it says. */
+static gs_status put_fault(const gs_rendezvous_state *m, const char *key, int early, gs_status status,
+                           const char *why) {
     char value[GS_STORE_VALUE];
     bool there;
     snprintf(value, sizeof value, "%d %d %s", early, (int)status, why);
-    gs_store_put(m->store, "fault", value, &there);
+    gs_store_put(m->store, key, value, &there);
     return fail_as(m->r, value);
 }
 
@@ -160,7 +161,7 @@ static gs_status see(void *context, const char *key, const char *value) {
     const int size = m->r->size;
     int rank = gs_rank_of_key(key, "rank", size);
     if (rank >= 0 && rank != m->r->rank) return m->missing[rank] ? take_rank_info(m, rank, value) : GS_OK;
-    if (strcmp(key, "fault") == 0) return fail_as(m->r, value);
+    if (strcmp(key, "fault") == 0 || gs_rank_of_key(key, "absent", size) >= 0) return fail_as(m->r, value);
     rank = gs_rank_of_key(key, "gone", size);
     if (rank >= 0 && rank != m->r->rank && m->left > 0)
         return gs_fail(GS_E_PEER, "rank %d has ended while the ranks waited for others", rank);
@@ -227,7 +228,7 @@ static gs_status put_rank_info(const gs_rendezvous_state *m) {
 }
 
 gs_status gs_rendezvous_fail(const gs_rendezvous_state *m, gs_status status) {
-    return m->store && status != GS_OK ? put_fault(m, -1, status, gs_message()) : status;
+    return m->store && status != GS_OK ? put_fault(m, "fault", -1, status, gs_message()) : status;
 }
 
 static gs_status put_and_wait(gs_rendezvous_state *m) {
@@ -255,8 +256,7 @@ void gs_rendezvous_close(gs_rendezvous_state *m) {
     if (m->store && (m->by_store ? m->met : m->here)) gs_store_leave(m->store, m->met);
     gs_store_free(m->store);
     /* The others may still have to read from the store that this process holds. */
-    if (m->server && (m->met || m->failed))
-        gs_store_server_linger(m->server, m->r->size, m->here ? LINGER : LINGER_EARLY);
+    if (m->server && (m->met || m->failed)) gs_store_server_linger(m->server, m->r->size, LINGER);
     gs_store_server_free(m->server);
     if (m->listener >= 0) close(m->listener);
     free(m->all);
@@ -269,15 +269,17 @@ void gs_rendezvous_close(gs_rendezvous_state *m) {
 void gs_comm_fail_early(const gs_rendezvous *r, gs_status status, const char *why) {
     gs_rendezvous brief = *r;
     gs_rendezvous_state *m;
-    char message[1200];
+    char key[GS_STORE_KEY], message[1200];
     if (r->size < 2 || atomic_load(&reached) || !(r->endpoint[0] || r->directory)) return;
     if (brief.timeout > 2) brief.timeout = 2;
     brief.tell = NULL;
     snprintf(message, sizeof message, "%s", why);
     if (make(&brief, &m) == GS_OK) {
-        put_fault(m, r->rank, status, message);
-        gs_store_leave(m->store, false);
-        m->failed = true;
+        snprintf(key, sizeof key, "absent-%d", r->rank);
+        put_fault(m, key, r->rank, status, message);
+        gs_store_free(m->store); /* it does not leave: a folder stays for the others */
+        m->store = NULL;
+        if (m->server) gs_store_server_linger(m->server, r->size, LINGER_EARLY);
     }
     gs_rendezvous_close(m);
     gs_fail(status, "%s", message);

@@ -16,10 +16,10 @@ typedef struct gs_rendezvous_state {
     const gs_rendezvous *r;
     char address[256];
     unsigned char key[GS_SECRET];   /* of the run; all 0 in a folder */
-    gs_endpoint endpoint;           /* of the store, if it is no folder */
+    gs_endpoint endpoint;           /* of the store, if it is not a folder */
     struct gs_store_server *server; /* if this process holds the store */
     gs_store *store;                /* NULL: a lone process without a folder */
-    bool by_store;                  /* the store is no folder */
+    bool by_store;                  /* the store is not a folder */
     int listener;                   /* the socket where this process listens */
     /* [size] This rank's info from the start, the others' as they arrive; pid 0: on another machine. */
     gs_rank_info *all;

@@ -19,13 +19,15 @@
 
 /* "HOST:PORT" or "[HOST]:PORT"; a "/" may follow. */
 static bool read_host(const char *text, gs_endpoint *p) {
-    char port[6];
+    char port[16];
+    long number;
     int used = 0;
     if (*text == '[')
-        sscanf(text, "[%255[^]]]:%5[0-9]%n", p->host, port, &used);
+        sscanf(text, "[%255[^]]]:%15[0-9]%n", p->host, port, &used);
     else
-        sscanf(text, "%255[^:]:%5[0-9]%n", p->host, port, &used);
-    if (used == 0 || (p->port = atoi(port)) > 65535) return false;
+        sscanf(text, "%255[^:]:%15[0-9]%n", p->host, port, &used);
+    if (used == 0 || (number = strtol(port, NULL, 10)) > 65535) return false;
+    p->port = (int)number;
     return text[used] == '\0' || strcmp(text + used, "/") == 0;
 }
 

@@ -48,13 +48,13 @@ gs_status gs_store_put(gs_store *, const char *key, char *value, bool *there);
 /* Called for each entry at least once. It must not use the store. */
 typedef gs_status gs_store_seen(void *context, const char *key, const char *value);
 
-/* Call `seen` for new entries, in a folder for all; wait at most `seconds` for new ones. */
+/* Call `seen` for each new entry (in a folder: for every entry, each time); wait at most `seconds` for new ones. */
 gs_status gs_store_poll(gs_store *, double seconds, gs_store_seen *seen, void *context);
 
 /* The store's rejected callers: "; 3 strangers were turned away there"; "" if there were none. */
 void gs_store_strangers(gs_store *, char *text, size_t size);
 
-/* The numeric address of this machine from which this process reaches the store, which is no folder. */
+/* The numeric address of this machine from which this process reaches the store, which must not be a folder. */
 const char *gs_store_address(const gs_store *);
 
 /* This process is done; without this call the others are told that it ended. In a folder the last rank removes the

@@ -18,8 +18,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STRANGERS = 256, TICK_MS = 100, WHERE = 160, WAIT_MS = 250 /* most that a request for news waits */ };
-enum { CLIENTS = 8192 /* at most */ };
+enum {
+    CLIENTS = 8192, /* at most: twice the processes of a run (environment.c) */
+    STRANGERS = 256,
+    TICK_MS = 100,
+    WHERE = 160,
+    WAIT_MS = 250 /* the longest that a request for news waits */
+};
 static const double patience = 2 /* s for a handshake */, ANSWER = 10 /* s for a member to read */;
 
 typedef enum stage { WANTS_HELLO, WANTS_PROOF, MEMBER } stage;
@@ -45,7 +50,7 @@ struct gs_store_server {
     atomic_bool ends;
     atomic_long strangers;    /* turned away, */
     atomic_int came, present; /* members: so far, and now */
-    /* Only of the thread: */
+    /* Used only by the thread: */
     long unknowing; /* turned away after a valid hello: gradsum with another secret */
     int clients, pairs;
     client *client[CLIENTS];

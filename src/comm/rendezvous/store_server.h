@@ -21,8 +21,8 @@
 
 typedef struct gs_store_server gs_store_server;
 
-/* Listen at the first free one of `ports` ports from the endpoint's port on (0: any free one). GS_E_USAGE: the host is
- * not this machine, or the ports are in use. */
+/* Listen on the first free port among the `ports` ports starting at the endpoint's (port 0: any free port). GS_E_USAGE:
+ * the host is not this machine, or the ports are in use. */
 gs_status gs_store_server_create(const gs_endpoint *, int ports, const unsigned char key[GS_SECRET],
                                  gs_store_server **out);
 

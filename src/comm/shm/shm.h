@@ -72,7 +72,7 @@ typedef struct gs_shm {
     unsigned char *stage; /* of rank 0; that of rank r is r * 2 * half bytes behind */
     size_t half;          /* bytes of one half of a stage */
     int rank, size;
-    int first; /* the number of rank 0 in messages; not 0 only in two_level/ */
+    int first; /* the number of rank 0 in messages; nonzero only in two_level/ */
     /* In two_level/ a rank here may itself wait for one on another machine. Therefore a rank that waits too long tells
      * all others, and waits `grace` seconds more, unless an awaited rank is stopped, or the run has failed on another
      * machine. */
