@@ -1,8 +1,9 @@
 #!/bin/sh
-# budget.sh: the lines of each part of the tree are at most the limit in the table below. A limit is only ever lowered:
-# a change that removes lines lowers it, and one that adds lines first removes as many elsewhere in that part. In src,
-# cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh files count; in lessons, those of all text files. The
-# training folders, src/train, parallel, predict and persist, are one part.
+# budget.sh: the lines of each part of the tree are at most the limit in the table below. A change that removes lines
+# lowers the limit. Only an addition that .github/CONTRIBUTING.md's table lists may raise it; any other change that adds
+# lines first removes as many elsewhere in that part. In src, cpu, cl and tests the lines of .c, .h, .cc, .cl and .clh
+# files count; in lessons, those of all text files. The training folders, src/train, parallel, predict and persist, are
+# one part.
 limits='
 training            17940
 src/comm            10578
